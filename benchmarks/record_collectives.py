@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 from pylaunch.explain.hangs.flight_recorder import read_pickle
-from pylaunch.model.rank_view import RankView
+from pylaunch.protocol.examination import RankView
 
 SETTLES_S = 3.0
 APART_S = 1.0

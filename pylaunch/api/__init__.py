@@ -30,10 +30,11 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.job import Framework, OnHang
 from pylaunch.model.job import JobSpec as Job
-from pylaunch.model.outcome import Outcome, RankEnd, Status
+from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.secret import Secrets
 from pylaunch.preflight.result import Result
 from pylaunch.protocol.examination import RankView
+from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.workflows.stacks import StacksReport
 from pylaunch.workflows.start import StartOptions
 from pylaunch.workflows.status import RunReport

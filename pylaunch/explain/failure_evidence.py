@@ -8,9 +8,8 @@ from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.explain.unanswered import address_owners
 from pylaunch.model.finding import Finding
 from pylaunch.model.hostset import fold
-from pylaunch.model.outcome import RankEnd
 from pylaunch.protocol.examination import RankView
-from pylaunch.protocol.node_evidence import HostEvidence, RankState
+from pylaunch.protocol.node_evidence import HostEvidence, RankEnd, RankState
 
 SAME_MOMENT_S = 0.1
 """A victim this much earlier than a failure may be its consequence: a rank closes its sockets before it ends."""

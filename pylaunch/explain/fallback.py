@@ -14,7 +14,8 @@ from pylaunch.explain.logs.scan import LogSearch
 from pylaunch.explain.logs.signature import SignatureCatalogue
 from pylaunch.explain.recognised_ends import scan_of_end
 from pylaunch.model.job import JobSpec
-from pylaunch.model.outcome import Outcome, RankEnd
+from pylaunch.model.outcome import Outcome
+from pylaunch.protocol.node_evidence import RankEnd
 
 DISABLE = "NCCL_IB_DISABLE"
 BACKEND = "PYLAUNCH_BACKEND"

@@ -18,8 +18,7 @@ from pylaunch.explain.view_causes import view_causes
 from pylaunch.explain.xid import XidKind, explain
 from pylaunch.model.cause import Certainty, FailureCause, Named, RejectedCause
 from pylaunch.model.hostset import fold
-from pylaunch.model.outcome import RankEnd
-from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent
+from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, RankEnd
 
 KERNEL_S = 1.0
 """Precision of the time of a kernel message, beside the uncertainty of the clock."""

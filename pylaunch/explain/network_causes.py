@@ -10,7 +10,7 @@ from pylaunch.explain.failure_evidence import Evidence, seconds
 from pylaunch.explain.unanswered import OK, Pair, silent_pairs
 from pylaunch.model.cause import Certainty, FailureCause, Named, RejectedCause
 from pylaunch.model.hostset import fold
-from pylaunch.model.outcome import RankEnd
+from pylaunch.protocol.node_evidence import RankEnd
 
 COUNTED_LINKS = ("carrier_changes", "link_downed")
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.hangs.stacks import distributed_call
 from pylaunch.model.hostset import fold, fold_ranks
-from pylaunch.model.outcome import RankEnd
 from pylaunch.protocol.examination import OverriddenVariable, RankView
+from pylaunch.protocol.node_evidence import RankEnd
 
 BEGIN = "init_process_group"
 """Function in which the ranks of torch meet."""

@@ -6,7 +6,7 @@ import re
 from signal import Signals
 
 from pylaunch.explain.rank_end import interruption, terminal_missed
-from pylaunch.model.outcome import RankEnd
+from pylaunch.protocol.node_evidence import RankEnd
 
 _STORAGE = re.compile(
     r"\[Errno (?:5|28|30|116|121|122)\]|Input/output error|No space left on device|Read-only file system"

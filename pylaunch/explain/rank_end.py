@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from signal import Signals
 
-from pylaunch.model.outcome import RankEnd
 from pylaunch.model.size import shown_size
-from pylaunch.protocol.node_evidence import OutOfMemory
+from pylaunch.protocol.node_evidence import OutOfMemory, RankEnd
 
 AT_EXIT = "terminate called without an active exception"
 """Message of the C++ runtime when a thread is ended while Python exits.

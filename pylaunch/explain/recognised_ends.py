@@ -18,8 +18,9 @@ from pylaunch.explain.logs.uncaught import EXCEPTION
 from pylaunch.explain.rank_end import without_rank
 from pylaunch.model.cause import FailureCause
 from pylaunch.model.confidence import Confidence
-from pylaunch.model.outcome import Outcome, RankEnd
+from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
+from pylaunch.protocol.node_evidence import RankEnd
 
 PAGES = "errors-"
 """Beginning of the topics of the pages about signatures."""

@@ -16,7 +16,8 @@ from pylaunch.base.dataclass import dataclass, field
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangKind
 from pylaunch.model.hostset import fold
-from pylaunch.model.outcome import Outcome, RankEnd, Status
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.protocol.node_evidence import RankEnd
 
 FRUITLESS = 3
 """Attempts in a row without progress that make a crash loop."""

@@ -15,9 +15,9 @@ from pylaunch.explain.failure_evidence import SAME_MOMENT_S, Evidence, lost_cont
 from pylaunch.explain.rank_end import described
 from pylaunch.model.finding import Finding
 from pylaunch.model.hang import HangFinding
-from pylaunch.model.outcome import Named, Outcome, RankEnd, Status
+from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.protocol.examination import RankView
-from pylaunch.protocol.node_evidence import HostEvidence, RankState
+from pylaunch.protocol.node_evidence import HostEvidence, RankEnd, RankState
 
 if TYPE_CHECKING:
     from pylaunch.explain.verdict import Verdict

@@ -39,10 +39,9 @@ from pylaunch.explain.rank_end import described
 from pylaunch.explain.unanswered import silent_pairs
 from pylaunch.model.cause import Certainty, FailureCause, Named, RejectedCause
 from pylaunch.model.hostset import fold, fold_ranks
-from pylaunch.model.outcome import RankEnd
 from pylaunch.model.slurm_job import ended_job
 from pylaunch.protocol.examination import STOPPED_STATES
-from pylaunch.protocol.node_evidence import RankState
+from pylaunch.protocol.node_evidence import RankEnd, RankState
 
 STATES = {
     "R": "running",

@@ -14,7 +14,7 @@ from pylaunch.explain.hangs.recorded_views import ACROSS_RANKS
 from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.model.cause import Certainty, FailureCause
 from pylaunch.model.confidence import Confidence
-from pylaunch.model.outcome import RankEnd
+from pylaunch.protocol.node_evidence import RankEnd
 
 MOST = 2
 

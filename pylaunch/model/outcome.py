@@ -10,7 +10,7 @@ from pylaunch.errors import RunFailedError
 from pylaunch.model.cause import FailureCause, RejectedCause
 from pylaunch.model.cause import Named as Named
 from pylaunch.model.hang import HangFinding
-from pylaunch.protocol.node_evidence import HostEvidence, OutOfMemory
+from pylaunch.protocol.node_evidence import HostEvidence, RankEnd
 
 
 class Status(Enum):
@@ -21,50 +21,6 @@ class Status(Enum):
     STOPPED = "stopped"
     REFUSED = "refused"
     """No rank was started."""
-
-
-@dataclass(frozen=True)
-class RankEnd:
-    """End of one rank, or of the launcher of a node (then `rank` is None)."""
-
-    rank: int | None
-    host: str
-    exit_code: int | None
-    signal: int | None
-    """Exactly one of `exit_code` and `signal` is set."""
-
-    time: float
-    """Seconds since the epoch on the controller's clock, the node's clock offset taken out: when the rank wrote its own
-    exception, else when it ended."""
-
-    stopped: bool
-    """A signal was sent to it before it ended."""
-
-    last_lines: tuple[str, ...] = ()
-    error: str = ""
-    """Exception of the rank and its place: "RuntimeError: loss is NaN (train.py:12)"."""
-
-    step: int | None = None
-    """Last step that it marked."""
-
-    symptom: str = ""
-    """Effect of other ranks, "lost the connection to another rank"; "" for an end with a cause of its own."""
-
-    out_of_memory: OutOfMemory | None = None
-    """Kill for lack of memory at that moment."""
-
-    uncertainty_s: float = 0.0
-    """Uncertainty of the correction of `time`."""
-
-    @property
-    def failed(self) -> bool:
-        """True if it failed on its own."""
-        return self.exit_code != 0 and not self.stopped
-
-    @property
-    def who(self) -> str:
-        """Name for messages: "rank 3 on n2"."""
-        return f"the launcher on {self.host}" if self.rank is None else f"rank {self.rank} on {self.host}"
 
 
 @dataclass(frozen=True)

@@ -28,14 +28,12 @@ from pylaunch.protocol.messages import Failed as Failed
 from pylaunch.protocol.messages import Finished as Finished
 from pylaunch.protocol.messages import Follow as Follow
 from pylaunch.protocol.messages import Hello as Hello
-from pylaunch.protocol.messages import LauncherEnded as LauncherEnded
 from pylaunch.protocol.messages import Notify as Notify
 from pylaunch.protocol.messages import PeersTried as PeersTried
 from pylaunch.protocol.messages import PeersUnheard as PeersUnheard
 from pylaunch.protocol.messages import Ping as Ping
 from pylaunch.protocol.messages import Pong as Pong
 from pylaunch.protocol.messages import Prepare as Prepare
-from pylaunch.protocol.messages import RankEnded as RankEnded
 from pylaunch.protocol.messages import RanksNotified as RanksNotified
 from pylaunch.protocol.messages import Ready as Ready
 from pylaunch.protocol.messages import Reason as Reason
@@ -50,6 +48,7 @@ from pylaunch.protocol.messages import from_fields as from_fields
 from pylaunch.protocol.node_evidence import HostEvidence as HostEvidence
 from pylaunch.protocol.node_evidence import KernelEvent as KernelEvent
 from pylaunch.protocol.node_evidence import OutOfMemory as OutOfMemory
+from pylaunch.protocol.node_evidence import RankEnd as RankEnd
 from pylaunch.protocol.node_evidence import RankState as RankState
 from pylaunch.protocol.node_evidence import StuckConnection as StuckConnection
 from pylaunch.protocol.node_task import LAUNCHER_FILES as LAUNCHER_FILES

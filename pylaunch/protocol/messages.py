@@ -13,7 +13,7 @@
                        ◄── Released, then RankStarted for each rank, and FirstLine for each that is a Python program
     Follow(offsets)    ──►
                        ◄── Output …     as the log files grow, also after a re-attach; CaughtUp once, Skipped if slow
-                       ◄── RankEnded … , LauncherEnded, HostEvidence when a failure stops the node
+                       ◄── RankEnd … of ranks and the launcher, HostEvidence when a failure stops the node
     Examine(serial)    ──►
                        ◄── RankView of each rank that runs (also before a stop), HostEvidence if requested, Examined
     TerminalInput      ──►              for the rank that has a terminal
@@ -45,7 +45,7 @@ from pylaunch.protocol.examination import (
     ThreadStack,
 )
 from pylaunch.protocol.fields import WireError, excerpt
-from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, OutOfMemory, RankState, StuckConnection
+from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, OutOfMemory, RankEnd, RankState, StuckConnection
 from pylaunch.protocol.node_task import Need, NodeTask, RankTask
 from pylaunch.protocol.usage_report import (
     Activity,
@@ -138,7 +138,7 @@ class Release:
 
 @dataclass(frozen=True)
 class Follow:
-    """Subscribe to events and output. Events so far (RankStarted, RankEnded, …) arrive before the output.
+    """Subscribe to events and output. Events so far (RankStarted, RankEnd, …) arrive before the output.
 
     The agent withholds `Finished` from the releasing controller until it sends `Follow`, so that a short run loses no
     output.
@@ -275,48 +275,6 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class RankEnded:
-    rank: int
-    exit_code: int | None
-    """None when a signal ended the rank."""
-
-    signal: int | None
-    time: float
-    last_lines: list[str]
-    """Last lines of stderr, or of stdout where stderr is empty."""
-
-    stopped: bool
-    """True when pylaunch or the launcher had sent the rank a signal."""
-
-    error: str = ""
-    """Exception that ended the rank, "RuntimeError: loss is NaN (train.py:12)"; "" for none."""
-
-    step: int | None = None
-    """Last step that the rank marked with `pylaunch.runtime.step`."""
-
-    symptom: str = ""
-    """Effect of another failure, "lost the connection to another rank"; "" for an end with a cause of its own."""
-
-    out_of_memory: OutOfMemory | None = None
-    """Out-of-memory kill at that time; None for none."""
-
-    raised_at: float = 0.0
-    """Time at which the rank wrote its exception, its last line; 0 is unknown."""
-
-
-@dataclass(frozen=True)
-class LauncherEnded:
-    exit_code: int | None
-    signal: int | None
-    time: float
-    last_lines: list[str]
-    stopped: bool = False
-    """The node was stopping when the launcher ended."""
-
-    symptom: str = ""
-
-
-@dataclass(frozen=True)
 class Stopping:
     """The node stops its part of the run. Sent again when a person requests the stop of a run that is stopping."""
 
@@ -382,7 +340,7 @@ AGENT_STOPPED = "agent-stopped"
 TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Examine, terminal.TerminalInput, Notify, Stop)
 FROM_AGENT = (
     Hello, Pong, Ready, PeersTried, Refused, Preloaded, Released, RankStarted, FirstLine, Output, Skipped, Usage,
-    Activity, CaughtUp, RankEnded, LauncherEnded, RanksNotified, Stopping, HostEvidence, PeersUnheard,
+    Activity, CaughtUp, RankEnd, RanksNotified, Stopping, HostEvidence, PeersUnheard,
     RankView, Examined, terminal.TerminalOutput, Finished, Failed,
 )  # fmt: skip
 _PARTS: dict[str, type[Any]] = {cls.__name__: cls for cls in (
@@ -391,8 +349,9 @@ _PARTS: dict[str, type[Any]] = {cls.__name__: cls for cls in (
 )}  # fmt: skip
 _COMPACT = (",", ":")
 _NAMES: dict[type[Any], str] = {cls: cls.__name__ for cls in TO_AGENT + FROM_AGENT}
-_NAMES.update({RankView: "RankExamined", HostEvidence: "NodeEvidence"})
+_NAMES.update({RankView: "RankExamined", HostEvidence: "NodeEvidence", RankEnd: "RankEnded"})
 _BY_NAME: dict[str, type[Any]] = {name: cls for cls, name in _NAMES.items()}
+_BY_NAME["LauncherEnded"] = RankEnd  # Of earlier agents.
 
 
 def encode(message: object) -> bytes:
@@ -426,10 +385,10 @@ def decode(line: bytes) -> Any:
     cls = _BY_NAME.get(name) if isinstance(name, str) else None
     if cls is None:
         raise WireError(f"expected a message, got {excerpt(line)}")
-    if cls in (RankView, HostEvidence):
+    if cls in (RankView, HostEvidence, RankEnd):
         frames = fields.checked("list[Frame]", body.get("frames", []), "frames", _PARTS)
-        # Earlier agents call stuck connections sockets.
-        body = {"host": "", "uncertainty_s": 0.0, "stuck": body.get("sockets", []), **body}
+        # Earlier agents call stuck connections sockets, and launchers have no rank.
+        body = {"host": "", "uncertainty_s": 0.0, "stuck": body.get("sockets", []), "rank": None, **body}
         return fields.read(cls, body, {**_PARTS, "Frame": frames})
     return from_fields(cls, body)
 

@@ -21,6 +21,54 @@ class OutOfMemory:
 
 
 @dataclass(frozen=True)
+class RankEnd:
+    """End of one rank, or of the launcher of a node (then `rank` is None)."""
+
+    rank: int | None
+    host: str
+    exit_code: int | None
+    signal: int | None
+    """Exactly one of `exit_code` and `signal` is set."""
+
+    time: float
+    """Seconds since the epoch: on the clock of the node, when it ended; of the controller, see `node_ends.time_of`."""
+
+    stopped: bool
+    """pylaunch or the launcher had sent it a signal."""
+
+    last_lines: tuple[str, ...] = ()
+    """Last lines of stderr, or of stdout where stderr is empty."""
+
+    error: str = ""
+    """Exception of the rank and its place: "RuntimeError: loss is NaN (train.py:12)"."""
+
+    step: int | None = None
+    """Last step that it marked."""
+
+    symptom: str = ""
+    """Effect of other ranks, "lost the connection to another rank"; "" for an end with a cause of its own."""
+
+    out_of_memory: OutOfMemory | None = None
+    """Kill for lack of memory at that moment."""
+
+    uncertainty_s: float = 0.0
+    """Uncertainty of the correction of `time`."""
+
+    raised_at: float = 0.0
+    """Time at which the rank wrote its exception, its last line, on the clock of the node; 0 is unknown."""
+
+    @property
+    def failed(self) -> bool:
+        """True if it failed on its own."""
+        return self.exit_code != 0 and not self.stopped
+
+    @property
+    def who(self) -> str:
+        """Name for messages: "rank 3 on n2"."""
+        return f"the launcher on {self.host}" if self.rank is None else f"rank {self.rank} on {self.host}"
+
+
+@dataclass(frozen=True)
 class RankState:
     """State of a rank that had not ended when its node began to stop."""
 

@@ -18,9 +18,10 @@ from pylaunch.launch.existing.logs import LogQuery, read_logs
 from pylaunch.launch.follow.run_events import LinesWritten, Notice, RunEvent
 from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.excerpt import TextTail
-from pylaunch.model.outcome import Outcome, RankEnd, Status
+from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import RunRecord
 from pylaunch.model.size import shown_size
+from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.store import runs
 from pylaunch.store.log_files import blocks_of, files_of, stream_blocks
 from pylaunch.store.signatures import signatures

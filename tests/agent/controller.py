@@ -93,8 +93,8 @@ class Controller:
     def text(self, stream: str) -> str:
         return "".join(output.text for output in self.all(protocol.Output) if output.stream == stream)
 
-    def ended(self, rank: int) -> protocol.RankEnded:
-        return next(ended for ended in self.all(protocol.RankEnded) if ended.rank == rank)
+    def ended(self, rank: int | None) -> protocol.RankEnd:
+        return next(ended for ended in self.all(protocol.RankEnd) if ended.rank == rank)
 
     def pid(self, rank: int) -> int:
         """Return the process id of `rank`, once it has started."""

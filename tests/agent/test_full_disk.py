@@ -44,8 +44,8 @@ def test_a_working_directory_that_is_full_is_named_with_the_rank_that_failed(
     node: Node, tmp_path: Path, small: Callable[[Path, str], None]
 ) -> None:
     small(tmp_path / "work", "size=1m")
-    ends = node.started(task(tmp_path / "work", FILL % ".")).until(protocol.RankEnded)
-    assert isinstance(ends, protocol.RankEnded)
+    ends = node.started(task(tmp_path / "work", FILL % ".")).until(protocol.RankEnd)
+    assert isinstance(ends, protocol.RankEnd)
     assert ends.error == f"{tmp_path}/work is full (0 KiB of 1 MiB free)"
 
 
@@ -54,11 +54,11 @@ def test_inodes_that_are_used_up_are_named_and_a_clean_end_names_nothing(
 ) -> None:
     small(tmp_path / "work", "size=1m,nr_inodes=20")
     empties = "for i in $(seq 30); do : > $i || exit 1; done"
-    first = node.started(task(tmp_path / "work", empties)).until(protocol.RankEnded)
-    assert isinstance(first, protocol.RankEnded)
+    first = node.started(task(tmp_path / "work", empties)).until(protocol.RankEnd)
+    assert isinstance(first, protocol.RankEnd)
     assert first.error == f"{tmp_path}/work has no inodes left (0 of 20 free)"
-    second = node.started(task(tmp_path / "work", "exit 0", run="r2")).until(protocol.RankEnded)
-    assert isinstance(second, protocol.RankEnded)
+    second = node.started(task(tmp_path / "work", "exit 0", run="r2")).until(protocol.RankEnd)
+    assert isinstance(second, protocol.RankEnd)
     assert second.error == ""
 
 

@@ -84,7 +84,7 @@ def test_a_signal_of_slurm_stops_the_ranks_before_the_daemon_ends(
     controller = node.started(task(tmp_path, rank))
     controller.until(protocol.Output)
     daemon.send_signal(signal.SIGTERM)
-    ended = controller.until(protocol.RankEnded)
+    ended = controller.until(protocol.RankEnd)
     assert ended.exit_code == 0
     assert saved.exists()
     controller.until(protocol.Finished)

@@ -59,8 +59,8 @@ def test_ranks_get_their_own_logs_and_both_environments(node: Node, tmp_path: Pa
     assert controller.text("0.out") == "yes 0 0 mine []\n"
     assert controller.text("1.out") == "second\n"
     assert controller.text("launcher.out") == "[0, 0]\n"
-    assert controller.all(protocol.LauncherEnded)[0].exit_code == 0
-    assert {ended.exit_code for ended in controller.all(protocol.RankEnded)} == {0}
+    assert controller.ended(None).exit_code == 0
+    assert {ended.exit_code for ended in controller.all(protocol.RankEnd)} == {0}
 
 
 def test_only_ranks_have_the_modules_of_the_agent_on_their_path(node: Node, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_program_that_does_not_exist_ends_its_rank_with_the_reason(node: Node,
     controller = node.prepared(asked)
     (tmp_path / "vanished").unlink()
     controller.send(protocol.Follow({}, None), protocol.Release(0.0))
-    ended = controller.until(protocol.RankEnded)
+    ended = controller.until(protocol.RankEnd)
     assert ended.exit_code == 127
     assert "No such file" in ended.last_lines[-1]
 
@@ -113,7 +113,7 @@ def test_a_failed_rank_stops_its_siblings_and_only_it_is_to_blame(node: Node, tm
     controller.until(protocol.Finished)
     assert [controller.ended(rank).stopped for rank in range(3)] == [False, True, True]
     assert controller.ended(0).exit_code == 9
-    assert controller.all(protocol.LauncherEnded)
+    assert controller.ended(None)
     gone(*pids)
 
 
@@ -135,9 +135,9 @@ def test_stop_ends_ranks_first_and_then_the_launcher(node: Node, tmp_path: Path)
         controller.pid(rank)
     controller.send(protocol.Stop(600.0, "enough"))
     controller.until(protocol.Finished)
-    ends = [type(each) for each in controller.received if isinstance(each, protocol.RankEnded | protocol.LauncherEnded)]
-    assert ends == [protocol.RankEnded, protocol.RankEnded, protocol.LauncherEnded]
-    assert all(ended.stopped for ended in controller.all(protocol.RankEnded))
+    ends = [each.rank for each in controller.all(protocol.RankEnd)]
+    assert (sorted(each for each in ends if each is not None), ends[2:]) == ([0, 1], [None])
+    assert all(ended.stopped for ended in controller.all(protocol.RankEnd))
 
 
 def test_ranks_of_a_killed_launcher_are_stopped(node: Node, tmp_path: Path) -> None:
@@ -146,8 +146,8 @@ def test_ranks_of_a_killed_launcher_are_stopped(node: Node, tmp_path: Path) -> N
     launcher = Path(f"/proc/{node.supervisor(controller)}/task/{node.supervisor(controller)}/children").read_text()
     os.kill(int(launcher), signal.SIGKILL)
     controller.until(protocol.Finished)
-    assert controller.all(protocol.LauncherEnded)[0].signal == signal.SIGKILL
-    assert [ended.signal for ended in controller.all(protocol.RankEnded)] == [signal.SIGTERM] * 2
+    assert controller.ended(None).signal == signal.SIGKILL
+    assert [controller.ended(rank).signal for rank in range(2)] == [signal.SIGTERM] * 2
     gone(*pids)
 
 
@@ -156,7 +156,7 @@ def test_a_killed_rank_entry_takes_its_rank_with_it_and_the_end_is_still_reporte
     pid = controller.pid(0)
     entry = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     os.kill(entry, signal.SIGKILL)
-    ended = controller.until(protocol.RankEnded)
+    ended = controller.until(protocol.RankEnd)
     assert (ended.rank, ended.signal) == (0, signal.SIGKILL)
     controller.until(protocol.Finished)
 
@@ -189,7 +189,7 @@ def test_a_launcher_that_fails_because_of_a_stop_signal_was_stopped(node: Node, 
     controller.pid(0)
     controller.send(protocol.Stop(60.0, "by ada", by_hand=True))
     controller.until(protocol.Finished)
-    (ended,) = controller.all(protocol.LauncherEnded)
+    ended = controller.ended(None)
     assert ended.exit_code != 0
     assert ended.stopped
     assert [(stopping.reason, stopping.by_hand) for stopping in controller.all(protocol.Stopping)] == [("by ada", True)]

@@ -21,7 +21,7 @@ def test_ranks_with_a_handler_get_the_signal_and_end_on_their_own(node: Node, tm
     controller.send(protocol.Notify(signal.SIGUSR1))
     notified = controller.until(protocol.RanksNotified)
     assert (notified.ranks, notified.without) == ([0], [1])
-    ended = controller.until(protocol.RankEnded)
+    ended = controller.until(protocol.RankEnd)
     assert (ended.rank, ended.exit_code, ended.stopped) == (0, 0, False)
     controller.send(protocol.Stop(0.0, "enough"))
     controller.until(protocol.Finished)
@@ -45,7 +45,7 @@ def test_a_rank_of_a_launcher_gets_it_through_its_entry_and_ends_on_its_own(node
     controller.pid(0)  # The agent may read the log before the report of the entry.
     controller.send(protocol.Notify(signal.SIGUSR1))
     assert controller.until(protocol.RanksNotified).ranks == [0]
-    ended = controller.until(protocol.RankEnded)
+    ended = controller.until(protocol.RankEnd)
     assert (ended.exit_code, ended.stopped) == (0, False)
     controller.until(protocol.Finished)
 

@@ -101,7 +101,7 @@ def test_the_end_of_a_rank_carries_its_last_lines(node: Node, tmp_path: Path) ->
     controller = node.prepared(task(tmp_path, "seq 100 >&2; echo not this; exit 1", "seq 30; exit 0"))
     controller.send(protocol.Follow({}, []), protocol.Release(0.0))
     controller.until(protocol.Finished)
-    assert controller.ended(0).last_lines == [str(number) for number in range(81, 101)]
+    assert controller.ended(0).last_lines == tuple(str(number) for number in range(81, 101))
     assert controller.all(protocol.Output) == []
 
 

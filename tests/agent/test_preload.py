@@ -406,5 +406,5 @@ def test_a_forked_rank_answers_the_agent_and_is_stopped_like_any_other(node: Nod
     pids = [controller.pid(rank) for rank in range(2)]
     controller.send(protocol.Stop(10.0, "enough", by_hand=True))
     assert controller.until(protocol.Finished).leftovers == []
-    assert {end.signal for end in controller.all(protocol.RankEnded)} == {signal.SIGTERM}
+    assert {end.signal for end in controller.all(protocol.RankEnd)} == {signal.SIGTERM}
     gone(*pids)

@@ -57,7 +57,7 @@ def test_a_rank_reads_what_a_person_types_and_writes_to_the_terminal_and_to_its_
     assert shown(controller) == "os.terminal_size(columns=77, lines=33)\r\n? yes\r\ngot yes\r\n"
     assert controller.text("0.out") == "os.terminal_size(columns=77, lines=33)\n? yes\ngot yes\n"
     assert controller.text("1.out") == "other\n"
-    end = next(end for end in controller.all(protocol.RankEnded) if end.rank == 0)
+    end = next(end for end in controller.all(protocol.RankEnd) if end.rank == 0)
     assert (end.exit_code, end.last_lines[-1]) == (7, "got yes")
 
 
@@ -67,9 +67,9 @@ def test_ctrl_c_is_sigint_of_that_rank_alone(node: Node, tmp_path: Path) -> None
     typed(controller, "")
     shows(controller, "tty True True True True")
     typed(controller, CTRL_C)
-    ended = controller.until(protocol.RankEnded)
+    ended = controller.until(protocol.RankEnd)
     assert (ended.rank, ended.exit_code, ended.last_lines[-1]) == (0, 0, "^Cinterrupted")
-    assert [end.rank for end in controller.all(protocol.RankEnded)] == [0]
+    assert [end.rank for end in controller.all(protocol.RankEnd)] == [0]
     controller.send(protocol.Stop(0.0, "over", by_hand=True))
     controller.until(protocol.Finished)
 
@@ -108,7 +108,7 @@ def test_a_rank_whose_controller_has_gone_writes_on(node: Node, tmp_path: Path) 
     other = node.attach("r1")
     other.send(protocol.Follow({}, None))
     typed(other, "later\r")
-    assert other.until(protocol.RankEnded).exit_code == 7
+    assert other.until(protocol.RankEnd).exit_code == 7
     assert "got later" in shown(other)
 
 
@@ -122,7 +122,7 @@ def test_input_out_of_bounds_is_refused(data: str, node: Node, tmp_path: Path) -
 def test_without_a_terminal_input_ends_at_once(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, python("input()")))
     typed(controller, "ignored\r")
-    assert "EOFError" in controller.until(protocol.RankEnded).error
+    assert "EOFError" in controller.until(protocol.RankEnd).error
 
 
 def test_a_terminal_that_nobody_reads_does_not_stop_the_stop(node: Node, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_terminal_that_nobody_reads_does_not_stop_the_stop(node: Node, tmp_pat
     other = node.attach("r1")
     other.send(protocol.Follow({}, []), protocol.Stop(0.0, "enough", by_hand=True))
     assert other.until(protocol.Finished).leftovers == []
-    assert other.all(protocol.RankEnded)[0].signal in (signal.SIGTERM, signal.SIGKILL)
+    assert other.all(protocol.RankEnd)[0].signal in (signal.SIGTERM, signal.SIGKILL)
     controller.kill()
 
 

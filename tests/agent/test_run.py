@@ -30,7 +30,7 @@ def test_ranks_run_to_their_end_and_the_node_reports_that_it_is_clean(node: Node
     assert finished.checked == ["processes of run r1"]
     assert controller.text("0.out") == "one\n"
     assert controller.text("0.err") == "two\n"
-    assert [ended.exit_code for ended in controller.all(protocol.RankEnded)] == [0, 0]
+    assert [ended.exit_code for ended in controller.all(protocol.RankEnd)] == [0, 0]
     assert controller.receive() is None
     gone(node.supervisor(controller))
 
@@ -42,7 +42,7 @@ def test_a_rank_that_outlives_sigterm_after_its_own_exception_has_failed_on_its_
     first = "until [ -e wrote ]; do sleep 0.01; done; exit 3"
     controller = node.started(task(tmp_path, first, slow, tidy))
     controller.until(protocol.Finished)
-    ends = {ended.rank: ended for ended in controller.all(protocol.RankEnded)}
+    ends = {ended.rank: ended for ended in controller.all(protocol.RankEnd)}
     assert [ends[rank].stopped for rank in range(3)] == [False, False, True]
     assert ends[1].error == "ValueError: mine"
     assert 0.0 < ends[1].raised_at < ends[0].time
@@ -54,7 +54,7 @@ def test_nothing_of_a_rank_runs_before_release(node: Node, tmp_path: Path) -> No
     assert controller.until(protocol.Pong).serial == 7
     assert not (tmp_path / "ran").exists()
     controller.send(protocol.Release(0.0))
-    controller.until(protocol.RankEnded)
+    controller.until(protocol.RankEnd)
     assert (tmp_path / "ran").exists()
 
 
@@ -62,7 +62,7 @@ def test_finished_waits_for_the_follow_of_the_releasing_controller(node: Node, t
     controller = node.prepared(task(tmp_path, "echo short"))
     controller.send(protocol.Release(0.0))
     gone(controller.pid(0))
-    controller.until(protocol.RankEnded)
+    controller.until(protocol.RankEnd)
     controller.send(protocol.Follow({}, None))
     controller.until(protocol.Finished)
     assert controller.text("0.out") == "short\n"
@@ -142,9 +142,9 @@ def test_how_a_rank_ended_is_reported_exactly(
     node: Node, tmp_path: Path, program: str, exit_code: int | None, number: int | None
 ) -> None:
     controller = node.started(task(tmp_path, f"echo last words >&2; {program}"))
-    ended = controller.until(protocol.RankEnded)
+    ended = controller.until(protocol.RankEnd)
     assert (ended.exit_code, ended.signal, ended.stopped) == (exit_code, number, False)
-    assert ended.last_lines == ["last words"]
+    assert ended.last_lines == ("last words",)
 
 
 @pytest.mark.parametrize(("name", "code", "words"), [("missing", 127, "No such file"), ("plain", 126, "Exec format")])
@@ -158,7 +158,7 @@ def test_a_program_that_vanished_after_the_checks_ends_its_rank_with_the_reason(
     if name == "missing":
         program.unlink()
     controller.send(protocol.Release(0.0))
-    ended = controller.until(protocol.RankEnded)
+    ended = controller.until(protocol.RankEnd)
     assert ended.exit_code == code
     assert words in ended.last_lines[-1]
     assert str(program) in ended.last_lines[-1]
@@ -193,9 +193,9 @@ def test_a_rank_that_ends_well_stops_nobody(node: Node, tmp_path: Path) -> None:
     flag = tmp_path / "go"
     os.mkfifo(flag)
     controller = node.started(task(tmp_path, "true", f"read line < {flag}"))
-    assert controller.until(protocol.RankEnded).rank == 0
+    assert controller.until(protocol.RankEnd).rank == 0
     flag.write_text("now\n")
-    assert controller.until(protocol.RankEnded).exit_code == 0
+    assert controller.until(protocol.RankEnd).exit_code == 0
     assert controller.all(protocol.Stopping) == []
 
 
@@ -206,7 +206,7 @@ def test_stop_ends_ranks_with_term_and_is_reported_once(node: Node, tmp_path: Pa
     finished = controller.until(protocol.Finished)
     assert finished.leftovers == []
     assert [stopping.reason for stopping in controller.all(protocol.Stopping)] == ["because"]
-    assert {ended.signal for ended in controller.all(protocol.RankEnded)} == {signal.SIGTERM}
+    assert {ended.signal for ended in controller.all(protocol.RankEnd)} == {signal.SIGTERM}
 
 
 LOADER = """\
@@ -266,7 +266,7 @@ def test_a_second_stop_shortens_the_grace_of_a_rank_that_ignores_term(node: Node
     controller.send(protocol.Stop(600.0, "politely"))
     controller.until(protocol.Stopping)
     controller.send(protocol.Stop(0.1, "now"))
-    ended = controller.until(protocol.RankEnded)
+    ended = controller.until(protocol.RankEnd)
     assert (ended.signal, ended.stopped) == (signal.SIGKILL, True)
     assert controller.until(protocol.Finished).leftovers == []
 
@@ -380,7 +380,7 @@ def test_term_to_the_supervisor_stops_the_run(node: Node, tmp_path: Path) -> Non
     controller = node.started(task(tmp_path, PATIENT))
     controller.pid(0)
     os.kill(node.supervisor(controller), signal.SIGTERM)
-    assert controller.until(protocol.RankEnded).stopped
+    assert controller.until(protocol.RankEnd).stopped
     controller.until(protocol.Finished)
 
 

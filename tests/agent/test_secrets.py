@@ -29,7 +29,7 @@ def test_a_secret_reaches_ranks_and_is_masked_in_their_output_and_files(node: No
     gone(node.supervisor(controller))
     stars = "*" * len(SECRET)
     assert controller.text("0.out") == f"key: {stars}.\n{len(SECRET) + 1}\n"
-    assert controller.ended(0).last_lines == [f"bad {stars}"]
+    assert controller.ended(0).last_lines == (f"bad {stars}",)
     assert files_with(node.root, stars), "the rank's own log is where it is looked for"
     assert files_with(node.root, SECRET) == []
 

@@ -28,9 +28,9 @@ def test_the_other_ranks_are_examined_before_a_failure_stops_them(node: Node, tm
     assert stack(taken[0]) == ["train", "<module>"] if taken[0].source else "no answer in 0.5 s" in taken[0].note
     assert taken[2].note == "no stacks: not a Python program"
     order = [
-        type(each).__name__ for each in controller.received if isinstance(each, protocol.RankView | protocol.RankEnded)
+        type(each).__name__ for each in controller.received if isinstance(each, protocol.RankView | protocol.RankEnd)
     ]
-    assert order[-4:] == ["RankView", "RankView", "RankEnded", "RankEnded"]
+    assert order[-4:] == ["RankView", "RankView", "RankEnd", "RankEnd"]
 
     again = node.attach()
     again.send(protocol.Follow({}, []))
@@ -76,13 +76,13 @@ def test_ranks_have_their_time_to_answer_before_the_stop_however_long_the_facts_
     until_up(controller)
     (tmp_path / "fail").touch()
     controller.until(protocol.Finished)
-    ends = [type(each) for each in controller.received if isinstance(each, protocol.RankView | protocol.RankEnded)]
+    ends = [type(each) for each in controller.received if isinstance(each, protocol.RankView | protocol.RankEnd)]
     assert ends == [
-        protocol.RankEnded,
+        protocol.RankEnd,
         protocol.RankView,
         protocol.RankView,
-        protocol.RankEnded,
-        protocol.RankEnded,
+        protocol.RankEnd,
+        protocol.RankEnd,
     ]
     view = next(view for view in controller.all(protocol.RankView) if view.rank == 0)
     assert (view.note, view.state) == ("no stacks: no answer in 0.5 s", "S")

@@ -63,7 +63,7 @@ def over(node: Node, tmp_path: Path, python: Path, run: str, modules: list[str])
     controller.send(protocol.Follow({}, None), protocol.Release(0.0, rendezvous_port=ready.rendezvous_port))
     while controller.receive(300.0) is not None:
         pass
-    assert [(end.exit_code, end.signal) for end in controller.all(protocol.RankEnded)] == [(0, None), (0, None)]
+    assert [(end.exit_code, end.signal) for end in controller.all(protocol.RankEnd)] == [(0, None), (0, None)]
     return controller
 
 

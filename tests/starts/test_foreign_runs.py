@@ -118,7 +118,7 @@ def test_a_rank_cannot_make_the_controller_write_elsewhere(
 ) -> None:
     cluster = directories("n1", "n2")
     pwned, logs = tmp_path / "pwned", tmp_path / "logs"
-    lies = [protocol.Output(str(pwned), 9, "pwned\n", 1.0), protocol.RankEnded(1, 3, None, 0.5, [], stopped=False)]
+    lies = [protocol.Output(str(pwned), 9, "pwned\n", 1.0), protocol.RankEnd(1, "", 3, None, 0.5, stopped=False)]
     (tmp_path / "lies").write_bytes(b"".join(map(protocol.encode, lies)))
     events = cluster.nodes["n1"].path / "root" / "runs" / "*" / "events.jsonl"
     there = f"until ls {events} >/dev/null 2>&1; do sleep 0.02; done"  # The agent's first event makes it.

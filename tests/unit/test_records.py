@@ -26,7 +26,6 @@ KNOWN = {
     ("LinesWritten", "RankLine"),
     ("Mark", "StepMark"),
     ("NodePlan", "_Node"),
-    ("RankEnd", "RankEnded"),
     ("RankStarted", "Started"),
     ("RunRecord", "_Head"),
     ("SharedFailure", "Unreachable"),

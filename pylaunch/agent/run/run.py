@@ -290,7 +290,7 @@ class Run:
         symptom = symptoms.symptom(ended.exit_code, ended.signal, "", last)
         failure = self._failure(ended, symptom)
         stopped = ended.was_signalled or self.life.is_stopping
-        self._record.append(protocol.LauncherEnded(*self._how(ended, last), stopped=stopped, symptom=symptom))
+        self._record.append(self._end(ended, last, symptom, stopped=stopped))
         if symptom and failure is not None:
             self._follow(lifecycle.launcher_lost_another(self.life, failure, now))
         else:
@@ -314,8 +314,8 @@ class Run:
             is_logged = by_sigkill and self._kernel.has_killed_for_memory(ended.pid)
             memory = self._memory.killer(by_sigkill=by_sigkill, is_logged=is_logged)
         self._record.append(
-            protocol.RankEnded(
-                rank, *self._how(ended, last), stopped=ended.was_signalled, error=error, symptom=symptom,
+            replace(
+                self._end(ended, last, symptom, stopped=ended.was_signalled), error=error,
                 step=rank_report.last_step(self._record.directory, rank), out_of_memory=memory, raised_at=raised_at,
             )
         )  # fmt: skip
@@ -334,9 +334,11 @@ class Run:
         name = "launcher" if ended.rank is None else str(ended.rank)
         return last_lines(self.streams[name + ".err"], self.streams[name + ".out"], count=CAUSE_LINES)
 
-    def _how(self, ended: Ended, last: list[str]) -> tuple[int | None, int | None, float, list[str]]:
-        """Return the exit code, signal, time and masked last lines, as RankEnded and LauncherEnded begin."""
-        return ended.exit_code, ended.signal, ended.time, [self.mask.hide_in(line) for line in last[-LAST_LINES:]]
+    def _end(self, ended: Ended, last: list[str], symptom: str, *, stopped: bool) -> protocol.RankEnd:
+        lines = tuple([self.mask.hide_in(line) for line in last[-LAST_LINES:]])
+        return protocol.RankEnd(
+            ended.rank, "", ended.exit_code, ended.signal, ended.time, stopped, lines, symptom=symptom
+        )
 
     def _failure(self, ended: Ended, symptom: str) -> str | None:
         """Describe the failure; None for a good end, and for a rank that a launcher ends after another failed."""

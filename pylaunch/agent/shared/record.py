@@ -16,8 +16,8 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import RunDirectory
 
 EVENTS = (
-    protocol.Preloaded, protocol.Released, protocol.RankStarted, protocol.FirstLine, protocol.RankEnded,
-    protocol.LauncherEnded, protocol.Stopping, protocol.HostEvidence, protocol.PeersUnheard, protocol.RankView,
+    protocol.Preloaded, protocol.Released, protocol.RankStarted, protocol.FirstLine, protocol.RankEnd,
+    protocol.Stopping, protocol.HostEvidence, protocol.PeersUnheard, protocol.RankView,
     protocol.Finished,
 )  # fmt: skip
 """Events that a supervisor records."""

@@ -55,8 +55,8 @@ class Scope:
         match message:
             case protocol.Output() | protocol.Skipped() if message.stream not in self._streams & requested:
                 return ForeignMessage(f"output of {message.stream[:80]!r}")
-            case protocol.RankStarted() | protocol.FirstLine() | protocol.RankEnded() | protocol.RankView() if (
-                message.rank not in self._ranks
+            case protocol.RankStarted() | protocol.FirstLine() | protocol.RankEnd() | protocol.RankView() if (
+                message.rank not in self._ranks and message.rank is not None
             ):
                 return ForeignMessage(f"rank {message.rank}")
             case protocol.Stopping():

@@ -13,7 +13,7 @@ LONGEST = 4000
 
 SHORTENED = {
     **dict.fromkeys((
-        protocol.RankEnded, protocol.LauncherEnded, protocol.Stopping, protocol.Preloaded, protocol.Finished,
+        protocol.RankEnd, protocol.Stopping, protocol.Preloaded, protocol.Finished,
         protocol.Skipped, protocol.Failed, protocol.PeersTried,
     ), LONGEST),
     protocol.RankView: views.LONGEST_TEXT,
@@ -23,7 +23,7 @@ SHORTENED = {
 
 MOST_FACTS = 64
 MOST = {
-    "RankEnded.last_lines": -64, "LauncherEnded.last_lines": -64, "Finished.leftovers": 256,
+    "RankEnd.last_lines": -64, "Finished.leftovers": 256,
     "HostEvidence.kernel": -MOST_FACTS, "HostEvidence.stuck": MOST_FACTS, "HostEvidence.addresses": MOST_FACTS,
     "HostEvidence.rises": MOST_FACTS, "HostEvidence.gauges": MOST_FACTS, "HostEvidence.missing": MOST_FACTS,
     "RankView.threads": views.MOST_THREADS, "RankView.groups": views.MOST_GROUPS,

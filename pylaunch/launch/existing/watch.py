@@ -167,7 +167,7 @@ class _Watch:
                 self._note(EventKind.RELEASED, host, at=message.time)
             case protocol.RankStarted():
                 self._note(EventKind.RANK_STARTED, host, at=message.time, rank=message.rank)
-            case protocol.RankEnded():
+            case protocol.RankEnd() if message.rank is not None:
                 self._note(EventKind.RANK_ENDED, host, at=message.time, rank=message.rank)
             case protocol.Stopping():
                 self._note(EventKind.STOP_ASKED, host, message.reason, at=message.time)

@@ -23,7 +23,7 @@ class ConnectionTrials:
 
     async def after(self, message: object, live: Collection[str]) -> None:
         """Begin a trial between the `live` hosts if `message` calls for one."""
-        is_victim = isinstance(message, protocol.RankEnded | protocol.LauncherEnded) and message.symptom != ""
+        is_victim = isinstance(message, protocol.RankEnd) and message.symptom != ""
         if not (is_victim or isinstance(message, NodeSilent)) or self._trials >= MOST_TRIALS:
             return
         self._trials = MOST_TRIALS if is_victim else self._trials + 1

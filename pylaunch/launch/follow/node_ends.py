@@ -5,48 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pylaunch import protocol
+from pylaunch.base.dataclass import replace
 from pylaunch.explain.run_state import StopAll
-from pylaunch.model.outcome import RankEnd
+from pylaunch.protocol.node_evidence import RankEnd
 
 EXIT_S = 30.0
 """Longest time between an exception and the exit of its rank; an earlier time is not believed."""
 
 
-def rank_end(
-    host: str,
-    message: protocol.RankEnded | protocol.LauncherEnded,
-    at: float,
-    uncertainty_s: float,
-    *,
-    is_stopping: bool,
-) -> RankEnd:
-    """Return the end of a rank, or of the launcher of `host`.
+def rank_end(host: str, end: RankEnd, at: float, uncertainty_s: float, *, is_stopping: bool) -> RankEnd:
+    """Return the end of a rank or of the launcher that `host` reports; `at` is its time on the controller's clock.
 
-    `at` is its time on the controller's clock. A launcher that ends after an order to stop was stopped.
+    A launcher that ends after an order to stop was stopped.
     """
-    of_rank = message if isinstance(message, protocol.RankEnded) else None
-    return RankEnd(
-        rank=None if of_rank is None else of_rank.rank,
-        host=host,
-        exit_code=message.exit_code,
-        signal=message.signal,
-        time=at,
-        stopped=message.stopped or (of_rank is None and is_stopping),
-        last_lines=tuple(message.last_lines),
-        error="" if of_rank is None else of_rank.error,
-        step=None if of_rank is None else of_rank.step,
-        symptom=message.symptom,
-        out_of_memory=None if of_rank is None else of_rank.out_of_memory,
-        uncertainty_s=uncertainty_s,
-    )
+    stopped = end.stopped or (end.rank is None and is_stopping)
+    return replace(end, host=host, time=at, stopped=stopped, uncertainty_s=uncertainty_s)
 
 
-def time_of(message: protocol.RankEnded | protocol.LauncherEnded) -> float:
+def time_of(message: RankEnd) -> float:
     """Return the time of a failure on the node's clock: libraries take seconds between an exception and the exit.
 
     A victim wrote its exception after another rank failed, and is not earlier for that.
     """
-    if isinstance(message, protocol.LauncherEnded) or message.symptom:
+    if message.rank is None or message.symptom:
         return message.time
     is_known = message.time - EXIT_S <= message.raised_at <= message.time
     return message.raised_at if is_known else message.time

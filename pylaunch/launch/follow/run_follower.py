@@ -216,7 +216,7 @@ class RunFollower:
                 self.relay.take(host, message)
             case protocol.RankStarted() | protocol.FirstLine() | protocol.RanksNotified():
                 self._on_begin(host, message)
-            case protocol.RankEnded() | protocol.LauncherEnded():
+            case protocol.RankEnd():
                 self._on_end(host, message)
             case protocol.Finished():
                 self._fleet.dismiss(host)
@@ -306,7 +306,7 @@ class RunFollower:
         else:
             self._event(EventKind.FIRST_LINE, host, message.time, rank=message.rank, text="")
 
-    def _on_end(self, host: str, message: protocol.RankEnded | protocol.LauncherEnded) -> None:
+    def _on_end(self, host: str, message: protocol.RankEnd) -> None:
         clock, at = self._fleet.clock(host), self._fleet.our_time(host, time_of(message))
         end = rank_end(host, message, at, clock.uncertainty, is_stopping=self._state.stop is not None)
         before = self._state

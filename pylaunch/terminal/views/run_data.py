@@ -7,10 +7,11 @@ from collections.abc import Mapping
 
 from pylaunch.model.argv import quoted
 from pylaunch.model.cause import FailureCause
-from pylaunch.model.outcome import Outcome, RankEnd
+from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import PreviousAttempt, RunRecord, first_line_timing
 from pylaunch.model.slurm_job import JobState
+from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.store import runs
 from pylaunch.terminal import console, document
 from pylaunch.workflows.status import RunReport, node_start_seconds, previous_attempt, start_seconds, statuses

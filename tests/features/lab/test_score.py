@@ -9,8 +9,9 @@ import pytest
 from pylaunch.features.lab.drill.catalogue import DRILLS, Drill, Effect, Library, NodeFault, Subject
 from pylaunch.features.lab.drill.score import Naming, Observed, score, totals
 from pylaunch.model.cause import Certainty, FailureCause
-from pylaunch.model.outcome import Named, Outcome, RankEnd, Status
+from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.model.run import Event, EventKind
+from pylaunch.protocol.node_evidence import RankEnd
 
 GUILTY = Named("n2", 1)
 RAISES = Drill(Library.TORCH, "raises", Effect.ENDS, ("loss is NaN",), ("rank-failed",))

@@ -9,11 +9,11 @@ from pylaunch.model.cause import Certainty, FailureCause, RejectedCause
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.job import Framework, JobSpec
-from pylaunch.model.outcome import Named, Outcome, RankEnd, Status
+from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.protocol.examination import Collective, Frame, ProcessGroup, RankView, ThreadStack
-from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, StuckConnection
+from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, RankEnd, StuckConnection
 
 BEGUN = 1_780_000_000.0
 CAUSE = 149

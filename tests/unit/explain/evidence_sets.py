@@ -14,9 +14,8 @@ from pylaunch.base import kernel_log
 from pylaunch.explain.failure_evidence import Evidence
 from pylaunch.model.cause import Named
 from pylaunch.model.finding import Finding, Severity
-from pylaunch.model.outcome import RankEnd
 from pylaunch.protocol.examination import Frame, OverriddenVariable, RankView
-from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, OutOfMemory, RankState, StuckConnection
+from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, OutOfMemory, RankEnd, RankState, StuckConnection
 from tests.unit.explain.hangs.views import IN_ALL_REDUCE, IN_OPEN, calls, default_group, view
 
 RANKS = {"n1": frozenset({0}), "n2": frozenset({1}), "n3": frozenset({2})}

@@ -8,7 +8,8 @@ import pytest
 
 from pylaunch.explain.fallback import BACKEND, FABRIC, NCCL, fallback_of
 from pylaunch.model.job import Framework, JobSpec
-from pylaunch.model.outcome import Outcome, RankEnd, Status
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.runtime import fallback
 from pylaunch.store.signatures import signatures
 

@@ -13,8 +13,8 @@ from pylaunch.explain.verdict import judge
 from pylaunch.model.cause import Certainty, Named
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangKind
-from pylaunch.model.outcome import RankEnd
 from pylaunch.protocol.examination import Frame, OverriddenVariable, RankView
+from pylaunch.protocol.node_evidence import RankEnd
 from tests.unit.explain.hangs.views import SITE, evidence, view
 
 IN_INIT = (

@@ -2,7 +2,7 @@ import pytest
 
 from pylaunch.explain.own_failures import kind_of, sounds_like_a_victim
 from pylaunch.explain.rank_end import described
-from pylaunch.model.outcome import RankEnd
+from pylaunch.protocol.node_evidence import RankEnd
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from pylaunch.explain.recognised_ends import scan_of_end, with_classes
 from pylaunch.explain.verdict import judge
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
-from pylaunch.model.outcome import Outcome, RankEnd, Status
+from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
+from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.store.signatures import signatures
 from tests.unit.explain.evidence_sets import RANKS, SETS, EvidenceSet
 

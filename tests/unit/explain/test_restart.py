@@ -7,8 +7,8 @@ import pytest
 from pylaunch.explain.restart import COOL_DOWN_S, HANGING_HOSTS, Again, Attempt, Over, Policy, excluded, next_attempt
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
-from pylaunch.model.outcome import Outcome, RankEnd, Status
-from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, RankEnd
 
 HOSTS = ("n1", "n2", "n3", "s1")
 THREE = HOSTS[:3]

@@ -4,8 +4,8 @@ from datetime import timedelta
 from pylaunch.explain.run_state import RunState, StopAll
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
-from pylaunch.model.outcome import Named, RankEnd, Status
-from pylaunch.protocol.node_evidence import HostEvidence, RankState
+from pylaunch.model.outcome import Named, Status
+from pylaunch.protocol.node_evidence import HostEvidence, RankEnd, RankState
 from tests.unit.explain.hangs.views import IN_OPEN, calls, default_group, view
 
 GRACE = timedelta(seconds=1)

@@ -9,8 +9,8 @@ import pytest
 from pylaunch.agent.evidence.symptoms import DIFFERED
 from pylaunch.explain.verdict import Evidence, Verdict, judge, judge_lost
 from pylaunch.model.cause import Certainty
-from pylaunch.model.outcome import Named, RankEnd
-from pylaunch.protocol.node_evidence import RankState
+from pylaunch.model.outcome import Named
+from pylaunch.protocol.node_evidence import RankEnd, RankState
 
 RANKS = {"n1": frozenset({0}), "n2": frozenset({1}), "n3": frozenset({2})}
 WAITED = "timed out waiting for other ranks"

@@ -28,7 +28,7 @@ TASK = protocol.NodeTask(
         protocol.Follow({"0.out": 7}, None),
         protocol.Follow({}, ["0.out"]),
         protocol.Refused([protocol.Reason("disk-full", "no room", "df -h")]),
-        protocol.RankEnded(0, None, 9, 1.0, ["last"], stopped=False),
+        protocol.RankEnd(0, "", None, 9, 1.0, stopped=False, last_lines=("last",)),
         protocol.HostEvidence(
             "n1",
             1.5,
@@ -168,3 +168,9 @@ def test_whatever_a_peer_sends_is_a_message_or_a_wire_error(body: object) -> Non
 def test_hostile_lines_are_wire_errors(line: bytes) -> None:
     with pytest.raises(protocol.WireError):
         protocol.decode(line)
+
+
+def test_the_end_of_a_launcher_as_an_earlier_agent_sends_it_is_an_end_without_a_rank() -> None:
+    body = {"type": "LauncherEnded", "exit_code": 1, "signal": None, "time": 1.0, "last_lines": ["x"], "stopped": True}
+    end = protocol.decode(json.dumps(body).encode())
+    assert end == protocol.RankEnd(None, "", 1, None, 1.0, stopped=True, last_lines=("x",))

@@ -8,9 +8,10 @@ from pylaunch.errors import UsageError
 from pylaunch.model.attestation import Attestation
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec
-from pylaunch.model.outcome import Outcome, RankEnd, Status
+from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.model.run import Event, EventKind
+from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.store import runs
 from pylaunch.store.paths import run_paths
 

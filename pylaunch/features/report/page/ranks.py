@@ -10,9 +10,10 @@ from pylaunch.features.report.page.content import ReportInput
 from pylaunch.features.report.page.timeline import kind_of, seconds_text
 from pylaunch.model.excerpt import bounded
 from pylaunch.model.hostset import fold, fold_ranks
-from pylaunch.model.outcome import Named, RankEnd
+from pylaunch.model.outcome import Named
 from pylaunch.model.plan import NodePlan
 from pylaunch.protocol.examination import Collective, RankView
+from pylaunch.protocol.node_evidence import RankEnd
 
 MOST_GROUPS = 64
 MOST_FRAMES = 40

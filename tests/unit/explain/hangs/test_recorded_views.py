@@ -7,8 +7,9 @@ import pytest
 from pylaunch.explain.hangs.recorded_views import finding_on_views
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
-from pylaunch.model.outcome import Named, Outcome, RankEnd, Status
+from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.protocol.examination import ProcessGroup, RankView
+from pylaunch.protocol.node_evidence import RankEnd
 from tests.unit.explain.hangs.views import IN_ALL_REDUCE, IN_OPEN, calls, view
 
 GROUP = (ProcessGroup("0", "dp", (0, 1, 2, 3)),)

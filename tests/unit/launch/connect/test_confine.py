@@ -34,7 +34,7 @@ def test_output_that_was_not_requested_is_foreign() -> None:
 
 
 def test_a_node_cannot_end_the_rank_of_another() -> None:
-    ended = protocol.RankEnded(2, 1, None, 1.0, [], stopped=False)
+    ended = protocol.RankEnd(2, "", 1, None, 1.0, stopped=False)
     assert SECOND.confined(ended, ALL) == ended
     assert isinstance(FIRST.confined(ended, ALL), ForeignMessage)
     assert isinstance(FIRST.confined(protocol.RankStarted(3, 7, 1.0), ALL), ForeignMessage)
@@ -84,8 +84,8 @@ def test_a_node_reports_states_of_its_own_ranks_and_each_once() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        protocol.RankEnded(0, 1, None, 1.0, ["y" * 9000] * 9000, False, "x" * 90_000, symptom="x" * 90_000),
-        protocol.LauncherEnded(1, None, 1.0, ["y" * 9000] * 9000, symptom="x" * 90_000),
+        protocol.RankEnd(0, "", 1, None, 1.0, False, ("y" * 9000,) * 9000, "x" * 90_000, symptom="x" * 90_000),
+        protocol.RankEnd(None, "", 1, None, 1.0, False, ("y" * 9000,) * 9000, symptom="x" * 90_000),
         protocol.Stopping("x" * 900_000, 1.0),
         protocol.Finished(["x" * 9000] * 9000, [], 1.0),
         protocol.Failed("x" * 900_000),

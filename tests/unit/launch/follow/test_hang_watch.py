@@ -22,11 +22,10 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
 from pylaunch.model.job import Framework, JobSpec
-from pylaunch.model.outcome import RankEnd
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.model.run import EventKind
 from pylaunch.protocol.examination import Frame
-from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent
+from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, RankEnd
 from tests.unit.explain.hangs.views import brief, one_late
 
 CLUSTER = Cluster(tuple(Host(f"n{number:02}", f"10.0.0.{number}") for number in range(4)))

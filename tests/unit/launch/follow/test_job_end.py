@@ -120,7 +120,7 @@ def contacts(listener: Listener) -> list[Event]:
 
 
 def test_nobody_of_a_cancelled_job_is_lost_or_called_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    killed = protocol.RankEnded(0, None, 15, time.time(), [], stopped=False)
+    killed = protocol.RankEnd(0, "", None, 15, time.time(), stopped=False)
     signalled = protocol.Stopping(protocol.SIGNALLED, time.time())
     messages = (("n1", killed), ("n1", signalled), ("n1", CLOSED), ("n2", CLOSED), ("n3", Lost(end_of_job("7"))))
     outcome, listener = followed(Slurm("COMPLETING", "CANCELLED"), monkeypatch, *messages)

@@ -9,7 +9,7 @@ import pytest
 from pylaunch import protocol
 from pylaunch.launch.follow.node_ends import time_of
 
-END = protocol.RankEnded(1, 1, None, 100.0, ["ValueError: x"], stopped=False, error="ValueError: x")
+END = protocol.RankEnd(1, "", 1, None, 100.0, stopped=False, last_lines=("ValueError: x",), error="ValueError: x")
 
 
 @pytest.mark.parametrize(
@@ -20,11 +20,9 @@ END = protocol.RankEnded(1, 1, None, 100.0, ["ValueError: x"], stopped=False, er
         (replace(END, raised_at=0.0), 100.0),
         (replace(END, raised_at=1.0), 100.0),
         (replace(END, raised_at=101.0), 100.0),
-        (protocol.LauncherEnded(1, None, 100.0, [], stopped=False), 100.0),
+        (protocol.RankEnd(None, "", 1, None, 100.0, stopped=False, raised_at=97.5), 100.0),
     ],
     ids=["own exception", "victim", "no exception", "long before", "after the end", "launcher"],
 )
-def test_a_rank_fails_when_it_writes_its_own_exception(
-    message: protocol.RankEnded | protocol.LauncherEnded, time: float
-) -> None:
+def test_a_rank_fails_when_it_writes_its_own_exception(message: protocol.RankEnd, time: float) -> None:
     assert time_of(message) == time

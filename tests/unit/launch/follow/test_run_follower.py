@@ -68,7 +68,7 @@ def test_the_end_of_a_rank_that_is_read_after_its_node_was_given_up_counts_all_t
     async def hear() -> None:
         follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), listener, streams=[])
         await follower._on_message("n1", protocol.RankStarted(0, 7, 1.0))
-        await follower._on_message("n1", protocol.RankEnded(0, 1, None, 2.0, [], stopped=False))
+        await follower._on_message("n1", protocol.RankEnd(0, "", 1, None, 2.0, stopped=False))
 
     asyncio.run(hear())  # There is no link to n1.
     assert [event.kind for event in listener.events] == [EventKind.RANK_STARTED, EventKind.RANK_ENDED]

@@ -4,8 +4,9 @@ import pytest
 
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
-from pylaunch.model.outcome import Outcome, RankEnd, Status
+from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
+from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.terminal.views.live import Live, show_outcome, shown
 
 HOSTS = tuple(Host(f"gpu{number:02}", f"10.0.0.{number}") for number in range(1, 12))
