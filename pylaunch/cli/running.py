@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.cli.background import wait_until_well
 from pylaunch.cli.views.collecting import collect
 from pylaunch.errors import ExitCode, PylaunchError
 from pylaunch.launch.connect.interruptible import signals
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.store import runs
 from pylaunch.store.paths import run_paths
-from pylaunch.terminal import document
+from pylaunch.terminal import console, document
 from pylaunch.terminal.doors import AtEnd
 from pylaunch.terminal.invocation import current
 from pylaunch.terminal.views import findings, run_data
@@ -149,3 +148,38 @@ def exit_code(outcome: Outcome) -> ExitCode:
         Status.STOPPED: ExitCode.INTERRUPTED,
         Status.REFUSED: ExitCode.CLUSTER_NOT_READY,
     }[outcome.status]
+
+
+POLL_S = 0.05
+
+
+def wait_until_well(run: str, background: Background, log: Path) -> int:
+    """Print the log of the background process until its ranks run; return 0, or its exit code if it ended before."""
+    shown = 0
+    well: bool | None = None
+    while well is None:
+        try:
+            well = background.is_well(POLL_S)
+        except KeyboardInterrupt:
+            background.interrupt()
+        shown = _show(log, shown)
+    if not well:
+        code = background.exit_code()
+        _show(log, shown)
+        return code
+    console.say(
+        f"run {run} continues in the background\n\n"
+        f"hint: pylaunch attach {run}    # follow it; Ctrl-C stops it\n"
+        f"      pylaunch logs -f {run}   # only its output\n"
+        f"      pylaunch stop {run}"
+    )
+    return ExitCode.DONE
+
+
+def _show(log: Path, shown: int) -> int:
+    """Print the lines of `log` after its first `shown` bytes; return the number of bytes printed so far."""
+    text = log.read_bytes()[shown:]
+    whole = text[: text.rfind(b"\n") + 1]
+    for line in whole.decode("utf-8", "replace").splitlines():
+        console.say(line)
+    return shown + len(whole)

@@ -19,17 +19,20 @@ import re
 import sys
 import tarfile
 import tempfile
+import tomllib
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from email.parser import BytesHeaderParser
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
+
+from uv import find_uv_bin
 
 from pylaunch.base.dataclass import asdict, dataclass
 from pylaunch.errors import UsageError
 from pylaunch.model.size import shown_size
 from pylaunch.provision import resolution
-from pylaunch.provision.lock_sources import as_requirements
 from pylaunch.transport import process
 from pylaunch.transport.process import Completed
 
@@ -370,3 +373,47 @@ def _archive(archive: Path, members: Mapping[str, Path]) -> None:
             entry.mode = 0o644
             with path.open("rb") as file:
                 tar.addfile(entry, file)
+
+
+def as_requirements(source: Path, directory: Path) -> Path:
+    """Return `source` as a requirements file; other formats are converted into `directory`."""
+    if source.name == "uv.lock":
+        return _exported(source, directory / "uv.requirements.txt")
+    if source.suffix == ".toml" and source.name.startswith("pylock."):
+        made = directory / f"{source.stem}.requirements.txt"
+        made.write_text(pylock_requirements(source.read_text(encoding="utf-8"), str(source)), encoding="utf-8")
+        return made
+    return source
+
+
+def _exported(source: Path, made: Path) -> Path:
+    process.run(
+        (
+            find_uv_bin(), "export", "--quiet", "--frozen", "--no-dev", "--no-emit-project",
+            "--format", "requirements.txt", "--project", str(source.absolute().parent), "--output-file", str(made),
+        ),
+    ).checked(error=UsageError, hint=f"uv.lock needs its pyproject.toml beside it: {source.parent}")  # fmt: skip
+    return made
+
+
+def pylock_requirements(text: str, name: str) -> str:
+    """Return the packages of a `pylock.toml` as requirements, each with its marker and the hashes of its wheels.
+
+    Raises UsageError for a file of another format, and for a package without wheels.
+    """
+    try:
+        lines = [_requirement(package) for package in tomllib.loads(text)["packages"]]
+    except (tomllib.TOMLDecodeError, KeyError) as error:
+        raise UsageError(f"{name}: not a pylock.toml ({error})", hint="uv export --format pylock.toml") from None
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _requirement(package: dict[str, Any]) -> str:
+    wheels = package.get("wheels", [])
+    if not wheels:
+        raise UsageError(
+            f"{package['name']} has no wheel in the lock", hint="only wheels can be locked: choose a version with one"
+        )
+    marker = f" ; {package['marker']}" if "marker" in package else ""
+    hashes = "".join(f" --hash=sha256:{wheel['hashes']['sha256']}" for wheel in wheels)
+    return f"{package['name']}=={package['version']}{marker}{hashes}"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pylaunch.base.rank_environment import Layer, compose
+from pylaunch.base.rank_environment import AGENT_VARIABLES, Layer, compose
 from pylaunch.errors import UsageError
 from pylaunch.model.job import USUAL_PORT
 from pylaunch.model.plan import PORT_ENTRY, NodeCommand, NodePlan, RunPlan
 from pylaunch.model.variables.files import settings_of
 from pylaunch.model.variables.lint import Circumstances, LintFinding, LintLevel, Setting, machines
-from pylaunch.model.variables.overridden import without_effect
 from pylaunch.model.variables.together import judge
 
 
@@ -51,3 +50,13 @@ def refuse_errors(findings: Sequence[LintFinding], warn: Callable[[str], None]) 
 
 def _with_instead(finding: LintFinding) -> str:
     return f"{finding.line}; instead: {finding.instead}" if finding.instead else finding.line
+
+
+def without_effect(plan: RunPlan, commands: Iterable[NodeCommand]) -> Iterator[LintFinding]:
+    """Yield a warning for each variable of `plan` that the identity of a rank or the agent overrides."""
+    higher = {name for command in commands for rank in command.ranks for name in rank.env} | set(AGENT_VARIABLES)
+    for names, where in ((plan.job.env, "--env"), (plan.job.secrets, "--secret")):
+        for name in names:
+            if name in higher:
+                text = "no effect: pylaunch sets this variable for each rank"
+                yield LintFinding(LintLevel.WARNING, where, name, text)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import click
 
 from pylaunch.cli.running import exit_code
-from pylaunch.cli.views.following import AttachView
 from pylaunch.launch.connect.interruptible import signals
 from pylaunch.model.job import JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.terminal import options
 from pylaunch.terminal.flags.resolve_run import find
-from pylaunch.terminal.views.terminal import USAGE_S, has_board
-from pylaunch.workflows.attach import attach
+from pylaunch.terminal.views.live import Live, show_outcome
+from pylaunch.terminal.views.terminal import USAGE_S, has_board, watching
+from pylaunch.workflows.attach import Attached, AttachEvent, LogsCaughtUp, RunOver, attach
 
 
 @click.command()
@@ -42,3 +43,38 @@ def _end_job(job_id: str, job: JobSpec, outcome: Outcome) -> None:
     if job.max_requeues and cause_of(outcome):
         queueing.show(JobNotRequeued(job_id, "the controller that would request it has ended"))
     end_submitted(job_id, queueing.show, is_good=outcome.status is Status.DONE)
+
+
+class AttachView:
+    """Shows a run that is followed, and its outcome."""
+
+    def __init__(self) -> None:
+        self.leads = False
+        """This process is the controller of the run."""
+
+        self._live: Live | None = None
+        self._open = contextlib.ExitStack()
+
+    def __enter__(self) -> AttachView:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def show(self, event: AttachEvent) -> None:
+        """Show `event`."""
+        match event:
+            case Attached(record, leads):
+                self.leads = leads
+                self._live = self._open.enter_context(watching(record.plan, leads=leads))
+                self._live.hold()
+            case LogsCaughtUp():
+                if self._live is not None:
+                    self._live.catch_up()
+            case RunOver(record, outcome, ran_s):
+                self._open.close()
+                show_outcome(record.plan, outcome, ran_s)
+            case _ if self._live is not None:
+                self._live.show(event)
+            case _:
+                pass

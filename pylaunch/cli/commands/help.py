@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
 
 from pylaunch.errors import UsageError
-from pylaunch.store.pages import pages, title
+from pylaunch.store.content import content_directory
 from pylaunch.terminal import console
 
 
@@ -32,3 +33,21 @@ def command(topic: str | None) -> None:
         meant = f"did you mean {' or '.join(f'pylaunch help {each}' for each in near)}?"
         raise UsageError(f"no page about {topic}", hint=meant if near else "all pages: pylaunch help")
     console.data(known[topic].read_text(encoding="utf-8"))
+
+
+_FOLDERS = ("docs/guides", "docs/reference", "docs/concepts")
+_EXAMPLES = "inventory"
+
+
+def pages() -> dict[str, Path]:
+    """Every page by its topic: the name of its file, without `.md`."""
+    root = content_directory()
+    found = {path.stem: path for folder in _FOLDERS for path in sorted((root / folder).glob("*.md"))}
+    return found | {path.name: path for path in sorted((root / _EXAMPLES).glob("cluster.*"))}
+
+
+def title(page: Path) -> str:
+    """Return the first line of a page, without its heading mark; YAML begins after `---`."""
+    with page.open(encoding="utf-8") as text:
+        first = text.readline().strip()
+        return (text.readline() if first == "---" else first).strip().lstrip("#").strip()

@@ -8,13 +8,15 @@ from typing import Any
 import click
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.cli.views import rank_stacks, recorder_dumps
+from pylaunch.cli.views import rank_stacks
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.launch.connect.interruptible import signals
-from pylaunch.terminal import document, options
+from pylaunch.model.hang import HangFinding
+from pylaunch.model.hostset import fold_ranks
+from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import find
 from pylaunch.terminal.flags.selection import chosen, ranks_of
-from pylaunch.workflows.recorder_dumps import judge_dumps
+from pylaunch.workflows.recorder_dumps import DumpsJudged, judge_dumps
 from pylaunch.workflows.stacks import stacks
 
 
@@ -52,9 +54,9 @@ def command(run: str | None, *, inventory: Path | None, dumps: Path | None, as_j
             raise UsageError("--dumps reads files of any run; RUN, --rank, --node and --collectives have no effect")
         judged = judge_dumps(dumps)
         if as_json:
-            document.show(recorder_dumps.content(judged))
+            document.show(content(judged))
         else:
-            recorder_dumps.show(judged)
+            show(judged)
         return ExitCode.DONE
     record = find(run, inventory)
     nodes, _ = chosen(record.plan, flags.rank, flags.node, launcher=False)
@@ -66,3 +68,39 @@ def command(run: str | None, *, inventory: Path | None, dumps: Path | None, as_j
     else:
         rank_stacks.show(report, collectives=flags.collectives)
     return ExitCode.CLUSTER_NOT_READY if report.missing else ExitCode.DONE
+
+
+def show(judged: DumpsJudged) -> None:
+    """Print the findings, the best one with its evidence."""
+    for name, why in judged.refused.items():
+        console.say(f"{name}: skipped: {why}")
+    if judged.absent:
+        console.say(f"no dump of ranks {fold_ranks(judged.absent)}")
+    best = judged.findings[0]
+    console.data(f"{best.text} ({best.confidence.value} confidence)")
+    for line in best.evidence:
+        console.data(f"  {line}")
+    if best.changed_by:
+        console.data(f"  would change this: {best.changed_by}")
+    for finding in judged.findings[1:]:
+        console.data(f"also: {finding.text} ({finding.confidence.value} confidence)")
+
+
+def content(judged: DumpsJudged) -> dict[str, object]:
+    """Return the fields of the document of `stacks --dumps --json`."""
+    return {
+        "dumps": list(judged.ranks),
+        "absent": list(judged.absent),
+        "findings": [_finding(finding) for finding in judged.findings],
+    }
+
+
+def _finding(finding: HangFinding) -> dict[str, object]:
+    return {
+        "kind": finding.kind.value,
+        "text": finding.text,
+        "confidence": finding.confidence.value,
+        "ranks": list(finding.ranks),
+        "evidence": list(finding.evidence),
+        "changed_by": finding.changed_by or None,
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features.bench import view
 from pylaunch.features.bench.judgement.operations import Operation
+from pylaunch.features.bench.judgement.summary import BenchSummary
 from pylaunch.features.bench.judgement.sweep import DEFAULT_LARGEST, Sweep, checked_sweep
 from pylaunch.features.bench.run.baselines import baseline_path, compared, save_baseline
 from pylaunch.features.bench.run.events import USUAL, BenchRequest, BenchResult, BenchStage
 from pylaunch.features.bench.run.measure import BACKENDS, bench, chosen_backend
-from pylaunch.features.bench.run.results import keep_results
+from pylaunch.features.bench.run.summary_file import write_bench_summary
 from pylaunch.inventory import load_cluster
 from pylaunch.launch.connect.interruptible import signals
 from pylaunch.terminal import console, options
@@ -205,3 +207,13 @@ def _request(flags: BenchFlags) -> BenchRequest:
 
 def _with_operations(sweep: Sweep, names: tuple[str, ...]) -> Sweep:
     return replace(sweep, operations=tuple(Operation(name) for name in names)) if names else sweep
+
+
+def keep_results(summary: BenchSummary, complain: Callable[[str], None]) -> None:
+    """Write `summary` to the record of each of its runs; call `complain` with the first error."""
+    for run in summary.runs:
+        try:
+            write_bench_summary(run, summary)
+        except OSError as error:
+            complain(f"warning: pylaunch report {run} will lack these results: {error.strerror}")
+            return

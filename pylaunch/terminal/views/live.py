@@ -16,7 +16,6 @@ from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.protocol.usage_report import Usage
 from pylaunch.terminal import console, hints
 from pylaunch.terminal.listing import duration
-from pylaunch.terminal.views.causes import show_causes
 
 LAST_LINES = 20
 
@@ -194,3 +193,30 @@ def show_proof(plan: RunPlan, outcome: Outcome) -> None:
             console.say(f"{host}: left behind: {'; '.join(left)}")
     if outcome.unproven:
         console.say(f"{fold(outcome.unproven)}: not known to be clean")
+
+
+MOST_OTHERS = 3
+
+
+def show_causes(outcome: Outcome, *, verbose: bool = False) -> None:
+    """Print the evidence for the first cause, and other causes; with `verbose` the rejected ones, and missing facts."""
+    if outcome.causes:
+        top, *others = outcome.causes
+        if top.reason not in outcome.reason:
+            console.say(f"{top.confidence.value}: {top.reason}")
+        if top.evidence:
+            console.say(f"evidence ({top.confidence.value}: {top.identifier}):")
+        console.quote(top.evidence)
+        for other in others if verbose else others[:MOST_OTHERS]:
+            console.say(f"also {other.confidence.value}: {other.reason}")
+            console.quote(other.evidence if verbose else other.evidence[:1])
+        if top.question:
+            console.say(f"to be sure: {top.question}")
+        if top.page:
+            console.say(f"see: pylaunch help {top.page}")
+    if verbose:
+        for each in outcome.rejected:
+            console.say(f"rejected: {each.reason} ({each.why})")
+        for facts in outcome.hosts:
+            for missing in facts.missing:
+                console.say(f"not known: {facts.host}: {missing}")

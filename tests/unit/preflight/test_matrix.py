@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from pylaunch.preflight.matrix import Blame, Pair, blames, grouped
+from pylaunch.preflight.checks.network_matrix import Blame, Pair, blames, grouped
 
 
 def pairs(count: int) -> set[Pair]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pylaunch.store.pages import pages, title
+from pylaunch.cli.commands.help import pages, title
 
 
 def test_every_page_has_a_title_of_words() -> None:
