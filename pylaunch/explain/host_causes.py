@@ -12,7 +12,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.cause_kinds import advised
 from pylaunch.explain.failure_evidence import Evidence, seconds
 from pylaunch.explain.network_causes import network_causes
-from pylaunch.explain.overrides import connected_elsewhere, overridden
+from pylaunch.explain.overrides import connected_elsewhere, meetings, overridden
 from pylaunch.explain.own_failures import sounds_like_a_victim
 from pylaunch.explain.view_causes import view_causes
 from pylaunch.explain.xid import XidKind, explain
@@ -194,10 +194,10 @@ def _warnings(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
 
 def _overrides(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
     """Judge variables by which ranks meet, after a failure that another rank may have caused."""
-    if not first.symptom and not sounds_like_a_victim(first):
+    if not (first.symptom or first.failed_to_meet or first.overrides or sounds_like_a_victim(first)):
         return
     views = {**evidence.quiet, **{view.rank: view for view in evidence.views}}
-    found = overridden(views.values(), sum(map(len, evidence.ranks.values())))
+    found = overridden(meetings(views.values(), evidence.ends), sum(map(len, evidence.ranks.values())))
     found = found or connected_elsewhere(evidence.failures, evidence.address)
     if found is not None:
         confidence = Certainty.LIKELY if found.is_sure else Certainty.POSSIBLE

@@ -1,7 +1,8 @@
-"""Variables by which ranks meet, with other values than pylaunch gave them, in ranks that wait for the others. Pure.
+"""Variables by which ranks meet, with other values than pylaunch gave them, in ranks that do not meet. Pure.
 
 A script may override them on all ranks in a way that works. So they explain a wait only while ranks still wait for
-each other to begin, and they are sure only if the ranks do not agree with each other.
+each other to begin, and a failure only where a rank failed to meet the others. They are sure only if the ranks do not
+agree with each other.
 """
 
 from __future__ import annotations
@@ -40,22 +41,46 @@ class OverrideFinding:
     """The values of the ranks contradict each other, or reach no other host."""
 
 
-def overridden(views: Iterable[RankView], world_size: int) -> OverrideFinding | None:
-    """Return the variables that ranks override while they wait for others to begin; None if nobody does."""
-    waiting = [view for view in views if distributed_call(view) == BEGIN]
-    groups: dict[tuple[str, str, bool], list[RankView]] = {}
-    for view in waiting:
-        for each in view.overrides:
+@dataclass(frozen=True)
+class Meeting:
+    """Values by which one rank meets the others."""
+
+    rank: int
+    host: str
+    overrides: tuple[OverriddenVariable, ...]
+    fails: bool
+    """It waits for the others to begin, or failed while it did."""
+
+
+def meetings(views: Iterable[RankView], ends: Iterable[RankEnd] = ()) -> list[Meeting]:
+    """Return how ranks meet that wait for the others, have met them, or have ended; what a rank did last counts."""
+    found = {
+        view.rank: Meeting(view.rank, view.host, view.overrides, distributed_call(view) == BEGIN)
+        for view in views
+        if view.groups or distributed_call(view) == BEGIN
+    }
+    for end in ends:
+        if end.rank is not None and (end.failed_to_meet or end.overrides):
+            found[end.rank] = Meeting(end.rank, end.host, end.overrides, end.failed_to_meet)
+    return [found[rank] for rank in sorted(found)]
+
+
+def overridden(ranks: Iterable[Meeting], world_size: int) -> OverrideFinding | None:
+    """Return the variables that ranks override while one of them does not meet the others; None if nobody does."""
+    all_ranks = [*ranks]
+    groups: dict[tuple[str, str, bool], list[Meeting]] = {}
+    for rank in all_ranks:
+        for each in rank.overrides:
             value = "" if each.name == "RANK" else each.used
-            groups.setdefault((each.name, value, each.is_argument), []).append(view)
-    if not groups:
+            groups.setdefault((each.name, value, each.is_argument), []).append(rank)
+    if not groups or not any(rank.fails for rank in all_ranks):
         return None
     ordered = sorted(groups.items(), key=lambda item: (len(item[1]), [*ARGUMENTS].index(item[0][0])))
     lines = [_line(found, name) for (name, _, _), found in ordered]
     first = ordered[0][1]
     return OverrideFinding(
-        lines[0], tuple(view.rank for view in first), tuple(sorted({view.host for view in first})),
-        tuple(lines[:MOST_LINES]), not _agree(waiting, world_size),
+        lines[0], tuple(each.rank for each in first), tuple(sorted({each.host for each in first})),
+        tuple(lines[:MOST_LINES]), not _agree(all_ranks, world_size),
     )  # fmt: skip
 
 
@@ -79,17 +104,17 @@ def _who(ranks: Sequence[int], hosts: Iterable[str]) -> str:
     return f"{'ranks' if ranks[1:] else 'rank'} {fold_ranks(ranks)} on {fold({*hosts})}"
 
 
-def _of(view: RankView, name: str) -> OverriddenVariable | None:
-    return next((each for each in view.overrides if each.name == name), None)
+def _of(rank: Meeting, name: str) -> OverriddenVariable | None:
+    return next((each for each in rank.overrides if each.name == name), None)
 
 
-def _line(views: Sequence[RankView], name: str) -> str:
+def _line(ranks: Sequence[Meeting], name: str) -> str:
     """Return "rank 1 on n2 uses MASTER_ADDR=127.0.0.1, but the run's is 10.0.0.1"."""
-    one, several = views[0], len(views) > 1
+    one, several = ranks[0], len(ranks) > 1
     found = _of(one, name)
     assert found is not None
     value = found.used[:LONGEST]
-    who = _who([view.rank for view in views], [view.host for view in views])
+    who = _who([each.rank for each in ranks], [each.host for each in ranks])
     each = f" (rank {one.rank})" if several and name == "RANK" else ""
     if found.is_argument:
         what = f"{'pass' if several else 'passes'} {ARGUMENTS[name]} {value} to {BEGIN}"
@@ -99,14 +124,17 @@ def _line(views: Sequence[RankView], name: str) -> str:
     return f"{who} {what}{each}, but {its}"
 
 
-def _agree(views: Sequence[RankView], world_size: int) -> bool:
+def _agree(ranks: Sequence[Meeting], world_size: int) -> bool:
     """Return True if ranks that use these values can meet each other."""
-    ranks, places = [], set()
-    for view in views:
-        values = {each.name: each.used for each in view.overrides}
-        ranks.append(values.get("RANK", str(view.rank)))
+    numbers, places = [], set()
+    for rank in ranks:
+        values = {each.name: each.used for each in rank.overrides}
+        number, size = values.get("RANK", str(rank.rank)), values.get("WORLD_SIZE", str(world_size))
+        numbers.append(number)
         places.add(tuple(values.get(name, "") for name in ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE")))
-        if values.get("WORLD_SIZE", "0").isdigit() and int(values.get("WORLD_SIZE", "0")) > world_size:
+        if not number.isdecimal() or not size.isdecimal() or not int(number) < int(size) <= world_size:
             return False
-    is_local = any(address.startswith(LOOPBACK) for address, _, _ in places) and len({view.host for view in views}) > 1
-    return len(places) == 1 and len({*ranks}) == len(ranks) and not is_local
+    if all(size == "1" for _, _, size in places):
+        return True  # Each rank meets nobody.
+    is_local = any(address.startswith(LOOPBACK) for address, _, _ in places) and len({each.host for each in ranks}) > 1
+    return len(places) == 1 and len({*numbers}) == len(numbers) and not is_local

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pylaunch.base.dataclass import dataclass, field
-from pylaunch.protocol.examination import UNASKED
+from pylaunch.protocol.examination import UNASKED, OverriddenVariable
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,12 @@ class RankEnd:
 
     raised_at: float = 0.0
     """Time at which the rank wrote its exception, its last line, on the clock of the node; 0 is unknown."""
+
+    overrides: tuple[OverriddenVariable, ...] = ()
+    """Variables by which it met the other ranks with other values than it was given."""
+
+    failed_to_meet: bool = False
+    """Its exception is from a function of torch in which ranks meet."""
 
     @property
     def failed(self) -> bool:

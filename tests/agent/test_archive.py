@@ -171,3 +171,13 @@ def test_damaged_compiled_modules_are_not_run_and_replaced(damage: str, node: No
     assert node.ask("hello").returncode == 0
     made = kept.read_bytes()
     assert (int(made[:8], 16), kept.stat().st_mode & 0o777) == (zlib.crc32(made[8:]), 0o600)
+
+
+def test_docstrings_are_left_out_and_lines_keep_their_numbers() -> None:
+    source = (
+        b'"""Module."""\n\nclass Found(Exception):\n    """Class,\n\n    of two lines.\n    """\n\n'
+        b'def call():\n    """\xc3\x84ussere."""; return "text"\n\nLIMIT = 5\n"""Attribute."""\n'
+    )
+    assert archive.undocumented(source) == (
+        b'""\n\nclass Found(Exception):\n    ""\n\n\n\n\ndef call():\n    ""; return "text"\n\nLIMIT = 5\n""\n'
+    )

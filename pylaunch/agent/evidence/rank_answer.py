@@ -46,6 +46,17 @@ class RankAnswer:
     outside: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class LastMeeting:
+    """Values by which a rank that exited met the others."""
+
+    meeting: list[tuple[str, str, str]]
+    """As in `RankAnswer`."""
+
+    is_from_there: bool
+    """Its exception is from a function in which ranks meet."""
+
+
 def decoded(line: bytes) -> RankAnswer:
     """Return the answer of a helper thread. Raises ValueError for anything else."""
     body = untrusted_json.parse_object(line, MOST_BYTES)
@@ -70,15 +81,30 @@ def decoded(line: bytes) -> RankAnswer:
             _collective(row, lambda site: places(site, bounds.MOST_SITE_FRAMES))
             for row in _list(body["collectives"], bounds.MOST_COLLECTIVES)
         ]
-        meeting = [
-            (_text(name), _text(set_to), _text(used))
-            for name, set_to, used in _list(body["meeting"], len(bounds.MEETING))
-        ]
+        meeting = _meeting(body)
         outside = list(map(_text, _list(body["outside"], bounds.MOST_GROUPS)))
         note, age = _text(body["note"]), _seconds(body["age_s"])
         return RankAnswer(threads, groups, collectives, note, meeting, age, outside)
     except (KeyError, TypeError) as error:
         raise ValueError(f"expected stacks and collectives: {error}") from None
+
+
+def decoded_meeting(written: bytes) -> LastMeeting:
+    """Return the line that a rank wrote when it exited. Raises ValueError without one.
+
+    `written` may have stacks of faulthandler before and after the line.
+    """
+    line = next((each for each in reversed(written.splitlines()) if each.startswith(b"{")), b"")
+    body = untrusted_json.parse_object(line, MOST_BYTES)
+    try:
+        return LastMeeting(_meeting(body), body["is_from_there"] is True)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"expected how a rank met the others: {error}") from None
+
+
+def _meeting(body: Any) -> list[tuple[str, str, str]]:
+    rows = _list(body["meeting"], len(bounds.MEETING))
+    return [(_text(name), _text(set_to), _text(used)) for name, set_to, used in rows]
 
 
 def _collective(row: Any, site: Callable[[Any], tuple[protocol.Frame, ...]]) -> protocol.Collective:

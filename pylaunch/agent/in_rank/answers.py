@@ -87,7 +87,7 @@ def answer(words: "list[str]", main: int, began: float) -> str:
     ]
     fields = {
         "pid": os.getpid(), "time": time.time(), "frames": places.rows, "threads": threads, "groups": groups,
-        "collectives": collectives, "note": "; ".join(notes), "meeting": meeting(main),
+        "collectives": collectives, "note": "; ".join(notes), "meeting": meeting(used_to_meet(running_frames(main))),
         "age_s": round(time.monotonic() - began, 3),
         "outside": outside_calls(getattr(sys.modules.get(DISTRIBUTED), "__warningregistry__", {})),
     }  # fmt: skip
@@ -120,29 +120,51 @@ def thread_names(stacks: "Iterable[int]", main: int) -> "list[tuple[int, str]]":
     return [(ident, str(getattr(known.get(ident), "name", "MainThread" if ident == main else ""))) for ident in idents]
 
 
-def meeting(main: int) -> "list[object]":
+def last_meeting() -> str:
+    """Return how this process, which exits, met the others, and whether its exception is from there."""
+    used = used_to_meet(failed_frames())
+    return dumped({"meeting": meeting(used), "is_from_there": used is not None})
+
+
+def meeting(used: "dict[str, str] | None") -> "list[object]":
     """Return each variable by which ranks meet with its value in the environment, and the one that torch uses.
 
     "" is an unknown value. In a group that exists, rank and size alone still matter.
     """
     group = getattr(getattr(sys.modules.get(DISTRIBUTED), "_world", None), "default_pg", None)
+    values = used or {}
     if group is not None:
-        return [("RANK", "", str(group.rank())), ("WORLD_SIZE", "", str(group.size()))]
-    used = used_to_meet(main)
-    return [(name, os.environ.get(name, ""), used.get(local, "")) for name, local in MEETING.items()]
+        values = {"rank": str(group.rank()), "world_size": str(group.size())}
+    places = [(name, local) for name, local in MEETING.items() if group is None or local in values]
+    return [(name, os.environ.get(name, ""), values.get(local, "")) for name, local in places]
 
 
-def used_to_meet(main: int) -> "dict[str, str]":
-    """Return local names and values of the function of `MEETS` that the main thread is in."""
-    frame: Any = sys._current_frames().get(main)  # noqa: SLF001 -- documented, and named so
-    while frame is not None:
+def used_to_meet(frames: "Iterable[Any]") -> "dict[str, str] | None":
+    """Return local names and values of the first of `frames` that is of a function of `MEETS`; None without one."""
+    for frame in frames:
         module, *names = MEETS.get(frame.f_code.co_name, ("/",))
         if frame.f_code.co_filename.endswith(module):
             values = [(name, frame.f_locals.get(name)) for name in names]
             # torch has -1 for a rank and a size that it does not know yet.
             return {name: str(each) for name, each in values if isinstance(each, (str, int)) and each != -1}
+    return None
+
+
+def running_frames(thread: int) -> "Iterable[Any]":
+    """Yield the frames of a thread, innermost first."""
+    frame: Any = sys._current_frames().get(thread)  # noqa: SLF001 -- documented, and named so
+    while frame is not None:
+        yield frame
         frame = frame.f_back
-    return {}
+
+
+def failed_frames() -> "list[Any]":
+    """Return the frames of the exception that ends this process, innermost first."""
+    found, trace = [], getattr(sys, "last_traceback", None)
+    while trace is not None:
+        found.append(trace.tb_frame)
+        trace = trace.tb_next
+    return found[::-1]
 
 
 def process_groups() -> "list[object]":

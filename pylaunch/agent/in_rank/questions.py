@@ -8,6 +8,7 @@ the main thread. faulthandler writes the stacks at a signal that nobody else use
 import _signal  # type: ignore[import-not-found]  # `signal` would load enum, which costs more than all of this
 import _socket
 import _thread
+import atexit
 import faulthandler
 import os
 import select
@@ -37,6 +38,9 @@ GONE_S = 0.05
 MONITORED_SINCE = (3, 12)
 TOOLS = (4, 3)
 """Ids of tools in sys.monitoring that Python reserves for nobody."""
+
+TORCH = "torch.distributed.distributed_c10d"
+"""Module by which ranks of torch meet."""
 
 CONNECTION_S = 1.0
 LONGEST_QUESTION = 200
@@ -70,8 +74,18 @@ class Questions:
         os.register_at_fork(
             before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._leave_to_parent
         )
+        atexit.register(self._note_meeting, os.getpid())
         with self._mutex:
             self._start_thread()
+
+    def _note_meeting(self, pid: int) -> None:
+        """Append how this rank met the others to the file of its stacks: a rank may fail before anyone asks it."""
+        if TORCH not in sys.modules or os.getpid() != pid or not self._is_listening():
+            return
+        try:
+            os.write(self._stacks, self._load("answers")["last_meeting"]().encode("ascii") + b"\n")
+        except Exception:  # noqa: BLE001 -- the stderr of the rank is the script's
+            return
 
     def _start_thread(self) -> None:
         others = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())

@@ -11,6 +11,7 @@ from pylaunch import protocol
 from pylaunch.agent.evidence import disk_space, rank_report, rank_states, symptoms
 from pylaunch.agent.evidence.first_lines import FirstLines
 from pylaunch.agent.evidence.kernel_messages import KernelLog
+from pylaunch.agent.evidence.last_meeting import last_meeting
 from pylaunch.agent.evidence.node_facts import NodeFacts
 from pylaunch.agent.evidence.out_of_memory import Memory
 from pylaunch.agent.logs.log_index import LogIndex
@@ -313,10 +314,12 @@ class Run:
             by_sigkill = ended.signal == signal.SIGKILL
             is_logged = by_sigkill and self._kernel.has_killed_for_memory(ended.pid)
             memory = self._memory.killer(by_sigkill=by_sigkill, is_logged=is_logged)
+        overrides, failed_to_meet = last_meeting(self._record.directory, rank, self.mask, self._workers.given(rank))
         self._record.append(
             replace(
                 self._end(ended, last, symptom, stopped=ended.was_signalled), error=error,
                 step=rank_report.last_step(self._record.directory, rank), out_of_memory=memory, raised_at=raised_at,
+                overrides=overrides, failed_to_meet=failed_to_meet,
             )
         )  # fmt: skip
         if ended.was_signalled:

@@ -33,7 +33,7 @@ from pylaunch.explain.hangs.stacks import (
     slow_phase,
 )
 from pylaunch.explain.hangs.waiting import PendingCall, WaitGraph, is_seen_waiting, wait_graph
-from pylaunch.explain.overrides import overridden
+from pylaunch.explain.overrides import meetings, overridden
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
 from pylaunch.model.hostset import fold
@@ -170,7 +170,7 @@ def _disk_wait(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
 
 
 def _overridden(snapshot: Snapshot) -> Iterator[HangFinding]:
-    found = overridden(snapshot.views.values(), len(snapshot.world))
+    found = overridden(meetings(snapshot.views.values()), len(snapshot.world))
     if found is not None:
         named = found.ranks if found.is_sure and len(found.ranks) < len(snapshot.world) else ()
         yield HangFinding(

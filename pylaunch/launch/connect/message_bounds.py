@@ -45,11 +45,13 @@ def shortened(message: object) -> object:
     if longest is None:
         return message
     message = _bounded(message, longest)
+    if isinstance(message, protocol.RankEnd | protocol.RankView):
+        overrides = tuple(each for each in message.overrides[: len(views.MEETING)] if each.name in views.MEETING)
+        message = replace(message, overrides=overrides)
     if isinstance(message, protocol.RankView):
         source = message.source if message.source in views.SOURCES else ""
-        overrides = tuple(each for each in message.overrides[: len(views.MEETING)] if each.name in views.MEETING)
         children = tuple(replace(child, state=child.state[:1]) for child in message.children)
-        return replace(message, source=source, state=message.state[:1], overrides=overrides, children=children)
+        return replace(message, source=source, state=message.state[:1], children=children)
     return message
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylaunch import protocol
-from pylaunch.agent.evidence.rank_answer import decoded, overrides, stacks_of_faulthandler
+from pylaunch.agent.evidence.rank_answer import LastMeeting, decoded, decoded_meeting, overrides, stacks_of_faulthandler
 from pylaunch.protocol import examination as bounds
 
 PLACES = (protocol.Frame("all_reduce", "/lib/d.py", 7), protocol.Frame("train", "train.py", 31))
@@ -124,3 +124,21 @@ def test_variables_with_other_values_than_given_are_those_that_torch_uses_else_t
     )
     assert overrides(meeting, {"MASTER_ADDR": "127.0.0.1", "RANK": "3"}) == ()
     assert overrides(meeting, {}) == ()
+
+
+EXIT = b'{"meeting":[["RANK","0","0"]],"is_from_there":true}\n'
+
+
+@pytest.mark.parametrize("before", [b"", FAULTHANDLER.encode(), b'{"meeting":[],"is_from_there":false}\n'])
+@pytest.mark.parametrize("after", [b"", b"Current thread 0x00007fd7bf364040 (most recent call first):\n  Garbage-"])
+def test_the_line_of_a_rank_that_exited_is_found_among_stacks(before: bytes, after: bytes) -> None:
+    assert decoded_meeting(before + EXIT + after) == LastMeeting([("RANK", "0", "0")], is_from_there=True)
+
+
+@given(st.binary() | st.builds(EXIT.replace, st.just(b'"0"'), st.binary()))
+def test_any_bytes_in_place_of_that_line_are_a_value_error_or_bounded(written: bytes) -> None:
+    try:
+        found = decoded_meeting(written)
+    except ValueError:
+        return
+    assert all(len(text) <= bounds.LONGEST_TEXT for row in found.meeting for text in row)
