@@ -25,6 +25,9 @@ _ABOUT_OTHERS = re.compile(
 _OF_BUILD = re.compile(r"have NCCL built in|only supported with GPUs|(?i:unknown c10d backend|unsupported .*backend)")
 """Texts about a backend that this torch or this node does not have."""
 
+_OF_PROGRAM = re.compile(r"(?:ModuleNotFound|Import|Attribute|Name|Syntax|Indentation)Error\b")
+"""Begin of errors that every rank gets at the same line, unless its node or its data differ."""
+
 
 def kind_of(end: RankEnd) -> str:
     """Return the kind of a failure that no other rank caused, one of `cause_kinds.KINDS`."""
@@ -48,3 +51,8 @@ def sounds_like_a_victim(end: RankEnd) -> bool:
     if _STORAGE.search(end.error) or _OF_BUILD.search(end.error) or terminal_missed(end):
         return False
     return bool(_ABOUT_OTHERS.search(end.error))
+
+
+def may_await_others(end: RankEnd) -> bool:
+    """Return True for an error of the program or of what is installed, in which nothing is about one rank."""
+    return bool(_OF_BUILD.search(end.error) or _OF_PROGRAM.match(end.error))

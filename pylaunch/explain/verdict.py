@@ -35,7 +35,7 @@ from pylaunch.explain.failure_evidence import (
     seconds,
 )
 from pylaunch.explain.host_causes import host_causes, lines_about, only
-from pylaunch.explain.own_failures import kind_of, sounds_like_a_victim
+from pylaunch.explain.own_failures import kind_of, may_await_others, sounds_like_a_victim
 from pylaunch.explain.rank_end import described
 from pylaunch.explain.unanswered import silent_pairs
 from pylaunch.model.cause import Certainty, FailureCause, Named, RejectedCause
@@ -163,8 +163,27 @@ def _of_first(evidence: Evidence, own: list[RankEnd]) -> _Observation:
     alike = [each for each in own if _form(each) == _form(end)]
     if len(alike) > 1:
         return _of_alike(evidence, alike)
+    if may_await_others(end) and not evidence.differences and (count := _unseen(evidence, end)):
+        others = f"the other {count} ranks were" if count > 1 else "the other rank was"
+        text = (
+            f"{end.who} failed first: {described(end)}; nothing in this error is about one rank, and {others} stopped"
+        )
+        found = FailureCause(kind_of(end), text, Certainty.LIKELY, None, tuple(lines_about(evidence, end)))
+        return _Observation(text, end, advised(found))
     is_sure = len(rivals) == 1 and best < _DOUBTFUL
     return _of_end(evidence, end, Certainty.CERTAIN if is_sure else Certainty.LIKELY)
+
+
+def _unseen(evidence: Evidence, first: RankEnd) -> int:
+    """Return the number of ranks besides that of `first` if all were stopped while they had yet to begin; else 0.
+
+    A rank with a step or a process group has begun, and may be past the line at which the first one failed.
+    """
+    others = {rank for ranks in evidence.ranks.values() for rank in ranks if rank != first.rank}
+    begun = {state.rank for states in evidence.states.values() for state in states if state.step is not None}
+    begun.update(view.rank for view in evidence.views if view.groups or view.step is not None)
+    ended = {end.rank for end in evidence.ends if end.step is not None or not end.stopped}
+    return 0 if others & (begun | ended) else len(others)
 
 
 def _form(end: RankEnd) -> tuple[int | None, int | None, str]:

@@ -81,6 +81,10 @@ def test_the_rank_that_deviates_is_named_and_its_victims_are_not(
 
 TWO = "rank 0 on n1 exited with code 3{}; rank 2 on n3 {}exited with code 4"
 SAME_MOMENT = "2 ranks failed at the same moment, within the uncertainty of the clocks: " + TWO.format("", "")
+FIRST_OF_ALL = (
+    "rank 1 on n2 failed first: exited with code 1: RuntimeError: unsupported nccl backend; "
+    "nothing in this error is about one rank, and the other 2 ranks were stopped\n"
+)
 IN_ORDER = (
     "rank 0 on n1 exited with code 3; rank 2 on n3 failed on its own, too (exited with code 4); the other rank stopped"
 )
@@ -91,9 +95,11 @@ IN_ORDER = (
     [
         ("echo 'ModuleNotFoundError: no x' >&2; exit 1",
          ("all 3 ranks failed alike: exited with code 1: ModuleNotFoundError: no x\n",)),
+        ('[ $RANK = 1 ] || exec sleep 60; echo "RuntimeError: unsupported nccl backend" >&2; exit 1',
+         (FIRST_OF_ALL,)),
         ("case $RANK in 0) exit 3;; 2) sleep 0.1; exit 4;; esac; exec sleep 60", (IN_ORDER, SAME_MOMENT)),
     ],
-    ids=["all alike", "two on their own"],
+    ids=["all alike", "the first of all", "two on their own"],
 )  # fmt: skip
 def test_failures_of_several_ranks_are_counted_and_none_is_called_stopped(
     directories: Callable[..., DirectoryCluster], job: str, sentences: tuple[str, ...]

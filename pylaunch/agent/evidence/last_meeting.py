@@ -1,4 +1,4 @@
-"""How a rank met the others, from the line that it wrote when it exited (`in_rank/answers.py`)."""
+"""Values by which a rank met the others, from the line that it wrote when it exited (`in_rank/answers.py`)."""
 
 from __future__ import annotations
 

@@ -190,6 +190,40 @@ def test_failures_that_sound_like_those_of_victims_are_alike_too_and_no_rank_is_
     assert lost.reason.startswith("2 of 3 ranks (0-1 on n[1-2]) failed alike: ")
 
 
+NO_NCCL = "RuntimeError: Distributed package doesn't have NCCL built in"
+OTHERS_STOPPED = "; nothing in this error is about one rank, and the other 2 ranks were stopped"
+
+
+@pytest.mark.parametrize("error", [NO_NCCL, "ModuleNotFoundError: No module named 'flash_attn' (train.py:3)"])
+def test_the_first_of_failures_that_may_have_awaited_all_ranks_is_not_called_the_cause(error: str) -> None:
+    first = failed(1, 5.0, error=error)
+    found = verdict(
+        first,
+        killed(0, 6.0, SIGTERM, stopped=True),
+        killed(2, 6.0, SIGTERM, stopped=True),
+        n1=(waiting(0),),
+        n3=(waiting(2),),
+    )
+    assert found.reason == f"rank 1 on n2 failed first: exited with code 1: {error}{OTHERS_STOPPED}"
+    assert (found.named, found.causes[0].confidence) == (None, Certainty.LIKELY)
+
+
+@pytest.mark.parametrize(
+    ("error", "others"),
+    [(NO_NCCL, waiting(0, step=3)), ("KeyError: 'x'", waiting(0)), ("ValueError: no data", waiting(0))],
+    ids=["others are further", "data", "data of another kind"],
+)
+def test_a_failure_that_did_not_await_the_others_names_its_rank(error: str, others: RankState) -> None:
+    found = verdict(
+        failed(1, 5.0, error=error),
+        killed(0, 6.0, SIGTERM, stopped=True),
+        killed(2, 6.0, SIGTERM, stopped=True),
+        n1=(others,),
+        n3=(waiting(2),),
+    )
+    assert found.named == Named("n2", 1)
+
+
 def test_failures_with_different_files_or_modules_are_not_alike() -> None:
     assert " failed alike" not in alike(*(f"ModuleNotFoundError: No module named '{name}'" for name in "abc")).reason
     assert " failed alike" not in alike(*(f"FileNotFoundError: '/data/{name}.bin'" for name in "abc")).reason
