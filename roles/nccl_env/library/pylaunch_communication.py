@@ -9,8 +9,8 @@ DOCUMENTATION = r"""
 module: pylaunch_communication
 short_description: Determine the interface, adapters and variables for traffic to the other members of a cluster
 description:
-  - Changes nothing. Returns C(files), each with C(path) and C(content), and C(foreign), the paths of existing files
-    that somebody else wrote.
+  - Changes nothing. Returns C(files), each with C(path), C(content) and C(mode), and C(foreign), the paths of existing
+    files that somebody else wrote.
 options:
   desired:
     description: The entry of C(nccl_env_desired.communications).
@@ -31,7 +31,7 @@ def main():
         changed=False,
         profile=answer["profile"],
         interface=answer["interface"],
-        files=[{"path": path, "content": content} for path, content in sorted(answer["files"].items())],
+        files=[{"path": path, "content": content, "mode": "0644"} for path, content in sorted(answer["files"].items())],
         foreign=[path for path in answer["files"] if is_foreign(path)],
     )
 
