@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the files belong to r
 
 
 def write(files: dict[Path, str], *, check: bool = False) -> dict[str, Any]:
-    """What the module answers."""
+    """Run the module, and return its answer."""
     wanted = [{"path": str(path), "content": content, "mode": "0640"} for path, content in files.items()]
     arguments = {"ANSIBLE_MODULE_ARGS": {"files": wanted, "_ansible_check_mode": check}}
     ran = subprocess.run([sys.executable, str(MODULE)], input=json.dumps(arguments).encode(), stdout=subprocess.PIPE)
