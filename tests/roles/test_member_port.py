@@ -13,6 +13,7 @@ from tests.roles.conftest import Provisioned
 pytestmark = pytest.mark.lab
 
 PORT = 8080
+N1 = ("--roles", "firewall", "--limit", "n1")
 
 
 def answers_us(address: str) -> bool:
@@ -33,7 +34,7 @@ def with_port(provisioned: Provisioned, tmp_path: Path) -> Iterator[Path]:
     (tmp_path / ".pylaunch").symlink_to(provisioned.lab.inventory.parent / ".pylaunch")
     with provisioned.lab["n1"].occupy(PORT):
         yield inventory
-        taken_back = provisioned.lab.pylaunch("provision", "-i", str(provisioned.lab.inventory), "--roles", "firewall")
+        taken_back = provisioned.lab.pylaunch("provision", "-i", str(provisioned.lab.inventory), *N1)
         assert taken_back.ok, taken_back.stderr
 
 
@@ -42,10 +43,10 @@ def test_a_port_more_is_closed_to_strangers_and_open_to_members_until_it_is_give
 ) -> None:
     address = provisioned.lab["n1"].address
     assert answers_us(address)
-    closed = provisioned.lab.pylaunch("provision", "-i", str(with_port), "--roles", "firewall")
+    closed = provisioned.lab.pylaunch("provision", "-i", str(with_port), *N1)
     assert closed.ok, closed.stderr
     assert not answers_us(address)
     provisioned.lab["n2"].run("bash", "-c", f"exec 3<>/dev/tcp/{address}/{PORT}")
-    opened = provisioned.lab.pylaunch("provision", "-i", str(provisioned.lab.inventory), "--roles", "firewall")
+    opened = provisioned.lab.pylaunch("provision", "-i", str(provisioned.lab.inventory), *N1)
     assert opened.ok, opened.stderr
     assert answers_us(address)
