@@ -65,7 +65,7 @@ def with_classes(outcome: Outcome, catalogue: SignatureCatalogue, plan: RunPlan 
         hint = command if command.startswith("pylaunch ") else found.fix[0]
         if found.id == NO_TERMINAL:
             hint = f"give the rank a terminal: pylaunch start --debug-rank {own[0].rank} -- …"
-        if found.id == MISSING_MODULE and plan is not None and (python := _own_python(plan, cause)):
+        if found.id == MISSING_MODULE and plan is not None and (python := _own_python(plan, own[0].host)):
             hint = f"install the package for {python} on every host; code of your own: ship its directory, --sync DIR"
         return replace(
             cause, kind=found.kind, question=found.sure, hint=hint, text_class=found.id, page=f"{PAGES}{found.page}"
@@ -74,10 +74,9 @@ def with_classes(outcome: Outcome, catalogue: SignatureCatalogue, plan: RunPlan 
     return replace(outcome, causes=tuple(recognised(each) for each in outcome.causes))
 
 
-def _own_python(plan: RunPlan, cause: FailureCause) -> str | None:
-    """Return the interpreter of the rank that `cause` names; None for that of the environment of `provision`."""
-    pythons = {node.host.name: node.host.python for node in plan.nodes}
-    return plan.job.python or (pythons.get(cause.named.host) if cause.named is not None else None)
+def _own_python(plan: RunPlan, host: str) -> str | None:
+    """Return the interpreter of the ranks on `host`; None for that of the environment of `provision`."""
+    return plan.job.python or {node.host.name: node.host.python for node in plan.nodes}.get(host)
 
 
 def _class_of_all(catalogue: SignatureCatalogue, search: LogSearch, ends: list[RankEnd]) -> CauseClass | None:
