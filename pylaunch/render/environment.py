@@ -70,7 +70,7 @@ _OTHER = "--python names another interpreter"
 def interpreter_need(plan: RunPlan, node: NodePlan) -> RequiredPath:
     """Return the path of the interpreter, with a hint how to install it."""
     provisioned = plan.job.python is None and node.host.python is None
-    hint = f"{MAKES_ENVIRONMENT} installs it; --python uses another" if provisioned else _OTHER
+    hint = f"{_OTHER}; this one is installed by: {MAKES_ENVIRONMENT}" if provisioned else _OTHER
     return RequiredPath(interpreter(plan, node), hint)
 
 

@@ -39,7 +39,7 @@ def test_a_probe_that_fails_is_reported_with_its_last_output() -> None:
     [
         (
             Host.agent_python,
-            "install python3 on n1 (pylaunch provision does), or set pylaunch_agent_python in the inventory",
+            "set pylaunch_agent_python of n1 in the inventory, or install python3 there: pylaunch provision",
         ),
         ("/opt/typo/python3", "correct pylaunch_agent_python or ansible_python_interpreter of n1 in the inventory"),
     ],
