@@ -62,7 +62,8 @@ _STEPS = {
         "scontrol show job JOBID; sacct -j JOBID --format=JobID,State,ExitCode,Reason,NodeList",
     ),
     ErrorKind.CONTAINER: NextStep(
-        "Does the same container start on this node without the job?", "start it by hand on the node with `nvidia-smi`"
+        "Does the same container start on this node without the job?",
+        "on that node, with the same image: podman run --rm IMAGE nvidia-smi (or the engine of the site)",
     ),
     ErrorKind.PROCESS: NextStep(
         "Which process was it, and who or what ended it?", "dmesg -T | tail -n 50; coredumpctl list"
@@ -81,15 +82,19 @@ AROUND = 20
 
 _ADDRESS = re.compile(
     r"\[?(?P<host>(?:\d{1,3}\.){3}\d{1,3}|[A-Za-z][\w-]{0,62}(?:\.[\w-]{1,63}){0,6})\]?(?::|<|, ?)"
-    r"(?P<port>\d{2,5})\b(?!:)"
+    r"(?P<port>\d{2,5})\b(?!:\d)"
 )
+_SOURCES = (".c", ".cc", ".cpp", ".cu", ".cuh", ".go", ".h", ".hpp", ".java", ".py", ".rs", ".scala", ".yaml")
+"""Ends of file names: `socket.cpp:957` is a place in a source, no address."""
+
 _PATH = re.compile(r"(?<![\w.])(?P<path>(?:\.{1,2})?/[\w.@+-]{1,100}(?:/[\w.@+=-]{1,100}){0,30})")
 
 
 def next_step(kind: ErrorKind, text: str, file: str, line: int) -> NextStep:
     """Return the question about an error of `kind`, with the path or the address that its text names."""
     step = _STEPS[kind]
-    address, path = _ADDRESS.search(text), _PATH.search(text)
+    address = next((each for each in _ADDRESS.finditer(text) if not each["host"].endswith(_SOURCES)), None)
+    path = _PATH.search(text)
     values = {
         "file": file if file != "stdin" else "LOG",
         "before": str(max(1, line - AROUND)),
