@@ -51,9 +51,9 @@ def deepspeed(port: int, *script: str) -> Argv:
     return ("OMP_NUM_THREADS=1", PYTHON, "-u", "-m", "deepspeed.launcher.launch", *world, *script)
 
 
-def without_numbers(lines: list[str]) -> Counter[str]:
-    """Count equal lines; times and process ids differ from run to run."""
-    return Counter(re.sub(r"\d+", "#", line) for line in lines)
+def without_numbers(text: str) -> str:
+    """Times and process ids differ from run to run."""
+    return re.sub(r"\d+", "#", text)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,9 @@ def test_ranks_print_no_line_that_their_own_launcher_does_not_print(
         cwd=framework_lab.inventory.parent, timeout_s=280,
     )  # fmt: skip
     assert run.returncode == ExitCode.DONE, run.stderr
-    printed = [line for file in (tmp_path / "logs").rglob("[01].*") for line in file.read_text().splitlines()]
-    assert len(printed) > 2, run.stderr
-    assert without_numbers(printed) - without_numbers((alone.stdout + alone.stderr).splitlines()) == Counter()
+    texts = [without_numbers(file.read_text()) for file in (tmp_path / "logs").rglob("[01].*")]
+    printed = Counter(line for text in texts for line in text.splitlines())
+    assert printed.total() > 2, run.stderr
+    # Ranks of the plain launcher share a pipe, and what one writes may stand in the line of the other.
+    by_the_launcher = without_numbers(alone.stdout + alone.stderr)
+    assert [line for line, times in printed.items() if by_the_launcher.count(line) < times] == []
