@@ -82,6 +82,7 @@ class Guide:
             "base.yaml": "lr: 0.1\n",
             "job.env": "NCCL_DEBUG=WARN\n",
             "myriad.log": LOG,
+            "run.log": LOG,
             "rank_0.log": LOG,
             "rank_1.log": LOG,
             "torchelastic_x/attempt_0/0/stderr.log": LOG,
