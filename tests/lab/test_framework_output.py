@@ -84,6 +84,6 @@ def test_ranks_print_no_line_that_their_own_launcher_does_not_print(
     texts = [without_numbers(file.read_text()) for file in (tmp_path / "logs").rglob("[01].*")]
     printed = Counter(line for text in texts for line in text.splitlines())
     assert printed.total() > 2, run.stderr
-    # Ranks of the plain launcher share a pipe, and what one writes may stand in the line of the other.
+    # Ranks of the plain launcher share a pipe, and the text of one may be within a line of the other.
     by_the_launcher = without_numbers(alone.stdout + alone.stderr)
     assert [line for line, times in printed.items() if by_the_launcher.count(line) < times] == []
