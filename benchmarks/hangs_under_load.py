@@ -1,5 +1,7 @@
 """Seconds until the rank that holds up the others is named, while several runs hang at the same time.
 
+Counted from the release, so imports are included; the seconds without progress are those that the warning states.
+
 Starts --runs runs of three ranks on directories of this machine, each with one hang; needs no root. With --python of an
 environment with torch, the ranks meet on gloo and the hangs that need torch take part.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -70,7 +73,7 @@ def script_of(hang: str, *, has_torch: bool) -> str:
 
 
 def measured(directory: Path, hang: str, python: str, *, has_torch: bool) -> str:
-    """Run one hang and return "seconds text" of the first warning about it."""
+    """Run one hang and return the seconds since the release, those without progress as stated, and the warning."""
     directory.mkdir()
     cluster = made_of_directories(directory, ["n1", "n2", "n3"])
     script = directory / "train.py"
@@ -84,10 +87,12 @@ def measured(directory: Path, hang: str, python: str, *, has_torch: bool) -> str
     for line in start.stderr:
         if line.startswith("started in"):
             released = time.monotonic()
-        elif line.startswith(("warning: hang:", "warning: slow:")):
+        elif line.startswith(("warning: hang:", "slow:")):
             is_named = f"rank {GUILTY} on n2" in line
             verdict = "right" if is_named else "wrong"
-            found = f"{time.monotonic() - released:5.0f} s  {verdict}  {line.strip()[:110]}"
+            silence = re.search(r"\d+ s without", line)
+            stated = silence[0] if silence else "no time"
+            found = f"{time.monotonic() - released:5.0f} s  {stated:>13} progress  {verdict}  {line.strip()[:90]}"
             if is_named:
                 break
     timer.cancel()

@@ -14,7 +14,7 @@ short_description: Write several text files of root, and create the directories 
 description:
   - Does for a list of files what C(ansible.builtin.file) and C(ansible.builtin.copy) do in loops, which take four
     round trips and processes per file and host.
-  - A directory that exists keeps its owner and mode.
+  - The directory of a file belongs to root with mode 0755; directories above it that exist stay as they are.
   - A file that cannot be written does not keep the others from being written.
 options:
   files:
@@ -59,9 +59,13 @@ class Writer:
         self.paths = []
         self.diff = []
 
-    def directory(self, path):
-        """Create a directory with its parents. One that exists stays as it is."""
-        if os.path.isdir(path) or path in self.paths:
+    def directory(self, path, is_parent=False):
+        """Create a directory with those above it. The parent of a file that exists gets its owner and mode."""
+        if os.path.isdir(path):
+            if is_parent:
+                self._own(path, DIRECTORY_MODE)
+            return
+        if path in self.paths:
             return
         self.directory(os.path.dirname(path))
         self.paths.append(path)
@@ -113,7 +117,7 @@ def main():
     failures = []
     for each in module.params["files"]:
         try:
-            writer.directory(os.path.dirname(each["path"]))
+            writer.directory(os.path.dirname(each["path"]), is_parent=True)
             writer.file(each["path"], each["content"], each["mode"])
         except OSError as error:
             failures.append("%s: %s" % (each["path"], error.strerror or error))

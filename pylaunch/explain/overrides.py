@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.hangs.stacks import distributed_call
-from pylaunch.model.hostset import fold, fold_ranks
+from pylaunch.model.hostset import fold, named_ranks
 from pylaunch.protocol.examination import OverriddenVariable, RankView
 from pylaunch.protocol.node_evidence import RankEnd
 
@@ -101,7 +101,7 @@ def connected_elsewhere(ends: Iterable[RankEnd], address: str) -> OverrideFindin
 
 
 def _who(ranks: Sequence[int], hosts: Iterable[str]) -> str:
-    return f"{'ranks' if ranks[1:] else 'rank'} {fold_ranks(ranks)} on {fold({*hosts})}"
+    return f"{named_ranks(ranks)} on {fold({*hosts})}"
 
 
 def _of(rank: Meeting, name: str) -> OverriddenVariable | None:

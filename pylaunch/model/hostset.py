@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -49,6 +49,11 @@ def fold_ranks(ranks: Iterable[int]) -> str:
         else:
             spans.append([rank, rank])
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+
+
+def named_ranks(ranks: Collection[int]) -> str:
+    """Return "rank 3" or "ranks 0-2,5"; "" for none."""
+    return f"rank{'s' if len(ranks) > 1 else ''} {fold_ranks(ranks)}" if ranks else ""
 
 
 def alike(items: Mapping[str, Iterable[T]]) -> list[tuple[str, T]]:

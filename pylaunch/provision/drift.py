@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from pylaunch.provision import gpu
 from pylaunch.provision.facts import Answers, Facts, key
 from pylaunch.provision.state import DesiredBlock, DesiredFile, RoleState
 
+_NUMBER = re.compile(r"\d{1,19}")
 PACKAGE = "package "
 """Start of the subject of a package."""
 
@@ -165,7 +167,7 @@ def _limit(wanted: str, fact: LimitReading | None, facts: Facts) -> str | None:
 
 def _is_capped(limit: LimitReading, wanted: str, facts: Facts) -> bool:
     """Return whether not even root may raise the limit that far on this host (it lacks CAP_SYS_RESOURCE)."""
-    if facts.may("CAP_SYS_RESOURCE") or limit["hard"] == "unlimited":
+    if facts.may("CAP_SYS_RESOURCE") or not _NUMBER.fullmatch(limit["hard"]):
         return False
     return wanted == "unlimited" or int(limit["hard"]) < int(wanted)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ClusterNotReadyError, UsageError
+from pylaunch.explain.logs.first_error import of_run
 from pylaunch.explain.logs.judgement import LogVerdict, judge_logs
 from pylaunch.explain.logs.line import Origin
 from pylaunch.explain.logs.scan import LogScan, LogSearch, scan
@@ -129,7 +130,10 @@ def explain_run(
     with_logs = {each.origin.rank for each in scans if each.size}
     scans += [scan_of_end(search, end) for end in _ends(record.outcome) if end.rank not in with_logs]
     explained = _explained(scans, notes)
-    return replace(explained, verdict=_of_named(explained.verdict, record.outcome), record=record)
+    verdict = _of_named(explained.verdict, record.outcome)
+    if (first := verdict.first_error) is not None:
+        verdict = replace(verdict, first_error=of_run(first, record.plan.run))
+    return replace(explained, verdict=verdict, record=record)
 
 
 def _explained(scans: Sequence[LogScan], notes: Sequence[str]) -> LogExplanation:

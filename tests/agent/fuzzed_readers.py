@@ -89,6 +89,9 @@ def readers(directory: RunDirectory) -> dict[str, tuple[Callable[[bytes], object
         "recorder.pickle": (read_pickle, (DumpRefusedError,), pickle.dumps(DUMP, 2)),
         "recorder.json": (read_json, (DumpRefusedError,), json.dumps(DUMP).encode()),
         "rank.answer": (rank_answer.decoded, (ValueError,), json.dumps(ANSWER).encode()),
+        "rank.last_meeting": (
+            rank_answer.decoded_meeting, (ValueError,), b'{"meeting":[["RANK","0","1"]],"is_from_there":true}\n',
+        ),
         "rank.faulthandler": (
             lambda content: rank_answer.stacks_of_faulthandler(content.decode("utf-8", "replace")), (ValueError,),
             FAULT,

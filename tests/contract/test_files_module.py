@@ -28,14 +28,16 @@ def write(files: dict[Path, str], *, check: bool = False) -> dict[str, Any]:
 def test_files_get_content_mode_and_directories_once(tmp_path: Path) -> None:
     first, second = tmp_path / "new" / "below" / "first", tmp_path / "second"
     second.write_text("old\n")
-    tmp_path.chmod(0o701)
+    tmp_path.chmod(0o777)
+    tmp_path.parent.chmod(0o701)
     wanted = {first: "größer\n", second: "new\n"}
     written = write(wanted)
-    assert written["paths"] == [str(path) for path in (first.parents[1], first.parent, first, second)]
+    assert written["paths"] == [str(path) for path in (first.parents[1], first.parent, first, tmp_path, second)]
     assert {path: path.read_text() for path in wanted} == wanted
     assert {path.stat().st_mode & 0o777 for path in wanted} == {0o640}
     assert first.parent.stat().st_mode & 0o777 == 0o755
-    assert tmp_path.stat().st_mode & 0o777 == 0o701, "a directory of others keeps its mode"
+    assert tmp_path.stat().st_mode & 0o777 == 0o755, "nobody else may replace a file of the role"
+    assert tmp_path.parent.stat().st_mode & 0o777 == 0o701, "a directory above keeps its mode"
     assert (again := write(wanted))["changed"] is False, again
 
 
@@ -51,6 +53,7 @@ def test_a_mode_or_an_owner_that_differs_is_changed_without_writing(tmp_path: Pa
 
 
 def test_check_mode_says_what_would_change_and_changes_nothing(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
     there, new = tmp_path / "there", tmp_path / "directory" / "new"
     there.write_text("old\n")
     asked = write({there: "new\n", new: "new\n"}, check=True)
@@ -72,6 +75,7 @@ def test_a_file_that_cannot_be_written_is_named_and_the_others_are_written(tmp_p
 
 
 def test_a_link_is_replaced_and_its_target_stays(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
     link, target = tmp_path / "link", tmp_path / "target"
     target.write_text("of others\n")
     link.symlink_to(target)

@@ -48,8 +48,9 @@ prints every variable below its layer, with the values of other layers that it o
 
 Each Python rank begins with a `sitecustomize` of pylaunch, which starts the thread that answers `pylaunch stacks` and
 the hang watch, registers a handler of faulthandler for signal 57, and ends the thread before each fork. It blocks all
-signals, is unknown to `threading`, and imports nothing later. With `start --no-rank-thread`, none of this happens, and
-`PYLAUNCH_RANK_SOCKET` is not set.
+signals, is unknown to `threading`, and imports nothing later. A rank that has imported torch.distributed notes at its
+exit, in a file of the run, by which address, port, rank and world size it met the others. With
+`start --no-rank-thread`, none of this happens, and `PYLAUNCH_RANK_SOCKET` is not set.
 
 ## Conflicts
 

@@ -56,6 +56,7 @@ class Questions:
         self._began = time.monotonic()
         self._main = _thread.get_ident()
         self._stacks = stacks
+        self._stacks_inode = os.fstat(stacks).st_ino
         self._mutex = _thread.allocate_lock()
         self._begun = _thread.allocate_lock()
         self._ended = _thread.allocate_lock()
@@ -83,6 +84,8 @@ class Questions:
         if TORCH not in sys.modules or os.getpid() != pid or not self._is_listening():
             return
         try:
+            if os.fstat(self._stacks).st_ino != self._stacks_inode:
+                return  # A script may have closed it, and opened a file of its own with the number.
             os.write(self._stacks, self._load("answers")["last_meeting"]().encode("ascii") + b"\n")
         except Exception:  # noqa: BLE001 -- the stderr of the rank is the script's
             return

@@ -54,9 +54,9 @@ def command(run: str | None, *, inventory: Path | None, dumps: Path | None, as_j
             raise UsageError("--dumps reads files of any run; RUN, --rank, --node and --collectives have no effect")
         judged = judge_dumps(dumps)
         if as_json:
-            document.show(content(judged))
+            document.show(_content(judged))
         else:
-            show(judged)
+            _show(judged)
         return ExitCode.DONE
     record = find(run, inventory)
     nodes, _ = chosen(record.plan, flags.rank, flags.node, launcher=False)
@@ -70,7 +70,7 @@ def command(run: str | None, *, inventory: Path | None, dumps: Path | None, as_j
     return ExitCode.CLUSTER_NOT_READY if report.missing else ExitCode.DONE
 
 
-def show(judged: DumpsJudged) -> None:
+def _show(judged: DumpsJudged) -> None:
     """Print the findings, the best one with its evidence."""
     for name, why in judged.refused.items():
         console.say(f"{name}: skipped: {why}")
@@ -86,7 +86,7 @@ def show(judged: DumpsJudged) -> None:
         console.data(f"also: {finding.text} ({finding.confidence.value} confidence)")
 
 
-def content(judged: DumpsJudged) -> dict[str, object]:
+def _content(judged: DumpsJudged) -> dict[str, object]:
     """Return the fields of the document of `stacks --dumps --json`."""
     return {
         "dumps": list(judged.ranks),

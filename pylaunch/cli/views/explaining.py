@@ -5,7 +5,7 @@ from __future__ import annotations
 from pylaunch.explain.causes import causes
 from pylaunch.explain.logs.evidence import EvidenceLine
 from pylaunch.explain.logs.first_error import FirstError
-from pylaunch.explain.logs.judgement import LogCause
+from pylaunch.explain.logs.judgement import ABSTAINING, LogCause
 from pylaunch.explain.recognised_ends import PAGES
 from pylaunch.model.cause import Certainty
 from pylaunch.model.outcome import Status
@@ -28,7 +28,8 @@ def show(explained: LogExplanation, *, verbose: bool) -> None:
             console.data(f"  {line}")
         _show_recorded(explained.record, verbose=verbose)
     _show_first(explained)
-    others = verdict.causes[1:] if verdict.first_error is None else verdict.causes
+    causes_too = verdict.causes[1:] if verdict.first_error is None else verdict.causes
+    others = [each for each in causes_too if verbose or each.cause.id not in ABSTAINING]
     for other in others:
         if verbose:
             console.data(f"also: {_headline(other)}")

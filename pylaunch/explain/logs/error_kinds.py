@@ -6,6 +6,7 @@ import re
 from enum import Enum
 
 from pylaunch.base.dataclass import dataclass
+from pylaunch.model.argv import quoted
 
 
 class ErrorKind(Enum):
@@ -77,6 +78,9 @@ OF_A_REPORT = NextStep(
     "The line reports an end: what is the first error in the log of the process that ended?",
     "pylaunch explain with the log of that process",
 )
+IN_THE_LOG = (ErrorKind.USER_CODE, ErrorKind.PROGRAM, ErrorKind.LIBRARY)
+"""Kinds whose command prints the lines around the error."""
+
 AROUND = 20
 """Lines before an error that its command prints."""
 
@@ -96,7 +100,7 @@ def next_step(kind: ErrorKind, text: str, file: str, line: int) -> NextStep:
     address = next((each for each in _ADDRESS.finditer(text) if not each["host"].endswith(_SOURCES)), None)
     path = _PATH.search(text)
     values = {
-        "file": file if file != "stdin" else "LOG",
+        "file": quoted((file,)) if file != "stdin" else "LOG",
         "before": str(max(1, line - AROUND)),
         "after": str(line + 5),
         "address": f"{address['host']} {address['port']}" if address else "ADDRESS PORT",

@@ -11,15 +11,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
-from pylaunch.base.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.explain.logs.error_form import ErrorForm, ErrorWeight, error_form, is_exception
-from pylaunch.explain.logs.error_kinds import OF_A_REPORT, OF_A_VICTIM, ErrorKind, NextStep, next_step
+from pylaunch.explain.logs.error_kinds import IN_THE_LOG, OF_A_REPORT, OF_A_VICTIM, ErrorKind, NextStep, next_step
 from pylaunch.explain.logs.error_words import any_of
 from pylaunch.explain.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.explain.logs.facts import FOLLOWED_LINES, NEAR_LINES, LogFacts, is_before
 from pylaunch.explain.logs.scan import KeptLine, LogScan
 from pylaunch.explain.logs.signature import Role
 from pylaunch.explain.logs.topics import ERRORS, LAST_ERRORS
+from pylaunch.model.argv import pylaunch
 
 ADJACENT = 3
 """Lines between an error and the last words of the process to which it belongs."""
@@ -61,6 +62,9 @@ class FirstError:
     check: str
     """Command that answers the question."""
 
+    rank: int | None = None
+    """Rank that wrote it, if the log shows it."""
+
     @property
     def is_own(self) -> bool:
         """True unless it is the text of a victim or a report of an end."""
@@ -89,7 +93,15 @@ def first_error(lines: ErrorLines) -> FirstError | None:
         step = OF_A_VICTIM
     elif form.weight is ErrorWeight.REPORT:
         step = OF_A_REPORT
-    return FirstError(evidence, form.kind, form.weight, step.question, step.check)
+    return FirstError(evidence, form.kind, form.weight, step.question, step.check, lines.first.origin.rank)
+
+
+def of_run(error: FirstError, run: str) -> FirstError:
+    """Return an error in the last lines of a run, of which no file is here: the command is one for its logs."""
+    if error.is_own and error.kind not in IN_THE_LOG:
+        return error
+    whose = () if error.rank is None else ("--rank", str(error.rank))
+    return replace(error, check=pylaunch("logs", run, *whose))
 
 
 def error_lines(facts: LogFacts, known: Mapping[tuple[str, int], Role]) -> ErrorLines:

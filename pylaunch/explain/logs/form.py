@@ -59,5 +59,10 @@ class LogExcerpt:
         return self.file, self.origin.host
 
 
+def ranks_in(text: str) -> set[int]:
+    """Return the ranks of a list such as "0, 3, 5"."""
+    return {int(each) for each in re.findall(r"\d{1,7}", text)}
+
+
 Excerpts = Mapping[str, Sequence[LogExcerpt]]
 """Texts of known forms in all logs, by form."""

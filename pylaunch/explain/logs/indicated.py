@@ -38,7 +38,7 @@ def weighed(clue: Clue, facts: LogFacts) -> Clue:
         if naming_ranks is not None and not clue.ranks:
             clue = replace(clue, text=naming_ranks.text, ranks=naming_ranks.ranks)
         return replace(clue, confidence=_MORE[clue.confidence], because=clue.because or support[0].text)
-    if against and not support:
+    if against:
         return replace(clue, confidence=_LESS[clue.confidence], because=f"against it: {against[0].text}")
     return clue
 

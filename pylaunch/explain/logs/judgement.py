@@ -31,7 +31,7 @@ from pylaunch.explain.logs.traceback import ExceptionUnit
 from pylaunch.explain.logs.uncaught import exception_match
 from pylaunch.explain.logs.waiting import read_waiting
 from pylaunch.model.confidence import Confidence
-from pylaunch.model.hostset import fold_ranks
+from pylaunch.model.hostset import named_ranks
 from pylaunch.model.sanitise import visible_line
 
 HEAD = 120
@@ -323,8 +323,7 @@ class _Judge:
                 ranks, host = (), None
         text = reading.text
         if not reading.ranks and (ranks or host):
-            who = f"rank{'s' if len(ranks) > 1 else ''} {fold_ranks(ranks)}" if ranks else ""
-            text = f"{' on '.join(filter(None, (who, host)))}: {text}"
+            text = f"{' on '.join(filter(None, (named_ranks(ranks), host)))}: {text}"
         rest = sorted(
             {evidence_of(each) for each in candidate.others} - {evidence_of(match)},
             key=lambda each: (each.line, each.file, each.text),

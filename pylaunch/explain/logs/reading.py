@@ -16,7 +16,7 @@ from pylaunch.explain.logs.signature import Role
 from pylaunch.explain.logs.subject import with_subject
 from pylaunch.explain.xid import XIDS, XidKind
 from pylaunch.model.confidence import Confidence
-from pylaunch.model.hostset import fold_ranks
+from pylaunch.model.hostset import fold_ranks, named_ranks
 
 
 @dataclass(frozen=True)
@@ -379,7 +379,7 @@ def _desync(match: LogMatch, facts: LogFacts) -> Clue:
 def _barrier_of_gloo(match: LogMatch, facts: LogFacts) -> Clue:
     text = match.groups.get("absent") or match.groups.get("absent2", "")
     ranks = tuple(sorted({int(each) for each in re.findall(r"\d{1,7}", text)}))
-    who = f"rank{'s' * (len(ranks) > 1)} {fold_ranks(ranks)}" if ranks else "a rank"
+    who = named_ranks(ranks) or "a rank"
     return Clue("rank-absent", f"{who} did not reach the barrier", HIGH, ranks=ranks)
 
 

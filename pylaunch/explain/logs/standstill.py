@@ -15,7 +15,7 @@ from pylaunch.explain.logs.reading import Clue, default
 from pylaunch.explain.logs.scan import KeptLine, LogMatch, LogScan
 from pylaunch.explain.logs.signature import Signature, SignatureCatalogue
 from pylaunch.model.confidence import Confidence
-from pylaunch.model.hostset import fold_ranks
+from pylaunch.model.hostset import named_ranks
 
 PAGE = "waiting"
 LAST_LINES = 3
@@ -36,9 +36,8 @@ def stands_at(catalogue: SignatureCatalogue, facts: LogFacts) -> list[tuple[LogM
     ranks = tuple(sorted({each.origin.rank for each in same if each.origin.rank is not None}))
     if not others or not ranks:
         return [(first, Clue(clue.cause, clue.text, clue.confidence, because="it is the last line of the log"))]
-    who = f"rank{'s' if len(ranks) > 1 else ''} {fold_ranks(ranks)}"
     because = "the other ranks are further in the start"
-    return [(first, Clue(clue.cause, f"{who}: {clue.text}", clue.confidence, ranks, because=because))]
+    return [(first, Clue(clue.cause, f"{named_ranks(ranks)}: {clue.text}", clue.confidence, ranks, because=because))]
 
 
 def _of_log(scan: LogScan, waits: Sequence[Signature]) -> list[LogMatch]:

@@ -10,7 +10,7 @@ from pylaunch.explain.logs.facts import LogFacts
 from pylaunch.explain.logs.reading import Clue
 from pylaunch.explain.logs.timeouts import EARLY_SEQUENCE, CollectiveTimeouts, DeviatingRanks
 from pylaunch.model.confidence import Confidence
-from pylaunch.model.hostset import fold_ranks
+from pylaunch.model.hostset import named_ranks
 
 MOST_PARTIES = 4
 """Collectives that a text lists when ranks wait in different ones."""
@@ -23,8 +23,8 @@ def read_waiting(facts: LogFacts) -> Clue:
     if deviating is not None and (deviating.at.number == deviating.others_at.number or not timeouts.silent):
         return _of_deviating(deviating, facts)
     absent = timeouts.silent
-    waited = _named(tuple(sorted(timeouts.reporters))) or "the ranks that print the time-out"
-    who = _named(absent) or "a rank"
+    waited = named_ranks(tuple(sorted(timeouts.reporters))) or "the ranks that print the time-out"
+    who = named_ranks(absent) or "a rank"
     note = f": {who} printed no time-out" if absent else ""
     if _alone_at_work(absent, facts):
         text = f"{waited} waited for {'rank 0' if absent in ((), (0,)) else who}, which worked alone for too long{note}"
@@ -46,7 +46,7 @@ def read_waiting(facts: LogFacts) -> Clue:
 
 def _of_deviating(found: DeviatingRanks, facts: LogFacts) -> Clue:
     """Return the reading of ranks that deviate from the majority of their process group."""
-    who, others = _named(found.ranks), _named(found.others)
+    who, others = named_ranks(found.ranks), named_ranks(found.others)
     confidence = Confidence.MEDIUM if found.is_sure_of_group else Confidence.LOW
     if not found.is_waiting:
         if _alone_at_work(found.ranks, facts):
@@ -85,14 +85,10 @@ def _work(facts: LogFacts) -> str:
 
 
 def _parties(timeouts: CollectiveTimeouts) -> str:
-    listed = [f"{_named(ranks)} in {wait}" for wait, ranks in timeouts.parties[:MOST_PARTIES]]
+    listed = [f"{named_ranks(ranks)} in {wait}" for wait, ranks in timeouts.parties[:MOST_PARTIES]]
     more = len(timeouts.parties) - len(listed)
     return ", ".join(listed) + (f" and {more} more" if more else "")
 
 
 def _number(timeouts: CollectiveTimeouts) -> str:
     return ", ".join(str(number) for number in sorted(timeouts.numbers))
-
-
-def _named(ranks: tuple[int, ...]) -> str:
-    return f"rank{'s' if len(ranks) > 1 else ''} {fold_ranks(ranks)}" if ranks else ""

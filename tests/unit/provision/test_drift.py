@@ -189,6 +189,13 @@ def test_a_limit_above_what_the_container_allows_is_noted_and_is_no_change() -> 
     assert drift([ROLE], converged([ROLE], found)) != ()
 
 
+def test_a_hard_limit_that_is_no_number_is_no_reason_for_another_one() -> None:
+    found: Found = {**BLOCK, "limits": {"memlock": {"soft": "64", "hard": "much"}}}
+    facts = converged([ROLE], found, capabilities=NO_RESOURCE)
+    assert drift([ROLE], facts) != ()
+    assert notes([ROLE], facts) == ()
+
+
 def test_a_host_that_may_not_set_its_clock_gets_a_note() -> None:
     dropin = DesiredFile("/etc/d", "0644", "", only_without_capability="CAP_SYS_TIME")
     role = RoleState("time_sync", files=(dropin,))

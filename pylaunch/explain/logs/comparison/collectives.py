@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.explain.logs.comparison.identities import NCCL_INIT
-from pylaunch.explain.logs.form import OF_A_TABLE, Excerpts, LogExcerpt, LogForm
+from pylaunch.explain.logs.form import OF_A_TABLE, Excerpts, LogExcerpt, LogForm, ranks_in
 from pylaunch.explain.logs.indication import Indication
 from pylaunch.model.confidence import Confidence
-from pylaunch.model.hostset import fold_ranks
+from pylaunch.model.hostset import named_ranks
 from pylaunch.model.majority import majority
 
 CALL = LogForm(
@@ -91,8 +91,11 @@ def _of_group(
     parties: Mapping[_Comm, Mapping[int, Sequence[LogExcerpt]]], ranks: Mapping[_Comm, int], *, is_sure: bool
 ) -> Iterator[Indication]:
     """Yield the first number at which the processes of one communicator call different collectives."""
-    for number in sorted({number for calls in parties.values() for number in calls}):
-        at = {party: calls[number] for party, calls in parties.items() if number in calls}
+    numbers: dict[int, dict[_Comm, Sequence[LogExcerpt]]] = {}
+    for party, calls in parties.items():
+        for number, lines in calls.items():
+            numbers.setdefault(number, {})[party] = lines
+    for number, at in sorted(numbers.items()):
         if len(at) < 2 or any(len({_call(line) for line in lines}) > 1 for lines in at.values()):
             continue
         names = {_party(party, lines[0], ranks): lines[0] for party, lines in at.items()}
@@ -140,7 +143,7 @@ def _of_horovod(excerpts: Excerpts) -> Iterator[Indication]:
     lines = [*excerpts.get(STALLED.id, ()), *excerpts.get(MISSING.id, ())]
     for line in excerpts.get(STALLED.id, ()):
         for found in _TENSOR.finditer(line.lines[0]):
-            (missing if found["kind"] == "missing" else ready)[found["name"]] = _numbers(found["ranks"])
+            (missing if found["kind"] == "missing" else ready)[found["name"]] = ranks_in(found["ranks"])
     for block in excerpts.get(MISSING.id, ()):
         for row in block.lines[1:]:
             if (of_rank := _OF_RANK.match(row)) is None:
@@ -154,7 +157,7 @@ def _of_horovod(excerpts: Excerpts) -> Iterator[Indication]:
     if apart is not None:
         (one, some), (other, rest) = apart
         verb = "miss" if _apart(missing) else "wait for"
-        text = f"ranks submit different tensors: {_ranks(some)} {verb} {one}, {_ranks(rest)} {verb} {other}"
+        text = f"ranks submit different tensors: {named_ranks(some)} {verb} {one}, {named_ranks(rest)} {verb} {other}"
         few, many = sorted((some, rest), key=len)
         named = tuple(sorted(few)) if verb == "wait for" and len(many) > len(few) and len(few) + len(many) > 2 else ()
         yield Indication(
@@ -163,7 +166,7 @@ def _of_horovod(excerpts: Excerpts) -> Iterator[Indication]:
     elif missing:
         absent = set.intersection(*missing.values())
         if absent:
-            text = f"{_ranks(absent)} did not submit {next(iter(missing))}, for which the others wait"
+            text = f"{named_ranks(absent)} did not submit {next(iter(missing))}, for which the others wait"
             yield Indication(
                 "rank-absent",
                 text,
@@ -180,11 +183,3 @@ def _apart(tensors: Mapping[str, set[int]]) -> tuple[tuple[str, set[int]], tuple
     first = next(iter(tensors.items()), None)
     other = next((each for each in tensors.items() if first is not None and not each[1] & first[1]), None)
     return None if first is None or other is None else (first, other)
-
-
-def _numbers(text: str) -> set[int]:
-    return {int(each) for each in re.findall(r"\d{1,6}", text)}
-
-
-def _ranks(ranks: set[int]) -> str:
-    return f"rank{'s' * (len(ranks) > 1)} {fold_ranks(tuple(sorted(ranks)))}"

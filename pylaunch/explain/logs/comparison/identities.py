@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pylaunch.explain.logs.form import Excerpts, LogExcerpt, LogForm
 from pylaunch.explain.logs.indication import Indication
 from pylaunch.model.confidence import Confidence
-from pylaunch.model.hostset import fold_ranks
+from pylaunch.model.hostset import named_ranks
 
 LIGHTNING = LogForm(
     "lightning-rank",
@@ -70,11 +70,11 @@ def _of_members(lines: Sequence[LogExcerpt]) -> Iterator[Indication]:
     times = set(counts.values())
     if times == {1}:
         sure = Confidence.MEDIUM if len(counts) > len(missing) else Confidence.LOW
-        text = f"{len(counts)} of {world} ranks announced themselves: {_named(missing)} did not"
+        text = f"{len(counts)} of {world} ranks announced themselves: {named_ranks(missing)} did not"
         yield Indication("rank-missing", text, lines[-1], 0, sure, ranks=missing)
     elif len(times) == 1 and sum(counts.values()) <= world:
-        present = f"{_named(tuple(sorted(counts)))} {'is' if len(counts) == 1 else 'are'} there {_times(max(times))}"
-        text = f"{present}, and {_named(missing)} not at all"
+        present = f"{named_ranks(counts)} {'is' if len(counts) == 1 else 'are'} there {_times(max(times))}"
+        text = f"{present}, and {named_ranks(missing)} not at all"
         because = "several nodes count their ranks from the same node rank"
         yield Indication(
             "duplicate-launch", text, lines[0], 0, Confidence.HIGH, others=tuple(lines[1:5]), because=because
@@ -99,17 +99,17 @@ def _of_communicators(lines: Sequence[LogExcerpt]) -> Iterator[Indication]:
                 yield _twice("duplicate-launch", text, found.values())
         for (host, bus), ranks in devices.items():
             if len(ranks) > 1:
-                text = f"{_named(tuple(sorted(ranks)))} of one communicator use the same GPU {bus} of {host}"
+                text = f"{named_ranks(ranks)} of one communicator use the same GPU {bus} of {host}"
                 yield _twice("app-device-mapping", text, ranks.values())
         world = int(group[0].groups["world"])
-        missing = tuple(sorted(set(range(min(world, MOST_RANKS))) - set(processes)))
         has_begun = all(line.groups["state"] == "START" for line in group)
-        if has_begun and missing and len(missing) < len(processes):
-            text = f"{len(processes)} of {world} ranks began to set up NCCL's communicator: {_named(missing)} did not"
+        if has_begun and len(processes) < world < min(2 * len(processes), MOST_RANKS):
+            missing = tuple(sorted(set(range(world)) - set(processes)))
+            began = f"{len(processes)} of {world} ranks began to set up NCCL's communicator"
+            text = f"{began}: {named_ranks(missing)} did not"
             on_a_host = max(Counter(line.groups["host"] for line in group).values())
-            sure = (
-                Confidence.MEDIUM if len(missing) < on_a_host else Confidence.LOW
-            )  # Else a log may not have been passed.
+            # As many as a host has: its log may not have been passed.
+            sure = Confidence.MEDIUM if len(missing) < on_a_host else Confidence.LOW
             yield Indication("rank-missing", text, group[-1], 0, sure, ranks=missing)
 
 
@@ -144,7 +144,3 @@ def _processes(found: Iterable[tuple[str, str]]) -> str:
 
 def _times(count: int) -> str:
     return "twice" if count == 2 else f"{count} times"
-
-
-def _named(ranks: tuple[int, ...]) -> str:
-    return f"rank{'s' * (len(ranks) > 1)} {fold_ranks(ranks)}"

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pylaunch.explain.logs.form import OF_A_TABLE, Excerpts, LogExcerpt, LogForm
+from pylaunch.explain.logs.form import OF_A_TABLE, Excerpts, LogExcerpt, LogForm, ranks_in
 from pylaunch.explain.logs.indication import Indication
 from pylaunch.model.confidence import Confidence
-from pylaunch.model.hostset import fold_ranks
+from pylaunch.model.hostset import named_ranks
 
 NOT_ALL = LogForm(
     "fr-not-all",
@@ -44,17 +44,13 @@ def read(excerpts: Excerpts) -> Iterator[Indication]:
             named = next((each["name"] for line in block.lines if (each := _OPERATION.search(line.strip()))), "")
             number = block.groups.get("number", "")
             which = " ".join(filter(None, ("collective", number, named)))
-            yield _absent(_ranks(found["ranks"]), f"did not join {which}", block, Confidence.MEDIUM)
+            yield _absent(found["ranks"], f"did not join {which}", block, Confidence.MEDIUM)
     for line in excerpts.get(DESYNC.id, ()):
         if "next" in line.groups:
-            yield _absent(_ranks(line.groups["ranks"]), f"finished collective {line.groups['number']} and did not join "
-                          f"collective {line.groups['next']}", line, Confidence.MEDIUM)  # fmt: skip
+            clause = f"finished collective {line.groups['number']} and did not join collective {line.groups['next']}"
+            yield _absent(line.groups["ranks"], clause, line, Confidence.MEDIUM)
 
 
-def _absent(ranks: tuple[int, ...], clause: str, line: LogExcerpt, sure: Confidence) -> Indication:
-    text = f"rank{'s' * (len(ranks) > 1)} {fold_ranks(ranks)} {clause}"
-    return Indication("rank-absent", text, line, 0, sure, ranks=ranks)
-
-
-def _ranks(text: str) -> tuple[int, ...]:
-    return tuple(sorted({int(each) for each in re.findall(r"\d{1,6}", text)}))
+def _absent(listed: str, clause: str, line: LogExcerpt, sure: Confidence) -> Indication:
+    ranks = tuple(sorted(ranks_in(listed)))
+    return Indication("rank-absent", f"{named_ranks(ranks)} {clause}", line, 0, sure, ranks=ranks)

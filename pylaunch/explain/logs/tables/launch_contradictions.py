@@ -7,11 +7,11 @@ A batch script runs on the first node only; srun runs a line once for each task
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from pylaunch.explain.logs.form import Excerpts
 from pylaunch.explain.logs.indication import Indication
-from pylaunch.explain.logs.tables.devices import gpu_tables
+from pylaunch.explain.logs.tables.devices import GpuTable, gpu_tables
 from pylaunch.explain.logs.tables.launch_lines import LaunchCommand, LaunchScript, launch_scripts
 from pylaunch.model.confidence import Confidence
 
@@ -20,18 +20,24 @@ _ELASTIC = ("torchrun", "torch.distributed.run")
 _SHARED = ("nnodes", "master_addr", "master_port", "rdzv_id", "rdzv_endpoint", "rdzv_backend")
 """Options that must be equal on all nodes of a run."""
 
+MOST_COMPARED = 64
+"""Commands, and tables of GPUs, of one log that are compared with each other."""
+
 _ONE_HOST = ("nodelist", "w", "relative", "r")
 _LOOPBACK = ("localhost", "127.0.0.1", "127.0.1.1", "::1")
 
 
 def read(excerpts: Excerpts) -> Iterator[Indication]:
     """Yield the contradictions of the launcher lines of each log."""
+    gpus: dict[str, list[GpuTable]] = {}
+    for table in gpu_tables(excerpts):
+        gpus.setdefault(table.excerpt.file, []).append(table)
     for script in launch_scripts(excerpts):
         launches = [command for command in script.commands if command.launcher in _STARTS_RANKS]
         for command in launches:
             yield from _of_options(command, script)
             yield from _of_script(command, script)
-            yield from _of_devices(command, script, excerpts)
+            yield from _of_devices(command, script, gpus.get(command.excerpt.file, ())[:MOST_COMPARED])
         for command in script.commands:
             if command.launcher == "srun" and command.program.startswith("python"):
                 yield from _of_tasks(command, script)
@@ -74,8 +80,7 @@ def _of_script(command: LaunchCommand, script: LaunchScript) -> Iterator[Indicat
         yield Indication("launcher-config", text, command.excerpt, 0, Confidence.MEDIUM, others=script.lines[:1])
     if nodes is None or nodes < 2:
         return
-    under_srun = any(each.srun is not None for each in script.commands)
-    if requested is not None and requested > 1 and not under_srun and command.launcher != "deepspeed":
+    if requested is not None and requested > 1 and not script.uses_srun and command.launcher != "deepspeed":
         text = f"the batch script starts {command.launcher} without srun: on the first of {requested} nodes only"
         yield Indication("rank-missing", text, command.excerpt, 0, Confidence.MEDIUM, others=script.lines[:1])
     if command.srun is None or command.launcher not in (*_ELASTIC, "torch.distributed.launch", "accelerate"):
@@ -94,7 +99,7 @@ def _is_for_one_host(srun: Mapping[str, str] | None) -> bool:
     return srun is not None and (srun.get("nodes") == "1" or any(name in srun for name in _ONE_HOST))
 
 
-def _of_devices(command: LaunchCommand, script: LaunchScript, excerpts: Excerpts) -> Iterator[Indication]:
+def _of_devices(command: LaunchCommand, script: LaunchScript, tables: Sequence[GpuTable]) -> Iterator[Indication]:
     processes = command.number("nproc_per_node")
     if processes is None:
         return
@@ -109,8 +114,8 @@ def _of_devices(command: LaunchCommand, script: LaunchScript, excerpts: Excerpts
     if requested is not None and requested < processes:
         text = f"#SBATCH requests {requested} GPUs per node, and {processes} processes start on it"
         yield Indication("app-device-mapping", text, command.excerpt, 0, Confidence.MEDIUM, others=script.lines[:1])
-    for table in gpu_tables(excerpts):
-        if table.excerpt.file == command.excerpt.file and 0 < len(table.gpus) < processes:
+    for table in tables:
+        if 0 < len(table.gpus) < processes:
             text = f"nvidia-smi lists {len(table.gpus)} GPUs, and {processes} processes start on the node"
             yield Indication("app-device-mapping", text, command.excerpt, 0, Confidence.LOW, others=(table.excerpt,))
 
@@ -131,7 +136,7 @@ def _of_tasks(command: LaunchCommand, script: LaunchScript) -> Iterator[Indicati
 
 def _of_run(commands: list[LaunchCommand]) -> Iterator[Indication]:
     """Yield differences between the commands that start the nodes of one run."""
-    several = [each for each in commands if each.srun is None and (each.number("nnodes") or 0) > 1]
+    several = [each for each in commands if each.srun is None and (each.number("nnodes") or 0) > 1][:MOST_COMPARED]
     for at, one in enumerate(several):
         for other in several[at + 1 :]:
             if (one.launcher, one.program) != (other.launcher, other.program):

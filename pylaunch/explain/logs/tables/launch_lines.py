@@ -22,8 +22,8 @@ ASSIGNMENT = LogForm(
         "CUDA_VISIBLE_DEVICES=",
     ),
     re.compile(
-        r"^(?:export\s{1,4})?(?P<name>[A-Z][A-Z0-9_]{1,40})=[\"']?(?P<value>[\w.,:$(){}%/-]{1,200})[\"']?\s{"
-        r"0,20}(?:#.{0,200})?$"
+        r"^(?:export\s{1,4})?(?P<name>[A-Z][A-Z0-9_]{1,40})=[\"']?(?P<value>[\w.,:$(){}%/-]{1,200})[\"']?"
+        r"\s{0,20}(?:#.{0,200})?$"
     ),
 )
 _LAUNCHERS = r"torchrun|torch\.distributed\.(?:run|launch)|accelerate launch|deepspeed|srun|mpirun|mpiexec"
@@ -40,8 +40,8 @@ COMMAND = LogForm(
         "mpiexec ",
     ),
     re.compile(
-        rf"(?:^|[\s;&(/\"'])(?:{_LAUNCHERS})\s{{1,20}}(?:-{{1,2}}[a-zA-Z]|\\$|\$|python|torchrun|bash|accele"
-        rf"rate|\S{{1,200}}\.py\b)"
+        rf"(?:^|[\s;&(/\"'])(?:{_LAUNCHERS})\s{{1,20}}"
+        rf"(?:-{{1,2}}[a-zA-Z]|\\$|\$|python|torchrun|bash|accelerate|\S{{1,200}}\.py\b)"
     ),
     follows=24,
 )
@@ -116,6 +116,9 @@ class LaunchScript:
     lines: tuple[LogExcerpt, ...]
     """Lines of the header."""
 
+    uses_srun: bool
+    """One of the commands is behind srun or mpirun."""
+
     @property
     def nodes(self) -> int | None:
         """Nodes that the header requests."""
@@ -144,17 +147,21 @@ class LaunchScript:
 
 def launch_scripts(excerpts: Excerpts) -> Iterator[LaunchScript]:
     """Yield the launcher lines of each log."""
-    files = dict.fromkeys(each.file for form in FORMS for each in excerpts.get(form.id, ()))
-    for file in files:
-        lines = tuple(each for each in excerpts.get(HEADER.id, ()) if each.file == file)
+    files: dict[str, dict[str, list[LogExcerpt]]] = {}
+    for form in FORMS:
+        for each in excerpts.get(form.id, ()):
+            files.setdefault(each.file, {}).setdefault(form.id, []).append(each)
+    for found in files.values():
+        lines = found.get(HEADER.id, [])
         header: dict[str, str] = {}
         for line in lines:
             header |= _options(line.groups["options"].split("#")[0].split(), {})[0]
-        variables = _variables([each for each in excerpts.get(ASSIGNMENT.id, ()) if each.file == file], header)
-        found = (each for each in excerpts.get(COMMAND.id, ()) if each.file == file)
-        commands = [command for each in found if (command := _command(each, variables)) is not None]
-        commands += [_configured(each) for each in excerpts.get(ACCELERATE.id, ()) if each.file == file]
-        yield LaunchScript(header, variables, tuple(commands), lines)
+        variables = _variables(found.get(ASSIGNMENT.id, ()), header)
+        typed = (_command(each, variables) for each in found.get(COMMAND.id, ()))
+        commands = [command for command in typed if command is not None]
+        commands += map(_configured, found.get(ACCELERATE.id, ()))
+        uses_srun = any(each.srun is not None for each in commands)
+        yield LaunchScript(header, variables, tuple(commands), tuple(lines), uses_srun)
 
 
 def _variables(lines: Sequence[LogExcerpt], header: Mapping[str, str]) -> dict[str, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.cli.views.explaining import show
-from pylaunch.explain.logs.judgement import LogCause, LogVerdict
+from pylaunch.explain.logs.judgement import LogCause, LogVerdict, judge_logs
+from pylaunch.explain.logs.scan import LogSearch, scan
 from pylaunch.model.cause import Certainty, FailureCause, Named
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.outcome import Outcome, Status
@@ -69,3 +70,15 @@ def test_one_failure_has_one_confidence_that_of_its_record(
     assert f"{recorded.value} by the record of all nodes: rank-failed/program-error: ValueError: x" in lines
     assert ("its text: rank-failed/program-error: ValueError: x" in lines) is is_one
     assert ("rank-failed/program-error: ValueError: x (medium confidence)" in lines) is not is_one
+
+
+def test_a_class_without_a_cause_is_nothing_else_that_was_found(capsys: pytest.CaptureFixture[str]) -> None:
+    log = b"ERROR 11-23 08:00:00 [core.py:700] EngineCore failed to start.\n"
+    log += b"ERROR 11-23 08:00:00 [core.py:700] RuntimeError: Worker group could not agree on 61 blocks\n"
+    catalogue = signatures()
+    verdict = judge_logs(catalogue, [scan(LogSearch.of(catalogue), "0.log", [log])])
+    assert [each.cause.id for each in verdict.causes] == ["unexplained"]
+    show(LogExplanation(verdict, 1, 2, len(log), ()), verbose=False)
+    printed = capsys.readouterr().out
+    assert "the first error is: ERROR 11-23 08:00:00 [core.py:700] RuntimeError: Worker group" in printed
+    assert "also found" not in printed
