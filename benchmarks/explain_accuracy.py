@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pylaunch.explain.logs.judgement import ABSTAINING, judge_logs
-from pylaunch.explain.logs.scan import LogSearch, scan
+from pylaunch.explain.logs.judgement import ABSTAINING
+from pylaunch.explain.logs.scan import scan
+from pylaunch.features.explain.judgement.topics import search_of
+from pylaunch.features.explain.judgement.verdict import judge_logs
 from pylaunch.store.signatures import signatures
 
 ROOT = Path(__file__).parents[1]
@@ -67,7 +69,7 @@ class Judged:
 def judged(folder: Path) -> Iterator[Judged]:
     """Yield the verdict on every case of a folder."""
     catalogue = signatures()
-    search = LogSearch.of(catalogue)
+    search = search_of(catalogue)
     index: Mapping[str, Mapping[str, Any]] = tomllib.loads((folder / "index.toml").read_text(encoding="utf-8"))
     for name, case in index.items():
         content = (folder / f"{name}.log").read_bytes()

@@ -27,7 +27,6 @@ _CORE = {
     "status": "Show one run: nodes, ranks, how far it is or how it ended",
     "logs": "Show what the ranks of a run wrote",
     "stacks": "Show what each rank of a run is doing: its stacks and its collectives",
-    "explain": "Show why a run failed, or what the logs of any launcher say about it",
     "attach": "Follow a live run again",
     "stop": "Stop a run and prove that nothing of it is left",
     "gpus": "Show every device of every host, and who holds it",

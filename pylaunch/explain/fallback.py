@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.explain.logs.judgement import judge_logs
+from pylaunch.explain.logs.facts import LogFacts
+from pylaunch.explain.logs.judgement import judge_texts
 from pylaunch.explain.logs.scan import LogSearch
 from pylaunch.explain.logs.signature import SignatureCatalogue
 from pylaunch.explain.recognised_ends import scan_of_end
@@ -77,5 +78,6 @@ class _TextClasses:
 
     def of(self, ends: list[RankEnd]) -> str:
         """Return the class of the first cause that the texts of `ends` show; "" for none."""
-        first = judge_logs(self._catalogue, [scan_of_end(self._search, end) for end in ends]).first
+        facts = LogFacts([scan_of_end(self._search, end) for end in ends])
+        first = judge_texts(self._catalogue, facts).first
         return "" if first is None else first.cause.id

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from pylaunch.base.dataclass import replace
 from pylaunch.explain.cause_kinds import advised
-from pylaunch.explain.logs.judgement import ABSTAINING, judge_logs
+from pylaunch.explain.logs.facts import LogFacts
+from pylaunch.explain.logs.judgement import ABSTAINING, judge_texts
 from pylaunch.explain.logs.line import Origin
 from pylaunch.explain.logs.scan import LogScan, LogSearch, scan
 from pylaunch.explain.logs.signature import CauseClass, SignatureCatalogue
@@ -93,7 +94,7 @@ def _class_of(catalogue: SignatureCatalogue, search: LogSearch, end: RankEnd) ->
 
 
 def _sure(catalogue: SignatureCatalogue, search: LogSearch, end: RankEnd) -> CauseClass | None:
-    verdict = judge_logs(catalogue, [scan_of_end(search, end)])
+    verdict = judge_texts(catalogue, LogFacts([scan_of_end(search, end)]))
     first = verdict.first
     if first is None or first.confidence is not Confidence.HIGH or first.cause.id in ABSTAINING:
         return None

@@ -23,6 +23,7 @@ FEATURES = (
     "bench",
     "doctor",
     "drift",
+    "explain",
     "lab",
     "render_files",
     "report",

@@ -25,8 +25,9 @@ from pylaunch.agent.run import shipped_code
 from pylaunch.agent.shared import record, script_imports
 from pylaunch.base.layout import AgentError, RunDirectory
 from pylaunch.explain.hangs.flight_recorder import DumpRefusedError, read_json, read_pickle
-from pylaunch.explain.logs.judgement import judge_logs
-from pylaunch.explain.logs.scan import LogSearch, scan
+from pylaunch.explain.logs.scan import scan
+from pylaunch.features.explain.judgement.topics import search_of
+from pylaunch.features.explain.judgement.verdict import judge_logs
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.log_progress import logged_step
 from pylaunch.model.sanitise import rank_output
@@ -81,7 +82,7 @@ def written(name: str, directory: RunDirectory, read: Callable[[], object]) -> C
 
 def readers(directory: RunDirectory) -> dict[str, tuple[Callable[[bytes], object], tuple[type[Exception], ...], bytes]]:
     """Return each reader with the exceptions that it may raise, and content that it accepts."""
-    search, known = LogSearch.of(signatures()), signatures()
+    search, known = search_of(signatures()), signatures()
     prepare = protocol.encode(protocol.Prepare(task(Path("/srv"), ["true"], run=directory.run)))
     ended = json.dumps(vars(record.NodeOutcome(directory.run, "finished", "", 1.0))).encode()
     kept = zlib.decompress(base64.b64decode(node_record.pack(samples.plan(2, 2), "0" * 16, 1.0)))

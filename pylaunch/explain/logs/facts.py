@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.explain.logs.indication import Indication
-from pylaunch.explain.logs.indications import indications_in
 from pylaunch.explain.logs.line import LogTime, Origin
 from pylaunch.explain.logs.scan import LogMatch, LogScan
 from pylaunch.explain.logs.signature import Role
@@ -162,11 +160,6 @@ class LogFacts:
     def made_progress(self) -> bool:
         """True if steps, epochs or losses were printed."""
         return any(scan.made_progress for scan in self.scans)
-
-    @cached_property
-    def indications(self) -> list[Indication]:
-        """Facts of tables, and differences between ranks, that support or contradict causes."""
-        return indications_in(self.scans)
 
     @cached_property
     def timeouts(self) -> CollectiveTimeouts:

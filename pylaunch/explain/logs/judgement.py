@@ -1,31 +1,24 @@
-"""Rank the causes that the logs of a run show: roots before symptoms, the earliest first, or nobody. Pure.
+"""Rank the causes whose texts signatures know: roots before symptoms, the earliest first, or nobody. Pure.
 
 1. A root counts where its log ends after it or fails soon after; a program that continued survived it.
 2. A warning counts where a failure that it can explain follows, or where the log ends with it.
 3. Symptoms are read across all ranks only if no root is left: the rank that is silent, behind or different.
 4. Reports of an end alone (exit codes, SIGKILL, wrappers) are no cause: the verdict abstains and asks.
-5. Without an error, the last lines show where the programs stand, and what they wait for.
-6. Without a known cause, the first error by its form is shown: the verdict is that its cause is not known.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, field, replace
-from pylaunch.explain.logs.error_form import ErrorWeight
 from pylaunch.explain.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.explain.logs.facts import LogFacts, is_before
-from pylaunch.explain.logs.findings import LogFinding, findings_of
-from pylaunch.explain.logs.first_error import ErrorLines, FirstError, error_lines, first_error
 from pylaunch.explain.logs.gpu_memory import read_gpu_memory
-from pylaunch.explain.logs.indicated import weighed
 from pylaunch.explain.logs.line import LogTime
 from pylaunch.explain.logs.reading import Clue, read
-from pylaunch.explain.logs.scan import KeptLine, LogMatch, LogScan
+from pylaunch.explain.logs.scan import LogMatch, LogScan
 from pylaunch.explain.logs.signature import CauseClass, Role, SignatureCatalogue
-from pylaunch.explain.logs.standstill import stands_at
 from pylaunch.explain.logs.timeouts import TIMEOUTS
 from pylaunch.explain.logs.traceback import ExceptionUnit
 from pylaunch.explain.logs.uncaught import exception_match
@@ -86,37 +79,34 @@ class RejectedText:
 
 
 @dataclass(frozen=True)
-class LogVerdict:
-    """Causes that the logs support, the most likely first."""
+class TextVerdict:
+    """Causes that signatures name."""
 
-    causes: tuple[LogCause, ...]
+    roots: tuple[LogCause, ...]
+    """Those of texts that signatures know as roots, the most likely first."""
+
+    others: tuple[LogCause, ...]
+    """Those of uncaught exceptions, signals and symptoms, which are less likely."""
+
     rejected: tuple[RejectedText, ...]
     failed: bool
-    """False if the logs show no failure."""
+    """True if a text reports a failure that ended a process."""
 
-    first_error: FirstError | None = None
-    """First error by its form, where no cause is known."""
+    symptoms: tuple[LogMatch, ...]
+    """Texts of victims among these."""
 
-    survived: tuple[EvidenceLine, ...] = ()
-    """Lines with the form of an error after which the programs continued."""
+    roles: Mapping[tuple[str, int], Role]
+    """Roles of the lines that signatures know, by file and number."""
 
-    last: EvidenceLine | None = None
-    """Last line of the log, or of that one of several logs that ends first."""
+    @property
+    def causes(self) -> tuple[LogCause, ...]:
+        """Return all causes, the most likely first."""
+        return (*self.roots, *self.others)
 
     @property
     def first(self) -> LogCause | None:
-        """Verdict; None if the logs show no cause."""
-        return self.causes[0] if self.causes else None
-
-    @property
-    def abstains(self) -> bool:
-        """True if the logs show a failure but not its cause."""
-        return self.failed and (self.first is None or self.first.cause.id in ABSTAINING)
-
-    @property
-    def stands(self) -> bool:
-        """True if the logs show no failure, but a line at which programs wait is their last."""
-        return not self.failed and self.first is not None
+        """Return the most likely cause; None if the texts show none."""
+        return next(iter(self.causes), None)
 
 
 _INFORMS = re.compile(r"\bINFO\b")
@@ -135,18 +125,25 @@ class _Candidate:
     """Further matches of the same cause."""
 
 
-def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan]) -> LogVerdict:
-    """Return the verdict on the logs of one run."""
-    return _Judge(catalogue, LogFacts(scans)).verdict()
+def _unchanged(clue: Clue) -> Clue:
+    return clue
+
+
+def judge_texts(
+    catalogue: SignatureCatalogue, facts: LogFacts, weigh: Callable[[Clue], Clue] = _unchanged
+) -> TextVerdict:
+    """Return the verdict of the signatures on the logs of one run; `weigh` changes what a text supports."""
+    return _Judge(catalogue, facts, weigh).verdict()
 
 
 class _Judge:
-    def __init__(self, catalogue: SignatureCatalogue, facts: LogFacts) -> None:
+    def __init__(self, catalogue: SignatureCatalogue, facts: LogFacts, weigh: Callable[[Clue], Clue]) -> None:
         self._catalogue = catalogue
         self._facts = facts
+        self._weigh = weigh
         self._rejected: list[RejectedText] = []
 
-    def verdict(self) -> LogVerdict:
+    def verdict(self) -> TextVerdict:
         matches = [match for match in self._facts.matches if not _INFORMS.search(match.text[:HEAD])]
         exceptions = [each for scan in self._facts.scans for each in self._unexplained(scan)]
         readings = [(match, self._read(match)) for match in matches]
@@ -173,17 +170,10 @@ class _Judge:
         if ranked and ranked[0].tier < 4:
             for each in _merged([each for each in symptoms + wrappers if each in failed]):
                 self._reject(each, "a symptom or a report of the end")
-        causes = self._with_findings(ranked)
-        lines = error_lines(self._facts, self._known_lines(readings))
-        error = self._floor(lines, causes, failed)
-        if not (failed or causes or (error is not None and error.weight is not ErrorWeight.FAILURE)):
-            causes = tuple(self._cause(_Candidate(*each, 0)) for each in stands_at(self._catalogue, self._facts))
-            error = None if causes else error
-            has_failed = error is not None
-        else:
-            has_failed = True
-        survived = tuple(evidence_of(each) for each in lines.survived)
-        return LogVerdict(causes, tuple(self._rejected), has_failed, error, survived, _last(self._facts.scans))
+        known = tuple(self._cause(each) for each in ranked if each.tier == 0)
+        rest = tuple(self._cause(each) for each in ranked if each.tier > 0)
+        victims = tuple(each.match for each in failed if each.tier == 4)
+        return TextVerdict(known, rest, tuple(self._rejected), bool(failed), victims, self._known_lines(readings))
 
     def _known_lines(self, readings: Iterable[tuple[LogMatch, Clue]]) -> dict[tuple[str, int], Role]:
         """Return the roles of the lines that signatures know."""
@@ -194,34 +184,9 @@ class _Judge:
                 roles[at] = role
         return roles
 
-    def _floor(
-        self, lines: ErrorLines, causes: tuple[LogCause, ...], failed: Iterable[_Candidate]
-    ) -> FirstError | None:
-        """Return the first error, unless a cause is known, or a symptom that precedes it; wrappers only report one."""
-        found = first_error(lines)
-        if found is None or not causes:
-            return found
-        if causes[0].cause.id not in ABSTAINING or found.weight >= ErrorWeight.FAILURE or lines.first is None:
-            return None
-        at = (lines.first.time, lines.first.file, lines.first.line)
-        return None if any(each.tier == 4 and is_before(_at(each.match), at) for each in failed) else found
-
-    def _with_findings(self, ranked: list[_Candidate]) -> tuple[LogCause, ...]:
-        """Return the causes: findings are after the roots that a signature knows, and before everything else."""
-        found = [self._found(each) for each in findings_of(self._facts)]
-        known = [self._cause(each) for each in ranked if each.tier == 0]
-        rest = [self._cause(each) for each in ranked if each.tier > 0]
-        return (*known, *found, *rest)
-
-    def _found(self, found: LogFinding) -> LogCause:
-        clue = found.clue
-        text = visible_line(clue.text)[:LONGEST_TEXT]
-        return LogCause(self._catalogue.causes[clue.cause], found.id, text, clue.confidence, clue.ranks, None,
-                        found.evidence[:EVIDENCE_LINES], clue.because)  # fmt: skip
-
     def _read(self, match: LogMatch) -> Clue:
         is_memory = match.signature.id == "cuda-oom"
-        return weighed(read_gpu_memory(match, self._facts) if is_memory else read(match, self._facts), self._facts)
+        return self._weigh(read_gpu_memory(match, self._facts) if is_memory else read(match, self._facts))
 
     def _fatal(self, roots: list[_Candidate], reports: list[_Candidate]) -> list[_Candidate]:
         """Return the roots that ended a process. Without one, those that it survived count if the end is reported."""
@@ -311,27 +276,32 @@ class _Judge:
             self._rejected.append(entry)
 
     def _cause(self, candidate: _Candidate) -> LogCause:
-        match, reading = candidate.match, candidate.reading
-        every = [match, *candidate.others]
-        ranks = reading.ranks
-        host = None
-        if not ranks and match.signature.page not in _BLAMELESS:
-            ranks = tuple(sorted({each.origin.rank for each in every if each.origin.rank is not None}))
-            hosts = {each.origin.host for each in every}
-            host = next(iter(hosts)) if len(hosts) == 1 else None
-            if len(ranks) > 1 and len(ranks) >= max(2, len(self._facts.ranks)):
-                ranks, host = (), None
-        text = reading.text
-        if not reading.ranks and (ranks or host):
-            text = f"{' on '.join(filter(None, (named_ranks(ranks), host)))}: {text}"
-        rest = sorted(
-            {evidence_of(each) for each in candidate.others} - {evidence_of(match)},
-            key=lambda each: (each.line, each.file, each.text),
-        )
-        evidence = (evidence_of(match), *rest)[:EVIDENCE_LINES]
-        text = visible_line(text)[:LONGEST_TEXT]
-        return LogCause(self._catalogue.causes[reading.cause], match.signature.id, text, reading.confidence, ranks,
-                        host, evidence, reading.because)  # fmt: skip
+        return cause_of(self._catalogue, self._facts, candidate.match, candidate.reading, candidate.others)
+
+
+def cause_of(
+    catalogue: SignatureCatalogue, facts: LogFacts, match: LogMatch, clue: Clue, others: Sequence[LogMatch] = ()
+) -> LogCause:
+    """Return the cause that a match supports, as `clue` reads it; `others` are further matches of the same cause."""
+    ranks, host = clue.ranks, None
+    if not ranks and match.signature.page not in _BLAMELESS:
+        origins = {each.origin for each in (match, *others)}
+        ranks = tuple(sorted({each.rank for each in origins if each.rank is not None}))
+        hosts = {each.host for each in origins}
+        host = next(iter(hosts)) if len(hosts) == 1 else None
+        if len(ranks) > 1 and len(ranks) >= max(2, len(facts.ranks)):
+            ranks, host = (), None
+    text = clue.text
+    if not clue.ranks and (ranks or host):
+        text = f"{' on '.join(filter(None, (named_ranks(ranks), host)))}: {text}"
+    rest = sorted(
+        {evidence_of(each) for each in others} - {evidence_of(match)},
+        key=lambda each: (each.line, each.file, each.text),
+    )
+    evidence = (evidence_of(match), *rest)[:EVIDENCE_LINES]
+    text = visible_line(text)[:LONGEST_TEXT]
+    return LogCause(catalogue.causes[clue.cause], match.signature.id, text, clue.confidence, ranks, host, evidence,
+                    clue.because)  # fmt: skip
 
 
 def _role(match: LogMatch, reading: Clue) -> Role:
@@ -340,17 +310,6 @@ def _role(match: LogMatch, reading: Clue) -> Role:
 
 def _at(match: LogMatch) -> tuple[LogTime | None, str, int]:
     return match.time, match.file, match.line
-
-
-def _last(scans: Sequence[LogScan]) -> EvidenceLine | None:
-    """Return the last line of the log that ends first, as far as times show it."""
-    ends = [scan.tail[-1] for scan in scans if scan.tail]
-    first = next((each for each in ends if not any(is_before(_end(other), _end(each)) for other in ends)), None)
-    return None if first is None else evidence_of(first)
-
-
-def _end(line: KeptLine) -> tuple[LogTime | None, str, int]:
-    return line.time, line.file, line.line
 
 
 def _latest(failed: Iterable[_Candidate]) -> dict[str, list[LogMatch]]:

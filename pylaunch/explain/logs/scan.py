@@ -21,7 +21,7 @@ from pylaunch.explain.logs.line import (
     origin_of_name,
 )
 from pylaunch.explain.logs.signature import Signature, SignatureCatalogue
-from pylaunch.explain.logs.topics import TOPICS, LineTopic
+from pylaunch.explain.logs.topic import LineTopic
 from pylaunch.explain.logs.traceback import OTHERS, TRACEBACK, ExceptionUnit, UnitGatherer
 
 BLOCK = 1 << 20
@@ -153,7 +153,7 @@ class LogSearch:
     """Each topic with its anchors and their words."""
 
     @classmethod
-    def of(cls, catalogue: SignatureCatalogue, topics: Iterable[LineTopic] = TOPICS) -> LogSearch:
+    def of(cls, catalogue: SignatureCatalogue, topics: Iterable[LineTopic] = ()) -> LogSearch:
         """Prepare all signatures of `catalogue` and the lines of `topics`."""
         table: dict[str, list[Signature]] = {}
         for signature in catalogue.signatures.values():

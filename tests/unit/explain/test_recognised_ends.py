@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pylaunch.explain.failure_evidence import Evidence
-from pylaunch.explain.logs.judgement import judge_logs
+from pylaunch.explain.logs.facts import LogFacts
+from pylaunch.explain.logs.judgement import judge_texts
 from pylaunch.explain.logs.scan import LogSearch
 from pylaunch.explain.recognised_ends import scan_of_end, with_classes
 from pylaunch.explain.verdict import judge
@@ -152,6 +153,6 @@ def test_classes_change_no_name_and_no_confidence(case: EvidenceSet) -> None:
 
 def test_explain_names_the_same_cause_by_the_same_identifier() -> None:
     failed = end(FULL, (*TRACEBACK, FULL))
-    first = judge_logs(CATALOGUE, [scan_of_end(LogSearch.of(CATALOGUE), failed)]).first
+    first = judge_texts(CATALOGUE, LogFacts([scan_of_end(LogSearch.of(CATALOGUE), failed)])).first
     assert first is not None
     assert first.cause.identifier == outcome_of(failed).causes[0].identifier

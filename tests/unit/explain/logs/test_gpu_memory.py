@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.explain.logs.judgement import judge_logs
+from pylaunch.explain.logs.facts import LogFacts
+from pylaunch.explain.logs.judgement import judge_texts
 from pylaunch.explain.logs.scan import LogSearch, scan
 from pylaunch.store.signatures import signatures
 
@@ -33,6 +34,6 @@ SPLIT = "Of the allocated memory {} is allocated by PyTorch, and {} is reserved 
     ids=["own", "fragments", "foreign", "own, older", "foreign, older"],
 )  # fmt: skip
 def test_the_message_of_the_allocator_names_the_holder(text: str, cause: str) -> None:
-    verdict = judge_logs(signatures(), [scan(SEARCH, "x.log", [text.encode()])])
+    verdict = judge_texts(signatures(), LogFacts([scan(SEARCH, "x.log", [text.encode()])]))
     assert verdict.first is not None
     assert verdict.first.cause.id == cause

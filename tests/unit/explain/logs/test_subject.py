@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.explain.logs.judgement import LONGEST_TEXT, LogCause, judge_logs
+from pylaunch.explain.logs.facts import LogFacts
+from pylaunch.explain.logs.judgement import LONGEST_TEXT, LogCause, judge_texts
 from pylaunch.explain.logs.scan import LogSearch, scan
 from pylaunch.explain.logs.subject import LONGEST_VALUE, subject_of
 from pylaunch.store.signatures import signatures
@@ -18,7 +19,7 @@ SHOWING = [pytest.param(each.id, id=each.id) for each in CATALOGUE.signatures.va
 
 
 def judged(text: str) -> LogCause:
-    first = judge_logs(CATALOGUE, [scan(SEARCH, "x.log", [text.encode()])]).first
+    first = judge_texts(CATALOGUE, LogFacts([scan(SEARCH, "x.log", [text.encode()])])).first
     assert first is not None
     return first
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from pylaunch.explain.logs.judgement import LogCause, judge_logs
+from pylaunch.explain.logs.facts import LogFacts
+from pylaunch.explain.logs.judgement import LogCause, judge_texts
 from pylaunch.explain.logs.scan import LogSearch, scan
 from pylaunch.store.signatures import signatures
 
@@ -61,7 +62,7 @@ def steps(rank: int) -> list[str]:
 
 def judged(files: Mapping[str, Sequence[str]]) -> LogCause:
     scans = [scan(SEARCH, name, ["\n".join(lines).encode() + b"\n"]) for name, lines in files.items()]
-    first = judge_logs(signatures(), scans).first
+    first = judge_texts(signatures(), LogFacts(scans)).first
     assert first is not None
     return first
 

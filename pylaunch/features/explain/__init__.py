@@ -1,0 +1,21 @@
+"""Why a run failed, by its texts: log files of any launcher, or the record and the logs of a run (`explain`).
+
+judgement/   pure: comparisons of ranks, tables of tools, the first error by its form, where a silent log stands
+work         reads the logs and judges them
+log_files    files as they are found: compressed, cut, binary, in directories
+
+The texts of failures that signatures know are judged in the core (`pylaunch/explain/logs`), which names by them the
+class of a failed rank's text.
+"""
+
+from __future__ import annotations
+
+from pylaunch.terminal.doors import Verb
+
+VERBS = {
+    "explain": Verb(
+        "pylaunch.features.explain.command",
+        "Show why a run failed, or what the logs of any launcher say about it",
+        after="stacks",
+    ),
+}

@@ -1,0 +1,1 @@
+"""What logs show beyond the texts that signatures know. Pure."""

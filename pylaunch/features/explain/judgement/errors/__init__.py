@@ -1,0 +1,1 @@
+"""Lines that have the form of an error."""

@@ -1,0 +1,173 @@
+"""Form of an error: whether a line reports one, by its level and its words alone, and of which kind it is. Pure.
+
+No list of known errors: the form is that of levels (ERROR, `E1122`, `[error]`, `level=error`), exceptions, the last
+words of programs (panic, terminate, Killed), texts of errno, refusals of shells, and reports of ends. Each expression
+is bounded, and only the first LONGEST characters of a line are read.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from functools import lru_cache
+
+from pylaunch.base.dataclass import dataclass
+from pylaunch.features.explain.judgement.errors import error_words as words
+from pylaunch.features.explain.judgement.errors.error_kinds import ErrorKind
+from pylaunch.features.explain.judgement.errors.error_words import any_of
+
+LONGEST = 600
+_ALIKE = str.maketrans("234678", "111111")
+"""Digits that make no difference: lines that differ in them have one form. 0 is no error, 15 a signal, 5 an adapter."""
+
+_NUMBERS = re.compile(r"[0-9a-f]*\d[0-9a-f]*")
+HEAD = 160
+"""Characters at the beginning of a line among which its level is."""
+
+
+class ErrorWeight(IntEnum):
+    """Strength of a form as a sign that its process ends; the smallest is the strongest."""
+
+    ENDS = 0
+    """The process ends with it: an exception, a panic, a level of FATAL, a signal."""
+
+    ERROR = 1
+    """An error by its level or by a text of errno."""
+
+    FAILURE = 2
+    """Words of a failure, without a level."""
+
+    VICTIM = 3
+    """Text of a process that lost another one, or received a signal to stop."""
+
+    REPORT = 4
+    """Report about the end of another process."""
+
+
+@dataclass(frozen=True)
+class ErrorForm:
+    """Form that a line has."""
+
+    weight: ErrorWeight
+    kind: ErrorKind
+
+
+_QUIET = r"TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?"
+_ERROR = r"ERROR|ERR|SEVERE"
+_FATAL = r"CRITICAL|CRIT|FATAL|ALERT|EMERG|PANIC"
+_LEVEL = re.compile(
+    rf"(?<![\w.\"'=])(?:(?P<quiet>{_QUIET})|(?P<error>{_ERROR})|(?P<fatal>{_FATAL}))(?![\w.=])"
+    r"|(?:^|[\[\s])(?:(?P<glog>[DIWEF])(?:\d{3,4} \d\d:\d\d:|\d{4} \d{5,12} | \S{1,120}\.(?:cpp|cc|cu|h|hpp|go|py)\b))"
+    r"|\[(?:(?P<quiet2>trace|debug|info|notice|warn|warning)|(?P<error2>error|err|e)|(?P<fatal2>critical|fatal|c))\]"
+    r"|(?:\blevel=|\"(?:level|severity|levelname)\": ?)\"?"
+    r"(?:(?P<quiet3>(?i:trace|debug|info|notice|warn(?:ing)?))|(?P<error3>(?i:err(?:or)?))|(?P<fatal3>(?i:fatal|critical|panic)))\b"
+)
+_NCCL_WARN = re.compile(r"\b(?:NCCL|RCCL|CCOM) WARN\b|\.(?:cc|cu):\d{1,5} WARN\b")
+_EVENT = re.compile(r"^Warning {2,}(?:Failed\w{0,30}|BackOff|Evicted|OOMKilling|NodeNotReady) ")
+"""Failure in a list of the events of Kubernetes."""
+
+_RAISED = re.compile(
+    r"^(?:Uncaught |Unhandled |E {1,6}|[|+│┃ -]{1,8})?(?:[A-Za-z_$][\w$]{0,80}(?:\.|::|/)){0,12}[A-Za-z_]\w{0,100}"
+    r"(?:Error|Exception|Exit|Expired|Timeout|Failure|Fault|Quit|Interrupt|Abort|Panic|Refused|NotFound|Violation)"
+    r"(?:\[[\w., ]{1,80}\]|\([\w., ]{1,80}\))?(?:: |:$|$)"
+)
+_RAISED_AFTER = re.compile(
+    r"(?:\] |\| |- |: |\) )(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)(?:\(\w{1,80}\))?: \S"
+)
+"""Exception in a line of a logger, whose level says that it is an error."""
+
+_RAISED_WITHIN = re.compile(
+    r"\b(?:[a-z_]\w{0,40}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)(?:\(\w{1,80}\))?(?:: \S|\(['\"])"
+)
+_PYTHON_OWN = any_of(
+    r"^(?:Key|Value|Type|Attribute|Assertion|Index|Name|ZeroDivision|NotImplemented|Syntax|Indentation)Error\b",
+    r"^(?:UnboundLocal|Recursion|Lookup|Arithmetic|Overflow|StopIteration|EOF)\w{0,12}\b",
+)
+"""Exceptions of Python that the code of a program raises more often than a library."""
+
+
+def error_form(text: str) -> ErrorForm | None:
+    """Return the form of a line without its prefixes; None if it does not have that of an error."""
+    return _form(text.strip()[:LONGEST].translate(_ALIKE))
+
+
+@lru_cache(maxsize=2048)
+def _form(text: str) -> ErrorForm | None:
+    weight = _weight(text)
+    return None if weight is None else ErrorForm(weight, _kind(text))
+
+
+def shape_of(text: str) -> str | None:
+    """Return the beginning of a line without its numbers; None if it does not have the form of an error."""
+    form = error_form(text)
+    return None if form is None else f"{form.weight} {_NUMBERS.sub('#', text[:120])[:80]}"
+
+
+def _weight(text: str) -> ErrorWeight | None:
+    plain = words.METRIC.sub(" ", text)
+    if words.KERNEL.match(text):
+        if not words.KERNEL_FAILS.search(plain):
+            return None
+        return ErrorWeight.ENDS if words.LAST_WORDS.search(plain) else ErrorWeight.ERROR
+    if _EVENT.match(text):
+        return ErrorWeight.ERROR
+    level = _level(text)
+    if level == "quiet" and not (_NCCL_WARN.search(text[:HEAD]) or _RAISED.match(text)):
+        return None
+    if words.REPORT.search(plain):
+        return ErrorWeight.REPORT
+    if words.VICTIM.search(plain):
+        return ErrorWeight.VICTIM
+    own = _own(plain, level)
+    if own is not None and own < ErrorWeight.FAILURE and words.HANDLED.search(plain) and level != "fatal":
+        return ErrorWeight.FAILURE
+    return own
+
+
+def is_exception(text: str) -> bool:
+    """Return True for a line that is an exception, also as the message of an error of a logger."""
+    text = text.strip()[:LONGEST]
+    return _RAISED.match(text) is not None or (_level(text) == "error" and _RAISED_AFTER.search(text) is not None)
+
+
+_ERRORS = (words.NAMED_ERROR, words.OF_ERRNO, words.ERRNO_NAMES, words.SHELL)
+
+
+def _own(plain: str, level: str) -> ErrorWeight | None:
+    if level == "fatal" or is_exception(plain) or any(each.search(plain) for each in (words.LAST_WORDS, words.SIGNAL)):
+        return ErrorWeight.ENDS
+    if level == "error" or any(each.search(plain) for each in _ERRORS):
+        return ErrorWeight.ERROR
+    if _RAISED_WITHIN.search(plain) or _NCCL_WARN.search(plain[:HEAD]):
+        return ErrorWeight.FAILURE
+    return ErrorWeight.FAILURE if _is_failure(plain) else None
+
+
+def _is_failure(plain: str) -> bool:
+    return words.FAILS.search(plain) is not None and words.LIKELY_PLAIN.search(plain) is None
+
+
+def _level(text: str) -> str:
+    """Return "quiet", "error" or "fatal", as the first level of a line says; "" without one."""
+    head = text[:HEAD]
+    found = _LEVEL.search(head)
+    if (warns := words.WARNS.search(head)) and (found is None or warns.start() < found.start()):
+        return "quiet"
+    if found is None:
+        return ""
+    if letter := found["glog"]:
+        return "quiet" if letter in "DIW" else "error" if letter == "E" else "fatal"
+    named = found.lastgroup or ""
+    return named.rstrip("23")
+
+
+def _kind(text: str) -> ErrorKind:
+    for kind, pattern in words.KINDS:
+        if pattern.search(text):
+            return kind
+    raised = _RAISED.match(text)
+    if raised is None:
+        return ErrorKind.LIBRARY if words.NATIVE.search(text) else ErrorKind.PROGRAM
+    if "." in raised[0].partition(":")[0]:
+        return ErrorKind.LIBRARY
+    return ErrorKind.USER_CODE if _PYTHON_OWN.match(text) else ErrorKind.PROGRAM

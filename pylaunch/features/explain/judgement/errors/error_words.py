@@ -1,0 +1,289 @@
+"""Words of errors, as expressions: those of levels, failures, victims and reports, and those about each kind of thing.
+
+Each expression is bounded: a line of any content is read in linear time.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pylaunch.features.explain.judgement.errors.error_kinds import ErrorKind
+
+
+def any_of(*forms: str, ignore_case: bool = False, words: bool = False) -> re.Pattern[str]:
+    """Return the expression of any of `forms`; with `words` between limits of words."""
+    every = "|".join(forms)
+    return re.compile(rf"\b(?:{every})\b" if words else every, re.IGNORECASE if ignore_case else 0)
+
+
+ERRNO = (
+    "Operation not permitted", "No such file or directory", "No such process", "Interrupted system call",
+    "Input/output error", "No such device", "Argument list too long", "Exec format error", "Bad file descriptor",
+    "No child processes", "Resource temporarily unavailable", "Cannot allocate memory", "Permission denied",
+    "Bad address", "Block device required", "Device or resource busy", "File exists", "Invalid cross-device link",
+    "Not a directory", "Is a directory", "Invalid argument", "Too many open files", "Inappropriate ioctl for device",
+    "Text file busy", "File too large", "No space left on device", "Illegal seek", "Read-only file system",
+    "Too many links", "Numerical argument out of domain", "Numerical result out of range",
+    "Resource deadlock avoided", "File name too long", "No locks available", "Function not implemented",
+    "Directory not empty", "Too many levels of symbolic links", "Value too large for defined data type",
+    "Remote I/O error", "Structure needs cleaning", "Protocol error", "Protocol not available",
+    "Protocol not supported", "Message too long", "Operation not supported", "Address already in use",
+    "Address family not supported by protocol", "Cannot assign requested address", "Network is down",
+    "Network is unreachable", "No buffer space available", "Connection timed out", "Connection refused",
+    "Host is down", "No route to host", "Stale file handle", "Transport endpoint is not connected",
+    "Transport endpoint is already connected", "Disk quota exceeded", "Required key not available",
+    "Key has expired", "Name or service not known", "Temporary failure in name resolution",
+    "No address associated with hostname",
+)  # fmt: skip
+"""Texts of errno and of getaddrinfo."""
+
+ANCHORS = tuple(
+    word.encode()
+    for word in (
+        *ERRNO,
+        "rror", "ERR", "xception", "EXCEPTION", "atal", "FATAL", "CRIT", "critical", "panic", "PANIC", "EMERG",
+        "ALERT", "SEVERE", "erminat", "egmentation", "bort", "illed", "fail", "Fail", "FAIL", "annot",
+        "ould not", "ouldn't", "nable to", "enied", "efused", "imed out", "ssert", "NCCL WARN", "exited",
+        "Exited", "xit code", "xit status", "xit_code", "return code", "SIGSEGV", "SIGBUS", "SIGKILL", "SIGABRT",
+        "SIGILL", "SIGFPE", "SIGTERM", "core dumped", "eset by peer", "roken pipe", "nvalid", "ismatch",
+        "ut of memory", "OOM", "oom-kill", "Xid", "Oops", "BUG:", "lockup", "o space", "died", "CANCELLED",
+        "ot found", "ot Found", "o such", "nterrupt", "Quit", ".cc:", ".cpp:", ".cu:", ".go:", "ardware",
+        "not responding",
+        "fallen", "Link ", "link is", "errno", "Errno", "ECONN", "nrecoverable", "corrupt", "xpired", "NotFound",
+        "ermitted", "quota", "WARN Call", "llegal", "bus error", "closed by", "ndefined", "nbound", "roblem",
+        "fault", "crash", "lost",
+    )
+)  # fmt: skip
+"""Literals: each line with the form of an error contains one of these or of WEAK_ANCHORS."""
+
+WEAK_ANCHORS = tuple(
+    word.encode()
+    for word in (
+        "mbiguous", "interpreter", "EACC", "EPERM", "ENO", "EADDR", "ETIME", "EHOST", "ENET", "EINVAL", "EIO",
+        "EROFS", "EMFILE", "ENFILE", "ESTALE", "EDQUOT", "EBUSY", "EEXIST", "EAGAIN", "crit", "an not", "an't",
+        "efuse", "reachable", "imeout", "IMEOUT", "time-out", "ead-only", "exit", "Exit", "SIG", "xceed",
+        "ot enough", "nsufficient", "orrupt", "rash", "losed", "oom", "ut of ", "uota", "tale file", "in use",
+        "exists", "ancelled", "dead", "unavailable", "nrecogni", "upported", "must be", "required", "requires",
+        "iolation", "giving up", "gave up", "bailing", "roken", "stall", "Stall", "deadlock", "ejected",
+        "not exist", "n't exist", "syntax", "option", "operand", "argument", "busy", "is a directory",
+        "Is a directory", "name in", "service not known", "is down", "Down", "down", "egistered", "cleaning",
+        "Call Trace", "Abort", "freed", "free()", "malloc()", "smashing", "stopped", "needed", "abandon",
+        "\x1b[31m", "E   ", "level=", "signal", "Hangup", "trap", "stuck", "victed", "uplicate", "neither",
+        "isagree", "onflict", "nexpected", "too ", "changed", "differ", "ot init", "ot avail", "ot allow",
+        "emounting", "achine check", "blocked for", "WARN ",
+    )
+)  # fmt: skip
+"""Literals that are frequent in healthy logs: lines that have only these count near the end of a log alone."""
+
+ERRNO_NAMES = re.compile(
+    r"\bE(?:ACCES|ADDRINUSE|ADDRNOTAVAIL|AGAIN|BADF|BUSY|CONN(?:REFUSED|ABORTED)|DQUOT|EXIST|FAULT|FBIG|HOSTDOWN|HOSTUNREACH|INVAL|IO"
+    r"|ISDIR|LOOP|MFILE|MSGSIZE|NAMETOOLONG|NETDOWN|NETUNREACH|NFILE|NOBUFS|NODEV|NOENT|NOEXEC|NOMEM|NOSPC|NOSYS|NOTCONN|NOTDIR"
+    r"|NOTEMPTY|NXIO|OPNOTSUPP|PERM|PROTO|REMOTEIO|ROFS|STALE|TIMEDOUT|UCLEAN)\b"
+)
+OF_ERRNO = re.compile(
+    rf"(?:^|[:(\]\"'`] ?|failed with |errno ?[=:]? ?\d{{1,3}},? )(?:{'|'.join(ERRNO)})\b|\[?[Ee]rrno[ =:]{{1,2}}\d"
+)
+WARNS = any_of(
+    r"(?:^|[\s:\]])(?:[\w.]{0,80}Warning|[Ww]arning|warn|WARN|note|hint|Note|info|debug):? ",
+)  # fmt: skip
+"""Words before a message that is no error."""
+
+METRIC = any_of(
+    r"\b[\w/-]{0,40}(?:errors?|failed|failures?|timeouts?|loss"
+    r'|exceptions?)\b[\"\x27]?(?: ?rate)? ?[:=] ?\[?[-+]?\d{1,12}(?:\.\d{0,12})?(?:e[-+]?\d{1,4})?%?(?=[\s,;)\]}|]'
+    r"|$)(?! ?[:-] ?\w)",
+    r"\b(?:0|no|zero|without(?: any)?) (?:\w{1,20} )?(?:errors?|failures?|failed|exceptions?|timeouts?)\b",
+    r"\b(?:errors?|loss) \d{1,9}\.\d{1,9}\b", r"\b(?:error|fail(?:ure|ed)?|exception|timeout|retry)[_-]\w{1,40}",
+    r"\b\w{1,40}_(?:error|errors|failed|failure|exception|timeout)\b", r"\bout of bounds values ?: 0 OK\b",
+    ignore_case=True,
+)  # fmt: skip
+"""Numbers of errors, and names that only contain such a word."""
+
+HANDLED = any_of(
+    r"ignor(?:ed|ing)", r"caught", r"handled", r"expected error", r"recovered", r"suppress(?:ed|ing)",
+    r"fall(?:ing|s)? ?back", r"fallback", r"retry(?:ing)?", r"will be retried", r"skipp(?:ed|ing)", r"PASSED",
+    r"passed", r"ok",
+    ignore_case=True, words=True,
+)  # fmt: skip
+"""Words of a program that continues after an error."""
+
+SHELL = any_of(
+    r": (?:line \d{1,6}: )?(?:command not found|not found|cannot execute(?: binary file| required)?"
+    r"|bad interpreter|unbound variable|ambiguous redirect|(?:S|s)yntax error|is not recognized"
+    r"|unrecognized option|invalid option|unexpected EOF|missing operand|too many arguments|event not found"
+    r"|illegal option)\b",
+)  # fmt: skip
+"""Refusals of shells and of programs that read options."""
+
+LAST_WORDS = any_of(
+    r"\bterminate called (?:after|without|recursively)", r"\blibc\+\+abi: ", r"^(?:\S{1,80}: )?panic: ",
+    r"\bpanicked at\b", r"^fatal error: ", r"Exception in thread ", r"Unhandled exception", r"Uncaught exception",
+    r"Fatal Python error", r"\bCheck failed: ", r"\bAssertion\b.{0,300}\bfailed\b", r"\bassertion failed\b",
+    r"INTERNAL ASSERT FAILED", r"\bstack smashing detected",
+    r"\b(?:double free|free\(\): invalid|malloc\(\): |corrupted (?:size|double))", r"\bsymbol lookup error: ",
+    r"undefined symbol: ", r"error while loading shared libraries: ", r"\bCaught signal \d",
+    r"\bProcess received signal\b", r"\bKernel panic\b",
+    r"\b(?:Out of memory|Memory cgroup out of memory): Kill(?:ed)? process", r"\boom-kill(?:ing|er|:)",
+    r"\bsegfault at\b", r"general protection fault", r"\*\*\* (?:Aborted at|SIG[A-Z]{2,5}|Check failure)",
+    r"\bunrecoverable\b", r"\bhas stopped unexpectedly\b",
+)  # fmt: skip
+"""Last words of a process, and of the kernel about it."""
+
+SIGNAL = any_of(
+    r"(?:^|: |\d {1,40})(?:Segmentation fault|Bus error|Illegal instruction|Floating point exception|Aborted"
+    r"|Killed|Trace/breakpoint trap|Quit|Hangup|Stack fault|CPU time limit exceeded|File size limit exceeded"
+    r"|Bad system call)(?: {1,60}\(core dumped\))?(?:$| {2,}|: \d|\.$)",
+    r"\b(?:SIGSEGV|SIGBUS|SIGKILL|SIGILL|SIGFPE|SIGABRT|SIGXCPU)\b",
+)  # fmt: skip
+"""Signals that end a process, as shells and launchers print them."""
+
+NAMED_ERROR = any_of(
+    r"(?:^|[:\])|>*] {0,3})(?:[Ff]atal|FATAL|[Ee]rror|ERROR|[Ee]rr|ERR!|[Cc]ritical|E|\*\*\*)(?: (?!rate|bars?"
+    r"|handl|log|messages?\b)[\w.'()/-]{1,40}){0,5}?(?: ?\(\S{1,20}\)| ?\[\S{1,20}\])?[:!] \S",
+    r"^npm ERR!", r"^make(?:\[\d{1,3}\])?: \*\*\* ", r"\bError \d{1,4}$", r"^ninja: build stopped",
+    r"\b(?:[Cc]uda|CUDA|HIP|hip|NCCL|nccl|cu\w{2,8}|MPI|gRPC|grpc)\w{0,20} (?:runtime )?(?:[Ee]rror|failure)\b",
+)  # fmt: skip
+"""A word such as error before a colon, at the beginning of a line or after another colon."""
+
+KERNEL = any_of(
+    r"^(?:<\d>)?\[ {0,8}\d{1,8}\.\d{3,6}\]", r"^\[(?:\w{3} ){2} ?\d{1,2} [\d:]{8} \d{4}\]",
+    r"^\S{3,40}[ \d:]{0,14} (?:\S{1,80} )?kernel: ",
+    r"^(?:NVRM|nvidia-nvswitch\d{1,3}|nvidia-modeset|EXT4-fs|XFS|BTRFS|EDAC|mce|pcieport|watchdog"
+    r"|Lustre\w{0,5}|blk_update_request|Buffer I/O): ?",
+    r"^(?:EXT4-fs|XFS|BTRFS|mlx[15]_core|pcieport|nvme|ahci|ata\d) ?\(",
+)  # fmt: skip
+"""Beginnings of the lines of kernels."""
+
+KERNEL_FAILS = any_of(
+    r"\berror", r"\bfail", r"\bfatal", r"assert", r"\bbug:", r"\boops", r"lockup", r"hung_task",
+    r"blocked for more than", r"kill(?:ed)? process", r"segfault", r"timed? ?out", r"not responding",
+    r"fallen off", r"stuck", r"remounting", r"i/o error", r"\bdown\b", r"corrupt", r"unrecover", r"hardware",
+    r"\bxid\b", r"machine check", r"taint.*call trace",
+    ignore_case=True,
+)  # fmt: skip
+"""Words of a kernel about something that failed."""
+
+FAILS = any_of(
+    r"fail(?:ed|s|ure)?", r"cannot", r"can ?not", r"can't", r"could ?n[o']t", r"couldn't", r"unable to", r"denied",
+    r"refused", r"refuses", r"abort(?:ed|ing|s)?", r"unreachable", r"timed out",
+    r"time-?out (?:waiting|while|after|exceeded|expired)", r"expired", r"not enough", r"no space",
+    r"exceed(?:ed|s)", r"corrupt(?:ed)?", r"crash(?:ed|es)?", r"illegal", r"mismatch(?:ed)?", r"invalid",
+    r"unrecognized", r"unrecognised", r"not recognized", r"unsupported", r"not supported",
+    r"does(?: not|n't) exist", r"not found", r"no such", r"undefined", r"out of (?:memory|range|bounds)",
+    r"insufficient", r"must be", r"is required", r"are required", r"giving up", r"gave up", r"bailing out",
+    r"exiting", r"rejected", r"no longer available", r"already in use", r"already exists", r"died", r"dead",
+    r"error", r"exception", r"broken", r"lost", r"stall(?:ed)?", r"deadlock", r"requires", r"stuck", r"evicted",
+    r"duplicate", r"neither", r"disagree\w?", r"conflict\w{0,3}", r"unexpected(?:ly)?",
+    r"too (?:open|old|new|small|large|long|many|few|big|short)", r"has changed", r"have changed", r"differs?",
+    r"not (?:initiali[sz]ed|available|allowed|found|enough)", r"problem", r"fault",
+    ignore_case=True, words=True,
+)  # fmt: skip
+"""Words of a failure in a line without a level."""
+
+LIKELY_PLAIN = any_of(
+    r"\bmissing_keys", r"\bunexpected_keys", r"\bif (?:this|it) fails", r"\bmay fail", r"\bmight fail",
+    r"\bdeprecat", r"\btip:", r"\bsee also", r"\busage:",
+    ignore_case=True,
+)  # fmt: skip
+"""Words of a line that warns in advance."""
+
+VICTIM = any_of(
+    r"connection (?:was )?(?:reset|closed|aborted|lost|dropped)(?: by| unexpectedly|$|[:.,])", r"\bbroken pipe\b",
+    r"socket closed", r"reset by peer", r"closed by (?:remote )?peer",
+    r"remote (?:process|peer|host|end) (?:has )?(?:exited|closed|died|disconnected)", r"\bepipe\b",
+    r"\beconnreset\b", r"connectionreset", r"brokenpipe", r"connectionaborted", r"\bSIGTERM\b", r"\bsignal 15\b",
+    r"\bSIGINT\b", r"closing signal", r"^terminated\b", r": terminated\b", r"\bcancell?ed\b", r"keyboardinterrupt",
+    r"received (?:a )?(?:stop|shutdown|termination)", r"watchdog (?:caught|thread)",
+    r"some nccl operations have failed", r"to avoid data inconsistency", r"taking the entire process down",
+    r"(?:another|other|remote|some) (?:rank|task|worker|process|node|peer)s? (?:has |have |had )?(?:failed"
+    r"|exited|died|is gone|are gone|crashed|timed out|unhealthy)",
+    r"heartbeat(?: \w{1,20}){0,3} (?:timeout|timed out|lost|missed)",
+    r"lost (?:the )?(?:connection|contact|peer|worker)", r"peer (?:is )?(?:gone|dead|disconnected|closed)",
+    r"operation was cancel", r"context cancel", r"failed to recv, got 0 bytes",
+    r"end of file\b.{0,40}(?:peer|socket)", r"stopping (?:all|other) (?:ranks|workers|processes)",
+    ignore_case=True,
+)  # fmt: skip
+"""Texts of a process that lost another one, or received a signal to stop."""
+
+REPORT = any_of(
+    r"\bexit(?:ed|s|ing)?(?: \w{1,12}){0,3} (?:code|status)s?(?: was| is| of)?[:= ]{0,3}-?[1-9]\d{0,3}\b",
+    r"\bexit ?code[:= ]{0,5}-?[1-9]", r"\breturn(?:ed)? (?:code|value)[:= ]{0,3}-?[1-9]",
+    r"non-?zero (?:exit|return|status)", r"\bexit status [1-9]", r"\bstatus=[1-9]\d{0,2}/",
+    r"failed with result '", r"job step aborted", r"mpirun noticed that", r"primary job +terminated normally",
+    r"\bchildfailederror\b", r"calledprocesserror",
+    r"\btask[s ]{1,3}[\d,-]{1,40}: (?:killed|exited|terminated|running|segmentation|aborted|bus error)",
+    r"crashloopbackoff", r"oomkilled", r"backofflimitexceeded",
+    r"\b(?:worker|actor|process|child|pod|container|task|rank|subprocess|raylet"
+    r"|node)s?\b(?: \S{1,60}){0,4} (?:has |have |was |were |unexpectedly )?(?:died|exited unexpectedly"
+    r"|terminated unexpectedly|terminated with|exited with(?! (?:exit )?(?:code|status):? 0\b)|crashed)\b",
+    r"main process exited", r"error_file: <n/a>", r"\btraceback : ", r"root cause \(first observed",
+    r"other failures:", r"killing subprocess", r"died with <signals", r"one or more processes exited",
+    r"force terminated", r"failures:$", r"<no_other_failures>", r"===+ .{0,60} failed =",
+    r"command terminated with", r"killed by signal", r"terminated by signal", r"exited on signal",
+    ignore_case=True,
+)  # fmt: skip
+"""Reports about the end of another process."""
+
+SCHEDULER = any_of(
+    r"\b(?:srun|sbatch|salloc|slurm\w{0,12}|scontrol|scancel|squeue|sacct|[Mm]unge\w{0,3}|mpirun|mpiexec|orted"
+    r"|prted|prterun|PRTE|ORTE|hydra\w{0,12}|qsub|bsub|systemd|kubelet|[Kk]ubectl|FailedScheduling"
+    r"|[Jj]ob credential|StepId|Batch job|slots (?:available|that)|partition|qos)\b",
+    r"\.service: ", r"\b(?:job|step)s? (?:\d{2,}|submission)", r"^pod/", r"\bslots\b",
+)  # fmt: skip
+
+CONTAINER = any_of(
+    r"pyxis", r"enroot\S{0,20}", r"docker", r"podman", r"containerd", r"runc", r"crun", r"OCI", r"apptainer",
+    r"singularity", r"buildah", r"squashfs", r"nvidia-container-\w{1,20}", r"rootless", r"SIF", r"JSON input",
+    r"[Cc]ontainers?", r"ImagePullBackOff", r"ErrImagePull", r"manifest unknown", r"oci registry",
+    words=True,
+)  # fmt: skip
+
+DEVICE = any_of(
+    r"CUDA", r"\bcuda", r"CUBLAS", r"CUDNN", r"cuBLAS", r"cuDNN", r"NVRM", r"\bXid\b", r"[Nn]vidia", r"NVIDIA",
+    r"NVML", r"\bGPUs?\b", r"\bHIP\b", r"ROCm", r"hipError", r"amdgpu", r"\bmlx[15]_", r"device ordinal",
+    r"\bECC\b", r"NVLink", r"NVSwitch", r"PCIe", r"pcieport", r"\bAER\b", r"\bTPUs?\b", r"libtpu",
+    r"Hardware Error", r"[Mm]achine check", r"\bmce:", r"nvme\d", r"\bDCGM\b", r"PTX", r"\bdriver version",
+    r"No such device", r"habana", r"\bHPU\b", r"ascend", r"\bNPU\b",
+)  # fmt: skip
+
+MEMORY = any_of(
+    r"out of memory", r"\boom\b", r"oom-kill", r"cannot allocate memory", r"bad_alloc", r"memoryerror",
+    r"/dev/shm", r"shared memory", r"allocat\w{1,6} (?:memory|\d)", r"memory cgroup",
+    ignore_case=True,
+)  # fmt: skip
+
+NETWORK = any_of(
+    r"\bconnect(?:ion|ing|ed)?\b", r"\bconnect\(", r"\bsockets?\b", r"\baddress(?:es)?\b", r"\bports?\b",
+    r"hostname", r"\bresolve", r"\bdns\b", r"unreachable", r"no route", r"\bbind\b", r"\blisten\w{0,3}\b",
+    r"\btls\b", r"\bssl\b", r"certificate", r"handshake", r"\bnccl", r"\bgloo\b", r"\bucx", r"\bibv_", r"\brdma\b",
+    r"\broce\b", r"infiniband", r"\bpeer\b", r"rendezvous", r"\bgrpc\b", r"https?\b", r"proxy",
+    r"submitted to be reduced", r"\brpc\b", r"endpoint", r"name or service", r"\bssh\b", r"kex_exchange",
+    ignore_case=True,
+)  # fmt: skip
+
+FILE = any_of(
+    r"no such file", r"permission denied", r"is a directory", r"not a directory", r"no space left",
+    r"read-only file", r"input/output error", r"stale file", r"quota", r"\.safetensors",
+    r"\.(?:pt|bin|ckpt|tar|json|ya?ml|so|toml|parquet|arrow)\b", r"checkpoint", r"\bfiles?\b",
+    r"\bdirector(?:y|ies)\b", r"\bpath\b", r": not found$", r"command not found", r"structure needs cleaning",
+    r"i/o error", r"\bnfs:", r"\bext4", r"\bxfs\b", r"lustre", r"too many open files", r"file name too long",
+    r"bad interpreter", r"exec format", r"cannot execute", r"cannot open shared object",
+    ignore_case=True,
+)  # fmt: skip
+
+NATIVE = any_of(
+    r"\.(?:cpp|cc|cu|h|hpp|c|go|rs|java|scala):\d", r"\bwhat\(\):", r"terminate called", r"panic",
+    r"Exception in thread", r"Assertion", r"Check failed", r"\[\w{1,30}\] \[(?:error|critical)\]",
+)  # fmt: skip
+"""Forms of programs that are not written in Python."""
+
+KINDS = (
+    (ErrorKind.CONTAINER, CONTAINER),
+    (ErrorKind.SCHEDULER, SCHEDULER),
+    (ErrorKind.MEMORY, MEMORY),
+    (ErrorKind.DEVICE, DEVICE),
+    (ErrorKind.FILE, FILE),
+    (ErrorKind.NETWORK, NETWORK),
+    (ErrorKind.PROCESS, SIGNAL),
+)
+"""Words about each kind of thing: the first that a line has counts."""

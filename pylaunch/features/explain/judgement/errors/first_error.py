@@ -1,0 +1,249 @@
+"""The first error of the earliest failing rank, by the form of its line alone: the floor under the signatures. Pure.
+
+1. Lines after which the process made progress, or ended well, are no failure.
+2. The last words of a process (an exception, a panic, a signal) precede errors by level, and these precede words of
+   failure without a level. An error right before them belongs to them and is the first.
+3. Texts of victims count only where nothing else is there, and reports of ends only where no victim is.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.explain.logs.evidence import EvidenceLine, evidence_of
+from pylaunch.explain.logs.facts import FOLLOWED_LINES, NEAR_LINES, LogFacts, is_before
+from pylaunch.explain.logs.scan import KeptLine, LogScan
+from pylaunch.explain.logs.signature import Role
+from pylaunch.features.explain.judgement.errors.error_form import ErrorForm, ErrorWeight, error_form, is_exception
+from pylaunch.features.explain.judgement.errors.error_kinds import (
+    IN_THE_LOG,
+    OF_A_REPORT,
+    OF_A_VICTIM,
+    ErrorKind,
+    NextStep,
+    next_step,
+)
+from pylaunch.features.explain.judgement.errors.error_words import any_of
+from pylaunch.features.explain.judgement.topics import ERRORS, LAST_ERRORS
+from pylaunch.model.argv import pylaunch
+
+ADJACENT = 3
+"""Lines between an error and the last words of the process to which it belongs."""
+
+MESSAGE = 4
+"""Lines after a text of a signature that may belong to its message."""
+
+SERIES = 40
+"""Errors that are further apart do not belong together."""
+
+NEAR_END = 15
+"""Words of failure without a level count this many lines before the end of a log."""
+
+_ENDS_WELL = any_of(
+    r"\b(?:train(?:ing|er)?|fit|fine-?tuning|evaluation|worker group|epochs?)\b.{0,60}"
+    r"\b(?:finish|completed?|done|succe)",
+    r"\b(?:finished|completed) (?:training|successfully)", r"successfully saved", r"exit(?:s|ed) successfully",
+    r"\bsav(?:ed|ing) (?:the )?(?:final |last |model )?(?:model|checkpoint|weights)", r"\bSUCCEEDED\b",
+    r"exit(?:ed)?(?: with)? (?:exit )?(?:code|status)[:=]? 0\b", r"startup complete", r"train_runtime",
+    r"total running time", r"\ball (?:ranks|workers|tasks|tests) (?:finished|done|completed|passed)", r"\b100%\|",
+    ignore_case=True,
+)  # fmt: skip
+"""Good ends of training; a script prints others also after a failure."""
+
+_ENDS = any_of("done", "finished", "completed", "success(?:ful(?:ly)?)?", "passed", "bye", "elapsed",
+               ignore_case=True, words=True)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FirstError:
+    """First error of a log whose cause no signature knows."""
+
+    evidence: EvidenceLine
+    kind: ErrorKind
+    """Thing that it is about."""
+
+    weight: ErrorWeight
+    question: str
+    check: str
+    """Command that answers the question."""
+
+    rank: int | None = None
+    """Rank that wrote it, if the log shows it."""
+
+    @property
+    def is_own(self) -> bool:
+        """True unless it is the text of a victim or a report of an end."""
+        return self.weight < ErrorWeight.VICTIM
+
+
+@dataclass(frozen=True)
+class ErrorLines:
+    """Lines of the logs that have the form of an error."""
+
+    first: KeptLine | None
+    """First error that ended a process; None if none did."""
+
+    form: ErrorForm | None
+    survived: tuple[KeptLine, ...]
+    """Lines after which the program continued."""
+
+
+def first_error(lines: ErrorLines) -> FirstError | None:
+    """Return the first error with its question; None if no error ended a process."""
+    if lines.first is None or lines.form is None:
+        return None
+    evidence, form = evidence_of(lines.first), lines.form
+    step: NextStep = next_step(form.kind, lines.first.text, evidence.file, evidence.line)
+    if form.weight is ErrorWeight.VICTIM:
+        step = OF_A_VICTIM
+    elif form.weight is ErrorWeight.REPORT:
+        step = OF_A_REPORT
+    return FirstError(evidence, form.kind, form.weight, step.question, step.check, lines.first.origin.rank)
+
+
+def of_run(error: FirstError, run: str) -> FirstError:
+    """Return an error in the last lines of a run, of which no file is here: the command is one for its logs."""
+    if error.is_own and error.kind not in IN_THE_LOG:
+        return error
+    whose = () if error.rank is None else ("--rank", str(error.rank))
+    return replace(error, check=pylaunch("logs", run, *whose))
+
+
+def error_lines(facts: LogFacts, known: Mapping[tuple[str, int], Role]) -> ErrorLines:
+    """Return the lines with the form of an error; `known` has the roles of the lines that signatures know."""
+    survived: list[KeptLine] = []
+    found: list[tuple[KeptLine, ErrorForm]] = []
+    for scan in facts.scans:
+        alive = _Lines(facts, scan, known)
+        survived += alive.survived
+        found += alive.first
+    chosen = _earliest(found)
+    line, form = chosen or (None, None)
+    return ErrorLines(line, form, tuple(survived))
+
+
+def _earliest(found: Sequence[tuple[KeptLine, ErrorForm]]) -> tuple[KeptLine, ErrorForm] | None:
+    """Return the error of a process of its own that no other one precedes; else that of a victim, else a report."""
+    if not found:
+        return None
+    own = [each for each in found if each[1].weight < ErrorWeight.VICTIM]
+    least = min(form.weight for _, form in found)
+    left = [each for each in own if each[1].weight < ErrorWeight.FAILURE] or own
+    left = left or [each for each in found if each[1].weight == least]
+    at = [(line.time, line.file, line.line) for line, _ in left]
+    for index, each in enumerate(left):
+        if not any(is_before(at[other], at[index]) for other in range(len(left)) if other != index):
+            return each
+    return left[0]
+
+
+class _Lines:
+    """Errors of one log: the first one that counts, and those that the program survived."""
+
+    def __init__(self, facts: LogFacts, scan: LogScan, known: Mapping[tuple[str, int], Role]) -> None:
+        self._facts, self._scan = facts, scan
+        self._symptoms = sorted(
+            line for (file, line), role in known.items() if file == scan.file and role in (Role.SYMPTOM, Role.WRAPPER)
+        )
+        self._known = known
+        kept = {line.line: line for topic in (ERRORS, LAST_ERRORS) for line in scan.kept.get(topic, ())}
+        every = (kept[number] for number in sorted(kept))
+        forms = [(line, form) for line in every if (form := error_form(line.text)) is not None]
+        plain = [line for line in scan.tail if error_form(line.text) is None]
+        self._good = max((line.line for line in plain if _ENDS_WELL.search(line.text)), default=0)
+        self._end = max((line.line for line in plain if _ENDS.search(line.text)), default=0)
+        self._numbers = sorted({*(line.line for line, _ in forms), *facts.failures.get(scan.file, [])})
+        self._reach = _reaches(self._numbers)
+        self.survived: list[KeptLine] = []
+        alive: list[tuple[KeptLine, ErrorForm]] = []
+        for line, form in forms:
+            if self._is_survived(line, form):
+                self.survived.append(line)
+            else:
+                alive.append((line, ErrorForm(self._weight(line, form), form.kind)))
+        own = _first_of(alive)
+        if own is not None and own[1].weight is ErrorWeight.FAILURE and scan.lines - own[0].line > NEAR_END:
+            self.survived.append(own[0])
+            own = _first_of([each for each in alive if each[1].weight >= ErrorWeight.VICTIM])
+        self.first = [] if own is None else [own]
+
+    def _weight(self, line: KeptLine, form: ErrorForm) -> ErrorWeight:
+        """Return the weight of a line; one that a signature knows as a symptom, with its message, is a victim's.
+
+        An exception after a report is no part of the report.
+        """
+        at = bisect_right(self._symptoms, line.line) - 1
+        if at >= 0 and line.line - self._symptoms[at] <= MESSAGE:
+            is_report = self._known[line.file, self._symptoms[at]] is Role.WRAPPER
+            if is_report and self._symptoms[at] < line.line and is_exception(line.text):
+                return form.weight
+            return max(form.weight, ErrorWeight.REPORT if is_report else ErrorWeight.VICTIM)
+        return form.weight
+
+    def _is_survived(self, line: KeptLine, form: ErrorForm) -> bool:
+        if self._known.get((line.file, line.line)) is Role.BENIGN:
+            return True
+        reach = self._reach[self._numbers[bisect_right(self._numbers, line.line) - 1]]
+        if self._scan.lines - line.line > NEAR_LINES and self._scan.lines - reach > FOLLOWED_LINES:
+            return True
+        if self._facts.is_survived(line.file, line.line, line.origin):
+            return True
+        if form.weight is ErrorWeight.ENDS:
+            in_traceback = self._facts.is_in_exception(line.file, line.line)
+            return is_exception(line.text) and not in_traceback and self._progress_after(line) >= 2
+        ended_well = max(self._good, self._end) if form.weight is ErrorWeight.FAILURE else self._good
+        return ended_well > line.line or self._progress_after(line) > 0
+
+    def _progress_after(self, line: KeptLine) -> int:
+        progress = self._scan.progress
+        own = progress.get(line.origin)
+        if own is None:
+            own = [] if line.origin.rank is not None else [number for each in progress.values() for number in each]
+        return sum(1 for number in own if number > line.line)
+
+
+def _reaches(numbers: Sequence[int]) -> dict[int, int]:
+    """Return the last line of the series of errors, without a gap, to which each one belongs."""
+    found: dict[int, int] = {}
+    for at in range(len(numbers) - 1, -1, -1):
+        after = numbers[at + 1] if at + 1 < len(numbers) else None
+        is_joined = after is not None and after - numbers[at] <= FOLLOWED_LINES
+        found[numbers[at]] = found[after] if after is not None and is_joined else numbers[at]
+    return found
+
+
+def _first_of(lines: Sequence[tuple[KeptLine, ErrorForm]]) -> tuple[KeptLine, ErrorForm] | None:
+    """Return the first error among the lines of one log that count."""
+    ends = [at for at, (_, form) in enumerate(lines) if form.weight is ErrorWeight.ENDS]
+    errors = [at for at, (_, form) in enumerate(lines) if form.weight is ErrorWeight.ERROR]
+    if ends:
+        return lines[ends[0] if is_exception(lines[ends[0]][0].text) else _adjacent(lines, ends[0])]
+    if errors:
+        return lines[_series(lines, errors)]
+    for weight in (ErrorWeight.FAILURE, ErrorWeight.VICTIM, ErrorWeight.REPORT):
+        if found := [at for at, (_, form) in enumerate(lines) if form.weight is weight]:
+            return lines[_series(lines, found) if weight is ErrorWeight.FAILURE else found[0]]
+    return None
+
+
+def _adjacent(lines: Sequence[tuple[KeptLine, ErrorForm]], at: int) -> int:
+    """Return the first of the errors that are right before a line."""
+    while (
+        at > 0
+        and lines[at - 1][1].weight <= ErrorWeight.ERROR
+        and lines[at][0].line - lines[at - 1][0].line <= ADJACENT
+    ):
+        at -= 1
+    return at
+
+
+def _series(lines: Sequence[tuple[KeptLine, ErrorForm]], errors: Sequence[int]) -> int:
+    """Return the first error of the last series of errors."""
+    first = errors[-1]
+    for at in reversed(errors[:-1]):
+        if lines[first][0].line - lines[at][0].line > SERIES:
+            break
+        first = at
+    return first

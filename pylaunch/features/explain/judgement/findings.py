@@ -1,0 +1,44 @@
+"""Causes that no single text shows: comparisons of the ranks in the logs, and tables of tools. Pure.
+
+A further reader of tables or comparison of ranks is a module with FORMS and `read`, named in `forms.py`. The judgement
+ranks findings after roots that a signature knows, and before exceptions and errors that none knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pylaunch.base.dataclass import dataclass
+from pylaunch.explain.logs.evidence import EvidenceLine
+from pylaunch.explain.logs.facts import LogFacts
+from pylaunch.explain.logs.reading import Clue
+from pylaunch.features.explain.judgement.indications.indicated import evidence_of, naming
+from pylaunch.features.explain.judgement.indications.indication import Indication
+from pylaunch.model.confidence import Confidence
+
+
+@dataclass(frozen=True)
+class LogFinding:
+    """Cause that several lines show together."""
+
+    id: str
+    """Name of the rule, as a verdict prints it in place of a signature."""
+
+    clue: Clue
+    """Class of the cause, its text, confidence, and the ranks that it names."""
+
+    evidence: tuple[EvidenceLine, ...]
+    """Lines that show it; at least one."""
+
+
+MOST_INDICATED = 3
+"""Causes that tables and comparisons name at most."""
+
+
+def findings_of(facts: LogFacts, indications: Sequence[Indication]) -> list[LogFinding]:
+    """Return the causes that tables and comparisons name, each once."""
+    found: dict[str, LogFinding] = {}
+    for each in naming(facts, indications):
+        clue = Clue(each.cause, each.text, each.names or Confidence.LOW, each.ranks, because=each.because)
+        found.setdefault(each.cause, LogFinding("comparison", clue, evidence_of(each)))
+    return list(found.values())[:MOST_INDICATED]

@@ -1,0 +1,1 @@
+"""Texts that state facts, and what they indicate."""

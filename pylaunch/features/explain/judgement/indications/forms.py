@@ -1,0 +1,29 @@
+"""All forms of texts that state facts, and the readers that find indications in them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from pylaunch.features.explain.judgement.comparison import collectives, identities, reports, setups
+from pylaunch.features.explain.judgement.indications.form import Excerpts, LogForm
+from pylaunch.features.explain.judgement.indications.indication import Indication
+from pylaunch.features.explain.judgement.tables import (
+    bandwidth,
+    devices,
+    disks,
+    launch_contradictions,
+    launch_lines,
+    limits,
+    links,
+)
+
+FORMS: tuple[LogForm, ...] = (
+    *identities.FORMS, *collectives.FORMS, *reports.FORMS, *setups.FORMS, *limits.FORMS, *disks.FORMS, *links.FORMS,
+    *devices.FORMS, *bandwidth.FORMS, *launch_lines.FORMS,
+)  # fmt: skip
+
+READERS: tuple[Callable[[Excerpts], Iterable[Indication]], ...] = (
+    identities.read, collectives.read, reports.read, setups.read, launch_contradictions.read, disks.read, devices.read,
+    links.read, bandwidth.read, limits.read,
+)  # fmt: skip
+"""Comparisons of ranks before tables: a difference between ranks is a cause more often than a state of one machine."""

@@ -1,0 +1,54 @@
+"""Causes that tables and differences between ranks show, and their weight for causes that other texts name. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pylaunch.base.dataclass import replace
+from pylaunch.explain.logs.evidence import EVIDENCE_LENGTH, EvidenceLine
+from pylaunch.explain.logs.facts import LogFacts
+from pylaunch.explain.logs.reading import Clue
+from pylaunch.features.explain.judgement.indications.indication import Indication
+from pylaunch.model.confidence import Confidence
+
+STEPS = 2
+"""Lines with a step, an epoch or a loss that show that training continues."""
+
+_ORDER = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}
+_LESS = {Confidence.HIGH: Confidence.MEDIUM, Confidence.MEDIUM: Confidence.LOW, Confidence.LOW: Confidence.LOW}
+_MORE = {Confidence.LOW: Confidence.MEDIUM, Confidence.MEDIUM: Confidence.HIGH, Confidence.HIGH: Confidence.HIGH}
+
+
+def naming(facts: LogFacts, indications: Iterable[Indication]) -> Iterator[Indication]:
+    """Yield the indications that name a cause, the surest first, unless training continues and nothing failed."""
+    named = [each for each in indications if each.names is not None and not each.contradicts]
+    has_failed = any(facts.failures.values())
+    for each in sorted(named, key=lambda each: _ORDER[each.names or Confidence.LOW]):
+        if has_failed or facts.steps_after(each.excerpt.file, each.excerpt.line) < STEPS:
+            yield each
+
+
+def weighed(clue: Clue, indications: Iterable[Indication]) -> Clue:
+    """Return a clue with the confidence that the indications for and against its cause leave it."""
+    about = [each for each in indications if each.cause == clue.cause]
+    against = [each for each in about if each.contradicts]
+    support = [each for each in about if not each.contradicts]
+    if support:
+        naming_ranks = next((each for each in support if each.ranks), None)
+        if naming_ranks is not None and not clue.ranks:
+            clue = replace(clue, text=naming_ranks.text, ranks=naming_ranks.ranks)
+        return replace(clue, confidence=_MORE[clue.confidence], because=clue.because or support[0].text)
+    if against:
+        return replace(clue, confidence=_LESS[clue.confidence], because=f"against it: {against[0].text}")
+    return clue
+
+
+def evidence_of(indication: Indication) -> tuple[EvidenceLine, ...]:
+    """Return the lines that show an indication."""
+    first = indication.excerpt
+    at = min(indication.at, len(first.lines) - 1)
+    shown = [(first, at), *((other, 0) for other in indication.others)]
+    return tuple(
+        EvidenceLine(each.file, each.line + at, str(each.origin), each.lines[at].strip()[:EVIDENCE_LENGTH])
+        for each, at in shown
+    )

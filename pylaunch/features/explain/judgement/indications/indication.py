@@ -1,0 +1,36 @@
+"""Indication: a fact of a table, or a difference between ranks, that supports a cause or contradicts it. Pure."""
+
+from __future__ import annotations
+
+from pylaunch.base.dataclass import dataclass
+from pylaunch.features.explain.judgement.indications.form import LogExcerpt
+from pylaunch.model.confidence import Confidence
+
+
+@dataclass(frozen=True)
+class Indication:
+    """Fact that speaks for or against a cause."""
+
+    cause: str
+    """Id of the class."""
+
+    text: str
+    """Clause for the verdict."""
+
+    excerpt: LogExcerpt
+    at: int = 0
+    """Line of the excerpt that shows it, from 0."""
+
+    names: Confidence | None = None
+    """Confidence with which it names the cause where no other text does; None if it supports other texts only."""
+
+    contradicts: bool = False
+    """The fact speaks against the cause."""
+
+    ranks: tuple[int, ...] = ()
+    """Ranks that differ from a majority."""
+
+    because: str = ""
+
+    others: tuple[LogExcerpt, ...] = ()
+    """Further lines that show it."""

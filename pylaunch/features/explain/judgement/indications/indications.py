@@ -1,0 +1,27 @@
+"""Indications in the logs: texts of known forms, as the scan kept them, read by all readers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pylaunch.explain.logs.scan import LogScan
+from pylaunch.features.explain.judgement.indications.form import LogExcerpt, LogForm
+from pylaunch.features.explain.judgement.indications.forms import FORMS, READERS
+from pylaunch.features.explain.judgement.indications.indication import Indication
+
+
+def indications_in(scans: Sequence[LogScan]) -> list[Indication]:
+    """Return the indications of all readers, each once."""
+    excerpts = {form.id: [each for scan in scans for each in _excerpts(scan, form)] for form in FORMS}
+    found: dict[tuple[str, str], Indication] = {}
+    for reader in READERS:
+        for each in reader(excerpts):
+            found.setdefault((each.cause, each.text), each)
+    return list(found.values())
+
+
+def _excerpts(scan: LogScan, form: LogForm) -> Iterator[LogExcerpt]:
+    for kept in scan.kept.get(form.id, ()):
+        if matched := form.pattern.search(kept.text):
+            groups = {group: value for group, value in matched.groupdict().items() if value is not None}
+            yield LogExcerpt(kept.origin, kept.time, kept.file, kept.line, (kept.text, *kept.following), groups)

@@ -1,0 +1,62 @@
+"""Waits of programs: logs without an error whose last lines are known to be those of a wait. Pure.
+
+A signature of the page `waiting` is normal in passing: a healthy program prints it, too, and the next line follows. Its
+order on the page is that of a start. Where ranks stand at different lines, the others wait for the earliest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pylaunch.explain.logs.facts import LogFacts
+from pylaunch.explain.logs.line import Origin
+from pylaunch.explain.logs.reading import Clue, default
+from pylaunch.explain.logs.scan import KeptLine, LogMatch, LogScan
+from pylaunch.explain.logs.signature import Signature, SignatureCatalogue
+from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, error_form
+from pylaunch.model.confidence import Confidence
+from pylaunch.model.hostset import named_ranks
+
+PAGE = "waiting"
+LAST_LINES = 3
+"""Last lines of a process among which the line of a wait may be: comments and other noise may follow it."""
+
+
+def stands_at(catalogue: SignatureCatalogue, facts: LogFacts) -> list[tuple[LogMatch, Clue]]:
+    """Return the earliest line of a start at which programs stand, with what they wait for; [] for none."""
+    waits = catalogue.of_page(PAGE)
+    found = [each for scan in facts.scans for each in _of_log(scan, waits)]
+    if not found:
+        return []
+    order = {each.id: at for at, each in enumerate(waits)}
+    first = min(found, key=lambda each: order[each.signature.id])
+    same = [each for each in found if each.signature is first.signature]
+    others = len(found) - len(same)
+    clue = default(first, Confidence.MEDIUM if others else Confidence.LOW)
+    ranks = tuple(sorted({each.origin.rank for each in same if each.origin.rank is not None}))
+    if not others or not ranks:
+        return [(first, Clue(clue.cause, clue.text, clue.confidence, because="it is the last line of the log"))]
+    because = "the other ranks are further in the start"
+    return [(first, Clue(clue.cause, f"{named_ranks(ranks)}: {clue.text}", clue.confidence, ranks, because=because))]
+
+
+def _of_log(scan: LogScan, waits: Sequence[Signature]) -> list[LogMatch]:
+    if scan.made_progress:
+        return []
+    last: dict[Origin, list[KeptLine]] = {}
+    for line in scan.tail:
+        last.setdefault(line.origin, []).append(line)
+    return [found for lines in last.values() if (found := _of_process(lines[-LAST_LINES:], waits)) is not None]
+
+
+def _of_process(lines: Sequence[KeptLine], waits: Sequence[Signature]) -> LogMatch | None:
+    """Return the last of `lines` that is that of a wait."""
+    for line in reversed(lines):
+        for signature in waits:
+            if found := signature.pattern.search(line.text):
+                groups = {name: value for name, value in found.groupdict().items() if value is not None}
+                return LogMatch(signature, line.origin, line.time, line.file, line.line, line.text, groups)
+        form = error_form(line.text)
+        if form is not None and form.weight is not ErrorWeight.FAILURE:
+            return None
+    return None

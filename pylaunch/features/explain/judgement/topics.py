@@ -1,0 +1,37 @@
+"""Lines that the scan of a log keeps beside those of the signatures, by topic. Pure.
+
+A finder (`findings.py`) that needs lines of a log adds its topic to TOPICS, and gets them as `LogScan.kept[name]`.
+"""
+
+from __future__ import annotations
+
+from pylaunch.explain.logs.scan import LogSearch
+from pylaunch.explain.logs.signature import SignatureCatalogue
+from pylaunch.explain.logs.topic import LineTopic
+from pylaunch.features.explain.judgement.errors.error_form import shape_of
+from pylaunch.features.explain.judgement.errors.error_words import ANCHORS, WEAK_ANCHORS
+from pylaunch.features.explain.judgement.indications.form import LogForm
+from pylaunch.features.explain.judgement.indications.forms import FORMS
+
+ERRORS = "errors"
+"""Name of the topic of lines that have the form of an error."""
+
+LAST_ERRORS = "last errors"
+"""Name of the topic of such lines at the end of a log, of which every word counts."""
+
+
+def _of(form: LogForm) -> LineTopic:
+    anchors = tuple(anchor.encode() for anchor in form.anchors)
+    return LineTopic(form.id, anchors, form.key, most=form.most, follows=form.follows)
+
+
+TOPICS: tuple[LineTopic, ...] = (
+    LineTopic(ERRORS, ANCHORS, shape_of),
+    LineTopic(LAST_ERRORS, WEAK_ANCHORS, shape_of, at_end=True),
+    *map(_of, FORMS),
+)
+
+
+def search_of(catalogue: SignatureCatalogue) -> LogSearch:
+    """Return the search for the signatures of `catalogue` and the lines of all topics."""
+    return LogSearch.of(catalogue, TOPICS)

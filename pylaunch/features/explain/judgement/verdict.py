@@ -1,0 +1,116 @@
+"""Judge the logs of a run: causes that signatures, comparisons and tables show, or the first error by its form. Pure.
+
+1. Roots that a signature knows come first (`explain.logs.judgement`).
+2. Then what several lines show together: ranks that differ, tables of tools.
+3. Then exceptions, signals and symptoms that signatures know.
+4. Without an error, the last lines show where the programs stand, and what they wait for.
+5. Without a known cause, the first error by its form is shown: the verdict is that its cause is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pylaunch.base.dataclass import dataclass
+from pylaunch.explain.logs.evidence import EvidenceLine, evidence_of
+from pylaunch.explain.logs.facts import LogFacts, is_before
+from pylaunch.explain.logs.judgement import (
+    ABSTAINING,
+    EVIDENCE_LINES,
+    LONGEST_TEXT,
+    LogCause,
+    RejectedText,
+    TextVerdict,
+    cause_of,
+    judge_texts,
+)
+from pylaunch.explain.logs.line import LogTime
+from pylaunch.explain.logs.scan import KeptLine, LogScan
+from pylaunch.explain.logs.signature import SignatureCatalogue
+from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight
+from pylaunch.features.explain.judgement.errors.first_error import ErrorLines, FirstError, error_lines, first_error
+from pylaunch.features.explain.judgement.findings import LogFinding, findings_of
+from pylaunch.features.explain.judgement.indications.indicated import weighed
+from pylaunch.features.explain.judgement.indications.indications import indications_in
+from pylaunch.features.explain.judgement.standstill import stands_at
+from pylaunch.model.sanitise import visible_line
+
+
+@dataclass(frozen=True)
+class LogVerdict:
+    """Causes that the logs support, the most likely first."""
+
+    causes: tuple[LogCause, ...]
+    rejected: tuple[RejectedText, ...]
+    failed: bool
+    """False if the logs show no failure."""
+
+    first_error: FirstError | None = None
+    """First error by its form, where no cause is known."""
+
+    survived: tuple[EvidenceLine, ...] = ()
+    """Lines with the form of an error after which the programs continued."""
+
+    last: EvidenceLine | None = None
+    """Last line of the log, or of that one of several logs that ends first."""
+
+    @property
+    def first(self) -> LogCause | None:
+        """Verdict; None if the logs show no cause."""
+        return self.causes[0] if self.causes else None
+
+    @property
+    def abstains(self) -> bool:
+        """True if the logs show a failure but not its cause."""
+        return self.failed and (self.first is None or self.first.cause.id in ABSTAINING)
+
+    @property
+    def stands(self) -> bool:
+        """True if the logs show no failure, but a line at which programs wait is their last."""
+        return not self.failed and self.first is not None
+
+
+def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan]) -> LogVerdict:
+    """Return the verdict on the logs of one run, which were searched with `topics.search_of`."""
+    facts, indications = LogFacts(scans), indications_in(scans)
+    texts = judge_texts(catalogue, facts, lambda clue: weighed(clue, indications))
+    found = (_found(catalogue, each) for each in findings_of(facts, indications))
+    causes = (*texts.roots, *found, *texts.others)
+    lines = error_lines(facts, texts.roles)
+    error = _floor(lines, causes, texts)
+    has_failed = True
+    if not (texts.failed or causes or (error is not None and error.weight is not ErrorWeight.FAILURE)):
+        causes = tuple(cause_of(catalogue, facts, *each) for each in stands_at(catalogue, facts))
+        error = None if causes else error
+        has_failed = error is not None
+    survived = tuple(evidence_of(each) for each in lines.survived)
+    return LogVerdict(causes, texts.rejected, has_failed, error, survived, _last(scans))
+
+
+def _floor(lines: ErrorLines, causes: Sequence[LogCause], texts: TextVerdict) -> FirstError | None:
+    """Return the first error, unless a cause is known, or a symptom that precedes it; wrappers only report one."""
+    found = first_error(lines)
+    if found is None or not causes:
+        return found
+    if causes[0].cause.id not in ABSTAINING or found.weight >= ErrorWeight.FAILURE or lines.first is None:
+        return None
+    at = (lines.first.time, lines.first.file, lines.first.line)
+    return None if any(is_before((each.time, each.file, each.line), at) for each in texts.symptoms) else found
+
+
+def _found(catalogue: SignatureCatalogue, found: LogFinding) -> LogCause:
+    clue = found.clue
+    text = visible_line(clue.text)[:LONGEST_TEXT]
+    return LogCause(catalogue.causes[clue.cause], found.id, text, clue.confidence, clue.ranks, None,
+                    found.evidence[:EVIDENCE_LINES], clue.because)  # fmt: skip
+
+
+def _last(scans: Sequence[LogScan]) -> EvidenceLine | None:
+    """Return the last line of the log that ends first, as far as times show it."""
+    ends = [scan.tail[-1] for scan in scans if scan.tail]
+    first = next((each for each in ends if not any(is_before(_end(other), _end(each)) for other in ends)), None)
+    return None if first is None else evidence_of(first)
+
+
+def _end(line: KeptLine) -> tuple[LogTime | None, str, int]:
+    return line.time, line.file, line.line

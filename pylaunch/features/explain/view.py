@@ -1,0 +1,227 @@
+"""The explanation of a failure from texts, as lines and as JSON."""
+
+from __future__ import annotations
+
+from pylaunch.explain.causes import causes
+from pylaunch.explain.logs.evidence import EvidenceLine
+from pylaunch.explain.logs.judgement import ABSTAINING, LogCause
+from pylaunch.explain.recognised_ends import PAGES
+from pylaunch.features.explain.judgement.errors.first_error import FirstError
+from pylaunch.features.explain.work import LogExplanation
+from pylaunch.model.cause import Certainty
+from pylaunch.model.outcome import Status
+from pylaunch.model.run import RunRecord
+from pylaunch.terminal import console
+from pylaunch.terminal.views.run_data import cause_data
+
+MOST_SURVIVED = 20
+"""Lines of errors that a program survived, in JSON."""
+
+
+def show(explained: LogExplanation, *, verbose: bool) -> None:
+    """Print the verdict, its evidence and the next step; with `verbose` what else was considered."""
+    verdict = explained.verdict
+    if explained.record is not None and explained.record.outcome is not None:
+        outcome = explained.record.outcome
+        console.data(f"run {explained.record.plan.run} {outcome.status.value}: {outcome.reason}")
+        for line in outcome.evidence if outcome.status is Status.REFUSED else ():
+            console.data(f"  {line}")
+        _show_recorded(explained.record, verbose=verbose)
+    _show_first(explained)
+    causes_too = verdict.causes[1:] if verdict.first_error is None else verdict.causes
+    others = [each for each in causes_too if verbose or each.cause.id not in ABSTAINING]
+    for other in others:
+        if verbose:
+            console.data(f"also: {_headline(other)}")
+            _show_evidence(other.evidence[:2])
+    if others and not verbose:
+        console.data(f"also found: {', '.join(each.cause.identifier for each in others[:5])} (--verbose)")
+    if verbose:
+        for each in verdict.rejected:
+            console.data(f"rejected: {each.cause}: {each.why}")
+            _show_evidence((each.evidence,))
+        console.say(f"read {_read(explained)}")
+    for note in explained.notes:
+        console.say(f"note: {note}")
+    if hint := _hint(explained):
+        console.say(f"hint: {hint}")
+
+
+def _show_first(explained: LogExplanation) -> None:
+    """Print the first cause; without a known one the first error, or where the log ends."""
+    verdict = explained.verdict
+    if verdict.first_error is not None:
+        _show_error(verdict.first_error)
+    elif verdict.first is None:
+        _show_nothing(explained)
+    elif verdict.stands:
+        console.data(f"no error in {_read(explained)}; its last lines are those of a wait. If it hangs there:")
+        _show_cause(verdict.first, abstains=False, is_recorded=False)
+    else:
+        first = verdict.first
+        _show_cause(first, abstains=verdict.abstains, is_recorded=_is_recorded(explained.record, first))
+
+
+def _hint(explained: LogExplanation) -> str:
+    """Return the command to type next; "" for a run that ended without a failure."""
+    verdict, record = explained.verdict, explained.record
+    if verdict.first_error is not None:
+        return verdict.first_error.check
+    if verdict.first is not None:
+        asks = verdict.abstains or verdict.stands
+        return verdict.first.cause.check if asks else verdict.first.cause.fix[0]
+    if record is None:
+        return "if it hangs there, read the stack of each rank on its node: py-spy dump --pid PID"
+    return f"if it hangs there: pylaunch stacks {record.plan.run}" if record.outcome is None else ""
+
+
+def _show_error(error: FirstError) -> None:
+    """Print an error whose cause no signature knows."""
+    line = error.evidence
+    who = f" ({line.who})" if line.who else ""
+    console.data(f"cause not known to pylaunch; the first error is: {line.text}")
+    console.data(f"  {line.file}:{line.line}{who}; by its words about: {error.kind.value}")
+    console.data(f"  next question: {error.question}")
+
+
+def _show_nothing(explained: LogExplanation) -> None:
+    """Print that no failure was found, what was looked for, and where the log ends."""
+    verdict, record = explained.verdict, explained.record
+    if verdict.survived:
+        count = len(verdict.survived)
+        forms = "1 line has" if count == 1 else f"{count} lines have"
+        console.data(f"{_SURVIVED if record is None else _nothing(record)} in {_read(explained)}")
+        console.data(f"  {forms} the form of an error, and the log continues after; the last is")
+        _show_evidence(verdict.survived[-1:])
+    else:
+        console.data(f"{_nothing(record)} in {_read(explained)}: {_LOOKED_FOR}")
+    if verdict.last is not None:
+        console.data(f"  the last line is {_shown(verdict.last)}")
+
+
+_SURVIVED = "no error ended a program"
+_LOOKED_FOR = "no known text, and no line with the form of an error (level, exception, errno, signal, exit status)"
+
+
+def _nothing(record: RunRecord | None) -> str:
+    """Return the words for logs without a known text: a record that shows a failure or a hang is not contradicted."""
+    ended = None if record is None or record.outcome is None else record.outcome.status
+    has_failed = ended in (Status.FAILED, Status.REFUSED)
+    has_hung = record is not None and record.last_hang is not None
+    return "no text of a known cause found" if has_failed or has_hung else "no failure found"
+
+
+def _show_recorded(record: RunRecord, *, verbose: bool) -> None:
+    """Print the causes that the ends of all ranks and the facts of their hosts support, and a hang before the end."""
+    if record.last_hang is not None:
+        console.data(f"before it ended: {record.last_hang.text}")
+        for line in record.last_hang.lines:
+            console.data(f"  {line}")
+    recorded = causes(record)
+    if recorded is None:
+        return
+    for each in recorded.causes if verbose else recorded.causes[:1]:
+        console.data(f"{each.confidence.value} by the record of all nodes: {each.identifier}: {each.reason}")
+        for line in each.evidence:
+            console.data(f"  {line}")
+    if verbose:
+        for rejected in recorded.rejected:
+            console.data(f"rejected: {rejected.reason} ({rejected.why})")
+
+
+def _is_recorded(record: RunRecord | None, cause: LogCause) -> bool:
+    """Return True if `cause` is the text of a failure that the record names, with the confidence of all nodes."""
+    recorded = None if record is None else causes(record)
+    if recorded is None or not recorded.causes or recorded.causes[0].confidence is Certainty.POSSIBLE:
+        return False
+    first = recorded.causes[0]
+    is_alike = first.named is None and first.identifier == cause.cause.identifier
+    return is_alike or (first.named is not None and set(cause.ranks) == {first.named.rank})
+
+
+def _show_cause(cause: LogCause, *, abstains: bool, is_recorded: bool) -> None:
+    shown = f"its text: {cause.cause.identifier}: {cause.text}" if is_recorded else _headline(cause)
+    console.data(("cause not shown: " if abstains else "") + shown)
+    _show_evidence(cause.evidence)
+    if cause.because:
+        console.data(f"  decided by: {cause.because}")
+    console.data(f"  to be sure: {cause.cause.sure} {cause.cause.check}")
+    console.data(f"  see: pylaunch help {PAGES}{cause.cause.page}")
+
+
+def _headline(cause: LogCause) -> str:
+    return f"{cause.cause.identifier}: {cause.text} ({cause.confidence.value} confidence)"
+
+
+def _show_evidence(lines: tuple[EvidenceLine, ...]) -> None:
+    for each in lines:
+        console.data(f"  {_shown(each)}")
+
+
+def _shown(line: EvidenceLine) -> str:
+    who = f"{line.who}: " if line.who else ""
+    return f"{line.file}:{line.line}: {who}{line.text}"
+
+
+def _read(explained: LogExplanation) -> str:
+    files = f"{explained.files} log{'s' if explained.files != 1 else ''}"
+    return f"{files} ({explained.lines} lines, {explained.size / 1e6:.1f} MB)"
+
+
+def as_data(explained: LogExplanation) -> dict[str, object]:
+    """Return the explanation as JSON data."""
+    verdict = explained.verdict
+    outcome = None if explained.record is None else explained.record.outcome
+    recorded = None if explained.record is None else causes(explained.record)
+    return {
+        "run": None if explained.record is None else explained.record.plan.run,
+        "reason": None if outcome is None else outcome.reason,
+        "recorded_causes": [] if recorded is None else [cause_data(each) for each in recorded.causes],
+        "failed": verdict.failed,
+        "abstains": verdict.abstains,
+        "stands": verdict.stands,
+        "first_error": None if verdict.first_error is None else _error(verdict.first_error),
+        "causes": [_cause(each) for each in verdict.causes],
+        "rejected": [
+            {"cause": each.cause, "why": each.why, "evidence": _evidence(each.evidence)} for each in verdict.rejected
+        ],
+        "survived": [_evidence(each) for each in verdict.survived[-MOST_SURVIVED:]],
+        "last_line": None if verdict.last is None else _evidence(verdict.last),
+        "logs": explained.files,
+        "lines": explained.lines,
+        "bytes": explained.size,
+        "notes": list(explained.notes),
+    }
+
+
+def _cause(cause: LogCause) -> dict[str, object]:
+    return {
+        "cause": cause.cause.id,
+        "kind": cause.cause.kind,
+        "title": cause.cause.title,
+        "text": cause.text,
+        "signature": cause.signature,
+        "confidence": cause.confidence.value,
+        "ranks": list(cause.ranks),
+        "host": cause.host,
+        "because": cause.because or None,
+        "question": cause.cause.sure,
+        "check": cause.cause.check,
+        "fixes": list(cause.cause.fix),
+        "page": f"{PAGES}{cause.cause.page}",
+        "evidence": [_evidence(each) for each in cause.evidence],
+    }
+
+
+def _error(error: FirstError) -> dict[str, object]:
+    return {
+        **_evidence(error.evidence),
+        "kind": error.kind.value,
+        "is_own": error.is_own,
+        "question": error.question,
+        "check": error.check,
+    }
+
+
+def _evidence(line: EvidenceLine) -> dict[str, object]:
+    return {"file": line.file, "line": line.line, "who": line.who or None, "text": line.text}

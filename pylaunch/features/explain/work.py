@@ -1,0 +1,180 @@
+"""Explain a failure from texts: log files of any launcher, stdin, or the record and the logs of a run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from io import BufferedReader
+from pathlib import Path
+
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.errors import ClusterNotReadyError, UsageError
+from pylaunch.explain.logs.line import Origin
+from pylaunch.explain.logs.scan import LogScan, LogSearch, scan
+from pylaunch.explain.recognised_ends import scan_of_end
+from pylaunch.features.explain.judgement.errors.first_error import of_run
+from pylaunch.features.explain.judgement.topics import search_of
+from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
+from pylaunch.features.explain.log_files import blocks_of, files_of, stream_blocks
+from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
+from pylaunch.launch.existing.logs import LogQuery, read_logs
+from pylaunch.launch.follow.run_events import LinesWritten, Notice, RunEvent
+from pylaunch.launch.follow.run_follower import rank_streams
+from pylaunch.model.excerpt import TextTail
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.run import RunRecord
+from pylaunch.model.size import shown_size
+from pylaunch.protocol.node_evidence import RankEnd
+from pylaunch.store import runs
+from pylaunch.store.signatures import signatures
+from pylaunch.workflows.notes import Notes, ignore
+
+STDIN = "-"
+TAIL_LINES = 2000
+"""Lines of each stream that are read from the nodes of a run."""
+
+TAILS = 256 << 20
+"""Characters of the ends of all streams together."""
+
+LONGEST_TAIL = 4 << 20
+QUIET_S = 2.0
+PROGRESS_S = 5.0
+
+
+@dataclass(frozen=True)
+class LogExplanation:
+    """Verdict on the logs of one run, with what was read."""
+
+    verdict: LogVerdict
+    files: int
+    lines: int
+    size: int
+    """Bytes."""
+
+    notes: tuple[str, ...]
+    """Files and nodes that could not be read."""
+
+    record: RunRecord | None = None
+    """Run whose logs were read; None for files."""
+
+
+def explain_files(
+    paths: Sequence[Path], stdin: BufferedReader | None = None, on_note: Notes = ignore,
+    clock: Callable[[], float] = time.monotonic,
+) -> LogExplanation:  # fmt: skip
+    """Explain log files, directories of them, and `stdin` where a path is "-".
+
+    `on_note` receives the progress of work that takes over two seconds.
+
+    Raises UsageError for a path that cannot be read.
+    """
+    notes: list[str] = []
+    search = search_of(signatures())
+    progress = _Progress(on_note, clock)
+    scans = []
+    for path in paths:
+        if str(path) == STDIN and stdin is not None:
+            scans.append(
+                scan(search, "stdin", progress.of(stream_blocks(stdin, "stdin", notes.append), "stdin"), Origin())
+            )
+            continue
+        try:
+            found = files_of(path)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read: {error.strerror}", hint="pylaunch explain LOGFILE…") from None
+        scans += [scan(search, str(each), progress.of(blocks_of(each, notes.append), str(each))) for each in found]
+    return _explained(scans, notes)
+
+
+class _Progress:
+    """Reports how much was read, first after QUIET_S and then every PROGRESS_S."""
+
+    def __init__(self, emit: Notes, clock: Callable[[], float]) -> None:
+        self._emit = emit
+        self._clock = clock
+        self._size = 0
+        self._due = clock() + QUIET_S
+
+    def of(self, blocks: Iterable[bytes], name: str) -> Iterable[bytes]:
+        """Yield `blocks`, which are of the log `name`."""
+        for block in blocks:
+            self._size += len(block)
+            if (now := self._clock()) >= self._due:
+                self._due = now + PROGRESS_S
+                self._emit(f"reading {name}: {shown_size(self._size)} so far")
+            yield block
+
+
+def newest_run() -> RunRecord:
+    """Return the newest run that is recorded here. Raises UsageError if there is none."""
+    record = next(iter(runs.readable(lambda _: None)), None)
+    if record is None:
+        raise UsageError("no run is recorded here", hint="pylaunch explain LOGFILE…")
+    return record
+
+
+def explain_run(
+    record: RunRecord, emit: Callable[[str], None], interrupts: InterruptSource | None = None
+) -> LogExplanation:
+    """Explain a run by its record, and by the last lines of its logs where its nodes answer and have them."""
+    notes: list[str] = []
+    search = search_of(signatures())
+    streams = rank_streams(record.plan)
+    collector = _Tails(emit, min(LONGEST_TAIL, TAILS // len(streams)))
+    query = LogQuery(record.plan.nodes, streams, tail=TAIL_LINES)
+    source = Interrupter() if interrupts is None else interrupts
+    try:
+        read_logs(record, collector.take, query, source)
+    except ClusterNotReadyError as error:
+        notes.append(f"no node sent its logs: {error.message}; the record is used alone")
+    scans = list(collector.scans(search))
+    with_logs = {each.origin.rank for each in scans if each.size}
+    scans += [scan_of_end(search, end) for end in _ends(record.outcome) if end.rank not in with_logs]
+    explained = _explained(scans, notes)
+    verdict = _of_named(explained.verdict, record.outcome)
+    if (first := verdict.first_error) is not None:
+        verdict = replace(verdict, first_error=of_run(first, record.plan.run))
+    return replace(explained, verdict=verdict, record=record)
+
+
+def _explained(scans: Sequence[LogScan], notes: Sequence[str]) -> LogExplanation:
+    verdict = judge_logs(signatures(), scans)
+    return LogExplanation(
+        verdict, len(scans), sum(each.lines for each in scans), sum(each.size for each in scans), tuple(notes)
+    )
+
+
+def _ends(outcome: Outcome | None) -> Iterable[RankEnd]:
+    return () if outcome is None else (end for end in outcome.ends if end.failed)
+
+
+def _of_named(verdict: LogVerdict, outcome: Outcome | None) -> LogVerdict:
+    """Put causes that the named rank printed first: the record knows who failed first by corrected time."""
+    if outcome is None or outcome.status is not Status.FAILED or outcome.named is None or outcome.named.rank is None:
+        return verdict
+    who = f"rank {outcome.named.rank} on {outcome.named.host}"
+    own = [each for each in verdict.causes if any(line.who == who for line in each.evidence)]
+    return replace(verdict, causes=(*own, *(each for each in verdict.causes if each not in own)))
+
+
+class _Tails:
+    """Ends of the logs of all ranks, as their nodes send them."""
+
+    def __init__(self, emit: Callable[[str], None], limit: int) -> None:
+        self._emit = emit
+        self._limit = limit
+        self._tails: dict[tuple[str, str], TextTail] = {}
+
+    def take(self, event: RunEvent) -> None:
+        """Keep the end of a stream; emit notices."""
+        if isinstance(event, LinesWritten):
+            self._tails.setdefault((event.host, event.stream), TextTail(self._limit)).add(event.text)
+        elif isinstance(event, Notice):
+            self._emit(event.text)
+
+    def scans(self, search: LogSearch) -> Iterable[LogScan]:
+        """Yield the scan of every stream."""
+        for (host, stream), tail in sorted(self._tails.items()):
+            rank = stream.partition(".")[0]
+            origin = Origin(host, int(rank) if rank.isdigit() else None)
+            yield scan(search, f"{host}/{stream}", [tail.text.encode("utf-8", "surrogateescape")], origin)

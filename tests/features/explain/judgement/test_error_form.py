@@ -1,0 +1,93 @@
+"""The first error is found by its form alone, in logs of programs that no signature knows."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from pylaunch.base.dataclass import replace
+from pylaunch.explain.logs.line import LinePrefixes, Origin
+from pylaunch.explain.logs.scan import scan
+from pylaunch.explain.logs.signature import Role
+from pylaunch.features.explain.judgement.errors.error_form import ErrorForm, error_form
+from pylaunch.features.explain.judgement.topics import search_of
+from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
+from pylaunch.store.signatures import signatures
+
+CASES = Path(__file__).parents[3] / "cases"
+CATALOGUE = signatures()
+SEARCH = search_of(CATALOGUE)
+NO_SIGNATURE = replace(CATALOGUE, signatures={})
+ALONE = search_of(NO_SIGNATURE)
+FORMS = {
+    f"{file.stem}/{name}": case
+    for file in sorted((CASES / "error_forms").glob("*.toml"))
+    for name, case in tomllib.loads(file.read_text(encoding="utf-8")).items()
+}
+
+
+def verdict_on(text: str, name: str = "stdin") -> LogVerdict:
+    return judge_logs(CATALOGUE, [scan(SEARCH, name, [text.encode()], Origin())])
+
+
+def shown(verdict: LogVerdict) -> list[str]:
+    """The lines that an explanation prints first: the first error, or the evidence of the first cause."""
+    if verdict.first_error is not None:
+        return [verdict.first_error.evidence.text]
+    return [] if verdict.first is None else [line.text for line in verdict.first.evidence]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_first_error_of_a_log_that_no_signature_knows_is_shown(name: str) -> None:
+    case = FORMS[name]
+    verdict = verdict_on(case["log"].lstrip("\n"))
+    assert any(case["line"] in line for line in shown(verdict))
+    if verdict.first_error is not None:
+        assert verdict.first_error.kind.value == case["kind"]
+        assert verdict.abstains
+    else:
+        assert verdict.first is not None
+
+
+def form_of(line: str) -> ErrorForm | None:
+    return error_form(LinePrefixes().parse(line, Origin()).text)
+
+
+def known_lines() -> dict[str, str]:
+    """The lines with the form of an error that a signature knows as a failure, and those of the recorded logs."""
+    failures = (Role.ROOT, Role.SYMPTOM, Role.WRAPPER)
+    found = {f"example of {each.id}": each.example for each in CATALOGUE.signatures.values() if each.role in failures}
+    for file in (*sorted((CASES / "logs").glob("*.log")), *sorted((CASES / "rank_ends").glob("*.txt"))):
+        for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            found[f"{file.stem}:{number}"] = line
+    return {name: line for name, line in found.items() if form_of(line) is not None}
+
+
+KNOWN = known_lines()
+
+
+def test_most_failures_that_a_signature_knows_have_the_form_of_an_error() -> None:
+    known = [each for each in CATALOGUE.signatures.values() if each.role in (Role.ROOT, Role.SYMPTOM, Role.WRAPPER)]
+    formless = [each.id for each in known if form_of(each.example) is None]
+    assert len(formless) <= len(known) // 20, formless
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_line_with_the_form_of_an_error_is_shown_without_the_signature_that_knows_it(name: str) -> None:
+    line = KNOWN[name]
+    log = f"reading the configuration\n{line}\n"
+    verdict = judge_logs(NO_SIGNATURE, [scan(ALONE, "x.log", [log.encode()], Origin())])
+    assert verdict.failed
+    assert verdict.first_error is not None
+    assert verdict.first_error.evidence.line == 2
+
+
+@pytest.mark.parametrize("file", sorted((CASES / "logs").glob("*.log")), ids=lambda file: file.stem)
+def test_a_recorded_failure_is_a_failure_without_any_signature(file: Path) -> None:
+    found = scan(ALONE, file.name, [file.read_bytes()])
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    if any(form_of(line) is not None for line in lines):
+        verdict = judge_logs(NO_SIGNATURE, [found])
+        assert verdict.failed or verdict.survived

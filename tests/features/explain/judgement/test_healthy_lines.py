@@ -1,0 +1,103 @@
+"""Lines that only quote errors are none, and errors that a program survives end nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.explain.logs.line import Origin
+from pylaunch.explain.logs.scan import scan
+from pylaunch.features.explain.judgement.errors.error_form import error_form
+from pylaunch.features.explain.judgement.topics import search_of
+from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
+from pylaunch.store.signatures import signatures
+
+SEARCH = search_of(signatures())
+
+
+def verdict_on(text: str) -> LogVerdict:
+    return judge_logs(signatures(), [scan(SEARCH, "x.log", [text.encode()], Origin())])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "error: 0.01",
+        "val_error=0.25 train_error=0.31",
+        "mean absolute error: 3.2e-4",
+        "loss error 0.1 on the held-out set: error = 0.1",
+        "epoch 3: word error rate: 12.5%",
+        "0 errors, 0 failures",
+        "no errors found in 12 shards",
+        "12 passed, 0 failed",
+        "finished without any error",
+        "failed_batches=0 retry_count=0",
+        "INFO: the previous run printed RuntimeError: out of steps",
+        "2026-11-23 08:00:00,120 INFO train: caught ValueError: bad sample, next one",
+        "[2026-11-23 08:00:00,120] [INFO] [engine.py:71:step] overflow, error scale 0.5",
+        "I1123 08:00:00.100000 11 server.go:71] Error channel is open",
+        "W1123 08:00:00.100000 11 server.go:71] request failed, will be tried again",
+        "UserWarning: this function fails for complex input",
+        "/env/x.py:3: FutureWarning: error_score is deprecated",
+        "WARNING: the scheduler could not be restored, a new one is used",
+        "warning: unused variable: error",
+        "level=info msg=\"error budget is fine\"",
+        '{"level": "info", "msg": "no such key, default used"}',
+        "NCCL INFO NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin.",
+        "tests/test_errors.py::test_error_handling PASSED",
+        "registering ErrorHandler and TimeoutPolicy",
+        "loading module fatal_signals",
+        "Timeout(ms)=1800000",
+        "timeout: 1800",
+        "exit code: 0",
+        "worker 3 exited with code 0",
+    ],
+)  # fmt: skip
+def test_a_line_that_quotes_an_error_has_not_its_form(line: str) -> None:
+    assert error_form(line) is None
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "ERROR: cannot read the cache, building it\nstep 1 loss 3.0\nstep 2 loss 2.9\n",
+        "ValueError: bad sample 12, skipped\nepoch 0 loss 2.1\nepoch 1 loss 1.9\ntraining finished\n",
+        "Could not load the plugin, using the slow path\nall shards are read\ndone\n",
+        "[error] telemetry endpoint refused the connection\nTraining completed.\n",
+        "RuntimeError: no fused kernel here\nstep 1 loss 3.0\nstep 2 loss 2.9\nstep 3 loss 2.8\n",
+        "connection reset by peer, next endpoint\nstep 8 loss 1.2\nsaved the final model to /ckpt\n",
+        "E1123 08:00:00.100000 11 plugin.cc:12] already registered\nepoch 1 step 1 loss 3.0\nepoch 2 loss 3.0\n",
+    ],
+    ids=["cache", "sample", "plugin", "telemetry", "fallback", "reset", "factory"],
+)  # fmt: skip
+def test_an_error_that_the_program_survived_is_counted_and_ends_nothing(log: str) -> None:
+    verdict = verdict_on(log)
+    assert not verdict.failed
+    assert verdict.first_error is None
+    assert verdict.causes == ()
+    assert len(verdict.survived) == 1
+
+
+@pytest.mark.parametrize(
+    ("log", "line"),
+    [
+        ("step 1 loss 3.0\nValueError: bad sample 12\n", 2),
+        ("step 1 loss 3.0\nKilled\njob finished at Mon 08:00\n", 2),
+        ("ERROR: the mesh has a hole\nJob 7 done\n", 1),
+        ("step 1 loss 3.0\nstep 2 loss 3.0\npanic: no slot\nexit status 2\n", 3),
+    ],
+    ids=["after progress", "before an epilogue", "before an end of the script", "before a report"],
+)
+def test_an_error_that_only_an_end_of_the_script_follows_is_a_failure(log: str, line: int) -> None:
+    verdict = verdict_on(log)
+    assert verdict.failed
+    assert verdict.first_error is not None
+    assert verdict.first_error.evidence.line == line
+
+
+def test_the_last_line_is_shown_of_the_log_that_ends_first() -> None:
+    early = scan(SEARCH, "a.log", [b"2026-11-23 08:00:07 begin\n2026-11-23 08:00:09 bound\n"], Origin("n1", 0))
+    late = scan(SEARCH, "b.log", [b"2026-11-23 08:00:07 begin\n2026-11-23 08:03:00 bound\n"], Origin("n2", 1))
+    verdict = judge_logs(signatures(), [late, early])
+    assert not verdict.failed
+    assert verdict.last is not None
+    assert (verdict.last.file, verdict.last.line) == ("a.log", 2)

@@ -1,0 +1,91 @@
+"""Indications of recorded tables, launcher lines and ranks beside each other, and the verdicts with them."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pylaunch.explain.logs.facts import LogFacts
+from pylaunch.explain.logs.scan import LogScan, scan
+from pylaunch.features.explain.judgement.indications.indicated import naming
+from pylaunch.features.explain.judgement.indications.indication import Indication
+from pylaunch.features.explain.judgement.indications.indications import indications_in
+from pylaunch.features.explain.judgement.topics import search_of
+from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
+from pylaunch.store.signatures import signatures
+
+FOLDER = Path(__file__).parents[3] / "cases/indications"
+CASES: dict[str, dict[str, Any]] = {
+    name: case
+    for index in sorted(FOLDER.glob("*.toml"))
+    for name, case in tomllib.loads(index.read_text("utf-8")).items()
+}
+SEARCH = search_of(signatures())
+
+
+def scans_of(text: bytes) -> list[LogScan]:
+    return [scan(SEARCH, "all.log", [text])]
+
+
+def found_in(name: str) -> list[Indication]:
+    return indications_in(scans_of((FOLDER / f"{name}.log").read_bytes()))
+
+
+def verdict_on(name: str) -> LogVerdict:
+    return judge_logs(signatures(), scans_of((FOLDER / f"{name}.log").read_bytes()))
+
+
+def of_class(found: list[Indication], cause: str, *, names: bool) -> list[str]:
+    return [
+        each.text
+        for each in found
+        if each.cause == cause and not each.contradicts and (each.names is not None) == names
+    ]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_text_shows_what_was_recorded_of_it(name: str) -> None:
+    case, found = CASES[name], found_in(name)
+    for cause, clause in case.get("names", {}).items():
+        assert any(clause in text for text in of_class(found, cause, names=True)), found
+    for cause, clause in case.get("supports", {}).items():
+        assert any(clause in text for text in of_class(found, cause, names=False)), found
+    assert {each.cause for each in found if each.contradicts} == set(case.get("contradicts", []))
+    assert {each.cause for each in found if each.names is not None} == set(case.get("names", {}))
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if "verdict" in case])
+def test_the_verdict_with_it(name: str) -> None:
+    first = verdict_on(name).first
+    assert first is not None
+    case = CASES[name]
+    assert (first.cause.id, first.confidence.value) == (case["verdict"], case["confidence"]), first
+    assert list(first.ranks) == case.get("ranks", [])
+    assert "evidence" not in case or first.evidence[0].line == case["evidence"]
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.get("none")])
+def test_a_table_that_is_not_plain_names_nothing(name: str) -> None:
+    verdict = verdict_on(name)
+    assert [(cause.cause.id, cause.text) for cause in verdict.causes if cause.signature == "comparison"] == []
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_first_half_of_each_text_is_read_too(name: str) -> None:
+    text = (FOLDER / f"{name}.log").read_bytes()
+    for end in range(0, len(text), max(1, len(text) // 40)):
+        indications_in(scans_of(text[:end]))  # Must not fail.
+
+
+def test_every_recorded_text_is_in_an_index() -> None:
+    assert {path.stem for path in FOLDER.glob("*.log")} == set(CASES)
+
+
+def test_a_full_disk_is_no_cause_while_training_goes_on() -> None:
+    table = (FOLDER / "df-full.log").read_text("utf-8")
+    steps = "".join(f"step {number} loss 0.5\n" for number in range(50))
+    scans = scans_of((table + steps).encode())
+    assert list(naming(LogFacts(scans), indications_in(scans))) == []

@@ -1,0 +1,63 @@
+"""Verdicts on recorded logs: those of public threads with a settled cause, and those of healthy runs."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pylaunch.explain.logs.line import Origin
+from pylaunch.explain.logs.scan import scan
+from pylaunch.features.explain.judgement.topics import search_of
+from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
+from pylaunch.store.signatures import signatures
+
+CASES = Path(__file__).parents[3] / "cases"
+SETTLED: dict[str, dict[str, Any]] = tomllib.loads((CASES / "logs/index.toml").read_text(encoding="utf-8"))
+HEALTHY = sorted((CASES / "healthy_logs").glob("*.log"))
+ENDS = sorted((CASES / "rank_ends").glob("*.txt"))
+SEARCH = search_of(signatures())
+
+
+def verdict_on(*files: Path) -> LogVerdict:
+    return judge_logs(signatures(), [scan(SEARCH, file.name, [file.read_bytes()]) for file in files])
+
+
+@pytest.mark.parametrize("name", SETTLED)
+def test_the_settled_cause_is_the_first_verdict(name: str) -> None:
+    verdict = verdict_on(CASES / "logs" / f"{name}.log")
+    assert verdict.first is not None
+    if SETTLED[name].get("abstains"):
+        assert verdict.abstains
+        assert verdict.first.ranks == ()
+    else:
+        assert verdict.first.cause.id in (SETTLED[name]["cause"], *SETTLED[name].get("also", ()))
+        assert list(verdict.first.ranks) == SETTLED[name].get("ranks", [])
+
+
+def test_every_recorded_log_is_in_the_index() -> None:
+    assert {path.stem for path in (CASES / "logs").glob("*.log")} == set(SETTLED)
+
+
+@pytest.mark.parametrize("file", ENDS, ids=lambda file: file.stem)
+def test_ends_of_victims_accuse_no_rank(file: Path) -> None:
+    found = judge_logs(signatures(), [scan(SEARCH, "5.err", [file.read_bytes()], Origin("n2", 5))])
+    assert found.first is not None
+    is_own = "own-exception" in file.stem
+    assert (5 in found.first.ranks) == is_own
+    assert (found.first.cause.id == "program-error") == is_own
+
+
+@pytest.mark.parametrize("file", HEALTHY, ids=lambda file: file.stem)
+def test_a_healthy_log_has_no_cause(file: Path) -> None:
+    verdict = verdict_on(file)
+    assert [(cause.cause.id, cause.evidence) for cause in verdict.causes] == []
+    assert verdict.first_error is None
+    assert not verdict.failed
+
+
+def test_healthy_logs_of_all_ranks_together_have_no_cause() -> None:
+    assert len(HEALTHY) >= 60
+    assert verdict_on(*HEALTHY).first is None

@@ -1,0 +1,86 @@
+"""The explanation of a run says nothing that its record contradicts, and shows the hang that it had."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.explain.logs.judgement import LogCause
+from pylaunch.explain.logs.scan import scan
+from pylaunch.features.explain.judgement.topics import search_of
+from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
+from pylaunch.features.explain.view import show
+from pylaunch.features.explain.work import LogExplanation
+from pylaunch.model.cause import Certainty, FailureCause, Named
+from pylaunch.model.confidence import Confidence
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.run import Event, EventKind, RunRecord
+from pylaunch.store.signatures import signatures
+from tests.unit.terminal.views.test_live import PLAN
+
+HANG = Event(2.0, EventKind.HANG, text="hang: ranks 0,2 wait in all_reduce #6", lines=("rank 1 on n2: in load",))
+
+
+def shown(capsys: pytest.CaptureFixture[str], status: Status, *events: Event) -> list[str]:
+    outcome = Outcome(status, "the reason", 3.0, (), {}, evidence=("n1: no route",))
+    record = RunRecord(PLAN, "v", 1.0, events, outcome)
+    show(LogExplanation(LogVerdict((), (), failed=False), 1, 0, 0, (), record), verbose=False)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_failed_run_without_a_known_text_is_not_called_a_run_without_a_failure(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = shown(capsys, Status.FAILED)[-1]
+    assert found.startswith("no text of a known cause found in 1 log (0 lines, 0.0 MB): no known text, and no line")
+    refused = shown(capsys, Status.REFUSED)
+    assert refused[1] == "  n1: no route"
+    assert refused[-1].startswith("no text of a known cause found")
+    assert shown(capsys, Status.DONE)[-1].startswith("no failure found in 1 log (0 lines, 0.0 MB): no known text")
+
+
+def test_a_run_that_was_stopped_in_a_hang_shows_the_hang(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown(capsys, Status.STOPPED, HANG)
+    assert lines[-1].startswith("no text of a known cause found")
+    assert lines[1:3] == ["before it ended: hang: ranks 0,2 wait in all_reduce #6", "  rank 1 on n2: in load"]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "named", "ranks", "is_one"),
+    [
+        (Certainty.CERTAIN, Named("n2", 1), (1,), True),
+        (Certainty.LIKELY, None, (), True),
+        (Certainty.CERTAIN, Named("n2", 1), (0,), False),
+        (Certainty.POSSIBLE, Named("n2", 1), (1,), False),
+    ],
+    ids=["the rank of the record", "alike on all ranks", "another rank", "a record that is not sure"],
+)
+def test_one_failure_has_one_confidence_that_of_its_record(
+    capsys: pytest.CaptureFixture[str],
+    recorded: Certainty,
+    named: Named | None,
+    ranks: tuple[int, ...],
+    *,
+    is_one: bool,
+) -> None:
+    known = signatures().causes["program-error"]
+    cause = FailureCause(known.kind, "ValueError: x", recorded, named, text_class=known.id)
+    outcome = Outcome(Status.FAILED, "the reason", 3.0, (), {}, named=named, causes=(cause,))
+    found = LogCause(known, "exception", "ValueError: x", Confidence.MEDIUM, ranks, None, ())
+    record = RunRecord(PLAN, "v", 1.0, (), outcome)
+    show(LogExplanation(LogVerdict((found,), (), failed=True), 1, 0, 0, (), record), verbose=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert f"{recorded.value} by the record of all nodes: rank-failed/program-error: ValueError: x" in lines
+    assert ("its text: rank-failed/program-error: ValueError: x" in lines) is is_one
+    assert ("rank-failed/program-error: ValueError: x (medium confidence)" in lines) is not is_one
+
+
+def test_a_class_without_a_cause_is_nothing_else_that_was_found(capsys: pytest.CaptureFixture[str]) -> None:
+    log = b"ERROR 11-23 08:00:00 [core.py:700] EngineCore failed to start.\n"
+    log += b"ERROR 11-23 08:00:00 [core.py:700] RuntimeError: Worker group could not agree on 61 blocks\n"
+    catalogue = signatures()
+    verdict = judge_logs(catalogue, [scan(search_of(catalogue), "0.log", [log])])
+    assert [each.cause.id for each in verdict.causes] == ["unexplained"]
+    show(LogExplanation(verdict, 1, 2, len(log), ()), verbose=False)
+    printed = capsys.readouterr().out
+    assert "the first error is: ERROR 11-23 08:00:00 [core.py:700] RuntimeError: Worker group" in printed
+    assert "also found" not in printed
