@@ -8,6 +8,7 @@ from pathlib import Path
 from pylaunch.api.run_handle import RunHandle
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import ClusterNotReadyError, UsageError
+from pylaunch.features import judge_settings
 from pylaunch.inventory import load
 from pylaunch.launch.connect.interruptible import Interrupter
 from pylaunch.model.cluster import Cluster
@@ -47,7 +48,7 @@ def provision(
     Hosts that failed are in the report: `raise_for_errors()` raises for them. Raises UsageError for a cluster without
     an inventory, ProvisionError for a distribution that the roles do not support.
     """
-    plan = provisioning.plan_provision(cluster, ProvisionOptions() if options is None else options)
+    plan = provisioning.plan_provision(cluster, ProvisionOptions() if options is None else options, judge_settings)
     return provisioning.provision(plan, on_event)
 
 
@@ -80,7 +81,7 @@ def start(cluster: Cluster, job: JobSpec, options: StartOptions | None = None) -
         raise UsageError("debug_rank: a rank is debugged at a terminal", hint=hint)
     wanted = StartOptions(checks=at_start_checks()) if options is None else options
     early: list[StartEvent] = []
-    planned = starting.plan_start(cluster, job, early.append)
+    planned = starting.plan_start(cluster, job, judge_settings, early.append)
     if wanted.ends_leftovers:
         starting.end_leftovers(planned.plan, early.append)
     recorded = starting.begin(planned, early.append)

@@ -69,6 +69,9 @@ class Verbs(CommandGroup):
         if cmd_name not in VERBS:
             return None
         command: click.Command = imported(VERBS[cmd_name].module).command
+        if isinstance(command, click.Group):
+            for each in features.subcommands(cmd_name):
+                command.add_command(each)
         return command
 
     def resolve_command(

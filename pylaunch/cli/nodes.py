@@ -11,6 +11,7 @@ from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.cli.job_here import JobHere, StartSource
 from pylaunch.cli.views import queueing
 from pylaunch.errors import UsageError
+from pylaunch.features import judge_settings
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.limit import limited
 from pylaunch.inventory.load import source_of
@@ -86,7 +87,7 @@ def nodes_of_start(
         console.say(f"with --dry-run no job is submitted; its options: {quoted(('sbatch', *wanted.options))}")
         yield StartNodes(_unknown_nodes(wanted))
         return
-    plan_start(_unknown_nodes(wanted), job, lambda event: None)
+    plan_start(_unknown_nodes(wanted), job, judge_settings, lambda event: None)
     allocation = allocate(wanted, queueing.show)
     try:
         yield StartNodes(allocation.cluster, allocation)

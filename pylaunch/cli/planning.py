@@ -14,6 +14,7 @@ from pylaunch.cli.nodes import nodes_of_start
 from pylaunch.cli.running import Presentation, run_planned
 from pylaunch.cli.views.plan import show_plan
 from pylaunch.errors import ExitCode
+from pylaunch.features import judge_settings
 from pylaunch.launch.start.session import TakenError
 from pylaunch.terminal import console, options
 from pylaunch.terminal.doors import AtEnd
@@ -57,7 +58,7 @@ def plan_and_run(
         terminal=terminal,
     )
     with nodes_of_start(flags, source, inventory, limit, job) as nodes:
-        planned = plan_start(nodes.cluster, job, StartView().show)
+        planned = plan_start(nodes.cluster, job, judge_settings, StartView().show)
         planned = nodes.recorded_in(nodes.continued(planned, console.say))
         wanted = replace(wanted, requeues=nodes.requeues(job))
         program.report_ranks_alone(chosen, planned.plan.world_size)

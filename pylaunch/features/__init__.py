@@ -1,12 +1,13 @@
 """Features: rooms that no other code needs. The types of their doors are in `terminal/doors.py`.
 
 A feature is removed with its folder here, its tests in `tests/features/<name>` and its line in FEATURES
-(`scripts/test-without-feature`). Only the command line imports this package, and no feature imports another one.
+(`scripts/test-without-feature`). Of the core, only the command line and the Python API import this package, and no
+feature imports another one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from pylaunch.terminal.late_import import imported
 
 if TYPE_CHECKING:
     from pylaunch.model.run import RunRecord
+    from pylaunch.model.setting import Circumstances, LintFinding, Setting
     from pylaunch.terminal.doors import Measured
 
 FEATURES = (
@@ -27,8 +29,9 @@ FEATURES = (
     "lab",
     "render_files",
     "report",
+    "variables",
 )
-"""Packages of this package. Each has VERBS: its verbs by name. REPORT_SECTION and START_OPTION are its other doors."""
+"""Packages of this package. Their doors: VERBS, SUBCOMMANDS, START_OPTION, REPORT_SECTION, JUDGE."""
 
 
 def _packages() -> Iterator[ModuleType]:
@@ -50,9 +53,23 @@ def verbs() -> dict[str, Verb]:
     """Return the verbs of all features."""
     found: dict[str, Verb] = {}
     for package in _packages():
-        of_feature: Mapping[str, Verb] = package.VERBS
+        of_feature: Mapping[str, Verb] = getattr(package, "VERBS", {})
         found |= of_feature
     return found
+
+
+def subcommands(verb: str) -> Iterator[click.Command]:
+    """Yield the commands of features that belong to `verb`, a group of the core."""
+    for package in _packages():
+        module: str = getattr(package, "SUBCOMMANDS", {}).get(verb, "")
+        if module:
+            yield imported(module).command
+
+
+def judge_settings(settings: Sequence[Setting], circumstances: Circumstances) -> list[LintFinding]:
+    """Return the findings of features about variables that a start or a provision sets."""
+    modules: list[str] = [getattr(package, "JUDGE", "") for package in _packages()]
+    return [finding for module in filter(None, modules) for finding in imported(module).judge(settings, circumstances)]
 
 
 def start_options(command: Callable[..., int]) -> Callable[..., int]:

@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pylaunch.model.hostset import fold
-from pylaunch.model.variables.lint import (
-    Circumstances,
-    LintFinding,
-    LintLevel,
-    Setting,
-    VariablePlace,
-    machines,
-)
-from pylaunch.model.variables.together import judge
+from pylaunch.model.setting import Circumstances, Judge, LintFinding, LintLevel, VariablePlace, machines, settings_of
 from pylaunch.provision.state import RoleState
 
 
-def lint_variables(hosts: Mapping[str, Sequence[RoleState]]) -> tuple[LintFinding, ...]:
+def lint_variables(hosts: Mapping[str, Sequence[RoleState]], judge: Judge) -> tuple[LintFinding, ...]:
     """Return findings about the variables of all hosts; equal findings are merged."""
     alike: dict[tuple[tuple[tuple[str, str], ...], bool, int], list[str]] = {}
     for host, states in hosts.items():
@@ -28,7 +20,6 @@ def lint_variables(hosts: Mapping[str, Sequence[RoleState]]) -> tuple[LintFindin
     findings: list[LintFinding] = []
     for (variables, allow_debug, count), names in alike.items():
         where = f"nccl_env_variables of {fold(names)}"
-        settings = [Setting(name, value, where, VariablePlace.FILE) for name, value in variables]
         debug = None if allow_debug else LintLevel.ERROR
-        findings += judge(settings, Circumstances(count, debug))
+        findings += judge(settings_of(dict(variables), where, VariablePlace.FILE), Circumstances(count, debug))
     return tuple(findings)

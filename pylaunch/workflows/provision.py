@@ -1,6 +1,6 @@
 """Provision hosts: plan from one question to every host, then change only those that differ.
 
-plan   = plan_provision(cluster, options)     asks every host, changes nothing; `provision --plan` prints it
+plan   = plan_provision(cluster, options, judge)   asks every host, changes nothing; `provision --plan` prints it
 plan   = roll_back(plan)                      only for --rollback
 report = provision(plan, emit)                Ansible on the hosts to change, then the same question again
 report.raise_for_errors()
@@ -21,6 +21,7 @@ from pylaunch.model.argv import pylaunch
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import USUAL_PORT
+from pylaunch.model.setting import Judge
 from pylaunch.occupancy.look import look
 from pylaunch.provision.batches import batches
 from pylaunch.provision.differences import FileDifference, file_differences
@@ -154,14 +155,16 @@ def _error_of(done: Convergence, total: int) -> ProvisionError | None:
     return None
 
 
-def plan_provision(cluster: Cluster, options: ProvisionOptions, *, on_note: Notes = ignore) -> ProvisionPlan:
+def plan_provision(
+    cluster: Cluster, options: ProvisionOptions, judge: Judge, *, on_note: Notes = ignore
+) -> ProvisionPlan:
     """Ask every host what it is and compare. Changes nothing; hosts out of reach are in the plan.
 
     Raises UsageError for a cluster without an inventory and for variables that cannot work, ProvisionError for
     distributions that the roles do not know.
     """
     plan = plan_reset(cluster, options)
-    refuse_errors(lint_variables(plan.found.desired.hosts), on_note)
+    refuse_errors(lint_variables(plan.found.desired.hosts, judge), on_note)
     return plan
 
 

@@ -1,8 +1,8 @@
 """Start a run: plan it, begin its record, run its attempts to the end.
 
-    planned  = plan_start(cluster, job, emit)      no host is contacted
-    recorded = begin(planned, emit)                the run has an id, and a record that other verbs find
-    outcome  = run(recorded, options, emit)        attempts: connect, prepare, release, follow
+    planned  = plan_start(cluster, job, judge, emit)   no host is contacted
+    recorded = begin(planned, emit)                    the run has an id, and a record that other verbs find
+    outcome  = run(recorded, options, emit)            attempts: connect, prepare, release, follow
 
 `start` does the last two, and queues again when another run took its turn. All of them report with `emit`, in the
 calling thread. They install no signal handlers: `interrupts` says what may interrupt a run.
@@ -44,6 +44,7 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan, moved, plan_run, standby
 from pylaunch.model.run import Event, EventKind, ran_s
 from pylaunch.model.secret import MASK, Secrets, secret_options, variable_of
+from pylaunch.model.setting import Judge
 from pylaunch.occupancy.look import look, sweep
 from pylaunch.preflight.check import Check
 from pylaunch.render import remarks, render
@@ -129,13 +130,13 @@ class RecordedRun:
         return self.planned.plan
 
 
-def plan_start(cluster: Cluster, job: JobSpec, emit: Emit) -> PlannedRun:
+def plan_start(cluster: Cluster, job: JobSpec, judge: Judge, emit: Emit) -> PlannedRun:
     """Plan a run of `job` on `cluster` under a new id. No host is contacted.
 
-    Raises UsageError for a job that does not fit the cluster, and for variables that cannot work.
+    Raises UsageError for a job that does not fit the cluster, and for variables that cannot work, as `judge` finds.
     """
     planned = planned_run(plan_run(cluster, job, runs.new_run_id()))
-    refuse_errors(plan_findings(planned.plan, planned.commands), lambda text: emit(Notice(text)))
+    refuse_errors(plan_findings(planned.plan, planned.commands, judge), lambda text: emit(Notice(text)))
     for remark in remarks(planned.plan):
         emit(Notice(remark))
     if names := secret_options(job.command):

@@ -8,12 +8,12 @@ from pylaunch.base.rank_environment import AGENT_VARIABLES, Layer, compose
 from pylaunch.errors import UsageError
 from pylaunch.model.job import USUAL_PORT
 from pylaunch.model.plan import PORT_ENTRY, NodeCommand, NodePlan, RunPlan
-from pylaunch.model.variables.files import settings_of
-from pylaunch.model.variables.lint import Circumstances, LintFinding, LintLevel, Setting, machines
-from pylaunch.model.variables.together import judge
+from pylaunch.model.setting import Circumstances, Judge, LintFinding, LintLevel, Setting, machines, settings_of
 
 
-def plan_findings(plan: RunPlan, commands: Sequence[tuple[NodePlan, NodeCommand]]) -> tuple[LintFinding, ...]:
+def plan_findings(
+    plan: RunPlan, commands: Sequence[tuple[NodePlan, NodeCommand]], judge: Judge
+) -> tuple[LintFinding, ...]:
     """Return the findings about the environment of a run, each once."""
     circumstances = Circumstances(machines(node.host.rank_address for node in plan.nodes))
     findings: dict[LintFinding, None] = {}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pylaunch.features import judge_settings
 from pylaunch.inventory import load_cluster
 from pylaunch.launch.attempts import Restarting
 from pylaunch.launch.connect.interruptible import Interrupter
@@ -52,7 +53,7 @@ def started(
 ) -> Callable[[], Outcome]:
     """Start `words` in a thread; the function that is returned waits for the outcome."""
     job = JobSpec(words, Framework.COMMAND, "/", max_restarts=restarts)
-    planned = plan_start(load_cluster(cluster.inventory), job, events.add)
+    planned = plan_start(load_cluster(cluster.inventory), job, judge_settings, events.add)
     pool = ThreadPoolExecutor(1)
     future = pool.submit(start, planned, StartOptions(at_start_checks()), events.add, interrupter)
     pool.shutdown(wait=False)

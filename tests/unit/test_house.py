@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 from pathlib import Path
@@ -56,7 +57,9 @@ def test_every_promise_names_tests_that_are_there() -> None:
 def test_every_verb_has_its_module_and_every_module_its_verb() -> None:
     files = [*(ROOT / "pylaunch/cli/commands").glob("*.py"), *(ROOT / "pylaunch/features").rglob("*command.py")]
     modules = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files if path.stem != "__init__"}
-    assert modules == {verb.module for verb in VERBS.values()}
+    packages = [importlib.import_module(f"pylaunch.features.{name}") for name in FEATURES]
+    below = {module for package in packages for module in getattr(package, "SUBCOMMANDS", {}).values()}
+    assert modules == {verb.module for verb in VERBS.values()} | below
 
 
 def test_every_feature_has_its_folder_and_its_line() -> None:

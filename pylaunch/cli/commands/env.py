@@ -1,19 +1,16 @@
-"""`pylaunch env`: lock the Python environment that provision installs on every host; lint variables."""
+"""`pylaunch env`: lock the Python environment that provision installs on every host."""
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from pathlib import Path
 
 import click
 
 from pylaunch.base.dataclass import asdict
-from pylaunch.errors import ExitCode, UsageError
+from pylaunch.errors import UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.size import shown_size
-from pylaunch.model.variables.lint import LintLevel
 from pylaunch.provision.environment import (
     CONTROLLER_PYTHON,
     EnvironmentManifest,
@@ -25,7 +22,6 @@ from pylaunch.provision.environment import (
 )
 from pylaunch.store.paths import project_environment
 from pylaunch.terminal import console, document, options
-from pylaunch.terminal.flags import variables
 from pylaunch.terminal.group import CommandGroup
 from pylaunch.terminal.live_area import working
 
@@ -96,36 +92,6 @@ def show_command(inventory: Path | None, directory: Path | None, as_json: bool) 
     else:
         console.say(described(manifest))
         console.table(["package", "version"], list(manifest.packages.items()))
-
-
-@command.command("lint")
-@click.argument("files", nargs=-1, metavar="[FILE]...")
-@options.as_json
-def lint_command(files: tuple[str, ...], as_json: bool) -> ExitCode:
-    """Judge the variables of NCCL, PyTorch, gloo and JAX in FILEs: unknown names, impossible values, contradictions.
-
-    A FILE whose name ends in .conf is read as NCCL reads its own; any other, and - for stdin, as lines NAME=VALUE.
-    Without FILE: what a process would get here, from the environment, ~/.nccl.conf and /etc/nccl.conf. Ends with 2
-    when there are errors.
-    """
-    if files:
-        findings = [finding for name in files for finding in variables.lint_text(_text(name), name)]
-    else:
-        findings = list(variables.lint_this_machine(os.environ))
-    if as_json:
-        document.show({"findings": variables.report(findings)})
-    else:
-        variables.show(findings)
-    return ExitCode.USAGE if any(each.severity is LintLevel.ERROR for each in findings) else ExitCode.DONE
-
-
-def _text(name: str) -> str:
-    if name == "-":
-        return sys.stdin.read()
-    try:
-        return Path(name).read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise UsageError(f"{name} cannot be read: {error.strerror}") from None
 
 
 def summary(locked: Locked, directory: Path) -> str:

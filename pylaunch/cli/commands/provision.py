@@ -11,6 +11,7 @@ import click
 from pylaunch.base.dataclass import dataclass
 from pylaunch.cli.views import provisioning
 from pylaunch.errors import ExitCode, UsageError
+from pylaunch.features import judge_settings
 from pylaunch.inventory import load_cluster
 from pylaunch.model.argv import pylaunch
 from pylaunch.model.hostset import fold
@@ -115,7 +116,7 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: A
         if flags.undo:
             plan = plan_reset(cluster, flags.options)
         else:
-            plan = plan_provision(cluster, flags.options, on_note=console.say)
+            plan = plan_provision(cluster, flags.options, judge_settings, on_note=console.say)
     if flags.undo:
         _reset(plan, flags)
         return ExitCode.DONE

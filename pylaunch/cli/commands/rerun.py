@@ -11,6 +11,7 @@ from pylaunch.base.dataclass import replace
 from pylaunch.cli.lent_terminal import lent_terminal
 from pylaunch.cli.running import Presentation, run_planned
 from pylaunch.errors import UsageError
+from pylaunch.features import judge_settings
 from pylaunch.model.argv import pylaunch, quoted_with_env
 from pylaunch.model.job import TREE
 from pylaunch.model.secret import is_masked, secret_options, variable_of
@@ -55,7 +56,7 @@ def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: b
         job = replace(job, sync=sync.as_asked(tree, job.sync.excludes, job.sync.includes))
     secrets = environment.again(job.secrets, os.environ)
     hosts = replace(before.cluster, hosts=(*before.cluster.hosts, *before.spares))
-    planned = plan_start(hosts, job, StartView().show)
+    planned = plan_start(hosts, job, judge_settings, StartView().show)
     workdir = job.workdir if tree is None else job.workdir.replace(TREE, f"a copy of {tree.directory}", 1)
     console.say(f"rerun of {before.run}: {quoted_with_env(job.env, job.command)}, in {workdir}")
     options_of_start = StartOptions(at_start_checks(), secrets, tree, terminal=terminal)

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import PylaunchError
+from pylaunch.features import judge_settings
 from pylaunch.features.doctor.layers import LayerResult, LayerState, StartLayer
 from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.launch.follow.run_events import LinesWritten
@@ -65,7 +66,7 @@ class Trial:
         """Run the job and yield the layers that it proves. Raises InterruptedBeforeReleaseError on an interrupt."""
         limit = TimeLimit(LIMIT_S, "the trial", Interrupter() if interrupts is None else interrupts)
         try:
-            planned = plan_start(cluster.without_devices(), job(cluster, python), self.take)
+            planned = plan_start(cluster.without_devices(), job(cluster, python), judge_settings, self.take)
             outcome = start(planned, StartOptions(), self.take, limit.interrupts)
         except InterruptedBeforeReleaseError:
             raise

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
+from pylaunch.features import judge_settings
 from pylaunch.features.render_files.files import Target, TargetOptions, render_files
 from pylaunch.features.render_files.files.content import FileSet
 from pylaunch.model.argv import Argv
@@ -39,7 +40,7 @@ def render_plan(cluster: Cluster, job: JobSpec, target: Target, options: TargetO
     because the files would contain it.
     """
     refuse_secrets(job.command, job.env)
-    plan = plan_start(cluster, job, emit).plan
+    plan = plan_start(cluster, job, judge_settings, emit).plan
     return RenderedPlan(target, render_files(plan, target, options), job.secrets)
 
 

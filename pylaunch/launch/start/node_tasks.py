@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pylaunch.model.plan import NODE_ENVIRONMENT, NodeCommand, NodePlan, RunPlan
 from pylaunch.model.secret import secret_values
-from pylaunch.model.variables.lint import machines
+from pylaunch.model.setting import machines
 from pylaunch.protocol.node_task import Need, NodeTask, RankTask
 from pylaunch.render.hostfile import hostfile
 

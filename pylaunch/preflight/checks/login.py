@@ -10,7 +10,7 @@ from typing import Any
 from pylaunch.agent.probe.readers import login as login_readers
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.secret import MASK, sounds_secret
-from pylaunch.model.variables.registry import VARIABLES
+from pylaunch.model.setting import PER_NODE
 from pylaunch.preflight.check import Check
 from pylaunch.preflight.survey import Survey
 from pylaunch.preflight.uniform import Rule, odd_ones
@@ -31,7 +31,7 @@ _ONE_GROUPS = "as root on {hosts}, for each group that is missing: usermod --app
 def _variables(survey: Survey) -> Iterable[Finding]:
     found = survey.measured(login_readers.variables)
     for name in sorted({name for each in found.values() for name in each}):
-        if name in VARIABLES and VARIABLES[name].per_node:
+        if name in PER_NODE:
             continue
         fix = f"see where {{hosts}} set it: grep -r {name} /etc/environment /etc/profile.d ~/.ssh/environment"
         rule = Rule("login.variables", Severity.WARN, f"variable {name} of a login", fix)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pylaunch.features.bench.ranks as program
 from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.features import judge_settings
 from pylaunch.features.bench.judgement.measurements import (
     BarrierPassed,
     CollectiveTimed,
@@ -131,7 +132,7 @@ class BenchRun:
         Raises UsageError, and InterruptedBeforeReleaseError when a person interrupts it.
         """
         tree = read_tree(SHIPPED, NOT_SHIPPED)
-        planned = plan_start(self.cluster, self.job, lambda event: None)
+        planned = plan_start(self.cluster, self.job, judge_settings, lambda event: None)
         self.plan = planned.plan
         self.readings = Readings(planned.plan.world_size)
         limit = TimeLimit(self.limit_s, "the measurement", interrupts)

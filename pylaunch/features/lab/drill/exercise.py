@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.errors import ClusterNotReadyError, LabError, PylaunchError
+from pylaunch.features import judge_settings
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.features.lab.drill.catalogue import BASIC, Drill, Effect, Library
 from pylaunch.features.lab.drill.node_faults import STALLED, NodeFaultInjector
@@ -72,9 +73,10 @@ def exercise(drill: Drill, ground: Ground, interrupts: InterruptSource) -> Drill
     """
     tree = read_tree(SHIPPED, NOT_SHIPPED)
     ground = replace(ground, cluster=ground.cluster.without_devices())
-    first = plan_start(ground.cluster, _job(drill, ground, tree, 0), lambda event: None).plan
+    first = plan_start(ground.cluster, _job(drill, ground, tree, 0), judge_settings, lambda event: None).plan
     guilty = _guilty(drill, first, random.Random(f"{ground.seed} {drill.name}"))
-    planned = plan_start(ground.cluster, _job(drill, ground, tree, guilty.rank or 0), lambda event: None)
+    job = _job(drill, ground, tree, guilty.rank or 0)
+    planned = plan_start(ground.cluster, job, judge_settings, lambda event: None)
     injector = _injector(drill, ground, guilty)
     observer = _Observer(planned.plan, injector)
     with observer.deadline(DEADLINE_S[drill.effect]), _around(injector):

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pylaunch.model.variables.files import read_environment_file, read_nccl_conf, settings_of
-from pylaunch.model.variables.lint import LintFinding, LintLevel, Setting
-from pylaunch.model.variables.together import judge
+from pylaunch.features.variables.judgement.files import read_environment_file, read_nccl_conf
+from pylaunch.features.variables.judgement.together import judge
+from pylaunch.model.setting import LintFinding, LintLevel, Setting, settings_of
 from pylaunch.terminal import console
 
 SYSTEM_CONF = Path("/etc/nccl.conf")

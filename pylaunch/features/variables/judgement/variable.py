@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.model.variables.kinds import ValueKind
-
-
-@dataclass(frozen=True)
-class Source:
-    """A public document."""
-
-    title: str
-    url: str
+from pylaunch.features.variables.judgement.kinds import ValueKind
+from pylaunch.model.setting import Source
 
 
 @dataclass(frozen=True)
@@ -32,9 +25,6 @@ class Variable:
 
     debug_only: bool = False
     """Fine for an experiment, not to be kept."""
-
-    per_node: bool = False
-    """May differ between nodes; all others must be the same in every rank."""
 
     note: str = ""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from pylaunch.model.variables import frameworks, nccl
-from pylaunch.model.variables.kinds import Number
-from pylaunch.model.variables.lint import Circumstances, LintFinding, LintLevel, Setting, VariablePlace, lint
-from pylaunch.model.variables.variable import Source
+from pylaunch.features.variables.judgement import frameworks, nccl
+from pylaunch.features.variables.judgement.kinds import Number
+from pylaunch.features.variables.judgement.lint import lint
+from pylaunch.model.setting import Circumstances, LintFinding, LintLevel, Setting, Source, VariablePlace
 
 Settings = Mapping[str, Setting]
 """Effective setting by name."""

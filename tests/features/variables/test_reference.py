@@ -1,4 +1,4 @@
-"""The reference of variables, and what `env lint` prints. To accept new ones: UPDATE_GOLDEN=1 pytest tests/golden."""
+"""The reference of variables, and what `env lint` prints. To accept new ones: UPDATE_GOLDEN=1 pytest this file."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import click.testing
 import pytest
 
 from pylaunch.cli.main import pylaunch
-from pylaunch.model.variables.registry import UNREAD, VARIABLES
-from pylaunch.model.variables.variable import Variable
+from pylaunch.features.variables.judgement.registry import UNREAD, VARIABLES
+from pylaunch.features.variables.judgement.variable import Variable
+from pylaunch.model.setting import PER_NODE
 
-PAGE = Path(__file__).parents[2] / "docs/reference/environment-variables.md"
+PAGE = Path(__file__).parents[3] / "docs/reference/environment-variables.md"
 LINTED = Path(__file__).parent / "env-lint"
 
 HEAD = """\
@@ -33,7 +34,7 @@ The environment overrides `~/.nccl.conf` (or the file that `NCCL_CONF_FILE` name
 
 *Node* marks variables that may differ between nodes; all others must be the same in every rank. *Debug* marks variables
 for single jobs, which should not be in a file. *Since* is the first version that reads a variable, if its source states
-it. This page is generated from `pylaunch/model/variables`.
+it. This page is generated from `pylaunch/features/variables/judgement`.
 """
 
 
@@ -53,7 +54,7 @@ def page() -> str:
 
 
 def row(variable: Variable) -> str:
-    marks = ["node"] if variable.per_node else []
+    marks = ["node"] if variable.name in PER_NODE else []
     marks += ["debug"] if variable.debug_only else []
     if variable.until is not None:
         marks.append(f"gone after {variable.until}" + (f": `{variable.instead}`" if variable.instead else ""))
@@ -68,6 +69,10 @@ def test_the_reference_of_variables_says_what_the_registry_knows() -> None:
     if os.environ.get("UPDATE_GOLDEN"):
         PAGE.write_text(page())
     assert PAGE.read_text() == page()
+
+
+def test_each_variable_that_may_differ_between_nodes_is_in_the_registry() -> None:
+    assert set(VARIABLES) >= PER_NODE
 
 
 def test_env_lint_prints_each_finding_with_what_to_write_and_its_source(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,10 @@ sets a variable of a strange name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from pylaunch.model.variables.lint import LintFinding, LintLevel, Setting, VariablePlace
-from pylaunch.model.variables.nccl import CODE
+from pylaunch.features.variables.judgement.nccl import CODE
+from pylaunch.model.setting import LintFinding, LintLevel, Setting, VariablePlace
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LONGEST_VALUE = 1023
@@ -79,13 +79,6 @@ def read_environment_file(text: str, path: str, place: VariablePlace = VariableP
         else:
             settings.append(Setting(name, _unquoted(value), where, place))
     return settings, findings
-
-
-def settings_of(
-    variables: Mapping[str, str], where: str, place: VariablePlace = VariablePlace.PROCESS
-) -> list[Setting]:
-    """Variables that are set in one place."""
-    return [Setting(name, value, where, place) for name, value in variables.items()]
 
 
 def _unquoted(value: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from pylaunch.model.variables import frameworks, nccl
-from pylaunch.model.variables.variable import UnreadVariable, Variable
+from pylaunch.features.variables.judgement import frameworks, nccl
+from pylaunch.features.variables.judgement.variable import UnreadVariable, Variable
 
 VARIABLES = {each.name: each for each in (*nccl.VARIABLES, *frameworks.VARIABLES)}
 UNREAD: dict[str, UnreadVariable] = {each.name: each for each in (*nccl.UNREAD, *frameworks.UNREAD)}

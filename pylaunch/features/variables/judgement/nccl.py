@@ -5,7 +5,7 @@ Versions are those of the user guide; for names from the source, the first and t
 
 from __future__ import annotations
 
-from pylaunch.model.variables.kinds import (
+from pylaunch.features.variables.judgement.kinds import (
     SWITCH,
     Cidr,
     Endpoint,
@@ -19,7 +19,8 @@ from pylaunch.model.variables.kinds import (
     one_of,
     words_of,
 )
-from pylaunch.model.variables.variable import Source, UnreadVariable, Variable
+from pylaunch.features.variables.judgement.variable import UnreadVariable, Variable
+from pylaunch.model.setting import Source
 
 GUIDE = Source(
     "NCCL 2.30 user guide, Environment Variables",
@@ -43,7 +44,7 @@ def _guide(name: str, kind: object, since: str | None = None, **more: object) ->
 
 # The chapter "System configuration".
 _SYSTEM = (
-    _guide("SOCKET_IFNAME", Interfaces(), per_node=True),
+    _guide("SOCKET_IFNAME", Interfaces()),
     _guide("SOCKET_FAMILY", _FAMILY),
     _guide("SOCKET_MAGIC", Number(0), "2.30"),
     _guide("SOCKET_RETRY_CNT", Number(1), "2.24", note="with …_RETRY_SLEEP_MSEC: about 60 s by default"),
@@ -52,10 +53,10 @@ _SYSTEM = (
     _guide("SOCKET_NTHREADS", Number(1, 16), "2.4.8"),
     _guide("NSOCKS_PERTHREAD", Number(1, 64), "2.4.8"),
     _guide("CROSS_NIC", Number(0, 2)),
-    _guide("IB_HCA", Hcas(), per_node=True, note="without = in front, mlx5_1 is also mlx5_10 … mlx5_19"),
+    _guide("IB_HCA", Hcas(), note="without = in front, mlx5_1 is also mlx5_10 … mlx5_19"),
     _guide("IB_TIMEOUT", Number(0, 31), note="4.096 µs times 2^n; 0, or 32 and more, is for ever"),
     _guide("IB_RETRY_CNT", Number(0, 7), "2.1.15"),
-    _guide("IB_GID_INDEX", Number(-1), "2.1.4", per_node=True, note="chosen by NCCL since 2.21 (-1)"),
+    _guide("IB_GID_INDEX", Number(-1), "2.1.4", note="chosen by NCCL since 2.21 (-1)"),
     _guide("IB_ADDR_FAMILY", _FAMILY, "2.21"),
     _guide("IB_ADDR_RANGE", Cidr(), "2.21"),
     _guide("IB_ROCE_VERSION_NUM", Number(1, 2), "2.21"),
@@ -64,7 +65,7 @@ _SYSTEM = (
     _guide("IB_FIFO_TC", Number(0, 255), "2.22.3"),
     _guide("IB_RETURN_ASYNC_EVENTS", SWITCH, "2.23"),
     _guide("OOB_NET_ENABLE", SWITCH, "2.23"),
-    _guide("OOB_NET_IFNAME", Hcas("interfaces or adapters as [^][=]name[:port],…"), "2.23", per_node=True),
+    _guide("OOB_NET_IFNAME", Hcas("interfaces or adapters as [^][=]name[:port],…"), "2.23"),
     _guide("UID_STAGGER_THRESHOLD", Number(1), "2.23"),
     _guide("UID_STAGGER_RATE", Number(1), "2.23"),
     _guide("NET", Text(), "2.10", note="IB, Socket or the name of a plugin"),
@@ -73,9 +74,9 @@ _SYSTEM = (
     _guide("PROFILER_PLUGIN", Text()),
     _guide("ENV_PLUGIN", Text(), "2.28"),
     _guide("IGNORE_CPU_AFFINITY", SWITCH, "2.4.6"),
-    _guide("CONF_FILE", Path(), "2.23", per_node=True, note="replaces ~/.nccl.conf; /etc/nccl.conf is read as well"),
+    _guide("CONF_FILE", Path(), "2.23", note="replaces ~/.nccl.conf; /etc/nccl.conf is read as well"),
     _guide("DEBUG", one_of("VERSION WARN INFO ABORT TRACE")),
-    _guide("DEBUG_FILE", Path(), "2.2.12", per_node=True, note="%h is the host name, %p the process id"),
+    _guide("DEBUG_FILE", Path(), "2.2.12", note="%h is the host name, %p the process id"),
     _guide("DEBUG_SUBSYS", _SUBSYSTEMS, "2.3.4"),
     _guide("DEBUG_TIMESTAMP_FORMAT", Text(), "2.26"),
     _guide("DEBUG_TIMESTAMP_LEVELS", words_of("VERSION WARN INFO ABORT TRACE ALL"), "2.26"),
@@ -84,8 +85,8 @@ _SYSTEM = (
     _guide("CTA_POLICY", Text("DEFAULT, EFFICIENCY or ZERO, several with |"), "2.27"),
     _guide("NETDEVS_POLICY", Text("AUTO, ALL or MAX:N"), "2.28"),
     _guide("MULTI_RANK_GPU_ENABLE", SWITCH, "2.30"),
-    _guide("TOPO_FILE", Path(), "2.6", per_node=True),
-    _guide("TOPO_DUMP_FILE", Path(), "2.6", per_node=True),
+    _guide("TOPO_FILE", Path(), "2.6"),
+    _guide("TOPO_DUMP_FILE", Path(), "2.6"),
     _guide("SET_THREAD_NAME", SWITCH, "2.12"),
 )
 
@@ -149,8 +150,8 @@ _DEBUGGING = (
     _guide("IB_MERGE_NICS", SWITCH, "2.20"),
     _guide("NET_MERGE_POLICY", one_of("ALL RAIL"), "2.30.5"),
     _guide("MNNVL_ENABLE", Number(0, 2), "2.21"),
-    _guide("MNNVL_UUID", Number(), "2.25", per_node=True),
-    _guide("MNNVL_CLIQUE_ID", Number(), "2.25", per_node=True),
+    _guide("MNNVL_UUID", Number(), "2.25"),
+    _guide("MNNVL_CLIQUE_ID", Number(), "2.25"),
     _guide("RAS_ENABLE", SWITCH, "2.24"),
     _guide("RAS_ADDR", Endpoint(), "2.24", note="two jobs on a node need different ports"),
     _guide("RAS_TIMEOUT_FACTOR", Number(1), "2.24"),
@@ -235,12 +236,11 @@ _NOT_NUMBERS: dict[str, ValueKind] = {
     "IBVERBS_LIB": Path(),
     **dict.fromkeys(_TEXTS.split(), Text()),
 }
-_OF_A_NODE = ("HOSTID", "GRAPH_FILE", "GRAPH_DUMP_FILE", "PROXY_CPUSET", "IBVERBS_LIB", "CUDA_PATH")
 
 
 def _code(name: str, since: str | None = None, until: str | None = None) -> Variable:
     kind = _NOT_NUMBERS.get(name, Number())
-    return Variable(f"NCCL_{name}", kind, CODE, since, until=until, per_node=name in _OF_A_NODE)
+    return Variable(f"NCCL_{name}", kind, CODE, since, until=until)
 
 
 VARIABLES = (

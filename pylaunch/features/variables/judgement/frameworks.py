@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pylaunch.model.variables.kinds import (
+from pylaunch.features.variables.judgement.kinds import (
     JAX_BOOL,
     SWITCH,
     TORCH_BOOL,
@@ -19,7 +19,8 @@ from pylaunch.model.variables.kinds import (
     ValueKind,
     one_of,
 )
-from pylaunch.model.variables.variable import Source, UnreadVariable, Variable
+from pylaunch.features.variables.judgement.variable import UnreadVariable, Variable
+from pylaunch.model.setting import Source
 
 TORCH_NCCL = Source(
     "PyTorch 2.13, ProcessGroupNCCL environment variables",
@@ -80,11 +81,11 @@ _TORCH = (
     ),
     Variable("TORCH_FR_BUFFER_SIZE", Number(0), TORCH_CODE),
     Variable("TORCH_FR_CPP_STACK", TORCH_BOOL, TORCH_CODE),
-    Variable("TORCH_FR_DUMP_TEMP_FILE", Path(), TORCH_CODE, per_node=True),
+    Variable("TORCH_FR_DUMP_TEMP_FILE", Path(), TORCH_CODE),
     Variable("TORCH_FR_DUMP_DYNAMIC_FILE_NAME", TORCH_BOOL, TORCH_CODE),
     Variable("TORCH_DISTRIBUTED_DEBUG", one_of("OFF INFO DETAIL"), TORCH_DISTRIBUTED),
     Variable("TORCH_SHOW_CPP_STACKTRACES", SWITCH, TORCH_DISTRIBUTED),
-    Variable("TORCHELASTIC_ERROR_FILE", Path(), TORCH_CODE, per_node=True),
+    Variable("TORCHELASTIC_ERROR_FILE", Path(), TORCH_CODE),
     Variable("TORCHELASTIC_RUN_ID", Text(), TORCH_CODE),
     Variable("TORCHELASTIC_SIGNALS_TO_HANDLE", Text("names of signals, comma-separated"), TORCH_CODE),
     Variable("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", Text(), TORCH_CODE),
@@ -92,14 +93,14 @@ _TORCH = (
     Variable("TORCHELASTIC_MAX_RESTARTS", Number(0), TORCH_CODE),
     Variable("TORCHELASTIC_RESTART_COUNT", Number(0), TORCH_CODE),
     Variable("TORCHELASTIC_ENABLE_FILE_TIMER", SWITCH, TORCH_CODE),
-    Variable("TORCHELASTIC_TIMER_FILE", Path(), TORCH_CODE, per_node=True),
+    Variable("TORCHELASTIC_TIMER_FILE", Path(), TORCH_CODE),
     Variable("TORCHELASTIC_HEALTH_CHECK_PORT", Number(1, 65535), TORCH_CODE),
-    Variable("TORCHELASTIC_ETCD_BINARY_PATH", Path(), TORCH_CODE, per_node=True),
+    Variable("TORCHELASTIC_ETCD_BINARY_PATH", Path(), TORCH_CODE),
     Variable("TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", Number(), TORCH_CODE),
     Variable("PYTORCH_ALLOC_CONF", Pairs(), TORCH_CUDA),
     Variable("PYTORCH_CUDA_ALLOC_CONF", Pairs(), TORCH_CUDA),
-    Variable("GLOO_SOCKET_IFNAME", PlainInterfaces(64), TORCH_DISTRIBUTED, per_node=True),
-    Variable("TP_SOCKET_IFNAME", PlainInterfaces(1), TORCH_CODE, per_node=True),
+    Variable("GLOO_SOCKET_IFNAME", PlainInterfaces(64), TORCH_DISTRIBUTED),
+    Variable("TP_SOCKET_IFNAME", PlainInterfaces(1), TORCH_CODE),
     Variable("GLOO_DEVICE_TRANSPORT", Text(), TORCH_CODE),
     Variable("GLOO_LOG_LEVEL", Text(), TORCH_CODE),
     Variable("GLOO_DISABLE_CONNECTION_RETRIES", Text(), TORCH_CODE),
@@ -160,11 +161,11 @@ _JAX = (
     ),
     Variable("JAX_PLATFORM_NAME", Text(), JAX_CONFIG, instead="JAX_PLATFORMS"),
     Variable("JAX_COORDINATOR_ADDRESS", Endpoint(), JAX_CLUSTER),
-    Variable("JAX_COORDINATOR_BIND_ADDRESS", Endpoint(), JAX_CLUSTER, per_node=True),
+    Variable("JAX_COORDINATOR_BIND_ADDRESS", Endpoint(), JAX_CLUSTER),
     Variable("JAX_COORDINATOR_PORT", Number(1, 65535), JAX_CLUSTER),
-    Variable("JAX_LOCAL_DEVICE_IDS", Text("device numbers, comma-separated"), JAX_CLUSTER, per_node=True),
-    Variable("JAX_PARTITION_INDEX", Number(0), JAX_CLUSTER, per_node=True),
-    Variable("JAX_SLICE_INDEX", Number(0), JAX_CLUSTER, per_node=True),
+    Variable("JAX_LOCAL_DEVICE_IDS", Text("device numbers, comma-separated"), JAX_CLUSTER),
+    Variable("JAX_PARTITION_INDEX", Number(0), JAX_CLUSTER),
+    Variable("JAX_SLICE_INDEX", Number(0), JAX_CLUSTER),
     Variable("XLA_FLAGS", Flags(), JAX_CONFIG),
     Variable("XLA_PYTHON_CLIENT_PREALLOCATE", one_of("true false 1 0"), JAX_MEMORY),
     Variable("XLA_CLIENT_MEM_FRACTION", Fraction(), JAX_MEMORY),
@@ -176,16 +177,16 @@ _JAX = (
 )
 
 _BELOW = (
-    Variable("CUDA_VISIBLE_DEVICES", Devices(), CUDA, per_node=True),
+    Variable("CUDA_VISIBLE_DEVICES", Devices(), CUDA),
     Variable("CUDA_DEVICE_ORDER", one_of("FASTEST_FIRST PCI_BUS_ID", any_case=False), CUDA),
     Variable("CUDA_LAUNCH_BLOCKING", SWITCH, CUDA, debug_only=True),
     Variable("CUDA_DEVICE_MAX_CONNECTIONS", Number(1, 32), CUDA),
     Variable("CUDA_MODULE_LOADING", one_of("DEFAULT LAZY EAGER"), CUDA),
     Variable("OMP_NUM_THREADS", Threads(), OPENMP),
     Variable("UCX_TLS", Text("transports, comma-separated; ^ in front excludes them"), UCX),
-    Variable("UCX_NET_DEVICES", Text("devices as mlx5_0:1 or eth0, comma-separated, or all"), UCX, per_node=True),
+    Variable("UCX_NET_DEVICES", Text("devices as mlx5_0:1 or eth0, comma-separated, or all"), UCX),
     Variable("UCX_LOG_LEVEL", Text(), UCX),
-    Variable("UCX_IB_GID_INDEX", Text(), UCX, per_node=True),
+    Variable("UCX_IB_GID_INDEX", Text(), UCX),
     Variable("FI_PROVIDER", Text("providers, comma-separated; ^ in front excludes them"), LIBFABRIC),
     Variable("FI_LOG_LEVEL", Text(), LIBFABRIC),
 )

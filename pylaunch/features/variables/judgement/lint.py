@@ -6,82 +6,11 @@ A value is shown only where its variable is known: what somebody put under anoth
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from enum import Enum, IntEnum
 
-from pylaunch.base.dataclass import dataclass
-from pylaunch.model.variables import registry
-from pylaunch.model.variables.kinds import Number
-from pylaunch.model.variables.variable import Source, Variable
-
-
-class LintLevel(IntEnum):
-    """Level of a finding. An error fails, or does not do what was intended."""
-
-    INFO = 0
-    WARNING = 1
-    ERROR = 2
-
-
-class VariablePlace(Enum):
-    """Place where a variable is set, as far as that makes a difference."""
-
-    NCCL_CONF = "nccl.conf"
-    """File that only NCCL reads."""
-
-    FILE = "file"
-    """Kept for every job to come."""
-
-    PROCESS = "process"
-    """The environment of one job."""
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A variable, set somewhere."""
-
-    name: str
-    value: str
-    where: str
-    """File and line, or the option."""
-
-    place: VariablePlace = VariablePlace.PROCESS
-
-
-@dataclass(frozen=True)
-class LintFinding:
-    """Something to say about a setting."""
-
-    severity: LintLevel
-    where: str
-    subject: str
-    """The variable, with its value where that may be shown."""
-
-    message: str
-    instead: str | None = None
-    """Text to write instead."""
-
-    source: Source | None = None
-
-    @property
-    def line(self) -> str:
-        """The finding in one line, without its severity."""
-        return f"{self.where}: {self.subject}: {self.message}"
-
-
-@dataclass(frozen=True)
-class Circumstances:
-    """Facts about the jobs that will have these variables."""
-
-    machines: int | None = None
-    """On how many machines they run; None when that is open."""
-
-    debug: LintLevel | None = LintLevel.WARNING
-    """Level of a debugging variable that is kept; None allows it."""
-
-
-def machines(addresses: Iterable[str]) -> int:
-    """Count the machines with these addresses; all on loopback are one."""
-    return len({"lo" if each == "localhost" or each.startswith("127.") else each for each in addresses})
+from pylaunch.features.variables.judgement import registry
+from pylaunch.features.variables.judgement.kinds import Number
+from pylaunch.features.variables.judgement.variable import Variable
+from pylaunch.model.setting import Circumstances, LintFinding, LintLevel, Setting, VariablePlace
 
 
 def lint(settings: Iterable[Setting], circumstances: Circumstances | None = None) -> tuple[LintFinding, ...]:

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
-from pylaunch.model.variables import frameworks, nccl, registry
-from pylaunch.model.variables.files import read_environment_file, settings_of
-from pylaunch.model.variables.lint import Circumstances, LintFinding, LintLevel, Setting, VariablePlace, lint
-from pylaunch.model.variables.together import judge
-from pylaunch.terminal.flags.variables import lint_text
+from pylaunch.features.variables.judgement import frameworks, nccl, registry
+from pylaunch.features.variables.judgement.files import read_environment_file
+from pylaunch.features.variables.judgement.lint import lint
+from pylaunch.features.variables.judgement.together import judge
+from pylaunch.features.variables.view import lint_text
+from pylaunch.model.setting import Circumstances, LintFinding, LintLevel, Setting, VariablePlace, settings_of
 
-CASES = Path(__file__).parents[2] / "cases" / "nccl_conf"
+CASES = Path(__file__).parent / "nccl_conf"
 
 GOOD = """
 NCCL_SOCKET_IFNAME==eth0        NCCL_SOCKET_IFNAME=^docker,lo    NCCL_SOCKET_IFNAME=^=docker0

@@ -1,0 +1,64 @@
+"""Variables of a plan or of an inventory, which a start or a provision refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.errors import UsageError
+from pylaunch.features.variables.judgement.together import judge
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
+from pylaunch.model.setting import LintLevel
+from pylaunch.provision.state import DesiredCommunication, RoleState
+from pylaunch.provision.variables import lint_variables
+from pylaunch.render import render
+from pylaunch.workflows.variables import plan_findings, refuse_errors
+
+CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
+
+
+def check(**env: str) -> None:
+    plan = plan_run(CLUSTER, JobSpec(("train.py",), Framework.JAX, "/home/ml", env=env), "7f3a9c01")
+    refuse_errors(plan_findings(plan, render(plan), judge), pytest.fail)
+
+
+def test_a_port_that_is_still_to_be_chosen_is_as_good_as_any() -> None:
+    check()
+
+
+def test_what_the_user_sets_is_judged_as_it_stands() -> None:
+    with pytest.raises(UsageError) as refused:
+        check(JAX_COORDINATOR_ADDRESS="n1")
+    assert "JAX_COORDINATOR_ADDRESS=n1" in "\n".join(refused.value.evidence)
+
+
+def test_a_finding_about_an_interface_names_the_flag_that_chose_it() -> None:
+    job = JobSpec(("train.py",), Framework.DIRECT, "/", interface="lo")
+    plan = plan_run(CLUSTER, job, "7f3a9c01")
+    with pytest.raises(UsageError) as refused:
+        refuse_errors(plan_findings(plan, render(plan), judge), pytest.fail)
+    assert refused.value.evidence[0].startswith("--interface: NCCL_SOCKET_IFNAME==lo: no other machine")
+
+
+def wanting(variables: dict[str, str], *, allow_debug: bool = False) -> tuple[RoleState, ...]:
+    wanted = DesiredCommunication(("/etc/nccl.conf",), ("10.0.0.1", "10.0.0.2"), "", "auto", (), variables, allow_debug)
+    return (RoleState("nccl_env", communications=(wanted,)),)
+
+
+def test_equal_findings_of_several_hosts_are_reported_once() -> None:
+    states = wanting({"NCCL_IB_TIMEOUT": "99"})
+    (finding,) = lint_variables({"n1": states, "n2": states}, judge)
+    assert finding.severity is LintLevel.ERROR
+    assert finding.where == "nccl_env_variables of n[1-2]"
+
+
+def test_variables_for_debugging_are_refused_unless_they_are_allowed() -> None:
+    variables = {"NCCL_P2P_DISABLE": "1"}
+    assert [each.severity for each in lint_variables({"n1": wanting(variables)}, judge)] == [LintLevel.ERROR]
+    assert lint_variables({"n1": wanting(variables, allow_debug=True)}, judge) == ()
+
+
+def test_loopback_is_refused_where_members_are_machines_of_their_own() -> None:
+    (finding,) = lint_variables({"n1": wanting({"NCCL_SOCKET_IFNAME": "=lo"})}, judge)
+    assert "no other machine" in finding.message
