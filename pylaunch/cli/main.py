@@ -9,46 +9,63 @@ import traceback
 import click
 
 from pylaunch import __version__, features
+from pylaunch.base.dataclass import replace
 from pylaunch.errors import ExitCode, PylaunchError, UsageError
 from pylaunch.terminal import console, document, hints, other_tools
-from pylaunch.terminal.doors import Verb
+from pylaunch.terminal.doors import Verb, VerbGroup
 from pylaunch.terminal.group import CommandGroup
 from pylaunch.terminal.invocation import Invocation, current
 from pylaunch.terminal.late_import import imported
 from pylaunch.transport import interrupts
 
 _CORE = {
-    "provision": "Bring every host of the inventory to the same known state",
-    "verify": "Verify every host against what the roles promise, as tests with a JUnit report",
-    "check": "Ask every host whether a run would work, and if not, why and what to type",
-    "start": "Start a job on all nodes at the same moment, follow it, and say how it ended",
-    "rerun": "Start the job of an earlier run again, under a new id",
-    "ps": "List runs, live and past",
-    "status": "Show one run: nodes, ranks, how far it is or how it ended",
-    "logs": "Show what the ranks of a run wrote",
-    "stacks": "Show what each rank of a run is doing: its stacks and its collectives",
-    "attach": "Follow a live run again",
-    "stop": "Stop a run and prove that nothing of it is left",
-    "gpus": "Show every device of every host, and who holds it",
-    "clean": "Remove what runs that are over, and training that nobody runs any more, left on the hosts",
-    "env": "Lock the Python environment that provision installs; lint environment variables",
-    "trust": "Learn the host keys of the inventory's hosts into the project's known_hosts",
-    "help": "Print a page of the guides and of the reference",
-    "completion": "Print the script that completes command lines in bash, zsh or fish",
+    VerbGroup.PREPARE: {
+        "trust": "Show the host keys of the hosts, and accept them on request",
+        "env": "Lock the Python environment of the hosts; lint variables",
+        "provision": "Bring every host of the inventory to the same known state",
+        "verify": "Test that every host is as the roles promise; JUnit report",
+        "check": "Ask every host whether a run would work, and if not, why",
+    },
+    VerbGroup.RUN: {
+        "start": "Start a job on all nodes at the same moment, and follow it",
+        "rerun": "Start the job of an earlier run again, under a new id",
+        "attach": "Follow a live run again",
+        "stop": "Stop a run and prove that nothing of it is left",
+    },
+    VerbGroup.WATCH: {
+        "ps": "List runs, live and past",
+        "status": "Show one run: nodes, ranks, how far it is or how it ended",
+        "logs": "Show the output of the ranks of a run",
+        "gpus": "Show every device of every host, and who holds it",
+    },
+    VerbGroup.DIAGNOSE: {
+        "stacks": "Show what each rank of a run is doing: stacks and collectives",
+    },
+    VerbGroup.MAINTAIN: {
+        "clean": "Remove processes and files of runs that are over",
+        "version": "Print the versions of pylaunch and its tools, for a bug report",
+        "help": "Print a page of the guides and of the reference",
+        "completion": "Print the script that completes command lines in a shell",
+    },
 }
 """Verbs of the core: each is the module of the same name in `cli/commands/`."""
 
 
 def _all_verbs() -> dict[str, Verb]:
-    """Return the verbs of the core and of the features, in the order of the help."""
-    order, found = [*_CORE], {name: Verb(f"pylaunch.cli.commands.{name}", text) for name, text in _CORE.items()}
-    waiting = features.verbs()
-    found |= waiting
+    """Return the verbs of the core and of the features with their groups, in the order of the help."""
+    found = {
+        name: Verb(f"pylaunch.cli.commands.{name}", text, group=group)
+        for group, verbs in _CORE.items()
+        for name, text in verbs.items()
+    }
+    order, waiting = list(found), features.verbs()
     while waiting:
         name = next((each for each, verb in waiting.items() if verb.after in order), next(iter(waiting)))
-        after = waiting.pop(name).after
-        order.insert(order.index(after) + 1 if after in order else len(order), name)
-    return {name: found[name] for name in order}
+        verb = waiting.pop(name)
+        before = found.get(verb.after)
+        found[name] = replace(verb, group=verb.group or (before and before.group) or VerbGroup.MAINTAIN)
+        order.insert(order.index(verb.after) + 1 if before is not None else len(order), name)
+    return {name: found[name] for group in VerbGroup for name in order if found[name].group is group}
 
 
 VERBS = _all_verbs()
@@ -92,9 +109,13 @@ class Verbs(CommandGroup):
             return ExitCode.DONE
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of verbs without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, verb.help) for name, verb in VERBS.items()])
+        """Write the verbs by group, without importing them."""
+        width = max(map(len, VERBS))
+        for group in VerbGroup:
+            with formatter.section(group.value):
+                formatter.write_dl(
+                    [(f"{name:{width}}", each.help) for name, each in VERBS.items() if each.group is group]
+                )
 
 
 def _with_hyphens(word: str) -> str:
@@ -112,7 +133,15 @@ def _with_hyphens(word: str) -> str:
 )
 @click.version_option(__version__, message="pylaunch %(version)s")
 def pylaunch() -> None:
-    """From bare Linux machines to a training job whose ranks all started together."""
+    """From bare Linux machines to a training job whose ranks all started together.
+
+    \b
+    pylaunch start -H gpu01,gpu02 --sync . -- train.py   needs only SSH
+    pylaunch check -i cluster.ini -- train.py            would it run? why not?
+    pylaunch provision -i cluster.ini                    one state on every host
+    pylaunch status 7f3a --watch                         steps, devices, network
+    pylaunch explain 7f3a                                why it failed
+    """
 
 
 def main() -> None:

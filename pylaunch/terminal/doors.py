@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pylaunch.base.dataclass import dataclass
 
 if TYPE_CHECKING:
     from pylaunch.model.outcome import Outcome
+
+
+class VerbGroup(Enum):
+    """Groups of verbs in `pylaunch --help`, in their order."""
+
+    PREPARE = "Prepare"
+    RUN = "Run"
+    WATCH = "Watch"
+    DIAGNOSE = "Diagnose"
+    MAINTAIN = "Maintain"
 
 
 @dataclass(frozen=True)
@@ -19,8 +30,13 @@ class Verb:
     """Module that names its command `command`."""
 
     help: str
+    """Summary of the verb in one line of `pylaunch --help` with 80 columns."""
+
     after: str = ""
     """Verb that precedes this one in the list of verbs; "" for the next place."""
+
+    group: VerbGroup | None = None
+    """Group in the list of verbs; None for that of `after`."""
 
 
 AtEnd: TypeAlias = "Callable[[str, Outcome | None], None]"

@@ -37,7 +37,6 @@ _TYPED_FOR = {
     "render slurm -- train.py": "export convert generate render.sbatch render.srun",
     "help cluster.ini": "init new inventory config",
     "help": "docs man guide topics",
-    "--version": "version",
     "lab down": "lab.delete lab.destroy lab.stop lab.rm lab.remove",
     "lab up": "lab.create lab.start lab.new",
     "lab status": "lab.ls lab.list lab.ps lab.show lab.get",

@@ -10,6 +10,7 @@ import click
 import pytest
 
 from pylaunch.cli.main import VERBS, pylaunch
+from pylaunch.terminal.doors import VerbGroup
 
 DIRECTORY = Path(__file__).parent / "help"
 
@@ -44,3 +45,12 @@ def test_help_reads_as_it_did(name: str, command: click.Command) -> None:
 
 def test_every_command_says_what_it_does() -> None:
     assert [name for name, command in commands() if not (command.help or "").strip()] == []
+
+
+def test_the_list_of_verbs_fits_a_terminal_of_80_columns() -> None:
+    lines = (DIRECTORY / "pylaunch.txt").read_text().splitlines()
+    assert [line for line in lines if len(line) > 78] == []
+    groups = {group: lines.index(f"{group.value}:") for group in VerbGroup}
+    assert list(groups.values()) == sorted(groups.values())
+    for name, verb in VERBS.items():
+        assert f"  {name:12}{verb.help}" in lines

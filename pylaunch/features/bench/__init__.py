@@ -13,7 +13,7 @@ from pylaunch.terminal.doors import Verb
 VERBS = {
     "bench": Verb(
         "pylaunch.features.bench.command",
-        "Measure the communication between all hosts, and name the node or link that is slow",
+        "Measure the communication between hosts; name what is slow",
         after="doctor",
     ),
 }

@@ -7,12 +7,13 @@ trial       the job at the end: ranks that meet and compute together
 
 from __future__ import annotations
 
-from pylaunch.terminal.doors import Verb
+from pylaunch.terminal.doors import Verb, VerbGroup
 
 VERBS = {
     "doctor": Verb(
         "pylaunch.features.doctor.command",
-        "Find out why a run does not start: the first broken layer, and the command that mends it",
+        "Find out why a run does not start: the first broken layer",
         after="check",
+        group=VerbGroup.DIAGNOSE,
     ),
 }

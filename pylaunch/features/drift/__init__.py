@@ -7,12 +7,12 @@ from pylaunch.terminal.doors import Verb
 VERBS = {
     "drift": Verb(
         "pylaunch.features.drift.command",
-        "Show every fact on which the hosts disagree, and what explains it",
+        "Show every fact on which the hosts disagree, and its cause",
         after="verify",
     ),
     "attest": Verb(
         "pylaunch.features.drift.attest_command",
-        "Record what every host is, sealed by its hash, or check hosts against a record",
+        "Record the facts of hosts, sealed; compare hosts with a record",
         after="drift",
     ),
 }

@@ -15,7 +15,7 @@ from pylaunch.terminal.doors import Verb
 VERBS = {
     "explain": Verb(
         "pylaunch.features.explain.command",
-        "Show why a run failed, or what the logs of any launcher say about it",
+        "Show why a run failed, or why the logs of any launcher end",
         after="stacks",
     ),
 }

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pylaunch.terminal.doors import Verb
+from pylaunch.terminal.doors import Verb, VerbGroup
 
 VERBS = {
     "drill": Verb(
         "pylaunch.features.lab.drill.command",
-        "Inject faults into runs of a lab, and score what pylaunch says about each",
-        after="trust",
+        "Inject faults into runs of a lab, and score the verdicts",
+        group=VerbGroup.MAINTAIN,
     ),
     "lab": Verb(
-        "pylaunch.features.lab.command", "A real cluster on this machine, for trying and testing", after="drill"
+        "pylaunch.features.lab.command", "Make a real cluster on this machine, for trying and testing", after="drill"
     ),
 }

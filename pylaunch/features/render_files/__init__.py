@@ -11,7 +11,7 @@ from pylaunch.terminal.doors import Verb
 VERBS = {
     "render": Verb(
         "pylaunch.features.render_files.command",
-        "Write the plan of a start as files for Slurm, torchrun, Kubernetes and other launchers",
+        "Write a plan as files for Slurm, torchrun, Kubernetes and others",
         after="rerun",
     ),
 }

@@ -9,17 +9,18 @@ at_end       the report of a start that failed
 from __future__ import annotations
 
 from pylaunch.store.output_directory import OUTPUT_DIRECTORY
-from pylaunch.terminal.doors import StartOption, Verb
+from pylaunch.terminal.doors import StartOption, Verb, VerbGroup
 
 VERBS = {
     "collect": Verb(
         "pylaunch.features.report.collect_command",
         "Put everything about a run into one archive, for a bug report",
         after="stacks",
+        group=VerbGroup.DIAGNOSE,
     ),
     "report": Verb(
         "pylaunch.features.report.command",
-        "Write a run as one HTML file: why it failed, timeline, stacks, logs",
+        "Write a run as one HTML file: cause, timeline, stacks, logs",
         after="collect",
     ),
 }

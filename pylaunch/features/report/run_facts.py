@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping
-from importlib import metadata
 
 from pylaunch import __version__
 from pylaunch.base.dataclass import dataclass
@@ -22,11 +21,10 @@ from pylaunch.preflight.wanted import wanted_by
 from pylaunch.provision.facts import HostFacts
 from pylaunch.provision.probe import host_facts_of
 from pylaunch.render import render
+from pylaunch.workflows.version import PACKAGES, package_version
 
 DEADLINE_S = 20.0
 """For the answers of the hosts, facts and checks each."""
-
-_PACKAGES = ("ansible-core", "ansible-runner", "click", "jinja2", "msgspec", "paramiko")
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,7 @@ def versions(record: RunRecord) -> dict[str, object]:
         "agent": record.agent,
         "python": sys.version,
         "system": platform.platform(),
-        "packages": {name: metadata.version(name) for name in _PACKAGES},
+        "packages": {name: package_version(name) for name in PACKAGES},
     }
 
 

@@ -1,0 +1,64 @@
+"""Versions of pylaunch and of the programs and packages that it uses on this machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from importlib import metadata
+
+from pylaunch import __version__
+from pylaunch.base.dataclass import dataclass
+from pylaunch.store.paths import cache_directory, state_directory
+from pylaunch.transport import ssh_client
+
+PACKAGES = ("ansible-core", "ansible-runner", "click", "jinja2", "msgspec", "paramiko", "rich", "uv")
+"""Distributions whose version can explain a bug."""
+
+
+@dataclass(frozen=True)
+class ControllerVersions:
+    """Software of the controller; None for what is not installed or does not answer."""
+
+    pylaunch: str
+    python: str
+    executable: str
+    openssh: str | None
+    packages: dict[str, str | None]
+    system: str
+    state: str
+    """Directory of the records of runs."""
+
+    cache: str
+
+
+def controller_versions() -> ControllerVersions:
+    """Return the versions of this machine."""
+    return ControllerVersions(
+        pylaunch=__version__,
+        python=platform.python_version(),
+        executable=sys.executable,
+        openssh=ssh_client.version(),
+        packages={name: package_version(name) for name in PACKAGES},
+        system=_system(),
+        state=str(state_directory()),
+        cache=str(cache_directory()),
+    )
+
+
+def package_version(name: str) -> str | None:
+    """Return the version of an installed distribution; None without it."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _system() -> str:
+    """Return the distribution, the kernel and the architecture."""
+    kernel = os.uname()
+    try:
+        distribution = platform.freedesktop_os_release()["PRETTY_NAME"]
+    except OSError:  # Not a Linux, or without its description.
+        distribution = ""
+    return ", ".join(filter(None, (distribution, f"{kernel.sysname} {kernel.release}", kernel.machine)))
