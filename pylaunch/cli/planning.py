@@ -17,7 +17,7 @@ from pylaunch.errors import ExitCode
 from pylaunch.features import judge_settings
 from pylaunch.launch.start.session import TakenError
 from pylaunch.terminal import console, options
-from pylaunch.terminal.doors import AtEnd
+from pylaunch.terminal.doors import RunObserver
 from pylaunch.terminal.flags import environment, program, sync
 from pylaunch.terminal.flags.shipped_code import modules_not_shipped
 from pylaunch.terminal.flags.start import StartFlags
@@ -32,7 +32,7 @@ def plan_and_run(
     source: StartSource,
     inventory: Path | None,
     limit: str | None,
-    at_end: tuple[AtEnd, ...],
+    observers: tuple[RunObserver, ...],
 ) -> int:
     """Start the job of the flags on the nodes of `source`, and return the exit code."""
     as_json = current().as_json
@@ -65,7 +65,7 @@ def plan_and_run(
         if flags.dry_run:
             show_plan(planned.plan, planned.commands, as_json=as_json)
             return ExitCode.DONE
-        shown = Presentation(flags.detach, as_json, flags.collect, at_end, nodes.end)
+        shown = Presentation(flags.detach, as_json, flags.collect, observers, nodes.end)
     try:
         return run_planned(planned, wanted, shown)
     except TakenError as error:

@@ -15,7 +15,7 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.store import runs
 from pylaunch.store.paths import run_paths
 from pylaunch.terminal import console, document
-from pylaunch.terminal.doors import AtEnd
+from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.terminal.invocation import current
 from pylaunch.terminal.views import findings, run_data
 from pylaunch.terminal.views.starting import StartView
@@ -37,8 +37,7 @@ class Presentation:
     collect_to: Path | None = None
     """Copy the logs of the last attempt that had ranks to this directory at the end."""
 
-    observers: tuple[AtEnd, ...] = ()
-    """Called when the run has ended."""
+    observers: tuple[RunObserver, ...] = ()
 
     end_nodes: Callable[[bool], None] = lambda is_good: None
     """Called when the run has ended, with the success of the run: it ends the Slurm job that was submitted for it."""
@@ -89,7 +88,17 @@ def _show_document(planned: PlannedRun, view: StartView) -> None:
 
 def _followed(planned: PlannedRun, options: StartOptions, shown: Presentation, view: StartView) -> int:
     options = replace(options, usage_every_s=USAGE_S if has_board() and options.terminal is None else 0.0)
-    return _ended(lambda: start(planned, options, view.show, signals), shown, view)
+
+    def show(event: StartEvent) -> None:
+        view.show(event)
+        _report(shown, event)
+
+    return _ended(lambda: start(planned, options, show, signals), shown, view)
+
+
+def _report(shown: Presentation, event: StartEvent) -> None:
+    for observer in shown.observers:
+        observer.on_event(event)
 
 
 def _detached(
@@ -110,6 +119,7 @@ def _detached(
 
     def show(event: StartEvent) -> None:
         view.show(event)
+        _report(shown, event)
         if isinstance(event, RanksReleased):
             terminal.let_go()
 
@@ -123,14 +133,17 @@ def _ended(work: Callable[[], Outcome], shown: Presentation, view: StartView) ->
         if isinstance(error, ChecksFailedError):
             error.evidence = tuple(map(findings.completed, error.evidence))
         if view.run:
-            for observe in shown.observers:
-                observe(view.run, None)
+            _report_end(shown, RunEnding(view.run, None, error))
         raise
-    for observe in shown.observers:
-        observe(view.run, outcome)
+    _report_end(shown, RunEnding(view.run, outcome))
     if shown.collect_to is not None:
         _collect(view.run, shown.collect_to)
     return exit_code(outcome)
+
+
+def _report_end(shown: Presentation, ending: RunEnding) -> None:
+    for observer in shown.observers:
+        observer.at_end(ending)
 
 
 def _collect(run: str, directory: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pylaunch.terminal.doors import AtEnd, StartOption, Verb
+from pylaunch.terminal.doors import ObserverOption, RunObserver, Verb
 from pylaunch.terminal.late_import import imported
 
 if TYPE_CHECKING:
@@ -30,8 +30,12 @@ FEATURES = (
     "render_files",
     "report",
     "variables",
+    "notify",
 )
-"""Packages of this package. Their doors: VERBS, SUBCOMMANDS, START_OPTION, REPORT_SECTION, JUDGE."""
+"""Packages of this package. Their doors: VERBS, SUBCOMMANDS, OBSERVER, REPORT_SECTION, JUDGE.
+
+At the end of a run, observers act in this order: `notify` names the files that those before it have written.
+"""
 
 
 def _packages() -> Iterator[ModuleType]:
@@ -72,22 +76,26 @@ def judge_settings(settings: Sequence[Setting], circumstances: Circumstances) ->
     return [finding for module in filter(None, modules) for finding in imported(module).judge(settings, circumstances)]
 
 
-def start_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options of all features to `start`, which passes their values to `at_end`."""
-    for option in reversed(_start_options()):
-        command = click.option(f"--{option.name}", **option.attributes)(command)
-    return command
+def observer_options(verb: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Return a decorator that adds the options of all features to `verb`, which passes their values to `observers`."""
+
+    def added(command: Callable[..., int]) -> Callable[..., int]:
+        for option in reversed(_observer_options(verb)):
+            command = click.option(f"--{option.name}", **option.attributes)(command)
+        return command
+
+    return added
 
 
-def at_end(given: dict[str, Any]) -> tuple[AtEnd, ...]:
-    """Take the values of `start_options` out of `given`, and return what to do at the end of the run.
+def observers(verb: str, given: dict[str, Any]) -> tuple[RunObserver, ...]:
+    """Take the values of `observer_options` out of `given`, and return the observers that they ask for.
 
     Raises UsageError for a value.
     """
-    values = [(option, given.pop(option.name)) for option in _start_options()]
-    return tuple(imported(option.module).at_end(value) for option, value in values if value is not None)
+    values = [(option, given.pop(option.name)) for option in _observer_options(verb)]
+    return tuple(imported(option.module).observer(value) for option, value in values if value not in (None, ()))
 
 
-def _start_options() -> list[StartOption]:
-    found: list[StartOption | None] = [getattr(package, "START_OPTION", None) for package in _packages()]
-    return [option for option in found if option is not None]
+def _observer_options(verb: str) -> list[ObserverOption]:
+    found: list[ObserverOption | None] = [getattr(package, "OBSERVER", None) for package in _packages()]
+    return [option for option in found if option is not None and verb in option.verbs]

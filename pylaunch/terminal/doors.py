@@ -1,15 +1,19 @@
-"""The doors through which a feature joins the command line: a verb, an option of `start`, a section of the report."""
+"""The doors through which a feature joins the command line: a verb, an observer of runs, a section of the report."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from pylaunch.base.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass, field
 
 if TYPE_CHECKING:
+    from pylaunch.errors import PylaunchError
     from pylaunch.model.outcome import Outcome
+    from pylaunch.workflows.attach import AttachEvent
+    from pylaunch.workflows.start_events import StartEvent
 
 
 class VerbGroup(Enum):
@@ -39,22 +43,48 @@ class Verb:
     """Group in the list of verbs; None for that of `after`."""
 
 
-AtEnd: TypeAlias = "Callable[[str, Outcome | None], None]"
-"""Act at the end of a start: the id of its first attempt, and the outcome; None for an error."""
+@dataclass
+class RunEnding:
+    """The end of a run that this process followed."""
+
+    run: str
+    """Id of its first attempt; `attach` has the attempt that it followed."""
+
+    outcome: Outcome | None
+    """None where an error ended the start."""
+
+    error: PylaunchError | None = None
+    files: list[Path] = field(default_factory=list)
+    """Files about the run that observers have written so far."""
+
+
+class RunObserver:
+    """Observes a run that this process follows. Observers are called in the order of `features.FEATURES`."""
+
+    def on_event(self, event: StartEvent | AttachEvent) -> None:
+        """Take an event of the run, on its event loop: this must not block.
+
+        `start --detach` forks before the ranks run, so no thread may begin before `RanksReleased`.
+        """
+
+    def at_end(self, ending: RunEnding) -> None:
+        """Act when the run has ended. Raises nothing: the run keeps its exit code."""
 
 
 @dataclass(frozen=True)
-class StartOption:
-    """An option of `start` by which a feature acts when the run has ended."""
+class ObserverOption:
+    """An option of verbs that follow a run, by which a feature observes the run."""
 
     name: str
     """Parameter of click: "report" for --report."""
 
     module: str
-    """Module whose `at_end(value)` returns an AtEnd, or raises UsageError for the value."""
+    """Module whose `observer(value)` returns a RunObserver, or raises UsageError for the value."""
 
     attributes: Mapping[str, Any]
     """Those of click.option."""
+
+    verbs: tuple[str, ...] = ("start",)
 
 
 @dataclass(frozen=True)

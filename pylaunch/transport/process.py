@@ -108,12 +108,12 @@ class Together:
         """Wait at most `seconds` for the end of the group; return whether it has ended."""
         return self._ended.wait(seconds)
 
-    def run(self, argv: Argv, *, stdin: bytes, timeout_s: float) -> Completed:
+    def run(self, argv: Argv, *, stdin: bytes, timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
         """Run `argv` as part of the group, as `run` does. Raises PylaunchError when the group has ended."""
         with self._lock:
             if self._ended.is_set():
                 raise PylaunchError(f"cancelled: {quoted(argv)}")
-            process = _started(argv)
+            process = _started(argv, env=env)
             self._running.add(process)
         try:
             return _to_its_end(process, argv, stdin, timeout_s)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import Any
 
 import click
 
+from pylaunch import features
 from pylaunch.cli.running import exit_code
 from pylaunch.launch.connect.interruptible import signals
 from pylaunch.model.job import JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.terminal import options
+from pylaunch.terminal.doors import RunEnding
 from pylaunch.terminal.flags.resolve_run import find
 from pylaunch.terminal.views.live import Live, show_outcome
 from pylaunch.terminal.views.terminal import USAGE_S, has_board, watching
@@ -21,14 +24,24 @@ from pylaunch.workflows.attach import Attached, AttachEvent, LogsCaughtUp, RunOv
 @click.command()
 @options.run
 @options.nodes_know
-def command(run: str | None, *, inventory: Path | None) -> int:
+@features.observer_options("attach")
+def command(run: str | None, *, inventory: Path | None, **given: Any) -> int:
     """Follow RUN (the only live one without) from the beginning of its logs to its end, as start does.
 
     Ctrl-C stops the run cleanly, a second one kills it. To look without that, use pylaunch logs -f.
     """
+    observers = features.observers("attach", given)
     record = find(run, inventory)
     with AttachView() as view:
-        outcome = attach(record, view.show, signals, usage_every_s=USAGE_S if has_board() else 0.0)
+
+        def show(event: AttachEvent) -> None:
+            view.show(event)
+            for observer in observers:
+                observer.on_event(event)
+
+        outcome = attach(record, show, signals, usage_every_s=USAGE_S if has_board() else 0.0)
+    for observer in observers:
+        observer.at_end(RunEnding(record.plan.run, outcome))
     if view.leads and record.plan.submitted_job is not None:
         _end_job(record.plan.submitted_job, record.plan.job, outcome)
     return exit_code(outcome)

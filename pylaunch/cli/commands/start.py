@@ -103,7 +103,7 @@ Examples:
 @click.option(
     "--collect", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Bring all logs here at the end."
 )
-@features.start_options
+@features.observer_options("start")
 @click.option(
     "--node-timeout",
     type=float,
@@ -163,9 +163,9 @@ def command(inventory: Path | None, limit: str | None, **given: Any) -> int:
     stops all others. Ctrl-C stops the run cleanly, a second one kills it.
     """
     del given["as_json"]  # The invocation has it.
-    at_end = features.at_end(given)
+    observers = features.observers("start", given)
     typed = StartFlags(**given)
     source = source_of_start(typed, has_inventory=inventory is not None, starts_agents=not typed.dry_run)
     late = imported("pylaunch.cli.planning")  # During these 300 ms, Slurm answers and its agents load.
-    code: int = late.plan_and_run(typed, source, inventory, limit, at_end)
+    code: int = late.plan_and_run(typed, source, inventory, limit, observers)
     return code

@@ -9,7 +9,7 @@ at_end       the report of a start that failed
 from __future__ import annotations
 
 from pylaunch.store.output_directory import OUTPUT_DIRECTORY
-from pylaunch.terminal.doors import StartOption, Verb, VerbGroup
+from pylaunch.terminal.doors import ObserverOption, Verb, VerbGroup
 
 VERBS = {
     "collect": Verb(
@@ -28,7 +28,7 @@ VERBS = {
 NAMED_BY_RUN = "pylaunch-RUN.html"
 """Value of --report without a file."""
 
-START_OPTION = StartOption(
+OBSERVER = ObserverOption(
     "report",
     "pylaunch.features.report.at_end",
     {

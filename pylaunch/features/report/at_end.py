@@ -8,17 +8,17 @@ from pathlib import Path
 from pylaunch import features
 from pylaunch.errors import UsageError
 from pylaunch.features.report import NAMED_BY_RUN
-from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.outcome import Status
 from pylaunch.store import runs
 from pylaunch.store.new_file import refuse_existing
 from pylaunch.store.output_directory import output_file
 from pylaunch.terminal import console, hints
-from pylaunch.terminal.doors import AtEnd
+from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.terminal.late_import import imported
 
 
-def at_end(value: str) -> AtEnd:
-    """Return what writes the report to `value`, or to a file that is named by the run.
+def observer(value: str) -> RunObserver:
+    """Return the writer of the report to `value`, or to a file that is named by the run.
 
     Raises UsageError for a file that exists, and for a word that is probably the script.
     """
@@ -28,21 +28,26 @@ def at_end(value: str) -> AtEnd:
     if file is not None:
         refuse_existing(file, hint="--report=ANOTHER.html")
 
-    def written(run: str, outcome: Outcome | None) -> None:
-        if outcome is None or outcome.status is Status.FAILED:
-            _write(run, file)
-
-    return written
+    return _ReportWriter(file)
 
 
-def _write(run: str, file: Path | None) -> None:
-    """Write the report of the last attempt; a failure to write is a warning, as the run has ended."""
-    write = imported("pylaunch.features.report.write")  # Jinja, for HTML, takes 0.03 s.
-    record = runs.read(runs.attempts(run)[-1])
-    try:
-        named = file or output_file(f"pylaunch-{record.plan.run}.html")
-        made = write.write_report(record, named, os.environ, features.measured, hints.of_run(record.plan))
-    except UsageError as error:
-        console.say(f"warning: no report: {error.message}")
-    else:
-        console.say(f"report: {made.file}")
+class _ReportWriter(RunObserver):
+    """Writes the report of the last attempt of a run that failed."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+
+    def at_end(self, ending: RunEnding) -> None:
+        """Write the report; a failure to write is a warning, as the run has ended."""
+        if ending.outcome is not None and ending.outcome.status is not Status.FAILED:
+            return
+        write = imported("pylaunch.features.report.write")  # Jinja, for HTML, takes 0.03 s.
+        try:
+            record = runs.read(runs.attempts(ending.run)[-1])
+            named = self._file or output_file(f"pylaunch-{record.plan.run}.html")
+            made = write.write_report(record, named, os.environ, features.measured, hints.of_run(record.plan))
+        except UsageError as error:
+            console.say(f"warning: no report: {error.message}")
+        else:
+            console.say(f"report: {made.file}")
+            ending.files.append(made.file)
