@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pylaunch.terminal.doors import ObserverOption, RunObserver, Verb
+from pylaunch.terminal.doors import ObserverOption, RunObserver, StartFile, Verb
 from pylaunch.terminal.late_import import imported
 
 if TYPE_CHECKING:
@@ -26,13 +26,14 @@ FEATURES = (
     "doctor",
     "drift",
     "explain",
+    "job",
     "lab",
     "render_files",
     "report",
     "variables",
     "notify",
 )
-"""Packages of this package. Their doors: VERBS, SUBCOMMANDS, OBSERVER, REPORT_SECTION, JUDGE.
+"""Packages of this package. Their doors: VERBS, SUBCOMMANDS, OBSERVER, START_FILE, REPORT_SECTION, JUDGE.
 
 At the end of a run, observers act in this order: `notify` names the files that those before it have written.
 """
@@ -94,6 +95,12 @@ def observers(verb: str, given: dict[str, Any]) -> tuple[RunObserver, ...]:
     """
     values = [(option, given.pop(option.name)) for option in _observer_options(verb)]
     return tuple(imported(option.module).observer(value) for option, value in values if value not in (None, ()))
+
+
+def start_file(words: Sequence[str]) -> StartFile | None:
+    """Return the door of the feature that starts the file which the first of `words` names; None for a program."""
+    doors: list[StartFile | None] = [getattr(package, "START_FILE", None) for package in _packages()]
+    return next((door for door in doors if door is not None and words and words[0].endswith(door.suffix)), None)
 
 
 def _observer_options(verb: str) -> list[ObserverOption]:

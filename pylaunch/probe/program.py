@@ -22,7 +22,8 @@ from pylaunch.agent.probe.registry import READERS, reader_of
 P = ParamSpec("P")
 
 PACKAGE = "pylaunch"
-AGENT = "agent."
+TRAVELS = re.compile(r"agent\..+|features\.\w+\.on_node")
+"""Modules with functions for hosts: Python 3.8, standard library and modules of the agent."""
 
 _LOADER = """\
 import binascii, gc, json, sys, zlib
@@ -102,10 +103,10 @@ def _loader(sources: tuple[tuple[str, str], ...]) -> str:
 
 
 def _module(function: Callable[..., object]) -> str:
-    """Return the module of a function of the agent, as a path below `pylaunch`."""
+    """Return the module of a function for hosts, as a path below `pylaunch`."""
     module = function.__module__.removeprefix(f"{PACKAGE}.")
-    if not module.startswith(AGENT) or "." in function.__qualname__:
-        raise ValueError(f"{function!r} is not a function of a module of pylaunch.agent")
+    if not TRAVELS.fullmatch(module) or "." in function.__qualname__:
+        raise ValueError(f"{function!r} is not a function of a module for hosts")
     return module
 
 

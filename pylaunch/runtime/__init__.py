@@ -5,6 +5,7 @@
     runtime.barrier(), main_process_first() synchronize ranks
     runtime.step(n)                         report progress
     runtime.backend()                       nccl, or what `pylaunch start --fallback` uses instead
+    runtime.roles()                         hosts and endpoints of the roles of a job
     runtime.on_checkpoint_signal(save)      save a checkpoint on SIGTERM
 
 Standard library only, Python 3.8 or newer; torch and JAX are used if the script has imported them. It is on the path of
@@ -18,6 +19,7 @@ every rank that pylaunch starts. Without a launcher, the world size is 1.
     failure       the exception that ended a rank, in a file
     progress      the last step, in a file of one record
     checkpoint    SIGTERM handler
+    roles         roles of a job, from the environment
     __main__      `python -m pylaunch.runtime SCRIPT`
 """
 
@@ -29,12 +31,14 @@ from pylaunch.runtime.initialize import barrier, init, main_process_first, seed
 from pylaunch.runtime.patience import MissingRanksError, Patience
 from pylaunch.runtime.place import LaunchError, Place, place
 from pylaunch.runtime.progress import step
+from pylaunch.runtime.roles import RoleHosts, roles
 
 __all__ = [
     "LaunchError",
     "MissingRanksError",
     "Patience",
     "Place",
+    "RoleHosts",
     "backend",
     "barrier",
     "init",
@@ -44,6 +48,7 @@ __all__ = [
     "on_checkpoint_signal",
     "place",
     "rank",
+    "roles",
     "seed",
     "step",
     "world_size",

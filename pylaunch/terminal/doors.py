@@ -88,6 +88,15 @@ class ObserverOption:
 
 
 @dataclass(frozen=True)
+class StartFile:
+    """A kind of file that a feature starts: `pylaunch start NAME.suffix`."""
+
+    suffix: str
+    module: str
+    """Module whose `started(flags, inventory, limit, judge)` starts it and returns the exit code."""
+
+
+@dataclass(frozen=True)
 class MeasuredSection:
     """Section of a report about a measurement; its texts are masked and bounded."""
 

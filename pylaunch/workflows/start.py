@@ -10,6 +10,7 @@ calling thread. They install no signal handlers: `interrupts` says what may inte
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -102,6 +103,9 @@ class StartOptions:
 
     terminal: PersonTerminal | None = None
     """Terminal for the rank that the job names as `debug_rank`."""
+
+    hold: Callable[[], None] | None = None
+    """Called in a thread before each release, when all nodes are ready; it returns when the ranks may start."""
 
     requeues: JobRequeues | None = None
     """Continue the run when its Slurm job returns to the queue."""
@@ -280,6 +284,8 @@ class _Attempt:
 
         await session.unless_interrupted(self._judge(prepared, checks))
 
+        if options.hold is not None:
+            await session.unless_interrupted(asyncio.to_thread(options.hold))
         debug = self._debug_session(fleet)
         if debug is not None:
             await debug.request()

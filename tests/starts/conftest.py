@@ -42,6 +42,8 @@ def _project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (directory / name).parent.mkdir(exist_ok=True)
         (directory / name).write_text(text)
     (directory / "examples").symlink_to(ROOT / "examples")
+    for path in (ROOT / "examples" / "roles").iterdir():
+        (directory / path.name).write_text(path.read_text())
     (directory / "job.env").write_text("NCCL_DEBUG=WARN\n")
     return directory
 

@@ -20,6 +20,7 @@ from tests.guides import GUIDES, on_directories
 from tests.hinted_commands import hints_must_be_accepted
 from tests.reader import DEADLINE_S, Reader
 from tests.starts.cluster import DirectoryCluster
+from tests.starts.test_job import SERVER, TRAINER
 from tests.unit.explain.hangs.views import CASES
 from tests.waiting import wait_until
 
@@ -38,6 +39,7 @@ DUMPS = CASES / "dumps/loads_data"
 HOSTS = {
     "add-or-replace-a-node.md": ("gpu01", "gpu02", "gpu03"),
     "logs.md": ("n1", "n2"),
+    "roles.md": ("n1", "n2", "n3", "n4"),
     "runs.md": ("gpu01", "gpu02", "gpu03"),
     "shell.md": ("gpu01", "gpu02", "gpu03", "gpu04"),
 }
@@ -83,6 +85,9 @@ class Guide:
             "job.env": "NCCL_DEBUG=WARN\n",
             "myriad.log": LOG,
             "run.log": LOG,
+            "job.toml": (ROOT / "examples/roles/job.toml").read_text(),
+            "rollout.py": SERVER,
+            "trainer.py": TRAINER,
             "rank_0.log": LOG,
             "rank_1.log": LOG,
             "torchelastic_x/attempt_0/0/stderr.log": LOG,

@@ -21,6 +21,7 @@ Examples:
   pylaunch start -i cluster.ini --nodes 2 --nproc-per-node 4 --env NCCL_DEBUG=WARN -- train.py
   pylaunch start -i cluster.ini --sync . -m package.train --lr 3
   pylaunch start -i cluster.ini -- hostname
+  pylaunch start -i cluster.ini job.toml
   pylaunch start --scheduler slurm --nodes 4 --gpus-per-node 8 --time 8:00:00 -- train.py
 """
 
@@ -158,6 +159,7 @@ def command(inventory: Path | None, limit: str | None, **given: Any) -> int:
     """Start SCRIPT on all nodes at the same moment, follow it, and report how it ended.
 
     SCRIPT may be another launcher's line (torchrun, accelerate launch, deepspeed): what maps to pylaunch is taken over.
+    A job file (job.toml) starts several roles, each with its own program: see pylaunch help roles.
 
     Every node is prepared first; if one refuses, nothing starts and all reasons are shown. The first failing rank
     stops all others. Ctrl-C stops the run cleanly, a second one kills it.
@@ -165,6 +167,9 @@ def command(inventory: Path | None, limit: str | None, **given: Any) -> int:
     del given["as_json"]  # The invocation has it.
     observers = features.observers("start", given)
     typed = StartFlags(**given)
+    if (file := features.start_file(typed.words)) is not None:
+        started: int = imported(file.module).started(typed, inventory, limit, features.judge_settings)
+        return started
     source = source_of_start(typed, has_inventory=inventory is not None, starts_agents=not typed.dry_run)
     late = imported("pylaunch.cli.planning")  # During these 300 ms, Slurm answers and its agents load.
     code: int = late.plan_and_run(typed, source, inventory, limit, observers)

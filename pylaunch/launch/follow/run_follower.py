@@ -42,6 +42,9 @@ PROOF_S = 15.0
 LAST_PROOF_S = 4.0
 """For nodes to prove that they are clean, after the second Ctrl-C."""
 
+STOPS = "stopping; Ctrl-C again kills at once"
+"""Notice for the first interrupt."""
+
 LAST_S = 2 * LAST_PROOF_S
 """Until the outcome is known and all connections are closed, after the second Ctrl-C."""
 
@@ -352,7 +355,7 @@ class RunFollower:
             self._interrupts += 1
             self._state = self._state.with_job_end(f"{reason}: Slurm ends the job", self._plan.job.stop_grace)
         elif self._interrupts == 0:
-            self._emit(Notice("stopping; Ctrl-C again kills at once"))
+            self._emit(Notice(STOPS))
             self.order_stop(reason, self._plan.job.stop_grace)
         else:
             self._emit(Notice("killing; Ctrl-C again ends pylaunch without waiting for the proof"))

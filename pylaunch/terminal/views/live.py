@@ -38,8 +38,10 @@ class Live:
 
     usage_every_s = 0.0
 
-    def __init__(self, plan: RunPlan, *, leads: bool = False) -> None:
+    def __init__(self, plan: RunPlan, *, leads: bool = False, label: str = "") -> None:
+        """`label` begins the lines of ranks and the messages of a run that is shown beside others."""
         self._run = plan.run
+        self._label = label
         self._leads = leads
         self._pieces = Pieces()
         self._width = max(len(f"{node.host.name}:{rank.rank}") for node in plan.nodes for rank in node.ranks)
@@ -54,18 +56,18 @@ class Live:
             case UsageReported():
                 self.usage(event.host, event.usage)
             case Notice():
-                console.say(event.text)
+                console.say(self._label + event.text)
 
     def event(self, event: Event) -> None:
         """Print `event` if a person must know it at once."""
         if event.kind is EventKind.STOP_ASKED:
-            console.say(f"stopping all nodes: {event.text}")
+            console.say(f"{self._label}stopping all nodes: {event.text}")
         elif event.kind in (EventKind.HANG, EventKind.ADVANCING):
-            show_hang(event)
+            show_hang(event, self._label)
         elif event.kind is EventKind.CONTACT_LOST:
-            console.say(f"{event.host}: {event.text}; trying to reach it again")
+            console.say(f"{self._label}{event.host}: {event.text}; trying to reach it again")
         elif event.kind is EventKind.CONTACT_REGAINED:
-            console.say(f"{event.host}: reached again")
+            console.say(f"{self._label}{event.host}: reached again")
 
     def output(self, host: str, stream: str, text: str, time: float) -> None:
         """`n1:0 | text`, a whole block of lines at once."""
@@ -76,7 +78,7 @@ class Live:
             lines = [shown(line) for line in text.removesuffix("\n").split("\n")] if text else []
         else:
             lines = text.removesuffix("\n").split("\n")
-        prefix = f"{f'{host}:{source}':<{self._width}} | "
+        prefix = f"{self._label}{f'{host}:{source}':<{self._width}} | "
         try:
             console.rank_lines(sink, [(prefix, line) for line in lines])
         except OSError as error:
@@ -97,10 +99,10 @@ class Live:
         """Ignore it."""
 
 
-def show_hang(event: Event) -> None:
+def show_hang(event: Event, label: str = "") -> None:
     """Print that ranks do not advance, with the evidence and the next command; or that they advance again."""
     mark = "warning: " if event.text.startswith("hang: ") else ""
-    console.say(f"{mark}{event.text}")
+    console.say(f"{label}{mark}{event.text}")
     console.quote(event.lines)
     if event.hint:
         hints.say(event.hint)

@@ -63,8 +63,8 @@ def test_a_script_is_python_that_calls_its_entry_last(script: bytes) -> None:
     assert script.decode().splitlines()[-1].startswith('sys.modules["pylaunch.agent.')
 
 
-def test_only_functions_of_the_agent_are_sent() -> None:
-    with pytest.raises(ValueError, match="is not a function of a module of"):
+def test_only_functions_for_hosts_are_sent() -> None:
+    with pytest.raises(ValueError, match="is not a function of a module for hosts"):
         program(builder.probe, {})
-    with pytest.raises(ValueError, match="is not a function of a module of"):
+    with pytest.raises(ValueError, match="is not a function of a module for hosts"):
         program(Reader.ask, host.memory, None)

@@ -1,0 +1,272 @@
+"""Run the parts of a job: each is a run with a thread of its own; `course` decides, this module acts."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from queue import Empty, SimpleQueue
+
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.errors import ClusterNotReadyError, PylaunchError
+from pylaunch.explain.rank_end import described
+from pylaunch.features.job import on_node
+from pylaunch.features.job.course import (
+    Course,
+    CourseEvent,
+    Failed,
+    Failing,
+    Interrupt,
+    LetGo,
+    PartEnded,
+    Prepared,
+    ReadinessSeen,
+    Released,
+)
+from pylaunch.features.job.job_file import Ready, ReadyBy
+from pylaunch.features.job.placement import Part
+from pylaunch.launch.connect.interruptible import Interrupter
+from pylaunch.launch.follow.run_events import LinesWritten
+from pylaunch.launch.follow.run_follower import LAST_S
+from pylaunch.launch.start.session import InterruptedBeforeReleaseError
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.run import Event, EventKind
+from pylaunch.probe.ask import ask, parted, understood_all
+from pylaunch.probe.program import program
+from pylaunch.transport import interrupts
+from pylaunch.workflows.start import PlannedRun, StartOptions, begin, end_leftovers, run
+from pylaunch.workflows.start_events import AttemptEnded, RanksReleased, StartEvent
+
+_LOST = re.compile(
+    r"connection (refused|reset|aborted|closed)|broken pipe|remote ?disconnected|closed connection|server disconnected|"
+    r"timed? ?out|no route to host|connect(ion)? ?error|max retries exceeded|service unavailable|bad gateway",
+    re.IGNORECASE,
+)
+"""Errors of clients whose server is gone: those of the operating system, http.client, requests, aiohttp and httpx."""
+
+TEST_EVERY_S = 1.0
+TEST_TIMEOUT_S = 20.0
+
+
+@dataclass(frozen=True)
+class PlannedPart:
+    """A part with its plan, decided before any host is contacted for a run."""
+
+    part: Part
+    planned: PlannedRun
+    options: StartOptions
+
+    @property
+    def run(self) -> str:
+        """The id of the run."""
+        return self.planned.plan.run
+
+
+@dataclass(frozen=True)
+class PartOver:
+    """The run of a part is over: its outcome, or the error that ended it before its ranks ran."""
+
+    outcome: Outcome | None
+    error: PylaunchError | None = None
+
+
+@dataclass(frozen=True)
+class Ended:
+    """End of a job."""
+
+    course: Course
+    parts: Mapping[str, PartOver]
+
+
+Show = Callable[[PlannedPart, "StartEvent | PartOver"], None]
+"""Shows an event of a part; called in the thread of the part."""
+
+
+def free_ports(parts: Sequence[Part]) -> dict[str, list[int]]:
+    """Return free ports by address of the first hosts whose ports are not numbers in the file.
+
+    Raises ClusterNotReadyError for a host that cannot be asked.
+    """
+    wanted: dict[str, int] = {}
+    hosts: dict[str, Host] = {}
+    for part in parts:
+        count = sum(not number for number in part.role.ports.values())
+        if count:
+            host = hosts.setdefault(part.first.rank_address, part.first)
+            wanted[host.name] = wanted.get(host.name, 0) + count
+    if not wanted:
+        return {}
+    programs = {host: program(on_node.print_free_ports, count) for host, count in wanted.items()}
+    cluster = Cluster(tuple(hosts.values()), known_hosts=parts[0].cluster.known_hosts)
+    answered, unreachable = parted(ask(cluster, programs), cluster)
+    found, failed = understood_all(answered, unreachable, lambda answer: [_port(each) for each in answer["free"]])
+    if failed:
+        raise ClusterNotReadyError(
+            "hosts that must choose free ports cannot be asked",
+            evidence=[f"{name}: {why.reason}" for name, why in failed.items()],
+            hint=next((why.hint for why in failed.values() if why.hint), None),
+        )
+    return {address: found[host.name] for address, host in hosts.items()}
+
+
+def _port(value: object) -> int:
+    if type(value) is int and 0 < value < 65536:
+        return value
+    raise ValueError(f"{value!r} is no port")
+
+
+class _PartRun:
+    """The thread of a part."""
+
+    def __init__(self, planned: PlannedPart, show: Show, heard: SimpleQueue[CourseEvent]) -> None:
+        self.planned = planned
+        self.over: PartOver | None = None
+        self.name = planned.part.name
+        self._show = show
+        self._heard = heard
+        self._interrupter = Interrupter()
+        self._go = threading.Event()
+        self._stop_reason = ""
+        self._interrupts = 0
+        ready = planned.part.role.ready
+        is_line = ready is not None and ready.by is ReadyBy.OUTPUT
+        self._line = re.compile(ready.target) if ready is not None and is_line else None
+        self.thread = threading.Thread(target=self._run, name=f"part {self.name}", daemon=True)
+
+    def let_go(self) -> None:
+        """Release its ranks."""
+        self._go.set()
+
+    def stop(self, reason: str, *, is_kill: bool) -> None:
+        """Stop it, or kill its ranks."""
+        self._stop_reason = self._stop_reason or reason
+        self._go.set()
+        while self._interrupts < (2 if is_kill else 1):
+            self._interrupts += 1
+            self._interrupter.interrupt(reason)  # The second one kills.
+
+    def _hold(self) -> None:
+        """Wait before the release, until the job lets this part go. Raises InterruptedBeforeReleaseError."""
+        self._heard.put(Prepared(self.name))
+        self._go.wait()
+        self._go.clear()
+        if self._stop_reason:
+            raise InterruptedBeforeReleaseError(self._stop_reason)
+
+    def _run(self) -> None:
+        planned = self.planned.planned
+        options = replace(self.planned.options, hold=self._hold)
+        over: PartOver
+        try:
+            if options.ends_leftovers:
+                end_leftovers(planned.plan, self._emit)
+            outcome = run(begin(planned, self._emit), options, self._emit, self._interrupter)
+            over = PartOver(outcome)
+            status, reason = outcome.status, outcome.reason
+        except InterruptedBeforeReleaseError as error:
+            over, status, reason = PartOver(None, error), Status.STOPPED, error.message
+        except PylaunchError as error:
+            over, status, reason = PartOver(None, error), Status.REFUSED, error.message
+        except BaseException as error:
+            self._heard.put(PartEnded(self.name, Status.REFUSED, f"{type(error).__name__}: {error}"))
+            raise
+        self.over = over
+        self._show(self.planned, over)
+        self._heard.put(PartEnded(self.name, status, reason))
+
+    def _emit(self, event: StartEvent) -> None:
+        self._show(self.planned, event)
+        match event:
+            case RanksReleased():
+                self._heard.put(Released(self.name))
+            case AttemptEnded(plan, outcome) if outcome.status is Status.FAILED:
+                self._heard.put(_failure(self.name, plan.attempt, outcome))
+            case Event(kind=EventKind.STOP_ASKED):
+                self._heard.put(Failing(self.name))
+            case LinesWritten() if self._line is not None:
+                found = next((line for line in event.text.splitlines() if self._line.search(line)), None)
+                if found is not None:
+                    self._heard.put(
+                        ReadinessSeen(self.name, is_ready=True, why=f"{event.stream.partition('.')[0]}: {found}")
+                    )
+
+
+def _failure(name: str, run_id: str, outcome: Outcome) -> Failed:
+    end = outcome.first_failure
+    if end is None:
+        return Failed(name, run_id, outcome.ended_at, outcome.reason)
+    lost = any(_LOST.search(line) for line in (end.error, *end.last_lines[-1:]))
+    return Failed(name, run_id, end.time, f"{end.who} {described(end)}", bool(end.symptom), lost)
+
+
+def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course], None]) -> Ended:
+    """Run all parts to the end of the job. `changed` gets each new state, in this thread, which receives signals."""
+    heard: SimpleQueue[CourseEvent] = SimpleQueue()
+    runs = {each.part.name: _PartRun(each, show, heard) for each in parts}
+    course = Course({each.part.name: each.part.role for each in parts}, time.monotonic())
+    testers: dict[str, threading.Thread] = {}
+    over = threading.Event()
+    with _signals_to(heard):
+        for each in runs.values():
+            each.thread.start()
+        while not course.is_over:
+            actions = course.decide(time.monotonic(), time.time())
+            changed(course)
+            for action in actions:
+                if isinstance(action, LetGo):
+                    for name in action.parts:
+                        runs[name].let_go()
+                else:
+                    runs[action.part].stop(action.reason, is_kill=action.is_kill)
+            for name, state in course.parts.items():
+                if state.is_tested and (name not in testers or not testers[name].is_alive()):
+                    testers[name] = _tester(runs[name].planned, heard, over)
+            deadline = course.deadline()
+            with contextlib.suppress(Empty):
+                wait_s = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+                course.hear(heard.get(timeout=wait_s), time.monotonic(), time.time())
+        over.set()
+        for each in runs.values():
+            each.thread.join()
+    changed(course)
+    return Ended(course, {name: each.over or PartOver(None) for name, each in runs.items()})
+
+
+@contextlib.contextmanager
+def _signals_to(heard: SimpleQueue[CourseEvent]) -> Iterator[None]:
+    """Turn SIGINT and SIGTERM into events. A SimpleQueue may be written to by a signal handler."""
+    with interrupts.received_by(lambda number: heard.put(Interrupt(interrupts.described(number))), LAST_S + 1.0):
+        yield
+
+
+def _tester(planned: PlannedPart, heard: SimpleQueue[CourseEvent], over: threading.Event) -> threading.Thread:
+    """Test the readiness of a part until it is ready or `over`, in a thread. Lines of output need no test."""
+    name, ready, begun = planned.part.name, planned.part.role.ready, time.monotonic()
+
+    def work() -> None:
+        while ready is not None and ready.by is not ReadyBy.OUTPUT:
+            is_ready, why = readiness(planned, ready, time.monotonic() - begun)
+            heard.put(ReadinessSeen(name, is_ready, why))
+            if is_ready or over.wait(TEST_EVERY_S):
+                return
+
+    thread = threading.Thread(target=work, name=f"readiness of {name}", daemon=True)
+    thread.start()
+    return thread
+
+
+def readiness(planned: PlannedPart, ready: Ready, age_s: float) -> tuple[bool, str]:
+    """Return whether a part is ready, and what was seen: a test on its first host, `age_s` after its release."""
+    part, host = planned.part, planned.part.first
+    target = ready.target if ready.by is ReadyBy.FILE else str(part.ports.get(ready.target, ready.target))
+    test = {"by": ready.by.value, "target": target, "path": ready.path}
+    script = program(on_node.print_readiness, test, host.rank_address, planned.run, age_s)
+    cluster = replace(part.cluster, hosts=(host,))
+    answered, unreachable = parted(ask(cluster, {host.name: script}, timeout_s=TEST_TIMEOUT_S), cluster)
+    found, failed = understood_all(
+        answered, unreachable, lambda answer: (answer["ready"] is True, str(answer["why"])[:300])
+    )
+    return found[host.name] if host.name in found else (False, f"{host.name}: {failed[host.name].reason}")

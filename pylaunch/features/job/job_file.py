@@ -1,0 +1,371 @@
+"""Read a job file: the roles of a job, with every error at once. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import shlex
+import tomllib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from pylaunch.base.dataclass import dataclass, field
+from pylaunch.errors import UsageError
+from pylaunch.model.argv import Argv, quoted
+
+NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
+MOST_REPLICAS = 512
+READY_TIMEOUT_S = 600.0
+LONGEST_S = 7 * 86400.0
+PORTS = range(1, 65536)
+
+
+class OnFailure(Enum):
+    """What the failure of a role, after its restarts, does to the job."""
+
+    END = "end"
+    """The other roles are stopped, and the job has failed."""
+
+    CONTINUE = "continue"
+    """The other roles go on."""
+
+
+class ReadyBy(Enum):
+    """Kind of a readiness test."""
+
+    TCP = "tcp"
+    """The port of the endpoint accepts connections."""
+
+    HTTP = "http"
+    """An HTTP request to the endpoint is answered with a status from 200 to 399."""
+
+    OUTPUT = "output"
+    """A rank writes a line that matches a regular expression."""
+
+    FILE = "file"
+    """A file exists on the first node of the replica."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Test that tells when a replica is ready."""
+
+    by: ReadyBy
+    target: str
+    """Name or number of a port; the regular expression; the absolute path of the file."""
+
+    path: str = ""
+    """Path of the HTTP request."""
+
+    @property
+    def words(self) -> str:
+        """The test as it stands in the job file."""
+        return f"{self.by.value}:{self.target}{self.path}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Role:
+    """One role of a job: replicas of one program, each with its own world of ranks."""
+
+    name: str
+    program: Argv
+    options: Mapping[str, Any]
+    """Options of `pylaunch start` by parameter name, as the file has them."""
+
+    nodes: int | None = None
+    """Hosts of each replica; None is all that are left."""
+
+    hosts: str | None = None
+    """Pattern of the inventory's hosts and groups; None is any host."""
+
+    replicas: int = 1
+    shared: bool = False
+    """Its hosts may have further roles that are shared, too."""
+
+    ports: Mapping[str, int] = field(default_factory=dict)
+    """Port by name; 0 is one that is free on the first node of the replica."""
+
+    after: tuple[str, ...] = ()
+    """Roles that are ready before the ranks of this one start."""
+
+    ready: Ready | None = None
+    """None: ready as soon as its ranks run."""
+
+    ready_timeout_s: float = READY_TIMEOUT_S
+    on_failure: OnFailure = OnFailure.END
+    service: bool = False
+    """Runs until the other roles have ended; pylaunch stops it then."""
+
+
+@dataclass(frozen=True)
+class JobFile:
+    """A job of several roles."""
+
+    name: str
+    roles: tuple[Role, ...]
+
+    def role(self, name: str) -> Role:
+        """Return the role with this name. Raises KeyError."""
+        return {each.name: each for each in self.roles}[name]
+
+
+OWN_KEYS = (
+    "program", "nodes", "hosts", "replicas", "shared", "ports", "after", "ready", "ready-timeout", "on-failure",
+    "service",
+)  # fmt: skip
+"""Keys of a role that are no options of `start`; `nodes` is both."""
+
+
+def read(text: str, path: str, sets: Sequence[str], options: Collection[str]) -> JobFile:
+    """Return the job of the file `path`, whose content is `text`.
+
+    `sets` are values of --set, such as trainer.nodes=4; `options` are the options of `start` that a role may have, by
+    parameter name. Raises UsageError with all errors.
+    """
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: {error}", hint="pylaunch help roles has an example") from None
+    for word in sets:
+        _set(table, word)
+    reader = _Reader(options)
+    job = reader.job(table, path.rpartition("/")[2].removesuffix(".toml"))
+    if reader.errors:
+        raise UsageError(
+            f"{path}: {len(reader.errors)} error{'s' if len(reader.errors) > 1 else ''}",
+            evidence=reader.errors,
+            hint="pylaunch help roles describes the keys",
+        )
+    return job
+
+
+def _set(table: dict[str, Any], word: str) -> None:
+    """Set a value of --set in `table`. Raises UsageError."""
+    where, equals, text = word.partition("=")
+    keys = where.split(".")
+    roles = table.get("roles")
+    if not equals or len(keys) < 2 or not isinstance(roles, dict):
+        raise UsageError(f"--set {word}: expected ROLE.KEY=VALUE", hint="--set trainer.nodes=4")
+    if keys[0] not in roles:
+        raise UsageError(f"--set {word}: there is no role {keys[0]}; there are: {', '.join(roles)}")
+    inner: Any = roles[keys[0]]
+    for key in keys[1:-1]:
+        inner = inner.setdefault(key, {}) if isinstance(inner, dict) else None
+    if not isinstance(inner, dict):
+        raise UsageError(f"--set {word}: {'.'.join(keys[:-1])} is no table")
+    try:
+        inner[keys[-1]] = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        inner[keys[-1]] = text  # A word without quotation marks, as a shell passes it.
+
+
+class _Reader:
+    """Reads the tables of a job file and collects the errors."""
+
+    def __init__(self, options: Collection[str]) -> None:
+        self.errors: list[str] = []
+        self._options = options
+        self._where = ""
+
+    def job(self, table: Mapping[str, Any], name: str) -> JobFile:
+        """Return the job; it is incomplete where there are errors."""
+        for key in table.keys() - {"name", "roles"}:
+            self._say(f"{key}: expected name and [roles.NAME]")
+        given = table.get("name", name)
+        tables = table.get("roles", {})
+        if not isinstance(tables, dict) or not tables:
+            self._say("no role: a job has at least one table [roles.NAME]")
+            tables = {}
+        roles = []
+        for each, content in tables.items():
+            self._where = f"[roles.{each}] "
+            if not NAME.fullmatch(each):
+                self._say("expected a name of lower-case letters, digits, - and _, at most 31, a letter first")
+            elif not isinstance(content, dict):
+                self._say("expected a table")
+            else:
+                roles.append(self._role(each, content))
+        self._where = ""
+        self._check_order(roles)
+        if roles and all(role.service for role in roles):
+            self._say("every role is a service, so the job would never end: one role must end by itself")
+        if not isinstance(given, str) or not given:
+            self._say(f"name = {given!r}: expected a word")
+            given = name
+        return JobFile(given, tuple(roles))
+
+    def _role(self, name: str, table: Mapping[str, Any]) -> Role:
+        options = {}
+        for key, value in table.items():
+            parameter = key.replace("-", "_")
+            if parameter.replace("_", "-") in OWN_KEYS:
+                continue
+            if parameter in self._options:
+                options[parameter] = value
+            else:
+                near = difflib.get_close_matches(
+                    key, [*OWN_KEYS, *(each.replace("_", "-") for each in self._options)], 1
+                )
+                self._say(f"{key}: unknown key" + (f"; did you mean {near[0]}?" if near else ""))
+        own = {key.replace("_", "-"): value for key, value in table.items()}
+        return Role(
+            name=name,
+            program=self._program(own.get("program")),
+            options=options,
+            nodes=self._number(own, "nodes", None, 1, 100_000),
+            hosts=self._text(own, "hosts"),
+            replicas=self._number(own, "replicas", 1, 1, MOST_REPLICAS) or 1,
+            shared=self._flag(own, "shared"),
+            ports=self._ports(own.get("ports", {})),
+            after=self._words(own, "after"),
+            ready=self._ready(own.get("ready"), own.get("ports", {})),
+            ready_timeout_s=self._seconds(own, "ready-timeout", READY_TIMEOUT_S),
+            on_failure=self._on_failure(own.get("on-failure", OnFailure.END.value)),
+            service=self._flag(own, "service"),
+        )
+
+    def _say(self, text: str) -> None:
+        self.errors.append(self._where + text)
+
+    def _program(self, value: object) -> Argv:
+        if isinstance(value, str):
+            try:
+                value = shlex.split(value)
+            except ValueError as error:
+                self._say(f"program = {value!r}: {error}")
+                return ("program",)
+        if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+            return tuple(value)
+        self._say('program: expected a line or a list of words, such as "serve.py --port {ports.http}"')
+        return ("program",)
+
+    def _number(self, own: Mapping[str, Any], key: str, default: int | None, least: int, most: int) -> int | None:
+        value = own.get(key, default)
+        if value is default or (type(value) is int and least <= value <= most):
+            return value
+        self._say(f"{key} = {value!r}: expected a whole number from {least} to {most}")
+        return default
+
+    def _seconds(self, own: Mapping[str, Any], key: str, default: float) -> float:
+        value = own.get(key, default)
+        if type(value) in (int, float) and 0 < value <= LONGEST_S:
+            return float(value)
+        self._say(f"{key} = {value!r}: expected seconds, at most {LONGEST_S:g}")
+        return default
+
+    def _flag(self, own: Mapping[str, Any], key: str) -> bool:
+        value = own.get(key, False)
+        if isinstance(value, bool):
+            return value
+        self._say(f"{key} = {value!r}: expected true or false")
+        return False
+
+    def _text(self, own: Mapping[str, Any], key: str) -> str | None:
+        value = own.get(key)
+        if value is None or (isinstance(value, str) and value):
+            return value
+        self._say(f"{key} = {value!r}: expected a text")
+        return None
+
+    def _words(self, own: Mapping[str, Any], key: str) -> tuple[str, ...]:
+        value = own.get(key, [])
+        value = [value] if isinstance(value, str) else value
+        if isinstance(value, list) and all(isinstance(each, str) for each in value):
+            return tuple(value)
+        self._say(f"{key} = {value!r}: expected names of roles")
+        return ()
+
+    def _ports(self, value: object) -> dict[str, int]:
+        if isinstance(value, list):
+            value = dict.fromkeys(map(str, value), 0)
+        if not isinstance(value, dict):
+            self._say(f'ports = {value!r}: expected names, such as ["http"], or numbers, such as {{ http = 8000 }}')
+            return {}
+        for name, number in value.items():
+            if not NAME.fullmatch(name) or type(number) is not int or (number and number not in PORTS):
+                self._say(f"ports: {name} = {number!r}: expected a name and a port, or 0 for a free one")
+        return {name: number for name, number in value.items() if type(number) is int}
+
+    def _ready(self, value: object, ports: object) -> Ready | None:
+        if value is None:
+            return None
+        kind, colon, target = value.partition(":") if isinstance(value, str) else ("", "", "")
+        try:
+            by = ReadyBy(kind)
+        except ValueError:
+            by = None
+        if by is None or not colon or not target:
+            self._say(f"ready = {value!r}: expected tcp:PORT, http:PORT/PATH, output:REGEX or file:PATH")
+            return None
+        if by is ReadyBy.OUTPUT:
+            try:
+                re.compile(target)
+            except re.error as error:
+                self._say(f"ready = {value!r}: {error}")
+        if by is ReadyBy.FILE and not target.startswith("/"):
+            self._say(f"ready = {value!r}: expected an absolute path")
+        if by not in (ReadyBy.TCP, ReadyBy.HTTP):
+            return Ready(by, target)
+        port, slash, path = target.partition("/")
+        names = ports if isinstance(ports, (list, dict)) else ()
+        if port not in names and not (port.isdecimal() and int(port) in PORTS):
+            self._say(
+                f"ready = {value!r}: {port} is no number, and none of the role's ports ({', '.join(names) or 'none'})"
+            )
+        return Ready(by, port, f"/{path}" if slash or by is ReadyBy.HTTP else "")
+
+    def _on_failure(self, value: object) -> OnFailure:
+        try:
+            return OnFailure(value)
+        except ValueError:
+            self._say(f"on-failure = {value!r}: expected {' or '.join(each.value for each in OnFailure)}")
+            return OnFailure.END
+
+    def _check_order(self, roles: Sequence[Role]) -> None:
+        names = {role.name: role for role in roles}
+        for role in roles:
+            for other in role.after:
+                if other not in names:
+                    self._say(f"[roles.{role.name}] after = {other!r}: no such role")
+        if circle := _circle(names):
+            self._say(f"after: {' after '.join(circle)} is a circle")
+
+
+def _circle(roles: Mapping[str, Role]) -> list[str]:
+    """Return names of roles that wait for each other, the first one twice; [] if none do."""
+    done: set[str] = set()
+
+    def walk(name: str, path: list[str]) -> list[str]:
+        if name in path:
+            return [*path[path.index(name) :], name]
+        if name in done or name not in roles:
+            return []
+        for other in roles[name].after:
+            if found := walk(other, [*path, name]):
+                return found
+        done.add(name)
+        return []
+
+    return next((found for name in roles if (found := walk(name, []))), [])
+
+
+_PLACE = re.compile(r"\{((?:roles|ports|replica|replicas|role|job)(?:\.[\w.-]+)?)\}")
+
+
+def filled(words: Sequence[str], values: Mapping[str, str], where: str) -> Argv:
+    """Return `words` with {roles.…}, {ports.…} and {replica} replaced. Other braces stay. Raises UsageError."""
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in values:
+            near = difflib.get_close_matches(found[1], values, 3)
+            raise UsageError(
+                f"{where}: {{{found[1]}}} is unknown in {quoted(words)}",
+                hint=f"did you mean {' or '.join(f'{{{each}}}' for each in near)}?"
+                if near
+                else f"there are: {', '.join(f'{{{each}}}' for each in values)}",
+            )
+        return values[found[1]]
+
+    replace: Callable[[str], str] = lambda word: _PLACE.sub(value, word)  # noqa: E731
+    return tuple(map(replace, words))

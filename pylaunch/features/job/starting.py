@@ -1,0 +1,194 @@
+"""`pylaunch start job.toml`: the roles of a job file become runs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pylaunch.base.dataclass import fields, replace
+from pylaunch.errors import ExitCode, UsageError
+from pylaunch.features.job import job_file
+from pylaunch.features.job.controller import PlannedPart, free_ports, run_job
+from pylaunch.features.job.job_file import JobFile, filled
+from pylaunch.features.job.placement import Part, environment, own_places, placed, places, with_ports
+from pylaunch.features.job.view import JobView, outcome_data, plan_data, show_end, show_plan
+from pylaunch.inventory import load_cluster
+from pylaunch.model.cluster import Cluster
+from pylaunch.model.outcome import Status
+from pylaunch.model.setting import Judge
+from pylaunch.store import runs
+from pylaunch.terminal import document
+from pylaunch.terminal.flags.requested import requested
+from pylaunch.terminal.flags.scheduler import SchedulerFlags
+from pylaunch.terminal.flags.start import StartFlags
+from pylaunch.terminal.invocation import current
+from pylaunch.workflows.start import plan_start
+
+LARGEST = 1 << 20
+NOT_IN_A_ROLE = frozenset({
+    "words", "nodes", "dry_run", "detach", "debug_rank", "collect", "queue", "queue_timeout", "kill_on_disconnect",
+    *(each.name for each in fields(SchedulerFlags)),
+})  # fmt: skip
+"""Options of `start` that are about a whole start, or that a job of several roles does not have."""
+
+OF_THE_JOB = frozenset({"words", "dry_run", "inventory", "hosts", "limit", "as_json"})
+"""Options of `start` that a job has as a whole."""
+
+DRY_RUN_PORTS = range(29599, 29399, -1)
+_EXIT = {
+    Status.DONE: ExitCode.DONE,
+    Status.FAILED: ExitCode.JOB_FAILED,
+    Status.STOPPED: ExitCode.INTERRUPTED,
+    Status.REFUSED: ExitCode.CLUSTER_NOT_READY,
+}
+
+
+def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge: Judge) -> int:
+    """Start the job of a file, whose name is the first of the words, and return the exit code.
+
+    `judge` judges the variables of each role.
+    """
+    context = click.get_current_context()
+    defaults = _given_here(context, typed)
+    path, sets = _words(typed.words)
+    options = [each.name for each in fields(StartFlags) if each.name not in NOT_IN_A_ROLE]
+    job = job_file.read(_text(path), path, sets, options)
+    cluster = load_cluster(inventory, limit=limit)
+    parts = placed(job, cluster, lambda pattern: _named(cluster, inventory, pattern))
+    free = {host.rank_address: list(DRY_RUN_PORTS) for host in cluster.hosts} if typed.dry_run else free_ports(parts)
+    parts = with_ports(parts, free)
+    planned = _planned(job, parts, context.command, defaults, judge)
+    if typed.dry_run:
+        document.show(plan_data(job, planned))
+        if not current().as_json:
+            show_plan(job, planned)
+        return ExitCode.DONE
+    view = JobView(planned)
+    with contextlib.ExitStack() as stack:
+        if current().as_json:
+            stack.enter_context(contextlib.redirect_stdout(sys.stderr))
+        ended = run_job(planned, view.show, view.changed)
+    document.show(outcome_data(job, ended, planned))
+    show_end(job.name, ended, planned)
+    ending = ended.course.ending
+    return ExitCode.BUG if ending is None else _EXIT[ending.status]
+
+
+def _words(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Return the file and the values of --set. Raises UsageError for other words."""
+    path, *rest = words
+    sets = []
+    while rest:
+        word = rest.pop(0)
+        option, equals, value = word.partition("=")
+        if option != "--set" or not (equals or rest):
+            raise UsageError(
+                f"{word} after {path}: expected --set ROLE.KEY=VALUE", hint="options of start come before it"
+            )
+        sets.append(value if equals else rest.pop(0))
+    return path, tuple(sets)
+
+
+def _text(path: str) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise UsageError(f"{path}: larger than 1 MiB, so it is no job file")
+        return data.decode()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not UTF-8 at byte {error.start}") from None
+
+
+def _named(cluster: Cluster, inventory: Path | None, pattern: str) -> list[str]:
+    """Return the hosts of `cluster` that match a pattern of a role. Raises UsageError where there are none."""
+    there = set(load_cluster(inventory, limit=pattern).names)
+    found = [name for name in cluster.names if name in there]
+    if not found:
+        raise UsageError(f"hosts = {pattern!r}: --limit leaves none of them")
+    return found
+
+
+def _given_here(context: click.Context, typed: StartFlags) -> dict[str, Any]:
+    """Return the options of the command line, which hold for every role. Raises UsageError for those that cannot."""
+    names = [each.name for each in context.command.params if each.name is not None]
+    typed_here = {name for name in names if _is_typed(context, name)} - OF_THE_JOB
+    roles_have = {each.name for each in fields(StartFlags)} - NOT_IN_A_ROLE
+    refused = sorted(typed_here - roles_have)
+    if refused:
+        shown = ", ".join(f"--{name.replace('_', '-')}" for name in refused)
+        raise UsageError(
+            f"{shown}: not for a job of several roles", hint="omit it; the job file says what each role has"
+        )
+    return {name: getattr(typed, name) for name in typed_here}
+
+
+def _is_typed(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
+def _planned(
+    job: JobFile, parts: Sequence[Part], command: click.Command, defaults: Mapping[str, Any], judge: Judge
+) -> list[PlannedPart]:
+    """Plan the run of each part. Raises UsageError with the role."""
+    job_id = runs.new_run_id()
+    flags = {role.name: _flags(role.name, role.options, command, defaults) for role in job.roles}
+    everywhere = places(parts)
+    found = []
+    for part in parts:
+        role, where = part.role, f"[roles.{part.role.name}] program"
+        values = {**everywhere, **own_places(part, job_id)}
+        given = flags[role.name]
+        env = filled(given.env, values, f"[roles.{role.name}] env")
+        words = filled(role.program, values, where)
+        mine = [f"{name}={value}" for name, value in environment(part, parts, job_id).items()]
+        given = replace(given, words=words, env=(*mine, *env), nodes=len(part.cluster.hosts), kill_on_disconnect=True)
+        try:
+            asked = requested(given, os.environ, ())
+            planned = plan_start(part.cluster, asked.job, judge, lambda event: None)
+        except UsageError as error:
+            error.message = f"[roles.{role.name}] {error.message}"
+            raise
+        found.append(PlannedPart(part, planned, asked.options))
+    return found
+
+
+def _flags(role: str, options: Mapping[str, Any], command: click.Command, defaults: Mapping[str, Any]) -> StartFlags:
+    """Return the flags of a role: those of the command line, and above them those of the file."""
+    try:
+        context = command.make_context("start", [*_argv(role, options)], resilient_parsing=False)
+    except click.ClickException as error:
+        raise UsageError(f"[roles.{role}] {error.format_message()}") from None
+    own = {name: value for name, value in context.params.items() if _is_typed(context, name)}
+    for name, value in defaults.items():
+        if isinstance(value, tuple):
+            own[name] = (*value, *own.get(name, ()))
+        else:
+            own.setdefault(name, value)
+    return StartFlags(**own)
+
+
+def _argv(role: str, options: Mapping[str, Any]) -> list[str]:
+    """Return the options of a role as words. Raises UsageError for values that no option has."""
+    words: list[str] = []
+    for name, value in options.items():
+        option = "--" + name.replace("_", "-")
+        if isinstance(value, Mapping):
+            value = [f"{key}={each}" for key, each in value.items()]
+        if value is True:
+            words.append(option)
+        elif isinstance(value, list):
+            words += [f"{option}={each}" for each in value]
+        elif isinstance(value, (str, int, float)) and value is not False:
+            words.append(f"{option}={value}")
+        elif value is not False:
+            raise UsageError(f"[roles.{role}] {name} = {value!r}: expected a text, a number, true, false or a list")
+    return words

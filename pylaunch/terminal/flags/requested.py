@@ -1,0 +1,54 @@
+"""The job that the flags of a start request, and the options of its start."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.model.job import JobSpec
+from pylaunch.terminal import console, options
+from pylaunch.terminal.flags import environment, program, sync
+from pylaunch.terminal.flags.program import Program
+from pylaunch.terminal.flags.shipped_code import modules_not_shipped
+from pylaunch.terminal.flags.start import StartFlags
+from pylaunch.workflows.start import StartOptions
+from pylaunch.workflows.start_checks import at_start_checks
+
+
+@dataclass(frozen=True)
+class Requested:
+    """What flags request; nothing in it depends on the nodes."""
+
+    flags: StartFlags
+    """With the options of the command line of another launcher."""
+
+    program: Program
+    job: JobSpec
+    options: StartOptions
+
+
+def requested(typed: StartFlags, ours: Mapping[str, str], long_options: Collection[str]) -> Requested:
+    """Return the job of `typed`; `ours` is the environment of pylaunch.
+
+    Words of the program that are one of `long_options` are reported. Raises UsageError for what cannot be started.
+    """
+    tree = sync.given(typed)
+    chosen, flags = program.understood(typed, tree)
+    program.report_misplaced(chosen, flags.workdir, tree, long_options)
+    env = environment.given(flags, ours)
+    if flags.debug_rank is not None:
+        # What the rank writes is for this terminal.
+        env = replace(env, plain={"TERM": os.environ.get("TERM", "dumb"), **env.plain})
+    chosen = program.with_variables(chosen, flags.framework, env.plain)
+    job = flags.job(chosen.words, chosen.framework, env, tree, is_unread=chosen.is_unread)
+    if tree is not None and (lacking := modules_not_shipped(tree, job.workdir, job.command[0])):
+        console.say("warning: {}; {} ships them".format(*sync.not_shipped_warning(lacking)))
+    wanted = StartOptions(
+        checks=() if flags.no_check else at_start_checks(skip=options.words(flags.skip)),
+        secrets=env.secrets,
+        tree=tree,
+        turn=flags.turn(),
+        ends_leftovers=flags.stale == "kill",
+    )
+    return Requested(flags, chosen, job, wanted)

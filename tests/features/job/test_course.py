@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+from typing import Any
+
+from pylaunch.features.job.course import (
+    Course,
+    CourseEvent,
+    Failed,
+    Failing,
+    Interrupt,
+    LetGo,
+    PartEnded,
+    Phase,
+    Prepared,
+    ReadinessSeen,
+    Released,
+    StopPart,
+)
+from pylaunch.features.job.job_file import OnFailure, Ready, ReadyBy, Role
+from pylaunch.model.outcome import Status
+
+READY = Ready(ReadyBy.HTTP, "http", "/health")
+
+
+def role(name: str, **given: Any) -> Role:
+    return Role(**{"name": name, "program": ("x",), "options": {}, **given})
+
+
+SERVER = role("server", ready=READY, ready_timeout_s=60.0, service=True)
+TRAINER = role("trainer", after=("server",))
+
+
+class Job:
+    """A course whose clock the test moves."""
+
+    def __init__(self, **roles: Role) -> None:
+        self.course = Course(roles, 0.0)
+        self.now = 0.0
+
+    def does(self, *events: CourseEvent) -> list[object]:
+        """What follows each of `events`."""
+        done: list[object] = []
+        for event in events:
+            self.course.hear(event, self.now, 1000.0 + self.now)
+            done += self.course.decide(self.now, 1000.0 + self.now)
+        return done
+
+    def runs(self) -> Job:
+        """All parts have started, services are ready."""
+        for name in self.course.parts:
+            self.does(Prepared(name))
+        for name in self.course.parts:
+            self.does(Released(name), ReadinessSeen(name, is_ready=True, why=""))
+        return self
+
+    @property
+    def ended(self) -> tuple[Status, str] | None:
+        ending = self.course.ending
+        return None if ending is None else (ending.status, ending.reason)
+
+
+def test_no_rank_starts_before_all_parts_are_prepared_and_those_without_an_order_start_together() -> None:
+    job = Job(a=role("a"), b=role("b"))
+    assert job.does(Prepared("a")) == []
+    assert job.does(Prepared("b")) == [LetGo(("a", "b"))]
+
+
+def test_a_role_waits_until_all_replicas_of_the_one_before_are_ready() -> None:
+    job = Job(**{"server.0": SERVER, "server.1": SERVER, "trainer": TRAINER})
+    job.does(Prepared("server.0"), Prepared("server.1"), Prepared("trainer"))
+    assert job.does(Released("server.0"), Released("server.1"), ReadinessSeen("server.0", is_ready=True, why="")) == []
+    assert job.does(ReadinessSeen("server.1", is_ready=False, why="refused")) == []
+    assert job.does(ReadinessSeen("server.1", is_ready=True, why="status 200")) == [LetGo(("trainer",))]
+
+
+def test_a_role_that_is_not_ready_in_time_ends_the_job_with_what_was_seen_last() -> None:
+    job = Job(server=SERVER, trainer=TRAINER)
+    job.does(Prepared("server"), Prepared("trainer"), Released("server"))
+    job.does(ReadinessSeen("server", is_ready=False, why="connection refused"))
+    job.now = job.course.deadline() or 0.0
+    assert job.course.decide(job.now, 0.0) == [
+        StopPart("trainer", "server was not ready (http:http/health) within 60 s"),
+    ]
+    assert job.course.ending is not None
+    assert job.course.ending.detail == "connection refused"
+    # The service stops when nobody is left that uses it.
+    assert job.does(PartEnded("trainer", Status.STOPPED, "")) == [
+        StopPart("server", "server was not ready (http:http/health) within 60 s")
+    ]
+
+
+def test_the_job_is_done_when_all_roles_but_the_services_are_and_these_are_stopped_then() -> None:
+    job = Job(server=SERVER, trainer=TRAINER).runs()
+    assert job.does(PartEnded("trainer", Status.DONE, "")) == [StopPart("server", "trainer done")]
+    job.does(PartEnded("server", Status.STOPPED, ""))
+    assert job.course.is_over
+    assert job.ended == (Status.DONE, "trainer done")
+
+
+def test_a_service_that_ends_by_itself_has_failed() -> None:
+    job = Job(server=SERVER, trainer=TRAINER).runs()
+    assert job.does(PartEnded("server", Status.DONE, "")) == [StopPart("trainer", "server ended, and it is a service")]
+    assert job.ended == (Status.FAILED, "server ended, and it is a service")
+
+
+def test_a_part_that_may_fail_does_not_end_the_job_unless_all_do() -> None:
+    group = role("group", on_failure=OnFailure.CONTINUE)
+    job = Job(**{"group.0": group, "group.1": group}).runs()
+    assert job.does(PartEnded("group.0", Status.FAILED, "")) == []
+    assert job.does(PartEnded("group.1", Status.DONE, "")) == []
+    assert job.ended == (Status.DONE, "group.1 done")
+    job = Job(**{"group.0": group, "group.1": group}).runs()
+    job.does(PartEnded("group.0", Status.FAILED, ""), PartEnded("group.1", Status.FAILED, ""))
+    assert job.ended == (Status.FAILED, "all of group.0, group.1 failed")
+
+
+def test_a_part_that_may_fail_ends_a_job_in_which_others_wait_for_it() -> None:
+    job = Job(server=role("server", ready=READY, on_failure=OnFailure.CONTINUE, service=True), trainer=TRAINER)
+    job.does(Prepared("server"), Prepared("trainer"), Released("server"))
+    assert job.does(PartEnded("server", Status.FAILED, "")) == [
+        StopPart("trainer", "server failed before the roles that wait for it had started"),
+    ]
+
+
+def test_a_part_that_restarts_waits_until_the_server_that_restarts_is_ready_again() -> None:
+    job = Job(server=SERVER, trainer=TRAINER).runs()
+    assert job.does(Failing("server"), Failing("trainer"), Prepared("trainer")) == []
+    assert job.does(Prepared("server")) == [LetGo(("server",))]
+    assert job.course.parts["server"].phase is Phase.STARTING
+    assert job.does(Released("server")) == []
+    assert job.does(ReadinessSeen("server", is_ready=True, why="")) == [LetGo(("trainer",))]
+
+
+def test_a_refusal_ends_the_job_before_any_rank_starts() -> None:
+    job = Job(a=role("a"), b=role("b"))
+    assert job.does(PartEnded("a", Status.REFUSED, "no disk")) == [StopPart("b", "a was not started")]
+    assert job.ended == (Status.REFUSED, "a was not started")
+    assert job.does(Prepared("b")) == []
+
+
+def test_an_interrupt_stops_users_before_services_and_a_second_one_kills_all() -> None:
+    job = Job(server=SERVER, trainer=TRAINER).runs()
+    assert job.does(Interrupt("interrupted")) == [StopPart("trainer", "interrupted")]
+    assert job.does(Interrupt("interrupted")) == [
+        StopPart("server", "interrupted", is_kill=True), StopPart("trainer", "interrupted", is_kill=True),
+    ]  # fmt: skip
+    assert job.does(Interrupt("interrupted")) == []
+    assert job.ended == (Status.STOPPED, "interrupted")
+
+
+def failed(part: str, at: float, **given: bool) -> Failed:
+    return Failed(part, part, 1000.0 + at, f"{part} at {at}", **given)
+
+
+def first(*failures: Failed, by: str) -> list[str]:
+    job = Job(server=SERVER, trainer=TRAINER).runs()
+    job.now = 100.0
+    job.does(*failures, PartEnded(by, Status.FAILED, ""))
+    return [each.text for each in job.course.first_failures()]
+
+
+def test_the_earliest_failure_is_first_whichever_was_reported_first() -> None:
+    assert first(failed("trainer", 91.0), failed("server", 90.0), by="trainer") == ["server at 90.0"]
+
+
+def test_failures_without_an_order_are_named_together() -> None:
+    assert first(failed("server", 90.0), failed("trainer", 90.1), by="server") == ["server at 90.0", "trainer at 90.1"]
+
+
+def test_a_part_that_lost_the_connection_to_a_failed_one_is_a_victim() -> None:
+    lost = failed("trainer", 90.0, lost_connection=True)
+    assert first(lost, failed("server", 90.1), by="trainer") == ["server at 90.1"]
+    assert first(lost, by="trainer") == ["trainer at 90.0"]
+    # A server that lost a connection does not use the trainer: it is the cause.
+    assert first(failed("server", 90.0, lost_connection=True), failed("trainer", 95.0), by="server") == [
+        "server at 90.0"
+    ]
+
+
+def test_an_old_failure_that_a_restart_has_mended_is_no_cause() -> None:
+    assert first(failed("server", 10.0), failed("trainer", 90.0), by="trainer") == ["trainer at 90.0"]

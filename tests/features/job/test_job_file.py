@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.errors import UsageError
+from pylaunch.features.job.job_file import OnFailure, Ready, ReadyBy, filled, read
+
+OPTIONS = ("nproc_per_node", "framework", "env", "max_restarts")
+JOB = """
+[roles.rollout]
+program = "serve.py --port {ports.http}"
+replicas = 2
+nodes = 1
+ports = ["http"]
+ready = "http:http/health"
+service = true
+max-restarts = 3
+
+[roles.trainer]
+program = ["train.py", "{roles.rollout.endpoints}"]
+after = "rollout"
+env = { LR = "3" }
+"""
+
+
+def errors(text: str, *sets: str) -> tuple[str, ...]:
+    with pytest.raises(UsageError) as caught:
+        read(text, "job.toml", sets, OPTIONS)
+    return (caught.value.message, *caught.value.evidence)
+
+
+def role(text: str) -> str:
+    return f'[roles.a]\nprogram = "x"\n{text}\n'
+
+
+def test_a_role_has_its_own_keys_and_options_of_start() -> None:
+    job = read(JOB, "runs/rl.toml", (), OPTIONS)
+    server, trainer = job.roles
+    assert job.name == "rl"
+    assert (server.program, server.replicas, server.ports, server.service) == (
+        ("serve.py", "--port", "{ports.http}"), 2, {"http": 0}, True,
+    )  # fmt: skip
+    assert server.ready == Ready(ReadyBy.HTTP, "http", "/health")
+    assert server.options == {"max_restarts": 3}
+    assert (trainer.after, trainer.options, trainer.nodes) == (("rollout",), {"env": {"LR": "3"}}, None)
+
+
+def test_values_of_the_command_line_replace_those_of_the_file() -> None:
+    sets = ("trainer.nodes=4", "rollout.on-failure=continue", "trainer.env.LR=1e-3", "rollout.ports={ http = 8000 }")
+    job = read(JOB, "job.toml", sets, OPTIONS)
+    assert job.role("trainer").nodes == 4
+    assert job.role("rollout").on_failure is OnFailure.CONTINUE
+    assert job.role("trainer").options["env"] == {"LR": 0.001}
+    assert job.role("rollout").ports == {"http": 8000}
+
+
+def test_all_errors_are_reported_together_with_their_role() -> None:
+    text = JOB.replace("after =", "aftr =").replace("replicas = 2", "replicas = 0").replace("http:http", "http:web")
+    assert errors(text) == (
+        "job.toml: 3 errors",
+        "[roles.rollout] replicas = 0: expected a whole number from 1 to 512",
+        "[roles.rollout] ready = 'http:web/health': web is no number, and none of the role's ports (http)",
+        "[roles.trainer] aftr: unknown key; did you mean after?",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("", "no role: a job has at least one table [roles.NAME]"),
+        ("colour = 1\n" + role(""), "colour: expected name and [roles.NAME]"),
+        ("[roles.A]\n", "[roles.A] expected a name of lower-case letters, digits, - and _, at most 31, a letter first"),
+        (role('after = "b"'), "[roles.a] after = 'b': no such role"),
+        (role('after = "b"') + '[roles.b]\nprogram = "y"\nafter = "a"\n', "after: a after b after a is a circle"),
+        (role("service = true"), "every role is a service, so the job would never end: one role must end by itself"),
+        (role('ready = "output:("'), "[roles.a] ready = 'output:(': missing ), unterminated subpattern at position 0"),
+        (role('ready = "file:here"'), "[roles.a] ready = 'file:here': expected an absolute path"),
+        (role("ports = { a = 70000 }"), "[roles.a] ports: a = 70000: expected a name and a port, or 0 for a free one"),
+        (role('on-failure = "retry"'), "[roles.a] on-failure = 'retry': expected end or continue"),
+        (role("nodes = true"), "[roles.a] nodes = True: expected a whole number from 1 to 100000"),
+        (role("ready-timeout = 0"), "[roles.a] ready-timeout = 0: expected seconds, at most 604800"),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_named_with_what_is_expected(text: str, error: str) -> None:
+    assert error in errors(text)
+
+
+def test_a_file_that_is_no_toml_is_reported_with_its_line() -> None:
+    assert errors("[roles.a\n")[0].startswith("job.toml: Expected ']'")
+
+
+@pytest.mark.parametrize("word", ["trainer", "trainer=1", "nodes=4"])
+def test_a_set_without_a_role_and_a_key_is_refused(word: str) -> None:
+    assert "expected ROLE.KEY=VALUE" in errors(JOB, word)[0]
+
+
+def test_a_set_for_an_unknown_role_names_the_roles() -> None:
+    assert errors(JOB, "train.nodes=4")[0].endswith("there is no role train; there are: rollout, trainer")
+
+
+def test_only_places_of_the_job_are_filled_in() -> None:
+    words = ("--port={ports.http}", "{x}", '{"a": {replica}}')
+    assert filled(words, {"ports.http": "29501", "replica": "1"}, "") == ("--port=29501", "{x}", '{"a": 1}')
+
+
+def test_an_unknown_place_is_refused_with_those_that_are_alike() -> None:
+    with pytest.raises(UsageError, match=r"\{roles.rolout.endpoints\} is unknown") as caught:
+        filled(("{roles.rolout.endpoints}",), {"roles.rollout.endpoints": "", "replica": "0"}, "program")
+    assert caught.value.hint == "did you mean {roles.rollout.endpoints}?"

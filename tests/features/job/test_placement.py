@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pylaunch.errors import UsageError
+from pylaunch.features.job.job_file import JobFile, Role
+from pylaunch.features.job.placement import Part, environment, placed, places, with_ports
+from pylaunch.model.cluster import Cluster, Host
+
+
+def cluster(number: int, devices: int = 0) -> Cluster:
+    return Cluster(
+        tuple(Host(f"n{each}", f"10.0.0.{each}", devices=tuple(range(devices))) for each in range(1, number + 1))
+    )
+
+
+def role(name: str, **given: Any) -> Role:
+    return Role(**{"name": name, "program": ("x",), "options": {}, **given})
+
+
+def parts(there: Cluster, *roles: Role) -> tuple[Part, ...]:
+    return placed(JobFile("job", roles), there, lambda pattern: pattern.split(","))
+
+
+def hosts(found: tuple[Part, ...]) -> dict[str, tuple[str, ...]]:
+    return {part.name: part.cluster.names for part in found}
+
+
+def test_roles_take_hosts_in_order_and_one_without_a_number_takes_the_rest() -> None:
+    found = parts(cluster(5), role("trainer"), role("rollout", replicas=2, nodes=1))
+    assert hosts(found) == {"trainer": ("n3", "n4", "n5"), "rollout.0": ("n1",), "rollout.1": ("n2",)}
+
+
+def test_a_role_takes_only_hosts_of_its_pattern() -> None:
+    found = parts(cluster(4), role("a", nodes=1, hosts="n3,n4"), role("b", nodes=2))
+    assert hosts(found) == {"a": ("n3",), "b": ("n1", "n2")}
+
+
+def test_too_few_hosts_are_refused_with_the_roles_that_have_the_others() -> None:
+    with pytest.raises(UsageError, match=r"needs 2 of the hosts n\[1-3\]: replica 0 needs 2 and finds 1") as caught:
+        parts(cluster(3), role("a", nodes=2), role("b", nodes=2))
+    assert caught.value.evidence == ("n1: a", "n2: a")
+
+
+def test_shared_roles_spread_over_hosts_and_divide_the_devices() -> None:
+    two = {"nproc_per_node": 2}
+    found = parts(
+        cluster(2, devices=4),
+        role("a", nodes=1, replicas=3, shared=True, options=two), role("b", nodes=1, shared=True, options=two),
+    )  # fmt: skip
+    assert [(part.name, part.first.name, part.first.devices) for part in found] == [
+        ("a.0", "n1", (0, 1)), ("a.1", "n2", (0, 1)), ("a.2", "n1", (2, 3)), ("b", "n2", (2, 3)),
+    ]  # fmt: skip
+    with pytest.raises(UsageError, match="finds 0"):
+        parts(cluster(1, devices=4), role("a", nodes=1, replicas=3, shared=True, options=two))
+
+
+def test_a_shared_role_on_a_host_with_devices_says_how_many_it_uses() -> None:
+    with pytest.raises(UsageError, match="how many of them it uses is missing"):
+        parts(cluster(1, devices=4), role("a", nodes=1, shared=True))
+
+
+def test_a_role_that_does_not_share_has_its_host_alone() -> None:
+    found = parts(cluster(2), role("a", nodes=1, shared=True), role("b", nodes=1))
+    assert hosts(found) == {"a": ("n1",), "b": ("n2",)}
+
+
+def test_each_replica_has_a_free_port_of_its_first_host_and_a_number_of_the_file_stays() -> None:
+    free = {"http": 0}
+    found = parts(cluster(3), role("a", replicas=2, nodes=1, ports=free), role("b", ports={"x": 80}))
+    same = parts(cluster(1), role("a", replicas=2, nodes=1, shared=True, ports=free))
+    ports = with_ports(found, {"10.0.0.1": [29500], "10.0.0.2": [29501]})
+    assert [dict(part.ports) for part in ports] == [{"http": 29500}, {"http": 29501}, {"x": 80}]
+    assert [dict(part.ports) for part in with_ports(same, {"10.0.0.1": [1, 2]})] == [{"http": 1}, {"http": 2}]
+
+
+def test_one_number_for_two_replicas_at_one_address_is_refused() -> None:
+    found = parts(cluster(1), role("a", replicas=2, nodes=1, shared=True, ports={"http": 8000}))
+    with pytest.raises(UsageError, match=r"port 8000 on 10\.0\.0\.1: a\.1 and a\.0 have it"):
+        with_ports(found, {})
+
+
+def test_every_rank_can_find_all_roles() -> None:
+    found = with_ports(
+        parts(cluster(3), role("rollout", replicas=2, nodes=1, ports={"http": 8000}), role("trainer", nodes=1)), {}
+    )
+    values = places(found)
+    assert values["roles.rollout.endpoints"] == "10.0.0.1:8000,10.0.0.2:8000"
+    assert values["roles.rollout.endpoint.http"] == "10.0.0.1:8000"
+    assert (values["roles.trainer.address"], values["roles.trainer.hosts"]) == ("10.0.0.3", "n3")
+    variables = environment(found[1], found, "7f3a")
+    assert (variables["PYLAUNCH_ROLE"], variables["PYLAUNCH_REPLICA"], variables["PYLAUNCH_PORT_HTTP"]) == (
+        "rollout", "1", "8000",
+    )  # fmt: skip
+    assert variables["PYLAUNCH_ENDPOINTS_ROLLOUT_HTTP"] == "10.0.0.1:8000,10.0.0.2:8000"
+    assert json.loads(variables["PYLAUNCH_ROLES"])["trainer"] == {"hosts": ["10.0.0.3"], "ports": {}}
