@@ -159,6 +159,17 @@ def test_direct_trains_what_torchrun_trains(framework_lab: Lab) -> None:
     must_be_clean(framework_lab)
 
 
+def test_trainers_and_their_rollout_servers_run_as_one_job(framework_lab: Lab) -> None:
+    shared = ("--set", "rollout.shared=true", "--set", "trainer.shared=true")
+    words = ("start", "-i", str(framework_lab.inventory), "--workdir", str(EXAMPLES / "roles"))
+    job = framework_lab.pylaunch(*words, str(EXAMPLES / "roles/job.toml"), *shared, timeout_s=280)
+    assert job.returncode == ExitCode.DONE, job.stderr
+    assert "step 20/20 loss" in job.stdout
+    assert job.stderr.count(" ready (http:http/health)") == 2
+    assert job.stderr.splitlines()[-1] == "job rollouts done: trainer done"
+    must_be_clean(framework_lab)
+
+
 def test_jax_finds_its_place_without_arguments(framework_lab: Lab) -> None:
     run = start(framework_lab, "jax", "--nproc-per-node", "2", "--", str(EXAMPLES / "jax_train.py"))
     assert run.returncode == ExitCode.DONE, run.stderr
