@@ -31,7 +31,7 @@ MARKS = "PYLAUNCH_BENCH_MARKS"
 ASKING = (
     ("pylaunch.transport.slurm.commands", "nodes_of", "scontrol show node (beside the other imports)"),
     ("pylaunch.transport.slurm.commands", "job_details", "scontrol show job (beside it)"),
-    ("pylaunch.workflows.allocation", "start_daemons", "begin the step of the agents"),
+    ("pylaunch.features.slurm.allocation", "start_daemons", "begin the step of the agents"),
 )
 PHASES = (
     ("pylaunch.cli.planning", "plan_start", "plan"),

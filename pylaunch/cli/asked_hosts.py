@@ -1,25 +1,35 @@
-"""The hosts of a verb that starts no ranks: those of the inventory, or of the Slurm job in which pylaunch runs."""
+"""Hosts of the inventory, for verbs that start no ranks, and as the nodes of a start."""
 
 from __future__ import annotations
 
-import os
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
+from pylaunch import features
 from pylaunch.inventory import load_cluster
-from pylaunch.inventory.settings import read_settings
 from pylaunch.model.cluster import Cluster
-from pylaunch.terminal.flags import scheduler
+from pylaunch.model.job import JobSpec
+from pylaunch.terminal.doors import NodesWanted, StartNodes
 
 
 def hosts_to_ask(inventory: Path | None, limit: str | None) -> Cluster:
-    """Return the hosts to ask, by the same rule as for a start.
+    """Return the hosts to ask, by the same rule as for a start: those among which pylaunch runs, or the inventory's.
 
-    Raises UsageError for hosts and devices of an inventory that are not in the job.
+    Raises UsageError for hosts and devices of an inventory that are not among them.
     """
-    settings, flags = read_settings(Path.cwd()), scheduler.SchedulerFlags()
-    source = scheduler.node_source(flags, settings, os.environ, has_inventory=inventory is not None)
-    if source is not scheduler.NodeSource.HERE:
-        return load_cluster(inventory, limit=limit)
-    from pylaunch.cli import nodes  # noqa: PLC0415 -- the modules of a start, which only a verb in a job needs
+    here = features.hosts_here(inventory, limit)
+    return load_cluster(inventory, limit=limit) if here is None else here
 
-    return nodes.hosts_of_job(inventory, limit)
+
+class InventorySource:
+    """The hosts of the inventory as the nodes of a start."""
+
+    def in_job(self, job: JobSpec) -> JobSpec:
+        """Return `job`."""
+        return job
+
+    @contextlib.contextmanager
+    def nodes(self, wanted: NodesWanted, job: JobSpec) -> Iterator[StartNodes]:
+        """Provide the hosts. Raises InventoryError."""
+        yield StartNodes(load_cluster(wanted.inventory, limit=wanted.limit))

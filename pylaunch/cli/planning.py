@@ -8,16 +8,14 @@ from pathlib import Path
 import click
 
 from pylaunch.base.dataclass import replace
-from pylaunch.cli.job_here import StartSource
+from pylaunch.cli.asked_hosts import InventorySource
 from pylaunch.cli.lent_terminal import lent_terminal
-from pylaunch.cli.nodes import nodes_of_start
 from pylaunch.cli.running import Presentation, run_planned
 from pylaunch.cli.views.plan import show_plan
 from pylaunch.errors import ExitCode
 from pylaunch.features import judge_settings
 from pylaunch.launch.start.session import TakenError
-from pylaunch.terminal import console
-from pylaunch.terminal.doors import RunObserver
+from pylaunch.terminal.doors import NodesWanted, RunObserver, StartSource
 from pylaunch.terminal.flags import program
 from pylaunch.terminal.flags.requested import requested
 from pylaunch.terminal.flags.start import StartFlags
@@ -28,7 +26,7 @@ from pylaunch.workflows.start import plan_start
 
 def plan_and_run(
     typed: StartFlags,
-    source: StartSource,
+    source: StartSource | None,
     inventory: Path | None,
     limit: str | None,
     observers: tuple[RunObserver, ...],
@@ -36,13 +34,14 @@ def plan_and_run(
     """Start the job of the flags on the nodes of `source`, and return the exit code."""
     as_json = current().as_json
     asked = requested(typed, os.environ, _long_options())
-    flags, job = asked.flags, asked.job
+    source = source or InventorySource()
+    flags, job = asked.flags, source.in_job(asked.job)
     terminal = None if flags.dry_run else lent_terminal(job.debug_rank, detach=flags.detach, as_json=as_json)
     wanted = replace(asked.options, terminal=terminal)
-    with nodes_of_start(flags, source, inventory, limit, job) as nodes:
+    with source.nodes(NodesWanted(inventory, limit, flags.nodes, flags.spares, flags.dry_run), job) as nodes:
         planned = plan_start(nodes.cluster, job, judge_settings, StartView().show)
-        planned = nodes.recorded_in(nodes.continued(planned, console.say))
-        wanted = replace(wanted, requeues=nodes.requeues(job))
+        planned = nodes.recorded(planned)
+        wanted = replace(wanted, requeues=nodes.requeues)
         program.report_ranks_alone(asked.program, planned.plan.world_size)
         if flags.dry_run:
             show_plan(planned.plan, planned.commands, as_json=as_json)

@@ -8,6 +8,7 @@ feature imports another one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,12 @@ from pylaunch.terminal.doors import ObserverOption, RunObserver, StartFile, Verb
 from pylaunch.terminal.late_import import imported
 
 if TYPE_CHECKING:
+    from pylaunch.model.cluster import Cluster
+    from pylaunch.model.outcome import Outcome
+    from pylaunch.model.plan import RunPlan
     from pylaunch.model.run import RunRecord
     from pylaunch.model.setting import Circumstances, LintFinding, Setting
-    from pylaunch.terminal.doors import Measured
+    from pylaunch.terminal.doors import Measured, StartSource
 
 FEATURES = (
     "bench",
@@ -30,10 +34,11 @@ FEATURES = (
     "lab",
     "render_files",
     "report",
+    "slurm",
     "variables",
     "notify",
 )
-"""Packages of this package. Their doors: VERBS, SUBCOMMANDS, OBSERVER, START_FILE, REPORT_SECTION, JUDGE.
+"""Packages of this package. Their doors: VERBS, SUBCOMMANDS, OBSERVER, START_FILE, NODES, REPORT_SECTION, JUDGE.
 
 At the end of a run, observers act in this order: `notify` names the files that those before it have written.
 """
@@ -101,6 +106,38 @@ def start_file(words: Sequence[str]) -> StartFile | None:
     """Return the door of the feature that starts the file which the first of `words` names; None for a program."""
     doors: list[StartFile | None] = [getattr(package, "START_FILE", None) for package in _packages()]
     return next((door for door in doors if door is not None and words and words[0].endswith(door.suffix)), None)
+
+
+def node_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options of the features that provide nodes to `start`, which passes their values to `start_source`."""
+    for door in _sources_of_nodes():
+        command = door.options(command)
+    return command
+
+
+def start_source(given: dict[str, Any], *, has_inventory: bool) -> StartSource | None:
+    """Take the values of `node_options` out of `given`, and return the source of nodes; None without such a feature.
+
+    Raises UsageError for a contradiction.
+    """
+    return next((door.start_source(given, has_inventory=has_inventory) for door in _sources_of_nodes()), None)
+
+
+def hosts_here(inventory: Path | None, limit: str | None) -> Cluster | None:
+    """Return the hosts among which pylaunch runs; None where they are those of the inventory. Raises UsageError."""
+    found = (door.hosts_here(inventory, limit) for door in _sources_of_nodes())
+    return next((cluster for cluster in found if cluster is not None), None)
+
+
+def end_nodes(plan: RunPlan, outcome: Outcome | None) -> None:
+    """End what was allocated for a run whose first controller has ended; None: a person ends the run."""
+    for door in _sources_of_nodes():
+        door.end_nodes(plan, outcome)
+
+
+def _sources_of_nodes() -> Iterator[ModuleType]:
+    modules: Iterator[str] = (getattr(package, "NODES", "") for package in _packages())
+    return (imported(module) for module in modules if module)
 
 
 def _observer_options(verb: str) -> list[ObserverOption]:

@@ -1,18 +1,23 @@
-"""The doors through which a feature joins the command line: a verb, an observer of runs, a section of the report."""
+"""The doors through which a feature joins the command line: verbs, observers of runs, nodes of a start, a section."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pylaunch.base.dataclass import dataclass, field
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from pylaunch.errors import PylaunchError
+    from pylaunch.model.cluster import Cluster
+    from pylaunch.model.job import JobSpec
     from pylaunch.model.outcome import Outcome
     from pylaunch.workflows.attach import AttachEvent
+    from pylaunch.workflows.start import PlannedRun, Requeues
     from pylaunch.workflows.start_events import StartEvent
 
 
@@ -94,6 +99,40 @@ class StartFile:
     suffix: str
     module: str
     """Module whose `started(flags, inventory, limit, judge)` starts it and returns the exit code."""
+
+
+@dataclass(frozen=True)
+class NodesWanted:
+    """Nodes that the flags of a start request."""
+
+    inventory: Path | None
+    limit: str | None
+    nodes: int | None
+    spares: int
+    dry_run: bool
+
+
+@dataclass(frozen=True)
+class StartNodes:
+    """Nodes of a start."""
+
+    cluster: Cluster
+    recorded: Callable[[PlannedRun], PlannedRun] = lambda planned: planned
+    """Return a plan of these nodes as it is recorded, as the next attempt of a run that they had before."""
+
+    requeues: Requeues | None = None
+    end: Callable[[bool], None] = lambda is_good: None
+    """End nodes that are there for this start alone; the argument is the success of the run."""
+
+
+class StartSource(Protocol):
+    """Source of the nodes of a start."""
+
+    def in_job(self, job: JobSpec) -> JobSpec:
+        """Return `job` with what the flags of the source say about it. Raises UsageError."""
+
+    def nodes(self, wanted: NodesWanted, job: JobSpec) -> AbstractContextManager[StartNodes]:
+        """Provide nodes for a block that plans `job`; an exception in it ends what was allocated."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from typing import Protocol
 
 from pylaunch import __version__
 from pylaunch.base.dataclass import dataclass, field, replace
@@ -54,7 +55,6 @@ from pylaunch.store.node_record import pack
 from pylaunch.transport.slurm import commands
 from pylaunch.workflows.prove import finish
 from pylaunch.workflows.recording import recording
-from pylaunch.workflows.requeue import JobRequeues
 from pylaunch.workflows.start_checks import ChecksAtStart
 from pylaunch.workflows.start_events import (
     AttemptEnded,
@@ -74,6 +74,16 @@ from pylaunch.workflows.start_events import (
     Waiting,
 )
 from pylaunch.workflows.variables import plan_findings, refuse_errors
+
+
+class Requeues(Protocol):
+    """The next nodes of a run whose Slurm job returns to the queue."""
+
+    def has_nodes(self) -> bool:
+        """Return whether the job still has the nodes of the attempt."""
+
+    def next_cluster(self, plan: RunPlan, outcome: Outcome) -> Cluster | None:
+        """Return the nodes on which the run continues after the attempt `plan`; None if this controller starts none."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +117,7 @@ class StartOptions:
     hold: Callable[[], None] | None = None
     """Called in a thread before each release, when all nodes are ready; it returns when the ranks may start."""
 
-    requeues: JobRequeues | None = None
+    requeues: Requeues | None = None
     """Continue the run when its Slurm job returns to the queue."""
 
 

@@ -11,19 +11,11 @@ from pathlib import Path
 import pytest
 
 from pylaunch.cli.main import run
-from pylaunch.cli.views import queueing
 from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.explain import requeue
-from pylaunch.model.cause import Certainty, FailureCause
-from pylaunch.model.cluster import Cluster, Connection, Host
-from pylaunch.model.job import Framework, JobSpec
-from pylaunch.model.outcome import Outcome, Status
-from pylaunch.model.plan import plan_run
-from pylaunch.model.slurm_job import JobRequest, JobState, SlurmJob, SlurmNode
-from pylaunch.store import runs
-from pylaunch.store.paths import run_paths
-from pylaunch.workflows import allocation
-from pylaunch.workflows.allocation import (
+from pylaunch.features.slurm import allocation
+from pylaunch.features.slurm import view as queueing
+from pylaunch.features.slurm.allocation import (
     Allocation,
     JobCancelled,
     JobEnded,
@@ -41,7 +33,15 @@ from pylaunch.workflows.allocation import (
     cluster_of,
     end_job,
 )
-from pylaunch.workflows.requeue import JobRequeues, continued
+from pylaunch.features.slurm.requeue import JobRequeues, continued
+from pylaunch.model.cause import Certainty, FailureCause
+from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.plan import plan_run
+from pylaunch.model.slurm_job import JobRequest, JobState, SlurmJob, SlurmNode
+from pylaunch.store import runs
+from pylaunch.store.paths import run_paths
 
 PROGRAMS = {
     "sbatch": "cat > script; [ ! -e refusal ] || { cat refusal >&2; exit 1; }; echo 7",
@@ -334,7 +334,7 @@ def test_in_a_job_of_somebody_else_its_script_starts_the_next_attempt(slurm: Fak
 
 WITHIN_ITS_JOB = """
 from pylaunch.transport import interrupts
-from pylaunch.workflows.allocation import wait
+from pylaunch.features.slurm.allocation import wait
 from tests.starts.test_slurm_jobs import OUT_OF_TIME, PLAN, requeues
 
 interrupts.install("", 130)

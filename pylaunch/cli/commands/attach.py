@@ -11,8 +11,6 @@ import click
 from pylaunch import features
 from pylaunch.cli.running import exit_code
 from pylaunch.launch.connect.interruptible import signals
-from pylaunch.model.job import JobSpec
-from pylaunch.model.outcome import Outcome, Status
 from pylaunch.terminal import options
 from pylaunch.terminal.doors import RunEnding
 from pylaunch.terminal.flags.resolve_run import find
@@ -42,20 +40,9 @@ def command(run: str | None, *, inventory: Path | None, **given: Any) -> int:
         outcome = attach(record, show, signals, usage_every_s=USAGE_S if has_board() else 0.0)
     for observer in observers:
         observer.at_end(RunEnding(record.plan.run, outcome))
-    if view.leads and record.plan.submitted_job is not None:
-        _end_job(record.plan.submitted_job, record.plan.job, outcome)
+    if view.leads:
+        features.end_nodes(record.plan, outcome)
     return exit_code(outcome)
-
-
-def _end_job(job_id: str, job: JobSpec, outcome: Outcome) -> None:
-    """End the Slurm job that was submitted for the run, whose first controller has ended."""
-    from pylaunch.cli.views import queueing  # noqa: PLC0415 -- modules that only a run in a Slurm job needs
-    from pylaunch.explain.requeue import cause_of  # noqa: PLC0415
-    from pylaunch.workflows.allocation import JobNotRequeued, end_submitted  # noqa: PLC0415
-
-    if job.max_requeues and cause_of(outcome):
-        queueing.show(JobNotRequeued(job_id, "the controller that would request it has ended"))
-    end_submitted(job_id, queueing.show, is_good=outcome.status is Status.DONE)
 
 
 class AttachView:

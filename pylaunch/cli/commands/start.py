@@ -8,10 +8,9 @@ from typing import Any
 import click
 
 from pylaunch import features
-from pylaunch.cli.job_here import source_of_start
 from pylaunch.model.job import Framework, OnHang
 from pylaunch.terminal import options
-from pylaunch.terminal.flags import environment, scheduler, sync
+from pylaunch.terminal.flags import environment, sync
 from pylaunch.terminal.flags.start import AUTO, StartFlags
 from pylaunch.terminal.late_import import imported
 
@@ -29,7 +28,7 @@ Examples:
 @click.command(context_settings={"allow_interspersed_args": False}, epilog=EXAMPLES)
 @options.inventory
 @options.limit
-@scheduler.options
+@features.node_options
 @click.option("--nodes", type=int, metavar="N", help="Take the first N hosts; with Slurm, request N nodes.")
 @click.option(
     "--nproc-per-node",
@@ -166,11 +165,11 @@ def command(inventory: Path | None, limit: str | None, **given: Any) -> int:
     """
     del given["as_json"]  # The invocation has it.
     observers = features.observers("start", given)
+    source = features.start_source(given, has_inventory=inventory is not None)
     typed = StartFlags(**given)
     if (file := features.start_file(typed.words)) is not None:
         started: int = imported(file.module).started(typed, inventory, limit, features.judge_settings)
         return started
-    source = source_of_start(typed, has_inventory=inventory is not None, starts_agents=not typed.dry_run)
     late = imported("pylaunch.cli.planning")  # During these 300 ms, Slurm answers and its agents load.
     code: int = late.plan_and_run(typed, source, inventory, limit, observers)
     return code

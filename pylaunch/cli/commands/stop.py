@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli.views import proving, queueing
+from pylaunch import features
+from pylaunch.cli.views import proving
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.launch.connect.interruptible import signals
@@ -19,7 +20,6 @@ from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import discovered, find
 from pylaunch.terminal.views import run_data
 from pylaunch.terminal.views.live import Live, show_proof
-from pylaunch.workflows.allocation import end_submitted
 from pylaunch.workflows.runs import adopt_runs
 from pylaunch.workflows.status import slurm_states
 from pylaunch.workflows.stop import (
@@ -84,9 +84,9 @@ def _stop_each(records: Sequence[RunRecord], *, now: bool) -> int:
 
 def _end_jobs(plans: Sequence[RunPlan]) -> Mapping[str, JobState]:
     """End the Slurm jobs that pylaunch submitted for the runs; name others that continue. Return the states of all."""
-    submitted = dict.fromkeys(plan.submitted_job for plan in plans if plan.submitted_job is not None)
-    for job in submitted:
-        end_submitted(job, queueing.show)
+    submitted = {plan.submitted_job: plan for plan in plans if plan.submitted_job is not None}
+    for plan in submitted.values():
+        features.end_nodes(plan, None)
     states = slurm_states(plans, console.say)
     for job, state in states.items():
         if job not in submitted and not state.is_over:

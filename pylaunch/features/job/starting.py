@@ -25,7 +25,6 @@ from pylaunch.model.setting import Judge
 from pylaunch.store import runs
 from pylaunch.terminal import document
 from pylaunch.terminal.flags.requested import requested
-from pylaunch.terminal.flags.scheduler import SchedulerFlags
 from pylaunch.terminal.flags.start import StartFlags
 from pylaunch.terminal.invocation import current
 from pylaunch.workflows.start import plan_start
@@ -33,7 +32,6 @@ from pylaunch.workflows.start import plan_start
 LARGEST = 1 << 20
 NOT_IN_A_ROLE = frozenset({
     "words", "nodes", "dry_run", "detach", "debug_rank", "collect", "queue", "queue_timeout", "kill_on_disconnect",
-    *(each.name for each in fields(SchedulerFlags)),
 })  # fmt: skip
 """Options of `start` that are about a whole start, or that a job of several roles does not have."""
 

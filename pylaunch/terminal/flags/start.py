@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
 from pylaunch.launch.sync.tree import Tree
 from pylaunch.model.argv import Argv
@@ -16,7 +16,6 @@ from pylaunch.model.size import shown_size
 from pylaunch.terminal import options
 from pylaunch.terminal.flags import preload, sync
 from pylaunch.terminal.flags.environment import Environment, EnvironmentFlags
-from pylaunch.terminal.flags.scheduler import SchedulerFlags
 
 if TYPE_CHECKING:
     from pylaunch.launch.start.queue import Turn
@@ -36,7 +35,6 @@ LEAST_LOG = 4 << 20
 
 _NOT_WITH_DEBUG_RANK = {
     "max_restarts": "another attempt would begin without the person at its prompt",
-    "max_requeues": "another attempt would begin without the person at its prompt",
     "preload": "ranks that are forked from a template have no terminal",
     "on_hang": "a rank at a prompt does not advance, so hangs are not watched",
 }
@@ -44,7 +42,7 @@ _NOT_WITH_DEBUG_RANK = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class StartFlags(EnvironmentFlags, sync.SyncFlags, SchedulerFlags):
+class StartFlags(EnvironmentFlags, sync.SyncFlags):
     """Flags of `pylaunch start`, as click parsed them. Defaults are those of the command line."""
 
     words: Argv = ()
@@ -124,14 +122,11 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags, SchedulerFlags):
             rank_thread=not self.no_rank_thread,
             max_restarts=self.max_restarts,
             fallback=_fallback(self.fallback, self.max_restarts),
-            max_requeues=self.max_requeues,
-            checkpoint_signal=self.checkpoint_signal,
             spares=self.spares,
             min_nodes=self.min_nodes,
             debug_rank=self.debug_rank,
             ends_with_controller=self.kill_on_disconnect or is_debugged,
         )
-        job = replace(job, checkpoint_before_end=self.notice(job.stop_grace))
         if tree is not None and (job.framework is not Framework.COMMAND or "/" in job.command[0]):
             sync.check_script(tree, workdir, job.script)
         return job

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.explain.requeue import BY_SLURM, NoRequeue, Requeue, cause_of, requeue_after
+from pylaunch.features.slurm.allocation import Allocation, JobNotRequeued, JobRequeued, Pause, granted_again, wait
 from pylaunch.launch.follow.job_time import job_of
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.outcome import Outcome, Status
@@ -23,7 +24,6 @@ from pylaunch.model.slurm_job import GRANTED, times
 from pylaunch.store import runs
 from pylaunch.transport import interrupts
 from pylaunch.transport.slurm import commands
-from pylaunch.workflows.allocation import Allocation, JobNotRequeued, JobRequeued, Pause, granted_again, wait
 
 
 class JobRequeues:

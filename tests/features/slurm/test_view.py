@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.cli.views.queueing import HINTS, line, show
 from pylaunch.explain.requeue import LOST_NODE, OUT_OF_TIME
-from pylaunch.model.slurm_job import UNKNOWN, JobState, SlurmJob, SlurmNode
-from pylaunch.workflows.allocation import (
+from pylaunch.features.slurm.allocation import (
     JobCancelled,
     JobEnded,
     JobEvent,
@@ -18,6 +16,8 @@ from pylaunch.workflows.allocation import (
     JobSubmitted,
     JobWaits,
 )
+from pylaunch.features.slurm.view import HINTS, line, show
+from pylaunch.model.slurm_job import UNKNOWN, JobState, SlurmJob, SlurmNode
 
 NODES = (SlurmNode("n1", "10.0.0.1"), SlurmNode("n2", "10.0.0.2"))
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from pylaunch.model.hostset import fold
-from pylaunch.model.slurm_job import UNKNOWN
-from pylaunch.terminal import console, hints
-from pylaunch.terminal.views.live import counted
-from pylaunch.workflows.allocation import (
+from pylaunch.features.slurm.allocation import (
     JobCancelled,
     JobEnded,
     JobEvent,
@@ -18,6 +14,10 @@ from pylaunch.workflows.allocation import (
     JobUnanswered,
     JobWaits,
 )
+from pylaunch.model.hostset import fold
+from pylaunch.model.slurm_job import UNKNOWN
+from pylaunch.terminal import console, hints
+from pylaunch.terminal.views.live import counted
 
 HINTS = {
     "TIMEOUT": "a longer --time; or --max-requeues 3, with which a run continues from its checkpoint",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from pylaunch.launch.allocation.job_script import daemon_argv
+from pylaunch.features.slurm.job_script import daemon_argv
 from pylaunch.launch.start.archive import AgentArchive
 from pylaunch.store.paths import job_files
 from pylaunch.transport import process

@@ -15,8 +15,8 @@ from typing import TypeVar
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import BAD_END, GOOD_END
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.launch.allocation.daemons import start_daemons
-from pylaunch.launch.allocation.job_script import job_script
+from pylaunch.features.slurm.daemons import start_daemons
+from pylaunch.features.slurm.job_script import job_script
 from pylaunch.launch.start.archive import build
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold

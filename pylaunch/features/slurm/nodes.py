@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.cli.job_here import JobHere, StartSource
-from pylaunch.cli.views import queueing
+from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
+from pylaunch.explain.requeue import cause_of
 from pylaunch.features import judge_settings
+from pylaunch.features.slurm import flags as scheduler
+from pylaunch.features.slurm import view
+from pylaunch.features.slurm.allocation import Allocation, JobNotRequeued, allocate, allocation_here, end_submitted
+from pylaunch.features.slurm.flags import JOB_ID, RESTART_COUNT, NodeSource, SchedulerFlags
+from pylaunch.features.slurm.job_here import JobHere, SlurmSource
+from pylaunch.features.slurm.requeue import JobRequeues, continued
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.limit import limited
 from pylaunch.inventory.load import source_of
@@ -19,109 +24,91 @@ from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import JobSpec
+from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.slurm_job import JobRequest
 from pylaunch.terminal import console
-from pylaunch.terminal.flags import scheduler
-from pylaunch.terminal.flags.scheduler import JOB_ID, RESTART_COUNT, NodeSource
-from pylaunch.terminal.flags.start import StartFlags
-from pylaunch.workflows.allocation import Allocation, allocate, allocation_here
-from pylaunch.workflows.requeue import JobRequeues, continued
+from pylaunch.terminal.doors import NodesWanted, StartNodes
 from pylaunch.workflows.start import PlannedRun, plan_start, planned_run
 
 
-@dataclass(frozen=True)
-class StartNodes:
-    """Nodes of a start."""
-
-    cluster: Cluster
-    allocation: Allocation | None = None
-    """The Slurm job whose nodes they are."""
-
-    restarts: int = 0
-    """Number of times that Slurm has requeued the job in which pylaunch runs."""
-
-    def recorded_in(self, planned: PlannedRun) -> PlannedRun:
-        """Return `planned` with the id of a job that pylaunch submitted."""
-        if self.allocation is None or not self.allocation.job.is_ours:
-            return planned
-        return replace(planned, plan=replace(planned.plan, submitted_job=self.allocation.job.id))
-
-    def continued(self, planned: PlannedRun, note: Callable[[str], None]) -> PlannedRun:
-        """Return `planned` as the next attempt of a run whose job Slurm has requeued; else as it is."""
-        allocation, restarts = self.allocation, self.restarts
-        if allocation is None or not restarts:
-            return planned
-        return planned_run(continued(planned.plan, allocation.job.id, restarts, note))
-
-    def requeues(self, job: JobSpec) -> JobRequeues | None:
-        """Return the requeues of the job, if `job` permits any."""
-        if self.allocation is None or not job.max_requeues:
-            return None
-        return JobRequeues(self.allocation, self.restarts)
-
-    def end(self, is_good: bool) -> None:
-        """End the job, if pylaunch submitted it."""
-        if self.allocation is not None:
-            self.allocation.end(is_good=is_good)
-
-
 @contextlib.contextmanager
-def nodes_of_start(
-    flags: StartFlags, source: StartSource, inventory: Path | None, limit: str | None, job: JobSpec
-) -> Iterator[StartNodes]:
+def nodes_of_start(source: SlurmSource, wanted: NodesWanted, job: JobSpec) -> Iterator[StartNodes]:
     """Provide the nodes for this block, which plans; an exception in it ends a job that was submitted.
 
     Raises UsageError for an inventory with hosts outside of the Slurm job, and before it submits one for a `job` that
     cannot be planned on any nodes.
     """
     if source.kind is NodeSource.INVENTORY:
-        yield StartNodes(load_cluster(inventory, limit=limit))
+        yield StartNodes(load_cluster(wanted.inventory, limit=wanted.limit))
         return
     if source.asked is not None:
-        yield _here(source.asked.result(), flags, inventory, limit)
+        yield _here(source.asked.result(), source.flags, wanted, job)
         return
-    if limit is not None:
-        raise UsageError(f"--limit {limit}: Slurm chooses the nodes", hint="--sbatch-arg=--nodelist=n1,n2")
-    wanted = scheduler.request(flags, source.settings, flags.nodes, flags.spares)
-    if flags.dry_run:
-        console.say(f"with --dry-run no job is submitted; its options: {quoted(('sbatch', *wanted.options))}")
-        yield StartNodes(_unknown_nodes(wanted))
+    if wanted.limit is not None:
+        raise UsageError(f"--limit {wanted.limit}: Slurm chooses the nodes", hint="--sbatch-arg=--nodelist=n1,n2")
+    asked = scheduler.request(source.flags, source.settings, wanted.nodes, wanted.spares)
+    if wanted.dry_run:
+        console.say(f"with --dry-run no job is submitted; its options: {quoted(('sbatch', *asked.options))}")
+        yield StartNodes(_unknown_nodes(asked))
         return
-    plan_start(_unknown_nodes(wanted), job, judge_settings, lambda event: None)
-    allocation = allocate(wanted, queueing.show)
+    plan_start(_unknown_nodes(asked), job, judge_settings, lambda event: None)
+    allocation = allocate(asked, view.show)
     try:
-        yield StartNodes(allocation.cluster, allocation)
+        yield _allocated(allocation.cluster, allocation, 0, job)
     except BaseException:
         allocation.end(is_good=False)
         raise
+
+
+def _allocated(cluster: Cluster, allocation: Allocation, restarts: int, job: JobSpec) -> StartNodes:
+    """Return `cluster`, nodes of a Slurm job that was requeued `restarts` times, for a start of `job`."""
+
+    def recorded(planned: PlannedRun) -> PlannedRun:
+        """Return the next attempt of a run whose job was requeued, and the id of a job that pylaunch submitted."""
+        if restarts:
+            planned = planned_run(continued(planned.plan, allocation.job.id, restarts, console.say))
+        if not allocation.job.is_ours:
+            return planned
+        return replace(planned, plan=replace(planned.plan, submitted_job=allocation.job.id))
+
+    requeues = JobRequeues(allocation, restarts) if job.max_requeues else None
+    return StartNodes(cluster, recorded, requeues, lambda is_good: allocation.end(is_good=is_good))
+
+
+def end_submitted_for(job_id: str, job: JobSpec, outcome: Outcome | None) -> None:
+    """End the Slurm job that was submitted for a run whose first controller has ended; None: a person ends the run."""
+    if outcome is not None and job.max_requeues and cause_of(outcome):
+        view.show(JobNotRequeued(job_id, "the controller that would request it has ended"))
+    end_submitted(job_id, view.show, is_good=outcome is not None and outcome.status is Status.DONE)
 
 
 def _unknown_nodes(wanted: JobRequest) -> Cluster:
     return Cluster(tuple(Host(f"node{each + 1}", f"node{each + 1}", Connection.NONE) for each in range(wanted.nodes)))
 
 
-def _check_size(flags: StartFlags, allocation: Allocation) -> None:
+def _check_size(wanted: NodesWanted, allocation: Allocation) -> None:
     """Raise UsageError for a job with fewer nodes than the flags request."""
-    there, wanted = allocation.cluster.names, (flags.nodes or 1) + flags.spares
-    if wanted > len(there):
+    there, needed = allocation.cluster.names, (wanted.nodes or 1) + wanted.spares
+    if needed > len(there):
         raise UsageError(
-            f"--nodes {flags.nodes or 1} and --spares {flags.spares} need {wanted} nodes, and Slurm job "
+            f"--nodes {wanted.nodes or 1} and --spares {wanted.spares} need {needed} nodes, and Slurm job "
             f"{allocation.job.id} has {len(there)} ({fold(there)})",
-            hint=f"--nodes {max(1, len(there) - flags.spares)}, or a larger allocation",
+            hint=f"--nodes {max(1, len(there) - wanted.spares)}, or a larger allocation",
         )
 
 
-def _here(here: JobHere, flags: StartFlags, inventory: Path | None, limit: str | None) -> StartNodes:
-    """Return the nodes of the job in which pylaunch runs, as far as an inventory or `limit` selects them."""
+def _here(here: JobHere, flags: SchedulerFlags, wanted: NodesWanted, job: JobSpec) -> StartNodes:
+    """Return the nodes of the job in which pylaunch runs, as far as an inventory or a limit selects them."""
     for event in here.events:
-        queueing.show(event)
-    allocation = replace(here.allocation, emit=queueing.show)
-    _check_size(flags, allocation)
-    named = inventory if inventory is not None or flags.scheduler == scheduler.SLURM else source_of(None)
+        view.show(event)
+    allocation = replace(here.allocation, emit=view.show)
+    _check_size(wanted, allocation)
+    is_named = wanted.inventory is not None or flags.scheduler == scheduler.SLURM
+    named = wanted.inventory if is_named else source_of(None)
     without = f"--scheduler {scheduler.SLURM} without -i"
     over_ssh = f"--scheduler {scheduler.NONE}"
-    cluster = _selected(allocation, named, limit, (without, over_ssh))
-    return StartNodes(cluster, allocation, _restarts(os.environ))
+    cluster = _selected(allocation, named, wanted.limit, (without, over_ssh))
+    return _allocated(cluster, allocation, _restarts(os.environ), job)
 
 
 def hosts_of_job(inventory: Path | None, limit: str | None) -> Cluster:
@@ -129,7 +116,7 @@ def hosts_of_job(inventory: Path | None, limit: str | None) -> Cluster:
 
     As for a start, hosts of an inventory must be in the job. Raises UsageError for hosts and devices that are not.
     """
-    allocation = allocation_here(scheduler.jobs_here(os.environ), scheduler.nodes_here(os.environ), queueing.show)
+    allocation = allocation_here(scheduler.jobs_here(os.environ), scheduler.nodes_here(os.environ), view.show)
     named = inventory if inventory is not None else source_of(None)
     without = "-i " + quoted((f"{','.join(allocation.cluster.names)},",))
     return _selected(allocation, named, limit, (without, f"env -u {JOB_ID} pylaunch …"))

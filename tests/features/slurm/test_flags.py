@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
+from pylaunch.features.slurm import nodes
+from pylaunch.features.slurm.flags import NodeSource, SchedulerFlags, jobs_here, node_source, nodes_here, request
+from pylaunch.features.slurm.job_here import SlurmSource
 from pylaunch.inventory.settings import Settings
-from pylaunch.terminal.flags.scheduler import NodeSource, SchedulerFlags, jobs_here, node_source, nodes_here, request
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.terminal.doors import NodesWanted
 
 NONE = Settings()
 IN_JOB = {"SLURM_JOB_ID": "7"}
@@ -155,3 +162,34 @@ def test_a_signal_of_slurm_that_would_end_the_agents_is_refused() -> None:
     with pytest.raises(UsageError, match="Slurm would signal the agents of pylaunch, not the ranks"):
         request(SchedulerFlags(sbatch_arg=("--signal=USR1@60",)), NONE, 2, 0)
     assert request(SchedulerFlags(sbatch_arg=("--signal=B:USR1@60",)), NONE, 2, 0).options == ("--signal=B:USR1@60",)
+
+
+CLUSTER = Cluster((Host("n2", "10.0.0.2"),))
+JOB = JobSpec(("train.py",), Framework.DIRECT, "/")
+
+
+def test_the_job_has_the_requeues_and_the_signal_of_the_flags() -> None:
+    flags = SchedulerFlags(max_requeues=2, checkpoint_signal="TERM")
+    job = SlurmSource(NodeSource.SUBMIT, flags, NONE).in_job(JOB)
+    assert (job.max_requeues, job.checkpoint_signal, job.checkpoint_before_end) == (2, "TERM", timedelta(seconds=120))
+    assert SlurmSource(NodeSource.INVENTORY, SchedulerFlags(), NONE).in_job(JOB) == JOB
+
+
+def test_requeues_contradict_a_debugged_rank() -> None:
+    source = SlurmSource(NodeSource.SUBMIT, SchedulerFlags(max_requeues=2), NONE)
+    with pytest.raises(UsageError, match="--debug-rank 1 and --max-requeues 2: another attempt"):
+        source.in_job(replace(JOB, debug_rank=1))
+
+
+def test_without_slurm_the_nodes_are_the_hosts_of_the_inventory(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def load_cluster(inventory: Path | None, *, limit: str | None) -> Cluster:
+        asked.append((inventory, limit))
+        return CLUSTER
+
+    monkeypatch.setattr(nodes, "load_cluster", load_cluster)
+    source = SlurmSource(NodeSource.INVENTORY, SchedulerFlags(), NONE)
+    with source.nodes(NodesWanted(Path("cluster.ini"), "n2", None, 0, dry_run=True), JOB) as provided:
+        assert (provided.cluster, provided.requeues) == (CLUSTER, None)
+    assert asked == [(Path("cluster.ini"), "n2")]

@@ -1,0 +1,17 @@
+"""Nodes that Slurm allocates: in a job that a start submits, or in the job in which pylaunch runs.
+
+door          the functions that the command line calls
+flags         options of sbatch, and the source of the nodes that they choose
+job_here      the job of this process, which is asked while the modules of a start are imported
+nodes         the nodes of a start, and the hosts of other verbs in a job
+allocation    submits a job, waits in the queue, ends the job
+job_script    the script of a submitted job; daemons: a step with an agent on each node of another job
+requeue       continues a run when its job returns to the queue
+view          lines about a job
+
+The core reaches nodes through a job, shows it and follows its end, because records of runs name it.
+"""
+
+from __future__ import annotations
+
+NODES = "pylaunch.features.slurm.door"

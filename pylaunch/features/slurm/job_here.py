@@ -1,0 +1,90 @@
+"""The source of the nodes of a start. In a Slurm job, its agents start while the modules of a start are imported."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.errors import UsageError
+from pylaunch.features.slurm import flags as scheduler
+from pylaunch.features.slurm.allocation import Allocation, JobEvent, allocation_here
+from pylaunch.features.slurm.flags import JOB_ID, NodeSource, SchedulerFlags
+from pylaunch.inventory.settings import Settings, read_settings
+from pylaunch.model.job import JobSpec
+from pylaunch.terminal.doors import NodesWanted, StartNodes
+from pylaunch.terminal.late_import import imported
+
+
+@dataclass(frozen=True)
+class JobHere:
+    """The Slurm job in which pylaunch runs."""
+
+    allocation: Allocation
+    events: tuple[JobEvent, ...]
+    """To show when the nodes are used."""
+
+
+@dataclass(frozen=True)
+class SlurmSource:
+    """The nodes of a start as its flags choose them, and the job in which pylaunch runs, which is being asked."""
+
+    kind: NodeSource
+    flags: SchedulerFlags
+    settings: Settings
+    asked: Future[JobHere] | None = None
+
+    def in_job(self, job: JobSpec) -> JobSpec:
+        """Return `job` with its requeues and its signal before the time limit. Raises UsageError for values."""
+        requeues = self.flags.max_requeues
+        if job.debug_rank is not None and requeues:
+            raise UsageError(
+                f"--debug-rank {job.debug_rank} and --max-requeues {requeues}: another attempt would begin without the "
+                "person at its prompt",
+                hint="omit --max-requeues",
+            )
+        return replace(
+            job,
+            max_requeues=requeues,
+            checkpoint_signal=self.flags.checkpoint_signal,
+            checkpoint_before_end=self.flags.notice(job.stop_grace),
+        )
+
+    def nodes(self, wanted: NodesWanted, job: JobSpec) -> AbstractContextManager[StartNodes]:
+        """Provide the nodes for a block, which plans; see `nodes_of_start`."""
+        provided: AbstractContextManager[StartNodes] = imported("pylaunch.features.slurm.nodes").nodes_of_start(
+            self, wanted, job
+        )
+        return provided
+
+
+def source_of_start(flags: SchedulerFlags, *, has_inventory: bool, starts_agents: bool) -> SlurmSource:
+    """Return the source of the nodes of a start. In a Slurm job, begin to ask Slurm and to start the agents there.
+
+    Without a run, the agents end on their own. Raises UsageError for flags that contradict each other.
+    """
+    settings = read_settings(Path.cwd())
+    kind = scheduler.node_source(flags, settings, os.environ, has_inventory=has_inventory)
+    if kind is not NodeSource.HERE:
+        return SlurmSource(kind, flags, settings)
+    jobs = scheduler.jobs_here(os.environ)
+    if len(jobs) > 1 and flags.max_requeues:
+        raise UsageError(
+            f"--max-requeues {flags.max_requeues}: Slurm job {os.environ[JOB_ID]} has {len(jobs)} components, and "
+            "pylaunch requeues jobs of one",
+            hint="omit --max-requeues",
+        )
+    thread = ThreadPoolExecutor(1, thread_name_prefix="Slurm")
+    asked = thread.submit(_asked, jobs, starts_agents=starts_agents)
+    thread.shutdown(wait=False)
+    return SlurmSource(kind, flags, settings, asked)
+
+
+def _asked(jobs: tuple[str, ...], *, starts_agents: bool) -> JobHere:
+    events: list[JobEvent] = []
+    allocation = allocation_here(jobs, scheduler.nodes_here(os.environ), events.append)
+    if starts_agents:
+        allocation.start_agents()
+    return JobHere(allocation, tuple(events))

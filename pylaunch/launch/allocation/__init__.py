@@ -1,1 +1,0 @@
-"""Nodes that Slurm allocates: submit a job, wait for its nodes, start an agent on each of them."""

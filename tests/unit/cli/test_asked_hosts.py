@@ -1,0 +1,34 @@
+"""Hosts of verbs without a feature that provides nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pylaunch import features
+from pylaunch.cli import asked_hosts
+from pylaunch.cli.asked_hosts import InventorySource, hosts_to_ask
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.terminal.doors import NodesWanted
+
+CLUSTER = Cluster((Host("n1", "10.0.0.1"),))
+FILE = Path("cluster.ini")
+
+
+def test_the_hosts_are_those_of_the_inventory_also_in_a_slurm_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load_cluster(inventory: Path | None, *, limit: str | None) -> Cluster:
+        asked.append((inventory, limit))
+        return CLUSTER
+
+    asked: list[tuple[Path | None, str | None]] = []
+    monkeypatch.setattr(asked_hosts, "load_cluster", load_cluster)
+    monkeypatch.setattr(features, "FEATURES", ())
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert hosts_to_ask(FILE, "n1") == CLUSTER
+    assert features.start_source({}, has_inventory=True) is None
+    job = JobSpec(("train.py",), Framework.DIRECT, "/")
+    with InventorySource().nodes(NodesWanted(FILE, None, None, 0, dry_run=False), job) as nodes:
+        assert nodes.cluster == CLUSTER
+    assert asked == [(FILE, "n1"), (FILE, None)]
