@@ -34,3 +34,10 @@ def majority(answers: Mapping[str, T]) -> Majority[T]:
     if not groups:
         return Majority(None, (), ())
     return Majority(groups[0][0], groups[0][1], groups[1:])
+
+
+def shown(value: str | None) -> str:
+    """Return a value for display: hashes shortened, "" as "none"."""
+    if not value:
+        return "none"
+    return f"{value[:12]}…" if len(value) == 64 else value

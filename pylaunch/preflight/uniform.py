@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold
-from pylaunch.model.majority import majority
+from pylaunch.model.majority import majority, shown
 
 
 @dataclass(frozen=True)
@@ -36,13 +36,6 @@ def odd_ones(rule: Rule, answers: Mapping[str, str]) -> Iterable[Finding]:
             expected = "no two agree" if len(others) > 3 else "; ".join(others)
         text = f"{rule.what}: {shown(value)}, {expected}"
         yield Finding(rule.check, rule.severity, hosts, text, rule.fix, rule.role)
-
-
-def shown(value: str | None) -> str:
-    """Return a value for display: hashes shortened, "" as "none"."""
-    if not value:
-        return "none"
-    return f"{value[:12]}…" if len(value) == 64 else value
 
 
 def size(count: float) -> str:

@@ -10,7 +10,7 @@ import re
 
 from pylaunch.agent.shared.essentials import NVIDIA_VERSION, driver_version
 from pylaunch.agent.shared.programs import ended
-from pylaunch.agent.shared.text import text_of
+from pylaunch.agent.shared.text import listed, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,8 +101,3 @@ def management(words: list[str]) -> str:
         return ""
     except TimeoutError as error:
         return str(error)
-
-
-def listed(directory: str) -> list[str]:
-    """Return the names in a directory, sorted; [] without the directory."""
-    return sorted(os.listdir(directory)) if os.path.isdir(directory) else []

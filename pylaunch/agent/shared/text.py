@@ -11,6 +11,19 @@ def text_of(path: str) -> str:
         return file.read()
 
 
+def text_or_none(path: str) -> str | None:
+    """Return the content of a small file, stripped; None if it cannot be read."""
+    try:
+        return text_of(path).strip()
+    except OSError:
+        return None
+
+
+def listed(directory: str) -> list[str]:
+    """Return the names in a directory, sorted; [] without the directory."""
+    return sorted(os.listdir(directory)) if os.path.isdir(directory) else []
+
+
 def next_data(descriptor: int, at: int, end: int) -> int:
     """Return the offset of the first byte from `at` on that is not in a hole; `end`, the file size, without one."""
     try:

@@ -8,7 +8,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Agreement, Cluster
 from pylaunch.model.hostset import fold
-from pylaunch.model.majority import majority
+from pylaunch.model.majority import majority, shown
 
 _HINTS = {
     "environment digest": "pylaunch provision --roles python_env --limit {hosts}",
@@ -47,7 +47,7 @@ def judge(
         division = majority({host: facts.get(name, "") for host, facts in compared.items()})
         if division.odd:
             answers = [(division.usual, division.usual_hosts)] if division.usual_hosts else []
-            values = "; ".join(f"{_abbreviated(value)} on {fold(hosts)}" for value, hosts in (*division.odd, *answers))
+            values = "; ".join(f"{shown(value)} on {fold(hosts)}" for value, hosts in (*division.odd, *answers))
             odd = fold(host for _, hosts in division.odd for host in hosts)
             found.append(NodeDifference(f"{name}: {values}", _HINTS.get(name, _DRIFT).format(hosts=odd)))
     if found and refuses:
@@ -58,9 +58,3 @@ def judge(
             hint="\n      ".join([*hints, "to start all the same: pylaunch_attestation=warn in the inventory"]),
         )
     return tuple(found)
-
-
-def _abbreviated(value: str | None) -> str:
-    if not value:
-        return "none"
-    return f"{value[:12]}…" if len(value) == 64 else value

@@ -7,9 +7,10 @@ from typing import Any
 
 from pylaunch.agent.probe.readers import host as host_readers
 from pylaunch.model.finding import Finding, Severity
+from pylaunch.model.majority import shown
 from pylaunch.preflight.check import Check
 from pylaunch.preflight.survey import Survey
-from pylaunch.preflight.uniform import Rule, odd_ones, shown, size
+from pylaunch.preflight.uniform import Rule, odd_ones, size
 
 MEMORY_NEEDED = 256 << 20
 """Bytes per host that must be available: an import of torch alone takes a good part of it (our estimate)."""

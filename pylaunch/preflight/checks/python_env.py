@@ -11,10 +11,10 @@ from pylaunch.agent.probe.registry import Reader
 from pylaunch.model.cluster import Host
 from pylaunch.model.finding import Finding, Severity
 from pylaunch.model.hostset import fold
-from pylaunch.model.majority import majority
+from pylaunch.model.majority import majority, shown
 from pylaunch.preflight.check import Asks, Check
 from pylaunch.preflight.survey import Survey, Wanted
-from pylaunch.preflight.uniform import Rule, odd_ones, shown
+from pylaunch.preflight.uniform import Rule, odd_ones
 
 MUST_AGREE = re.compile(
     r"torch|jax|jaxlib|accelerate|deepspeed|nvidia-nccl-cu\d+|nvidia-cuda-runtime(-cu\d+)?|jax-cuda\d+-\w+|triton|numpy"

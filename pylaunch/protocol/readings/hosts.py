@@ -246,21 +246,6 @@ class TreeReading(TypedDict):
     files: dict[str, str]
 
 
-class FilesQuestion(TypedDict):
-    """Files to hash; `candidates` are words of a command line that may be files."""
-
-    workdir: str
-    paths: list[str]
-    candidates: list[str]
-
-
-class TextsQuestion(TypedDict):
-    """Files to show."""
-
-    workdir: str
-    paths: list[str]
-
-
 class PythonReading(TypedDict):
     """An interpreter: its real path and its version."""
 
@@ -318,45 +303,3 @@ class NamesReading(TypedDict):
     addresses: dict[str, list[str] | None]
     unanswered: list[str]
     """Names whose lookup did not end in time."""
-
-
-class OffsetReading(TypedDict):
-    """Offset of a clock, in seconds."""
-
-    seconds: float
-    uncertainty: float
-
-
-class ShellReading(TypedDict):
-    """Output of a login shell before its command, and the time that it takes."""
-
-    noise: list[str]
-    seconds: float
-
-
-class PortHolder(TypedDict, total=False):
-    """The holder of a port, or the reason why it cannot be bound."""
-
-    by: str
-    why: str
-    run: str
-
-
-class ConnectionEnd(TypedDict, total=False):
-    """Result of one connection; other keys depend on `end`."""
-
-    end: str
-    text: str
-    name: str
-    segment: int
-    family: int
-    seconds: float
-
-
-class MatrixReading(TypedDict):
-    """Ports of a node in the conversation, and its connections: peer → kind of port → result."""
-
-    ports: dict[str, int]
-    taken: PortHolder | None
-    ephemeral_range: tuple[int, int] | None
-    row: dict[str, dict[str, ConnectionEnd]]

@@ -9,7 +9,6 @@ from pylaunch.features.bench.judgement.operations import (
     algorithm_bandwidth,
     bus_bandwidth,
     bus_factor,
-    nic_rate,
 )
 
 
@@ -40,8 +39,3 @@ def test_one_rank_and_no_time_have_no_bandwidth() -> None:
         bus_factor(Operation.ALL_REDUCE, 1)
     with pytest.raises(ValueError, match="no duration"):
         algorithm_bandwidth(4, 0.0)
-
-
-def test_the_rate_of_a_nic_in_a_hierarchical_all_reduce() -> None:
-    """4 nodes of 8 GPUs: 381.8 GB/s on the bus are 36.9 GB/s for each NIC."""
-    assert nic_rate(381.8, 4, 32) == pytest.approx(36.9, abs=0.1)

@@ -9,7 +9,7 @@ from pylaunch.agent.probe import gpu
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import programs
 from pylaunch.agent.shared.essentials import NVIDIA_VERSION, distributions, driver_version
-from pylaunch.agent.shared.text import text_of
+from pylaunch.agent.shared.text import listed, text_of
 from pylaunch.base.kernel_log import XID_TEXT
 
 TYPE_CHECKING = False
@@ -45,7 +45,7 @@ def host(_question: None) -> GpuHostReading | None:
         "open_module": "Open Kernel Module" in version,
         "kernel": os.uname().release,
         "peermem": os.path.exists("/sys/module/nvidia_peermem"),
-        "adapters": len(gpu.listed("/sys/class/infiniband")),
+        "adapters": len(listed("/sys/class/infiniband")),
         "fabric_manager": gpu.fabric_manager_version(gpu.management(["nv-fabricmanager", "--version"])),
         "fabric_manager_state": _unit_state("nvidia-fabricmanager.service"),
     }

@@ -8,6 +8,7 @@ import time
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.probe.temporary import refusal, temporary_directory, temporary_refusals
+from pylaunch.agent.shared.text import listed, text_of, text_or_none
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,25 +135,6 @@ def processors(question: None) -> ProcessorsReading:
         "memory_nodes": len(nodes) or 1,
         "balancing": text_or_none("/proc/sys/kernel/numa_balancing"),
     }
-
-
-def listed(directory: str) -> list[str]:
-    """Return the names in a directory, sorted; [] without the directory."""
-    return sorted(os.listdir(directory)) if os.path.isdir(directory) else []
-
-
-def text_of(path: str) -> str:
-    """Return the content of a file as text, invalid UTF-8 replaced."""
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return file.read()
-
-
-def text_or_none(path: str) -> str | None:
-    """Return the content of a small file, stripped; None if it cannot be read."""
-    try:
-        return text_of(path).strip()
-    except OSError:
-        return None
 
 
 @reader("host.kernel")

@@ -21,7 +21,7 @@ from pylaunch.agent.probe.readers.packages import RPM_VERSIONS, read_rpm
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import essentials
 from pylaunch.agent.shared.installed import MARKER, installed_digest
-from pylaunch.agent.shared.text import text_of
+from pylaunch.agent.shared.text import listed, text_of
 
 Group = Dict[str, Optional[str]]
 
@@ -92,7 +92,7 @@ def hardware(_question: None) -> Group:
 def network(_question: None) -> Group:
     """Return MTU and speed of the permanent interfaces."""
     found: Group = {}
-    for name in gpu.listed("/sys/class/net"):
+    for name in listed("/sys/class/net"):
         if not name.startswith(PASSING_INTERFACES):
             found[f"{name} mtu"] = text_of(f"/sys/class/net/{name}/mtu").strip()
             found[f"{name} speed"] = link_speed(name)

@@ -6,10 +6,10 @@ import os
 import re
 import resource
 
-from pylaunch.agent.probe.gpu import listed, pci_devices
+from pylaunch.agent.probe.gpu import pci_devices
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.programs import ended, path_of
-from pylaunch.agent.shared.text import text_of
+from pylaunch.agent.shared.text import listed, text_of, text_or_none
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,25 +37,17 @@ def ports(root: str) -> list[PortReading]:
                 {
                     "adapter": adapter,
                     "port": int(port),
-                    "model": _line(os.path.join(root, adapter, "hca_type")),
-                    "firmware": _line(os.path.join(root, adapter, "fw_ver")),
-                    "state": _word(_line(os.path.join(place, "state"))),
-                    "physical_state": _word(_line(os.path.join(place, "phys_state"))),
-                    "rate_gbps": _rate(_line(os.path.join(place, "rate"))),
-                    "link_layer": _line(os.path.join(place, "link_layer")),
+                    "model": text_or_none(os.path.join(root, adapter, "hca_type")),
+                    "firmware": text_or_none(os.path.join(root, adapter, "fw_ver")),
+                    "state": _word(text_or_none(os.path.join(place, "state"))),
+                    "physical_state": _word(text_or_none(os.path.join(place, "phys_state"))),
+                    "rate_gbps": _rate(text_or_none(os.path.join(place, "rate"))),
+                    "link_layer": text_or_none(os.path.join(place, "link_layer")),
                     "counters": _counters(os.path.join(place, "counters")),
                     "gids": _gids(place),
                 }
             )
     return found
-
-
-def _line(path: str) -> str | None:
-    """Return the content of a file of one line; None without the file or without a value."""
-    try:
-        return text_of(path).strip()
-    except OSError:
-        return None
 
 
 def _word(state: str | None) -> str | None:
@@ -70,7 +62,7 @@ def _rate(rate: str | None) -> float | None:
 
 
 def _counters(directory: str) -> dict[str, int]:
-    values = ((name, _line(os.path.join(directory, name))) for name in listed(directory))
+    values = ((name, text_or_none(os.path.join(directory, name))) for name in listed(directory))
     return {name: int(value) for name, value in values if value is not None and value.isdigit()}
 
 
@@ -78,15 +70,15 @@ def _gids(place: str) -> list[GidEntry]:
     """Return the first nonzero entries of the GID table; `type` is "IB/RoCE v1" or "RoCE v2"."""
     found: list[GidEntry] = []
     for index in sorted(listed(os.path.join(place, "gids")), key=int):
-        gid = _line(os.path.join(place, "gids", index))
+        gid = text_or_none(os.path.join(place, "gids", index))
         if gid and gid != NO_GID and len(found) < GIDS_KEPT:
             attributes = os.path.join(place, "gid_attrs")
             found.append(
                 {
                     "index": int(index),
                     "gid": gid,
-                    "type": _line(os.path.join(attributes, "types", index)),
-                    "interface": _line(os.path.join(attributes, "ndevs", index)),
+                    "type": text_or_none(os.path.join(attributes, "types", index)),
+                    "interface": text_or_none(os.path.join(attributes, "ndevs", index)),
                 }
             )
     return found

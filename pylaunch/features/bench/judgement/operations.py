@@ -23,17 +23,6 @@ class Operation(Enum):
     SEND_RECV = "send-recv"
 
 
-SIZE_MEANS = {
-    Operation.ALL_REDUCE: "buffer of each rank",
-    Operation.ALL_GATHER: "gathered buffer: the parts of all ranks together",
-    Operation.REDUCE_SCATTER: "scattered buffer: the parts of all ranks together",
-    Operation.ALL_TO_ALL: "buffer of each rank: the parts for all ranks together",
-    Operation.BROADCAST: "buffer of the root",
-    Operation.SEND_RECV: "message that each rank sends to the next one and receives from the one before",
-}
-"""Meaning of the size in bytes, which is the larger one of sent and received buffer as in nccl-tests."""
-
-
 def bus_factor(operation: Operation, ranks: int) -> float:
     """Return bus bandwidth / algorithm bandwidth (PERFORMANCE.md, "Bus bandwidth").
 
@@ -59,12 +48,3 @@ def algorithm_bandwidth(size: int, seconds: float) -> float:
 def bus_bandwidth(operation: Operation, size: int, seconds: float, ranks: int) -> float:
     """Return the bus bandwidth in GB/s."""
     return algorithm_bandwidth(size, seconds) * bus_factor(operation, ranks)
-
-
-def nic_rate(bandwidth: float, nodes: int, ranks: int) -> float:
-    """Return the rate of each rank's share of the network in GB/s, for an all-reduce with `bandwidth` on the bus.
-
-    It holds for hierarchical algorithms: the k nodes exchange 2(k-1)/k of what their ranks share, not 2(n-1)/n. A flat
-    ring does not obey it.
-    """
-    return bandwidth * (nodes - 1) / (ranks - 1)
