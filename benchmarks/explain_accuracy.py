@@ -1,6 +1,6 @@
 """Judge recorded logs of public threads, and write the part of docs/reference/accuracy.md about them.
 
-    .venv/bin/python benchmarks/explain_accuracy.py [--write] [--show seen|unseen]
+    .venv/bin/python benchmarks/explain_accuracy.py [--write | --check] [--show seen|unseen]
 
 Signatures were written from the logs in tests/cases/logs, and from none in tests/cases/unseen_logs: the rows of the
 latter show what to expect of a new log.
@@ -9,6 +9,7 @@ latter show what to expect of a new log.
 from __future__ import annotations
 
 import argparse
+import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -106,8 +107,17 @@ def share(part: int, whole: int) -> str:
     return f"{part} ({100 * part / whole:.0f} %)" if whole else "0"
 
 
+def part_of(rows: Mapping[str, list[Judged]]) -> str:
+    """Return the part of the page, with a row for each batch of the unseen logs if there are several."""
+    batches = sorted({each.batch for each in rows["unseen"]})
+    if len(batches) > 1:
+        by_batch = {one: [each for each in rows["unseen"] if each.batch == one] for one in batches}
+        rows = {**rows, **{f"unseen, batch {one}": cases for one, cases in by_batch.items()}}
+    return f"{HEADING}\n\n{INTRODUCTION}\n" + "\n".join(table(rows)) + "\n"
+
+
 def with_part(page: str, part: str) -> str:
-    """Return a page whose part about logs is `part`."""
+    """Return a page whose part about logs is `part`; it is the last one."""
     return f"{page.partition(HEADING)[0].rstrip()}\n\n{part}"
 
 
@@ -120,19 +130,22 @@ def shown(cases: Iterable[Judged]) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--write", action="store_true", help="write the part of the page")
+    what.add_argument("--check", action="store_true", help="exit with 1 if the page has another part")
     parser.add_argument("--show", choices=FOLDERS)
     given = parser.parse_args()
     rows = {name: list(judged(CASES / folder)) for name, folder in FOLDERS.items()}
     if given.show:
         print("\n".join(shown(rows[given.show])))
-    batches = sorted({each.batch for each in rows["unseen"]})
-    if len(batches) > 1:
-        rows |= {f"unseen, batch {one}": [each for each in rows["unseen"] if each.batch == one] for one in batches}
-    part = f"{HEADING}\n\n{INTRODUCTION}\n" + "\n".join(table(rows)) + "\n"
+    part = part_of(rows)
     print(part)
+    before = PAGE.read_text(encoding="utf-8")
+    after = with_part(before, part)
     if given.write:
-        PAGE.write_text(with_part(PAGE.read_text(encoding="utf-8"), part), encoding="utf-8")
+        PAGE.write_text(after, encoding="utf-8")
+    elif given.check and after != before:
+        sys.exit(f"{PAGE.name} has other numbers: benchmarks/explain_accuracy.py --write")
 
 
 if __name__ == "__main__":

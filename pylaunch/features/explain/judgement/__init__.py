@@ -1,1 +1,1 @@
-"""What logs show beyond the texts that signatures know. Pure."""
+"""Judgement of logs beyond the texts that signatures know. Pure."""

@@ -1,0 +1,85 @@
+"""Rates of right causes on the page about accuracy: their arithmetic, and that they are those of the recorded logs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import explain_accuracy as measured
+from benchmarks.explain_accuracy import Judged
+
+
+def case(named: str | None, *expected: str, confidence: str = "high", batch: int = 1) -> Judged:
+    return Judged("case", expected, named, confidence if named else "", batch)
+
+
+@pytest.mark.parametrize(
+    ("judged", "outcome"),
+    [
+        (case("memlock", "memlock"), "right"),
+        (case("nofile", "memlock", "nofile"), "right"),
+        (case("memlock", "nofile"), "wrong"),
+        (case(None, "memlock"), "no cause"),
+        (case(None), "right"),
+        (case("memlock"), "wrong"),
+    ],
+    ids=["the cause", "another that the thread left open", "another", "none", "none expected", "one where none is"],
+)
+def test_a_verdict_counts_as(judged: Judged, outcome: str) -> None:
+    assert judged.outcome == outcome
+
+
+UNSEEN = [
+    case("memlock", "memlock"),
+    case("memlock", "nofile"),
+    case("memlock", "memlock", confidence="low"),
+    case(None, "memlock"),
+    case(None),
+]
+
+
+def test_shares_are_of_all_cases_and_those_by_confidence_of_the_named_ones() -> None:
+    lines = list(measured.table({"unseen": UNSEEN}))
+    assert "| unseen | 5 | 3 (60 %) | 1 (20 %) | 1 (20 %) |" in lines
+    assert "| unseen | high | 2 | 1 (50 %) | 1 |" in lines
+    assert "| unseen | medium | 0 | 0 | 0 |" in lines
+    assert "| unseen | low | 1 | 1 (100 %) | 0 |" in lines
+
+
+def test_batches_have_rows_of_their_own_if_there_are_several() -> None:
+    later = [case("memlock", "memlock", batch=2), case("memlock", "nofile", batch=2)]
+    part = measured.part_of({"seen": [case("memlock", "memlock")], "unseen": [*UNSEEN, *later]})
+    assert "| seen | 1 | 1 (100 %) | 0 (0 %) | 0 (0 %) |" in part
+    assert "| unseen | 7 | 4 (57 %) | 1 (14 %) | 2 (29 %) |" in part
+    assert "| unseen, batch 1 | 5 | 3 (60 %)" in part
+    assert "| unseen, batch 2 | 2 | 1 (50 %)" in part
+    assert "batch 1 |" not in measured.part_of({"seen": [], "unseen": UNSEEN})
+
+
+def test_abstaining_classes_name_no_cause_unless_the_thread_settled_on_one(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("Signal 9 (SIGKILL) received by PID 71\n")
+    (tmp_path / "index.toml").write_text('[a]\ncause = "host-oom"\nalso = ["killed"]\nbatch = 3\n')
+    [alone] = measured.judged(tmp_path)
+    assert (alone.named, alone.outcome, alone.batch) == ("killed", "right", 3)
+    (tmp_path / "index.toml").write_text("[a]\nabstains = true\n")
+    [alone] = measured.judged(tmp_path)
+    assert (alone.named, alone.confidence, alone.outcome, alone.batch) == (None, "", "right", 1)
+
+
+def test_the_part_about_logs_replaces_the_old_one() -> None:
+    page = f"# Accuracy\n\nDrills.\n\n{measured.HEADING}\n\nold\n"
+    after = measured.with_part(page, f"{measured.HEADING}\n\nnew\n")
+    assert after == f"# Accuracy\n\nDrills.\n\n{measured.HEADING}\n\nnew\n"
+    assert measured.with_part(after, f"{measured.HEADING}\n\nnew\n") == after
+
+
+def test_the_page_has_the_rates_of_the_recorded_logs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "argv", ["explain_accuracy.py", "--check"])
+    measured.main()
+    other = tmp_path / "accuracy.md"
+    other.write_text(measured.PAGE.read_text().replace("| seen | ", "| seen | 1"))
+    monkeypatch.setattr(measured, "PAGE", other)
+    with pytest.raises(SystemExit, match=r"accuracy\.md has other numbers"):
+        measured.main()
