@@ -125,19 +125,21 @@ class _Candidate:
     """Further matches of the same cause."""
 
 
-def _unchanged(clue: Clue) -> Clue:
+Weigh = Callable[[LogMatch, Clue], Clue]
+"""Returns what a text supports, with other facts than those of signatures."""
+
+
+def _unchanged(match: LogMatch, clue: Clue) -> Clue:
     return clue
 
 
-def judge_texts(
-    catalogue: SignatureCatalogue, facts: LogFacts, weigh: Callable[[Clue], Clue] = _unchanged
-) -> TextVerdict:
-    """Return the verdict of the signatures on the logs of one run; `weigh` changes what a text supports."""
+def judge_texts(catalogue: SignatureCatalogue, facts: LogFacts, weigh: Weigh = _unchanged) -> TextVerdict:
+    """Return the verdict of the signatures on the logs of one run."""
     return _Judge(catalogue, facts, weigh).verdict()
 
 
 class _Judge:
-    def __init__(self, catalogue: SignatureCatalogue, facts: LogFacts, weigh: Callable[[Clue], Clue]) -> None:
+    def __init__(self, catalogue: SignatureCatalogue, facts: LogFacts, weigh: Weigh) -> None:
         self._catalogue = catalogue
         self._facts = facts
         self._weigh = weigh
@@ -186,7 +188,7 @@ class _Judge:
 
     def _read(self, match: LogMatch) -> Clue:
         is_memory = match.signature.id == "cuda-oom"
-        return self._weigh(read_gpu_memory(match, self._facts) if is_memory else read(match, self._facts))
+        return self._weigh(match, read_gpu_memory(match, self._facts) if is_memory else read(match, self._facts))
 
     def _fatal(self, roots: list[_Candidate], reports: list[_Candidate]) -> list[_Candidate]:
         """Return the roots that ended a process. Without one, those that it survived count if the end is reported."""

@@ -6,6 +6,7 @@ order on the page is that of a start. Where ranks stand at different lines, the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from pylaunch.explain.logs.facts import LogFacts
@@ -13,6 +14,7 @@ from pylaunch.explain.logs.line import Origin
 from pylaunch.explain.logs.reading import Clue, default
 from pylaunch.explain.logs.scan import KeptLine, LogMatch, LogScan
 from pylaunch.explain.logs.signature import Signature, SignatureCatalogue
+from pylaunch.features.explain.judgement.course import continued
 from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, error_form
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
@@ -20,6 +22,10 @@ from pylaunch.model.hostset import named_ranks
 PAGE = "waiting"
 LAST_LINES = 3
 """Last lines of a process among which the line of a wait may be: comments and other noise may follow it."""
+
+
+_WARNING = re.compile(r"(?i)\bwarn|\*{10}")
+"""Line that another part of the program may write while it waits."""
 
 
 def stands_at(catalogue: SignatureCatalogue, facts: LogFacts) -> list[tuple[LogMatch, Clue]]:
@@ -46,17 +52,36 @@ def _of_log(scan: LogScan, waits: Sequence[Signature]) -> list[LogMatch]:
     last: dict[Origin, list[KeptLine]] = {}
     for line in scan.tail:
         last.setdefault(line.origin, []).append(line)
-    return [found for lines in last.values() if (found := _of_process(lines[-LAST_LINES:], waits)) is not None]
+    found = [each for lines in last.values() if (each := _of_process(lines[-LAST_LINES:], waits)) is not None]
+    return [
+        each
+        for each in found
+        if not continued(scan, each.line, has_failed=False) and not _has_passed(each, found, waits)
+    ]
+
+
+def _has_passed(wait: LogMatch, found: Sequence[LogMatch], waits: Sequence[Signature]) -> bool:
+    """Return True if a later line of a start may be of the same process: NCCL prints no rank."""
+    return any(
+        each.line > wait.line
+        and None in (each.origin.rank, wait.origin.rank)
+        and waits.index(each.signature) > waits.index(wait.signature)
+        for each in found
+    )
 
 
 def _of_process(lines: Sequence[KeptLine], waits: Sequence[Signature]) -> LogMatch | None:
-    """Return the last of `lines` that is that of a wait."""
+    """Return the last of `lines` that is that of a wait, unless a later one of the same logger shows that it ended."""
+    has_ended = False
     for line in reversed(lines):
         for signature in waits:
             if found := signature.pattern.search(line.text):
+                if has_ended and line.time is not None:
+                    return None
                 groups = {name: value for name, value in found.groupdict().items() if value is not None}
                 return LogMatch(signature, line.origin, line.time, line.file, line.line, line.text, groups)
         form = error_form(line.text)
         if form is not None and form.weight is not ErrorWeight.FAILURE:
             return None
+        has_ended = has_ended or (line.time is not None and form is None and _WARNING.search(line.text) is None)
     return None

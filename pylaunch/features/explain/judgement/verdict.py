@@ -26,11 +26,11 @@ from pylaunch.explain.logs.judgement import (
 )
 from pylaunch.explain.logs.line import LogTime
 from pylaunch.explain.logs.scan import KeptLine, LogScan
-from pylaunch.explain.logs.signature import SignatureCatalogue
+from pylaunch.explain.logs.signature import Role, SignatureCatalogue
 from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight
 from pylaunch.features.explain.judgement.errors.first_error import ErrorLines, FirstError, error_lines, first_error
 from pylaunch.features.explain.judgement.findings import LogFinding, findings_of
-from pylaunch.features.explain.judgement.indications.indicated import weighed
+from pylaunch.features.explain.judgement.indications.indicated import STALL, waits_over, weighed
 from pylaunch.features.explain.judgement.indications.indications import indications_in
 from pylaunch.features.explain.judgement.standstill import stands_at
 from pylaunch.model.sanitise import visible_line
@@ -73,10 +73,12 @@ class LogVerdict:
 def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan]) -> LogVerdict:
     """Return the verdict on the logs of one run, which were searched with `topics.search_of`."""
     facts, indications = LogFacts(scans), indications_in(scans)
-    texts = judge_texts(catalogue, facts, lambda clue: weighed(clue, indications))
+    over = waits_over(facts)
+    texts = judge_texts(catalogue, facts, lambda match, clue: weighed(match, clue, indications, over))
     found = (_found(catalogue, each) for each in findings_of(facts, indications))
     causes = (*texts.roots, *found, *texts.others)
-    lines = error_lines(facts, texts.roles)
+    benign = {(each.file, each.line): Role.BENIGN for each in facts.of(STALL) if each.file in over}
+    lines = error_lines(facts, {**texts.roles, **benign})
     error = _floor(lines, causes, texts)
     has_failed = True
     if not (texts.failed or causes or (error is not None and error.weight is not ErrorWeight.FAILURE)):

@@ -75,6 +75,35 @@ def test_a_line_of_a_wait_in_passing_is_none() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 12.34\n",
+        "        1024           256     float     sum      -1    11.5    0.09    0.15      0\n",
+        "all_reduce: done\n",
+    ],
+)
+def test_results_after_the_line_of_a_wait_show_that_it_ended(rest: str) -> None:
+    assert verdict_on(f"{NCCL}Init COMPLETE\n{rest}").causes == ()
+
+
+def test_a_later_line_of_the_same_logger_shows_that_the_wait_of_its_rank_ended() -> None:
+    begin = "[2026-05-04 11:00:1{0} TP{0}] Init torch distributed begin.\n"
+    log = f"{begin.format(2)}{begin.format(3)}[2026-05-04 11:00:19 TP2] Load weight begin. avail mem=78.0 GB\n"
+    verdict = verdict_on(log)
+    assert verdict.first is not None
+    assert verdict.first.ranks == (3,)
+    noise = f"{begin.format(2)}[2026-05-04 11:00:19 TP2] WARNING: the cache directory is not set\n"
+    assert verdict_on(noise).stands
+
+
+def test_a_later_line_of_nccl_may_be_of_any_rank() -> None:
+    begin = "[2026-05-04 11:00:10 TP0] Init torch distributed begin.\n"
+    verdict = verdict_on(f"{begin}{NCCL}Bootstrap : Using eth0:10.0.0.1<0>\n{NCCL}Init COMPLETE\n")
+    assert verdict.first is not None
+    assert (verdict.first.cause.id, verdict.first.ranks) == ("first-collective", ())
+
+
 def test_the_rank_that_stands_at_the_earliest_line_holds_up_the_others() -> None:
     ready = f"{NCCL}Connected all trees\n"
     verdict = verdict_on(ready, ready, "Loading extension module cpu_adam...\n", ready, rank=True)

@@ -161,7 +161,14 @@ def _of_horovod(excerpts: Excerpts) -> Iterator[Indication]:
         few, many = sorted((some, rest), key=len)
         named = tuple(sorted(few)) if verb == "wait for" and len(many) > len(few) and len(few) + len(many) > 2 else ()
         yield Indication(
-            "collective-mismatch", text, lines[0], 0, Confidence.MEDIUM, ranks=named, others=tuple(lines[1:3])
+            "collective-mismatch",
+            text,
+            lines[0],
+            0,
+            Confidence.MEDIUM,
+            ranks=named,
+            others=tuple(lines[1:3]),
+            may_end=True,
         )
     elif missing:
         absent = set.intersection(*missing.values())
@@ -175,6 +182,7 @@ def _of_horovod(excerpts: Excerpts) -> Iterator[Indication]:
                 Confidence.MEDIUM,
                 ranks=tuple(sorted(absent)),
                 others=tuple(lines[1:3]),
+                may_end=True,
             )
 
 

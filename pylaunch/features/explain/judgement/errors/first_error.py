@@ -16,6 +16,7 @@ from pylaunch.explain.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.explain.logs.facts import FOLLOWED_LINES, NEAR_LINES, LogFacts, is_before
 from pylaunch.explain.logs.scan import KeptLine, LogScan
 from pylaunch.explain.logs.signature import Role
+from pylaunch.features.explain.judgement.course import ENDS, ENDS_WELL
 from pylaunch.features.explain.judgement.errors.error_form import ErrorForm, ErrorWeight, error_form, is_exception
 from pylaunch.features.explain.judgement.errors.error_kinds import (
     IN_THE_LOG,
@@ -25,7 +26,6 @@ from pylaunch.features.explain.judgement.errors.error_kinds import (
     NextStep,
     next_step,
 )
-from pylaunch.features.explain.judgement.errors.error_words import any_of
 from pylaunch.features.explain.judgement.topics import ERRORS, LAST_ERRORS
 from pylaunch.model.argv import pylaunch
 
@@ -40,20 +40,6 @@ SERIES = 40
 
 NEAR_END = 15
 """Words of failure without a level count this many lines before the end of a log."""
-
-_ENDS_WELL = any_of(
-    r"\b(?:train(?:ing|er)?|fit|fine-?tuning|evaluation|worker group|epochs?)\b.{0,60}"
-    r"\b(?:finish|completed?|done|succe)",
-    r"\b(?:finished|completed) (?:training|successfully)", r"successfully saved", r"exit(?:s|ed) successfully",
-    r"\bsav(?:ed|ing) (?:the )?(?:final |last |model )?(?:model|checkpoint|weights)", r"\bSUCCEEDED\b",
-    r"exit(?:ed)?(?: with)? (?:exit )?(?:code|status)[:=]? 0\b", r"startup complete", r"train_runtime",
-    r"total running time", r"\ball (?:ranks|workers|tasks|tests) (?:finished|done|completed|passed)", r"\b100%\|",
-    ignore_case=True,
-)  # fmt: skip
-"""Good ends of training; a script prints others also after a failure."""
-
-_ENDS = any_of("done", "finished", "completed", "success(?:ful(?:ly)?)?", "passed", "bye", "elapsed",
-               ignore_case=True, words=True)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -152,8 +138,8 @@ class _Lines:
         every = (kept[number] for number in sorted(kept))
         forms = [(line, form) for line in every if (form := error_form(line.text)) is not None]
         plain = [line for line in scan.tail if error_form(line.text) is None]
-        self._good = max((line.line for line in plain if _ENDS_WELL.search(line.text)), default=0)
-        self._end = max((line.line for line in plain if _ENDS.search(line.text)), default=0)
+        self._good = max((line.line for line in plain if ENDS_WELL.search(line.text)), default=0)
+        self._end = max((line.line for line in plain if ENDS.search(line.text)), default=0)
         self._numbers = sorted({*(line.line for line, _ in forms), *facts.failures.get(scan.file, [])})
         self._reach = _reaches(self._numbers)
         self.survived: list[KeptLine] = []

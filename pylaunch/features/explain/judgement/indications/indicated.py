@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from pylaunch.base.dataclass import replace
 from pylaunch.explain.logs.evidence import EVIDENCE_LENGTH, EvidenceLine
 from pylaunch.explain.logs.facts import LogFacts
 from pylaunch.explain.logs.reading import Clue
+from pylaunch.explain.logs.scan import LogMatch
+from pylaunch.explain.logs.signature import Role
+from pylaunch.features.explain.judgement.course import continued
 from pylaunch.features.explain.judgement.indications.indication import Indication
 from pylaunch.model.confidence import Confidence
 
 STEPS = 2
 """Lines with a step, an epoch or a loss that show that training continues."""
+
+STALL = "hvd-stall"
+"""Signature of Horovod's report of ranks that wait, which may end."""
 
 _ORDER = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}
 _LESS = {Confidence.HIGH: Confidence.MEDIUM, Confidence.MEDIUM: Confidence.LOW, Confidence.LOW: Confidence.LOW}
@@ -20,16 +26,38 @@ _MORE = {Confidence.LOW: Confidence.MEDIUM, Confidence.MEDIUM: Confidence.HIGH, 
 
 
 def naming(facts: LogFacts, indications: Iterable[Indication]) -> Iterator[Indication]:
-    """Yield the indications that name a cause, the surest first, unless training continues and nothing failed."""
+    """Yield the indications that name a cause, the surest first, unless training continues and nothing failed.
+
+    A wait names none if the programs continue after its last report, whatever fails later.
+    """
     named = [each for each in indications if each.names is not None and not each.contradicts]
-    has_failed = any(facts.failures.values())
+    has_failed, over = any(facts.failures.values()), waits_over(facts)
     for each in sorted(named, key=lambda each: _ORDER[each.names or Confidence.LOW]):
+        if each.may_end and each.excerpt.file in over:
+            continue
         if has_failed or facts.steps_after(each.excerpt.file, each.excerpt.line) < STEPS:
             yield each
 
 
-def weighed(clue: Clue, indications: Iterable[Indication]) -> Clue:
-    """Return a clue with the confidence that the indications for and against its cause leave it."""
+def waits_over(facts: LogFacts) -> frozenset[str]:
+    """Return the logs in which the programs continue after the last report of stalled ranks."""
+    last: dict[str, int] = {}
+    for each in facts.of(STALL):
+        last[each.file] = max(each.line, last.get(each.file, 0))
+    has_failed = any(scan.exceptions for scan in facts.scans) or any(
+        match.signature.role in (Role.ROOT, Role.SYMPTOM, Role.WRAPPER) and match.signature.id != STALL
+        for match in facts.matches
+    )
+    return frozenset(file for file, line in last.items() if continued(facts.by_file[file], line, has_failed=has_failed))
+
+
+def weighed(match: LogMatch, clue: Clue, indications: Iterable[Indication], over: Container[str]) -> Clue:
+    """Return a clue with the confidence that the indications for and against its cause leave it.
+
+    A report of stalled ranks is benign in the logs of `over`, as `waits_over` returns them.
+    """
+    if match.signature.id == STALL and match.file in over:
+        return replace(clue, role=Role.BENIGN)
     about = [each for each in indications if each.cause == clue.cause]
     against = [each for each in about if each.contradicts]
     support = [each for each in about if not each.contradicts]

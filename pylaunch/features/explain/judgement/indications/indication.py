@@ -34,3 +34,6 @@ class Indication:
 
     others: tuple[LogExcerpt, ...] = ()
     """Further lines that show it."""
+
+    may_end: bool = False
+    """A wait, which names no cause if the programs continue after its last report."""
