@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.starts.cluster import made_of_directories
 
 PATIENCE_S = 240.0
+LAST_LINES = 6
 GUILTY = 1
 FRAME = """\
 import os, socket, sys, threading, time
@@ -73,7 +74,10 @@ def script_of(hang: str, *, has_torch: bool) -> str:
 
 
 def measured(directory: Path, hang: str, python: str, *, has_torch: bool) -> str:
-    """Run one hang and return the seconds since the release, those without progress as stated, and the warning."""
+    """Run one hang and return the seconds since the release, those without progress as stated, and the warning.
+
+    Of a run that ends without one: its last lines.
+    """
     directory.mkdir()
     cluster = made_of_directories(directory, ["n1", "n2", "n3"])
     script = directory / "train.py"
@@ -83,8 +87,10 @@ def measured(directory: Path, hang: str, python: str, *, has_torch: bool) -> str
     assert start.stderr is not None
     timer = threading.Timer(PATIENCE_S, start.send_signal, (signal.SIGINT,))
     timer.start()
-    released, found = 0.0, "never"
+    released, found = 0.0, ""
+    lines: list[str] = []
     for line in start.stderr:
+        lines.append(line.strip())
         if line.startswith("started in"):
             released = time.monotonic()
         elif line.startswith(("warning: hang:", "slow:")):
@@ -99,7 +105,7 @@ def measured(directory: Path, hang: str, python: str, *, has_torch: bool) -> str
     if start.poll() is None:
         start.send_signal(signal.SIGINT)
     start.communicate()
-    return found
+    return found or f"never: {' | '.join(lines[-LAST_LINES:])}"
 
 
 def main() -> None:

@@ -222,8 +222,9 @@ def _of_roots(snapshot: Snapshot, graph: WaitGraph, roots: list[int]) -> HangFin
     text = f"{_who_waits(snapshot, graph, roots)}; {snapshot.who(roots)} {snapshot.places(roots)}"
     phases = {slow_phase(snapshot.views[rank]) for rank in roots} - {None, SlowPhase.BUILD_LOCK}
     is_constant = all(snapshot.is_constant(rank) for rank in roots)
-    at_locks = snapshot.children_at_locks(roots[0]) if is_constant and len(roots) == 1 else []
-    in_healthy_phase = bool(phases) and (SlowPhase.DEBUGGER in phases or not is_constant)
+    is_still = all(snapshot.lately(rank) for rank in roots)
+    at_locks = snapshot.children_at_locks(roots[0]) if is_still and len(roots) == 1 else []
+    in_healthy_phase = bool(phases) and (SlowPhase.DEBUGGER in phases or not is_still)
     kind, changed_by, confidence = HangKind.LATE, "a later sample shows another stack there", Confidence.HIGH
     if SlowPhase.INPUT in phases:
         changed_by = "a person answers"
@@ -231,12 +232,12 @@ def _of_roots(snapshot: Snapshot, graph: WaitGraph, roots: list[int]) -> HangFin
         text, confidence = f"{text}, and {shown_lock_wait(at_locks)}", Confidence.MEDIUM
     elif phases:
         kind, confidence, changed_by = HangKind.BUSY, Confidence.MEDIUM, "it neither computes nor moves data for long"
-        if is_constant:
+        if is_still:
             text, changed_by = f"{text}, and neither computes nor moves data", "it computes or moves data"
     elif not is_constant and len(snapshot.evidence.samples) > 1:
         kind, confidence = HangKind.BUSY, Confidence.MEDIUM
         changed_by = "it neither computes nor changes its place in later samples"
-        work = snapshot.work(roots[0])
+        work = "" if is_still or snapshot.moves_data(roots[0]) else snapshot.work(roots[0])
         text = f"{text}, and {work}" if work and len(roots) == 1 else text
     elif not all(snapshot.is_fixed(rank) for rank in roots) or several:
         confidence = Confidence.MEDIUM

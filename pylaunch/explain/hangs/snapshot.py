@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise, starmap
 
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.explain.hangs.calls import GroupCalls, group_calls, shown_call_place
@@ -19,6 +20,12 @@ LOADER_WORKER = "pt_data_worker"
 ENDED_OR_STOPPED = (*STOPPED_STATES, "Z", "X", "")
 FEW = 4
 """Ranks that are listed by number; more are counted."""
+
+STILL_LOOKS = 3
+"""Last views of a rank without work, at least, in which it stands still, whatever it did before."""
+
+STILL_SHARE = 0.8
+"""Share of the time without progress after which ranks are viewed that these views cover, at least."""
 
 IDLE_SHARE = 0.05
 """Share of one core below which the processes of a rank do not compute: threads of libraries poll."""
@@ -71,6 +78,9 @@ class HangEvidence:
 
     quiet_since: float = 0.0
     """Time of the last sign of progress on the controller's clock."""
+
+    after_s: float = 0.0
+    """Time without progress that raises the suspicion."""
 
 
 class Snapshot:
@@ -131,21 +141,31 @@ class Snapshot:
     def work(self, rank: int) -> str:
         """Return the sign of work of `rank` between its first and last sample, "computes"; "" for none."""
         history = self.history.get(rank, [])
-        if self.moves_data(rank):
-            return "reads or writes data"
-        if len(history) > 1 and _computed(history):
-            return "computes"
-        functions = {function_of(view) for view in history} - {None}
-        return "changes its place" if len(functions) > 1 else ""
+        return "reads or writes data" if self.moves_data(rank) else _sign_of_work(history)
+
+    def lately(self, rank: int) -> list[RankView]:
+        """Return the views of `rank` since which it stands still; [] if it does not.
+
+        These are all of its views, or at least the last ones: before, it may have begun what it waits for now.
+        """
+        history = self.history.get(rank, [])
+        if self.is_constant(rank):
+            return history
+        since = history[-1].time - STILL_SHARE * self.evidence.after_s if history else 0.0
+        looks = max(STILL_LOOKS, 1 + sum(view.time > since for view in history))
+        last = history[-looks:]
+        if len(history) < looks or sum(main_stack(view) is not None for view in last) < 2:
+            return []
+        return [] if _sign_of_work(last) or any(starmap(_moves, pairwise(last))) else last
 
     def moves_data(self, rank: int) -> bool:
         """Return True if `rank` read or wrote data between its last two views."""
         history = self.history.get(rank, [])[-2:]
-        return len(history) == 2 and (_moved(*history) or _returns(*history))
+        return len(history) == 2 and _moves(*history)
 
     def children_at_locks(self, rank: int) -> list[ChildProcess]:
-        """Return the children of `rank` that waited for a lock in every sample, and did not compute."""
-        history = self.history.get(rank, [])
+        """Return the children of `rank` that waited for a lock since it stands still, and did not compute."""
+        history = self.lately(rank)
         by_pid: dict[int, list[ChildProcess]] = {}
         for child in (child for view in history for child in view.children):
             by_pid.setdefault(child.pid, []).append(child)
@@ -246,6 +266,14 @@ def with_answer(view: RankView, before: RankView | None) -> RankView:
     return view
 
 
+def _sign_of_work(history: Sequence[RankView]) -> str:
+    """Return the sign of work between the first and the last of `history`, apart from data; "" for none."""
+    if len(history) > 1 and _computed(history):
+        return "computes"
+    functions = {function_of(view) for view in history} - {None}
+    return "changes its place" if len(functions) > 1 else ""
+
+
 def _computed(history: Sequence[RankView]) -> bool:
     """Return True if a rank, or its main thread alone, computed between its first and last view."""
     first, last = history[0], history[-1]
@@ -255,6 +283,10 @@ def _computed(history: Sequence[RankView]) -> bool:
     if first.main_cpu_s is None or last.main_cpu_s is None or first.pid != last.pid:
         return False
     return last.main_cpu_s - first.main_cpu_s > IDLE_MAIN_SHARE * elapsed + LEAST_S
+
+
+def _moves(before: RankView, last: RankView) -> bool:
+    return _moved(before, last) or _returns(before, last)
 
 
 def _moved(before: RankView, last: RankView) -> bool:

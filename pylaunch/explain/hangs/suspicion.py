@@ -48,8 +48,9 @@ FIRST_OUTPUT = 20
 RHYTHM = 2.0
 """A gap between signs of progress is usual up to this multiple of the second longest gap before it."""
 
-MOST_REQUESTS = 3
-"""Requests for all calls in one silence, which cost a rank more than brief ones."""
+MOST_REQUESTS = 4
+"""Requests for all calls in one silence, which cost a rank more than brief ones. On a busy machine, ranks are late with
+these only, so each next one has more time."""
 
 MOST_SAMPLES = 8
 """Views that are judged. A rank that computed or changed its place only before them has no influence."""
@@ -115,6 +116,9 @@ class Suspicion:
     """The two longest gaps between signs of progress after the first steps, the longest first."""
 
     samples: tuple[tuple[RankView, ...], ...] = ()
+    sampled_at: tuple[float, ...] = ()
+    """Time of each of `samples`."""
+
     calls_requests: int = 0
     """Requests for all calls of the ranks in this gap."""
 
@@ -188,10 +192,13 @@ class Suspicion:
         return not self.calls_requests or any(map(is_brief, self.samples[-1]))
 
     def with_views(self, now: float, views: tuple[RankView, ...]) -> Suspicion:
-        """Add the views of one moment: an advanced collective of any rank is progress."""
+        """Add the views of one moment: an advanced collective of any rank is progress, and so is its first one."""
         counters = group_counters(views)
         known = counters.keys() & self.counters.keys()
+        had_none = {view.rank for sample in self.samples for view in sample if view.source == "helper"}
+        had_none -= self.counters.keys()
         is_progress = any(has_advanced(counters[rank], self.counters[rank]) for rank in known)
+        is_progress = is_progress or not had_none.isdisjoint(counters)
         after = replace(self, counters={**self.counters, **counters})
         if is_progress:
             # The rank may have advanced at any time since the views before.
@@ -199,22 +206,28 @@ class Suspicion:
         after = after.with_over(now, (view.rank for view in views if view.state in LEAVING))
         known_calls = (view for sample in after.samples for view in sample)  # A rank may be late with one answer.
         samples = (*after.samples, with_calls(views, known_calls))[-MOST_SAMPLES:]
+        sampled_at = (*after.sampled_at, now)[-MOST_SAMPLES:]
         first = now if after.first_looked_at is None else after.first_looked_at
-        return replace(after, samples=samples, looked_at=now, first_looked_at=first)
+        return replace(after, samples=samples, sampled_at=sampled_at, looked_at=now, first_looked_at=first)
 
     def with_all_calls(self, now: float, views: tuple[RankView, ...]) -> Suspicion:
         """Add views with all calls to the last sample, of the same moment.
 
-        If a call is pending, the last call of any rank was the last progress.
+        If a call is pending, the last call of any rank was the last progress. Views before it say nothing about the
+        silence: a rank that sleeps in it may have imported a library then.
         """
         calls = [call for view in views for call in view.collectives]
         ages = [call.age_s for call in calls if call.age_s is not None]
         is_new = not self.is_exact and bool(ages) and not all(call.is_retired for call in calls)
+        quiet_since = max(self.sign_at, now - min(ages)) if is_new else self.quiet_since
+        samples = (*self.samples[:-1], with_calls(self.samples[-1], views))
+        before = sum(at < quiet_since for at in self.sampled_at[:-1])
         return replace(
             self,
-            samples=(*self.samples[:-1], with_calls(self.samples[-1], views)),
+            samples=samples[before:],
+            sampled_at=self.sampled_at[before:],
             calls_requests=self.calls_requests + 1,
-            quiet_since=max(self.sign_at, now - min(ages)) if is_new else self.quiet_since,
+            quiet_since=quiet_since,
             is_exact=is_new or self.is_exact,
         )
 
@@ -278,6 +291,7 @@ class Suspicion:
             gaps=gaps,
             signs=self.signs + 1,
             samples=(),
+            sampled_at=(),
             calls_requests=0,
             is_exact=False,
             looked_at=None,

@@ -15,6 +15,7 @@ from pylaunch.explain.hangs.snapshot import HangEvidence
 from pylaunch.explain.hangs.suspicion import HangReport, ProgressResumed, Suspicion
 from pylaunch.explain.rank_end import described
 from pylaunch.explain.run_state import RunState
+from pylaunch.launch.follow.examiner import EXAMINE_S
 from pylaunch.launch.follow.rank_views import RunSample
 from pylaunch.model.hang import HangKind
 from pylaunch.model.plan import RunPlan
@@ -50,7 +51,9 @@ class HangNews:
 class ViewTaker(Protocol):
     """Takes a view of every rank that runs, and facts of the nodes (`RunExaminer.examine`)."""
 
-    async def __call__(self, *, call_sites: bool = False, progress: bool = False, node: bool = False) -> RunSample: ...
+    async def __call__(
+        self, *, call_sites: bool = False, progress: bool = False, node: bool = False, within_s: float = EXAMINE_S
+    ) -> RunSample: ...
 
 
 class HangWatch:
@@ -90,7 +93,8 @@ class HangWatch:
         self._add_ends()
         self._become(self._suspicion.with_views(time.monotonic(), sample.views))
         if self._suspicion.wants_calls:
-            whole = await self._examine(call_sites=True, node=True)
+            within_s = EXAMINE_S * (1 + self._suspicion.calls_requests)
+            whole = await self._examine(call_sites=True, node=True, within_s=within_s)
             if not self._suspicion.samples:
                 return None  # A rank advanced meanwhile.
             self._suspicion = self._suspicion.with_all_calls(time.monotonic(), whole.views)
@@ -124,7 +128,7 @@ class HangWatch:
         quiet_s = time.monotonic() - suspicion.quiet_since
         return HangEvidence(
             self._plan.run, self._hosts, suspicion.samples, ended, silent, self._facts,
-            self._addresses, time.time() - quiet_s,
+            self._addresses, time.time() - quiet_s, suspicion.after_s,
         )  # fmt: skip
 
     def _become(self, after: Suspicion) -> None:

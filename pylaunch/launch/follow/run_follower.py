@@ -18,7 +18,7 @@ from pylaunch.launch.connect.fleet import ConnectionEnded, Fleet, HeardAgain, In
 from pylaunch.launch.follow import hang_watch
 from pylaunch.launch.follow.connection_trials import ConnectionTrials
 from pylaunch.launch.follow.event_bounds import EventBounds
-from pylaunch.launch.follow.examiner import RunExaminer
+from pylaunch.launch.follow.examiner import EXAMINE_S, RunExaminer
 from pylaunch.launch.follow.hang_watch import HangNews, HangWatch
 from pylaunch.launch.follow.job_end import JobAnswer, JobQuestions
 from pylaunch.launch.follow.job_time import JobTimeNews, ends_with_job, named_ranks
@@ -169,8 +169,10 @@ class RunFollower:
         if not watching.cancelled() and (error := watching.exception()) is not None:
             self._emit(Notice(f"warning: hangs are watched no longer: {type(error).__name__}: {error}"))
 
-    async def _examine(self, **what: bool) -> RunSample:
-        sample = await self._examiner.examine(**what)
+    async def _examine(
+        self, *, call_sites: bool = False, progress: bool = False, node: bool = False, within_s: float = EXAMINE_S
+    ) -> RunSample:
+        sample = await self._examiner.examine(call_sites=call_sites, progress=progress, node=node, within_s=within_s)
         self._state = self._state.with_quiet(sample.views)
         return sample
 

@@ -45,7 +45,7 @@ def plan(after_s: float | None) -> RunPlan:
 def test_silent_ranks_are_viewed_until_the_late_one_is_named() -> None:
     asked: list[tuple[bool, bool, bool]] = []
 
-    async def examine(*, call_sites: bool = False, progress: bool = False, node: bool = False) -> RunSample:
+    async def examine(*, call_sites: bool = False, progress: bool = False, node: bool = False, **_: float) -> RunSample:
         asked.append((call_sites, progress, node))
         now = float(len(asked))
         views = one_late(4, 2) if call_sites else list(map(brief, one_late(4, 2)))
@@ -67,7 +67,7 @@ def test_silent_ranks_are_viewed_until_the_late_one_is_named() -> None:
 
 
 def test_output_after_a_report_is_the_next_news() -> None:
-    async def examine(*, call_sites: bool = False, progress: bool = False, node: bool = False) -> RunSample:
+    async def examine(*, call_sites: bool = False, progress: bool = False, node: bool = False, **_: float) -> RunSample:
         return RunSample(tuple(replace(each, state="T") if each.rank == 2 else each for each in one_late(4, 2)))
 
     async def watch() -> tuple[HangNews, HangNews]:
@@ -121,7 +121,7 @@ def test_ranks_that_advance_in_silence_are_never_asked_for_all_calls() -> None:
     asked: list[tuple[bool, bool]] = []
     enough = asyncio.Event()
 
-    async def examine(*, call_sites: bool = False, progress: bool = False, node: bool = False) -> RunSample:
+    async def examine(*, call_sites: bool = False, progress: bool = False, node: bool = False, **_: float) -> RunSample:
         asked.append((call_sites, node))
         if len(asked) == 12:
             enough.set()
@@ -142,7 +142,7 @@ def test_ranks_that_stay_where_they_are_are_asked_for_all_calls_once() -> None:
     asked: list[tuple[bool, bool, bool]] = []
     enough = asyncio.Event()
 
-    async def examine(*, call_sites: bool = False, progress: bool = False, node: bool = False) -> RunSample:
+    async def examine(*, call_sites: bool = False, progress: bool = False, node: bool = False, **_: float) -> RunSample:
         asked.append((call_sites, progress, node))
         if len(asked) == 12:
             enough.set()
@@ -164,6 +164,33 @@ def test_ranks_that_stay_where_they_are_are_asked_for_all_calls_once() -> None:
     assert asked[:12] == [brief_only, brief_only, whole, *[later] * 9]
 
 
+def test_ranks_that_are_late_with_all_calls_are_asked_again_and_get_more_time() -> None:
+    """A busy machine: each rank answers a brief question in time, and no longer one."""
+    seconds: list[float] = []
+    looks = 0
+    enough = asyncio.Event()
+
+    async def examine(*, call_sites: bool = False, within_s: float = 4.0, **_: bool) -> RunSample:
+        nonlocal looks
+        looks += 1
+        if call_sites:
+            seconds.append(within_s)
+        if looks == 12:
+            enough.set()
+        return RunSample(tuple(replace(brief(each), time=float(looks)) for each in one_late(4, 2)))
+
+    async def watch() -> None:
+        watch = HangWatch(plan(0.05), examine, lambda: STATE)
+        await asyncio.wait_for(watch.next(), 60)
+        watching = asyncio.ensure_future(watch.next())
+        await asyncio.wait_for(enough.wait(), 60)
+        watching.cancel()
+        await asyncio.wait({watching})
+
+    asyncio.run(watch())
+    assert seconds == [4.0, 8.0, 12.0, 16.0]
+
+
 def news_within(looks: int, answers: Callable[[int], RunSample], state: Callable[[int], RunState]) -> HangNews | None:
     """Return the news of a watch before view `looks` + 1 is requested; `answers` and `state` take the number of it.
 
@@ -174,7 +201,7 @@ def news_within(looks: int, answers: Callable[[int], RunSample], state: Callable
     asked = 0
     enough = asyncio.Event()
 
-    async def examine(*, call_sites: bool = False, progress: bool = False, node: bool = False) -> RunSample:
+    async def examine(*, call_sites: bool = False, progress: bool = False, node: bool = False, **_: float) -> RunSample:
         nonlocal asked
         if not call_sites:
             asked += 1
