@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from tests.documented_commands import REST, ROOT, DocumentedCommand
+from tests.documented_commands import REST, ROOT, DocumentedCommand, samples_in
 from tests.guides import GUIDES, on_directories
 from tests.hinted_commands import hints_must_be_accepted
 from tests.reader import DEADLINE_S, Reader
@@ -34,6 +34,10 @@ if (here / "fails").exists():
     raise RuntimeError("loss is NaN")
 """
 LOG = "RuntimeError: CUDA error: out of memory\n"
+UNKNOWN = (
+    "loading the plan\nbuilding the model\n"
+    "RuntimeError: Version mismatch: this wheel was made for ABI 5, the interpreter has ABI 6\n"
+)
 DUMPS = CASES / "dumps/loads_data"
 
 HOSTS = {
@@ -52,6 +56,9 @@ OF_A_LIVE_RUN = {"logs.md", "runs.md"}
 LETS_RUNS_END = re.compile(r"pylaunch (rerun|start --collect)\b")
 IN_ANOTHER_TERMINAL = re.compile(rf"pylaunch (attach |start {REST} -- )")
 """Follows the run to its end, while the reader types the next lines."""
+
+SHOWS_WHAT_IT_PRINTS = re.compile(r"pylaunch explain run\.log|pylaunch start .*torchrun --standalone")
+"""The page shows lines that this machine prints, too: no sizes, times or names of a real run."""
 
 MAY_FIND_SOMETHING = {"check", "clean"}
 """This machine may have findings, and leftovers of others."""
@@ -84,7 +91,7 @@ class Guide:
             "base.yaml": "lr: 0.1\n",
             "job.env": "NCCL_DEBUG=WARN\n",
             "myriad.log": LOG,
-            "run.log": LOG,
+            "run.log": UNKNOWN,
             "job.toml": (ROOT / "examples/roles/job.toml").read_text(),
             "rollout.py": SERVER,
             "trainer.py": TRAINER,
@@ -120,6 +127,9 @@ class Guide:
             self.ends()
         code = self._reader.types_to_its_end(line)
         assert code in self._expected(command), f"{line}\n{self._reader.sees}"
+        if SHOWS_WHAT_IT_PRINTS.search(line):
+            seen = [each.strip() for each in self._reader.sees.splitlines()]
+            assert [each for each in samples_in(ROOT / "docs/guides" / self.page)[line] if each not in seen] == []
         hints_must_be_accepted(self._reader.sees)
 
     def ends(self) -> None:

@@ -9,16 +9,20 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pytest
 
 from pylaunch import api
 from pylaunch.model.run import Event, EventKind
 from pylaunch.store.runs import UnknownRunError
+from pylaunch.workflows.provision import ProvisionReport
 from pylaunch.workflows.start_events import RanksReleased, RunEnded
+from tests.documented_commands import ROOT, python_in
 from tests.starts.cluster import DirectoryCluster, appears
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "from_python.py"
+EXAMPLE = ROOT / "examples" / "from_python.py"
 QUICK = api.StartOptions()
 """Without checks, which judge this busy machine, too."""
 
@@ -60,6 +64,23 @@ def test_events_are_numbered_and_replayed_and_end_with_the_outcome(cluster: api.
     assert list(run.events(since=released)) == seen[released:]
     ends = [each.event for each in seen if isinstance(each.event, Event) and each.event.kind is EventKind.RANK_ENDED]
     assert {(event.host, event.rank) for event in ends} == {("n1", 0), ("n2", 1)}
+
+
+def test_the_program_of_the_guide_starts_a_run(
+    nodes: DirectoryCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the steps that would change and judge this machine, whose results have the members that it uses."""
+    (source,) = python_in(ROOT / "docs/guides/python.md")
+    for name, result in {"provision": ProvisionReport, "check": api.Result}.items():
+        called = mock.create_autospec(getattr(api, name), return_value=mock.create_autospec(result, instance=True))
+        called.return_value.failed = False
+        monkeypatch.setattr(api, name, called)
+    (tmp_path / "train.py").write_text("import sys; print(sys.argv[1:])")
+    monkeypatch.chdir(tmp_path)
+    Path("cluster.ini").write_text(f"{nodes.inventory.read_text()}pylaunch_python=/usr/bin/python3\n")
+    names: dict[str, Any] = {}
+    exec(source.replace("/data/work", str(tmp_path)), names)
+    assert {line.text for line in names["run"].logs()} == {"['--epochs', '3']"}
 
 
 def test_a_failed_run_is_an_outcome_and_an_error_on_request(cluster: api.Cluster) -> None:

@@ -14,7 +14,15 @@ import pytest
 
 from pylaunch.cli import main
 from pylaunch.errors import ExitCode
-from tests.documented_commands import DocumentedCommand, blocks, commands_in, commands_of, documented_commands
+from tests.documented_commands import (
+    PAGES,
+    DocumentedCommand,
+    blocks,
+    commands_in,
+    commands_of,
+    documented_commands,
+    lines_beside_commands,
+)
 from tests.guides import GUIDES, IN_NO_TEST, is_sample
 
 RUN = {"help", "--help", "--list"}
@@ -42,6 +50,18 @@ def test_commands_are_found() -> None:
 def test_a_block_of_a_guide_has_commands_that_tests_know_or_is_a_sample(page: Path) -> None:
     unknown = [block for block in blocks(page) if not commands_in(block) and not is_sample(block)]
     assert not unknown, "add its program to tests/documented_commands.py, or its beginning to tests/guides.py"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_line_beside_a_command_is_a_command(page: Path) -> None:
+    typed = [block for block in blocks(page) if not is_sample(block)]
+    assert [line for block in typed for line in lines_beside_commands(block)] == []
+
+
+def test_lines_that_are_typed_beside_commands_are_found() -> None:
+    block = "    $ pylaunch status\n    no runs\n    $ pylunch stop\n"
+    assert lines_beside_commands(block) == ["    $ pylunch stop"]
+    assert lines_beside_commands("    pylaunch status\n    squeue\n\n    RUN  STATE\n") == ["    squeue"]
 
 
 def test_what_runs_in_no_test_is_in_a_guide() -> None:

@@ -1,0 +1,50 @@
+"""Python in README.md, the guides and references: it compiles, and what a reader can copy alone runs."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from pylaunch import runtime
+from tests.documented_commands import ROOT, python_in
+
+PAGES = {path.name: path for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/*/*.md"))) if python_in(path)}
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=list(PAGES))
+def test_python_of_a_page_compiles(page: Path) -> None:
+    for block in python_in(page):
+        compile(block, page.name, "exec")
+
+
+def test_the_pages_with_python_are_known() -> None:
+    """Those of lab.md and python.md run in tests/lab/test_lab_life.py and tests/starts/test_python_api.py."""
+    assert set(PAGES) == {"lab.md", "python.md", "runtime.md", "slurm.md"}
+
+
+def test_the_handler_of_the_guide_to_slurm_notes_the_signal() -> None:
+    (source,) = python_in(PAGES["slurm.md"])
+    names: dict[str, Any] = {"stops": False}
+    before = signal.getsignal(signal.SIGUSR1)
+    try:
+        exec(source, names)
+        signal.raise_signal(signal.SIGUSR1)
+        assert names["stops"] is True
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_the_loop_of_the_library_calls_what_it_has() -> None:
+    (source,) = python_in(PAGES["runtime.md"])
+    library = mock.create_autospec(runtime)
+    library.main_process_first.return_value = mock.MagicMock()
+    script = source.replace("import torch\nfrom pylaunch import runtime\n", "")
+    assert script != source
+    own = {name: mock.Mock() for name in ("train", "download", "save")}
+    exec(script, {"runtime": library, "batches": [1, 2], **own})
+    assert library.step.call_args == mock.call(1, total=2)
+    assert own["save"].call_count == own["download"].call_count == 1
