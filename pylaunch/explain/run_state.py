@@ -320,4 +320,4 @@ class RunState:
     def _verdict_on_lost(self) -> Verdict:
         from pylaunch.explain.verdict import judge_lost  # noqa: PLC0415 -- 40 ms that only a failure costs
 
-        return judge_lost(self.evidence)
+        return judge_lost(self.evidence, self.stopping)

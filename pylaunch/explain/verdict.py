@@ -52,6 +52,9 @@ STATES = {
 }
 RANKED = tuple(Certainty)
 _CREDIBLE = (Certainty.CERTAIN, Certainty.LIKELY)
+_PASSED_ON = re.compile(r"rank (\d{1,9}) (?:ended with exit code|was killed by) ")
+"""Failure of a rank in the words of an agent (`agent/run/worker_group.py`)."""
+
 ANOTHER_SIZE = "received data of another size"
 """Beginning of the symptom of a rank whose collective does not match that of its peer."""
 
@@ -98,12 +101,22 @@ def judge(evidence: Evidence) -> Verdict | None:
     return Verdict(f"{top.reason}; {effect}", top.named, first, tuple(ranked), tuple(rejected))
 
 
-def judge_lost(evidence: Evidence) -> Verdict:
-    """Return the verdict on a run without a failed rank, of which at least one node is lost."""
+def judge_lost(evidence: Evidence, stopping: str = "") -> Verdict:
+    """Return the verdict on a run without the end of a failed rank, of which at least one node is lost.
+
+    `stopping`: reason for which nodes stopped, after the host where it began. Agents notify each other of the failure of
+    a rank, and the agent that saw it may be the one that is lost.
+    """
     observed = _of_lost(evidence)
     assert observed.cause is not None
     found = _capped(observed.cause, evidence)
-    return Verdict(observed.reason, found.named, None, (found,))
+    host, _, failure = stopping.partition(": ")
+    rank = int(failed[1]) if (failed := _PASSED_ON.match(failure)) else None
+    if host not in evidence.lost or rank not in evidence.ranks[host]:
+        return Verdict(observed.reason, found.named, None, (found,))
+    text = f"{failure.replace(f'rank {rank}', f'rank {rank} on {host}', 1)}, as its agent reported to the other nodes"
+    cause = FailureCause("rank-failed", text, Certainty.LIKELY, Named(host, rank))
+    return Verdict(f"{text}; later: {observed.reason}", cause.named, None, (advised(cause),))
 
 
 @dataclass(frozen=True)

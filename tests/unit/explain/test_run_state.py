@@ -1,6 +1,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from pylaunch.explain.run_state import RunState, StopAll
 from pylaunch.model.confidence import Confidence
 from pylaunch.model.hang import HangFinding, HangKind
@@ -76,6 +78,32 @@ def test_a_lost_node_stops_the_others() -> None:
     assert outcome.status is Status.FAILED
     assert outcome.unproven == ("n2",)
     assert outcome.reason == "n2 lost: no route to host"
+
+
+def test_the_failure_of_a_rank_that_its_agent_reported_to_the_others_is_the_cause_though_the_agent_is_lost_then() -> (
+    None
+):
+    """Its connection ended, and the controller cannot reach it again: the directory of the run cannot be read."""
+    state = TWO.with_stopping("n2: rank 1 ended with exit code 3", GRACE).with_finished("n1", (), GRACE)
+    outcome = state.with_lost("n2", "no heartbeat for 10 s", GRACE, host_answers=True).outcome(9.0)
+    first = "rank 1 on n2 ended with exit code 3, as its agent reported to the other nodes"
+    assert outcome.reason == f"{first}; later: n2 answers, but no heartbeat for 10 s"
+    assert outcome.named == Named("n2", 1)
+    assert [cause.kind for cause in outcome.causes] == ["rank-failed"]
+
+
+@pytest.mark.parametrize(
+    "stopping",
+    [
+        "n2: rank 1 lost the connection to another rank",
+        "n2: rank 0 ended with exit code 3",
+        "n1: rank 0 ended with exit code 3",
+    ],
+    ids=["a victim", "a rank of another node", "another node"],
+)
+def test_other_reasons_of_a_stop_do_not_explain_a_lost_node(stopping: str) -> None:
+    state = TWO.with_stopping(stopping, GRACE).with_finished("n1", (), GRACE).with_lost("n2", "no route", GRACE)
+    assert state.outcome(9.0).reason == "n2 lost: no route"
 
 
 def test_an_agent_that_is_lost_stops_the_others_and_its_host_is_not_called_lost() -> None:
