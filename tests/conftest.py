@@ -24,6 +24,7 @@ settings.register_profile(
 settings.load_profile("house")
 
 UNIT = {Path(__file__).parent / "unit", Path(__file__).parent / "features"}
+STORIES = {Path(__file__).parent / name for name in ("starts",)}
 EXAMPLES = Path(__file__).parents[1] / "examples"
 HERE = """\
 here ansible_connection=local ansible_host=127.0.0.1 interface=lo pylaunch_node_root={directory}/node
@@ -47,11 +48,20 @@ def _refuse(*_args: Any, **_kwargs: Any) -> NoReturn:
     raise ProcessStartedError("a unit test started a process")
 
 
+@pytest.fixture(scope="session")
+def _caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Caches of all stories of this process: the packed agent, and inventories that Ansible has read."""
+    return tmp_path_factory.mktemp("caches")
+
+
 @pytest.fixture(autouse=True)
-def _private_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _private_state(
+    request: pytest.FixtureRequest, tmp_path: Path, _caches: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Hide the records and caches of the user who runs the tests."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    caches = _caches if STORIES & set(request.path.parents) else tmp_path / "cache"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(caches))
 
 
 @pytest.fixture(autouse=True)

@@ -6,11 +6,13 @@ What asks a node (the probe) can be made to hang or to find too little, by files
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,12 +20,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from pylaunch.agent.shared import processes
+from pylaunch.inventory import cache
 from pylaunch.launch.start import archive
 from tests.hinted_commands import hints_must_be_accepted
 
 ENDS_S = 300.0
 """Far more than anything here takes, also on a busy machine."""
 
+_SOMEWHERE = "/where/directories/are/nodes"
 _PYTHON = """\
 #!/bin/sh
 here={directory}
@@ -121,24 +125,55 @@ class DirectoryCluster(CommandLine):
 
 
 def made_of_directories(directory: Path, names: Sequence[str]) -> DirectoryCluster:
-    """A cluster in `directory`, whose nodes carry the agent already."""
+    """A cluster in `directory`, whose nodes carry the agent already, and whose inventory Ansible has read."""
     cluster = DirectoryCluster(
         directory / "cluster.ini", directory / "state", {name: Directory(directory / name) for name in names}
     )
-    agent = archive.build()
-    lines = []
-    for name, node in cluster.nodes.items():
+    for node in cluster.nodes.values():
         agents = node.path / "root" / "agents"
         agents.mkdir(mode=0o700, parents=True)
         (node.path / "root").chmod(0o700)
-        (agents / f"{agent.version}.pyz").write_bytes(agent.data)
+        for name, data in _agent().items():
+            (agents / name).write_bytes(data)
         python = node.path / "python3"
         python.write_text(_PYTHON.format(directory=node.path))
         python.chmod(0o755)
-        lines.append(f"{name} pylaunch_node_root={node.path}/root pylaunch_agent_python={python}")
-    common = "ansible_connection=local\nansible_host=127.0.0.1\ninterface=lo\n"
-    cluster.inventory.write_text("[cluster]\n" + "\n".join(lines) + "\n\n[cluster:vars]\n" + common)
+    cluster.inventory.write_text(_inventory(str(directory), names))
+    key = cache.key(cluster.inventory, Path.cwd(), os.environ)
+    if key is not None:
+        cache.store(key, _answer_of_ansible(tuple(names)).replace(_SOMEWHERE, str(directory)))
     return cluster
+
+
+def _inventory(directory: str, names: Sequence[str]) -> str:
+    lines = [
+        f"{name} pylaunch_node_root={directory}/{name}/root pylaunch_agent_python={directory}/{name}/python3"
+        for name in names
+    ]
+    common = "ansible_connection=local\nansible_host=127.0.0.1\ninterface=lo\n"
+    return "[cluster]\n" + "\n".join(lines) + "\n\n[cluster:vars]\n" + common
+
+
+@functools.cache
+def _answer_of_ansible(names: tuple[str, ...]) -> str:
+    """The answer of ansible-inventory for these nodes in a directory _SOMEWHERE. It takes as long as a start."""
+    with tempfile.TemporaryDirectory() as place:
+        inventory = Path(place, "cluster.ini")
+        inventory.write_text(_inventory(_SOMEWHERE, names))
+        program = Path(sys.executable).with_name("ansible-inventory")
+        asked = subprocess.run([program, "-i", inventory, "--list"], stdout=subprocess.PIPE, text=True, check=True)
+    return asked.stdout
+
+
+@functools.cache
+def _agent() -> dict[str, bytes]:
+    """Files of the agent by name: the archive, and its modules as the Python of nodes compiles them at first."""
+    agent = archive.build()
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place, f"{agent.version}.pyz")
+        path.write_bytes(agent.data)
+        subprocess.run(["/usr/bin/python3", "-I", "-S", path, "--version"], stdout=subprocess.DEVNULL, check=True)
+        return {file.name: file.read_bytes() for file in Path(place).iterdir()}
 
 
 def ended(process: subprocess.Popen[str], within_s: float = ENDS_S) -> subprocess.CompletedProcess[str]:
