@@ -65,20 +65,49 @@ def failure_of(result: PlaybookResult) -> str:
     return failure.message
 
 
-def test_an_environment_is_installed_whole_and_a_second_run_changes_nothing(source: Path, tmp_path: Path) -> None:
-    assert install(tmp_path, source).ok
-    current = tmp_path / "root" / "current"
+@pytest.fixture(scope="module")
+def place(locked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The environment is installed here, over two older ones of which none is to be kept."""
+    directory = tmp_path_factory.mktemp("place")
+    for name in ("a", "b"):
+        (directory / "root" / "envs" / name).mkdir(parents=True)
+    assert install(directory, locked, python_env_keep=1).ok
+    return directory
+
+
+def test_an_environment_is_installed_whole_and_a_second_run_changes_nothing(place: Path, source: Path) -> None:
+    current = place / "root" / "current"
     script = subprocess.run([current / "bin" / "tabulate", "--help"], stdout=subprocess.PIPE, check=True)
     assert b"Usage" in script.stdout
     subprocess.run([current / "bin" / "python", "-c", "import six, tabulate"], check=True)
     assert current.resolve().name == manifest_of(source).id
-    assert not (tmp_path / "root" / "incoming").exists()
+    assert not (place / "root" / "incoming").exists()
     recorded = json.loads((current / installed.MARKER).read_text())["digest"]
     assert recorded == installed.installed_digest(str(current))
 
-    again = install(tmp_path, source)
+    again = install(place, source)
     assert again.ok
     assert again.tallies["here"].changed == 0
+
+
+def test_only_the_last_environments_are_kept(place: Path, source: Path) -> None:
+    assert [path.name for path in (place / "root" / "envs").iterdir()] == [manifest_of(source).id]
+
+
+def test_an_environment_that_was_changed_is_made_new(place: Path, source: Path) -> None:
+    current = place / "root" / "current"
+    (record,) = current.glob("lib/python*/site-packages/six-*.dist-info/RECORD")
+    record.write_text("")
+    assert install(place, source).tallies["here"].changed > 0
+    (record,) = current.glob("lib/python*/site-packages/six-*.dist-info/RECORD")
+    assert record.read_text()
+
+
+def test_an_environment_whose_interpreter_is_gone_is_made_new(place: Path, source: Path) -> None:
+    interpreter = place / "root" / "current" / "bin" / "python"
+    interpreter.unlink()
+    assert install(place, source).ok
+    subprocess.run([interpreter, "-c", "import six"], check=True)
 
 
 def test_a_wheel_that_was_changed_is_named_and_the_current_environment_stays(source: Path, tmp_path: Path) -> None:
@@ -107,31 +136,6 @@ def test_a_disk_that_is_too_small_is_refused_before_the_wheels_are_copied(source
 def test_another_python_than_the_locked_one_is_refused_with_the_command_to_type(source: Path, tmp_path: Path) -> None:
     write_manifest(source, replace(manifest_of(source), python="3.7"))
     assert f"pylaunch env lock --python {NODE_PYTHON}" in failure_of(install(tmp_path, source))
-
-
-def test_an_environment_that_was_changed_is_made_new(source: Path, tmp_path: Path) -> None:
-    install(tmp_path, source)
-    current = tmp_path / "root" / "current"
-    (record,) = current.glob("lib/python*/site-packages/six-*.dist-info/RECORD")
-    record.write_text("")
-    assert install(tmp_path, source).tallies["here"].changed > 0
-    (record,) = current.glob("lib/python*/site-packages/six-*.dist-info/RECORD")
-    assert record.read_text()
-
-
-def test_an_environment_whose_interpreter_is_gone_is_made_new(source: Path, tmp_path: Path) -> None:
-    install(tmp_path, source)
-    interpreter = tmp_path / "root" / "current" / "bin" / "python"
-    interpreter.unlink()
-    assert install(tmp_path, source).ok
-    subprocess.run([interpreter, "-c", "import six"], check=True)
-
-
-def test_only_the_last_environments_are_kept(source: Path, tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / "root" / "envs" / name).mkdir(parents=True)
-    install(tmp_path, source, python_env_keep=1)
-    assert [path.name for path in (tmp_path / "root" / "envs").iterdir()] == [manifest_of(source).id]
 
 
 def test_locking_again_is_done_at_once_and_gives_the_same(locked: Path) -> None:
