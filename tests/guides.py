@@ -33,6 +33,7 @@ IN_NO_TEST = {
     "pylaunch start -i cluster.ini --debug-rank": "needs a terminal; tests/starts/test_debug_rank.py",
     "pylaunch check -H": "needs hosts that the resolver knows; tests/lab/test_hosts_without_a_file.py",
     "pylaunch doctor -H": "needs hosts that the resolver knows; tests/lab/test_hosts_without_a_file.py",
+    "pylaunch push ": "needs files of the reader; tests/starts/test_push.py and tests/lab/test_push.py push others",
     "ssh-keygen -lf": "is typed on the console of a host",
     "ufw ": "opens ports of a host with ufw",
     "pip install ": "installs what scripts/setup installs",

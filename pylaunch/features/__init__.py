@@ -32,6 +32,7 @@ FEATURES = (
     "explain",
     "job",
     "lab",
+    "push",
     "render_files",
     "report",
     "slurm",

@@ -1,0 +1,261 @@
+"""Program of one node in a broadcast: it receives pieces from the controller and from peers, and serves them to peers.
+
+    controller                       node
+    order, one JSON line  ──►        files, hashes of pieces, key of the broadcast
+                          ◄── ready  port, pieces that are here
+    piece and its bytes   ──►
+    fetch                 ──►        pieces, each with a peer that has it
+                          ◄── has    pieces that are here and have the right hash
+                          ◄── failed a piece that a peer did not send, and why
+                          ◄── at     bytes received so far, once a second
+                          ◄── done   all files have their names
+                          ◄── error  why this node cannot receive the files; it ends
+    end of input          ──►        exit; pieces stay for the next push of the same files
+
+A peer that connects gets 16 random bytes, and answers with their HMAC under the key and the number of a piece; the
+answer is the bytes of the piece, in the clear. What it receives, it compares with the hash from the controller, so a
+peer can delay a piece and never change it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import queue
+import socket
+import struct
+import sys
+import threading
+import time
+
+from pylaunch.agent.piped.piece_store import PieceStore, StoreError, WrongPieceError, reason
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+FETCHERS = 4
+"""Pieces that this node fetches at the same time."""
+
+MOST_SERVED = 32
+"""Connections that are served at the same time; another user of the network can occupy them for ANSWER_S."""
+
+CONNECT_S = 3.0
+ANSWER_S = 5.0
+"""A peer that sends nothing for this long is silent."""
+
+REPORT_S = 1.0
+UNHEARD_S = 60.0
+"""A controller that sends nothing for this long has lost its connection: this program ends, so that the next push of
+the same files can take over. The controller sends an empty message each second."""
+
+NONCE = 16
+CHUNK = 256 << 10
+_PIECE = struct.Struct("!I")
+
+
+class Pace:
+    """Limit of the bytes that this node sends to peers; 0 for none."""
+
+    def __init__(self, rate: int) -> None:
+        self._rate = rate
+        self._lock = threading.Lock()
+        self._free_at = time.monotonic()
+
+    def spend(self, size: int) -> None:
+        """Wait until `size` further bytes may be sent."""
+        if not self._rate:
+            return
+        with self._lock:
+            begin = max(self._free_at, time.monotonic())
+            self._free_at = begin + size / self._rate
+        time.sleep(max(0.0, begin - time.monotonic()))
+
+
+class PieceNode:
+    """This node in the broadcast."""
+
+    def __init__(self, order: dict[str, Any], store: PieceStore) -> None:
+        self._key = bytes.fromhex(order["key"])
+        self._store = store
+        self._pace = Pace(order["rate"])
+        self._orders: queue.Queue[tuple[int, str, str, int]] = queue.Queue()
+        self._free = threading.BoundedSemaphore(MOST_SERVED)
+        self._incoming: dict[int, bytearray] = {}
+        self._received = 0
+        self._heard_at = time.monotonic()
+        self._is_opening = True
+
+    def listen(self) -> int:
+        """Serve peers from now on; return the port."""
+        is_dual = socket.has_dualstack_ipv6()
+        family = socket.AF_INET6 if is_dual else socket.AF_INET
+        listener = socket.create_server(("", 0), family=family, backlog=128, dualstack_ipv6=is_dual)
+        _begin(self._accept, listener)
+        return int(listener.getsockname()[1])
+
+    def follow(self) -> None:
+        """Handle the messages of the controller until it closes stdin."""
+        for work in (self._end, *[self._fetch_all] * FETCHERS):
+            _begin(work)
+        self._heard_at = time.monotonic()
+        self._is_opening = False
+        for line in sys.stdin.buffer:
+            self._heard_at = time.monotonic()
+            message = json.loads(line)
+            if "piece" in message:
+                content = sys.stdin.buffer.read(message["size"]) if "size" in message else b""
+                self._part(message["piece"], message["offset"], content)
+            for piece, name, address, port in message.get("fetch", ()):
+                self._orders.put((piece, name, address, port))
+
+    def report(self) -> None:
+        """Report once a second how far this node is; end when the controller is silent."""
+        while self._is_opening or time.monotonic() - self._heard_at < UNHEARD_S:
+            _print({"at": self._received + self._store.proven})
+            time.sleep(REPORT_S)
+        os._exit(1)
+
+    def _part(self, piece: int, offset: int, content: bytes) -> None:
+        """Collect a part of a piece from the controller; keep the piece when it is complete."""
+        if offset == 0:
+            self._incoming[piece] = bytearray()
+        self._incoming[piece] += content
+        self._received += len(content)
+        if len(self._incoming[piece]) == self._store.size_of(piece):
+            self._keep(piece, self._incoming.pop(piece), "")
+
+    def _keep(self, piece: int, content: bytearray, source: str) -> None:
+        try:
+            self._store.write(piece, content)
+        except WrongPieceError:
+            _print({"failed": [piece, source, "wrong"]})
+        except OSError as error:
+            _fail(reason(error))
+        else:
+            _print({"has": [piece]})
+
+    def _fetch_all(self) -> None:
+        while True:
+            piece, name, address, port = self._orders.get()
+            if self._store.have[piece]:
+                _print({"has": [piece]})
+                continue
+            try:
+                content = self._fetch(piece, address, port)
+            except socket.timeout:
+                _print({"failed": [piece, name, "silent"]})
+            except OSError as error:
+                _print({"failed": [piece, name, error.strerror or str(error)]})
+            else:
+                self._keep(piece, content, name)
+
+    def _fetch(self, piece: int, address: str, port: int) -> bytearray:
+        with socket.create_connection((address, port), timeout=CONNECT_S) as peer:
+            peer.settimeout(ANSWER_S)
+            nonce = _exactly(peer, NONCE)
+            peer.sendall(self._answer(bytes(nonce), piece) + _PIECE.pack(piece))
+            return _exactly(peer, self._store.size_of(piece), self._count)
+
+    def _count(self, size: int) -> None:
+        self._received += size  # Only an estimate for the progress, so without a lock.
+
+    def _answer(self, nonce: bytes, piece: int) -> bytes:
+        return hmac.new(self._key, nonce + _PIECE.pack(piece), hashlib.sha256).digest()
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            self._free.acquire()
+            try:
+                peer, _ = listener.accept()
+            except OSError:  # The peer has given up.
+                self._free.release()
+                continue
+            _begin(self._serve, peer)
+
+    def _serve(self, peer: socket.socket) -> None:
+        try:
+            with peer:
+                peer.settimeout(ANSWER_S)
+                nonce = os.urandom(NONCE)
+                peer.sendall(nonce)
+                answer = bytes(_exactly(peer, hashlib.sha256().digest_size))
+                (piece,) = _PIECE.unpack(_exactly(peer, _PIECE.size))
+                if not hmac.compare_digest(answer, self._answer(nonce, piece)):
+                    return
+                if piece < len(self._store.have) and self._store.have[piece]:
+                    for descriptor, offset, size in self._store.parts(piece):
+                        self._send(peer, descriptor, offset, size)
+        except OSError:
+            pass  # The peer asks somebody else.
+        finally:
+            self._free.release()
+
+    def _send(self, peer: socket.socket, descriptor: int, offset: int, size: int) -> None:
+        with os.fdopen(os.dup(descriptor), "rb", buffering=0) as file:
+            while size:
+                count = min(CHUNK, size)
+                self._pace.spend(count)
+                sent = peer.sendfile(file, offset, count)
+                if not sent:
+                    raise OSError("a file became shorter")
+                offset, size = offset + sent, size - sent
+
+    def _end(self) -> None:
+        try:
+            self._store.prove()
+            self._store.finish()
+        except StoreError as error:
+            _fail(str(error))
+        except OSError as error:
+            _fail(reason(error))
+        _print({"done": True})
+
+
+def _exactly(peer: socket.socket, size: int, count: Callable[[int], None] = lambda size: None) -> bytearray:
+    content = bytearray(size)
+    view = memoryview(content)
+    while view:
+        received = peer.recv_into(view)
+        if not received:
+            raise ConnectionError("the connection ended")
+        count(received)
+        view = view[received:]
+    return content
+
+
+def _begin(work: Callable[..., None], *arguments: object) -> None:
+    threading.Thread(target=work, args=arguments, daemon=True).start()
+
+
+_printing = threading.Lock()
+
+
+def _print(what: dict[str, Any]) -> None:
+    with _printing:
+        print(json.dumps(what), flush=True)
+
+
+def _fail(why: str) -> None:
+    """Report why this node cannot receive the files, and end."""
+    _print({"error": why})
+    os._exit(1)
+
+
+def main() -> None:
+    """Receive and serve pieces until the controller closes stdin."""
+    order = json.loads(sys.stdin.buffer.readline())
+    store = PieceStore(order)
+    node = PieceNode(order, store)
+    _begin(node.report)
+    try:
+        store.open()
+    except StoreError as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(reason(error))
+    _print({"ready": {"port": node.listen(), "have": [piece for piece, is_here in enumerate(store.have) if is_here]}})
+    node.follow()
+    os._exit(0)  # Threads may still wait for peers, and what is on the disk stays.

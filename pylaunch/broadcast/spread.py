@@ -1,0 +1,344 @@
+"""Carry out a broadcast: one program on each host, over its SSH channel; the swarm decides, this moves the bytes.
+
+The messages are in `agent/piped/pieces.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+import msgspec
+
+from pylaunch.agent.piped import pieces as node_side
+from pylaunch.base.dataclass import dataclass, field
+from pylaunch.broadcast.payload import Payload
+from pylaunch.broadcast.swarm import Send, Swarm
+from pylaunch.errors import PylaunchError
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.probe.program import STREAMED, program, streamed
+from pylaunch.transport.answers import NotAnAnswerError, decoded
+from pylaunch.transport.connections import connector_of
+from pylaunch.transport.connector import Connector
+from pylaunch.transport.descriptors import allow_hosts
+from pylaunch.transport.handshakes import awaited_turn
+from pylaunch.transport.patience import patience
+from pylaunch.transport.process import Child, ProgramNotFoundError, describe_exit, last_line, spawn
+
+FIRST_ANSWER_S = 30.0
+SILENT_S = 30.0
+"""A host that sends no message for this long is given up; it reports each second."""
+
+STUCK_S = 300.0
+"""A host that neither receives nor reads a byte for this long, while it lacks something, is given up."""
+
+TICK_S = 1.0
+CHUNK = 128 << 10
+"""Bytes of a piece between which orders to the same host are sent."""
+
+LEAVES_S = 3.0
+
+
+@dataclass(frozen=True)
+class Received:
+    """Result of one host."""
+
+    error: str | None
+    """Why the host does not have the files; None if it has them, read back from its disk with the right hashes."""
+
+    hint: str | None
+    is_unreachable: bool
+    """The connection to the host failed."""
+
+    had: int
+    """Bytes that were there before, from an interrupted push or unchanged."""
+
+    sent: int
+    """Bytes that the controller sent to this host."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class BroadcastProgress:
+    """State of a broadcast while it continues."""
+
+    size: int
+    """Bytes that every host gets."""
+
+    average: int
+    """Bytes that a host has, on average."""
+
+    whole: tuple[str, ...]
+    """Hosts that have all files."""
+
+    hosts: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class BroadcastResult:
+    """How a broadcast ended."""
+
+    hosts: Mapping[str, Received]
+    wrong: Mapping[str, tuple[str, ...]]
+    """Hosts from which others received wrong bytes → those others, according to them."""
+
+    seconds: float
+
+
+class _HostFailedError(Exception):
+    """A host cannot receive the files, with the reason."""
+
+    def __init__(self, reason: str, hint: str | None = None, *, is_unreachable: bool = False) -> None:
+        super().__init__(reason)
+        self.hint = hint
+        self.is_unreachable = is_unreachable
+
+
+class _Ready(msgspec.Struct):
+    port: Annotated[int, msgspec.Meta(ge=1, le=65535)]
+    have: list[Annotated[int, msgspec.Meta(ge=0)]]
+
+
+class _NodeMessage(msgspec.Struct):
+    ready: _Ready | None = None
+    has: list[Annotated[int, msgspec.Meta(ge=0)]] = []
+    failed: tuple[Annotated[int, msgspec.Meta(ge=0)], str, str] | None = None
+    at: int | None = None
+    done: bool = False
+    error: str | None = None
+
+
+@dataclass
+class _Node:
+    host: Host
+    child: Child | None = None
+    port: int = 0
+    orders: deque[bytes] = field(default_factory=deque)
+    pieces: deque[int] = field(default_factory=deque)
+    has_work: asyncio.Event = field(default_factory=asyncio.Event)
+    heard_at: float = 0.0
+    at: int = 0
+    moved_at: float = 0.0
+    had: int = 0
+    sent: int = 0
+    ended: Received | None = None
+
+    @property
+    def is_given_up(self) -> bool:
+        return self.ended is not None and self.ended.error is not None
+
+
+class _Pace:
+    """Limit of the bytes that this machine sends; 0 for none."""
+
+    def __init__(self, rate: int) -> None:
+        self._rate = rate
+        self._free_at = time.monotonic()
+
+    async def spend(self, size: int) -> None:
+        """Wait until `size` further bytes may be sent."""
+        if self._rate:
+            begin = max(self._free_at, time.monotonic())
+            self._free_at = begin + size / self._rate
+            await asyncio.sleep(begin - time.monotonic())
+
+
+def broadcast(
+    cluster: Cluster, payload: Payload, *, rate: int, on_progress: Callable[[BroadcastProgress], None]
+) -> BroadcastResult:
+    """Put `payload` on every host of `cluster`. `rate` limits the bytes per second that this machine and each host
+    send; 0 does not. Raises ChangedError when a source changes meanwhile."""
+    allow_hosts(len(cluster.hosts))
+    return asyncio.run(_Broadcast(cluster, payload, rate, on_progress).run())
+
+
+class _Broadcast:
+    def __init__(
+        self, cluster: Cluster, payload: Payload, rate: int, on_progress: Callable[[BroadcastProgress], None]
+    ) -> None:  # fmt: skip
+        self._cluster = cluster
+        self._payload = payload
+        self._rate = rate
+        self._pace = _Pace(rate)
+        self._on_progress = on_progress
+        self._swarm = Swarm(len(payload.hashes), {host.name: host.topology for host in cluster.hosts})
+        self._nodes = {host.name: _Node(host) for host in cluster.hosts}
+        self._order = json.dumps({**payload.order, "key": secrets.token_hex(32), "rate": rate}).encode() + b"\n"
+        self._script = streamed(program(node_side.main))
+        self._news = asyncio.Event()
+        self._begun = time.monotonic()
+
+    async def run(self) -> BroadcastResult:
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._follow(node)) for node in self._nodes.values()]
+                tasks += [group.create_task(self._write(node)) for node in self._nodes.values()]
+                tasks.append(group.create_task(self._watch()))
+                await self._decide()
+                for task in tasks:
+                    task.cancel()
+        except* PylaunchError as errors:
+            raise errors.exceptions[0] from None
+        finally:
+            children = [node.child for node in self._nodes.values() if node.child is not None]
+            await asyncio.gather(*(child.leave(LEAVES_S) for child in children))
+        hosts = {name: node.ended for name, node in self._nodes.items() if node.ended is not None}
+        wrong = {name: tuple(sorted(by)) for name, by in self._swarm.wrong.items()}
+        return BroadcastResult(hosts, wrong, time.monotonic() - self._begun)
+
+    async def _decide(self) -> None:
+        """Pass the decisions of the swarm on until every host has ended."""
+        while any(node.ended is None for node in self._nodes.values()):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), TICK_S)
+            self._news.clear()
+            fetches: dict[str, list[tuple[int, str, str, int]]] = {}
+            for order in self._swarm.orders(time.monotonic()):
+                if isinstance(order, Send):
+                    self._nodes[order.host].pieces.append(order.piece)
+                    self._nodes[order.host].has_work.set()
+                else:
+                    source = self._nodes[order.source]
+                    fetches.setdefault(order.host, []).append(
+                        (order.piece, order.source, source.host.rank_address, source.port)
+                    )
+            for name, fetch in fetches.items():
+                self._tell(self._nodes[name], {"fetch": fetch})
+
+    def _tell(self, node: _Node, message: Mapping[str, object]) -> None:
+        node.orders.append(json.dumps(message).encode() + b"\n")
+        node.has_work.set()
+
+    async def _follow(self, node: _Node) -> None:
+        """Handle the messages of one host until it ends."""
+        connector = connector_of(node.host, self._cluster.known_hosts)
+        try:
+            await self._connect(node, connector)
+            assert node.child is not None
+            while (line := await node.child.readline()) and not node.is_given_up:
+                self._handle(node, line)
+            raise await _why(node.child, connector)
+        except _HostFailedError as error:
+            self._end(node, error)
+        except ProgramNotFoundError as error:
+            self._end(node, _HostFailedError(error.message, error.hint))
+
+    async def _connect(self, node: _Node, connector: Connector) -> None:
+        async with awaited_turn(connector):
+            node.child = child = await spawn(connector.argv((node.host.agent_python, *STREAMED)))
+            try:
+                async with patience(FIRST_ANSWER_S):
+                    await child.send(self._script + self._order)
+                    while not (line := await child.readline()).startswith(b"{"):
+                        if not line:
+                            raise await _why(child, connector)
+            except ConnectionError:
+                raise await _why(child, connector) from None
+            except TimeoutError:
+                failure = connector.timed_out(FIRST_ANSWER_S)
+                raise _HostFailedError(failure.reason, failure.hint, is_unreachable=True) from None
+        node.heard_at = node.moved_at = time.monotonic()
+        self._handle(node, line)
+
+    def _handle(self, node: _Node, line: bytes) -> None:
+        try:
+            message = decoded(line, _NodeMessage)
+            pieces = [*message.has, *(message.failed or ())[:1], *(message.ready.have if message.ready else ())]
+            if any(piece >= self._swarm.pieces for piece in pieces):
+                raise NotAnAnswerError("it names a piece that does not exist")
+            if pieces and not node.port and message.ready is None:
+                raise NotAnAnswerError("it reports pieces before it is ready")
+        except NotAnAnswerError as error:
+            raise _HostFailedError(f"its message is not understood: {error}") from None
+        now = node.heard_at = time.monotonic()
+        name = node.host.name
+        if message.at is not None and message.at != node.at:
+            node.at, node.moved_at = message.at, now
+        if message.ready is not None and not node.port:
+            node.port = message.ready.port
+            node.had = sum(self._payload.size_of(piece) for piece in set(message.ready.have))
+            self._swarm.join(name, message.ready.have)
+        for piece in message.has:
+            self._swarm.has(name, piece, now)
+        if message.failed is not None:
+            self._swarm.failed(name, *message.failed)
+        if message.error is not None:
+            raise _HostFailedError(message.error)
+        if message.done and node.ended is None:
+            node.ended = Received(None, None, False, node.had, node.sent, now - self._begun)
+        self._news.set()
+
+    def _end(self, node: _Node, error: _HostFailedError) -> None:
+        """End a host with an error; a host that has everything and ends later has it nevertheless."""
+        if node.ended is None:
+            seconds = time.monotonic() - self._begun
+            node.ended = Received(str(error), error.hint, error.is_unreachable, node.had, node.sent, seconds)
+        self._swarm.leave(node.host.name)
+        self._news.set()
+
+    async def _write(self, node: _Node) -> None:
+        """Send orders and pieces to one host; orders first."""
+        while True:
+            await node.has_work.wait()
+            node.has_work.clear()
+            with contextlib.suppress(ConnectionError):  # `_follow` reports why.
+                await self._send_orders(node)
+                while node.pieces:
+                    await self._send_piece(node, node.pieces.popleft())
+
+    async def _send_orders(self, node: _Node) -> None:
+        while node.orders and node.child is not None:
+            await node.child.send(node.orders.popleft())
+
+    async def _send_piece(self, node: _Node, piece: int) -> None:
+        content = await asyncio.to_thread(self._payload.read, piece)
+        for offset in range(0, 0 if node.is_given_up else len(content), CHUNK):
+            part = content[offset : offset + CHUNK]
+            await self._pace.spend(len(part))
+            await self._send_orders(node)
+            if node.child is not None:
+                header = {"piece": piece, "offset": offset, "size": len(part)}
+                await node.child.send(json.dumps(header).encode() + b"\n" + part)
+                node.sent += len(part)
+
+    async def _watch(self) -> None:
+        """Once a second: report the progress, let hosts know that this machine is there, and give silent ones up."""
+        while True:
+            await asyncio.sleep(TICK_S)
+            now = time.monotonic()
+            for node in self._nodes.values():
+                if node.child is None or not node.heard_at:
+                    continue
+                if not node.orders:
+                    self._tell(node, {})
+                if node.ended is None and now - node.heard_at > SILENT_S:
+                    hint = f"check that {node.host.name} is up"
+                    self._end(node, _HostFailedError(f"no message for {SILENT_S:g} s", hint, is_unreachable=True))
+                elif node.ended is None and now - node.moved_at > STUCK_S:
+                    reason = f"it received and wrote nothing for {STUCK_S:g} s; does its disk answer?"
+                    self._end(node, _HostFailedError(reason))
+            self._on_progress(self._progress())
+
+    def _progress(self) -> BroadcastProgress:
+        alive = [name for name, node in self._nodes.items() if node.ended is None or node.ended.error is None]
+        pieces = sum(self._swarm.received(name) for name in alive) / max(1, len(alive))
+        average = min(self._payload.size, int(pieces * self._payload.piece))
+        whole = tuple(name for name in alive if self._nodes[name].ended is not None)
+        return BroadcastProgress(self._payload.size, average, whole, len(alive), time.monotonic() - self._begun)
+
+
+async def _why(child: Child, connector: Connector) -> _HostFailedError:
+    ended = await child.leave(LEAVES_S)
+    if (failure := connector.failure(ended)) is not None:
+        return _HostFailedError(failure.reason, failure.hint, is_unreachable=True)
+    if ended.returncode in (126, 127):
+        return _HostFailedError(f"no Python at {ended.argv[-len(STREAMED) - 1]}", "it needs Python 3.8 or newer")
+    return _HostFailedError(f"its program ended: {last_line(ended.stderr, default=describe_exit(ended.returncode))}")

@@ -1,0 +1,13 @@
+"""Copies of files on every host (`push`)."""
+
+from __future__ import annotations
+
+from pylaunch.terminal.doors import Verb
+
+VERBS = {
+    "push": Verb(
+        "pylaunch.features.push.command",
+        "Copy files to every host; hosts pass them on to each other",
+        after="verify",
+    ),
+}

@@ -1,0 +1,72 @@
+"""`pylaunch push`: copies of files on every host, passed on from host to host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pylaunch.broadcast.payload import read_payload
+from pylaunch.broadcast.spread import broadcast
+from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
+from pylaunch.features.push import view
+from pylaunch.inventory import load_cluster
+from pylaunch.model.hostset import fold
+from pylaunch.terminal import console, document, options
+
+EXAMPLES = """\b
+Examples:
+  pylaunch push -i cluster.ini model.safetensors /data/models/
+  pylaunch push -i cluster.ini ./dataset /data/cifar10
+  pylaunch push -i cluster.ini --limit-rate 50MB *.sqsh /var/tmp/images/
+"""
+
+
+LEAST_RATE = 64 << 10
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|DIR…")
+@click.argument("destination", metavar="DEST")
+@options.inventory
+@options.limit
+@click.option("--limit-rate", metavar="RATE", help="Bytes per second that this machine, and each host, sends: 50MB.")
+@options.as_json
+def command(
+    sources: tuple[Path, ...], destination: str, inventory: Path | None, limit: str | None, **given: Any
+) -> int:  # fmt: skip
+    """Copy files and directories to every host. They leave this machine about once: hosts pass pieces on to each other.
+
+    DEST is a directory if it ends with / or there are several sources, otherwise the path of the copy. Files replace
+    those of the same name at the end, all at once for each file; other files in a directory stay. What a host has
+    already is not sent. After an interruption, the same command sends the rest.
+    """
+    rate = _rate(given["limit_rate"])
+    cluster = load_cluster(inventory, limit=limit)
+    payload = read_payload(sources, destination)
+    with view.following(payload, cluster.names) as on_progress:
+        try:
+            result = broadcast(cluster, payload, rate=rate, on_progress=on_progress)
+        except KeyboardInterrupt:
+            console.say("push interrupted: hosts keep the pieces that they have; the same command sends the rest")
+            raise
+    if given["as_json"]:
+        document.show(view.as_data(payload, result))
+    else:
+        view.show(payload, result)
+    if failed := [name for name, received in result.hosts.items() if received.error is not None]:
+        what = f"{fold(failed)}: {'do' if len(failed) > 1 else 'does'} not have the files"
+        hints = [hint for name in failed if (hint := result.hosts[name].hint) is not None]
+        raise ClusterNotReadyError(what, evidence=view.failures(result), hint=hints[0] if hints else None)
+    return ExitCode.DONE
+
+
+def _rate(text: str | None) -> int:
+    """Return the bytes per second of --limit-rate; 0 for no limit. Raises UsageError."""
+    if text is None:
+        return 0
+    rate = options.size("--limit-rate", text)
+    if rate < LEAST_RATE:
+        raise UsageError(f"--limit-rate {text}: less than 64 KiB per second", hint="--limit-rate 10MB")
+    return rate

@@ -1,0 +1,105 @@
+"""Lines and JSON of `push`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+
+from pylaunch.broadcast.payload import Payload
+from pylaunch.broadcast.spread import BroadcastProgress, BroadcastResult
+from pylaunch.model.hostset import alike, fold
+from pylaunch.model.size import shown_size
+from pylaunch.terminal import console
+from pylaunch.terminal.listing import duration
+from pylaunch.terminal.live_area import LiveArea
+
+FIRST_LINE_S = 2.0
+LINE_S = 10.0
+"""Between two lines of progress where they cannot be redrawn."""
+
+MOST_FILES_SHOWN = 1000
+
+
+@contextlib.contextmanager
+def following(payload: Payload, hosts: Sequence[str]) -> Iterator[Callable[[BroadcastProgress], None]]:
+    """Show the progress: one line that changes on a terminal, otherwise a line now and then."""
+    shown = [f"push: {shown_size(payload.size)} to {fold(hosts)}"]
+    next_s = FIRST_LINE_S
+
+    def redraw(progress: BroadcastProgress) -> None:
+        shown[0] = progress_line(progress)
+
+    def write(progress: BroadcastProgress) -> None:
+        nonlocal next_s
+        if progress.seconds >= next_s:
+            next_s = progress.seconds + LINE_S
+            console.say(progress_line(progress))
+
+    if not console.is_drawable():
+        yield write
+        return
+    with LiveArea(lambda: shown, 0.5):
+        yield redraw
+
+
+def progress_line(progress: BroadcastProgress) -> str:
+    """Return the state as one line: bytes, rate, hosts that have the files, time left."""
+    share = progress.average / progress.size if progress.size else 1.0
+    rate = progress.average / max(progress.seconds, 0.001)
+    left = f", about {duration((progress.size - progress.average) / rate)} left" if 0 < share < 1 else ""
+    return (
+        f"push: {share:.0%} of {shown_size(progress.size)}, {shown_size(int(rate))}/s to each host, "
+        f"{len(progress.whole)} of {progress.hosts} hosts have it{left}"
+    )
+
+
+def show(payload: Payload, result: BroadcastResult) -> None:
+    """Print which hosts have the files, and what was sent."""
+    done = {name: received for name, received in result.hosts.items() if received.error is None}
+    if done:
+        many = f"{len(payload.files)} files" if len(payload.files) != 1 else payload.files[0].path
+        proof = f", sha256 {payload.files[0].digest}" if len(payload.files) == 1 else ", sha256 of every file verified"
+        slowest = max(received.seconds for received in done.values())
+        console.say(f"{fold(done)}: {many} ({shown_size(payload.size)}{proof}) after {slowest:.1f} s")
+    missing = sum(payload.size - received.had for received in done.values())
+    sent = sum(received.sent for received in result.hosts.values())
+    console.say(f"this machine sent {shown_size(sent)}; the hosts lacked {shown_size(missing)}")
+    for line in remarks(result):
+        console.say(line)
+
+
+def remarks(result: BroadcastResult) -> list[str]:
+    """Return a line for each host from which others report wrong bytes."""
+    return [
+        f"warning: {name} sent wrong bytes, according to {fold(by)}; they were not kept: check its memory and disk"
+        for name, by in result.wrong.items()
+    ]
+
+
+def failures(result: BroadcastResult) -> list[str]:
+    """Return why hosts do not have the files, equal reasons once."""
+    reasons = {name: [received.error] for name, received in result.hosts.items() if received.error is not None}
+    return [f"{names}: {reason}" for names, reason in alike(reasons)]
+
+
+def as_data(payload: Payload, result: BroadcastResult) -> dict[str, object]:
+    """Return the content of the JSON document."""
+    return {
+        "size": payload.size,
+        "files": [
+            {"path": file.path, "size": file.size, "sha256": file.digest} for file in payload.files[:MOST_FILES_SHOWN]
+        ],
+        "seconds": round(result.seconds, 3),
+        "hosts": [
+            {
+                "host": name,
+                "unreachable": received.error if received.is_unreachable else None,
+                "refused": None if received.is_unreachable else received.error,
+                "had": received.had,
+                "from_controller": received.sent,
+                "seconds": round(received.seconds, 3),
+            }
+            for name, received in result.hosts.items()
+        ],
+        "wrong_bytes": [{"host": name, "reported_by": list(by)} for name, by in result.wrong.items()],
+    }

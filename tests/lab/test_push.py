@@ -1,0 +1,48 @@
+"""Files on their way to three real nodes, one of which is full."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from pylaunch.features.lab.cluster.faults import Fill, inject
+from pylaunch.features.lab.cluster.lab import Lab
+from pylaunch.features.push.command import LEAST_RATE
+
+pytestmark = pytest.mark.lab
+
+SIZE = 24 << 20
+
+
+def test_nodes_pass_a_file_on_and_a_full_one_costs_the_others_nothing(lab: Lab, tmp_path: Path) -> None:
+    file = tmp_path / "blob"
+    file.write_bytes(os.urandom(SIZE))
+    lab["n1"].run("mkdir", "-p", "/srv/pushed")
+    push = (
+        "push",
+        "-i",
+        str(lab.inventory),
+        "--json",
+        "--limit-rate",
+        str(1000 * LEAST_RATE),
+        str(file),
+        "/srv/pushed/",
+    )
+    with inject(lab["n1"], Fill("/srv/pushed")):
+        full = lab.pylaunch(*push, timeout_s=120)
+    assert full.returncode == ExitCode.CLUSTER_NOT_READY
+    document = json.loads(full.stdout)
+    assert "bytes are needed and" in document["hosts"][0]["refused"]
+    assert sum(host["from_controller"] for host in document["hosts"]) == SIZE
+    done = lab.pylaunch(*push, timeout_s=120)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    first = json.loads(done.stdout)["hosts"][0]
+    assert first["from_controller"] == 0  # It got everything from the nodes that have it.
+    sums = {node.run("sha256sum", "/srv/pushed/blob").stdout.split()[0] for node in lab}
+    assert sums == {document["files"][0]["sha256"]}
+    for node in lab:
+        node.run("rm", "-r", "/srv/pushed")

@@ -1,0 +1,153 @@
+"""Pieces of a broadcast on one node: what is on the disk, and what strangers get."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import socket
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pylaunch.agent.piped.piece_store import ABANDONED_S, PieceStore, StoreError, WrongPieceError
+from pylaunch.agent.piped.pieces import NONCE, PieceNode
+from pylaunch.broadcast.payload import PIECE, Payload, read_payload
+
+KEY = bytes(32)
+
+
+@pytest.fixture
+def payload(tmp_path: Path) -> Payload:
+    """Three files in a directory: a piece and a half, none, and a few bytes that share the second piece."""
+    source = tmp_path / "source/tree"
+    source.mkdir(parents=True)
+    (source / "a").write_bytes(os.urandom(PIECE * 3 // 2))
+    (source / "b").touch()
+    (source / "c").write_bytes(b"few")
+    return read_payload([source], f"{tmp_path}/node/tree")
+
+
+def order(payload: Payload) -> dict[str, Any]:
+    return {**payload.order, "key": KEY.hex(), "rate": 0}
+
+
+def opened(payload: Payload) -> PieceStore:
+    store = PieceStore(order(payload))
+    store.open()
+    return store
+
+
+def test_files_have_their_names_at_the_end_alone(payload: Payload, tmp_path: Path) -> None:
+    store = opened(payload)
+    assert store.have == [False, False]
+    with pytest.raises(WrongPieceError):
+        store.write(0, bytes(PIECE))
+    assert store.write(1, payload.read(1))
+    assert not store.write(1, payload.read(1))
+    assert not (tmp_path / "node/tree").exists()
+    store.write(0, payload.read(0))
+    store.prove()
+    store.finish()
+    assert [file.name for file in sorted((tmp_path / "node/tree").iterdir())] == ["a", "b", "c"]
+    assert [each.name for each in (tmp_path / "node").iterdir()] == ["tree"]
+    assert b"".join(bytes(os.pread(each, size, at)) for each, at, size in store.parts(1)) == payload.read(1)
+
+
+def test_pieces_of_an_interrupted_push_count_if_their_bytes_are_right(payload: Payload, tmp_path: Path) -> None:
+    first = opened(payload)
+    first.write(0, payload.read(0))
+    first.close()
+    again = opened(payload)
+    assert again.have == [True, False]
+    again.close()
+    staged = next((tmp_path / "node").glob(".pylaunch-push-*/0"))
+    with staged.open("r+b") as file:
+        file.write(b"changed")
+    assert opened(payload).have == [False, False]
+
+
+def test_a_byte_that_changes_on_the_disk_after_it_was_received_is_found(payload: Payload, tmp_path: Path) -> None:
+    store = opened(payload)
+    store.write(0, payload.read(0))
+    store.write(1, payload.read(1))
+    with next((tmp_path / "node").glob(".pylaunch-push-*/0")).open("r+b") as file:
+        file.write(b"changed")
+    with pytest.raises(StoreError, match="another content on the disk"):
+        store.prove()
+
+
+def test_a_file_that_is_there_already_is_not_received_again(payload: Payload, tmp_path: Path) -> None:
+    (tmp_path / "node/tree").mkdir(parents=True)
+    (tmp_path / "node/tree/a").write_bytes((tmp_path / "source/tree/a").read_bytes())
+    store = opened(payload)
+    assert store.have == [True, False]  # The second piece has the end of a, and c.
+    store.write(1, payload.read(1))
+    store.prove()
+    store.finish()
+    assert (tmp_path / "node/tree/c").read_bytes() == b"few"
+
+
+def test_no_link_leads_out_of_the_destination(payload: Payload, tmp_path: Path) -> None:
+    (tmp_path / "node").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "node/tree").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="not a directory"):
+        opened(payload)
+    (tmp_path / "node/tree").unlink()
+    store = opened(payload)
+    store.write(0, payload.read(0))
+    store.write(1, payload.read(1))
+    (tmp_path / "node/tree").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="not a directory"):
+        store.finish()
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_directory_of_pieces_that_others_may_enter_and_one_in_use_are_refused(
+    payload: Payload, tmp_path: Path
+) -> None:
+    first = opened(payload)
+    with pytest.raises(StoreError, match="another push of the same files"):
+        opened(payload)
+    first.close()
+    next((tmp_path / "node").glob(".pylaunch-push-*")).chmod(0o750)
+    with pytest.raises(StoreError, match="not private to this user"):
+        opened(payload)
+    (tmp_path / "node").chmod(0o777)
+    with pytest.raises(StoreError, match="chmod o-w"):
+        opened(payload)
+
+
+def test_pieces_that_nobody_pushes_any_more_are_removed(payload: Payload, tmp_path: Path) -> None:
+    old, new = tmp_path / "node/.pylaunch-push-0", tmp_path / "node/.pylaunch-push-1"
+    for directory in (old, new):
+        directory.mkdir(parents=True)
+    os.utime(old, (0, new.stat().st_mtime - ABANDONED_S - 60))
+    opened(payload)
+    assert not old.exists()
+    assert new.exists()
+
+
+def asked(port: int, key: bytes, piece: int) -> bytes:
+    """Return what a peer receives that knows `key`."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as peer:
+        nonce = peer.recv(NONCE, socket.MSG_WAITALL)
+        number = struct.pack("!I", piece)
+        peer.sendall(hmac.new(key, nonce + number, hashlib.sha256).digest() + number)
+        found = bytearray()
+        while chunk := peer.recv(1 << 16):
+            found += chunk
+        return bytes(found)
+
+
+def test_a_peer_without_the_key_gets_nothing_and_one_with_it_what_is_here(payload: Payload) -> None:
+    store = opened(payload)
+    store.write(1, payload.read(1))
+    port = PieceNode(order(payload), store).listen()
+    assert asked(port, KEY, 1) == payload.read(1)
+    assert asked(port, KEY, 0) == b""
+    assert asked(port, KEY, 1 << 31) == b""
+    assert asked(port, b"guessed", 1) == b""
