@@ -64,12 +64,23 @@ def _all_verbs() -> dict[str, Verb]:
         verb = waiting.pop(name)
         before = found.get(verb.after)
         found[name] = replace(verb, group=verb.group or (before and before.group) or VerbGroup.MAINTAIN)
-        order.insert(order.index(verb.after) + 1 if before is not None else len(order), name)
+        last = 0 if verb.is_first else len(order)
+        order.insert(order.index(verb.after) + 1 if before is not None else last, name)
     return {name: found[name] for group in VerbGroup for name in order if found[name].group is group}
 
 
 VERBS = _all_verbs()
 """The module of a verb is imported when the verb is used."""
+
+ABOUT = "From bare Linux machines to a training job whose ranks all started together."
+_EXAMPLES = (
+    "pylaunch start -H gpu01,gpu02 --sync . -- train.py   needs only SSH",
+    "pylaunch check -i cluster.ini -- train.py            would it run? why not?",
+    "pylaunch provision -i cluster.ini                    one state on every host",
+    "pylaunch status 7f3a --watch                         steps, devices, network",
+    "pylaunch explain 7f3a                                why it failed",
+)
+"""Command lines of the core in the help, after those of features; in 76 columns."""
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
@@ -125,6 +136,7 @@ def _with_hyphens(word: str) -> str:
 
 @click.group(
     cls=Verbs,
+    help="\n\n\b\n".join((ABOUT, "\n".join((*(each.example for each in VERBS.values() if each.example), *_EXAMPLES)))),
     context_settings={
         "help_option_names": ["-h", "--help"],
         "max_content_width": 120,
@@ -133,15 +145,7 @@ def _with_hyphens(word: str) -> str:
 )
 @click.version_option(__version__, message="pylaunch %(version)s")
 def pylaunch() -> None:
-    """From bare Linux machines to a training job whose ranks all started together.
-
-    \b
-    pylaunch start -H gpu01,gpu02 --sync . -- train.py   needs only SSH
-    pylaunch check -i cluster.ini -- train.py            would it run? why not?
-    pylaunch provision -i cluster.ini                    one state on every host
-    pylaunch status 7f3a --watch                         steps, devices, network
-    pylaunch explain 7f3a                                why it failed
-    """
+    """Run a verb."""
 
 
 def main() -> None:

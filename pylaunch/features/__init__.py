@@ -30,6 +30,7 @@ FEATURES = (
     "doctor",
     "drift",
     "explain",
+    "init",
     "job",
     "lab",
     "push",

@@ -47,6 +47,12 @@ class Verb:
     group: VerbGroup | None = None
     """Group in the list of verbs; None for that of `after`."""
 
+    is_first: bool = False
+    """The verb precedes all others of its group."""
+
+    example: str = ""
+    """Line of the examples of `pylaunch --help`: a command and its purpose, in 76 columns."""
+
 
 @dataclass
 class RunEnding:

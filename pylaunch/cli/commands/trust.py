@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from pylaunch.errors import ClusterNotReadyError, UsageError
+from pylaunch.errors import ClusterNotReadyError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.hostset import fold
 from pylaunch.terminal import console, document, options
-from pylaunch.workflows.trust import KeyOffer, OfferedKey, accept, scan
+from pylaunch.terminal.views import host_keys
+from pylaunch.workflows.trust import KeyOffer, scan
 
 
 @click.command()
@@ -33,31 +32,22 @@ def command(inventory: Path | None, limit: str | None, replace: bool, yes: bool,
     if as_json:
         document.show(content)
     else:
-        _show(offer.keys)
+        host_keys.show(offer.keys)
     acceptable = offer.acceptable(replace=replace)
     if as_json and acceptable and not yes:
         for each in acceptable:
             console.say(f"{each.host}  {each.key.place}  {each.key.kind}  {each.key.fingerprint}  {each.state}")
-    if acceptable and (yes or _agreed(acceptable)):
-        still_trusted = accept(acceptable, offer.file)
+    if acceptable and (yes or host_keys.agreed(acceptable)):
+        host_keys.accept_and_say(acceptable, offer)
         content["accepted"] = [each.host for each in acceptable]
-        console.say(f"accepted {_count(acceptable)}: {fold(each.host for each in acceptable)} → {offer.file}")
-        for place in still_trusted:
-            console.say(f"your own known_hosts still trusts the old key; remove it with: ssh-keygen -R '{place}'")
     elif acceptable:
         raise ClusterNotReadyError(
             f"nothing was accepted: {fold(each.host for each in acceptable)} cannot be connected to",
             hint="compare the fingerprints with those on the hosts, then: pylaunch trust",
         )
     elif offer.keys and all(each.state == "trusted" for each in offer.keys):
-        console.say(f"nothing to accept: {_count(offer.keys)} trusted already")
+        console.say(f"nothing to accept: {host_keys.counted(offer.keys)} trusted already")
     offer.raise_for_untrusted(replace=replace)
-
-
-def _show(shown: Sequence[OfferedKey]) -> None:
-    if shown:
-        rows = [[each.host, each.key.place, each.key.kind, each.key.fingerprint, each.state] for each in shown]
-        console.table(["host", "address", "kind", "fingerprint", "state"], rows)
 
 
 def _data(offer: KeyOffer) -> dict[str, object]:
@@ -73,16 +63,3 @@ def _data(offer: KeyOffer) -> dict[str, object]:
     }
     reasons = {each.host: each.reason for each in offer.silent}
     return {"accepted": [], "hosts": document.hosts([host.name for host in offer.hosts], reasons, known)}
-
-
-def _agreed(accepted: Sequence[OfferedKey]) -> bool:
-    if not sys.stdin.isatty():
-        raise UsageError(
-            f"{_count(accepted)} to accept, and no terminal to ask on",
-            hint="compare the fingerprints, then run it again with --yes",
-        )
-    return console.confirm(f"accept {_count(accepted)}?")
-
-
-def _count(keys: Sequence[OfferedKey]) -> str:
-    return f"{len(keys)} host keys" if len(keys) != 1 else "1 host key"

@@ -1,0 +1,82 @@
+"""Read the texts that name hosts: words, stdin, a hostfile, ~/.ssh/config, another inventory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pylaunch.base.dataclass import dataclass
+from pylaunch.features.init.judgement import sources
+from pylaunch.features.init.judgement.sources import LONGEST_TEXT, NamedHost, SourceReading
+from pylaunch.inventory import load_cluster
+from pylaunch.model.cluster import Host, SshOptions
+
+STDIN = "-"
+SSH_CONFIG = Path(".ssh/config")
+_DEEPEST_INCLUDE = 8
+
+
+@dataclass(frozen=True)
+class GatheredHosts:
+    """Hosts of all sources, each once, with all errors."""
+
+    hosts: tuple[Host, ...]
+    slots: Mapping[str, int]
+    """Ranks or devices that a hostfile or Slurm gives a host."""
+
+    complaints: tuple[str, ...]
+
+
+def gathered(
+    words: Sequence[str], hostfile: Path | None, ssh_config: str | None, inventory: Path | None
+) -> GatheredHosts:
+    """Return the hosts that `words`, a hostfile, names of ~/.ssh/config (a pattern) and an inventory name."""
+    readings = [sources.in_words([each for each in words if each != STDIN])]
+    if STDIN in words:
+        readings.append(sources.in_text(sys.stdin.read(LONGEST_TEXT), "stdin"))
+    if hostfile is not None:
+        readings.append(_of_file(hostfile))
+    if ssh_config is not None:
+        file = Path.home() / SSH_CONFIG
+        readings.append(sources.in_ssh_config(_with_includes(file, file.parent), ssh_config))
+    named = sources.merged(readings)
+    known = load_cluster(inventory).hosts if inventory is not None else ()
+    hosts = {each.name: each for each in (*map(_host, named.hosts), *known)}
+    return GatheredHosts(
+        tuple(hosts.values()),
+        {each.name: each.slots for each in named.hosts if each.slots is not None},
+        named.complaints,
+    )
+
+
+def _host(named: NamedHost) -> Host:
+    return Host(named.name, named.address or named.name, ssh=SshOptions(named.user, named.port))
+
+
+def _of_file(file: Path) -> SourceReading:
+    try:
+        with file.open(encoding="utf-8", errors="replace") as text:
+            return sources.in_text(text.read(LONGEST_TEXT), file.name)
+    except OSError as error:
+        return SourceReading((), (f"--from-hostfile {file}: cannot be read: {error.strerror}",))
+
+
+def _with_includes(file: Path, directory: Path, depth: int = 0) -> Iterator[str]:
+    """Yield the lines of a configuration of OpenSSH, with those of the files that it includes."""
+    try:
+        with file.open(encoding="utf-8", errors="replace") as text:
+            lines = text.read(LONGEST_TEXT).splitlines()
+    except OSError:
+        return
+    for line in lines:
+        keyword, _, rest = line.strip().partition(" ")
+        if keyword.lower() != "include" or depth == _DEEPEST_INCLUDE:
+            yield line
+            continue
+        for pattern in rest.split():
+            included = Path(pattern).expanduser()
+            root = Path(included.anchor) if included.is_absolute() else directory
+            relative = str(included.relative_to(root)) if included.is_absolute() else pattern
+            for each in sorted(root.glob(relative)):
+                yield from _with_includes(each, directory, depth + 1)

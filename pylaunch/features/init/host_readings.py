@@ -1,0 +1,149 @@
+"""Questions to hosts about what an inventory needs: one to all of them over SSH, then one about their routes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pylaunch.agent.probe.readers import gpu, host_facts, network, python_env, reach, settings
+from pylaunch.agent.probe.readers import host as host_reader
+from pylaunch.base.dataclass import dataclass
+from pylaunch.features.init.judgement.found import FoundHost, FoundRoute, Storage
+from pylaunch.model.addresses import is_address
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.sanitise import visible_line
+from pylaunch.probe.answers import Unmeasured, decoded, readings, value
+from pylaunch.probe.ask import Answered, Unreachable, ask, parted, understood_all
+from pylaunch.probe.program import probe
+from pylaunch.protocol.readings.hosts import HostIdentity
+
+FRAMEWORKS = ("torch", "jax")
+"""Distributions whose presence makes an interpreter one for ranks."""
+
+LONGEST_NAME = 100
+"""Characters of a text of a host that are kept."""
+
+
+_UNKNOWN = HostIdentity(hostname="", python="", uid=0, addresses=[], network="")
+
+
+@dataclass(frozen=True)
+class HostExamination:
+    """Hosts that answered, by name, and the reasons of the others."""
+
+    found: Mapping[str, FoundHost]
+    unreachable: Mapping[str, Unreachable]
+
+
+def examine(cluster: Cluster, pythons: Sequence[str], directories: Sequence[str]) -> HostExamination:
+    """Ask every host for its hardware, names, file systems of `directories`, and frameworks beside `pythons`."""
+    questions: dict[str, Any] = {
+        **reach.identity.ask(None),
+        **reach.names.ask([host.address for host in cluster.hosts if not is_address(host.address)]),
+        **settings.identity.ask(None),
+        **gpu.host.ask(None),
+        **gpu.management.ask(None),
+        **host_reader.processors.ask(None),
+        **host_reader.memory.ask(None),
+    }
+    for each in directories:
+        questions |= host_reader.filesystem.ask({"path": each}, each)
+    for each in pythons:
+        questions |= {**python_env.python.ask(each, each), **host_facts.distributions.ask(each, each)}
+    readings_of, unreachable = _asked(cluster, dict.fromkeys(cluster.names, questions))
+    found = {name: _found(cluster[name], taken, pythons, directories) for name, taken in readings_of.items()}
+    return HostExamination(found, unreachable)
+
+
+def routes(cluster: Cluster) -> dict[str, tuple[FoundRoute, ...]]:
+    """Return the routes of each host to the rank addresses of the others; () where they could not be read."""
+    questions = {
+        host.name: {
+            **network.routes.ask([each.rank_address for each in cluster.hosts if each is not host]),
+            **network.interface_list.ask(None),
+        }
+        for host in cluster.hosts
+    }
+    answered, _ = _asked(cluster, questions)
+    return {host.name: _routes(answered.get(host.name, {})) for host in cluster.hosts}
+
+
+def _asked(
+    cluster: Cluster, questions: Mapping[str, Mapping[str, Any]]
+) -> tuple[dict[str, dict[str, Any]], dict[str, Unreachable]]:
+    programs = {name: probe(asked) for name, asked in questions.items()}
+
+    def taken(answered: Answered) -> dict[str, Any]:
+        found = readings(answered, next(iter(questions.values())))
+        return {name: decoded(name, reading) for name, reading in found.items()}
+
+    return understood_all(*parted(ask(cluster, programs), cluster), taken)
+
+
+def _routes(taken: Mapping[str, Any]) -> tuple[FoundRoute, ...]:
+    if not taken:
+        return ()
+    ways, interfaces = value(taken, network.routes), value(taken, network.interface_list)
+    if isinstance(ways, Unmeasured) or isinstance(interfaces, Unmeasured):
+        return ()
+    found = []
+    for peer, way in ways.items():
+        name = way.get("interface") or ""
+        of_name = interfaces.get(name)
+        found.append(
+            FoundRoute(
+                peer, _short(name), _short(way.get("why", "")), of_name and of_name["speed"], of_name and of_name["mtu"]
+            )
+        )
+    return tuple(found)
+
+
+def _found(host: Host, taken: Mapping[str, Any], pythons: Sequence[str], directories: Sequence[str]) -> FoundHost:
+    identity, names = value(taken, reach.identity), value(taken, reach.names)
+    system, processors = value(taken, settings.identity), value(taken, host_reader.processors)
+    memory, devices, smi = value(taken, host_reader.memory), value(taken, gpu.host), value(taken, gpu.management)
+    storage = {}
+    for each in directories:
+        reading = taken[f"{host_reader.filesystem}#{each}"]
+        if not isinstance(reading, Unmeasured) and reading["exists"]:
+            kind, source = _short(reading["type"]), _short(reading["source"])
+            storage[each] = Storage(_short(reading["mount"]), kind, source, reading["free"])
+    interpreters, frameworks = {}, {}
+    for each in pythons:
+        python = taken[f"{python_env.python}#{each}"]
+        if isinstance(python, Unmeasured) or python is None:
+            continue
+        interpreters[each] = _short(python["version"])
+        installed = taken[f"{host_facts.distributions}#{each}"]
+        if not isinstance(installed, Unmeasured):
+            frameworks[each] = tuple(
+                _framework(installed, name) for name in FRAMEWORKS if f"distribution {name}" in installed
+            )
+    cards = [] if isinstance(smi, Unmeasured) or smi is None else [_short(each["name"] or "") for each in smi["cards"]]
+    if isinstance(identity, Unmeasured):
+        identity = _UNKNOWN
+    return FoundHost(
+        host,
+        hostname=_short(identity["hostname"]),
+        network=identity["network"],
+        addresses=tuple(identity["addresses"]),
+        python=_short(identity["python"]),
+        resolves={} if isinstance(names, Unmeasured) else {k: tuple(v or ()) for k, v in names["addresses"].items()},
+        system="" if isinstance(system, Unmeasured) else _short(system["distribution"]["name"]),
+        processors=None if isinstance(processors, Unmeasured) else processors["count"],
+        memory=None if isinstance(memory, Unmeasured) else memory["total"],
+        gpus=None if isinstance(devices, Unmeasured) else (devices["gpus"] if devices is not None else 0),
+        cards=tuple(cards),
+        storage=storage,
+        interpreters=interpreters,
+        frameworks=frameworks,
+    )
+
+
+def _framework(installed: Mapping[str, str | None], name: str) -> str:
+    return f"{name} {_short(installed[f'distribution {name}'] or '')}".strip()
+
+
+def _short(text: str) -> str:
+    """Return a text of a host as one safe line."""
+    return visible_line(text)[:LONGEST_NAME]

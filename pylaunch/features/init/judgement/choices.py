@@ -1,0 +1,227 @@
+"""Values of an inventory, chosen from what was found on its hosts, each with its reason. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping, Sequence
+
+from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.features.init.judgement.found import FoundHost, FoundRoute, Storage
+from pylaunch.inventory import keys
+from pylaunch.model.addresses import is_address
+from pylaunch.model.cluster import ENV_ROOT, Connection
+from pylaunch.model.hostset import alike, fold
+from pylaunch.model.size import shown_size
+from pylaunch.preflight.checks.login import NETWORK_TYPES
+
+PROVISIONED = f"{ENV_ROOT}/current/bin/python"
+"""Interpreter of the environment that `pylaunch provision` builds."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
+
+
+@dataclass(frozen=True)
+class ProposedValue:
+    """One key of the inventory with its values by host, and the lines that say why."""
+
+    key: str
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Hosts without an entry have no value."""
+
+    why: tuple[str, ...] = ()
+
+
+def named_by_hostname(found: Sequence[FoundHost]) -> dict[str, str]:
+    """Return new names for hosts that were named by an address: their own, where these are valid and differ."""
+    own = {each.host.name: each.hostname.partition(".")[0] for each in found if is_address(each.host.name)}
+    taken = [*own.values(), *(each.host.name for each in found if each.host.name not in own)]
+    return {name: new for name, new in own.items() if _NAME.fullmatch(new) and taken.count(new) == 1}
+
+
+def same_machines(found: Sequence[FoundHost]) -> dict[str, str]:
+    """Return hosts that are the same machine as one before them, with its name.
+
+    Hosts that are directories of this machine are meant as they are.
+    """
+    first: dict[str, str] = {}
+    return {
+        each.host.name: first[each.network]
+        for each in found
+        if each.network
+        and each.host.connection is not Connection.LOCAL
+        and first.setdefault(each.network, each.host.name) != each.host.name
+    }
+
+
+def rank_addresses(found: Sequence[FoundHost], reached_at: Mapping[str, str]) -> ProposedValue:
+    """Return fabric_address= of each host whose address the other hosts cannot use.
+
+    `reached_at` has the addresses that OpenSSH connects to, by host.
+    """
+    if all(each.host.fabric_address for each in found) or len(found) < 2:
+        return ProposedValue("fabric_address")
+    unresolved = [each for each in found if not each.host.fabric_address and not _is_usable(each, found)]
+    values = {each.host.name: address for each in unresolved if (address := _own_address(each, reached_at))}
+    if not unresolved:
+        return ProposedValue(
+            "fabric_address", {}, ("fabric_address is not needed: all hosts reach each other by ansible_host or name.",)
+        )
+    why = f"fabric_address: other hosts do not resolve the name of {fold(each.host.name for each in unresolved)} to it."
+    missing = [each.host.name for each in unresolved if each.host.name not in values]
+    hint = (f"No address was found for {fold(missing)}: set fabric_address.",) if missing else ()
+    return ProposedValue("fabric_address", values, (why, *hint))
+
+
+def _is_usable(host: FoundHost, found: Sequence[FoundHost]) -> bool:
+    """Return whether the address of `host` leads all others to it."""
+    if is_address(host.host.address):
+        return host.host.address in host.addresses
+    others = [each.resolves.get(host.host.address, ()) for each in found if each is not host]
+    return all(any(address in host.addresses and _is_global(address) for address in each) for each in others)
+
+
+def _own_address(host: FoundHost, reached_at: Mapping[str, str]) -> str:
+    reached = reached_at.get(host.host.name, "")
+    candidates = [each for each in host.addresses if _is_global(each)]
+    if reached in candidates:
+        return reached
+    return next((each for each in sorted(candidates, key=lambda address: ":" in address)), "")
+
+
+def _is_global(address: str) -> bool:
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return not (parsed.is_loopback or parsed.is_link_local or parsed.is_unspecified or parsed.is_multicast)
+
+
+def devices(found: Sequence[FoundHost], slots: Mapping[str, int]) -> ProposedValue:
+    """Return gpus= of each host, unless its inventory has devices. `slots` are the counts of a hostfile."""
+    counts = {each.host.name: _count(each) for each in found if not each.host.devices}
+    why = [
+        f"gpus: {who}: {text}." for who, text in alike({name: [_devices_text(count)] for name, count in counts.items()})
+    ]
+    differing = {
+        name: [slots[name]] for name, count in counts.items() if count is not None and slots.get(name, count) != count
+    }
+    why += [
+        f"The source gives {who} {number} slots or devices, and that many do not answer."
+        for who, number in alike(differing)
+    ]
+    return ProposedValue("gpus", {name: str(count) for name, count in counts.items() if count}, tuple(why))
+
+
+def _count(host: FoundHost) -> int | None:
+    return len(host.cards) or host.gpus
+
+
+def _devices_text(count: int | None) -> str:
+    if count is None:
+        return "the devices could not be read, so runs compute on the CPU"
+    return f"{count} NVIDIA devices answer" if count else "no NVIDIA device, so runs compute on the CPU"
+
+
+def interfaces(found: Sequence[FoundHost], routes: Mapping[str, Sequence[FoundRoute]]) -> ProposedValue:
+    """Return interface= of each host: the one of all its routes to the others."""
+    values: dict[str, str] = {}
+    reasons: dict[str, list[str]] = {}
+    for host in found:
+        name = host.host.name
+        ways = routes.get(name, ())
+        if host.host.interface or len(found) == 1:
+            continue
+        if not ways:
+            reasons[name] = ["the routes to the other hosts could not be read"]
+            continue
+        lost = [way for way in ways if way.why or not way.interface]
+        names = sorted({way.interface for way in ways if way.interface and not way.why})
+        if lost:
+            reasons[name] = [f"no way to {lost[0].peer}: {lost[0].why or 'its interface is unknown'}"]
+        elif len(names) > 1:
+            reasons[name] = [f"peers are reached over {', '.join(names)}: set the one that ranks use"]
+        elif names[0] == "lo" or not _is_interface(names[0]):
+            reasons[name] = [f"peers are reached over {names[0]}, which ranks of other hosts cannot use"]
+        else:
+            values[name] = names[0]
+            reasons[name] = [f"all peers are reached over {names[0]}{_speed(ways[0])}"]
+    return ProposedValue("interface", values, tuple(f"interface: {who}: {text}." for who, text in alike(reasons)))
+
+
+def _is_interface(name: str) -> bool:
+    try:
+        return keys.interface(name) == name and re.fullmatch(r"[\w.:@-]+", name) is not None
+    except ValueError:
+        return False
+
+
+def _speed(way: FoundRoute) -> str:
+    speed = [f"{way.speed / 1000:g} Gb/s"] if way.speed is not None and way.speed > 0 else []
+    parts = [*speed, *([f"MTU {way.mtu}"] if way.mtu is not None else [])]
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def interpreter(found: Sequence[FoundHost], candidates: Sequence[str], wanted: str | None) -> ProposedValue:
+    """Return pylaunch_python=: `wanted`, else the first of `candidates` that has a framework on all hosts."""
+    if wanted is not None:
+        versions = alike({each.host.name: [each.interpreters[wanted]] for each in found})
+        why = tuple(f"pylaunch_python: named with --python; {who}: {version}." for who, version in versions)
+        return ProposedValue("pylaunch_python", {each.host.name: wanted for each in found}, why)
+    for path in candidates:
+        if all(each.frameworks.get(path) for each in found):
+            texts = alike({each.host.name: [", ".join(each.frameworks[path])] for each in found})
+            why = tuple(f"pylaunch_python: {path} has {text} on {who}." for who, text in texts)
+            values = {} if path == PROVISIONED else {each.host.name: path for each in found}
+            return ProposedValue("pylaunch_python", values, why)
+    if all(PROVISIONED in each.interpreters for each in found):
+        return ProposedValue(
+            "pylaunch_python", {}, ("pylaunch_python: ranks use the environment of pylaunch provision.",)
+        )
+    why = (
+        f"pylaunch_python: no environment with torch or jax is on all hosts (looked at {', '.join(candidates)}).",
+        "pylaunch provision builds one; or set the path of your own.",
+    )
+    return ProposedValue("pylaunch_python", {}, why)
+
+
+def remarks(found: Sequence[FoundHost]) -> tuple[str, ...]:
+    """Return a line for each file system of the directories that were looked at: shared or not, and its free space."""
+    mounts: dict[str, dict[str, Storage]] = {}
+    paths: dict[str, dict[str, None]] = {}
+    for host in found:
+        for path, each in host.storage.items():
+            mounts.setdefault(each.mount, {})[host.host.name] = each
+            paths.setdefault(each.mount, {})[path] = None
+    return tuple(_storage_line(", ".join(paths[mount]), there, found) for mount, there in mounts.items())
+
+
+def _storage_line(paths: str, there: Mapping[str, Storage], found: Sequence[FoundHost]) -> str:
+    least = min(there, key=lambda name: there[name].free)
+    room = f"{shown_size(there[least].free)} free" + (f" on {least}, the least" if len(there) > 1 else "")
+    sources = {(each.source, each.kind) for each in there.values()}
+    if len(there) == len(found) > 1 and len(sources) == 1 and there[least].kind in NETWORK_TYPES:
+        source = f"{there[least].kind}, {there[least].source}"
+        return f"{paths}: shared by all hosts ({source}), {room}. Code there needs no --sync."
+    where = "on each host its own" if len(there) == len(found) else f"only on {fold(there)}"
+    return f"{paths}: {where}, {room}."
+
+
+def summary_of(host: FoundHost) -> str:
+    """Return system, Python, hardware of a host in one line."""
+    models = [f"{host.cards.count(each)} x {each}" for each in dict.fromkeys(host.cards) if each]
+    parts = [
+        host.system,
+        f"Python {host.python}" if host.python else "",
+        f"{host.processors} processors" if host.processors else "",
+        f"{shown_size(host.memory)} memory" if host.memory else "",
+        *models,
+    ]
+    return ", ".join(filter(None, parts)) or "nothing is known"
+
+
+def with_names(found: Sequence[FoundHost], names: Mapping[str, str]) -> tuple[FoundHost, ...]:
+    """Return the hosts under new names, by old ones; the address stays."""
+    return tuple(
+        replace(each, host=replace(each.host, name=names.get(each.host.name, each.host.name))) for each in found
+    )

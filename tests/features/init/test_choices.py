@@ -1,0 +1,159 @@
+"""Values of an inventory, the reasons for them, and the text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pylaunch.features.init.judgement import choices
+from pylaunch.features.init.judgement.choices import ProposedValue
+from pylaunch.features.init.judgement.found import FoundHost, FoundRoute, Storage
+from pylaunch.features.init.judgement.inventory_text import inventory_text
+from pylaunch.model.cluster import Connection, Host, SshOptions
+
+H100 = "NVIDIA H100 80GB HBM3"
+CANDIDATES = (choices.PROVISIONED, "/opt/conda/bin/python")
+
+
+def found(name: str, address: str = "", **known: Any) -> FoundHost:
+    return FoundHost(Host(name, address or name), **known)
+
+
+def resolving(name: str, own: str, **names: str) -> FoundHost:
+    return found(name, addresses=("127.0.0.1", own), resolves={each: (to,) for each, to in names.items()})
+
+
+def test_hosts_whose_names_lead_to_them_everywhere_need_no_address() -> None:
+    names = {"n1": "10.0.0.1", "n2": "10.0.0.2"}
+    hosts = [resolving("n1", "10.0.0.1", **names), resolving("n2", "10.0.0.2", **names)]
+    assert choices.rank_addresses(hosts, {}).values == {}
+
+
+def test_a_name_that_others_do_not_resolve_gets_the_address_of_its_connection() -> None:
+    names = {"n1": "127.0.1.1", "n2": "10.0.0.2"}
+    hosts = [resolving("n1", "10.0.0.1", **names), resolving("n2", "10.0.0.2", **names)]
+    found_addresses = choices.rank_addresses(hosts, {"n1": "10.0.0.1", "n2": "10.0.0.2"})
+    assert found_addresses.values == {"n1": "10.0.0.1"}
+    assert found_addresses.why == ("fabric_address: other hosts do not resolve the name of n1 to it.",)
+    behind_a_gateway = choices.rank_addresses(hosts, {"n1": "192.0.2.9"})
+    assert behind_a_gateway.values == {"n1": "10.0.0.1"}
+
+
+def test_a_host_without_a_usable_address_is_named() -> None:
+    lost = found("n1", addresses=("127.0.0.1", "169.254.0.1"))
+    why = choices.rank_addresses([lost, found("10.0.0.2", addresses=("10.0.0.2",))], {}).why
+    assert why[-1] == "No address was found for n1: set fabric_address."
+
+
+def test_devices_are_those_that_answer_and_a_hostfile_that_differs_is_a_remark() -> None:
+    hosts = [found("n1", gpus=8, cards=(H100,) * 7), found("n2", gpus=0), found("n3")]
+    chosen = choices.devices(hosts, {"n1": 8, "n2": 0})
+    assert chosen.values == {"n1": "7"}
+    assert chosen.why == (
+        "gpus: n1: 7 NVIDIA devices answer.",
+        "gpus: n2: no NVIDIA device, so runs compute on the CPU.",
+        "gpus: n3: the devices could not be read, so runs compute on the CPU.",
+        "The source gives n1 8 slots or devices, and that many do not answer.",
+    )
+
+
+def test_an_interface_is_the_one_of_all_routes() -> None:
+    hosts = [found(f"n{number}") for number in range(1, 7)]
+    fast = FoundRoute("10.0.0.2", "eth0", speed=25000, mtu=9000)
+    chosen = choices.interfaces(
+        hosts,
+        {
+            "n1": [fast, FoundRoute("10.0.0.3", "eth0")],
+            "n2": [fast, FoundRoute("10.0.0.3", "ib0")],
+            "n3": [fast, FoundRoute("10.0.0.4", "", "no route")],
+            "n4": [FoundRoute("127.0.0.1", "lo")],
+            "n5": [FoundRoute("10.0.0.2", "eth0 gpus=9")],
+        },
+    )
+    assert chosen.values == {"n1": "eth0"}
+    assert chosen.why == (
+        "interface: n1: all peers are reached over eth0 (25 Gb/s, MTU 9000).",
+        "interface: n2: peers are reached over eth0, ib0: set the one that ranks use.",
+        "interface: n3: no way to 10.0.0.4: no route.",
+        "interface: n4: peers are reached over lo, which ranks of other hosts cannot use.",
+        "interface: n5: peers are reached over eth0 gpus=9, which ranks of other hosts cannot use.",
+        "interface: n6: the routes to the other hosts could not be read.",
+    )
+
+
+def test_an_interpreter_has_a_framework_on_all_hosts() -> None:
+    conda = {"/opt/conda/bin/python": ("torch 2.6.0",)}
+    one, other = found("n1", frameworks=conda), found("n2", frameworks=conda)
+    assert choices.interpreter([one, other], CANDIDATES, None).values == dict.fromkeys(("n1", "n2"), CANDIDATES[1])
+    assert choices.interpreter([one, found("n2")], CANDIDATES, None).values == {}
+    wanted = found("n1", interpreters={"/x/python": "CPython 3.12.1"})
+    chosen = choices.interpreter([wanted], (), "/x/python")
+    assert (chosen.values, chosen.why) == (
+        {"n1": "/x/python"}, ("pylaunch_python: named with --python; n1: CPython 3.12.1.",),
+    )  # fmt: skip
+
+
+def test_directories_are_shared_if_one_server_has_them_for_all_hosts() -> None:
+    def host(name: str, free: int, source: str) -> FoundHost:
+        own = Storage("/", "ext4", "/dev/sda1", free << 30)
+        return found(name, storage={"/home/a": Storage("/home", "nfs4", source, 5 << 40), "/tmp": own, "/var/tmp": own})
+
+    assert choices.remarks([host("n1", 20, "filer:/home"), host("n2", 10, "filer:/home")]) == (
+        "/home/a: shared by all hosts (nfs4, filer:/home), 5.0 TiB free on n1, the least. Code there needs no --sync.",
+        "/tmp, /var/tmp: on each host its own, 10 GiB free on n2, the least.",
+    )
+    apart = choices.remarks([host("n1", 20, "filer:/home"), host("n2", 10, "other:/home")])
+    assert apart[0].startswith("/home/a: on each host its own, ")
+
+
+def test_a_host_that_was_named_by_an_address_gets_its_own_name() -> None:
+    hosts = [
+        found("10.0.0.1", hostname="gpu01.example.com"), found("10.0.0.2", hostname="same"),
+        found("10.0.0.3", hostname="same"), found("10.0.0.4", hostname="a b"), found("n5", hostname="other"),
+    ]  # fmt: skip
+    names = choices.named_by_hostname(hosts)
+    assert names == {"10.0.0.1": "gpu01"}
+    renamed = choices.with_names(hosts, names)[0].host
+    assert (renamed.name, renamed.address) == ("gpu01", "10.0.0.1")
+
+
+def test_one_machine_under_two_names_is_found() -> None:
+    twice = [found("n1", network="boot 1"), found("n1.lab", network="boot 1"), found("n2", network="boot 2")]
+    assert choices.same_machines(twice) == {"n1.lab": "n1"}
+
+
+def test_values_that_all_hosts_share_are_below_the_hosts_and_each_has_its_reason() -> None:
+    one = FoundHost(
+        Host("gpu01", "10.0.0.1", ssh=SshOptions("train", 2222, common_args=("-J", "bastion host"))),
+        system="Debian 12", processors=64, cards=(H100,) * 8,
+    )  # fmt: skip
+    other = FoundHost(Host("gpu02", connection=Connection.LOCAL, address="10.0.0.2"), system="Debian 12")
+    text = inventory_text(
+        ("heading",),
+        (one, other),
+        (
+            ProposedValue("gpus", {"gpu01": "8", "gpu02": "8"}, ("gpus: why",)),
+            ProposedValue("interface", {"gpu02": "ib0"}),
+        ),
+        ("a remark\nof two lines",),
+        {"gpu03": "no route"},
+    )
+    assert text == (
+        "# heading\n"
+        "\n"
+        "[cluster]\n"
+        "# gpu01: Debian 12, 64 processors, 8 x NVIDIA H100 80GB HBM3\n"
+        "# gpu02: Debian 12\n"
+        "gpu01 ansible_host=10.0.0.1 ansible_user=train ansible_port=2222"
+        " ansible_ssh_common_args='-J '\"'\"'bastion host'\"'\"''\n"
+        "gpu02 ansible_host=10.0.0.2 ansible_connection=local interface=ib0\n"
+        "\n"
+        "# These hosts could not be examined. Remove the # when they answer:\n"
+        "#gpu03\n"
+        "#   no route\n"
+        "\n"
+        "[cluster:vars]\n"
+        "# gpus: why\n"
+        "gpus=8\n"
+        "\n"
+        "# a remark\\nof two lines\n"
+    )
