@@ -104,8 +104,8 @@ def judge(evidence: Evidence) -> Verdict | None:
 def judge_lost(evidence: Evidence, stopping: str = "") -> Verdict:
     """Return the verdict on a run without the end of a failed rank, of which at least one node is lost.
 
-    `stopping`: reason for which nodes stopped, after the host where it began. Agents notify each other of the failure of
-    a rank, and the agent that saw it may be the one that is lost.
+    `stopping`: reason for which nodes stopped, after the host where it began. Agents notify each other of the failure
+    of a rank, and the agent that saw it may be the one that is lost.
     """
     observed = _of_lost(evidence)
     assert observed.cause is not None

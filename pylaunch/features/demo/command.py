@@ -48,7 +48,8 @@ def _run(nodes: DemoNodes, arguments: tuple[str, ...]) -> Outcome:
     console.say(" ".join(("$ pylaunch start --nproc-per-node", str(RANKS_PER_NODE), "--", SCRIPT, *arguments)))
     job = JobSpec((SCRIPT, *arguments), Framework.DIRECT, str(nodes.directory), ranks_per_node=RANKS_PER_NODE)
     with StartView() as view:
-        return start(plan_start(nodes.cluster, job, view.show), StartOptions(), view.show, signals)
+        planned = plan_start(nodes.cluster, job, lambda settings, circumstances: [], view.show)
+        return start(planned, StartOptions(), view.show, signals)
 
 
 def _ended_early(outcome: Outcome) -> int:
