@@ -9,9 +9,10 @@ import asyncio
 import contextlib
 import json
 import secrets
+import signal
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Annotated
 
 import msgspec
@@ -23,6 +24,7 @@ from pylaunch.broadcast.swarm import Send, Swarm
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.program import STREAMED, program, streamed
+from pylaunch.transport import interrupts
 from pylaunch.transport.answers import NotAnAnswerError, decoded
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.connector import Connector
@@ -155,9 +157,25 @@ def broadcast(
     cluster: Cluster, payload: Payload, *, rate: int, on_progress: Callable[[BroadcastProgress], None]
 ) -> BroadcastResult:
     """Put `payload` on every host of `cluster`. `rate` limits the bytes per second that this machine and each host
-    send; 0 does not. Raises ChangedError when a source changes meanwhile."""
+    send; 0 does not. Raises ChangedError when a source changes meanwhile, and KeyboardInterrupt."""
     allow_hosts(len(cluster.hosts))
-    return asyncio.run(_Broadcast(cluster, payload, rate, on_progress).run())
+    return asyncio.run(_until_interrupted(_Broadcast(cluster, payload, rate, on_progress).run()))
+
+
+async def _until_interrupted(work: Coroutine[None, None, BroadcastResult]) -> BroadcastResult:
+    """Cancel `work` at a signal, so that it ends its processes in order, and raise KeyboardInterrupt then."""
+    loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
+    received: list[signal.Signals] = []
+
+    def interrupt(number: signal.Signals) -> None:
+        received.append(number)
+        loop.call_soon_threadsafe(task.cancel)
+
+    with interrupts.received_by(interrupt):
+        await asyncio.wait({task})
+    if task.cancelled():
+        raise KeyboardInterrupt(interrupts.described(received[0]))
+    return task.result()
 
 
 class _Broadcast:

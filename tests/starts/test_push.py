@@ -126,6 +126,7 @@ def test_after_ctrl_c_the_same_command_sends_the_rest(cluster: PushCluster, blob
     interrupted = ended(process)
     assert interrupted.returncode == ExitCode.INTERRUPTED
     assert "the same command sends the rest" in interrupted.stderr
+    assert "Task was destroyed" not in interrupted.stderr
     assert not (cluster.nodes["n1"].path / "blob").exists()
     done = cluster.pushed(str(blob), "blob")
     assert done["exit_code"] == ExitCode.DONE
