@@ -20,7 +20,7 @@ from pylaunch.terminal.invocation import current
 from pylaunch.terminal.views import findings, run_data
 from pylaunch.terminal.views.starting import StartView
 from pylaunch.terminal.views.terminal import USAGE_S, has_board
-from pylaunch.transport.process import Background, fork_to_background
+from pylaunch.transport.background import Background, fork_to_background
 from pylaunch.workflows.start import PlannedRun, StartOptions, begin, end_leftovers, run, start
 from pylaunch.workflows.start_checks import ChecksFailedError
 from pylaunch.workflows.start_events import RanksReleased, StartEvent

@@ -39,6 +39,7 @@ FEATURES = (
     "report",
     "slurm",
     "variables",
+    "fetch",
     "notify",
 )
 """Packages of this package. Their doors: VERBS, SUBCOMMANDS, OBSERVER, START_FILE, NODES, REPORT_SECTION, JUDGE.

@@ -12,10 +12,12 @@ import select
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import IO
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import PylaunchError, UsageError
@@ -121,6 +123,42 @@ class Together:
             with self._lock:
                 self._running.discard(process)
 
+    @contextlib.contextmanager
+    def reading(self, argv: Argv, *, stdin: bytes, silence_s: float) -> Iterator[Callable[[int], bytes]]:
+        """Run `argv` as part of the group until the end of this block, with a reader of at most N bytes of its stdout.
+
+        The reader returns b"" at the end. It raises PylaunchError when nothing comes for `silence_s` seconds.
+        """
+        with tempfile.TemporaryFile() as source:
+            source.write(stdin)
+            source.seek(0)
+            with self._lock:
+                if self._ended.is_set():
+                    raise PylaunchError(f"cancelled: {quoted(argv)}")
+                process = _started(argv, source=source)
+                self._running.add(process)
+        assert process.stdout is not None
+        poll = select.poll()
+        poll.register(process.stdout, select.POLLIN)
+
+        def read(most: int) -> bytes:
+            if not poll.poll(silence_s * 1000):
+                raise PylaunchError(f"silent for {silence_s:g} s")
+            return os.read(descriptor, most)
+
+        descriptor = process.stdout.fileno()
+        try:
+            yield read
+        finally:
+            _kill_family(process)
+            process.wait()
+            process.stdout.close()
+            if process.stderr is not None:
+                process.stderr.close()
+            with self._lock:
+                self._running.discard(process)
+            _running.discard(process)
+
 
 def run(
     argv: Argv,
@@ -137,11 +175,13 @@ def run(
     return _to_its_end(_started(argv, env=env, cwd=cwd), argv, stdin or b"", timeout_s)
 
 
-def _started(argv: Argv, *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> subprocess.Popen[bytes]:
+def _started(
+    argv: Argv, *, env: Mapping[str, str] | None = None, cwd: Path | None = None, source: IO[bytes] | None = None
+) -> subprocess.Popen[bytes]:
     try:
         process = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment(env), cwd=cwd,
-            start_new_session=True,
+            argv, stdin=source or subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=_environment(env), cwd=cwd, start_new_session=True,
         )  # fmt: skip
     except FileNotFoundError as error:
         raise _not_found(argv, error) from None
@@ -213,62 +253,6 @@ def guarded(argv: Argv) -> Iterator[None]:
             yield
         finally:
             guard.communicate(b"w")
-
-
-@dataclass(frozen=True)
-class Background:
-    """The child of `fork_to_background`, as its parent sees it."""
-
-    pid: int
-    descriptor: int
-    """A pipe on which the child sends one byte once its run has started."""
-
-    def is_well(self, timeout_s: float) -> bool | None:
-        """Return True once the child has sent its byte, False when it ended before, None after `timeout_s`."""
-        ready, _, _ = select.select([self.descriptor], [], [], timeout_s)
-        return bool(os.read(self.descriptor, 1)) if ready else None
-
-    def interrupt(self) -> None:
-        """Pass Ctrl-C on to the child, which has no terminal."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGINT)
-
-    def exit_code(self) -> int:
-        """Wait for the child to end and return its exit code, as a shell does: 130 where SIGINT ended it."""
-        _, status = os.waitpid(self.pid, 0)
-        code = os.waitstatus_to_exitcode(status)
-        return code if code >= 0 else 128 - code
-
-
-@dataclass(frozen=True)
-class Foreground:
-    """The parent of `fork_to_background`, which waits at the terminal, as its child sees it."""
-
-    descriptor: int
-
-    def let_go(self) -> None:
-        """Send the byte that lets the parent end."""
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self.descriptor, b"w")
-
-
-def fork_to_background(log: Path) -> Background | Foreground:
-    """Fork; parent and child each get a handle to the other, and both return from here.
-
-    The child has a session of its own, no terminal, and `log` for stdout and stderr.
-    """
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if pid:
-        os.close(writing)
-        return Background(pid, reading)
-    os.close(reading)
-    os.setsid()
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    sink = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.dup2(sink, 1)
-    os.dup2(sink, 2)
-    return Foreground(writing)
 
 
 class Child:

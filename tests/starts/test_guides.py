@@ -89,6 +89,7 @@ class Guide:
             "package/__init__.py": "",
             "package/train.py": "",
             "base.yaml": "lr: 0.1\n",
+            "ckpt/step-100.pt": "weights",
             "job.env": "NCCL_DEBUG=WARN\n",
             "myriad.log": LOG,
             "run.log": UNKNOWN,

@@ -15,6 +15,7 @@ import pytest
 from pylaunch.agent.shared import processes
 from pylaunch.errors import ExitCode, PylaunchError
 from pylaunch.transport import process
+from pylaunch.transport.background import Background
 from tests.starts.cluster import DirectoryCluster, ended
 
 LEAVES_A_DAEMON = ("/bin/sh", "-c", "setsid sleep 600 & echo $!; echo error >&2; exit 3")
@@ -41,6 +42,7 @@ def test_input_and_output_of_any_size_pass_through() -> None:
 NOISE = f"""
 import asyncio, gc
 from pylaunch.transport import process
+from pylaunch.transport.background import Background
 
 async def talk():
     asyncio.get_running_loop().slow_callback_duration = 600.0  # A busy machine is slow, and warns of that.
@@ -63,7 +65,7 @@ gc.collect()
 
 def test_a_background_process_that_a_second_interrupt_ends_has_the_exit_code_of_an_interrupt() -> None:
     with subprocess.Popen(("/bin/sh", "-c", "kill -INT $$")) as child:
-        assert process.Background(child.pid, -1).exit_code() == ExitCode.INTERRUPTED
+        assert Background(child.pid, -1).exit_code() == ExitCode.INTERRUPTED
 
 
 def test_a_child_that_has_ended_makes_no_noise() -> None:

@@ -1,0 +1,88 @@
+"""Decide which file of which node becomes which file here. Pure: names that nodes report are data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from pylaunch.base.dataclass import dataclass
+from pylaunch.errors import UsageError
+from pylaunch.model.sanitise import visible_line
+
+LONGEST_NAME = 255
+DEEPEST = 64
+
+
+class NodeFile(msgspec.Struct, frozen=True):
+    """A file below the working directory of a run, as its node reports it."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    inode: int
+    digest: str
+    """SHA-256 of a small file; "" for others."""
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A file of a node, and its place here."""
+
+    host: str
+    file: NodeFile
+    place: tuple[str, ...]
+    """Names from the directory to the file: no "..", no separator, no control character."""
+
+    others: tuple[str, ...] = ()
+    """Hosts that have the same file."""
+
+
+def refuse_patterns(patterns: Sequence[str]) -> None:
+    """Raise UsageError for patterns that could leave the working directory."""
+    for pattern in patterns:
+        names = pattern.split("/")
+        if not pattern or names[0] == "" or ".." in names or "\0" in pattern:
+            raise UsageError(
+                f"PATTERN {visible_line(pattern)!r}: expected a path below the working directory of the run",
+                hint="pylaunch fetch RUN 'checkpoints/*.pt'",
+            )
+
+
+def place_of(path: str) -> tuple[str, ...] | None:
+    """Return `path` as names that are safe here; None for a path that leaves the directory, or is too long."""
+    names = tuple(visible_line(name) for name in path.split("/"))
+    if len(names) > DEEPEST or any(name in ("", ".", "..") for name in names):
+        return None
+    return names if all(len(name.encode()) <= LONGEST_NAME - len(".part") - 42 for name in names) else None
+
+
+def choose(listings: Mapping[str, Sequence[NodeFile]]) -> tuple[list[Fetched], list[str]]:
+    """Return what to fetch, in the order of hosts, and the lines for paths that are refused.
+
+    Hosts with the same file give one. Different files of the same name get a directory for each host.
+    """
+    by_place: dict[tuple[str, ...], list[tuple[str, NodeFile]]] = {}
+    refused = []
+    for host, files in listings.items():
+        for file in files:
+            place = place_of(file.path)
+            if place is None or file.size < 0:
+                refused.append(f"{host}: {visible_line(file.path)[:200]}: not a name for a file here")
+            else:
+                by_place.setdefault(place, []).append((host, file))
+    chosen = []
+    for place, found in by_place.items():
+        (first, file), rest = found[0], found[1:]
+        if all(_is_same(file, each) for _, each in rest):
+            chosen.append(Fetched(first, file, place, tuple(host for host, _ in rest)))
+        else:
+            chosen += [Fetched(host, each, (visible_line(host), *place)) for host, each in found]
+    return chosen, refused
+
+
+def _is_same(one: NodeFile, other: NodeFile) -> bool:
+    """Return True for equal content, or for one file of a file system that both hosts have."""
+    if one.digest or other.digest:
+        return one.digest == other.digest
+    return (one.size, one.mtime_ns, one.inode) == (other.size, other.mtime_ns, other.inode)

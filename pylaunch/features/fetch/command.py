@@ -1,0 +1,56 @@
+"""`pylaunch fetch`: bring files of a run here from its nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pylaunch.errors import ExitCode
+from pylaunch.features.fetch import DIRECTORY, view
+from pylaunch.features.fetch.work import FetchRequest, fetch
+from pylaunch.store.output_directory import OUTPUT_DIRECTORY, output_file
+from pylaunch.terminal import console, document, options
+from pylaunch.terminal.flags.resolve_run import find
+
+EXAMPLES = """\b
+Examples:
+  pylaunch fetch 7f3a 'ckpt/*.pt'
+  pylaunch fetch 7f3a '**/*.safetensors' metrics.json --to results
+  pylaunch fetch 7f3a '**' --dry-run
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("run", metavar="RUN")
+@click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
+@options.nodes_know
+@click.option(
+    "--to",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help=f"Directory for the files.  [default: {OUTPUT_DIRECTORY}/{DIRECTORY}]",
+)
+@click.option("--replace", "replaces", is_flag=True, help="Replace files in DIR that differ.")
+@click.option("--dry-run", "is_dry", is_flag=True, help="List what would be fetched; nothing is written.")
+@options.as_json
+def command(
+    run: str, patterns: tuple[str, ...], *, inventory: Path | None, directory: Path | None, as_json: bool, **how: Any
+) -> int:
+    """Bring files in the working directory of RUN that match a PATTERN (quoted: * ? [a-z] **) here from all nodes.
+
+    What all nodes have alike is brought once; files that differ get a directory for each host. A file that was
+    interrupted continues, and a file here that differs is kept.
+    """
+    record = find(run, inventory)
+    target = directory or output_file(DIRECTORY.replace("RUN", record.plan.run))
+    result = fetch(FetchRequest(record.plan, patterns, target.absolute(), **how), console.say)
+    if as_json:
+        document.show(view.as_json(result))
+    else:
+        view.show(result)
+    if result.failed or result.of("failed"):
+        return ExitCode.CLUSTER_NOT_READY
+    return ExitCode.DIFFERENT if result.of("kept") else ExitCode.DONE

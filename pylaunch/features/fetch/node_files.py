@@ -1,0 +1,147 @@
+"""List and read files on the nodes of a run, over the connections of all verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from pylaunch.agent.piped import run_files
+from pylaunch.base.dataclass import dataclass
+from pylaunch.errors import PylaunchError
+from pylaunch.features.fetch.choice import Fetched, NodeFile
+from pylaunch.model.cluster import Connection, Host
+from pylaunch.model.plan import RunPlan
+from pylaunch.model.sanitise import visible_line
+from pylaunch.probe.ask import Answered, Unreachable, ask, parted, understood_all
+from pylaunch.probe.program import FROM_STDIN, program
+from pylaunch.transport.connections import connector_of
+from pylaunch.transport.process import Together
+
+MOST = 10_000
+"""Files of one node."""
+
+SILENCE_S = 60.0
+LONGEST_LINE = 512
+SHOWN = 300
+"""Characters of a reason from a node."""
+
+
+class FileList(msgspec.Struct):
+    """Answer of a node."""
+
+    files: list[NodeFile] = []
+    is_cut: bool = False
+    """There are more files than MOST, or the search took too long."""
+
+    error: str = ""
+
+
+class NodeStoppedError(PylaunchError):
+    """A node sends no further file."""
+
+
+class NotSentError(PylaunchError):
+    """A node did not send a file; `has_changed` says that it is another version now."""
+
+
+@dataclass(frozen=True)
+class NodeLists:
+    """Files that nodes report, and the reasons of those that report none."""
+
+    files: Mapping[str, Sequence[NodeFile]]
+    failed: Mapping[str, str]
+    cut: Sequence[str]
+    """Hosts with more files than MOST."""
+
+
+def list_on_nodes(plan: RunPlan, patterns: Sequence[str]) -> NodeLists:
+    """Ask all nodes of the run for the files that match `patterns`."""
+    known = [host for host in plan.cluster.hosts if host.connection is not Connection.NONE]
+    cluster = plan.cluster.only(host.name for host in known)
+    programs = {
+        host.name: program(run_files.list_files, _place(plan, host), list(patterns), MOST) for host in cluster.hosts
+    }
+    answers, unreachable = parted(ask(cluster, programs), cluster)
+    lists, failed = understood_all(answers, unreachable, _read)
+    reasons = dict.fromkeys(plan.cluster.names, "not in the inventory, so not connected to")
+    reasons |= {name: _reason(why) for name, why in failed.items()}
+    reasons |= {name: visible_line(each.error)[:SHOWN] for name, each in lists.items()}
+    files = {name: each.files[:MOST] for name, each in lists.items() if not each.error}
+    return NodeLists(
+        files,
+        {name: why for name, why in reasons.items() if name not in files},
+        [name for name, each in lists.items() if each.is_cut],
+    )
+
+
+def _reason(why: Unreachable) -> str:
+    return visible_line(why.reason)[:SHOWN]
+
+
+def _read(answer: Answered) -> FileList:
+    return msgspec.convert(answer, FileList)
+
+
+def _place(plan: RunPlan, host: Host) -> tuple[str, str, str]:
+    return (host.node_root, plan.run, plan.job.workdir)
+
+
+class NodeStream:
+    """Files that one node sends, one after the other."""
+
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
+        self._line = b""
+
+    def contents(self, left: int) -> Iterator[bytes]:
+        """Yield the next file of `left` bytes. Raises NotSentError for a file, NodeStoppedError for all that follow."""
+        while (word := self._next_line()) != "end":
+            if word.startswith("error "):
+                raise NotSentError(visible_line(word[len("error ") :])[:SHOWN])
+            if not word.isdecimal() or not 0 < int(word) <= min(left, run_files.CHUNK):
+                raise NodeStoppedError("it sends something else than the file")
+            rest = int(word)
+            left -= rest
+            while rest:
+                data = self._some(rest)
+                rest -= len(data)
+                yield data
+        if left:
+            raise NodeStoppedError("it sends less than the file")
+
+    def _next_line(self) -> str:
+        line = b""
+        while not line.endswith(b"\n"):
+            if len(line) >= LONGEST_LINE:
+                raise NodeStoppedError("it sends something else than the file")
+            line += self._some(1)
+        return line[:-1].decode("utf-8", "replace")
+
+    def _some(self, most: int) -> bytes:
+        try:
+            data = self._read(most)
+        except PylaunchError as error:
+            raise NodeStoppedError(error.message) from None
+        if not data:
+            raise NodeStoppedError("the connection ended; the same command continues")
+        return data
+
+
+def stream(
+    plan: RunPlan,
+    name: str,
+    wanted: Sequence[tuple[Fetched, int]],
+    together: Together,
+    use: Callable[[NodeStream], None],
+) -> None:
+    """Let `use` read the files (with offsets) that the host `name` sends. Raises NodeStoppedError."""
+    host = plan.cluster[name]
+    words = [(each.file.path, each.file.size, each.file.mtime_ns, offset) for each, offset in wanted]
+    script = program(run_files.send_files, _place(plan, host), words)
+    argv = connector_of(host, plan.cluster.known_hosts).argv((host.agent_python, *FROM_STDIN))
+    try:
+        with together.reading(argv, stdin=script, silence_s=SILENCE_S) as read:
+            use(NodeStream(read))
+    except PylaunchError as error:
+        raise NodeStoppedError(error.message) from None

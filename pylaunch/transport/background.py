@@ -1,0 +1,67 @@
+"""Continue in the background: fork, and wait at the terminal until the child has begun its run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+from pathlib import Path
+
+from pylaunch.base.dataclass import dataclass
+
+
+@dataclass(frozen=True)
+class Background:
+    """The child of `fork_to_background`, as its parent sees it."""
+
+    pid: int
+    descriptor: int
+    """A pipe on which the child sends one byte once its run has started."""
+
+    def is_well(self, timeout_s: float) -> bool | None:
+        """Return True once the child has sent its byte, False when it ended before, None after `timeout_s`."""
+        ready, _, _ = select.select([self.descriptor], [], [], timeout_s)
+        return bool(os.read(self.descriptor, 1)) if ready else None
+
+    def interrupt(self) -> None:
+        """Pass Ctrl-C on to the child, which has no terminal."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGINT)
+
+    def exit_code(self) -> int:
+        """Wait for the child to end and return its exit code, as a shell does: 130 where SIGINT ended it."""
+        _, status = os.waitpid(self.pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        return code if code >= 0 else 128 - code
+
+
+@dataclass(frozen=True)
+class Foreground:
+    """The parent of `fork_to_background`, which waits at the terminal, as its child sees it."""
+
+    descriptor: int
+
+    def let_go(self) -> None:
+        """Send the byte that lets the parent end."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.descriptor, b"w")
+
+
+def fork_to_background(log: Path) -> Background | Foreground:
+    """Fork; parent and child each get a handle to the other, and both return from here.
+
+    The child has a session of its own, no terminal, and `log` for stdout and stderr.
+    """
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(writing)
+        return Background(pid, reading)
+    os.close(reading)
+    os.setsid()
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    sink = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(sink, 1)
+    os.dup2(sink, 2)
+    return Foreground(writing)

@@ -1,0 +1,58 @@
+"""Places here for the files of nodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.errors import UsageError
+from pylaunch.features.fetch.choice import LONGEST_NAME, NodeFile, choose, place_of, refuse_patterns
+
+
+def file(path: str, size: int = 1, inode: int = 7, digest: str = "") -> NodeFile:
+    return NodeFile(path, size, 1_780_000_000_000_000_000, inode, digest)
+
+
+@pytest.mark.parametrize("pattern", ["", "/etc/passwd", "../*", "a/../../b", "a\0b"])
+def test_a_pattern_stays_in_the_working_directory(pattern: str) -> None:
+    with pytest.raises(UsageError, match="expected a path below the working directory"):
+        refuse_patterns(["ckpt/*.pt", pattern])
+
+
+def test_dots_within_names_are_no_way_out() -> None:
+    refuse_patterns(["..ckpt/*.pt", "a..b/**", "[ab]?.pt"])
+
+
+@pytest.mark.parametrize(
+    "path", ["../x", "/x", "a//x", "a/./x", "a/..", ".", "", "x" * LONGEST_NAME, "/".join("a" * 65)]
+)
+def test_a_path_of_a_node_that_leads_out_or_is_too_long_is_refused(path: str) -> None:
+    assert place_of(path) is None
+    chosen, refused = choose({"n1": [file(path)]})
+    assert (chosen, len(refused)) == ([], 1)
+
+
+def test_names_get_no_control_characters_here() -> None:
+    assert place_of("a\x1b[2J/b\nc/\udcff\u202e") == (r"a\x1b[2J", r"b\nc", r"\xff\u202e")
+
+
+def test_a_file_that_all_nodes_have_alike_is_fetched_once() -> None:
+    shared = {"n1": [file("a", 5 << 20)], "n2": [file("a", 5 << 20)]}
+    copies = {"n1": [file("b", inode=1, digest="d")], "n2": [file("b", inode=2, digest="d")]}
+    for listings in (shared, copies):
+        (only,), _ = choose(listings)
+        assert (only.host, only.others) == ("n1", ("n2",))
+        assert len(only.place) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (file("ckpt/a", digest="d"), file("ckpt/a", digest="e")),
+        (file("ckpt/a", 5 << 20), file("ckpt/a", 5 << 20, inode=8)),
+        (file("ckpt/a", 5 << 20), file("ckpt/a", 6 << 20)),
+        (file("ckpt/a", digest="d"), file("ckpt/a")),
+    ],
+)
+def test_files_that_differ_get_a_directory_for_each_host(one: NodeFile, other: NodeFile) -> None:
+    chosen, _ = choose({"n1": [one], "n2": [other], "n3": [file("alone")]})
+    assert [each.place for each in chosen] == [("n1", "ckpt", "a"), ("n2", "ckpt", "a"), ("alone",)]

@@ -1,0 +1,123 @@
+"""`pylaunch fetch` and `start --fetch` on directories: what comes home, what is kept, what continues."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import ExitCode
+from pylaunch.model.job import TREE
+from tests.json_pages import has_the_forms, undescribed
+from tests.starts.cluster import DirectoryCluster, ended
+
+BIG = 3 << 20
+SCRIPT = f"""\
+mkdir -p ckpt
+echo shared > metrics.json
+[ $RANK = 0 ] && head -c {BIG} /dev/zero > ckpt/rank0.pt || echo one > ckpt/rank1.pt
+echo "of rank $RANK" > state
+ln -sfn nowhere broken
+ln -sfn . again
+touch "$(printf 'ckpt/a\\nb.pt')"
+exit ${{CODE:-0}}
+"""
+
+
+@pytest.fixture
+def cluster(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> DirectoryCluster:
+    """Nodes with a working directory each: the tree of the run."""
+    made = directories("n1", "n2")
+    (tmp_path / "job").mkdir()
+    (tmp_path / "job/train.sh").write_text(SCRIPT)
+    monkeypatch.chdir(tmp_path / "job")
+    return made
+
+
+def start(cluster: DirectoryCluster, *words: str) -> str:
+    words = ("-i", str(cluster.inventory), "--sync", ".", "--framework", "command", *words)
+    done = ended(cluster.begin("start", *words, "--", "sh", "train.sh"))
+    assert done.returncode in (ExitCode.DONE, ExitCode.JOB_FAILED), done.stderr
+    return done.stderr
+
+
+def test_files_come_home_once_and_nothing_here_is_replaced_unasked(cluster: DirectoryCluster, tmp_path: Path) -> None:
+    start(cluster)
+    (run,) = cluster.outcomes()
+    to = tmp_path / "home"
+
+    dry = cluster.run("fetch", run, "**", "--to", str(to), "--dry-run")
+    assert dry.returncode == ExitCode.DONE, dry.stderr
+    assert "n1: ckpt/rank0.pt (3.0 MiB)\n" in dry.stdout
+    assert "n[1-2]: metrics.json (7 bytes)\n" in dry.stdout
+    assert "again" not in dry.stdout
+    assert not to.exists()
+
+    done = cluster.run("fetch", run, "ckpt/*", "metrics.json", "state", "--to", str(to), "--json")
+    assert done.returncode == ExitCode.DONE, done.stderr
+    document = json.loads(done.stdout)
+    has_the_forms(document)
+    assert undescribed(document, "pylaunch fetch") == set()
+    found = {str(path.relative_to(to)): path.read_bytes() for path in to.rglob("*") if path.is_file()}
+    assert found == {
+        "ckpt/rank0.pt": bytes(BIG), "ckpt/rank1.pt": b"one\n", r"ckpt/a\nb.pt": b"", "metrics.json": b"shared\n",
+        "n1/state": b"of rank 0\n", "n2/state": b"of rank 1\n",
+    }  # fmt: skip
+
+    (to / "metrics.json").write_text("mine")
+    (big,) = to.glob("ckpt/rank0.pt")
+    status = big.stat()
+    part = big.with_name(f".{big.name}.{status.st_size}-{status.st_mtime_ns}.part")
+    big.rename(part)
+    part.write_bytes(b"x" * 1000)  # What had arrived is not sent again.
+    again = cluster.run("fetch", run, "ckpt/*", "metrics.json", "--to", str(to))
+    assert again.returncode == ExitCode.DIFFERENT, again.stderr
+    assert "warning: n1: metrics.json: not replaced: another file is here" in again.stderr
+    assert "1 file (3.0 MiB) fetched, 2 here already" in again.stderr
+    assert (to / "metrics.json").read_text() == "mine"
+    assert big.read_bytes() == b"x" * 1000 + bytes(BIG - 1000)
+    assert big.stat().st_mtime_ns == status.st_mtime_ns
+
+    replaced = cluster.run("fetch", run, "metrics.json", "--to", str(to), "--replace")
+    assert replaced.returncode == ExitCode.DONE, replaced.stderr
+    assert (to / "metrics.json").read_text() == "shared\n"
+
+
+def test_a_node_that_is_down_and_a_file_that_cannot_be_written_cost_only_themselves(
+    cluster: DirectoryCluster, tmp_path: Path
+) -> None:
+    start(cluster)
+    (run,) = cluster.outcomes()
+    (cluster.nodes["n2"].path / "python3").rename(tmp_path / "gone")
+    to, outside = tmp_path / "home", tmp_path / "outside"
+    to.mkdir()
+    outside.mkdir()
+    (to / "ckpt").symlink_to(outside)
+    done = cluster.run("fetch", run, "ckpt/*", "state", "--to", str(to))
+    assert done.returncode == ExitCode.CLUSTER_NOT_READY
+    assert "warning: n2: " in done.stderr
+    assert "n1: ckpt/rank0.pt: not fetched: Not a directory" in done.stderr
+    assert (to / "state").read_text() == "of rank 0\n"
+    assert list(outside.iterdir()) == []
+
+
+def test_patterns_that_match_nothing_or_lead_out_are_refused(cluster: DirectoryCluster) -> None:
+    start(cluster)
+    (run,) = cluster.outcomes()
+    nothing = cluster.run("fetch", run, "*.safetensors")
+    assert nothing.returncode == ExitCode.USAGE
+    assert f"no file matches *.safetensors in {TREE} on n[1-2]" in nothing.stderr
+    assert cluster.run("fetch", run, "../../*").returncode == ExitCode.USAGE
+
+
+def test_a_failed_run_brings_its_files_at_its_end(cluster: DirectoryCluster) -> None:
+    stderr = start(cluster, "--env", "CODE=3", "--fetch", "ckpt/*.pt", "--fetch", "state")
+    (run,) = cluster.outcomes()
+    to = Path("pylaunch-out") / f"fetch-{run}"
+    assert f"5 files (3.0 MiB) fetched: {to.absolute()}" in stderr
+    assert (to / "ckpt/rank0.pt").stat().st_size == BIG
+    assert [path.name for path in (to / "n2").iterdir()] == ["state"]
