@@ -19,6 +19,10 @@ _REPORTS = (
 )  # fmt: skip
 
 
+_OF_LAUNCHERS = ("/deepspeed/launcher/", "/accelerate/commands/launch.py", "/torch/distributed/launcher/")
+"""Paths of launchers: what they raise concerns their configuration."""
+
+
 def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple[LogMatch, Clue]:
     """Return a match and its reading for a chain of exceptions."""
     raised = unit.chain[-1]
@@ -30,6 +34,8 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
         role, cause = Role.SYMPTOM, "stopped-from-outside"
     elif name.partition("(")[0] in _REPORTS:
         role, cause = Role.WRAPPER, "unexplained"
+    elif any(path in raised.place for path in _OF_LAUNCHERS):
+        cause = "launcher-config"
     place = f" ({raised.place})" if raised.place else ""
     signature = Signature(EXCEPTION, "python", role, catalogue.causes[cause], raised.text, (), "", "", ())
     match = LogMatch(signature, unit.origin, unit.time, unit.file, raised.line, raised.text, {}, unit)
