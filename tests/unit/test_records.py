@@ -25,7 +25,6 @@ KNOWN = {
     ("LinesWritten", "Output"),
     ("LinesWritten", "RankLine"),
     ("Mark", "StepMark"),
-    ("NodePlan", "_Node"),
     ("RankStarted", "Started"),
     ("RunRecord", "_Head"),
     ("SharedFailure", "Unreachable"),
