@@ -17,10 +17,10 @@ from pylaunch.inventory.host_list import command_to_write, host_list, is_host_li
 from pylaunch.model.argv import quoted
 from pylaunch.model.job import RankOrder
 from pylaunch.model.plan import base_of
-from pylaunch.model.since import parse_since
 from pylaunch.model.size import parse_size
 from pylaunch.store import runs
 from pylaunch.terminal import console, invocation
+from pylaunch.terminal.since import parse_since
 
 F = TypeVar("F", bound=Callable[..., object])
 _HOSTS = "pylaunch.hosts"

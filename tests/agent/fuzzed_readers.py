@@ -29,10 +29,10 @@ from pylaunch.explain.logs.scan import scan
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import judge_logs
 from pylaunch.model.cluster import Cluster
-from pylaunch.model.log_progress import logged_step
 from pylaunch.model.sanitise import rank_output
 from pylaunch.store import node_record
 from pylaunch.store.signatures import signatures
+from pylaunch.terminal.views.log_progress import logged_step
 from tests.agent.controller import task
 from tests.features.report import samples
 

@@ -11,9 +11,9 @@ import click
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
-from pylaunch.model.environment_file import NAME, read_environment
 from pylaunch.model.secret import Secrets, sounds_secret
 from pylaunch.terminal import console
+from pylaunch.terminal.flags.environment_file import NAME, read_environment
 
 F = TypeVar("F", bound=Callable[..., object])
 

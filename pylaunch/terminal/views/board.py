@@ -6,7 +6,6 @@ import re
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.model.hostset import fold, fold_ranks
-from pylaunch.model.log_progress import logged_step
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.rank_step import RankStep
 from pylaunch.model.run import Event, EventKind, PreviousAttempt
@@ -14,6 +13,7 @@ from pylaunch.model.sanitise import rank_output, visible_line
 from pylaunch.model.size import shown_size
 from pylaunch.protocol.usage_report import Usage
 from pylaunch.terminal.listing import duration
+from pylaunch.terminal.views.log_progress import logged_step
 from pylaunch.terminal.views.pace import Pace, shown_rate
 
 MOST_ROWS = 8

@@ -1,7 +1,7 @@
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.model.environment_file import read_environment
+from pylaunch.terminal.flags.environment_file import read_environment
 
 OURS = {"HF_HOME": "/data/hf"}
 

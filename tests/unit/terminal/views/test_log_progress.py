@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pylaunch.model.log_progress import LoggedStep, logged_step
+from pylaunch.terminal.views.log_progress import LoggedStep, logged_step
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pylaunch.model.since import parse_since
+from pylaunch.terminal.since import parse_since
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
