@@ -24,7 +24,7 @@ settings.register_profile(
 settings.load_profile("house")
 
 UNIT = {Path(__file__).parent / "unit", Path(__file__).parent / "features"}
-STORIES = {Path(__file__).parent / name for name in ("starts",)}
+STORIES = {Path(__file__).parent / name for name in ("lab", "roles", "starts")}
 EXAMPLES = Path(__file__).parents[1] / "examples"
 HERE = """\
 here ansible_connection=local ansible_host=127.0.0.1 interface=lo pylaunch_node_root={directory}/node
