@@ -22,7 +22,7 @@ demo: setup
 
 test:
 	@scripts/setup --for-tests
-	@.venv/bin/python -m pytest -p tests.side_by_side -n 3
+	@.venv/bin/python -m pytest -p tests.side_by_side -n 4
 
 test-pythons:
 	@scripts/test-pythons
