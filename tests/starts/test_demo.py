@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
+from tests.documented_commands import ROOT
 from tests.starts.cluster import ENDS_S
 from tests.waiting import wait_until
 
@@ -57,5 +59,9 @@ def test_the_demo_shows_a_good_end_and_the_rank_that_broke_and_leaves_nothing(
         "rank 2 on n2 exited with code 1: RuntimeError: loss is NaN at step 4; the other 3 ranks"
     )
     assert done.stderr.count("clean (no process, port or device lease of the run is left)") == 2
+    record = runpy.run_path(str(ROOT / "scripts/record_demo.py"))
+    shown = record["text_of"](record["PICTURE"].read_text(encoding="utf-8"))
+    current = {"$ pylaunch demo", *record["messages"](done.stderr)}
+    assert set(record["messages"](shown)) == current, "run scripts/record_demo.py"
     assert files_below(tmp_path / "home") + files_below(tmp_path / "tmp") == []
     wait_until(lambda: processes_of(tmp_path / "tmp") == [], "the end of all processes", ENDS_S)
