@@ -23,12 +23,12 @@ from pylaunch.features.report import run_facts
 from pylaunch.features.report.known_secrets import known_secrets
 from pylaunch.features.report.log_excerpts import MARK, read_excerpts
 from pylaunch.features.report.page.html import page
-from pylaunch.features.report.redaction import Redaction
 from pylaunch.features.report.write import MeasuredOf, gathered
 from pylaunch.launch.connect.confine import LAUNCHER_STREAMS
 from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.excerpt import bounded
 from pylaunch.model.hostset import fold
+from pylaunch.model.redaction import Redaction
 from pylaunch.model.run import RunRecord
 from pylaunch.model.size import shown_size
 from pylaunch.preflight.finding_lines import all_lines

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from pylaunch.features.report.redaction import secrets_in
 from pylaunch.inventory.load import texts_of
+from pylaunch.model.redaction import secrets_in
 from pylaunch.model.run import RunRecord
 from pylaunch.model.secret import sounds_secret
 

@@ -13,9 +13,9 @@ from pylaunch.features.report.log_excerpts import read_ends
 from pylaunch.features.report.page.content import ReportInput
 from pylaunch.features.report.page.html import page
 from pylaunch.features.report.page.ranks import ONE_LOG, SHOWN_LINES
-from pylaunch.features.report.redaction import Redaction
 from pylaunch.features.report.run_facts import versions
 from pylaunch.launch.follow.run_follower import rank_streams
+from pylaunch.model.redaction import Redaction
 from pylaunch.model.run import RunRecord
 from pylaunch.render import render
 from pylaunch.store import runs
