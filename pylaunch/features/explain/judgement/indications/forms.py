@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from pylaunch.features.explain.judgement.comparison import collectives, identities, reports, setups
+from pylaunch.features.explain.judgement.comparison import collectives, identities, rendezvous, reports, setups
 from pylaunch.features.explain.judgement.indications.form import Excerpts, LogForm
 from pylaunch.features.explain.judgement.indications.indication import Indication
 from pylaunch.features.explain.judgement.tables import (
     bandwidth,
     devices,
     disks,
+    drivers,
     launch_contradictions,
     launch_lines,
     limits,
     links,
+    pci,
 )
 
 FORMS: tuple[LogForm, ...] = (
     *identities.FORMS, *collectives.FORMS, *reports.FORMS, *setups.FORMS, *limits.FORMS, *disks.FORMS, *links.FORMS,
-    *devices.FORMS, *bandwidth.FORMS, *launch_lines.FORMS,
+    *devices.FORMS, *bandwidth.FORMS, *launch_lines.FORMS, *rendezvous.FORMS, *drivers.FORMS, *pci.FORMS,
 )  # fmt: skip
 
 READERS: tuple[Callable[[Excerpts], Iterable[Indication]], ...] = (
-    identities.read, collectives.read, reports.read, setups.read, launch_contradictions.read, disks.read, devices.read,
-    links.read, bandwidth.read, limits.read,
+    identities.read, collectives.read, rendezvous.read, reports.read, setups.read, launch_contradictions.read,
+    disks.read, devices.read, links.read, bandwidth.read, limits.read, drivers.read, pci.read,
 )  # fmt: skip
 """Comparisons of ranks before tables: a difference between ranks is a cause more often than a state of one machine."""
