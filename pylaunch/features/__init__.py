@@ -41,8 +41,10 @@ FEATURES = (
     "variables",
     "fetch",
     "notify",
+    "history",
 )
-"""Packages of this package. Their doors: VERBS, SUBCOMMANDS, OBSERVER, START_FILE, NODES, REPORT_SECTION, JUDGE.
+"""Packages of this package. Their doors: VERBS, SUBCOMMANDS, OBSERVER, OBSERVER_OF_ALL_RUNS, START_FILE, NODES,
+REPORT_SECTION, JUDGE.
 
 At the end of a run, observers act in this order: `notify` names the files that those before it have written.
 """
@@ -98,12 +100,14 @@ def observer_options(verb: str) -> Callable[[Callable[..., int]], Callable[..., 
 
 
 def observers(verb: str, given: dict[str, Any]) -> tuple[RunObserver, ...]:
-    """Take the values of `observer_options` out of `given`, and return the observers that they ask for.
+    """Take the values of `observer_options` out of `given`, and return their observers and those of all runs.
 
     Raises UsageError for a value.
     """
     values = [(option, given.pop(option.name)) for option in _observer_options(verb)]
-    return tuple(imported(option.module).observer(value) for option, value in values if value not in (None, ()))
+    asked = [imported(option.module).observer(value) for option, value in values if value not in (None, ())]
+    modules = [getattr(package, "OBSERVER_OF_ALL_RUNS", "") for package in _packages()]
+    return (*asked, *(imported(module).observer() for module in modules if module))
 
 
 def start_file(words: Sequence[str]) -> StartFile | None:

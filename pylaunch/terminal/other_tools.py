@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from pylaunch.model.pasted import LAUNCHERS
 
 _TYPED_FOR = {
-    "ps": "squeue list ls get runs jobs queue history sacct",
+    "ps": "squeue list ls get runs jobs queue sacct",
     "status RUN": "describe show view info inspect scontrol",
     "status RUN --watch": "watch top sstat monitor progress",
     "logs RUN -f": "log tail output cat follow",

@@ -1,0 +1,20 @@
+"""History of all runs on this machine: `pylaunch history`, longer than records are kept.
+
+summary     pure: runs and nodes of many attempts
+database    SQLite beside the records; the records fill it again
+observer    adds the attempts of a run when it has ended
+"""
+
+from __future__ import annotations
+
+from pylaunch.terminal.doors import Verb
+
+VERBS = {
+    "history": Verb(
+        "pylaunch.features.history.command",
+        "Show which nodes failed how often and why, and the time that it cost",
+        after="ps",
+    ),
+}
+
+OBSERVER_OF_ALL_RUNS = "pylaunch.features.history.observer"
