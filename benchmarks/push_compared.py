@@ -1,8 +1,11 @@
 """Measure `pylaunch push` beside scp and clush: the controller sends 100 Mbit/s, nodes receive 1 Gbit/s. Needs root.
 
 python benchmarks/push_compared.py [--nodes 1,3,8] [--size 200MB] [--others 1,3]
+python benchmarks/push_compared.py --directories [--nodes 1,3,8] [--size 200MB]
 
-Every node gets a new random file each time. `--others`: numbers of nodes for which scp and clush are measured, too.
+With --directories, the hosts are directories of this machine, and --limit-rate lets it and each of them send
+100 Mbit/s. Every host gets a new random file each time. `--others`: numbers of nodes for which scp and clush are
+measured, too.
 """
 
 from __future__ import annotations
@@ -36,9 +39,13 @@ def main() -> None:
     parser.add_argument("--size", default="200MB")
     parser.add_argument("--others", default="1,3")
     parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--directories", action="store_true")
     asked = parser.parse_args()
     numbers = [int(word) for word in asked.nodes.split(",")]
     others = [int(word) for word in asked.others.split(",") if word]
+    if asked.directories:
+        push_to_directories(numbers, parse_size(asked.size), asked.runs)
+        return
     with on_lab.lab(max(numbers)) as inventory, tempfile.TemporaryDirectory() as directory:
         lab = Lab.load(f"bench{os.getpid()}")
         network.shape(spec.identity(lab.spec.name), UPLINK_MBPS, SHAPED_BURST)
@@ -58,6 +65,34 @@ def main() -> None:
             for name, way in ways.items():
                 seconds = [timed(lab, number, way, source, parse_size(asked.size)) for _ in range(asked.runs)]
                 print(f"{name:<30}{number:>6}{min(seconds):>8.1f}{max(seconds):>8.1f}", flush=True)
+
+
+def push_to_directories(numbers: list[int], size: int, runs: int) -> None:
+    """Push to hosts that are directories of this machine and print seconds."""
+    with tempfile.TemporaryDirectory() as directory:
+        lines, source = [], Path(directory, "blob")
+        for number in range(1, max(numbers) + 1):
+            host = Path(directory, f"n{number}")
+            host.mkdir()
+            python = host / "python3"
+            python.write_text(f'#!/bin/sh\ncd {host} && exec /usr/bin/python3 "$@"\n')
+            python.chmod(0o755)
+            lines.append(f"n{number} pylaunch_node_root={host}/root pylaunch_agent_python={python}\n")
+        inventory = Path(directory, "cluster.ini")
+        common = "ansible_connection=local\nansible_host=127.0.0.1\n"
+        inventory.write_text("[cluster]\n" + "".join(lines) + "[cluster:vars]\n" + common)
+        rate = ("--limit-rate", str(UPLINK_MBPS * 1_000_000 // 8))
+        for number in numbers:
+            some = ",".join(f"n{each}" for each in range(1, number + 1))
+            seconds = []
+            for _ in range(runs):
+                source.write_bytes(os.urandom(size))
+                words = (*on_lab.PYLAUNCH, "push", "-i", str(inventory), "--limit", some, *rate, str(source), "blob")
+                begun = time.perf_counter()
+                ended = subprocess.run(words, check=True, capture_output=True, text=True)
+                seconds.append(time.perf_counter() - begun)
+                print("  " + ended.stderr.strip().splitlines()[-1], flush=True)
+            print(f"{'pylaunch push':<30}{number:>6}{min(seconds):>8.1f}{max(seconds):>8.1f}", flush=True)
 
 
 def timed(lab: Lab, number: int, way: Callable[[], None], source: Path, size: int) -> float:

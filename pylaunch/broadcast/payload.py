@@ -63,7 +63,7 @@ class Payload:
 
     @cached_property
     def order(self) -> dict[str, object]:
-        """Fields of the order that tells a host what to receive."""
+        """Fields of the first line to a host: all that it is to receive."""
         body = {
             "base": self.base,
             "files": [(file.path, file.mode, file.size, file.digest) for file in self.files],
@@ -97,7 +97,7 @@ def read_payload(sources: Sequence[Path], destination: str) -> Payload:
     """Read and hash `sources` for `destination` on the hosts, which is a directory if it ends with / or there are
     several sources, and else the path that the source gets. Raises UsageError."""
     base, names = _names(sources, destination)
-    walk = _Walk()
+    walk = _Sources()
     for source, name in zip(sources, names, strict=True):
         walk.add(source, name)
     size = sum(status.st_size for _, _, status in walk.files)
@@ -125,7 +125,7 @@ def _names(sources: Sequence[Path], destination: str) -> tuple[str, list[str]]:
     return base or ".", [name]
 
 
-class _Walk:
+class _Sources:
     """Files, directories and links below the sources, in the order of their names."""
 
     def __init__(self) -> None:

@@ -33,12 +33,19 @@ from pylaunch.transport.handshakes import awaited_turn
 from pylaunch.transport.patience import patience
 from pylaunch.transport.process import Child, ProgramNotFoundError, describe_exit, last_line, spawn
 
-FIRST_ANSWER_S = 30.0
+FIRST_ANSWER_S = 60.0
+"""For the connection, the program, and the list of files."""
+
 SILENT_S = 30.0
 """A host that sends no message for this long is given up; it reports each second."""
 
 STUCK_S = 300.0
-"""A host that neither receives nor reads a byte for this long, while it lacks something, is given up."""
+"""A host that neither receives nor hashes a byte for this long, while it is expected to, is given up."""
+
+MOST_REJECTED = 3
+"""Pieces from this machine that arrive with other bytes; SSH would have noticed a change on the way."""
+
+LONGEST_REASON = 500
 
 TICK_S = 1.0
 CHUNK = 128 << 10
@@ -86,7 +93,7 @@ class BroadcastProgress:
 
 @dataclass(frozen=True)
 class BroadcastResult:
-    """How a broadcast ended."""
+    """Results of all hosts, and the duration."""
 
     hosts: Mapping[str, Received]
     wrong: Mapping[str, tuple[str, ...]]
@@ -119,7 +126,7 @@ class _NodeMessage(msgspec.Struct):
 
 
 @dataclass
-class _Node:
+class _PieceHost:
     host: Host
     child: Child | None = None
     port: int = 0
@@ -131,6 +138,7 @@ class _Node:
     moved_at: float = 0.0
     had: int = 0
     sent: int = 0
+    rejected: int = 0
     ended: Received | None = None
 
     @property
@@ -138,7 +146,7 @@ class _Node:
         return self.ended is not None and self.ended.error is not None
 
 
-class _Pace:
+class _SendingRate:
     """Limit of the bytes that this machine sends; 0 for none."""
 
     def __init__(self, rate: int) -> None:
@@ -185,11 +193,11 @@ class _Broadcast:
         self._cluster = cluster
         self._payload = payload
         self._rate = rate
-        self._pace = _Pace(rate)
+        self._pace = _SendingRate(rate)
         self._on_progress = on_progress
         self._swarm = Swarm(len(payload.hashes), {host.name: host.topology for host in cluster.hosts})
-        self._nodes = {host.name: _Node(host) for host in cluster.hosts}
-        self._order = json.dumps({**payload.order, "key": secrets.token_hex(32), "rate": rate}).encode() + b"\n"
+        self._nodes = {host.name: _PieceHost(host) for host in cluster.hosts}
+        self._first_line = json.dumps({**payload.order, "key": secrets.token_hex(32), "rate": rate}).encode() + b"\n"
         self._script = streamed(program(node_side.main))
         self._news = asyncio.Event()
         self._begun = time.monotonic()
@@ -229,13 +237,13 @@ class _Broadcast:
                         (order.piece, order.source, source.host.rank_address, source.port)
                     )
             for name, fetch in fetches.items():
-                self._tell(self._nodes[name], {"fetch": fetch})
+                self._order(self._nodes[name], {"fetch": fetch})
 
-    def _tell(self, node: _Node, message: Mapping[str, object]) -> None:
+    def _order(self, node: _PieceHost, message: Mapping[str, object]) -> None:
         node.orders.append(json.dumps(message).encode() + b"\n")
         node.has_work.set()
 
-    async def _follow(self, node: _Node) -> None:
+    async def _follow(self, node: _PieceHost) -> None:
         """Handle the messages of one host until it ends."""
         connector = connector_of(node.host, self._cluster.known_hosts)
         try:
@@ -249,12 +257,12 @@ class _Broadcast:
         except ProgramNotFoundError as error:
             self._end(node, _HostFailedError(error.message, error.hint))
 
-    async def _connect(self, node: _Node, connector: Connector) -> None:
+    async def _connect(self, node: _PieceHost, connector: Connector) -> None:
         async with awaited_turn(connector):
             node.child = child = await spawn(connector.argv((node.host.agent_python, *STREAMED)))
             try:
                 async with patience(FIRST_ANSWER_S):
-                    await child.send(self._script + self._order)
+                    await child.send(self._script + self._first_line)
                     while not (line := await child.readline()).startswith(b"{"):
                         if not line:
                             raise await _why(child, connector)
@@ -266,7 +274,7 @@ class _Broadcast:
         node.heard_at = node.moved_at = time.monotonic()
         self._handle(node, line)
 
-    def _handle(self, node: _Node, line: bytes) -> None:
+    def _handle(self, node: _PieceHost, line: bytes) -> None:
         try:
             message = decoded(line, _NodeMessage)
             pieces = [*message.has, *(message.failed or ())[:1], *(message.ready.have if message.ready else ())]
@@ -288,13 +296,16 @@ class _Broadcast:
             self._swarm.has(name, piece, now)
         if message.failed is not None:
             self._swarm.failed(name, *message.failed)
+            node.rejected += message.failed[1] == ""
+            if node.rejected > MOST_REJECTED:
+                raise _HostFailedError(f"it rejects pieces from this machine as wrong: does the memory of {name} fail?")
         if message.error is not None:
-            raise _HostFailedError(message.error)
+            raise _HostFailedError(message.error[:LONGEST_REASON])
         if message.done and node.ended is None:
             node.ended = Received(None, None, False, node.had, node.sent, now - self._begun)
         self._news.set()
 
-    def _end(self, node: _Node, error: _HostFailedError) -> None:
+    def _end(self, node: _PieceHost, error: _HostFailedError) -> None:
         """End a host with an error; a host that has everything and ends later has it nevertheless."""
         if node.ended is None:
             seconds = time.monotonic() - self._begun
@@ -302,7 +313,7 @@ class _Broadcast:
         self._swarm.leave(node.host.name)
         self._news.set()
 
-    async def _write(self, node: _Node) -> None:
+    async def _write(self, node: _PieceHost) -> None:
         """Send orders and pieces to one host; orders first."""
         while True:
             await node.has_work.wait()
@@ -312,11 +323,11 @@ class _Broadcast:
                 while node.pieces:
                     await self._send_piece(node, node.pieces.popleft())
 
-    async def _send_orders(self, node: _Node) -> None:
+    async def _send_orders(self, node: _PieceHost) -> None:
         while node.orders and node.child is not None:
             await node.child.send(node.orders.popleft())
 
-    async def _send_piece(self, node: _Node, piece: int) -> None:
+    async def _send_piece(self, node: _PieceHost, piece: int) -> None:
         content = await asyncio.to_thread(self._payload.read, piece)
         for offset in range(0, 0 if node.is_given_up else len(content), CHUNK):
             part = content[offset : offset + CHUNK]
@@ -336,7 +347,9 @@ class _Broadcast:
                 if node.child is None or not node.heard_at:
                     continue
                 if not node.orders:
-                    self._tell(node, {})
+                    self._order(node, {})
+                if node.port and not self._swarm.is_due(node.host.name):
+                    node.moved_at = now
                 if node.ended is None and now - node.heard_at > SILENT_S:
                     hint = f"check that {node.host.name} is up"
                     self._end(node, _HostFailedError(f"no message for {SILENT_S:g} s", hint, is_unreachable=True))

@@ -22,7 +22,7 @@ SENT_AHEAD = 2
 """Pieces that are on the way from the controller to one host."""
 
 FETCHED = 8
-"""Pieces that one host has been told to fetch and has not yet."""
+"""Pieces that one host was ordered to fetch and does not have yet."""
 
 SERVED = 4
 SERVED_TO_ONE = 2
@@ -191,6 +191,11 @@ class Swarm:
     def received(self, host: str) -> int:
         """Return the number of pieces that `host` reports."""
         return len(self._members[host].have) if host in self._members else 0
+
+    def is_due(self, host: str) -> bool:
+        """Return whether `host` is expected to report something: a piece, or the end after its last piece."""
+        member = self._members.get(host)
+        return member is not None and bool(member.sending or member.fetching or len(member.have) == self.pieces)
 
     def orders(self, now: float) -> list[Send | Fetch]:
         """Return what to do next."""

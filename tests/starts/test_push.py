@@ -19,7 +19,7 @@ from tests.starts.cluster import DirectoryCluster, ended, made_of_directories
 from tests.waiting import wait_until
 
 PIECE = 4 << 20
-PIECES = 8
+PIECES = 5
 
 _PYTHON = """\
 #!/bin/sh
@@ -82,7 +82,7 @@ def blob(tmp_path: Path) -> Path:
     return file
 
 
-def test_files_leave_the_controller_once_and_are_on_every_host_with_their_modes(
+def test_files_leave_the_controller_about_once_and_are_on_every_host_with_their_modes(
     cluster: PushCluster, blob: Path, tmp_path: Path
 ) -> None:
     tree = tmp_path / "tree"
@@ -95,7 +95,7 @@ def test_files_leave_the_controller_once_and_are_on_every_host_with_their_modes(
     (cluster.nodes["n2"].path / "data/tree/other").write_text("stays")
     done = cluster.pushed(str(blob), str(tree), "data/")
     assert [host["refused"] for host in done["hosts"]] == [None] * 3
-    assert sum(host["from_controller"] for host in done["hosts"]) == done["size"]
+    assert sum(host["from_controller"] for host in done["hosts"]) < 2 * done["size"]  # A slow piece is sent twice.
     for node in cluster.nodes.values():
         assert (node.path / "data/blob").read_bytes() == blob.read_bytes()
         assert (node.path / "data/tree/sub/run.sh").stat().st_mode & 0o777 == 0o755
@@ -111,7 +111,7 @@ def test_files_leave_the_controller_once_and_are_on_every_host_with_their_modes(
 
 def test_a_host_that_sends_wrong_bytes_is_named_and_plants_nothing(cluster: PushCluster, blob: Path) -> None:
     (cluster.nodes["n2"].path / "liar.py").write_text(_LIAR)
-    (cluster.nodes["n2"].path / "blob").write_bytes(blob.read_bytes())  # So it is asked for everything first.
+    (cluster.nodes["n2"].path / "blob").write_bytes(blob.read_bytes())  # So the others fetch everything from it first.
     process = ended(cluster.push(str(blob), "blob"))
     assert process.returncode == ExitCode.DONE, process.stderr
     assert "warning: n2 sent wrong bytes, according to n" in process.stderr
@@ -131,7 +131,7 @@ def test_after_ctrl_c_the_same_command_sends_the_rest(cluster: PushCluster, blob
     done = cluster.pushed(str(blob), "blob")
     assert done["exit_code"] == ExitCode.DONE
     assert done["hosts"][0]["had"] >= PIECE
-    assert sum(host["from_controller"] for host in done["hosts"]) < PIECES * PIECE
+    assert all(host["from_controller"] <= PIECES * PIECE - host["had"] for host in done["hosts"])
     assert (cluster.nodes["n1"].path / "blob").read_bytes() == blob.read_bytes()
     assert cluster.pieces_of("n1") is None
 
@@ -143,7 +143,7 @@ def test_a_host_that_ends_costs_the_others_nothing_and_is_an_error(cluster: Push
     failed = ended(process)
     assert failed.returncode == ExitCode.CLUSTER_NOT_READY
     assert "n2: its program ended: killed by SIGKILL" in failed.stderr
-    assert "n[1,3]: blob (32 MiB" in failed.stderr
+    assert "n[1,3]: blob (20 MiB" in failed.stderr
     for name in ("n1", "n3"):
         assert (cluster.nodes[name].path / "blob").read_bytes() == blob.read_bytes()
 
@@ -155,7 +155,7 @@ def test_hosts_that_refuse_say_why_and_the_others_receive(cluster: PushCluster, 
     assert failed.returncode == ExitCode.CLUSTER_NOT_READY
     assert "n1: File too large" in failed.stderr
     assert "n2: is a directory:" in failed.stderr
-    assert "n3: blob (32 MiB" in failed.stderr
+    assert "n3: blob (20 MiB" in failed.stderr
     assert "less than 64 KiB" in ended(cluster.push("--limit-rate", f"{LEAST_RATE - 1}", str(blob), "blob")).stderr
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

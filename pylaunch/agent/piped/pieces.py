@@ -7,7 +7,7 @@
     fetch                 ──►        pieces, each with a peer that has it
                           ◄── has    pieces that are here and have the right hash
                           ◄── failed a piece that a peer did not send, and why
-                          ◄── at     bytes received so far, once a second
+                          ◄── at     bytes received and hashed so far, once a second
                           ◄── done   all files have their names
                           ◄── error  why this node cannot receive the files; it ends
     end of input          ──►        exit; pieces stay for the next push of the same files
@@ -56,7 +56,7 @@ CHUNK = 256 << 10
 _PIECE = struct.Struct("!I")
 
 
-class Pace:
+class SendingRate:
     """Limit of the bytes that this node sends to peers; 0 for none."""
 
     def __init__(self, rate: int) -> None:
@@ -80,7 +80,7 @@ class PieceNode:
     def __init__(self, order: dict[str, Any], store: PieceStore) -> None:
         self._key = bytes.fromhex(order["key"])
         self._store = store
-        self._pace = Pace(order["rate"])
+        self._pace = SendingRate(order["rate"])
         self._orders: queue.Queue[tuple[int, str, str, int]] = queue.Queue()
         self._free = threading.BoundedSemaphore(MOST_SERVED)
         self._incoming: dict[int, bytearray] = {}
@@ -114,7 +114,7 @@ class PieceNode:
     def report(self) -> None:
         """Report once a second how far this node is; end when the controller is silent."""
         while self._is_opening or time.monotonic() - self._heard_at < UNHEARD_S:
-            _print({"at": self._received + self._store.proven})
+            _print({"at": self._received + self._store.hashed})
             time.sleep(REPORT_S)
         os._exit(1)
 

@@ -1,4 +1,4 @@
-"""Who gets which piece from where, with hosts that are slow, lost, or lie."""
+"""The choice of pieces and sources, with hosts that are slow, lost, or lie."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Simulation:
         self.liars, self.slow, self.unreachable = liars, slow or {}, unreachable
         self.now = 0.0
         self.free = dict.fromkeys(["", *self.names], 0.0)
-        """When the link that a sender uses is free again."""
+        """Time at which the link of each sender is free again."""
 
         self.events: list[tuple[float, int, Send | Fetch]] = []
         self.orders: list[Send | Fetch] = []
@@ -170,3 +170,16 @@ def test_a_seed_that_stops_without_an_error_is_replaced() -> None:
     stopped = Simulation(3, 30, slow={"n1": 1e9})
     stopped.ended["n1"] = 0.0
     assert stopped.run() < 2 * Simulation(1, 30).run()
+
+
+def test_a_host_is_due_while_it_is_ordered_to_do_something_and_after_its_last_piece() -> None:
+    swarm = Swarm(1, {"n1": (), "n2": ()})
+    swarm.join("n1", [])
+    assert not swarm.is_due("n1")
+    assert swarm.orders(0.0) == [Send("n1", 0)]
+    assert swarm.is_due("n1")
+    swarm.join("n2", [])
+    assert not swarm.is_due("n2")  # It waits for n1.
+    swarm.has("n1", 0, 1.0)
+    assert swarm.orders(1.0) == [Fetch("n2", 0, "n1")]
+    assert swarm.is_due("n1")
