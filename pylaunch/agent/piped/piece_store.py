@@ -60,8 +60,8 @@ class PieceStore:
         self._present = [False] * len(self._files)
         self._changed = threading.Condition()
         self.have = [False] * len(self._hashes)
-        self.proven = 0
-        """Bytes that were read back."""
+        self.hashed = 0
+        """Bytes that were read from the disk and hashed."""
 
         self._lock = -1
 
@@ -93,9 +93,9 @@ class PieceStore:
             if all(self._present[index] for index, _, _ in spans):
                 self.have[piece] = True
             elif not is_new and all(self._present[index] or self._has_data(index, *at) for index, *at in spans):
-                self.have[piece] = (
-                    hashlib.sha256(b"".join(self._read(self._spans(piece)))).digest() == self._hashes[piece]
-                )
+                content = b"".join(self._read(spans))
+                self.hashed += len(content)
+                self.have[piece] = hashlib.sha256(content).digest() == self._hashes[piece]
 
     def _check_targets(self) -> None:
         """Raise StoreError for a link or a file in the place of a directory, and the other way round."""
@@ -139,9 +139,18 @@ class PieceStore:
             found = _status(target)
             if found is not None and stat.S_ISREG(found.st_mode) and found.st_size == size:
                 try:
-                    self._present[index] = _file_digest(target) == digest
+                    self._present[index] = self._file_digest(target) == digest
                 except PermissionError:
                     continue
+
+    def _file_digest(self, path: str) -> str:
+        hashed = hashlib.sha256()
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            for chunk in iter(lambda: file.read(CHUNK), b""):
+                hashed.update(chunk)
+                self.hashed += len(chunk)
+        return hashed.hexdigest()
 
     def _create(self, index: int, size: int) -> None:
         descriptor = os.open(self._place(index), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -243,7 +252,7 @@ class PieceStore:
                         self._changed.wait()
                 for chunk in self._read(span for span in self._spans(piece) if span[0] == index):
                     hashed.update(chunk)
-                    self.proven += len(chunk)
+                    self.hashed += len(chunk)
             if hashed.hexdigest() != digest:
                 raise StoreError(f"{path} has another content on the disk than was received: does the disk fail?")
 
@@ -296,15 +305,6 @@ def _status(path: str) -> os.stat_result | None:
         return None
     except NotADirectoryError:
         raise StoreError(f"not a directory: {os.path.dirname(path)}") from None
-
-
-def _file_digest(path: str) -> str:
-    hashed = hashlib.sha256()
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
-        for chunk in iter(lambda: file.read(CHUNK), b""):
-            hashed.update(chunk)
-    return hashed.hexdigest()
 
 
 def _flush(directory: str) -> None:

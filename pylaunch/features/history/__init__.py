@@ -12,7 +12,7 @@ from pylaunch.terminal.doors import Verb
 VERBS = {
     "history": Verb(
         "pylaunch.features.history.command",
-        "Show which nodes failed how often and why, and the time that it cost",
+        "Show which nodes failed, how often and why, and the time lost",
         after="ps",
     ),
 }
