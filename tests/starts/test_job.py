@@ -112,7 +112,7 @@ def test_without_restarts_the_server_is_named_and_the_trainer_that_lost_it_is_it
     assert hint in job.stderr
 
 
-def test_a_server_that_listens_elsewhere_is_never_ready_and_the_reason_is_said(cluster: DirectoryCluster) -> None:
+def test_a_server_that_listens_elsewhere_is_never_ready_and_the_reason_is_printed(cluster: DirectoryCluster) -> None:
     job = start(cluster, "--set", "server.replicas=1", listen="127.0.0.2", timeout=3)
     assert job.returncode == ExitCode.JOB_FAILED
     assert "error: job rl: server was not ready (http:http/health) within 3 s: 127.0.0.1:" in job.stderr

@@ -14,18 +14,18 @@ from pylaunch.errors import ClusterNotReadyError, PylaunchError
 from pylaunch.explain.rank_end import described
 from pylaunch.features.job import on_node
 from pylaunch.features.job.course import (
+    AttemptFailed,
     Course,
     CourseEvent,
-    Failed,
-    Failing,
     Interrupt,
     LetGo,
     PartEnded,
-    Prepared,
+    PartFailing,
+    PartPrepared,
+    PartReleased,
     ReadinessSeen,
-    Released,
 )
-from pylaunch.features.job.job_file import Ready, ReadyBy
+from pylaunch.features.job.job_file import ReadyBy, ReadyTest
 from pylaunch.features.job.placement import Part
 from pylaunch.launch.connect.interruptible import Interrupter
 from pylaunch.launch.follow.run_events import LinesWritten
@@ -74,7 +74,7 @@ class PartOver:
 
 
 @dataclass(frozen=True)
-class Ended:
+class JobEnd:
     """End of a job."""
 
     course: Course
@@ -150,7 +150,7 @@ class _PartRun:
 
     def _hold(self) -> None:
         """Wait before the release, until the job lets this part go. Raises InterruptedBeforeReleaseError."""
-        self._heard.put(Prepared(self.name))
+        self._heard.put(PartPrepared(self.name))
         self._go.wait()
         self._go.clear()
         if self._stop_reason:
@@ -181,11 +181,11 @@ class _PartRun:
         self._show(self.planned, event)
         match event:
             case RanksReleased():
-                self._heard.put(Released(self.name))
+                self._heard.put(PartReleased(self.name))
             case AttemptEnded(plan, outcome) if outcome.status is Status.FAILED:
                 self._heard.put(_failure(self.name, plan.attempt, outcome))
             case Event(kind=EventKind.STOP_ASKED):
-                self._heard.put(Failing(self.name))
+                self._heard.put(PartFailing(self.name))
             case LinesWritten() if self._line is not None:
                 found = next((line for line in event.text.splitlines() if self._line.search(line)), None)
                 if found is not None:
@@ -194,15 +194,15 @@ class _PartRun:
                     )
 
 
-def _failure(name: str, run_id: str, outcome: Outcome) -> Failed:
+def _failure(name: str, run_id: str, outcome: Outcome) -> AttemptFailed:
     end = outcome.first_failure
     if end is None:
-        return Failed(name, run_id, outcome.ended_at, outcome.reason)
+        return AttemptFailed(name, run_id, outcome.ended_at, outcome.reason)
     lost = any(_LOST.search(line) for line in (end.error, *end.last_lines[-1:]))
-    return Failed(name, run_id, end.time, f"{end.who} {described(end)}", bool(end.symptom), lost)
+    return AttemptFailed(name, run_id, end.time, f"{end.who} {described(end)}", bool(end.symptom), lost)
 
 
-def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course], None]) -> Ended:
+def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course], None]) -> JobEnd:
     """Run all parts to the end of the job. `changed` gets each new state, in this thread, which receives signals."""
     heard: SimpleQueue[CourseEvent] = SimpleQueue()
     runs = {each.part.name: _PartRun(each, show, heard) for each in parts}
@@ -232,7 +232,7 @@ def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course]
         for each in runs.values():
             each.thread.join()
     changed(course)
-    return Ended(course, {name: each.over or PartOver(None) for name, each in runs.items()})
+    return JobEnd(course, {name: each.over or PartOver(None) for name, each in runs.items()})
 
 
 @contextlib.contextmanager
@@ -258,7 +258,7 @@ def _tester(planned: PlannedPart, heard: SimpleQueue[CourseEvent], over: threadi
     return thread
 
 
-def readiness(planned: PlannedPart, ready: Ready, age_s: float) -> tuple[bool, str]:
+def readiness(planned: PlannedPart, ready: ReadyTest, age_s: float) -> tuple[bool, str]:
     """Return whether a part is ready, and what was seen: a test on its first host, `age_s` after its release."""
     part, host = planned.part, planned.part.first
     target = ready.target if ready.by is ReadyBy.FILE else str(part.ports.get(ready.target, ready.target))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.features.job.job_file import OnFailure, Role
+from pylaunch.features.job.job_file import JobRole, OnFailure
 from pylaunch.model.outcome import Status
 
 TOGETHER_S = 0.2
@@ -37,7 +37,7 @@ class Phase(Enum):
 class PartState:
     """State of a part."""
 
-    role: Role
+    role: JobRole
     phase: Phase = Phase.PREPARING
     since: float = 0.0
     """Time of the phase, monotonic."""
@@ -46,7 +46,7 @@ class PartState:
     """Ranks of it have run."""
 
     last_test: str = ""
-    """What the last readiness test saw."""
+    """Result of the last readiness test."""
 
     status: Status | None = None
     reason: str = ""
@@ -65,21 +65,21 @@ class PartState:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PartPrepared:
     """All nodes of a part are ready."""
 
     part: str
 
 
 @dataclass(frozen=True)
-class Released:
+class PartReleased:
     """The ranks of a part run."""
 
     part: str
 
 
 @dataclass(frozen=True)
-class Failing:
+class PartFailing:
     """A rank of a part has failed: its attempt ends, and another one may follow."""
 
     part: str
@@ -95,7 +95,7 @@ class ReadinessSeen:
 
 
 @dataclass(frozen=True)
-class Failed:
+class AttemptFailed:
     """An attempt of a part failed; another one may follow."""
 
     part: str
@@ -127,7 +127,7 @@ class Interrupt:
     reason: str
 
 
-CourseEvent = Prepared | Released | Failing | ReadinessSeen | Failed | PartEnded | Interrupt
+CourseEvent = PartPrepared | PartReleased | PartFailing | ReadinessSeen | AttemptFailed | PartEnded | Interrupt
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Ending:
     """Part that ends it; "" for a person and for a job that is done."""
 
     detail: str = ""
-    """What the last readiness test saw."""
+    """Result of the last readiness test."""
 
     at: float = 0.0
     """Seconds since the epoch."""
@@ -166,10 +166,10 @@ class Ending:
 class Course:
     """State of a job."""
 
-    def __init__(self, roles: Mapping[str, Role], now: float) -> None:
+    def __init__(self, roles: Mapping[str, JobRole], now: float) -> None:
         """`roles` are the roles of the parts by name of the part; `now` is monotonic."""
         self.parts = {name: PartState(role, since=now) for name, role in roles.items()}
-        self.failures: list[Failed] = []
+        self.failures: list[AttemptFailed] = []
         self.ending: Ending | None = None
         self._is_killed = False
         self._killed: set[str] = set()
@@ -185,13 +185,13 @@ class Course:
             case Interrupt():
                 self._is_killed = self.ending is not None
                 self.ending = self.ending or Ending(Status.STOPPED, event.reason, at=wall)
-            case Failed():
+            case AttemptFailed():
                 self.failures.append(event)
-            case Prepared():
+            case PartPrepared():
                 self._enter(event.part, Phase.PREPARED, now)
-            case Failing() if self.parts[event.part].phase in (Phase.STARTING, Phase.RUNNING, Phase.READY):
+            case PartFailing() if self.parts[event.part].phase in (Phase.STARTING, Phase.RUNNING, Phase.READY):
                 self._enter(event.part, Phase.PREPARING, now)
-            case Released() if self.parts[event.part].phase is Phase.STARTING:
+            case PartReleased() if self.parts[event.part].phase is Phase.STARTING:
                 has_test = self.parts[event.part].role.ready is not None
                 self._enter(event.part, Phase.RUNNING if has_test else Phase.READY, now)
             case ReadinessSeen() if self.parts[event.part].is_tested:
@@ -228,7 +228,7 @@ class Course:
         times = [part.since + part.role.ready_timeout_s for part in self.parts.values() if part.is_tested]
         return min(times, default=None)
 
-    def first_failures(self) -> tuple[Failed, ...]:
+    def first_failures(self) -> tuple[AttemptFailed, ...]:
         """Return the failure that came first, or several without an order; () for a job that no failure ended.
 
         A part that shows only the loss of another one is none, unless there is nothing else.
@@ -237,7 +237,7 @@ class Course:
         own = [each for each in related if not each.is_symptom and not self._lost_another(each, related)] or related
         return tuple(each for each in own if each.at <= own[0].at + TOGETHER_S)
 
-    def related_failures(self) -> tuple[Failed, ...]:
+    def related_failures(self) -> tuple[AttemptFailed, ...]:
         """Return the failures of the minute before the one that ended the job, and those that had no order to it."""
         ending = self.ending
         if ending is None or not ending.part:
@@ -246,7 +246,7 @@ class Course:
         last = max((each.at for each in before if each.part == ending.part), default=ending.at)
         return tuple(each for each in before if each.at >= last - RELATED_S)
 
-    def _lost_another(self, failure: Failed, failures: Iterable[Failed]) -> bool:
+    def _lost_another(self, failure: AttemptFailed, failures: Iterable[AttemptFailed]) -> bool:
         used = self.parts[failure.part].role.after
         return failure.lost_connection and any(self.parts[each.part].role.name in used for each in failures)
 
@@ -276,8 +276,8 @@ class Course:
         )
         return not any(other.is_live for other in users)
 
-    def _ending_by(self, event: PartEnded, role: Role, wall: float) -> Ending | None:
-        """Return why the job ends because a part has ended; None if it goes on."""
+    def _ending_by(self, event: PartEnded, role: JobRole, wall: float) -> Ending | None:
+        """Return why the job ends because a part has ended; None if it continues."""
         part = event.part
         if event.status is Status.DONE and not role.service:
             return self._done(wall)

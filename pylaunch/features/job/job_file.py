@@ -22,13 +22,13 @@ PORTS = range(1, 65536)
 
 
 class OnFailure(Enum):
-    """What the failure of a role, after its restarts, does to the job."""
+    """Effect of the failure of a role, after its restarts, on the job."""
 
     END = "end"
     """The other roles are stopped, and the job has failed."""
 
     CONTINUE = "continue"
-    """The other roles go on."""
+    """The other roles continue."""
 
 
 class ReadyBy(Enum):
@@ -48,8 +48,8 @@ class ReadyBy(Enum):
 
 
 @dataclass(frozen=True)
-class Ready:
-    """Test that tells when a replica is ready."""
+class ReadyTest:
+    """Test of the readiness of a replica."""
 
     by: ReadyBy
     target: str
@@ -60,12 +60,12 @@ class Ready:
 
     @property
     def words(self) -> str:
-        """The test as it stands in the job file."""
+        """The test as the job file has it."""
         return f"{self.by.value}:{self.target}{self.path}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Role:
+class JobRole:
     """One role of a job: replicas of one program, each with its own world of ranks."""
 
     name: str
@@ -89,7 +89,7 @@ class Role:
     after: tuple[str, ...] = ()
     """Roles that are ready before the ranks of this one start."""
 
-    ready: Ready | None = None
+    ready: ReadyTest | None = None
     """None: ready as soon as its ranks run."""
 
     ready_timeout_s: float = READY_TIMEOUT_S
@@ -103,9 +103,9 @@ class JobFile:
     """A job of several roles."""
 
     name: str
-    roles: tuple[Role, ...]
+    roles: tuple[JobRole, ...]
 
-    def role(self, name: str) -> Role:
+    def role(self, name: str) -> JobRole:
         """Return the role with this name. Raises KeyError."""
         return {each.name: each for each in self.roles}[name]
 
@@ -129,7 +129,7 @@ def read(text: str, path: str, sets: Sequence[str], options: Collection[str]) ->
         raise UsageError(f"{path}: {error}", hint="pylaunch help roles has an example") from None
     for word in sets:
         _set(table, word)
-    reader = _Reader(options)
+    reader = _FileReader(options)
     job = reader.job(table, path.rpartition("/")[2].removesuffix(".toml"))
     if reader.errors:
         raise UsageError(
@@ -160,7 +160,7 @@ def _set(table: dict[str, Any], word: str) -> None:
         inner[keys[-1]] = text  # A word without quotation marks, as a shell passes it.
 
 
-class _Reader:
+class _FileReader:
     """Reads the tables of a job file and collects the errors."""
 
     def __init__(self, options: Collection[str]) -> None:
@@ -189,13 +189,13 @@ class _Reader:
         self._where = ""
         self._check_order(roles)
         if roles and all(role.service for role in roles):
-            self._say("every role is a service, so the job would never end: one role must end by itself")
+            self._say("every role is a service, so the job would never end: one role must end on its own")
         if not isinstance(given, str) or not given:
             self._say(f"name = {given!r}: expected a word")
             given = name
         return JobFile(given, tuple(roles))
 
-    def _role(self, name: str, table: Mapping[str, Any]) -> Role:
+    def _role(self, name: str, table: Mapping[str, Any]) -> JobRole:
         options = {}
         for key, value in table.items():
             parameter = key.replace("-", "_")
@@ -209,7 +209,7 @@ class _Reader:
                 )
                 self._say(f"{key}: unknown key" + (f"; did you mean {near[0]}?" if near else ""))
         own = {key.replace("_", "-"): value for key, value in table.items()}
-        return Role(
+        return JobRole(
             name=name,
             program=self._program(own.get("program")),
             options=options,
@@ -287,7 +287,7 @@ class _Reader:
                 self._say(f"ports: {name} = {number!r}: expected a name and a port, or 0 for a free one")
         return {name: number for name, number in value.items() if type(number) is int}
 
-    def _ready(self, value: object, ports: object) -> Ready | None:
+    def _ready(self, value: object, ports: object) -> ReadyTest | None:
         if value is None:
             return None
         kind, colon, target = value.partition(":") if isinstance(value, str) else ("", "", "")
@@ -306,14 +306,14 @@ class _Reader:
         if by is ReadyBy.FILE and not target.startswith("/"):
             self._say(f"ready = {value!r}: expected an absolute path")
         if by not in (ReadyBy.TCP, ReadyBy.HTTP):
-            return Ready(by, target)
+            return ReadyTest(by, target)
         port, slash, path = target.partition("/")
         names = ports if isinstance(ports, (list, dict)) else ()
         if port not in names and not (port.isdecimal() and int(port) in PORTS):
             self._say(
                 f"ready = {value!r}: {port} is no number, and none of the role's ports ({', '.join(names) or 'none'})"
             )
-        return Ready(by, port, f"/{path}" if slash or by is ReadyBy.HTTP else "")
+        return ReadyTest(by, port, f"/{path}" if slash or by is ReadyBy.HTTP else "")
 
     def _on_failure(self, value: object) -> OnFailure:
         try:
@@ -322,7 +322,7 @@ class _Reader:
             self._say(f"on-failure = {value!r}: expected {' or '.join(each.value for each in OnFailure)}")
             return OnFailure.END
 
-    def _check_order(self, roles: Sequence[Role]) -> None:
+    def _check_order(self, roles: Sequence[JobRole]) -> None:
         names = {role.name: role for role in roles}
         for role in roles:
             for other in role.after:
@@ -332,7 +332,7 @@ class _Reader:
             self._say(f"after: {' after '.join(circle)} is a circle")
 
 
-def _circle(roles: Mapping[str, Role]) -> list[str]:
+def _circle(roles: Mapping[str, JobRole]) -> list[str]:
     """Return names of roles that wait for each other, the first one twice; [] if none do."""
     done: set[str] = set()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.errors import UsageError
-from pylaunch.features.job.job_file import JobFile, Role
+from pylaunch.features.job.job_file import JobFile, JobRole
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.hostset import fold
 
@@ -16,7 +16,7 @@ from pylaunch.model.hostset import fold
 class Part:
     """One replica of a role: a run of its own."""
 
-    role: Role
+    role: JobRole
     replica: int
     cluster: Cluster
     """Its hosts with the devices that it may use."""
@@ -60,18 +60,18 @@ class _Placer:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._parts: dict[str, list[Role]] = {name: [] for name in cluster.names}
+        self._parts: dict[str, list[JobRole]] = {name: [] for name in cluster.names}
         """Roles on each host."""
 
         self._free = {host.name: host.devices for host in cluster.hosts}
 
-    def parts(self, role: Role, named: Callable[[str], Sequence[str]]) -> tuple[Part, ...]:
+    def parts(self, role: JobRole, named: Callable[[str], Sequence[str]]) -> tuple[Part, ...]:
         """Return the replicas of `role`, and take their hosts."""
         pool = self._cluster.names if role.hosts is None else tuple(named(role.hosts))
         nodes = max(len(self._open(role, pool)) // role.replicas, 1) if role.nodes is None else role.nodes
         return tuple(Part(role, each, self._taken(role, each, nodes, pool)) for each in range(role.replicas))
 
-    def _taken(self, role: Role, replica: int, nodes: int, pool: Sequence[str]) -> Cluster:
+    def _taken(self, role: JobRole, replica: int, nodes: int, pool: Sequence[str]) -> Cluster:
         there = self._open(role, pool)
         if len(there) < nodes:
             owners = {name: ", ".join(dict.fromkeys(each.name for each in self._parts[name])) for name in pool}
@@ -85,7 +85,7 @@ class _Placer:
         chosen = sorted(there, key=lambda name: (len(self._parts[name]), pool.index(name)))[:nodes]
         return replace(self._cluster, hosts=tuple(self._host(role, name) for name in sorted(chosen, key=pool.index)))
 
-    def _open(self, role: Role, pool: Sequence[str]) -> list[str]:
+    def _open(self, role: JobRole, pool: Sequence[str]) -> list[str]:
         """Return the hosts of `pool` that can have a replica of `role`."""
         return [
             name
@@ -94,10 +94,10 @@ class _Placer:
             or (role.shared and all(other.shared for other in self._parts[name]) and self._has_devices(role, name))
         ]
 
-    def _has_devices(self, role: Role, name: str) -> bool:
+    def _has_devices(self, role: JobRole, name: str) -> bool:
         return not self._cluster[name].devices or len(self._free[name]) >= max(ranks_on_host(role), 1)
 
-    def _host(self, role: Role, name: str) -> Host:
+    def _host(self, role: JobRole, name: str) -> Host:
         host, count = self._cluster[name], ranks_on_host(role)
         self._parts[name].append(role)
         if not role.shared or not host.devices:
@@ -111,7 +111,7 @@ class _Placer:
         return replace(host, devices=mine)
 
 
-def ranks_on_host(role: Role) -> int:
+def ranks_on_host(role: JobRole) -> int:
     """Return the number of ranks on each host as the file says it; 0 for auto."""
     value = str(role.options.get("nproc_per_node", ""))
     return int(value) if value.isdecimal() else 0

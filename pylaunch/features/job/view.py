@@ -1,11 +1,11 @@
-"""What a job prints: lines of all parts with their names, the end of each part, and the verdict of the job."""
+"""Output of a job: lines of all parts with their names, the end of each part, and the verdict of the job."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
 
-from pylaunch.features.job.controller import Ended, PartOver, PlannedPart
+from pylaunch.features.job.controller import JobEnd, PartOver, PlannedPart
 from pylaunch.features.job.course import Course, Phase
 from pylaunch.features.job.job_file import JobFile
 from pylaunch.launch.follow.run_events import LinesWritten, Notice, UsageReported
@@ -80,7 +80,7 @@ class JobView:
             console.say(hints.completed(text))
 
 
-def show_end(job: str, ended: Ended, parts: Sequence[PlannedPart]) -> None:
+def show_end(job: str, ended: JobEnd, parts: Sequence[PlannedPart]) -> None:
     """Print how the job ended, the part that failed first, and the next command."""
     ending = ended.course.ending
     if ending is None:
@@ -98,7 +98,7 @@ def show_end(job: str, ended: Ended, parts: Sequence[PlannedPart]) -> None:
     if len(first) == 1:
         console.say(f"failed first: {first[0].part}: {first[0].text}")
     elif first:
-        console.say("failed at the same time, as far as the clocks tell:")
+        console.say("failed at the same time, as far as the clocks show:")
         console.quote([f"{each.part}: {each.text}" for each in first])
     for each in related:
         if each not in first:
@@ -108,7 +108,7 @@ def show_end(job: str, ended: Ended, parts: Sequence[PlannedPart]) -> None:
         hints.say(*(f"pylaunch logs {runs[name]}    # {name}" for name in names))
 
 
-def outcome_data(job: JobFile, ended: Ended, parts: Sequence[PlannedPart]) -> dict[str, object]:
+def outcome_data(job: JobFile, ended: JobEnd, parts: Sequence[PlannedPart]) -> dict[str, object]:
     """Return the content of the JSON document."""
     ending = ended.course.ending
     return {
@@ -166,7 +166,7 @@ def show_plan(job: JobFile, parts: Sequence[PlannedPart]) -> None:
             console.data(f"    after {', '.join(role.after)}")
         if role.ready is not None:
             console.data(f"    ready when {role.ready.words}, within {role.ready_timeout_s:g} s")
-        end = "is stopped when the other roles have ended" if role.service else "ends by itself"
+        end = "is stopped when the other roles have ended" if role.service else "ends on its own"
         console.data(
             f"    {end}; a failure {'ends the job' if role.on_failure.value == 'end' else 'ends this part only'}"
         )

@@ -18,7 +18,7 @@ from pylaunch.workflows.start_checks import at_start_checks
 
 @dataclass(frozen=True)
 class Requested:
-    """What flags request; nothing in it depends on the nodes."""
+    """Request of the flags; nothing in it depends on the nodes."""
 
     flags: StartFlags
     """With the options of the command line of another launcher."""

@@ -3,27 +3,27 @@ from __future__ import annotations
 from typing import Any
 
 from pylaunch.features.job.course import (
+    AttemptFailed,
     Course,
     CourseEvent,
-    Failed,
-    Failing,
     Interrupt,
     LetGo,
     PartEnded,
+    PartFailing,
+    PartPrepared,
+    PartReleased,
     Phase,
-    Prepared,
     ReadinessSeen,
-    Released,
     StopPart,
 )
-from pylaunch.features.job.job_file import OnFailure, Ready, ReadyBy, Role
+from pylaunch.features.job.job_file import JobRole, OnFailure, ReadyBy, ReadyTest
 from pylaunch.model.outcome import Status
 
-READY = Ready(ReadyBy.HTTP, "http", "/health")
+READY = ReadyTest(ReadyBy.HTTP, "http", "/health")
 
 
-def role(name: str, **given: Any) -> Role:
-    return Role(**{"name": name, "program": ("x",), "options": {}, **given})
+def role(name: str, **given: Any) -> JobRole:
+    return JobRole(**{"name": name, "program": ("x",), "options": {}, **given})
 
 
 SERVER = role("server", ready=READY, ready_timeout_s=60.0, service=True)
@@ -33,12 +33,12 @@ TRAINER = role("trainer", after=("server",))
 class Job:
     """A course whose clock the test moves."""
 
-    def __init__(self, **roles: Role) -> None:
+    def __init__(self, **roles: JobRole) -> None:
         self.course = Course(roles, 0.0)
         self.now = 0.0
 
     def does(self, *events: CourseEvent) -> list[object]:
-        """What follows each of `events`."""
+        """Return the actions that follow `events`."""
         done: list[object] = []
         for event in events:
             self.course.hear(event, self.now, 1000.0 + self.now)
@@ -48,9 +48,9 @@ class Job:
     def runs(self) -> Job:
         """All parts have started, services are ready."""
         for name in self.course.parts:
-            self.does(Prepared(name))
+            self.does(PartPrepared(name))
         for name in self.course.parts:
-            self.does(Released(name), ReadinessSeen(name, is_ready=True, why=""))
+            self.does(PartReleased(name), ReadinessSeen(name, is_ready=True, why=""))
         return self
 
     @property
@@ -61,21 +61,24 @@ class Job:
 
 def test_no_rank_starts_before_all_parts_are_prepared_and_those_without_an_order_start_together() -> None:
     job = Job(a=role("a"), b=role("b"))
-    assert job.does(Prepared("a")) == []
-    assert job.does(Prepared("b")) == [LetGo(("a", "b"))]
+    assert job.does(PartPrepared("a")) == []
+    assert job.does(PartPrepared("b")) == [LetGo(("a", "b"))]
 
 
 def test_a_role_waits_until_all_replicas_of_the_one_before_are_ready() -> None:
     job = Job(**{"server.0": SERVER, "server.1": SERVER, "trainer": TRAINER})
-    job.does(Prepared("server.0"), Prepared("server.1"), Prepared("trainer"))
-    assert job.does(Released("server.0"), Released("server.1"), ReadinessSeen("server.0", is_ready=True, why="")) == []
+    job.does(PartPrepared("server.0"), PartPrepared("server.1"), PartPrepared("trainer"))
+    assert (
+        job.does(PartReleased("server.0"), PartReleased("server.1"), ReadinessSeen("server.0", is_ready=True, why=""))
+        == []
+    )
     assert job.does(ReadinessSeen("server.1", is_ready=False, why="refused")) == []
     assert job.does(ReadinessSeen("server.1", is_ready=True, why="status 200")) == [LetGo(("trainer",))]
 
 
 def test_a_role_that_is_not_ready_in_time_ends_the_job_with_what_was_seen_last() -> None:
     job = Job(server=SERVER, trainer=TRAINER)
-    job.does(Prepared("server"), Prepared("trainer"), Released("server"))
+    job.does(PartPrepared("server"), PartPrepared("trainer"), PartReleased("server"))
     job.does(ReadinessSeen("server", is_ready=False, why="connection refused"))
     job.now = job.course.deadline() or 0.0
     assert job.course.decide(job.now, 0.0) == [
@@ -116,7 +119,7 @@ def test_a_part_that_may_fail_does_not_end_the_job_unless_all_do() -> None:
 
 def test_a_part_that_may_fail_ends_a_job_in_which_others_wait_for_it() -> None:
     job = Job(server=role("server", ready=READY, on_failure=OnFailure.CONTINUE, service=True), trainer=TRAINER)
-    job.does(Prepared("server"), Prepared("trainer"), Released("server"))
+    job.does(PartPrepared("server"), PartPrepared("trainer"), PartReleased("server"))
     assert job.does(PartEnded("server", Status.FAILED, "")) == [
         StopPart("trainer", "server failed before the roles that wait for it had started"),
     ]
@@ -124,10 +127,10 @@ def test_a_part_that_may_fail_ends_a_job_in_which_others_wait_for_it() -> None:
 
 def test_a_part_that_restarts_waits_until_the_server_that_restarts_is_ready_again() -> None:
     job = Job(server=SERVER, trainer=TRAINER).runs()
-    assert job.does(Failing("server"), Failing("trainer"), Prepared("trainer")) == []
-    assert job.does(Prepared("server")) == [LetGo(("server",))]
+    assert job.does(PartFailing("server"), PartFailing("trainer"), PartPrepared("trainer")) == []
+    assert job.does(PartPrepared("server")) == [LetGo(("server",))]
     assert job.course.parts["server"].phase is Phase.STARTING
-    assert job.does(Released("server")) == []
+    assert job.does(PartReleased("server")) == []
     assert job.does(ReadinessSeen("server", is_ready=True, why="")) == [LetGo(("trainer",))]
 
 
@@ -135,7 +138,7 @@ def test_a_refusal_ends_the_job_before_any_rank_starts() -> None:
     job = Job(a=role("a"), b=role("b"))
     assert job.does(PartEnded("a", Status.REFUSED, "no disk")) == [StopPart("b", "a was not started")]
     assert job.ended == (Status.REFUSED, "a was not started")
-    assert job.does(Prepared("b")) == []
+    assert job.does(PartPrepared("b")) == []
 
 
 def test_an_interrupt_stops_users_before_services_and_a_second_one_kills_all() -> None:
@@ -148,11 +151,11 @@ def test_an_interrupt_stops_users_before_services_and_a_second_one_kills_all() -
     assert job.ended == (Status.STOPPED, "interrupted")
 
 
-def failed(part: str, at: float, **given: bool) -> Failed:
-    return Failed(part, part, 1000.0 + at, f"{part} at {at}", **given)
+def failed(part: str, at: float, **given: bool) -> AttemptFailed:
+    return AttemptFailed(part, part, 1000.0 + at, f"{part} at {at}", **given)
 
 
-def first(*failures: Failed, by: str) -> list[str]:
+def first(*failures: AttemptFailed, by: str) -> list[str]:
     job = Job(server=SERVER, trainer=TRAINER).runs()
     job.now = 100.0
     job.does(*failures, PartEnded(by, Status.FAILED, ""))

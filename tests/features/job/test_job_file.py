@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.features.job.job_file import OnFailure, Ready, ReadyBy, filled, read
+from pylaunch.features.job.job_file import OnFailure, ReadyBy, ReadyTest, filled, read
 
 OPTIONS = ("nproc_per_node", "framework", "env", "max_restarts")
 JOB = """
@@ -40,7 +40,7 @@ def test_a_role_has_its_own_keys_and_options_of_start() -> None:
     assert (server.program, server.replicas, server.ports, server.service) == (
         ("serve.py", "--port", "{ports.http}"), 2, {"http": 0}, True,
     )  # fmt: skip
-    assert server.ready == Ready(ReadyBy.HTTP, "http", "/health")
+    assert server.ready == ReadyTest(ReadyBy.HTTP, "http", "/health")
     assert server.options == {"max_restarts": 3}
     assert (trainer.after, trainer.options, trainer.nodes) == (("rollout",), {"env": {"LR": "3"}}, None)
 
@@ -72,7 +72,7 @@ def test_all_errors_are_reported_together_with_their_role() -> None:
         ("[roles.A]\n", "[roles.A] expected a name of lower-case letters, digits, - and _, at most 31, a letter first"),
         (role('after = "b"'), "[roles.a] after = 'b': no such role"),
         (role('after = "b"') + '[roles.b]\nprogram = "y"\nafter = "a"\n', "after: a after b after a is a circle"),
-        (role("service = true"), "every role is a service, so the job would never end: one role must end by itself"),
+        (role("service = true"), "every role is a service, so the job would never end: one role must end on its own"),
         (role('ready = "output:("'), "[roles.a] ready = 'output:(': missing ), unterminated subpattern at position 0"),
         (role('ready = "file:here"'), "[roles.a] ready = 'file:here': expected an absolute path"),
         (role("ports = { a = 70000 }"), "[roles.a] ports: a = 70000: expected a name and a port, or 0 for a free one"),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.features.job.job_file import JobFile, Role
+from pylaunch.features.job.job_file import JobFile, JobRole
 from pylaunch.features.job.placement import Part, environment, placed, places, with_ports
 from pylaunch.model.cluster import Cluster, Host
 
@@ -17,11 +17,11 @@ def cluster(number: int, devices: int = 0) -> Cluster:
     )
 
 
-def role(name: str, **given: Any) -> Role:
-    return Role(**{"name": name, "program": ("x",), "options": {}, **given})
+def role(name: str, **given: Any) -> JobRole:
+    return JobRole(**{"name": name, "program": ("x",), "options": {}, **given})
 
 
-def parts(there: Cluster, *roles: Role) -> tuple[Part, ...]:
+def parts(there: Cluster, *roles: JobRole) -> tuple[Part, ...]:
     return placed(JobFile("job", roles), there, lambda pattern: pattern.split(","))
 
 
