@@ -15,7 +15,7 @@ ON_REAL_NODES = re.compile(
 """Lines that tests/lab/test_readme.py runs: they change hosts, or need SSH or the provisioned environment."""
 
 IN_NO_TEST = {
-    "pylaunch init ": "needs hosts that the resolver knows; tests/lab/test_hosts_without_a_file.py",
+    "pylaunch init ": "needs hosts that the resolver knows; tests/starts/test_init.py",
     "sinfo ": "needs Slurm; tests/features/init/test_sources.py has the output",
     "scontrol ": "needs Slurm; tests/features/init/test_sources.py has the output",
     "pylaunch lab ": "would change labs that are up under these names; tests/lab/test_lab_life.py makes labs",
