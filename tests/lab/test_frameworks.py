@@ -89,6 +89,12 @@ def start(lab: Lab, framework: str, *arguments: str, inventory: Path | None = No
     return lab.pylaunch(*words, cwd=lab.inventory.parent, timeout_s=280)
 
 
+def planned(lab: Lab, framework: str, *arguments: str) -> str:
+    """The plan of the start, for which no node is asked, without the id of the run."""
+    plan = json.loads(start(lab, framework, "--dry-run", "--json", *arguments).checked().stdout)["plan"]
+    return str(plan).replace(plan["nodes"][0]["ranks"][0]["env"]["TORCHELASTIC_RUN_ID"], "the run")
+
+
 def script(lab: Lab, name: str, text: str) -> str:
     """A script that lies on both nodes."""
     path = lab.inventory.parent / name
@@ -137,16 +143,22 @@ def test_a_module_runs_in_every_framework_from_the_nodes_or_shipped(framework_la
         assert seen == ["view 0 0 2 __main__ pkg", "view 1 0 2 __main__ pkg"]
 
 
-@pytest.mark.parametrize(
-    "words", [(), ("torchrun", "--standalone"), ("accelerate", "launch", "--num_processes", "1"), ("python",)], ids=len
-)
-def test_auto_makes_one_world_of_an_accelerate_script_however_it_is_typed(
-    framework_lab: Lab, words: tuple[str, ...]
-) -> None:
-    """As typed, each of these is a world on every node, and each of them ends well."""
-    run = start(framework_lab, "auto", "--", *words, str(EXAMPLES / "accelerate_train.py"), "--epochs", "1")
+def test_auto_makes_one_world_of_an_accelerate_script_however_it_is_typed(framework_lab: Lab) -> None:
+    """As typed, each line is a world on every node, and each of them ends well. All are one plan, which trains once."""
+    script = (str(EXAMPLES / "accelerate_train.py"), "--epochs", "1")
+    standalone = ("auto", "--", "torchrun", "--standalone", *script)
+    lines = [
+        ("accelerate", "--", *script),
+        ("auto", "--", *script),
+        ("auto", "--", "accelerate", "launch", "--num_processes", "1", *script),
+        ("auto", "--", "python", *script),
+    ]
+    wanted = planned(framework_lab, *standalone)
+    assert [line for line in lines if planned(framework_lab, *line) != wanted] == []
+    run = start(framework_lab, *standalone)
     assert run.returncode == ExitCode.DONE, run.stderr
     assert "trained on 2 ranks" in run.stdout
+    assert "accelerate trains on CPUs" in run.stderr
 
 
 def test_direct_trains_what_torchrun_trains(framework_lab: Lab) -> None:
@@ -240,13 +252,6 @@ def test_accelerate_makes_one_world_of_unequal_machines(framework_lab: Lab, uneq
     assert "rank 2 of 3 on n2: MULTI_CPU, cpu" in run.stdout
     assert "trained on 3 ranks" in run.stdout
     assert run.stdout.count("left behind: 0 threads of gloo") == 3
-
-
-def test_accelerate_on_machines_without_devices_is_one_world_and_says_that_it_uses_cpus(framework_lab: Lab) -> None:
-    run = start(framework_lab, "accelerate", "--", str(EXAMPLES / "accelerate_train.py"), "--epochs", "1")
-    assert run.returncode == ExitCode.DONE, run.stderr
-    assert "trained on 2 ranks" in run.stdout
-    assert "accelerate trains on CPUs" in run.stderr
 
 
 def test_deepspeed_trains_with_its_configuration_and_without_its_launcher(framework_lab: Lab) -> None:
