@@ -177,25 +177,25 @@ def test_where_sudo_wants_a_password_the_rules_are_read_with_it_or_reported_as_u
             node.write(path, text, mode="0440")
 
 
-@pytest.mark.parametrize(
-    ("disturb", "difference"),
-    [
-        ("nft flush chain inet pylaunch members_only", "the live rules are not those that were confirmed"),
-        ("nft flush ruleset", "the rules are gone"),
-        ("rm /var/lib/pylaunch/firewall/confirmed.nft", "would be gone after a reboot"),
-        (
-            "sysctl -w net.ipv4.ip_local_port_range='30000 60999'",
-            "made for ephemeral ports 32768-60999, which are 30000-60999 now",
-        ),
-    ],
-)
-def test_it_is_the_live_rules_that_are_judged(guarded: Guarded, disturb: str, difference: str) -> None:
-    guarded.lab["n2"].run("sh", "-c", disturb)
-    assert guarded.plan() == {"n1": [], "n2": [difference], "n3": []}
+DISTURBED = {
+    "n1": ("rm /var/lib/pylaunch/firewall/confirmed.nft", "would be gone after a reboot"),
+    "n2": (
+        "sysctl -w net.ipv4.ip_local_port_range='30000 60999'",
+        "made for ephemeral ports 32768-60999, which are 30000-60999 now",
+    ),
+    "n3": ("nft flush chain inet pylaunch members_only", "the live rules are not those that were confirmed"),
+}
+
+
+def test_it_is_the_live_rules_that_are_judged(guarded: Guarded) -> None:
+    for name, (disturb, _) in DISTURBED.items():
+        guarded.lab[name].run("sh", "-c", disturb)
+    assert guarded.plan() == {name: [difference] for name, (_, difference) in DISTURBED.items()}
     mended = guarded.provision()
     assert mended.ok, mended.stderr
-    assert "n2: firewall 1 changed; ok" in mended.stderr
-    assert guarded.knock("n4", "n2", RANK_PORT) == "refused"
+    assert "n[1-3]: firewall 1 changed; ok" in mended.stderr
+    assert guarded.plan() == {name: [] for name in MEMBERS}
+    assert [guarded.knock("n4", name, RANK_PORT) for name in MEMBERS] == ["refused"] * 3
 
 
 def test_rules_that_cannot_be_read_are_never_as_they_should_be(guarded: Guarded) -> None:
@@ -339,9 +339,11 @@ def test_a_host_that_members_cannot_reach_is_not_confirmed(guarded: Guarded) -> 
 
 def test_a_member_that_is_down_does_not_keep_the_others_from_being_confirmed(guarded: Guarded) -> None:
     guarded.lab["n1"].run("nft", "flush", "ruleset")
+    assert guarded.plan()["n1"] == ["the rules are gone"]
     with guarded.lab["n2"].cut():
         mended = guarded.provision("--limit", "n1")
     assert mended.ok, mended.stderr
+    assert guarded.knock("n4", "n1", RANK_PORT) == "refused"
 
 
 def test_a_reboot_brings_the_rules_back(guarded: Guarded) -> None:
