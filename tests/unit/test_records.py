@@ -25,6 +25,7 @@ KNOWN = {
     ("LinesWritten", "Output"),
     ("LinesWritten", "RankLine"),
     ("Mark", "StepMark"),
+    ("NodePlan", "_Node"),
     ("RankStarted", "Started"),
     ("RunRecord", "_Head"),
     ("SharedFailure", "Unreachable"),
