@@ -73,7 +73,7 @@ def test_an_agent_that_cannot_say_which_runs_it_knows_is_no_trouble_of_ssh(
     directories: Callable[..., DirectoryCluster],
 ) -> None:
     cluster = directories("n1")
-    (broken,) = (cluster.nodes["n1"].path / "root" / "agents").iterdir()
+    (broken,) = (cluster.nodes["n1"].path / "root" / "agents").glob("*.pyz")
     broken.write_text("no archive")
     (reason,) = discover(load_cluster(cluster.inventory)).silent.values()
     assert "has the content that its name says" in reason
