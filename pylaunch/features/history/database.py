@@ -11,6 +11,7 @@ from pathlib import Path
 from pylaunch.base.dataclass import fields
 from pylaunch.errors import UsageError
 from pylaunch.features.history.summary import AttemptRow, row_of
+from pylaunch.model.argv import quoted
 from pylaunch.store import runs
 from pylaunch.store.paths import state_directory
 
@@ -66,6 +67,7 @@ def missing() -> list[str]:
 def _opened() -> Iterator[sqlite3.Connection]:
     try:
         state_directory().mkdir(mode=0o700, parents=True, exist_ok=True)
+        file().touch(mode=0o600)  # Before SQLite makes it for everyone to read.
         with contextlib.closing(sqlite3.connect(file(), timeout=WAIT_S)) as database, database:
             database.execute(
                 f"CREATE TABLE IF NOT EXISTS attempts (attempt TEXT PRIMARY KEY, {', '.join(_COLUMNS[1:])})"
@@ -74,5 +76,5 @@ def _opened() -> Iterator[sqlite3.Connection]:
     except (sqlite3.Error, OSError) as error:
         raise UsageError(
             f"{file()}: the history cannot be used: {error}",
-            hint=f"rm {file()}  # the records of the newest runs fill it again",
+            hint=f"{quoted(('rm', str(file())))}  # the records of the newest runs fill it again",
         ) from None
