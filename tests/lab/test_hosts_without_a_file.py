@@ -35,6 +35,34 @@ def agent(lab: Lab, tmp_path: Path) -> Iterator[dict[str, str]]:
         agent.wait()
 
 
+def test_init_writes_an_inventory_of_hosts_that_are_new(lab: Lab, agent: dict[str, str], tmp_path: Path) -> None:
+    def pylaunch(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            lab.command(*words), env=agent, cwd=tmp_path, input=stdin, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+
+    addresses = [lab[name].address for name in ("n1", "n2", "n3")]
+    pasted = "".join(f"{address} slots=1\n" for address in addresses)
+    asked = pylaunch("init", "-", stdin=pasted)
+    assert asked.returncode == ExitCode.USAGE
+    assert asked.stdout.count("SHA256:") == 3
+    assert "3 host keys to accept, and no terminal to ask on" in asked.stderr
+    assert not (tmp_path / ".pylaunch").exists()
+
+    written = pylaunch("init", "-", "--yes", "--python", "/usr/bin/python3", stdin=pasted)
+    assert written.returncode == ExitCode.DONE, written.stderr
+    text = (tmp_path / "cluster.ini").read_text()
+    for name, address in zip(("n1", "n2", "n3"), addresses, strict=True):
+        assert f"\n{name} ansible_host={address}\n" in text, text
+    assert re.search(r"\n# interface: n\[1-3\]: all peers are reached over (\w+).*\ninterface=\1\n", text), text
+
+    job = ("--framework", "command", "--workdir", "/", "--", "hostname")
+    started = pylaunch("start", *job)
+    assert started.returncode == ExitCode.DONE, started.stderr
+    assert sorted(line.split("| ")[1] for line in started.stdout.splitlines()) == ["n1", "n2", "n3"]
+    must_be_clean(lab)
+
+
 def test_two_hosts_and_no_file(lab: Lab, agent: dict[str, str], tmp_path: Path) -> None:
     directory = tmp_path / "project"
     directory.mkdir()
