@@ -56,8 +56,10 @@ def test_all_nodes_run_the_same_tree_and_the_second_time_only_what_changed_trave
     assert "n[1-3]: sent 1 of 4 files (17 bytes)" in second.stderr
     status = json.loads(lab.pylaunch("status", newest(lab), "--json").stdout)
     assert set(status["start_seconds"]) == {"connect", "ship", "prepare", "release", "skew"}
-    kept = lab["n2"].run("cat", f"/var/tmp/pylaunch-0/trees/{status['run']}/out.1").stdout
-    assert kept == "1\n"
+    fetched = lab.pylaunch("fetch", status["run"], "out.*", "weights.bin", "--to", "home", cwd=work)
+    assert fetched.returncode == ExitCode.DONE, fetched.stderr
+    assert [(work / f"home/out.{rank}").read_text() for rank in range(3)] == ["0\n", "1\n", "2\n"]
+    assert (work / "home/n2/weights.bin").read_bytes() == (work / "weights.bin").read_bytes()
     must_be_clean(lab)
 
 
