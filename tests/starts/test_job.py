@@ -13,6 +13,7 @@ import pytest
 from pylaunch.errors import ExitCode
 from pylaunch.features.job import on_node
 from pylaunch.features.job.controller import TEST_EVERY_S
+from tests.json_pages import has_the_forms, undescribed
 from tests.starts.cluster import DirectoryCluster, ended
 
 SERVER = """\
@@ -70,8 +71,8 @@ def start(
     directory = cluster.inventory.parent
     (directory / "job.toml").write_text(JOB.format(listen=listen, timeout=timeout))
     common = ("--workdir", str(directory), "--python", "/usr/bin/python3", "--framework", "direct")
-    before = [word for word in words if word == "--json"]
-    after = [word for word in words if word != "--json"]
+    before = [word for word in words if word in ("--json", "--dry-run")]
+    after = [word for word in words if word not in before]
     command = ("start", "-i", str(cluster.inventory), *before, *common, str(directory / "job.toml"), *after)
     return ended(cluster.begin(*command))
 
@@ -106,6 +107,8 @@ def test_without_restarts_the_server_is_named_and_the_trainer_that_lost_it_is_it
     job = start(cluster, "--json", "--set", 'trainer.program=["trainer.py", "{roles.server.endpoints}", "/die"]')
     assert job.returncode == ExitCode.JOB_FAILED, job.stderr
     document = json.loads(job.stdout)
+    has_the_forms(document)
+    assert undescribed(document, "pylaunch start") == set()
     assert [each["part"] for each in document["failed_first"]] == ["server.0"]
     assert "exited with code 7" in document["failed_first"][0]["text"]
     hint = f"pylaunch logs {document['failed_first'][0]['run']}"
@@ -155,6 +158,18 @@ def test_an_interrupt_stops_the_trainer_before_the_servers(cluster: DirectoryClu
     stops = [line.split()[0] for line in end.stderr.splitlines() if " stopping all nodes: " in line]
     assert stops[0] == "trainer"
     assert sorted(stops[1:]) == ["server.0", "server.1"]
+
+
+def test_a_dry_run_shows_each_run_without_secrets_and_contacts_no_host(cluster: DirectoryCluster) -> None:
+    for node in cluster.nodes.values():
+        node.probe_hangs()
+        node.agent_hangs()
+    program = 'trainer.program=["trainer.py", "{roles.server.endpoints}", "--password", "hunter2"]'
+    job = start(cluster, "--dry-run", "--set", program)
+    assert job.returncode == ExitCode.DONE, job.stderr
+    assert "server.1: 1 rank on n2, http on a free port, here 29598\n" in job.stdout
+    assert "trainer.py 127.0.0.1:29599,127.0.0.1:29598 --password '***'" in job.stdout
+    assert "hunter2" not in job.stdout
 
 
 def test_too_few_hosts_are_refused_before_any_is_contacted(cluster: DirectoryCluster) -> None:

@@ -15,6 +15,7 @@ from pylaunch.model.argv import quoted
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import Event
+from pylaunch.model.secret import masked
 from pylaunch.terminal import console, hints
 from pylaunch.terminal.views.live import Live, counted, show_outcome
 from pylaunch.terminal.views.starting import lines
@@ -144,7 +145,7 @@ def _part(each: PlannedPart) -> dict[str, object]:
         "hosts": list(part.cluster.names),
         "ranks": plan.world_size,
         "ports": dict(part.ports),
-        "command": list(plan.job.command),
+        "command": list(masked(plan.job.command)),
         "after": list(part.role.after),
         "ready": None if part.role.ready is None else part.role.ready.words,
         "service": part.role.service,
@@ -161,7 +162,7 @@ def show_plan(job: JobFile, parts: Sequence[PlannedPart]) -> None:
             for name, number in each.part.ports.items()
         )
         console.data(f"{each.part.name}: {counted(plan.world_size, 'rank')} on {fold(each.part.cluster.names)}{ports}")
-        console.data(f"    {quoted(plan.job.command)}  ({plan.job.framework.value})")
+        console.data(f"    {quoted(masked(plan.job.command))}  ({plan.job.framework.value})")
         if role.after:
             console.data(f"    after {', '.join(role.after)}")
         if role.ready is not None:
