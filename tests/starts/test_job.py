@@ -170,6 +170,7 @@ def test_a_dry_run_shows_each_run_without_secrets_and_contacts_no_host(cluster: 
     assert "server.1: 1 rank on n2, http on a free port, here 29598\n" in job.stdout
     assert "trainer.py 127.0.0.1:29599,127.0.0.1:29598 --password '***'" in job.stdout
     assert "hunter2" not in job.stdout
+    assert job.stderr.count("trainer: note: --password: every user of a node can read") == 1
 
 
 def test_too_few_hosts_are_refused_before_any_is_contacted(cluster: DirectoryCluster) -> None:

@@ -23,11 +23,13 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.model.outcome import Status
 from pylaunch.model.setting import Judge
 from pylaunch.store import runs
-from pylaunch.terminal import document
+from pylaunch.terminal import console, document
 from pylaunch.terminal.flags.requested import requested
 from pylaunch.terminal.flags.start import StartFlags
 from pylaunch.terminal.invocation import current
+from pylaunch.terminal.views.starting import lines
 from pylaunch.workflows.start import plan_start
+from pylaunch.workflows.start_events import StartEvent
 
 LARGEST = 1 << 20
 NOT_IN_A_ROLE = frozenset({
@@ -140,7 +142,8 @@ def _planned(
     job_id = runs.new_run_id()
     flags = {role.name: _flags(role.name, role.options, command, defaults) for role in job.roles}
     everywhere = places(parts)
-    found = []
+    found: list[PlannedPart] = []
+    notes: dict[str, None] = {}
     for part in parts:
         role, where = part.role, f"[roles.{part.role.name}] program"
         values = {**everywhere, **own_places(part, job_id)}
@@ -151,11 +154,15 @@ def _planned(
         given = replace(given, words=words, env=(*mine, *env), nodes=len(part.cluster.hosts), kill_on_disconnect=True)
         try:
             asked = requested(given, os.environ, ())
-            planned = plan_start(part.cluster, asked.job, judge, lambda event: None)
+            events: list[StartEvent] = []
+            planned = plan_start(part.cluster, asked.job, judge, events.append)
+            notes |= dict.fromkeys(f"{role.name}: {line}" for event in events for line in lines(event))
         except UsageError as error:
             error.message = f"[roles.{role.name}] {error.message}"
             raise
         found.append(PlannedPart(part, planned, asked.options))
+    for note in notes:  # Replicas have the same ones.
+        console.say(note)
     return found
 
 
