@@ -25,6 +25,8 @@ def hosts_to_ask(inventory: Path | None, limit: str | None) -> Cluster:
 class InventorySource:
     """The hosts of the inventory as the nodes of a start."""
 
+    is_inventory = True
+
     def in_job(self, job: JobSpec) -> JobSpec:
         """Return `job`."""
         return job

@@ -138,7 +138,7 @@ def _ended(work: Callable[[], Outcome], shown: Presentation, view: StartView) ->
     _report_end(shown, RunEnding(view.run, outcome))
     if shown.collect_to is not None:
         _collect(view.run, shown.collect_to)
-    return exit_code(outcome)
+    return outcome.status.exit_code
 
 
 def _report_end(shown: Presentation, ending: RunEnding) -> None:
@@ -151,16 +151,6 @@ def _collect(run: str, directory: Path) -> None:
         if record.outcome is None or record.outcome.status is not Status.REFUSED:
             collect(record, directory)
             return
-
-
-def exit_code(outcome: Outcome) -> ExitCode:
-    """Return the exit code of a verb that followed a run to its end."""
-    return {
-        Status.DONE: ExitCode.DONE,
-        Status.FAILED: ExitCode.JOB_FAILED,
-        Status.STOPPED: ExitCode.INTERRUPTED,
-        Status.REFUSED: ExitCode.CLUSTER_NOT_READY,
-    }[outcome.status]
 
 
 POLL_S = 0.05

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 from pylaunch.base.dataclass import dataclass, field
-from pylaunch.errors import RunFailedError
+from pylaunch.errors import ExitCode, RunFailedError
 from pylaunch.model.cause import FailureCause, RejectedCause
 from pylaunch.model.cause import Named as Named
 from pylaunch.model.hang import HangFinding
@@ -21,6 +21,16 @@ class Status(Enum):
     STOPPED = "stopped"
     REFUSED = "refused"
     """No rank was started."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code of a verb that followed a run, or a job of several roles, to this end."""
+        return {
+            Status.DONE: ExitCode.DONE,
+            Status.FAILED: ExitCode.JOB_FAILED,
+            Status.STOPPED: ExitCode.INTERRUPTED,
+            Status.REFUSED: ExitCode.CLUSTER_NOT_READY,
+        }[self]
 
 
 @dataclass(frozen=True)

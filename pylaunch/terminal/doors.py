@@ -134,6 +134,10 @@ class StartNodes:
 class StartSource(Protocol):
     """Source of the nodes of a start."""
 
+    @property
+    def is_inventory(self) -> bool:
+        """Its nodes are those of the inventory."""
+
     def in_job(self, job: JobSpec) -> JobSpec:
         """Return `job` with what the flags of the source say about it. Raises UsageError."""
 

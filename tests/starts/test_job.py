@@ -155,6 +155,7 @@ def test_an_interrupt_stops_the_trainer_before_the_servers(cluster: DirectoryClu
     end = ended(job)
     assert end.returncode == ExitCode.INTERRUPTED, end.stderr
     assert end.stderr.splitlines()[-1] == "job rl stopped: pylaunch received SIGTERM"
+    assert end.stderr.count("stopping; Ctrl-C again kills at once") == 1
     stops = [line.split()[0] for line in end.stderr.splitlines() if " stopping all nodes: " in line]
     assert stops[0] == "trainer"
     assert sorted(stops[1:]) == ["server.0", "server.1"]
@@ -171,6 +172,14 @@ def test_a_dry_run_shows_each_run_without_secrets_and_contacts_no_host(cluster: 
     assert "trainer.py 127.0.0.1:29599,127.0.0.1:29598 --password '***'" in job.stdout
     assert "hunter2" not in job.stdout
     assert job.stderr.count("trainer: note: --password: every user of a node can read") == 1
+
+
+def test_nodes_from_slurm_are_refused_with_the_way_to_an_inventory(cluster: DirectoryCluster) -> None:
+    (cluster.inventory.parent / "job.toml").write_text(JOB.format(listen="0.0.0.0", timeout=1))
+    job = cluster.run("start", "--scheduler", "slurm", str(cluster.inventory.parent / "job.toml"))
+    assert job.returncode == ExitCode.USAGE
+    assert "its nodes are those of an inventory, and here they are Slurm's" in job.stderr
+    assert "--scheduler none -i cluster.ini" in job.stderr
 
 
 def test_too_few_hosts_are_refused_before_any_is_contacted(cluster: DirectoryCluster) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from pylaunch import features
-from pylaunch.cli.running import exit_code
 from pylaunch.launch.connect.interruptible import signals
 from pylaunch.terminal import options
 from pylaunch.terminal.doors import RunEnding
@@ -42,7 +41,7 @@ def command(run: str | None, *, inventory: Path | None, **given: Any) -> int:
         observer.at_end(RunEnding(record.plan.run, outcome))
     if view.leads:
         features.end_nodes(record.plan, outcome)
-    return exit_code(outcome)
+    return outcome.status.exit_code
 
 
 class AttachView:

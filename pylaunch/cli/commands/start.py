@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from pylaunch import features
+from pylaunch.errors import UsageError
 from pylaunch.model.job import Framework, OnHang
 from pylaunch.terminal import options
 from pylaunch.terminal.flags import environment, sync
@@ -168,6 +169,11 @@ def command(inventory: Path | None, limit: str | None, **given: Any) -> int:
     source = features.start_source(given, has_inventory=inventory is not None)
     typed = StartFlags(**given)
     if (file := features.start_file(typed.words)) is not None:
+        if source is not None and not source.is_inventory:
+            hint = "on hosts of an inventory over SSH: pylaunch start --scheduler none -i cluster.ini …"
+            raise UsageError(
+                f"{typed.words[0]}: its nodes are those of an inventory, and here they are Slurm's", hint=hint
+            )
         started: int = imported(file.module).started(typed, inventory, limit, features.judge_settings)
         return started
     late = imported("pylaunch.cli.planning")  # During these 300 ms, Slurm answers and its agents load.

@@ -206,7 +206,7 @@ class Course:
 
     def decide(self, now: float, wall: float) -> list[LetGo | StopPart]:
         """Return what is to be done now, and note it as done."""
-        self.ending = self.ending or self._ending_by_time(now, wall)
+        self.ending = self.ending or self._ending_by_time(now, wall) or self._ending_by_absence(wall)
         if self.ending is None:
             free = tuple(filter(self._may_go, self.parts))
             for name in free:
@@ -259,7 +259,7 @@ class Course:
         return (
             part.phase is Phase.PREPARED
             and not any(other.phase is Phase.PREPARING and not other.has_started for other in others)
-            and all(other.phase is Phase.READY for other in others if other.role.name in part.role.after)
+            and all(other.phase is Phase.READY for other in self._live() if other.role.name in part.role.after)
         )
 
     def _must_stop(self, name: str) -> bool:
@@ -283,15 +283,13 @@ class Course:
             return self._done(wall)
         if event.status is Status.STOPPED:
             return Ending(Status.STOPPED, f"{part} was stopped", part, event.reason, wall)
-        if event.status is Status.REFUSED:
+        if event.status is Status.REFUSED and not self.parts[part].has_started:
             return Ending(Status.REFUSED, f"{part} was not started", part, event.reason, wall)
-        is_needed = any(role.name in other.role.after and other.phase is Phase.PREPARED for other in self._live())
-        reason = f"{part} failed" if event.status is Status.FAILED else f"{part} ended, and it is a service"
-        if role.on_failure is OnFailure.END:
-            return Ending(Status.FAILED, reason, part, at=wall)
-        if is_needed:
-            return Ending(Status.FAILED, f"{reason} before the roles that wait for it had started", part, at=wall)
-        return self._done(wall)
+        if role.on_failure is OnFailure.CONTINUE:
+            return self._done(wall)
+        reason = f"{part} ended, and it is a service" if event.status is Status.DONE else f"{part} failed"
+        detail = event.reason if event.status is Status.REFUSED else ""
+        return Ending(Status.FAILED, reason, part, detail, wall)
 
     def _done(self, wall: float) -> Ending | None:
         """Return the end of a job whose roles have ended, services apart."""
@@ -308,6 +306,16 @@ class Course:
             if part.is_tested and part.role.ready is not None and now >= part.since + part.role.ready_timeout_s:
                 reason = f"{name} was not ready ({part.role.ready.words}) within {part.role.ready_timeout_s:g} s"
                 return Ending(Status.FAILED, reason, name, part.last_test, wall)
+        return None
+
+    def _ending_by_absence(self, wall: float) -> Ending | None:
+        """Return the end of a job in which a part waits for a role whose parts have all ended."""
+        live = {part.role.name for part in self._live()}
+        for name, part in self.parts.items():
+            gone = [role for role in part.role.after if role not in live]
+            if part.phase is Phase.PREPARED and gone:
+                last = next(each for each, other in self.parts.items() if other.role.name == gone[0])
+                return Ending(Status.FAILED, f"{name} waits for {gone[0]}, which has ended", last, at=wall)
         return None
 
     def _live(self) -> Iterable[PartState]:

@@ -20,7 +20,6 @@ from pylaunch.features.job.placement import Part, environment, own_places, place
 from pylaunch.features.job.view import JobView, outcome_data, plan_data, show_end, show_plan
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
-from pylaunch.model.outcome import Status
 from pylaunch.model.setting import Judge
 from pylaunch.store import runs
 from pylaunch.terminal import console, document
@@ -37,16 +36,10 @@ NOT_IN_A_ROLE = frozenset({
 })  # fmt: skip
 """Options of `start` that are about a whole start, or that a job of several roles does not have."""
 
-OF_THE_JOB = frozenset({"words", "dry_run", "inventory", "hosts", "limit", "as_json"})
+OF_THE_JOB = frozenset({"words", "dry_run", "inventory", "hosts", "limit", "as_json", "scheduler"})
 """Options of `start` that a job has as a whole."""
 
 DRY_RUN_PORTS = range(29599, 29399, -1)
-_EXIT = {
-    Status.DONE: ExitCode.DONE,
-    Status.FAILED: ExitCode.JOB_FAILED,
-    Status.STOPPED: ExitCode.INTERRUPTED,
-    Status.REFUSED: ExitCode.CLUSTER_NOT_READY,
-}
 
 
 def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge: Judge) -> int:
@@ -77,7 +70,7 @@ def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge:
     document.show(outcome_data(job, ended, planned))
     show_end(job.name, ended, planned)
     ending = ended.course.ending
-    return ExitCode.BUG if ending is None else _EXIT[ending.status]
+    return ExitCode.BUG if ending is None else ending.status.exit_code
 
 
 def _words(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:

@@ -29,6 +29,7 @@ class JobView:
         self._width = max(len(each.part.name) for each in parts)
         self._live: dict[str, Live] = {}
         self._phases: dict[str, Phase] = {}
+        self._is_ending = False
         self._lock = threading.Lock()
         """Held while several lines are printed that belong together."""
 
@@ -65,7 +66,11 @@ class JobView:
                     self._say(name, line)
 
     def changed(self, course: Course) -> None:
-        """Print parts that became ready."""
+        """Print parts that became ready, and how a person who stops the job can kill it."""
+        if course.ending is not None and not self._is_ending:
+            self._is_ending = True
+            if course.ending.status is Status.STOPPED and not course.ending.part:
+                console.say(STOPS)
         for name, part in course.parts.items():
             before, self._phases[name] = self._phases.get(name), part.phase
             if part.phase is before or part.phase is not Phase.READY or part.role.ready is None:

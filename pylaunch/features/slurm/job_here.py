@@ -36,6 +36,11 @@ class SlurmSource:
     settings: Settings
     asked: Future[JobHere] | None = None
 
+    @property
+    def is_inventory(self) -> bool:
+        """Its nodes are those of the inventory."""
+        return self.kind is NodeSource.INVENTORY
+
     def in_job(self, job: JobSpec) -> JobSpec:
         """Return `job` with its requeues and its signal before the time limit. Raises UsageError for values."""
         requeues = self.flags.max_requeues

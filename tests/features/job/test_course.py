@@ -121,8 +121,33 @@ def test_a_part_that_may_fail_ends_a_job_in_which_others_wait_for_it() -> None:
     job = Job(server=role("server", ready=READY, on_failure=OnFailure.CONTINUE, service=True), trainer=TRAINER)
     job.does(PartPrepared("server"), PartPrepared("trainer"), PartReleased("server"))
     assert job.does(PartEnded("server", Status.FAILED, "")) == [
-        StopPart("trainer", "server failed before the roles that wait for it had started"),
+        StopPart("trainer", "trainer waits for server, which has ended"),
     ]
+
+
+def test_a_restart_waits_for_the_servers_that_are_left_and_ends_the_job_where_none_is() -> None:
+    server = role("server", ready=READY, on_failure=OnFailure.CONTINUE, service=True)
+    job = Job(**{"server.0": server, "server.1": server, "trainer": TRAINER}).runs()
+    assert job.does(PartEnded("server.0", Status.FAILED, ""), PartFailing("trainer")) == []
+    assert job.does(PartPrepared("trainer")) == [LetGo(("trainer",))]
+    assert job.does(PartReleased("trainer"), PartEnded("server.1", Status.FAILED, ""), PartFailing("trainer")) == []
+    assert job.does(PartPrepared("trainer")) == [StopPart("trainer", "trainer waits for server, which has ended")]
+    assert job.ended == (Status.FAILED, "trainer waits for server, which has ended")
+
+
+def test_a_part_that_a_person_stops_ends_the_job_as_stopped() -> None:
+    job = Job(server=SERVER, trainer=TRAINER).runs()
+    assert job.does(PartEnded("server", Status.STOPPED, "stopped by ann")) == [
+        StopPart("trainer", "server was stopped")
+    ]
+    assert job.ended == (Status.STOPPED, "server was stopped")
+
+
+def test_a_part_that_cannot_be_followed_any_more_has_failed_and_was_started() -> None:
+    job = Job(a=role("a"), b=role("b")).runs()
+    assert job.does(PartEnded("a", Status.REFUSED, "no node answers")) == [StopPart("b", "a failed")]
+    assert job.course.ending is not None
+    assert (job.course.ending.status, job.course.ending.detail) == (Status.FAILED, "no node answers")
 
 
 def test_a_part_that_restarts_waits_until_the_server_that_restarts_is_ready_again() -> None:
