@@ -112,10 +112,10 @@ def judge_lost(evidence: Evidence, stopping: str = "") -> Verdict:
     found = _capped(observed.cause, evidence)
     host, _, failure = stopping.partition(": ")
     rank = int(failed[1]) if (failed := _PASSED_ON.match(failure)) else None
-    if host not in evidence.lost or rank not in evidence.ranks[host]:
+    if {*evidence.lost} != {host} or rank not in evidence.ranks[host]:  # It may be a victim of another lost node.
         return Verdict(observed.reason, found.named, None, (found,))
     text = f"{failure.replace(f'rank {rank}', f'rank {rank} on {host}', 1)}, as its agent reported to the other nodes"
-    cause = FailureCause("rank-failed", text, Certainty.LIKELY, Named(host, rank))
+    cause = _capped(FailureCause("rank-failed", text, Certainty.LIKELY, Named(host, rank)), evidence)
     return Verdict(f"{text}; later: {observed.reason}", cause.named, None, (advised(cause),))
 
 

@@ -12,7 +12,7 @@ import click
 
 from pylaunch.errors import ExitCode
 from pylaunch.features.history import database
-from pylaunch.features.history.summary import AttemptRow, NodeSummary, RunSummary, by_node, by_run
+from pylaunch.features.history.summary import AttemptRow, NodeSummary, RunSummary, by_node, by_run, of_recent_runs
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.listing import duration, moment
 
@@ -34,8 +34,9 @@ def command(*, days: float, as_csv: bool, as_json: bool) -> int:
     GOODPUT is the share of the time, from the first attempt of a run to its last end, in which ranks ran.
     """
     database.add(database.missing(), console.say)
-    rows = database.rows(time.time() - days * DAY_S)
-    runs, nodes = by_run(rows), by_node(rows)
+    since, known = time.time() - days * DAY_S, database.rows(0.0)
+    rows = [row for row in known if row.created >= since]
+    runs, nodes = by_run(of_recent_runs(known, since)), by_node(rows)
     if as_json:
         document.show(_data(rows, runs, nodes))
     elif as_csv:

@@ -98,6 +98,12 @@ def row_of(record: RunRecord) -> AttemptRow | None:
     )  # fmt: skip
 
 
+def of_recent_runs(rows: Sequence[AttemptRow], since: float) -> list[AttemptRow]:
+    """Return all attempts of the runs of which one began at `since` or later."""
+    recent = {base_of(row.attempt) for row in rows if row.created >= since}
+    return [row for row in rows if base_of(row.attempt) in recent]
+
+
 def by_run(rows: Iterable[AttemptRow]) -> list[RunSummary]:
     """Return the runs of `rows`, the newest first."""
     groups: dict[str, list[AttemptRow]] = {}

@@ -46,7 +46,7 @@ Examples:
   pylaunch init train@10.0.0.11 train@10.0.0.12:2222
   pylaunch init --from-ssh-config 'gpu*'
   pylaunch init --from-hostfile hostfile --yes
-  sinfo -hN -p gpu -o '%N %G' | pylaunch init -
+  sinfo -hN -p gpu -o '%N %G' | pylaunch init - --yes
   pylaunch init --from-inventory site.yml -o train.ini --partial
 """
 
@@ -88,8 +88,9 @@ def command(words: tuple[str, ...], **given: Any) -> None:
 
     HOSTS are names as gpu[01-04] or train@10.0.0.11:2222; "-" reads stdin: names, a hostfile, or the output of sinfo or
     scontrol show node. Shows new host keys and asks once. Finds devices, interfaces, addresses, interpreters and shared
-    directories, changes nothing on a host, replaces no file, and runs the first check. If a host fails, nothing is
-    written without --partial. Exits with 0 when the file is written; findings of the check do not change that.
+    directories, changes nothing on a host, replaces no file, and runs the first check. With "-", which is no terminal
+    to ask on, new host keys need --yes. If a host fails, nothing is written without --partial. Exits with 0 when the
+    file is written; findings of the check do not change that.
     """
     flags = InitFlags(**given)
     file = flags.output or Path(INVENTORY)
@@ -97,13 +98,15 @@ def command(words: tuple[str, ...], **given: Any) -> None:
     _refuse(file, source, flags.python)
     cluster = Cluster(source.hosts, known_hosts=str(project_known_hosts(file)))
     reached_at, silent = _trusted(cluster, yes=flags.yes)
-    candidates = _interpreters(flags.python)
+    candidates = _interpreters(flags.python, source)
     examined = examine(cluster.only(set(cluster.names) - silent.keys()), candidates, _directories())
     failed = {**silent, **_failures(examined, flags.python)}
     found = [each for name, each in examined.found.items() if name not in failed]
     _report(cluster, failed, is_fatal=not flags.partial or not found)
     found, chosen = _chosen(cluster, found, source.slots, reached_at)
     interpreter = choices.interpreter(found, candidates, flags.python)
+    if interpreter.values:  # One key says it.
+        found = [replace(each, host=replace(each.host, python=None)) for each in found]
     heading = (
         f"Written by pylaunch {__version__} init on {datetime.now(UTC):%Y-%m-%d}. Comments say what was found.",
         "Every key is described by: pylaunch help inventory",
@@ -163,12 +166,13 @@ def _untrusted(offer: KeyOffer) -> dict[str, Unreachable]:
     return failed
 
 
-def _interpreters(python: str | None) -> tuple[str, ...]:
-    """Return the interpreters to look for: those of this shell, of provision, of conda and of the system."""
+def _interpreters(python: str | None, source: GatheredHosts) -> tuple[str, ...]:
+    """Return the interpreters to look for: those of the source, this shell, provision, conda and the system."""
     if python is not None:
         return (python,)
     here = [f"{root}/bin/python" for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if (root := os.environ.get(name))]
-    return tuple(dict.fromkeys((*here, PROVISIONED, "/opt/conda/bin/python", "/usr/local/bin/python3")))
+    known = [host.python for host in source.hosts if host.python is not None]
+    return tuple(dict.fromkeys((*known, *here, PROVISIONED, "/opt/conda/bin/python", "/usr/local/bin/python3")))
 
 
 def _directories() -> tuple[str, ...]:
@@ -205,7 +209,7 @@ def _chosen(
     reached_at: Mapping[str, str],
 ) -> tuple[list[FoundHost], list[ProposedValue]]:
     """Return the hosts with their names in the inventory, and the values for them."""
-    renamed = choices.named_by_hostname(found)
+    renamed = choices.named_by_hostname(found, cluster.names)
     hosts = list(choices.with_names(found, renamed))
     addresses = choices.rank_addresses(
         hosts, {renamed.get(name, name): address for name, address in reached_at.items()}

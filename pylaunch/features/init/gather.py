@@ -11,6 +11,7 @@ from pylaunch.features.init.judgement import sources
 from pylaunch.features.init.judgement.sources import LONGEST_TEXT, NamedHost, SourceReading
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Host, SshOptions
+from pylaunch.model.size import shown_size
 
 STDIN = "-"
 SSH_CONFIG = Path(".ssh/config")
@@ -34,7 +35,7 @@ def gathered(
     """Return the hosts that `words`, a hostfile, names of ~/.ssh/config (a pattern) and an inventory name."""
     readings = [sources.in_words([each for each in words if each != STDIN])]
     if STDIN in words:
-        readings.append(sources.in_text(sys.stdin.read(LONGEST_TEXT), "stdin"))
+        readings.append(_of_text(sys.stdin.buffer.read(LONGEST_TEXT + 1), "stdin"))
     if hostfile is not None:
         readings.append(_of_file(hostfile))
     if ssh_config is not None:
@@ -56,27 +57,40 @@ def _host(named: NamedHost) -> Host:
 
 def _of_file(file: Path) -> SourceReading:
     try:
-        with file.open(encoding="utf-8", errors="replace") as text:
-            return sources.in_text(text.read(LONGEST_TEXT), file.name)
+        with file.open("rb") as source:
+            return _of_text(source.read(LONGEST_TEXT + 1), file.name)
     except OSError as error:
         return SourceReading((), (f"--from-hostfile {file}: cannot be read: {error.strerror}",))
 
 
-def _with_includes(file: Path, directory: Path, depth: int = 0) -> Iterator[str]:
-    """Yield the lines of a configuration of OpenSSH, with those of the files that it includes."""
+def _of_text(data: bytes, origin: str) -> SourceReading:
+    if len(data) > LONGEST_TEXT:
+        return SourceReading((), (f"{origin}: longer than {shown_size(LONGEST_TEXT)}",))
+    return sources.in_text(data.decode("utf-8", "replace"), origin)
+
+
+def _with_includes(file: Path, directory: Path, seen: tuple[Path, ...] = ()) -> Iterator[str]:
+    """Yield the lines of a configuration of OpenSSH, with those of the files that it includes.
+
+    `seen` are the files whose includes lead to this one.
+    """
     try:
         with file.open(encoding="utf-8", errors="replace") as text:
             lines = text.read(LONGEST_TEXT).splitlines()
     except OSError:
         return
     for line in lines:
-        keyword, _, rest = line.strip().partition(" ")
-        if keyword.lower() != "include" or depth == _DEEPEST_INCLUDE:
+        keyword, words = sources.ssh_words(line)
+        if keyword != "include" or len(seen) == _DEEPEST_INCLUDE:
             yield line
             continue
-        for pattern in rest.split():
-            included = Path(pattern).expanduser()
+        for pattern in words:
+            try:
+                included = Path(pattern).expanduser()
+            except RuntimeError:  # The home of an unknown user; OpenSSH omits it, too.
+                continue
             root = Path(included.anchor) if included.is_absolute() else directory
             relative = str(included.relative_to(root)) if included.is_absolute() else pattern
             for each in sorted(root.glob(relative)):
-                yield from _with_includes(each, directory, depth + 1)
+                if each != file and each not in seen:
+                    yield from _with_includes(each, directory, (*seen, file))

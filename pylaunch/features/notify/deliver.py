@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from email.message import EmailMessage
 from http.client import HTTPException
 from urllib.error import HTTPError, URLError
@@ -33,7 +34,8 @@ class NotDeliveredError(PylaunchError):
 def deliver(target: NotifyTarget, notification: Notification, programs: Together) -> None:
     """Deliver within LIMIT_S; `programs` ends a program of an abandoned delivery. Raises NotDeliveredError."""
     if target.kind is TargetKind.WEBHOOK:
-        _post(target.url, json.dumps(notification.as_data()).encode())
+        text = _PINGS.sub(lambda found: f"{found[0]} ", notification.text)
+        _post(target.url, json.dumps({**notification.as_data(), "text": text, "content": text}).encode())
         return
     argv, stdin, environment = target.argv, notification.text.encode("utf-8", "replace"), {}
     if target.kind is TargetKind.COMMAND:
@@ -56,6 +58,10 @@ def deliver(target: NotifyTarget, notification: Notification, programs: Together
         raise NotDeliveredError(reason) from None
     if not ended.ok:
         raise NotDeliveredError(describe_exit(ended.returncode))
+
+
+_PINGS = re.compile(r"@(?=everyone|here|channel|all\b)|<(?=[!@#]|https?:)")
+"""Mentions of a whole chat, and links with another text, in the forms of Slack and Discord: the text is a rank's."""
 
 
 def _post(url: str, content: bytes) -> None:

@@ -84,6 +84,10 @@ class Narration:
 
         self._is_started = False
 
+    def mask_with(self, hide: Callable[[str], str]) -> None:
+        """Mask with `hide` from now on."""
+        self._hide = hide
+
     def of_event(self, event: StartEvent | AttachEvent, now: float) -> Notification | None:
         """Return the notification of `event`; None without one."""
         match event:

@@ -16,8 +16,9 @@ from pylaunch.model.secret import sounds_secret
 from pylaunch.terminal import console
 from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.transport.process import Together
-from pylaunch.workflows.attach import AttachEvent
-from pylaunch.workflows.start_events import StartEvent
+from pylaunch.workflows.attach import Attached, AttachEvent
+from pylaunch.workflows.known_secrets import known_secrets
+from pylaunch.workflows.start_events import AttemptStarted, StartEvent
 
 MOST_WAITING = 8
 """Notifications that wait for one target; the oldest give way."""
@@ -26,19 +27,23 @@ MOST_WAITING = 8
 def observer(values: Sequence[str]) -> RunObserver:
     """Return the observer that notifies each target. Raises UsageError for a value that is no target."""
     targets = [read_target(value, os.environ) for value in dict.fromkeys(values)]
-    secrets = [value for name, value in os.environ.items() if sounds_secret(name)]
-    return _Notifier(targets, Redaction([*secrets, *(target.url for target in targets)]))
+    return _Notifier(targets)
 
 
 class _Notifier(RunObserver):
     """Passes notifications to a queue for each target."""
 
-    def __init__(self, targets: Sequence[NotifyTarget], redaction: Redaction) -> None:
+    def __init__(self, targets: Sequence[NotifyTarget]) -> None:
         self._queues = [_TargetQueue(target) for target in targets]
-        self._narration = Narration(redaction.hide)
+        self._ours = [target.url for target in targets]
+        self._ours += [value for name, value in os.environ.items() if sounds_secret(name)]
+        self._narration = Narration(Redaction(self._ours).hide)
 
     def on_event(self, event: StartEvent | AttachEvent) -> None:
         """Queue the notification of `event`."""
+        if isinstance(event, AttemptStarted | Attached):
+            plan = event.plan if isinstance(event, AttemptStarted) else event.record.plan
+            self._narration.mask_with(Redaction([*self._ours, *known_secrets(plan, os.environ)]).hide)
         self._queue(self._narration.of_event(event, time.time()))
 
     def at_end(self, ending: RunEnding) -> None:
@@ -89,7 +94,12 @@ class _TargetQueue:
             self._is_closed = True
             self._changed.notify()
         if self._thread is not None:
-            self._thread.join(max(0.0, until - time.monotonic()))
+            try:
+                self._thread.join(max(0.0, until - time.monotonic()))
+            except KeyboardInterrupt:  # The run has ended, and keeps its exit code.
+                self._warn("interrupted")
+                self._programs.end()
+                return
             if self._thread.is_alive():
                 self._warn("no answer in time")
                 self._programs.end()

@@ -20,7 +20,6 @@ import msgspec
 from pylaunch import __version__
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.features.report import run_facts
-from pylaunch.features.report.known_secrets import known_secrets
 from pylaunch.features.report.log_excerpts import MARK, read_excerpts
 from pylaunch.features.report.page.html import page
 from pylaunch.features.report.write import MeasuredOf, gathered
@@ -35,6 +34,7 @@ from pylaunch.preflight.finding_lines import all_lines
 from pylaunch.store import runs
 from pylaunch.store.new_file import new_file, refuse_existing
 from pylaunch.store.paths import run_paths
+from pylaunch.workflows.known_secrets import known_secrets
 from pylaunch.workflows.notes import Notes, ignore
 
 LIMIT = 50_000_000
@@ -104,7 +104,7 @@ def collect(request: CollectRequest, on_note: Notes = ignore) -> RunArchive:
     """Write the archive of `request`. Raises UsageError if the file exists or cannot be written."""
     refuse_existing(request.file)
     record = request.record
-    content = _Content(Redaction(known_secrets(record, request.environment)))
+    content = _Content(Redaction(known_secrets(record.plan, request.environment)))
     _add_record(content, request)
     _add_plan(content, record)
     on_note(f"asking {fold(record.plan.cluster.names)} for logs and facts")

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import PylaunchError, UsageError
-from pylaunch.features.report.known_secrets import known_secrets
 from pylaunch.features.report.log_excerpts import read_ends
 from pylaunch.features.report.page.content import ReportInput
 from pylaunch.features.report.page.html import page
@@ -21,6 +20,7 @@ from pylaunch.render import render
 from pylaunch.store import runs
 from pylaunch.store.new_file import new_file, refuse_existing
 from pylaunch.terminal.doors import Measured
+from pylaunch.workflows.known_secrets import known_secrets
 
 DEADLINE_S = 20.0
 """For the last lines of all ranks."""
@@ -57,7 +57,7 @@ def write_report(
     """
     refuse_existing(file)
     content = gathered(record, measured)
-    data = page(content, Redaction(known_secrets(record, environment)).hide, complete).encode("utf-8", "replace")
+    data = page(content, Redaction(known_secrets(record.plan, environment)).hide, complete).encode("utf-8", "replace")
     with new_file(file) as out:
         out.write(data)
     return ReportFile(record.plan.run, file, len(data), content.missing)

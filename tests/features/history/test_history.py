@@ -11,7 +11,7 @@ from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
 from pylaunch.features.history import database
 from pylaunch.features.history.command import _csv
-from pylaunch.features.history.summary import AttemptRow, by_node, by_run, row_of
+from pylaunch.features.history.summary import AttemptRow, by_node, by_run, of_recent_runs, row_of
 from pylaunch.model.cause import Certainty, FailureCause, Named
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
@@ -55,6 +55,12 @@ def test_a_record_becomes_a_row_with_its_first_cause() -> None:
     stopped = row_of(RunRecord(PLAN, "agent", BEGAN, (), replace(FAILED, status=Status.STOPPED)))
     assert stopped is not None
     assert (stopped.kind, stopped.host, stopped.ran_s) == ("", "", None)
+
+
+def test_a_run_that_began_before_the_days_that_are_shown_has_all_of_its_attempts() -> None:
+    (run, *others) = by_run(of_recent_runs(ROWS[:2], BEGAN + 50))
+    assert (run.run, run.attempts, run.created, others) == ("aa", 2, BEGAN, [])
+    assert of_recent_runs(ROWS[:2], BEGAN + 200) == []
 
 
 def test_attempts_of_a_run_are_one_row_with_its_lost_time() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from pylaunch.errors import UsageError
 from pylaunch.features.init.judgement import choices
 from pylaunch.features.init.judgement.choices import ProposedValue
 from pylaunch.features.init.judgement.found import FoundHost, FoundRoute, Storage
 from pylaunch.features.init.judgement.inventory_text import inventory_text
-from pylaunch.model.cluster import Connection, Host, SshOptions
+from pylaunch.model.cluster import Agreement, Connection, Host, SshOptions
 
 H100 = "NVIDIA H100 80GB HBM3"
 CANDIDATES = (choices.PROVISIONED, "/opt/conda/bin/python")
@@ -110,10 +113,31 @@ def test_a_host_that_was_named_by_an_address_gets_its_own_name() -> None:
         found("10.0.0.1", hostname="gpu01.example.com"), found("10.0.0.2", hostname="same"),
         found("10.0.0.3", hostname="same"), found("10.0.0.4", hostname="a b"), found("n5", hostname="other"),
     ]  # fmt: skip
-    names = choices.named_by_hostname(hosts)
+    names = choices.named_by_hostname(hosts, [each.host.name for each in hosts])
     assert names == {"10.0.0.1": "gpu01"}
     renamed = choices.with_names(hosts, names)[0].host
     assert (renamed.name, renamed.address) == ("gpu01", "10.0.0.1")
+
+
+def test_a_host_that_calls_itself_as_a_group_this_machine_or_another_host_keeps_its_address() -> None:
+    hosts = [found(f"10.0.0.{number}", hostname=name) for number, name in enumerate(("all", "localhost", "gpu09"))]
+    assert choices.named_by_hostname(hosts, [*(each.host.name for each in hosts), "gpu09"]) == {}
+
+
+EVIL = "2001:db8::1%x\n[all:vars]\nansible_ssh_common_args=-oProxyCommand=id"
+
+
+def test_an_address_that_a_host_reports_cannot_add_lines_or_templates_to_the_inventory() -> None:
+    for evil in (EVIL, "2001:db8::1%{{lookup('pipe','id')}}"):
+        hosts = [found("n1", addresses=(evil,)), found("10.0.0.2", addresses=("10.0.0.2",))]
+        assert choices.rank_addresses(hosts, {}).values == {}
+        with pytest.raises(UsageError, match="cannot be written into an inventory"):
+            inventory_text([], hosts, [ProposedValue("fabric_address", {"n1": evil})], [], {})
+
+
+def test_a_setting_of_the_source_that_refuses_hosts_that_differ_is_kept() -> None:
+    host = FoundHost(Host("n1", "10.0.0.1", attestation=Agreement.REFUSE))
+    assert "n1 ansible_host=10.0.0.1 pylaunch_attestation=refuse\n" in inventory_text([], [host], [], [], {})
 
 
 def test_one_machine_under_two_names_is_found() -> None:

@@ -76,6 +76,9 @@ def test_names_of_the_configuration_of_ssh_that_match() -> None:
     lines = ["Host gpu01 gpu02 *.lab", "  HostName 10.0.0.1", "host=head", "Host * !github.com", "Host github.com"]
     assert in_ssh_config(lines, "gpu*,head").hosts == (NamedHost("gpu01"), NamedHost("gpu02"), NamedHost("head"))
     assert in_ssh_config(lines, "gpu[01-02]").hosts == (NamedHost("gpu01"), NamedHost("gpu02"))
+    assert in_ssh_config(["Host\tgpu01", 'Host "gpu02"', "Host = gpu03"], "gpu*").hosts == (
+        NamedHost("gpu01"), NamedHost("gpu02"), NamedHost("gpu03"),
+    )  # fmt: skip
     assert in_ssh_config(lines, "tpu*").complaints == ("no Host of ~/.ssh/config matches tpu*",)
 
 

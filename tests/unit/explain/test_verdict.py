@@ -141,6 +141,16 @@ def test_a_connection_to_a_lost_node_shows_that_it_is_up_and_no_more() -> None:
     assert judge_lost(evidence).causes[0].evidence == ("n1 still connects to n2, which is up",)
 
 
+def test_a_failure_that_a_lost_agent_passed_on_is_the_cause_unless_another_node_is_lost_too() -> None:
+    passed_on = "n2: rank 1 ended with exit code 1"
+    alone = Evidence(RANKS, (), {}, {"n2": "no heartbeat for 5 s"})
+    assert judge_lost(alone, passed_on).named == Named("n2", 1)
+    both = Evidence(RANKS, (), {}, {"n1": "no heartbeat for 9 s", "n2": "no heartbeat for 5 s"})
+    found = judge_lost(both, passed_on)
+    assert "rank 1" not in found.reason
+    assert found.named != Named("n2", 1)
+
+
 def test_an_abort_after_the_victims_is_named_only_where_nothing_else_is_known() -> None:
     late = killed(2, 5.5, SIGABRT)
     assert verdict(victim(0, 5.0), late).named == Named("n3", 2)

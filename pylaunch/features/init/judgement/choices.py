@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.features.init.judgement.found import FoundHost, FoundRoute, Storage
@@ -32,11 +32,22 @@ class ProposedValue:
     why: tuple[str, ...] = ()
 
 
-def named_by_hostname(found: Sequence[FoundHost]) -> dict[str, str]:
-    """Return new names for hosts that were named by an address: their own, where these are valid and differ."""
+_GROUPS = frozenset({"all", "ungrouped", "cluster", "localhost"})
+"""Names that mean something else in an inventory."""
+
+
+def named_by_hostname(found: Sequence[FoundHost], named: Collection[str]) -> dict[str, str]:
+    """Return new names for hosts that were named by an address: their own, where these are valid and differ.
+
+    `named` are the names of all hosts, also of those that could not be examined.
+    """
     own = {each.host.name: each.hostname.partition(".")[0] for each in found if is_address(each.host.name)}
-    taken = [*own.values(), *(each.host.name for each in found if each.host.name not in own)]
-    return {name: new for name, new in own.items() if _NAME.fullmatch(new) and taken.count(new) == 1}
+    taken = [*own.values(), *(name for name in named if name not in own)]
+    return {
+        name: new
+        for name, new in own.items()
+        if _NAME.fullmatch(new) and new.lower() not in _GROUPS and taken.count(new) == 1
+    }
 
 
 def same_machines(found: Sequence[FoundHost]) -> dict[str, str]:
@@ -93,6 +104,8 @@ def _is_global(address: str) -> bool:
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
+        return False
+    if str(parsed) != address or "%" in address:  # The zone of an IPv6 address may be any text.
         return False
     return not (parsed.is_loopback or parsed.is_link_local or parsed.is_unspecified or parsed.is_multicast)
 

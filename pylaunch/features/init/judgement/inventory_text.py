@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
+from pylaunch.errors import UsageError
 from pylaunch.features.init.judgement.choices import ProposedValue, summary_of
 from pylaunch.features.init.judgement.found import FoundHost
 from pylaunch.model.cluster import Connection, Host
@@ -38,7 +39,9 @@ def inventory_text(
     lines += _comments(f"{who}: {what}" for who, what in alike({each.host.name: [summary_of(each)] for each in found}))
     for each in found:
         own = [
-            f"{c.key}={c.values[each.host.name]}" for c in choices if each.host.name in c.values and c.key not in shared
+            f"{c.key}={shlex.quote(_plain(c.values[each.host.name]))}"
+            for c in choices
+            if each.host.name in c.values and c.key not in shared
         ]
         lines.append(" ".join([each.host.name, *_connection(each.host), *own]))
     if left_out:
@@ -48,7 +51,7 @@ def inventory_text(
     lines += ["", "[cluster:vars]"]
     for choice in choices:
         lines += _comments(choice.why)
-        lines += [f"{choice.key}={shared[choice.key]}"] if choice.key in shared else []
+        lines += [f"{choice.key}={_plain(shared[choice.key])}"] if choice.key in shared else []
         lines += [""] if choice.why else []
     return "\n".join([*lines, *_comments(remarks)]).rstrip() + "\n"
 
@@ -61,6 +64,13 @@ def _shared(choice: ProposedValue, found: Sequence[FoundHost]) -> str | None:
     """Return the value that all hosts have; None if they differ."""
     values = {choice.values.get(each.host.name) for each in found}
     return values.pop() if len(values) == 1 else None
+
+
+def _plain(value: str) -> str:
+    """Return a value that was found, if it is one line without a template. Raises UsageError for another one."""
+    if visible_line(value) != value or "{" in value or "#" in value:
+        raise UsageError(f"the value {value!r} cannot be written into an inventory")
+    return value
 
 
 def _connection(host: Host) -> list[str]:
@@ -76,6 +86,8 @@ def _connection(host: Host) -> list[str]:
         ("devices", ",".join(map(str, host.devices)) or None),
         ("topology", "/".join(host.topology) or None),
     ]
+    if host.attestation is not Host.attestation:
+        words.append(("pylaunch_attestation", host.attestation.value))
     for field, key in _KEPT:
         value = getattr(host, field)
         words.append((key, value if value != getattr(Host, field) else None))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from pylaunch.base.dataclass import dataclass, replace
@@ -85,13 +86,22 @@ def in_text(text: str, origin: str) -> SourceReading:
     return SourceReading(tuple(hosts), tuple(complaints))
 
 
+def ssh_words(line: str) -> tuple[str, list[str]]:
+    """Return the keyword in lower case and the arguments of a line of ssh_config(5); arguments may have quotes."""
+    keyword, _, rest = re.sub(r"\s*[\s=]\s*", " ", line.strip(), count=1).partition(" ")
+    try:
+        return keyword.lower(), shlex.split(rest)
+    except ValueError:
+        return keyword.lower(), rest.split()
+
+
 def in_ssh_config(lines: Iterable[str], pattern: str) -> SourceReading:
     """Return the names after `Host` in lines of ~/.ssh/config that match `pattern`; OpenSSH knows the rest itself."""
     names: dict[str, None] = {}
     for line in lines:
-        keyword, _, rest = line.strip().replace("=", " ", 1).partition(" ")
-        if keyword.lower() == "host":
-            names |= dict.fromkeys(each for each in rest.split() if not re.search(r"[*?!]", each))
+        keyword, words = ssh_words(line)
+        if keyword == "host":
+            names |= dict.fromkeys(each for each in words if not re.search(r"[*?!]", each))
     matching = [name for name in names if any(fnmatch.fnmatchcase(name, each) for each in _patterns(pattern))]
     if not matching:
         return SourceReading((), (f"no Host of ~/.ssh/config matches {pattern}",))
