@@ -27,8 +27,10 @@ CHUNK = 1 << 20
 class ChangedError(UsageError):
     """A file changed while it was being pushed."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"{path} changed while it was being pushed", hint="push it again when nothing writes to it")
+    def __init__(self, paths: Sequence[Path]) -> None:
+        """`paths` are the files of a piece, at least one of which changed."""
+        which = f"{paths[0]}" if len(paths) == 1 else f"one of {len(paths)} files from {paths[0]} to {paths[-1]}"
+        super().__init__(f"{which} changed while it was being pushed", hint="push again when nothing writes there")
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class Payload:
             first += file.size
         content = b"".join(parts)
         if hashlib.sha256(content).digest() != self.hashes[piece]:
-            raise ChangedError(sources[0])
+            raise ChangedError(sources)
         return content
 
 
@@ -115,7 +117,9 @@ def read_payload(sources: Sequence[Path], destination: str) -> Payload:
 
 def _names(sources: Sequence[Path], destination: str) -> tuple[str, list[str]]:
     if len(sources) > 1 or destination.endswith("/") or destination in (".", ".."):
-        names = [source.absolute().name for source in sources]
+        names = [Path(os.path.normpath(source.absolute())).name for source in sources]  # Of "..", too.
+        if "" in names:
+            raise UsageError("/ has no name that the copy could have", hint="name a directory below it")
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise UsageError(f"two sources have the name {twice}", hint="push them to two destinations")
         return destination, names
@@ -176,7 +180,7 @@ class _Pieces:
                 if not self._left:
                     self._next()
         if read != size:
-            raise ChangedError(source)
+            raise ChangedError([source])
         return own.hexdigest()
 
     def _next(self) -> None:
@@ -205,4 +209,4 @@ def _part(source: Path, offset: int, size: int) -> bytes:
             file.seek(offset)
             return file.read(size)
     except OSError:
-        raise ChangedError(source) from None
+        raise ChangedError([source]) from None

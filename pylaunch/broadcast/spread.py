@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import secrets
 import signal
 import time
@@ -23,6 +24,7 @@ from pylaunch.broadcast.payload import Payload
 from pylaunch.broadcast.swarm import Send, Swarm
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.sanitise import visible_line
 from pylaunch.probe.program import STREAMED, program, streamed
 from pylaunch.transport import interrupts
 from pylaunch.transport.answers import NotAnAnswerError, decoded
@@ -44,6 +46,10 @@ STUCK_S = 300.0
 
 MOST_REJECTED = 3
 """Pieces from this machine that arrive with other bytes; SSH would have noticed a change on the way."""
+
+SLOWEST = 20
+"""A host that takes this many times as long as the slowest of those that have everything, and STUCK_S, is given up:
+what it reports about its progress is its own claim."""
 
 LONGEST_REASON = 500
 
@@ -300,7 +306,7 @@ class _Broadcast:
             if node.rejected > MOST_REJECTED:
                 raise _HostFailedError(f"it rejects pieces from this machine as wrong: does the memory of {name} fail?")
         if message.error is not None:
-            raise _HostFailedError(message.error[:LONGEST_REASON])
+            raise _HostFailedError(visible_line(message.error)[:LONGEST_REASON])
         if message.done and node.ended is None:
             node.ended = Received(None, None, False, node.had, node.sent, now - self._begun)
         self._news.set()
@@ -356,7 +362,13 @@ class _Broadcast:
                 elif node.ended is None and now - node.moved_at > STUCK_S:
                     reason = f"it received and wrote nothing for {STUCK_S:g} s; does its disk answer?"
                     self._end(node, _HostFailedError(reason))
+                elif node.ended is None and now - self._begun > self._slowest_s():
+                    self._end(node, _HostFailedError(f"it takes more than {SLOWEST} times as long as the other hosts"))
             self._on_progress(self._progress())
+
+    def _slowest_s(self) -> float:
+        whole = [node.ended.seconds for node in self._nodes.values() if node.ended is not None and not node.ended.error]
+        return STUCK_S + SLOWEST * max(whole) if whole else math.inf
 
     def _progress(self) -> BroadcastProgress:
         alive = [name for name, node in self._nodes.items() if node.ended is None or node.ended.error is None]

@@ -38,6 +38,9 @@ OVERDUE = 4.0
 FIRST_FETCH_S = 5.0
 """A fetch is overdue after this while none has ended: a host that has stopped must not keep others waiting."""
 
+MOST_LATE = 2
+"""Overdue fetches in a row after which a host gets what only this source has from the controller."""
+
 WRONG = "wrong"
 """Reason of a host for bytes that have not the hash of their piece."""
 
@@ -79,6 +82,9 @@ class _Member:
     tries: dict[int, int] = field(default_factory=dict)
     """Pieces whose fetch was overdue → how often."""
 
+    late: dict[str, int] = field(default_factory=dict)
+    """Source → fetches that were overdue since the last one that ended."""
+
     serving: int = 0
     slow_to_serve: int = 0
     slow_to_receive: int = 0
@@ -109,8 +115,8 @@ class Swarm:
         self._unsent = deque(range(pieces))
         """Pieces that nobody has, and that are not on the way."""
 
-        self._direct: deque[tuple[str, int]] = deque()
-        """Hosts that can get a piece from the controller alone."""
+        self._direct: dict[str, dict[int, None]] = {}
+        """Hosts, and pieces that they can get from the controller alone, in order."""
 
         self._parked: dict[int, set[str]] = {}
         """Pieces → hosts that wait for another host to get one, because they may not ask those that have it."""
@@ -135,6 +141,7 @@ class Swarm:
             self._send_times.append(now - since)
         if (fetch := self._fetched(member, piece)) is not None and piece not in member.have:
             self._fetch_times.append(now - fetch[1])
+            member.late.pop(fetch[0], None)
             if fetch[0] in self._members:
                 self._members[fetch[0]].served.add(host)
         if piece in member.have:
@@ -152,7 +159,7 @@ class Swarm:
         member = self._members[host]
         if not source:
             member.sending.pop(piece, None)
-            self._direct.append((host, piece))
+            self._direct.setdefault(host, {})[piece] = None
             return
         if member.fetching.get(piece, ("",))[0] != source:
             return
@@ -170,6 +177,7 @@ class Swarm:
     def leave(self, host: str) -> None:
         """Remove a host that is lost."""
         member = self._members.pop(host, None)
+        self._direct.pop(host, None)
         if member is None:
             return
         for piece in [*member.fetching]:
@@ -215,7 +223,7 @@ class Swarm:
             if piece in member.have or piece in member.fetching or piece in member.sending:
                 continue
             permitted = [self._members[each] for each in self._holders[piece] if self._is_permitted(member, each)]
-            if not permitted:
+            if not permitted or (len(permitted) == 1 and member.late.get(permitted[0].name, 0) >= MOST_LATE):
                 self._give_up_on_peers(member, piece)
                 continue
             asked = [source for source, _ in member.fetching.values()]
@@ -225,8 +233,12 @@ class Swarm:
             if not free:
                 member.waiting.append(piece)
                 continue
+            late = member.late
             source = min(
-                free, key=lambda each: (each.slow_to_serve, -_common(each, member), each.serving, each.name)
+                free,
+                key=lambda each: (
+                    late.get(each.name, 0), each.slow_to_serve, -_common(each, member), each.serving, each.name,
+                ),
             )  # fmt: skip
             source.serving += 1
             member.fetching[piece] = source.name, now
@@ -236,11 +248,11 @@ class Swarm:
     def _give_up_on_peers(self, member: _Member, piece: int) -> None:
         """Wait for the next host that gets a piece; if none is about to, the controller sends it to this host."""
         coming = {each.name for each in self._members.values() if piece in each.sending}
-        coming |= {host for host, its in self._direct if its == piece and host in self._members}
+        coming |= {host for host, its in self._direct.items() if piece in its}
         if any(self._is_permitted(member, each) for each in coming):
             self._parked.setdefault(piece, set()).add(member.name)
-        elif self._holders[piece] and (member.name, piece) not in self._direct:
-            self._direct.append((member.name, piece))
+        elif self._holders[piece]:
+            self._direct.setdefault(member.name, {})[piece] = None
 
     def _is_permitted(self, member: _Member, source: str) -> bool:
         return source != member.name and member.failures.get(source, 0) < 2 and not self._is_excluded(source)
@@ -267,7 +279,7 @@ class Swarm:
 
     def _seed(self) -> _Member | None:
         """Return the host that gets the next piece from the controller; None when enough are on the way."""
-        direct = {host for host, _ in self._direct}
+        direct = {host for host, its in self._direct.items() if its}
         able = [
             member
             for member in self._members.values()
@@ -288,13 +300,12 @@ class Swarm:
         return any(piece in member.sending for member in self._members.values())
 
     def _next_for(self, member: _Member) -> int | None:
-        for _ in range(len(self._direct)):
-            host, piece = self._direct.popleft()
-            if host not in self._members or piece in self._members[host].have:
-                continue
-            if host == member.name and piece not in member.sending:
+        mine = self._direct.get(member.name, {})
+        while mine:
+            piece = next(iter(mine))
+            del mine[piece]
+            if piece not in member.have and piece not in member.sending:
                 return piece
-            self._direct.append((host, piece))
         return self._unsent.popleft() if self._lacks_unsent(member) else None
 
     def _repeat_overdue(self, now: float) -> None:
@@ -319,6 +330,8 @@ class Swarm:
             if len(slow) == 1 and {source for source, _ in member.fetching.values()} - slow:
                 self._members[slow.pop()].slow_to_serve += 1  # Not if several are late: this host is slow itself.
             for piece in late:
+                source = member.fetching[piece][0]
+                member.late[source] = member.late.get(source, 0) + 1
                 self._fetched(member, piece)
                 member.tries[piece] = member.tries.get(piece, 0) + 1
                 member.waiting.append(piece)

@@ -99,8 +99,8 @@ class PieceStore:
 
     def _check_targets(self) -> None:
         """Raise StoreError for a link or a file in the place of a directory, and the other way round."""
-        for path in ("", *self._directories):
-            found = _status(os.path.join(self._base, path)) if path else None
+        for path in self._directories:
+            found = _status(os.path.join(self._base, path))
             if found is not None and not stat.S_ISDIR(found.st_mode):
                 raise StoreError(f"not a directory: {os.path.join(self._base, path)}")
         for path in (*(each[0] for each in self._files), *(each[0] for each in self._links)):
@@ -131,6 +131,7 @@ class PieceStore:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StoreError(f"another push of the same files to {self._base} is under way") from None
+        os.utime(self._lock)  # It is in use: not abandoned.
         return is_new
 
     def _find_present(self) -> None:
@@ -153,6 +154,8 @@ class PieceStore:
         return hashed.hexdigest()
 
     def _create(self, index: int, size: int) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(self._place(index), 0o600)  # `finish` may have been interrupted after it set the mode.
         descriptor = os.open(self._place(index), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             os.ftruncate(descriptor, size)
@@ -275,6 +278,7 @@ class PieceStore:
                     os.close(descriptor)
                 os.replace(self._place(index), target)
                 self._present[index] = True
+                self.hashed += 1  # A change of the progress: many files take minutes to flush.
             elif stat.S_IMODE(os.lstat(target).st_mode) != mode:
                 os.chmod(target, mode)
         for path, leads_to in self._links:

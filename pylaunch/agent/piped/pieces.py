@@ -40,7 +40,8 @@ FETCHERS = 4
 """Pieces that this node fetches at the same time."""
 
 MOST_SERVED = 32
-"""Connections that are served at the same time; another user of the network can occupy them for ANSWER_S."""
+"""Connections that are served at the same time; another user of the network can
+occupy them for some minutes."""
 
 CONNECT_S = 3.0
 ANSWER_S = 5.0
@@ -61,6 +62,9 @@ class SendingRate:
 
     def __init__(self, rate: int) -> None:
         self._rate = rate
+        self.chunk = max(1024, min(CHUNK, rate // 16)) if rate else CHUNK
+        """Bytes of one turn: peers that wait for theirs must hear from this node within ANSWER_S."""
+
         self._lock = threading.Lock()
         self._free_at = time.monotonic()
 
@@ -196,7 +200,7 @@ class PieceNode:
     def _send(self, peer: socket.socket, descriptor: int, offset: int, size: int) -> None:
         with os.fdopen(os.dup(descriptor), "rb", buffering=0) as file:
             while size:
-                count = min(CHUNK, size)
+                count = min(self._pace.chunk, size)
                 self._pace.spend(count)
                 sent = peer.sendfile(file, offset, count)
                 if not sent:

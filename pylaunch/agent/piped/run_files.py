@@ -11,9 +11,9 @@ import glob
 import hashlib
 import json
 import os
+import signal
 import stat
 import sys
-import time
 
 from pylaunch.base.layout import AgentError, open_root
 
@@ -51,12 +51,33 @@ def _listed(place: tuple[str, str, str], patterns: list[str], most: int) -> dict
         return {"error": str(error)}
     if not os.path.isdir(directory):
         return {"error": "no such directory: " + directory}
-    until, compared = time.monotonic() + LOOKS_S, 0
     found: dict[str, Any] = {}
+    signal.signal(signal.SIGALRM, _time_is_up)  # glob may find nothing in a large tree, or in one of links.
+    signal.setitimer(signal.ITIMER_REAL, LOOKS_S)
+    try:
+        is_cut = _search(found, directory, patterns, most)
+    except _TimeIsUpError:
+        is_cut = True
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    return {"files": list(found.values()), "is_cut": is_cut}
+
+
+class _TimeIsUpError(Exception):
+    """The search has taken LOOKS_S."""
+
+
+def _time_is_up(number: int, frame: object) -> None:
+    raise _TimeIsUpError
+
+
+def _search(found: dict[str, Any], directory: str, patterns: list[str], most: int) -> bool:
+    """Add the files that match to `found`; return True where there are more than `most`."""
+    compared = 0
     for pattern in patterns:
         for path in glob.iglob(os.path.join(glob.escape(directory), pattern), recursive=True):
-            if len(found) >= most or time.monotonic() > until:
-                return {"files": list(found.values()), "is_cut": True}
+            if len(found) >= most:
+                return True
             name = os.path.relpath(path, directory)
             try:
                 status = os.stat(path)
@@ -74,7 +95,7 @@ def _listed(place: tuple[str, str, str], patterns: list[str], most: int) -> dict
                 "inode": status.st_ino,
                 "digest": digest,
             }
-    return {"files": list(found.values()), "is_cut": False}
+    return False
 
 
 @functools.lru_cache(None)

@@ -54,6 +54,8 @@ def place_of(path: str) -> tuple[str, ...] | None:
     names = tuple(visible_line(name) for name in path.split("/"))
     if len(names) > DEEPEST or any(name in ("", ".", "..") for name in names):
         return None
+    if names[-1].startswith(".") and names[-1].endswith(".part"):
+        return None  # Names of what has arrived of other files.
     return names if all(len(name.encode()) <= LONGEST_NAME - len(".part") - 42 for name in names) else None
 
 
@@ -62,23 +64,35 @@ def choose(listings: Mapping[str, Sequence[NodeFile]]) -> tuple[list[Fetched], l
 
     Hosts with the same file give one. Different files of the same name get a directory for each host.
     """
-    by_place: dict[tuple[str, ...], list[tuple[str, NodeFile]]] = {}
-    refused = []
+    by_place: dict[tuple[str, ...], dict[str, NodeFile]] = {}
+    bad: dict[str, list[str]] = {}
     for host, files in listings.items():
         for file in files:
             place = place_of(file.path)
-            if place is None or file.size < 0:
-                refused.append(f"{host}: {visible_line(file.path)[:200]}: not a name for a file here")
+            if place is None or file.size < 0 or host in by_place.setdefault(place, {}):
+                bad.setdefault(host, []).append(file.path)
             else:
-                by_place.setdefault(place, []).append((host, file))
-    chosen = []
-    for place, found in by_place.items():
+                by_place[place][host] = file
+    apart, alike = [], []
+    for place, of_hosts in by_place.items():
+        found = [*of_hosts.items()]
+        if not found:
+            continue
         (first, file), rest = found[0], found[1:]
         if all(_is_same(file, each) for _, each in rest):
-            chosen.append(Fetched(first, file, place, tuple(host for host, _ in rest)))
+            alike.append(Fetched(first, file, place, tuple(host for host, _ in rest)))
         else:
-            chosen += [Fetched(host, each, (visible_line(host), *place)) for host, each in found]
-    return chosen, refused
+            apart += [Fetched(host, each, (visible_line(host), *place)) for host, each in found]
+    chosen: dict[tuple[str, ...], Fetched] = {}
+    for each in (*apart, *alike):  # A directory that is named as a host gives way to that of the host.
+        if chosen.setdefault(each.place, each) is not each:
+            bad.setdefault(each.host, []).append(each.file.path)
+    return [*chosen.values()], [_refusal(host, paths) for host, paths in bad.items()]
+
+
+def _refusal(host: str, paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f"{host}: {visible_line(paths[0])[:200]}{more}: not a name for a file here, or another file has its place"
 
 
 def _is_same(one: NodeFile, other: NodeFile) -> bool:

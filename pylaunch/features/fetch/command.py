@@ -53,4 +53,4 @@ def command(
         view.show(result)
     if result.failed or result.of("failed"):
         return ExitCode.CLUSTER_NOT_READY
-    return ExitCode.DIFFERENT if result.of("kept") else ExitCode.DONE
+    return ExitCode.DIFFERENT if result.of("kept") or result.notes else ExitCode.DONE

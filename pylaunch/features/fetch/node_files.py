@@ -42,7 +42,7 @@ class NodeStoppedError(PylaunchError):
 
 
 class NotSentError(PylaunchError):
-    """A node did not send a file; `has_changed` says that it is another version now."""
+    """A node did not send a file, with its reason."""
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,10 @@ class _Transfer:
         except NotSentError as error:
             file.discard()
             return FileResult(wanted, "failed", error.message)
-        file.complete()
+        try:
+            file.complete()
+        except OSError as error:
+            return FileResult(wanted, "failed", f"{wanted.place[-1]}: {error.strerror or error}")
         return FileResult(wanted, "fetched")
 
     def _count(self, size: int) -> None:

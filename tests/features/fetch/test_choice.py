@@ -31,6 +31,20 @@ def test_a_path_of_a_node_that_leads_out_or_is_too_long_is_refused(path: str) ->
     assert (chosen, len(refused)) == ([], 1)
 
 
+def test_a_node_cannot_take_the_place_of_a_file_of_another_one() -> None:
+    differing = {"n1": [file("state", digest="d")], "n2": [file("state", digest="e"), file("n1/state", digest="x")]}
+    chosen, refused = choose(differing)
+    assert [(each.host, each.place) for each in chosen] == [("n1", ("n1", "state")), ("n2", ("n2", "state"))]
+    assert refused == ["n2: n1/state: not a name for a file here, or another file has its place"]
+    assert choose({"n1": [file("a"), file("a", size=2)]})[1] != []
+    assert place_of("ckpt/.rank0.pt.5-7.part") is None
+
+
+def test_names_that_are_refused_are_one_line_for_each_node() -> None:
+    _, refused = choose({"n1": [file(f"../{number}") for number in range(1000)]})
+    assert refused == ["n1: ../0 and 999 more: not a name for a file here, or another file has its place"]
+
+
 def test_names_get_no_control_characters_here() -> None:
     assert place_of("a\x1b[2J/b\nc/\udcff\u202e") == (r"a\x1b[2J", r"b\nc", r"\xff\u202e")
 

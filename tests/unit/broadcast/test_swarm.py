@@ -5,6 +5,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping
 
+import pytest
+
 from pylaunch.broadcast.swarm import SERVED, WRONG, Fetch, Send, Swarm
 
 UPLINK_S = 0.34
@@ -183,3 +185,11 @@ def test_a_host_is_due_while_it_is_ordered_to_do_something_and_after_its_last_pi
     swarm.has("n1", 0, 1.0)
     assert swarm.orders(1.0) == [Fetch("n2", 0, "n1")]
     assert swarm.is_due("n1")
+
+
+@pytest.mark.parametrize("slowness", [300.0, 1e9])
+def test_a_slow_host_that_has_everything_already_does_not_hold_up_the_others(slowness: float) -> None:
+    simulation = Simulation(3, 50, have={"n1": [*range(50)]}, slow={"n1": slowness})
+    simulation.ended["n1"] = 0.0
+    assert simulation.run() < 2 * Simulation(3, 50).run()
+    assert simulation.swarm.sent > 40

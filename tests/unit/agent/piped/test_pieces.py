@@ -69,6 +69,19 @@ def test_pieces_of_an_interrupted_push_count_if_their_bytes_are_right(payload: P
     assert opened(payload).have == [False, False]
 
 
+def test_a_push_that_was_interrupted_after_it_set_the_modes_continues(payload: Payload, tmp_path: Path) -> None:
+    first = opened(payload)
+    first.write(0, payload.read(0))
+    first.close()
+    (staged,) = (tmp_path / "node").glob(".pylaunch-push-*/0")
+    staged.chmod(0o444)
+    os.utime(staged.parent, (0, 0))
+    again = opened(payload)
+    assert again.have == [True, False]
+    assert staged.stat().st_mode & 0o777 == 0o600
+    assert staged.parent.stat().st_mtime > ABANDONED_S  # In use: another push leaves it alone.
+
+
 def test_a_byte_that_changes_on_the_disk_after_it_was_received_is_found(payload: Payload, tmp_path: Path) -> None:
     store = opened(payload)
     store.write(0, payload.read(0))
