@@ -1,4 +1,4 @@
-"""What the observer of --notify masks, and an interrupt while it waits."""
+"""Masks of the observer of --notify, and an interrupt while it waits."""
 
 from __future__ import annotations
 
