@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from pylaunch.launch.start.archive import build
+from pylaunch.runs.prepare.archive import build
 
 
 def main() -> None:

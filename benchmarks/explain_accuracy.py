@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pylaunch.explain.logs.judgement import ABSTAINING
-from pylaunch.explain.logs.scan import scan
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import judge_logs
 from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.judgement import ABSTAINING
+from pylaunch.verdict.logs.scan import scan
 
 ROOT = Path(__file__).parents[1]
 CASES = ROOT / "tests/cases"

@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pylaunch.features.lab.cluster import image, locks, spec
+from pylaunch.features.lab.cluster import locks, spec
+from pylaunch.features.lab.cluster.images import image
 from pylaunch.transport import process
 
 

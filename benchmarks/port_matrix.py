@@ -13,10 +13,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from pylaunch.checks import mesh, suite
+from pylaunch.checks.survey import Wanted
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.inventory import load_cluster
-from pylaunch.preflight import mesh, suite
-from pylaunch.preflight.survey import Wanted
 
 
 def main() -> None:

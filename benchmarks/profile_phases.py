@@ -24,16 +24,16 @@ from pathlib import Path
 from typing import Any
 
 from pylaunch.agent.probe import runtime
-from pylaunch.agent.run.worker_group import RUN_RANK_ENTRY
+from pylaunch.agent.run.ranks.worker_group import RUN_RANK_ENTRY
+from pylaunch.checks import suite
+from pylaunch.checks.start_table import AtStart, at_start
+from pylaunch.checks.survey import Wanted
 from pylaunch.inventory import load_cluster
-from pylaunch.launch.start.archive import build
-from pylaunch.preflight import suite
-from pylaunch.preflight.start_table import AtStart, at_start
-from pylaunch.preflight.survey import Wanted
 from pylaunch.probe import program
 from pylaunch.provision import state
 from pylaunch.provision.desired import Content, render
-from pylaunch.provision.probe import readers_asked
+from pylaunch.provision.observed.probe import readers_asked
+from pylaunch.runs.prepare.archive import build
 from pylaunch.store import content
 
 CLUSTER = """\

@@ -22,11 +22,11 @@ from pathlib import Path
 import on_lab
 
 from pylaunch.features.lab.cluster import network, spec
-from pylaunch.features.lab.cluster.faults import SHAPED_BURST
 from pylaunch.features.lab.cluster.lab import Lab
+from pylaunch.features.lab.cluster.node_faults.faults import SHAPED_BURST
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
-from pylaunch.model.size import parse_size
+from pylaunch.model.text.size import parse_size
 
 UPLINK_MBPS = 100
 LINK_MBPS = 1000

@@ -19,8 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pylaunch.agent.in_rank.sitecustomize import VARIABLE
-from pylaunch.agent.run.worker_group import IN_RANK
-from pylaunch.launch.start.archive import build
+from pylaunch.agent.run.ranks.worker_group import IN_RANK
+from pylaunch.runs.prepare.archive import build
 
 TRAINING = """
 import os, statistics, sys, time

@@ -24,8 +24,8 @@ from typing import Any
 
 import msgspec
 
-from pylaunch.explain.hangs.flight_recorder import read_pickle
 from pylaunch.protocol.examination import RankView
+from pylaunch.verdict.hangs.flight_recorder import read_pickle
 
 SETTLES_S = 3.0
 APART_S = 1.0

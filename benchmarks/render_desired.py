@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from pylaunch.inventory import load_cluster
+from pylaunch.provision.convergence import site_request
 from pylaunch.provision.desired import render
-from pylaunch.provision.workflow import site_request
 
 
 def seconds(hosts: int) -> float:

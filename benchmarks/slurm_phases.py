@@ -35,13 +35,13 @@ ASKING = (
 )
 PHASES = (
     ("pylaunch.cli.planning", "plan_start", "plan"),
-    ("pylaunch.workflows.start", "begin", "record"),
-    ("pylaunch.launch.start.session.Session", "_connect", "connect to the agents"),
-    ("pylaunch.launch.start.session.Session", "_prepare", "prepare the nodes"),
-    ("pylaunch.launch.start.session", "try_connections", "connections between the nodes"),
-    ("pylaunch.workflows.start_checks.ChecksAtStart", "_ask", "questions of the checks (beside the others)"),
-    ("pylaunch.workflows.start_checks.ChecksAtStart", "conclude", "wait for the checks, judge"),
-    ("pylaunch.launch.start.session.Session", "_release", "release"),
+    ("pylaunch.runs.start", "begin", "record"),
+    ("pylaunch.runs.prepare.session.Session", "_connect", "connect to the agents"),
+    ("pylaunch.runs.prepare.session.Session", "_prepare", "prepare the nodes"),
+    ("pylaunch.runs.prepare.session", "try_connections", "connections between the nodes"),
+    ("pylaunch.runs.start_checks.ChecksAtStart", "_ask", "questions of the checks (beside the others)"),
+    ("pylaunch.runs.start_checks.ChecksAtStart", "conclude", "wait for the checks, judge"),
+    ("pylaunch.runs.prepare.session.Session", "_release", "release"),
 )
 """Functions of the controller whose calls are phases, those before all modules are imported first: module or class,
 function, and the name of the phase."""

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node import LabNode
+from pylaunch.features.lab.cluster.nodes.node import LabNode
 
 PORT = 29500
 WORKDIR = "/tmp"

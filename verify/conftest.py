@@ -19,8 +19,8 @@ from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.cluster import Host as ClusterHost
 from pylaunch.probe.ask import NoPython, Unreachable
+from pylaunch.provision.convergence import ProvisionSurvey, site_request, survey
 from pylaunch.provision.state import RoleState
-from pylaunch.provision.workflow import ProvisionSurvey, site_request, survey
 from pylaunch.transport import process
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.connector import Connector

@@ -13,7 +13,7 @@ from functools import partial
 from pylaunch import protocol
 from pylaunch.agent.evidence import disk_space
 from pylaunch.agent.run import hold, shipped_code
-from pylaunch.agent.run.worker_group import archive
+from pylaunch.agent.run.ranks.worker_group import archive
 from pylaunch.agent.serve import job_daemon, relay
 from pylaunch.agent.shared import clean, rank_files, record, run_lock
 from pylaunch.base.layout import (

@@ -18,6 +18,7 @@ from __future__ import annotations
 from pylaunch.api.functions import attach, check, load_cluster, provision, start
 from pylaunch.api.log_lines import RankLine
 from pylaunch.api.run_handle import NumberedEvent, RunHandle, WaitTimeoutError
+from pylaunch.checks.result import Result
 from pylaunch.errors import (
     ClusterNotReadyError,
     InventoryError,
@@ -27,18 +28,17 @@ from pylaunch.errors import (
     UsageError,
 )
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.finding import Finding, Severity
+from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.job import Framework, OnHang
 from pylaunch.model.job import JobSpec as Job
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.secret import Secrets
-from pylaunch.preflight.result import Result
 from pylaunch.protocol.examination import RankView
 from pylaunch.protocol.node_evidence import RankEnd
-from pylaunch.workflows.stacks import StacksReport
-from pylaunch.workflows.start import StartOptions
-from pylaunch.workflows.status import RunReport
-from pylaunch.workflows.stop import StopReport
+from pylaunch.runs.stacks import StacksReport
+from pylaunch.runs.start import StartOptions
+from pylaunch.runs.status import RunReport
+from pylaunch.runs.stop import StopReport
 
 __all__ = [
     "Cluster",

@@ -7,26 +7,26 @@ from pathlib import Path
 
 from pylaunch.api.run_handle import RunHandle
 from pylaunch.base.dataclass import replace
+from pylaunch.checks import check_hosts as checking
+from pylaunch.checks import suite
+from pylaunch.checks.result import Result
+from pylaunch.checks.selection import select
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.features import judge_settings
 from pylaunch.inventory import load
-from pylaunch.launch.connect.interruptible import Interrupter
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome
-from pylaunch.preflight import suite
-from pylaunch.preflight.result import Result
-from pylaunch.preflight.selection import select
+from pylaunch.provision import provisioning as provisioning
+from pylaunch.provision.provisioning import ProvisionEvent, ProvisionOptions, ProvisionReport
+from pylaunch.runs import attach as attaching
+from pylaunch.runs import start as starting
+from pylaunch.runs.all_runs import discover_runs, find_run
+from pylaunch.runs.connect.interruptible import Interrupter
+from pylaunch.runs.start import StartOptions
+from pylaunch.runs.start_checks import at_start_checks
+from pylaunch.runs.start_events import RunEnded, StartEvent
 from pylaunch.store import runs
-from pylaunch.workflows import attach as attaching
-from pylaunch.workflows import check as checking
-from pylaunch.workflows import provision as provisioning
-from pylaunch.workflows import start as starting
-from pylaunch.workflows.provision import ProvisionEvent, ProvisionOptions, ProvisionReport
-from pylaunch.workflows.runs import discover_runs, find_run
-from pylaunch.workflows.start import StartOptions
-from pylaunch.workflows.start_checks import at_start_checks
-from pylaunch.workflows.start_events import RunEnded, StartEvent
 
 
 def load_cluster(inventory: str | Path, *, limit: str | None = None) -> Cluster:

@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterator
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import PylaunchError, UsageError
-from pylaunch.launch.connect.interruptible import Interrupter
-from pylaunch.launch.existing.logs import LogQuery
-from pylaunch.launch.follow.run_events import LinesWritten, RunEvent
-from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.run import RunRecord
-from pylaunch.workflows.logs import follow_logs
+from pylaunch.runs.connect.interruptible import Interrupter
+from pylaunch.runs.existing.logs import LogQuery
+from pylaunch.runs.follow.run_events import LinesWritten, RunEvent
+from pylaunch.runs.follow.run_follower import rank_streams
+from pylaunch.runs.logs import follow_logs
 
 QUEUED = 1000
 """Messages that wait for the reader before reading from the nodes pauses."""

@@ -9,15 +9,15 @@ from collections.abc import Callable, Collection, Iterator
 from pylaunch.api.log_lines import RankLine, read_lines
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import PylaunchError
-from pylaunch.launch.connect.interruptible import Interrupter
-from pylaunch.launch.follow.run_events import LinesWritten
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord
+from pylaunch.runs.connect.interruptible import Interrupter
+from pylaunch.runs.follow.run_events import LinesWritten
+from pylaunch.runs.stacks import StacksReport, stacks
+from pylaunch.runs.start_events import RunEnded, StartEvent
+from pylaunch.runs.status import RunReport, report
+from pylaunch.runs.stop import StopReport, stop_run
 from pylaunch.store import runs
-from pylaunch.workflows.stacks import StacksReport, stacks
-from pylaunch.workflows.start_events import RunEnded, StartEvent
-from pylaunch.workflows.status import RunReport, report
-from pylaunch.workflows.stop import StopReport, stop_run
 
 Work = Callable[[Callable[[StartEvent], None], Interrupter], Outcome]
 """Follows a run to its end; gets the receiver of events, and the interrupter that stops the run."""

@@ -24,7 +24,7 @@ from pylaunch.broadcast.payload import Payload
 from pylaunch.broadcast.swarm import Send, Swarm
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.sanitise import visible_line
+from pylaunch.model.text.sanitise import visible_line
 from pylaunch.probe.program import STREAMED, program, streamed
 from pylaunch.transport import interrupts
 from pylaunch.transport.answers import NotAnAnswerError, decoded

@@ -43,7 +43,7 @@ def lent_terminal(rank: int | None, *, detach: bool, as_json: bool) -> LentTermi
 
 
 class LentTerminal:
-    """A `launch.follow.debug_session.PersonTerminal`. STOP_KEY interrupts this process, as Ctrl-C otherwise does."""
+    """A `runs.follow.debug_session.PersonTerminal`. STOP_KEY interrupts this process, as Ctrl-C otherwise does."""
 
     def __init__(self) -> None:
         self._settings: list[int | list[bytes | int]] | None = None

@@ -14,14 +14,14 @@ from pylaunch.cli.running import Presentation, run_planned
 from pylaunch.cli.views.plan import show_plan
 from pylaunch.errors import ExitCode
 from pylaunch.features import judge_settings
-from pylaunch.launch.start.session import TakenError
+from pylaunch.runs.prepare.session import TakenError
+from pylaunch.runs.start import plan_start
 from pylaunch.terminal.doors import NodesWanted, RunObserver, StartSource
 from pylaunch.terminal.flags import program
 from pylaunch.terminal.flags.requested import requested
 from pylaunch.terminal.flags.start import StartFlags
 from pylaunch.terminal.invocation import current
 from pylaunch.terminal.views.starting import StartView
-from pylaunch.workflows.start import plan_start
 
 
 def plan_and_run(

@@ -10,8 +10,11 @@ from pathlib import Path
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.cli.views.collecting import collect
 from pylaunch.errors import ExitCode, PylaunchError
-from pylaunch.launch.connect.interruptible import signals
 from pylaunch.model.outcome import Outcome, Status
+from pylaunch.runs.connect.interruptible import signals
+from pylaunch.runs.start import PlannedRun, StartOptions, begin, end_leftovers, run, start
+from pylaunch.runs.start_checks import ChecksFailedError
+from pylaunch.runs.start_events import RanksReleased, StartEvent
 from pylaunch.store import runs
 from pylaunch.store.paths import run_paths
 from pylaunch.terminal import console, document
@@ -21,9 +24,6 @@ from pylaunch.terminal.views import findings, run_data
 from pylaunch.terminal.views.starting import StartView
 from pylaunch.terminal.views.terminal import USAGE_S, has_board
 from pylaunch.transport.background import Background, fork_to_background
-from pylaunch.workflows.start import PlannedRun, StartOptions, begin, end_leftovers, run, start
-from pylaunch.workflows.start_checks import ChecksFailedError
-from pylaunch.workflows.start_events import RanksReleased, StartEvent
 
 
 @dataclass(frozen=True)

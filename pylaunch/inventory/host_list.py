@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from pylaunch.model.argv import quoted
 from pylaunch.model.hostset import expand, fold
+from pylaunch.model.text.argv import quoted
 
 _HOST = re.compile(r"(?!-)[\w.:%-]+|\[[\da-fA-F:.]+\](?::\d+)?")
 _WITH_PORT = re.compile(r"([^:\[\]]+|\[[^\]]+\]):(\d+)")

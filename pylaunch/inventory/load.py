@@ -17,9 +17,9 @@ from pylaunch.inventory.limit import limited
 from pylaunch.inventory.listing import Listing
 from pylaunch.inventory.locate import contradicted_addresses, place_of
 from pylaunch.inventory.settings import read_settings
-from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold
+from pylaunch.model.text.argv import quoted
 from pylaunch.store.paths import project_known_hosts
 from pylaunch.transport import process
 

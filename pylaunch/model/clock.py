@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.model.moments import bounded
+from pylaunch.model.text.moments import bounded
 
 
 @dataclass(frozen=True)

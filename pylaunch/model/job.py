@@ -7,7 +7,7 @@ from datetime import timedelta
 from enum import Enum
 
 from pylaunch.base.dataclass import dataclass, field
-from pylaunch.model.argv import Argv
+from pylaunch.model.text.argv import Argv
 
 USUAL_PORT = 29500
 """Default rendezvous port of torchrun, and the first that a node tries."""

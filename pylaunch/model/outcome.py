@@ -7,9 +7,9 @@ from enum import Enum
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import ExitCode, RunFailedError
-from pylaunch.model.cause import FailureCause, RejectedCause
-from pylaunch.model.cause import Named as Named
-from pylaunch.model.hang import HangFinding
+from pylaunch.model.diagnosis.cause import FailureCause, RejectedCause
+from pylaunch.model.diagnosis.cause import Named as Named
+from pylaunch.model.diagnosis.hang import HangFinding
 from pylaunch.protocol.node_evidence import HostEvidence, RankEnd
 
 

@@ -8,8 +8,8 @@ from posixpath import basename, dirname
 
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.errors import UsageError
-from pylaunch.model.argv import Argv, pylaunch
 from pylaunch.model.job import Framework
+from pylaunch.model.text.argv import Argv, pylaunch
 
 PYTHON = re.compile(r"python(\d(\.\d+)?)?\Z")
 PYTHON_FLAGS_WITH_VALUE = ("-X", "-W", "--check-hash-based-pycs")

@@ -8,11 +8,11 @@ from functools import cached_property
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.base.rank_environment import Layer, composed_values
 from pylaunch.errors import UsageError
-from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import JobSpec, RankOrder
 from pylaunch.model.secret import masked
+from pylaunch.model.text.argv import Argv
 from pylaunch.model.topology import by_topology
 
 NODE_ENVIRONMENT = "/etc/pylaunch/environment.json"

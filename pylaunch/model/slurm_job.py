@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from pylaunch.base.dataclass import dataclass, field
-from pylaunch.model.argv import Argv
+from pylaunch.model.text.argv import Argv
 
 # fmt: off
 OVER = frozenset((

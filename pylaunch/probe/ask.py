@@ -10,8 +10,8 @@ from pylaunch.base import untrusted_json
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.untrusted_json import UntrustedJsonError
 from pylaunch.errors import PylaunchError
-from pylaunch.model import host_hints
 from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.diagnosis import host_hints
 from pylaunch.probe.program import FROM_STDIN
 from pylaunch.transport.answers import MALFORMED, shown, what_is_wrong
 from pylaunch.transport.connections import connector_of

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.cluster import Cluster
 from pylaunch.probe.answers import Unmeasured
-from pylaunch.provision.drift import is_wanted
-from pylaunch.provision.facts import Facts
-from pylaunch.provision.probe import probe
+from pylaunch.provision.convergence import ProvisionSurvey
+from pylaunch.provision.observed.drift import is_wanted
+from pylaunch.provision.observed.facts import Facts
+from pylaunch.provision.observed.probe import probe
 from pylaunch.provision.state import questions
-from pylaunch.provision.workflow import ProvisionSurvey
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pylaunch.errors import ClusterNotReadyError, ProvisionError, PylaunchError
-from pylaunch.model import host_hints
 from pylaunch.model.cluster import Cluster
-from pylaunch.model.host_errors import alike_errors
+from pylaunch.model.diagnosis import host_hints
+from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.hostset import alike, fold
 from pylaunch.probe.ask import NoPython, Unreachable
 from pylaunch.protocol.readings.roles import DistributionReading
-from pylaunch.provision.drift import Change
-from pylaunch.provision.facts import ansible_family
+from pylaunch.provision.observed.drift import Change
+from pylaunch.provision.observed.facts import ansible_family
 from pylaunch.provision.state import RoleState
 from pylaunch.transport.runner import Failure
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.provision.workflow import ProvisionRequest
+from pylaunch.provision.convergence import ProvisionRequest
 from pylaunch.transport.connections import disconnect
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, Progress, run_playbook
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.model.argv import Argv
 from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RankPlan, RunPlan
+from pylaunch.model.text.argv import Argv
 from pylaunch.render.environment import (
     interpreter,
     interpreter_need,

@@ -22,7 +22,7 @@ from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
 from pylaunch.model.attestation import Attestation, parse
 from pylaunch.model.cluster import Connection
-from pylaunch.model.finding import Finding
+from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan, attempt_of, base_of, without_secrets
 from pylaunch.model.run import Event, RunRecord

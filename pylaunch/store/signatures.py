@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 
-from pylaunch.explain.logs.signature import SignatureCatalogue, parse_catalogue
+from pylaunch.verdict.logs.signature import SignatureCatalogue, parse_catalogue
 
 
 @cache
 def signatures() -> SignatureCatalogue:
-    """Return the signatures of `pylaunch/explain/signatures/*.toml`."""
-    folder = resources.files("pylaunch.explain") / "signatures"
+    """Return the signatures of `pylaunch/verdict/signatures/*.toml`."""
+    folder = resources.files("pylaunch.verdict") / "signatures"
     files = [each for each in folder.iterdir() if each.name.endswith(".toml")]
     return parse_catalogue({each.name.removesuffix(".toml"): each.read_text(encoding="utf-8") for each in files})

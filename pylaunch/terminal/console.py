@@ -18,7 +18,7 @@ from typing import Protocol, TextIO
 import click
 
 from pylaunch.errors import UsageError
-from pylaunch.model.sanitise import RESET, rank_output, visible, visible_line
+from pylaunch.model.text.sanitise import RESET, rank_output, visible, visible_line
 from pylaunch.terminal import columns as layout
 
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}

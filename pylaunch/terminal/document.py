@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterable, Mapping
 
 from pylaunch.errors import PylaunchError
-from pylaunch.model.moments import in_utc
+from pylaunch.model.text.moments import in_utc
 from pylaunch.terminal import console
 from pylaunch.terminal.invocation import Invocation, current
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from pylaunch.model.cluster import Cluster
     from pylaunch.model.job import JobSpec
     from pylaunch.model.outcome import Outcome
-    from pylaunch.workflows.attach import AttachEvent
-    from pylaunch.workflows.start import PlannedRun, Requeues
-    from pylaunch.workflows.start_events import StartEvent
+    from pylaunch.runs.attach import AttachEvent
+    from pylaunch.runs.start import PlannedRun, Requeues
+    from pylaunch.runs.start_events import StartEvent
 
 
 class VerbGroup(Enum):

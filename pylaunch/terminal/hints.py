@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pylaunch.errors import UsageError
 from pylaunch.inventory.load import source_of
-from pylaunch.model.argv import quoted
 from pylaunch.model.plan import RunPlan
+from pylaunch.model.text.argv import quoted
 from pylaunch.store.paths import project_environment
 from pylaunch.terminal import console
 from pylaunch.terminal.invocation import Invocation, current

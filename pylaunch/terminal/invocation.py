@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.model.argv import Argv
+from pylaunch.model.text.argv import Argv
 
 
 @dataclass

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pylaunch.model.argv import Argv, quoted
 from pylaunch.model.hostset import fold
-from pylaunch.model.moments import in_utc
+from pylaunch.model.text.argv import Argv, quoted
+from pylaunch.model.text.moments import in_utc
 
 if TYPE_CHECKING:
-    from pylaunch.workflows.status import RunReport  # Imports the parts of a start, which most verbs do not need.
+    from pylaunch.runs.status import RunReport  # Imports the parts of a start, which most verbs do not need.
 
 JOBS_OF_VERBS = {
     "ranks.bench_rank": "bench",

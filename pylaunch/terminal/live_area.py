@@ -19,7 +19,7 @@ from types import FrameType
 
 from rich.cells import cell_len
 
-from pylaunch.model.sanitise import RESET, visible_line
+from pylaunch.model.text.sanitise import RESET, visible_line
 from pylaunch.terminal import console
 from pylaunch.terminal.columns import cropped
 from pylaunch.terminal.listing import duration

@@ -14,10 +14,10 @@ from click.shell_completion import CompletionItem
 from pylaunch.errors import ExitCode, PylaunchError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.host_list import command_to_write, host_list, is_host_list, names_in
-from pylaunch.model.argv import quoted
 from pylaunch.model.job import RankOrder
 from pylaunch.model.plan import base_of
-from pylaunch.model.size import parse_size
+from pylaunch.model.text.argv import quoted
+from pylaunch.model.text.size import parse_size
 from pylaunch.store import runs
 from pylaunch.terminal import console, invocation
 from pylaunch.terminal.since import parse_since

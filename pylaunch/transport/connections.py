@@ -5,8 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.model.text.argv import Argv
 from pylaunch.transport.connector import Connector
 from pylaunch.transport.local import LocalConnector
 from pylaunch.transport.openssh import sharing

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Host
+from pylaunch.model.text.argv import Argv
 from pylaunch.transport.process import Completed
 
 LOGIN_TEST_TIMEOUT_S = 15.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Host
+from pylaunch.model.text.argv import Argv
 from pylaunch.transport.connector import ConnectionFailure, LoginTest
 from pylaunch.transport.process import Completed
 

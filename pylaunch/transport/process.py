@@ -21,7 +21,7 @@ from typing import IO
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import PylaunchError, UsageError
-from pylaunch.model.argv import Argv, quoted
+from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.transport import pipes
 
 MAX_LINE = 1 << 22

@@ -32,8 +32,8 @@ from typing import Any
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import ProvisionError
-from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Cluster
+from pylaunch.model.text.argv import quoted
 from pylaunch.transport import guard, process
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.openssh.options import options

@@ -19,20 +19,20 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pylaunch import protocol
-from pylaunch.agent.evidence import py_spy, rank_answer, rank_report
+from pylaunch.agent.evidence.ranks import py_spy, rank_answer, rank_report
 from pylaunch.agent.logs import log_index
 from pylaunch.agent.run import shipped_code
 from pylaunch.agent.shared import record, script_imports
 from pylaunch.base.layout import AgentError, RunDirectory
-from pylaunch.explain.hangs.flight_recorder import DumpRefusedError, read_json, read_pickle
-from pylaunch.explain.logs.scan import scan
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import judge_logs
 from pylaunch.model.cluster import Cluster
-from pylaunch.model.sanitise import rank_output
+from pylaunch.model.text.sanitise import rank_output
 from pylaunch.store import node_record
 from pylaunch.store.signatures import signatures
 from pylaunch.terminal.views.log_progress import logged_step
+from pylaunch.verdict.hangs.flight_recorder import DumpRefusedError, read_json, read_pickle
+from pylaunch.verdict.logs.scan import scan
 from tests.agent.controller import task
 from tests.features.report import samples
 

@@ -16,7 +16,7 @@ import pytest
 
 import pylaunch
 from pylaunch import protocol
-from pylaunch.launch.start import archive
+from pylaunch.runs.prepare import archive
 from tests.agent.controller import Node, task
 
 BUDGET = 220 * 1024

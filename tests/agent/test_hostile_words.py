@@ -15,8 +15,8 @@ import pytest
 
 from pylaunch import protocol
 from pylaunch.agent.peers import peer_status
-from pylaunch.agent.run.worker_group import MOST_PROCESSES, MOST_REPORTS
-from pylaunch.agent.shared import local_socket
+from pylaunch.agent.run.ranks.worker_group import MOST_PROCESSES, MOST_REPORTS
+from pylaunch.agent.shared.sockets import local_socket
 from tests.agent.controller import Node, gone, task
 from tests.waiting import wait_until
 

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
-from pylaunch.agent.shared import local_socket, processes
-from pylaunch.launch.connect.agent_link import AgentVersion, enter
-from pylaunch.launch.start import archive
+from pylaunch.agent.shared import processes
+from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.model.cluster import Connection, Host
+from pylaunch.runs.connect.agent_link import AgentVersion, enter
+from pylaunch.runs.prepare import archive
 from tests.agent.controller import DEADLINE_S, Controller, Node, gone, is_alive, task
 from tests.waiting import wait_until
 

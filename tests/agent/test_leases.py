@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from pylaunch import protocol
 from pylaunch.agent.run.holdings import Holdings
-from pylaunch.agent.shared import leases, ports, unix_sockets
+from pylaunch.agent.shared import leases
+from pylaunch.agent.shared.sockets import ports, unix_sockets
 from pylaunch.base.layout import NodeRoot, default_root
 from tests.agent.controller import Node, gone, task
 

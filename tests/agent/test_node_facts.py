@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
-from pylaunch.agent.evidence import counters, rank_sockets
+from pylaunch.agent.evidence import counters
 from pylaunch.agent.evidence.gpu_counters import GpuCounters, GpuReader
 from pylaunch.agent.evidence.kernel_messages import KernelLog
 from pylaunch.agent.evidence.node_facts import NodeFacts
+from pylaunch.agent.evidence.ranks import rank_sockets
 from tests.agent.controller import Controller, Node, gone, task
 from tests.waiting import wait_until
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
-from pylaunch.launch.connect.node_script import AGENT_ABSENT, AGENTS_DAMAGED, ENTER, PYTHON_ABSENT, ROOT_UNTRUSTED, RUNS
-from pylaunch.launch.start import archive
-from pylaunch.model.argv import quoted
+from pylaunch.model.text.argv import quoted
+from pylaunch.runs.connect.node_script import AGENT_ABSENT, AGENTS_DAMAGED, ENTER, PYTHON_ABSENT, ROOT_UNTRUSTED, RUNS
+from pylaunch.runs.prepare import archive
 
 VERSION = archive.build().version
 

@@ -7,7 +7,8 @@ import signal
 from pathlib import Path
 
 from pylaunch import protocol
-from pylaunch.agent.shared import local_socket, processes
+from pylaunch.agent.shared import processes
+from pylaunch.agent.shared.sockets import local_socket
 from tests.agent.controller import Node, task
 from tests.waiting import wait_until
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
-from pylaunch.agent.run.preload import UNFINISHED
+from pylaunch.agent.run.ranks.preload import UNFINISHED
 from pylaunch.agent.shared import processes
 from tests.agent.controller import Controller, Node, gone, is_alive, task
 from tests.waiting import wait_until

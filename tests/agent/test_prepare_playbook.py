@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pylaunch.launch.start import archive
+from pylaunch.runs.prepare import archive
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -11,14 +11,14 @@ from typing import Any
 from pylaunch.agent.piped import mesh
 from pylaunch.agent.probe.readers import host as host_readers
 from pylaunch.agent.probe.readers import lease
+from pylaunch.checks.mesh import READINGS
+from pylaunch.checks.start_table import AtStart, at_start
+from pylaunch.checks.suite import CHECKS, _look, questions_for
+from pylaunch.checks.survey import Wanted
 from pylaunch.model.cluster import Host
-from pylaunch.preflight.mesh import READINGS
-from pylaunch.preflight.start_table import AtStart, at_start
-from pylaunch.preflight.suite import CHECKS, _look, questions_for
-from pylaunch.preflight.survey import Wanted
 from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.program import BEGUN, FROM_STDIN, STREAMED, probe, program, streamed
-from pylaunch.provision.probe import parse_facts, readers_asked
+from pylaunch.provision.observed.probe import parse_facts, readers_asked
 
 
 def ran(words: tuple[str, ...], stdin: bytes) -> str:

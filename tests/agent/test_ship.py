@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from pylaunch import protocol
 from pylaunch.agent.run import shipped_code
 from pylaunch.base.layout import AgentError
-from pylaunch.launch.sync import ship
-from pylaunch.launch.sync.ship import NotShippedError, Shipped
-from pylaunch.launch.sync.tree import Tree, read_tree
+from pylaunch.runs.sync import ship
+from pylaunch.runs.sync.ship import NotShippedError, Shipped
+from pylaunch.runs.sync.tree import Tree, read_tree
 from pylaunch.transport.process import spawn
 from tests.agent.controller import Node, task
 from tests.waiting import wait_until

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.features.report.page.html import page
-from pylaunch.model.redaction import Redaction
+from pylaunch.model.text.redaction import Redaction
 from tests.browser.headless import PROGRAM, Page, browser, is_installed
 from tests.features.report import samples
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.launch.start import archive
+from pylaunch.runs.prepare import archive
 from tests.agent.controller import Node
 
 

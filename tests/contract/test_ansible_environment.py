@@ -14,7 +14,7 @@ import pytest
 from pylaunch.agent.shared import installed
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Connection, Host
-from pylaunch.provision.environment import ARCHIVE, MANIFEST, EnvironmentManifest, LockRequest, lock
+from pylaunch.provision.environments.environment import ARCHIVE, MANIFEST, EnvironmentManifest, LockRequest, lock
 from pylaunch.store import content
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, run_playbook
 from tests.node_python import NODE_PYTHON

@@ -10,8 +10,8 @@ import pytest
 _PROGRAM = """
 import asyncio, resource, sys
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.launch.connect.agent_link import AgentVersion
-from pylaunch.launch.connect.fleet import Fleet
+from pylaunch.runs.connect.agent_link import AgentVersion
+from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from pylaunch.launch.sync.tree import read_tree
+from pylaunch.runs.sync.tree import read_tree
 
 IGNORED = {
     ".gitignore": "*.log\n!keep.log\n/build/\ndata/*\n!data/small/\n\\#odd\n**/cache/**\nnotes/[a-c].txt\n# no\n",

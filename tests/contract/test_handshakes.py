@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pylaunch.launch.connect import agent_link
-from pylaunch.launch.connect.agent_link import AgentVersion
-from pylaunch.launch.connect.fleet import Fleet
+from pylaunch.checks.mesh import measure_mesh
 from pylaunch.model.cluster import Cluster, Host, SshOptions
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.preflight.mesh import measure_mesh
 from pylaunch.probe.ask import ask
+from pylaunch.runs.connect import agent_link
+from pylaunch.runs.connect.agent_link import AgentVersion
+from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.transport import handshakes
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="no ssh on this machine")

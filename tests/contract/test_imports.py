@@ -8,8 +8,8 @@ import sys
 import pytest
 
 RUN_AND_REPORT = (
-    "pylaunch.launch.start",
-    "pylaunch.launch.follow.run_follower",
+    "pylaunch.runs.prepare",
+    "pylaunch.runs.follow.run_follower",
     "pylaunch.features.report.page",
     "jinja2",
 )
@@ -20,7 +20,7 @@ RUN_AND_REPORT = (
     [
         ("commands.check", RUN_AND_REPORT),
         ("commands.gpus", RUN_AND_REPORT),
-        ("commands.start", ("pylaunch.workflows.start", "pylaunch.launch.start.session")),
+        ("commands.start", ("pylaunch.runs.start", "pylaunch.runs.prepare.session")),
         ("planning", ("pylaunch.features.report.page.html", "jinja2", "ansible", "pylaunch.provision", "paramiko")),
     ],
 )  # fmt: skip
@@ -31,6 +31,6 @@ def test_a_verb_imports_no_module_that_it_does_not_need(module: str, absent: tup
 
 
 def test_the_agent_is_packed_without_importing_what_is_packed() -> None:
-    program = "import sys; from pylaunch.launch.start import archive; archive.build(); print(*sys.modules, sep='\\n')"
+    program = "import sys; from pylaunch.runs.prepare import archive; archive.build(); print(*sys.modules, sep='\\n')"
     ended = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True, timeout=120)
     assert "pylaunch.runtime" not in ended.stdout.split()

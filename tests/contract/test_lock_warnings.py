@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.provision.environment import LockProgress, LockRequest, lock, read_manifest
+from pylaunch.provision.environments.environment import LockProgress, LockRequest, lock, read_manifest
 
 
 def wheel(index: Path, name: str, version: str, requires_python: str = ">=3.8") -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.preflight.checks.reach import _interactive_only
+from pylaunch.checks.hosts.reach import _interactive_only
 
 RC_FILES = {"bash": ".bashrc", "tcsh": ".cshrc", "csh": ".cshrc", "fish": ".config/fish/config.fish"}
 """The file that each shell reads before a command. Bash does so only for sshd; here, BASH_ENV names the file."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
-from pylaunch.explain.hangs.snapshot import LOADER_WORKER
+from pylaunch.verdict.hangs.snapshot import LOADER_WORKER
 from tests.agent.controller import Controller, Node, task
 from tests.waiting import wait_until
 

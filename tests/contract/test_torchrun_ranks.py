@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pylaunch import protocol
 from pylaunch.base.rank_environment import AGENT_VARIABLES, RUNTIME_PATH
-from pylaunch.launch.start import archive
+from pylaunch.runs.prepare import archive
 from tests.agent.controller import Node, task
 from tests.agent.test_no_rank_thread import INTERPRETER, seen
 from tests.ports import free_port

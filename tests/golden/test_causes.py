@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pylaunch.explain.cause_kinds import KINDS
-from pylaunch.model.cause import Certainty
+from pylaunch.model.diagnosis.cause import Certainty
 from pylaunch.store.signatures import signatures
+from pylaunch.verdict.causes.cause_kinds import KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "causes.md"
 

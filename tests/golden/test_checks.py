@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pylaunch.preflight.check import Check
-from pylaunch.preflight.start_table import REFUSALS, START_TABLE
-from pylaunch.preflight.suite import CHECKS
+from pylaunch.checks.check import Check
+from pylaunch.checks.start_table import REFUSALS, START_TABLE
+from pylaunch.checks.suite import CHECKS
 
 PAGE = Path(__file__).parents[2] / "docs/reference/checks.md"
 
@@ -19,7 +19,7 @@ All checks of `pylaunch check`; `pylaunch check --list ID` prints the same. *Dee
 run works, but is slower or at risk), `note` (for information). A check that could not measure is reported separately
 and never counts as passed. [The last table](#checks-and-start) lists the checks that a start runs. See also
 [how to use checks](../guides/check.md) and [the faults that they find](faults.md). This page is generated from
-`pylaunch/preflight`.
+`pylaunch/checks`.
 """
 
 START = """\

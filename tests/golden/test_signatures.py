@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.explain.logs.signature import CauseClass, Role, Signature
 from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.signature import CauseClass, Role, Signature
 
 DIRECTORY = Path(__file__).parents[2] / "docs" / "reference"
 CATALOGUE = signatures()

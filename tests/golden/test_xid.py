@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pylaunch.explain.xid import SOURCE, XIDS, XidKind
+from pylaunch.verdict.causes.xid import SOURCE, XIDS, XidKind
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "xid.md"
 

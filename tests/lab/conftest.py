@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from pylaunch.features.lab.cluster import lab as labs
-from pylaunch.features.lab.cluster import spec, tools
+from pylaunch.features.lab.cluster import spec
+from pylaunch.features.lab.cluster.images import tools
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.features.lab.cluster.slurm import are_idle
 from pylaunch.transport import process

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node import LabNode
+from pylaunch.features.lab.cluster.nodes.node import LabNode
 from pylaunch.transport.process import Completed
 from tests.hinted_commands import hints_must_be_accepted
 from tests.waiting import wait_until

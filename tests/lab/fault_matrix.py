@@ -17,7 +17,7 @@ from unittest import mock
 from pylaunch.cli.commands import check as verb
 from pylaunch.cli.main import run
 from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.model.finding import Severity
+from pylaunch.model.diagnosis.finding import Severity
 from pylaunch.model.hostset import fold
 from tests.lab import faults_core, faults_devices, faults_network
 from tests.lab.fault_case import Case

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import yaml
 
+from pylaunch.features.lab.cluster.images.recipe import USER
 from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node import LabNode
-from pylaunch.features.lab.cluster.recipe import USER
+from pylaunch.features.lab.cluster.nodes.node import LabNode
 from tests.lab.by_hand import launcher, pids
 from tests.lab.fault_case import Case
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.faults import SlowCable, inject
 from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node import LabNode
+from pylaunch.features.lab.cluster.node_faults.faults import SlowCable, inject
+from pylaunch.features.lab.cluster.nodes.node import LabNode
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab

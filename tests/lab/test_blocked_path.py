@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.faults import Direction, Filter, inject
 from pylaunch.features.lab.cluster.lab import Lab
+from pylaunch.features.lab.cluster.node_faults.faults import Direction, Filter, inject
 from tests.lab.controller import events, must_be_clean, newest, starting
 
 pytestmark = pytest.mark.lab

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
+from pylaunch.features.lab.cluster.images.recipe import USER
 from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.recipe import USER
 from pylaunch.transport.process import Completed
 from tests.lab.by_hand import alive, launcher, listener, pids
 from tests.lab.controller import must_be_clean, starting

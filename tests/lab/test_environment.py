@@ -12,7 +12,7 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node import LabNode
+from pylaunch.features.lab.cluster.nodes.node import LabNode
 from pylaunch.inventory import load_cluster
 from pylaunch.transport import process
 from pylaunch.transport.connections import close_all, connector_of

@@ -16,9 +16,9 @@ import pytest
 
 from pylaunch.agent.shared import processes
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.faults import Injected
 from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node import LabNode
+from pylaunch.features.lab.cluster.node_faults.faults import Injected
+from pylaunch.features.lab.cluster.nodes.node import LabNode
 from pylaunch.inventory import load_cluster
 from pylaunch.store import content
 from pylaunch.transport import process

@@ -16,7 +16,7 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.model.argv import Argv
+from pylaunch.model.text.argv import Argv
 from tests.ports import free_port
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]

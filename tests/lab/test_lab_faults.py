@@ -10,10 +10,10 @@ import pytest
 
 from pylaunch.errors import LabError
 from pylaunch.features.lab.cluster import status
-from pylaunch.features.lab.cluster.faults import Direction, Isolate, SlowCable, inject
 from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node import LabNode
-from pylaunch.features.lab.cluster.resource_faults import LittleMemory, Stall
+from pylaunch.features.lab.cluster.node_faults.faults import Direction, Isolate, SlowCable, inject
+from pylaunch.features.lab.cluster.node_faults.resource_faults import LittleMemory, Stall
+from pylaunch.features.lab.cluster.nodes.node import LabNode
 from pylaunch.transport.process import Completed
 from tests.waiting import wait_until
 

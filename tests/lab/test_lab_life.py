@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import LabError, UsageError
-from pylaunch.features.lab.cluster import cgroup, locks, network, spec
+from pylaunch.features.lab.cluster import locks, network, spec
 from pylaunch.features.lab.cluster.lab import Lab, down
-from pylaunch.features.lab.cluster.waiting import reached
+from pylaunch.features.lab.cluster.nodes import cgroup
+from pylaunch.features.lab.cluster.nodes.waiting import reached
 from pylaunch.transport import process
 
 pytestmark = pytest.mark.lab

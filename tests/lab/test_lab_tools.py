@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.features.lab.cluster import tools
+from pylaunch.features.lab.cluster.images import tools
 
 APT_GET = """\
 #!/bin/sh

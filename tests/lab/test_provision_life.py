@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster import boot
 from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node import LabNode
+from pylaunch.features.lab.cluster.nodes import boot
+from pylaunch.features.lab.cluster.nodes.node import LabNode
 from pylaunch.transport import process
 
 pytestmark = pytest.mark.lab

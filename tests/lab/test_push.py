@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.faults import Fill, inject
 from pylaunch.features.lab.cluster.lab import Lab
+from pylaunch.features.lab.cluster.node_faults.faults import Fill, inject
 from pylaunch.features.push.command import LEAST_RATE
 
 pytestmark = pytest.mark.lab

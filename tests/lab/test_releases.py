@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from pylaunch.errors import ExitCode, LabError
-from pylaunch.features.lab.cluster import image, tools
+from pylaunch.features.lab.cluster.images import image, tools
+from pylaunch.features.lab.cluster.images.releases import RELEASES
 from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.releases import RELEASES
 from tests.roles.conftest import site
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.faults import Kill, inject
 from pylaunch.features.lab.cluster.lab import Lab
+from pylaunch.features.lab.cluster.node_faults.faults import Kill, inject
 from tests.lab.controller import must_be_clean, starting
 
 pytestmark = pytest.mark.lab

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.faults import Freeze, inject
 from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.model.argv import quoted
+from pylaunch.features.lab.cluster.node_faults.faults import Freeze, inject
+from pylaunch.model.text.argv import quoted
 from pylaunch.transport.process import Completed
 from tests.lab.controller import listed, must_be_clean, starting
 from tests.lab.slurm_jobs import (

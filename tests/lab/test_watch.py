@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.faults import Cut, inject
 from pylaunch.features.lab.cluster.lab import Lab
+from pylaunch.features.lab.cluster.node_faults.faults import Cut, inject
 from tests.lab.controller import DEADLINE_S, Gate, Started, is_clean, must_be_clean, starting
 from tests.waiting import wait_until
 

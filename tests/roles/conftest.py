@@ -12,7 +12,7 @@ from testinfra.host import Host
 
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.inventory import load_cluster
-from pylaunch.provision.environment import LockRequest, lock
+from pylaunch.provision.environments.environment import LockRequest, lock
 from pylaunch.store import content
 from pylaunch.store.paths import project_directory
 from pylaunch.transport.process import Completed

@@ -11,7 +11,7 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.provision.environment import EnvironmentManifest, LockRequest, lock, read_manifest
+from pylaunch.provision.environments.environment import EnvironmentManifest, LockRequest, lock, read_manifest
 from pylaunch.store.paths import project_directory
 from tests.node_python import NODE_PYTHON
 from tests.roles.conftest import Provisioned

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.node import LabNode
-from pylaunch.features.lab.cluster.recipe import USER
+from pylaunch.features.lab.cluster.images.recipe import USER
+from pylaunch.features.lab.cluster.nodes.node import LabNode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.protocol.readings.roles import LimitReading
-from pylaunch.provision.facts import Facts
-from pylaunch.provision.probe import probe
+from pylaunch.provision.observed.facts import Facts
+from pylaunch.provision.observed.probe import probe
 from pylaunch.provision.state import questions
 from pylaunch.transport import process
 from pylaunch.transport.connections import disconnect

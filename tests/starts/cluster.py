@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from pylaunch.agent.shared import processes
 from pylaunch.inventory import cache
-from pylaunch.launch.start import archive
+from pylaunch.runs.prepare import archive
 from tests.hinted_commands import hints_must_be_accepted
 
 ENDS_S = 300.0

@@ -21,7 +21,7 @@ from tests.hinted_commands import hints_must_be_accepted
 from tests.reader import DEADLINE_S, Reader
 from tests.starts.cluster import DirectoryCluster
 from tests.starts.test_job import SERVER, TRAINER
-from tests.unit.explain.hangs.views import CASES
+from tests.unit.verdict.hangs.views import CASES
 from tests.waiting import wait_until
 
 TRAIN = """\

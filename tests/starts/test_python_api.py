@@ -16,9 +16,9 @@ import pytest
 
 from pylaunch import api
 from pylaunch.model.run import Event, EventKind
+from pylaunch.provision.provisioning import ProvisionReport
+from pylaunch.runs.start_events import RanksReleased, RunEnded
 from pylaunch.store.runs import UnknownRunError
-from pylaunch.workflows.provision import ProvisionReport
-from pylaunch.workflows.start_events import RanksReleased, RunEnded
 from tests.documented_commands import ROOT, python_in
 from tests.starts.cluster import DirectoryCluster, appears
 

@@ -8,7 +8,7 @@ import pytest
 
 from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.inventory import load_cluster
-from pylaunch.workflows.provision import refuse_live_ranks
+from pylaunch.provision.provisioning import refuse_live_ranks
 from tests.starts.cluster import DirectoryCluster, ended, says
 
 

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from pylaunch.inventory import load_cluster
-from pylaunch.launch.connect.interruptible import Interrupter
-from pylaunch.launch.existing.logs import LogQuery
-from pylaunch.launch.follow.run_events import LinesWritten, RunEvent
-from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.outcome import Outcome, Status
-from pylaunch.workflows.attach import Attached, AttachEvent, RunOver, attach
-from pylaunch.workflows.logs import collect_logs, follow_logs
-from pylaunch.workflows.runs import RunNotNamedError, discover_runs, find_live_run, find_run
-from pylaunch.workflows.status import list_runs, report
-from pylaunch.workflows.stop import StopEvent, stop_run
+from pylaunch.runs.all_runs import RunNotNamedError, discover_runs, find_live_run, find_run
+from pylaunch.runs.attach import Attached, AttachEvent, RunOver, attach
+from pylaunch.runs.connect.interruptible import Interrupter
+from pylaunch.runs.existing.logs import LogQuery
+from pylaunch.runs.follow.run_events import LinesWritten, RunEvent
+from pylaunch.runs.follow.run_follower import rank_streams
+from pylaunch.runs.logs import collect_logs, follow_logs
+from pylaunch.runs.status import list_runs, report
+from pylaunch.runs.stop import StopEvent, stop_run
 from tests.starts.cluster import DirectoryCluster, appears
 from tests.waiting import wait_until
 

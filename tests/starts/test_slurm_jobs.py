@@ -12,7 +12,6 @@ import pytest
 
 from pylaunch.cli.main import run
 from pylaunch.errors import ClusterNotReadyError, ExitCode
-from pylaunch.explain import requeue
 from pylaunch.features.slurm import allocation
 from pylaunch.features.slurm import view as queueing
 from pylaunch.features.slurm.allocation import (
@@ -34,14 +33,15 @@ from pylaunch.features.slurm.allocation import (
     end_job,
 )
 from pylaunch.features.slurm.requeue import JobRequeues, continued
-from pylaunch.model.cause import Certainty, FailureCause
 from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.model.diagnosis.cause import Certainty, FailureCause
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.model.slurm_job import JobRequest, JobState, SlurmJob, SlurmNode
 from pylaunch.store import runs
 from pylaunch.store.paths import run_paths
+from pylaunch.verdict import requeue
 
 PROGRAMS = {
     "sbatch": "cat > script; [ ! -e refusal ] || { cat refusal >&2; exit 1; }; echo 7",

@@ -14,11 +14,11 @@ from pylaunch.agent.shared import leases
 from pylaunch.base.layout import default_root
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
-from pylaunch.launch.connect.agent_link import AgentVersion
-from pylaunch.launch.follow.run_events import Notice, RunEvent
-from pylaunch.launch.start import archive, spares
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
+from pylaunch.runs.connect.agent_link import AgentVersion
+from pylaunch.runs.follow.run_events import Notice, RunEvent
+from pylaunch.runs.prepare import archive, spares
 from tests.starts.cluster import Directory, DirectoryCluster, ended, says
 from tests.waiting import wait_until
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pylaunch import api
 from pylaunch.errors import ExitCode
-from pylaunch.workflows.start_events import RanksReleased
+from pylaunch.runs.start_events import RanksReleased
 from tests.json_pages import has_the_forms, undescribed
 from tests.starts.cluster import DirectoryCluster, ended
 from tests.waiting import wait_until

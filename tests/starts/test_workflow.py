@@ -12,17 +12,17 @@ import pytest
 
 from pylaunch.features import judge_settings
 from pylaunch.inventory import load_cluster
-from pylaunch.launch.attempts import Restarting
-from pylaunch.launch.connect.interruptible import Interrupter
-from pylaunch.launch.follow.run_events import LinesWritten
-from pylaunch.launch.start.session import InterruptedBeforeReleaseError
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind
+from pylaunch.runs.attempts import Restarting
+from pylaunch.runs.connect.interruptible import Interrupter
+from pylaunch.runs.follow.run_events import LinesWritten
+from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
+from pylaunch.runs.start import StartOptions, plan_start, start
+from pylaunch.runs.start_checks import ChecksFailedError, at_start_checks
+from pylaunch.runs.start_events import AttemptEnded, RanksReleased, RunBegun, RunEnded, StartEvent
 from pylaunch.store import runs
-from pylaunch.workflows.start import StartOptions, plan_start, start
-from pylaunch.workflows.start_checks import ChecksFailedError, at_start_checks
-from pylaunch.workflows.start_events import AttemptEnded, RanksReleased, RunBegun, RunEnded, StartEvent
 from tests.starts.cluster import DirectoryCluster
 
 WITHIN_S = 60.0

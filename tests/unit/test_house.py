@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,17 @@ def files(pattern: str) -> list[Path]:
 def test_no_module_outgrows_its_subject() -> None:
     lengths = {path: len(path.read_text().splitlines()) for path in files("*.py")}
     assert {str(path): length for path, length in lengths.items() if length > 450} == {}
+
+
+FLAT_LISTS = {"pylaunch/cli/commands", "pylaunch/agent/probe/readers", "pylaunch/features"}
+"""One module a verb, a subject, a feature: found by its name."""
+
+
+def test_no_room_has_more_modules_than_one_can_hold() -> None:
+    modules = Counter(
+        str(path.parent.relative_to(ROOT)) for path in (ROOT / "pylaunch").rglob("*.py") if path.stem != "__init__"
+    )
+    assert {room: count for room, count in modules.items() if count > 15 and room not in FLAT_LISTS} == {}
 
 
 def test_tasks_of_a_role_begin_short() -> None:
@@ -85,9 +97,9 @@ def test_nothing_that_is_printed_points_into_the_checkout() -> None:
 
 
 OF_ROOT_AND_KERNEL = {
-    "shared/cgroups.py", "shared/interfaces.py", "shared/installed.py", "shared/ports.py", "shared/processes.py",
-    "shared/text.py", "run/session_scope.py", "telemetry/usage.py", "evidence/kernel_messages.py",
-    "evidence/rank_sockets.py",
+    "shared/cgroups.py", "shared/sockets/interfaces.py", "shared/installed.py", "shared/sockets/ports.py",
+    "shared/processes.py", "shared/text.py", "run/ranks/session_scope.py", "telemetry/usage.py", "evidence/kernel_messages.py",
+    "evidence/ranks/rank_sockets.py",
 }  # fmt: skip
 """Modules of the agent that read files which no rank can write."""
 BESIDE_THE_ARCHIVE = {"__main__.py", "compiled.py"}

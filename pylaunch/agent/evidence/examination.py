@@ -17,14 +17,15 @@ import time
 from functools import partial
 
 from pylaunch import protocol
-from pylaunch.agent.evidence import child_processes, moved_bytes, process_view, py_spy, rank_report, rank_states
-from pylaunch.agent.evidence.child_processes import ChildStacks
-from pylaunch.agent.evidence.rank_answer import MOST_BYTES, RankAnswer, decoded, overrides, stacks_of_faulthandler
+from pylaunch.agent.evidence.ranks import child_processes, moved_bytes, process_view, py_spy, rank_report, rank_states
+from pylaunch.agent.evidence.ranks.child_processes import ChildStacks
+from pylaunch.agent.evidence.ranks.rank_answer import MOST_BYTES, RankAnswer, decoded, overrides, stacks_of_faulthandler
 from pylaunch.agent.in_rank.questions import SIGNUM
 from pylaunch.agent.in_rank.sitecustomize import PROCESSES
 from pylaunch.agent.logs.masking import Mask
-from pylaunch.agent.shared import local_socket, processes, rank_files
+from pylaunch.agent.shared import processes, rank_files
 from pylaunch.agent.shared.event_loop import EventLoop
+from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.base.layout import RunDirectory
 from pylaunch.protocol.examination import RankView

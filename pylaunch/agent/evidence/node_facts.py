@@ -13,11 +13,13 @@ import threading
 import time
 
 from pylaunch import protocol
-from pylaunch.agent.evidence import counters, rank_sockets
+from pylaunch.agent.evidence import counters
 from pylaunch.agent.evidence.gpu_counters import GpuCounters, GpuReader
 from pylaunch.agent.evidence.kernel_messages import KernelLog
 from pylaunch.agent.evidence.out_of_memory import memory_cgroups
-from pylaunch.agent.shared import cgroups, interfaces
+from pylaunch.agent.evidence.ranks import rank_sockets
+from pylaunch.agent.shared import cgroups
+from pylaunch.agent.shared.sockets import interfaces
 from pylaunch.agent.shared.text import text_of
 from pylaunch.base.dataclass import replace
 

@@ -26,7 +26,8 @@ import sys
 import threading
 import time
 
-from pylaunch.agent.shared import leases, ports
+from pylaunch.agent.shared import leases
+from pylaunch.agent.shared.sockets import ports
 from pylaunch.base.untrusted_json import parse_object
 
 TYPE_CHECKING = False

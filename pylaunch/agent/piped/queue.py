@@ -18,7 +18,8 @@ import socket
 import sys
 from dataclasses import dataclass, field, replace
 
-from pylaunch.agent.shared import leases, unix_sockets
+from pylaunch.agent.shared import leases
+from pylaunch.agent.shared.sockets import unix_sockets
 from pylaunch.base.layout import RUN_ID, default_root, open_root
 
 TYPE_CHECKING = False

@@ -7,7 +7,8 @@ import socket
 import time
 
 from pylaunch import protocol
-from pylaunch.agent.shared import leases, ports
+from pylaunch.agent.shared import leases
+from pylaunch.agent.shared.sockets import ports
 from pylaunch.base.layout import NodeRoot, default_root
 
 TYPE_CHECKING = False

@@ -7,7 +7,8 @@ import os
 import socket
 
 from pylaunch import protocol
-from pylaunch.agent.run import program_checks, rank_interface
+from pylaunch.agent.run import program_checks
+from pylaunch.agent.run.ranks import rank_interface
 from pylaunch.agent.shared import rank_files
 from pylaunch.base.layout import RunDirectory
 

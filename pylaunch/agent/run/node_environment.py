@@ -6,7 +6,7 @@ import os
 import pwd
 
 from pylaunch import protocol
-from pylaunch.agent.run import rank_interface
+from pylaunch.agent.run.ranks import rank_interface
 from pylaunch.agent.shared import rank_files
 from pylaunch.base import untrusted_json
 from pylaunch.base.dataclass import replace

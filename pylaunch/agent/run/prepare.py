@@ -8,8 +8,8 @@ from __future__ import annotations
 from pylaunch import protocol
 from pylaunch.agent.run import node_checks, node_environment, shipped_code, stop_request
 from pylaunch.agent.run.holdings import Holdings
+from pylaunch.agent.run.ranks.worker_group import WorkerGroup
 from pylaunch.agent.run.run import Run
-from pylaunch.agent.run.worker_group import WorkerGroup
 from pylaunch.agent.shared import clean
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import Record

@@ -8,31 +8,33 @@ import time
 from functools import partial
 
 from pylaunch import protocol
-from pylaunch.agent.evidence import disk_space, rank_report, rank_states, symptoms
+from pylaunch.agent.evidence import disk_space, symptoms
 from pylaunch.agent.evidence.first_lines import FirstLines
 from pylaunch.agent.evidence.kernel_messages import KernelLog
-from pylaunch.agent.evidence.last_meeting import last_meeting
 from pylaunch.agent.evidence.node_facts import NodeFacts
 from pylaunch.agent.evidence.out_of_memory import Memory
+from pylaunch.agent.evidence.ranks import rank_report, rank_states
+from pylaunch.agent.evidence.ranks.last_meeting import last_meeting
 from pylaunch.agent.logs.log_index import LogIndex
 from pylaunch.agent.logs.log_limit import LogLimit
 from pylaunch.agent.logs.tail import LAST_LINES, last_lines
 from pylaunch.agent.run import lifecycle
 from pylaunch.agent.run.examinations import Examinations
 from pylaunch.agent.run.holdings import Holdings
-from pylaunch.agent.run.preload import Preload
-from pylaunch.agent.run.spawn import start_time
-from pylaunch.agent.run.template import ForkedRanks
-from pylaunch.agent.run.worker_group import Ended, RankConnection, Started, WorkerGroup, name_of
-from pylaunch.agent.shared import local_socket, processes, rank_files
+from pylaunch.agent.run.ranks.preload import Preload
+from pylaunch.agent.run.ranks.spawn import start_time
+from pylaunch.agent.run.ranks.template import ForkedRanks
+from pylaunch.agent.run.ranks.worker_group import Ended, RankConnection, Started, WorkerGroup, name_of
+from pylaunch.agent.shared import processes, rank_files
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import NodeOutcome, Record, note
+from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.base.dataclass import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pylaunch.agent.run.examinations import Deliver
-    from pylaunch.agent.run.rank_terminal import RankTerminal
+    from pylaunch.agent.run.ranks.rank_terminal import RankTerminal
 
 CAUSE_LINES = 200
 """Number of last lines searched for the cause of an end: an abort may write a long stack trace after the cause."""

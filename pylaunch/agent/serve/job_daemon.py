@@ -23,9 +23,10 @@ import socket
 import time
 from functools import partial
 
-from pylaunch.agent.run import spawn
-from pylaunch.agent.shared import local_socket, processes, run_lock
+from pylaunch.agent.run.ranks import spawn
+from pylaunch.agent.shared import processes, run_lock
 from pylaunch.agent.shared.event_loop import EventLoop
+from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.base.layout import BAD_END, GOOD_END, AgentError, NodeRoot, RunDirectory
 
 TYPE_CHECKING = False

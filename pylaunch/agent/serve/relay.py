@@ -16,10 +16,11 @@ import threading
 import time
 
 from pylaunch import protocol
-from pylaunch.agent.run import session_scope
+from pylaunch.agent.run.ranks import session_scope
 from pylaunch.agent.serve import job_daemon, replay
 from pylaunch.agent.serve.supervisor import STOPS, Supervisor
-from pylaunch.agent.shared import local_socket, processes, rank_files, run_lock, run_processes
+from pylaunch.agent.shared import processes, rank_files, run_lock, run_processes
+from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.base.layout import AgentError, NodeRoot, RunDirectory, RunNotOnNodeError, SupervisorStoppedError
 
 TYPE_CHECKING = False

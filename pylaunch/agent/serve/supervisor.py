@@ -15,19 +15,20 @@ import sys
 import time
 
 from pylaunch import protocol
-from pylaunch.agent.evidence import rank_report
+from pylaunch.agent.evidence.ranks import rank_report
 from pylaunch.agent.logs.looks import EVERY_S, Looks
 from pylaunch.agent.peers.heartbeats import Heartbeats
 from pylaunch.agent.peers.messaging import Peers
 from pylaunch.agent.peers.peer_status import PeerStatus
-from pylaunch.agent.run import spawn, stop_request
+from pylaunch.agent.run import stop_request
 from pylaunch.agent.run.prepare import RefusedError, prepare_run
+from pylaunch.agent.run.ranks import spawn
 from pylaunch.agent.run.run import Run
 from pylaunch.agent.serve.connection import HIGH_WATER, Controller, Meters
-from pylaunch.agent.shared import local_socket
 from pylaunch.agent.shared.essentials import essentials, installed_libraries
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import NodeOutcome, Record
+from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.agent.telemetry import usage
 from pylaunch.agent.telemetry.activity import ActivityMeter
 from pylaunch.base.layout import SOCKETS, NodeRoot, RunDirectory

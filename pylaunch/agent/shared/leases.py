@@ -17,7 +17,7 @@ import socket
 import struct
 import time
 
-from pylaunch.agent.shared import unix_sockets
+from pylaunch.agent.shared.sockets import unix_sockets
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.base.layout import RUN_ID
 from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object

@@ -9,13 +9,13 @@ from typing import Any
 import click
 
 from pylaunch import features
-from pylaunch.launch.connect.interruptible import signals
+from pylaunch.runs.attach import Attached, AttachEvent, LogsCaughtUp, RunOver, attach
+from pylaunch.runs.connect.interruptible import signals
 from pylaunch.terminal import options
 from pylaunch.terminal.doors import RunEnding
 from pylaunch.terminal.flags.resolve_run import find
 from pylaunch.terminal.views.live import Live, show_outcome
 from pylaunch.terminal.views.terminal import USAGE_S, has_board, watching
-from pylaunch.workflows.attach import Attached, AttachEvent, LogsCaughtUp, RunOver, attach
 
 
 @click.command()

@@ -9,30 +9,22 @@ from typing import Any
 import click
 
 from pylaunch.base.dataclass import dataclass
+from pylaunch.checks import suite
+from pylaunch.checks.check import Check
+from pylaunch.checks.check_hosts import NO_SCRIPT, SHIPPED_CODE, CheckRequest, Needs, check, plan_check, with_warning
+from pylaunch.checks.result import Result
+from pylaunch.checks.selection import select
+from pylaunch.checks.start_table import START_TABLE
 from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
-from pylaunch.launch.sync.tree import Tree
 from pylaunch.model.job import Framework, JobSpec, RankOrder
 from pylaunch.model.pasted import taken_apart
 from pylaunch.model.plan import RunPlan
-from pylaunch.preflight import suite
-from pylaunch.preflight.check import Check
-from pylaunch.preflight.result import Result
-from pylaunch.preflight.selection import select
-from pylaunch.preflight.start_table import START_TABLE
+from pylaunch.runs.sync.tree import Tree
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags import sync
 from pylaunch.terminal.flags.shipped_code import modules_not_shipped
 from pylaunch.terminal.views import findings
-from pylaunch.workflows.check import (
-    NO_SCRIPT,
-    SHIPPED_CODE,
-    CheckRequest,
-    Needs,
-    check,
-    plan_check,
-    with_warning,
-)
 
 EXAMPLES = """\b
 Examples:
@@ -127,7 +119,7 @@ def command(
     if tree is not None and any(each.id == SHIPPED_CODE for each in checks):
         found = _with_shipped(found, tree, request.plan)
     if flags.junit_file is not None:
-        from pylaunch.preflight.junit import junit  # noqa: PLC0415 -- a check without a report needs no XML
+        from pylaunch.checks.junit import junit  # noqa: PLC0415 -- a check without a report needs no XML
 
         with options.writing("--junit", flags.junit_file):
             flags.junit_file.write_text(junit(found))
@@ -187,7 +179,7 @@ def _fixed(request: CheckRequest, found: Result, *, sure: bool) -> Result:
     """Run the roles that findings name and check again. Returns `found` when no finding names one."""
     # Loads Ansible, which takes as long as asking three hosts.
     from pylaunch.cli.views import repairing  # noqa: PLC0415
-    from pylaunch.workflows.repair import repair_hosts, repairs  # noqa: PLC0415
+    from pylaunch.provision.repair import repair_hosts, repairs  # noqa: PLC0415
 
     plan = repairs(request.cluster, found.findings)
     if not plan:

@@ -11,19 +11,19 @@ from typing import Any
 import click
 
 from pylaunch.base.dataclass import asdict, dataclass
+from pylaunch.checks.occupancy.clean import CleanReport, clean_hosts, end_stale
+from pylaunch.checks.occupancy.look import Swept
+from pylaunch.checks.occupancy.processes import Occupant
 from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.cli.views import proving
 from pylaunch.cli.views.sweeping import as_data, described
 from pylaunch.errors import ExitCode
-from pylaunch.model.argv import pylaunch
-from pylaunch.model.host_errors import alike_errors
+from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.hostset import alike, fold
 from pylaunch.model.job import USUAL_PORT
-from pylaunch.occupancy.look import Swept
-from pylaunch.occupancy.processes import Occupant
+from pylaunch.model.text.argv import pylaunch
+from pylaunch.runs.prove import prove_runs
 from pylaunch.terminal import console, document, hints, options
-from pylaunch.workflows.clean import CleanReport, clean_hosts, end_stale
-from pylaunch.workflows.prove import prove_runs
 
 
 class Stale(Enum):

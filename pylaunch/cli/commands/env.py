@@ -10,8 +10,8 @@ import click
 from pylaunch.base.dataclass import asdict
 from pylaunch.errors import UsageError
 from pylaunch.inventory import load_cluster
-from pylaunch.model.size import shown_size
-from pylaunch.provision.environment import (
+from pylaunch.model.text.size import shown_size
+from pylaunch.provision.environments.environment import (
     CONTROLLER_PYTHON,
     EnvironmentManifest,
     Locked,

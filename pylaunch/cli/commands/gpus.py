@@ -8,15 +8,15 @@ from pathlib import Path
 import click
 
 from pylaunch.base.dataclass import asdict
+from pylaunch.checks.occupancy.devices import DeviceView
+from pylaunch.checks.occupancy.gpus import list_devices
+from pylaunch.checks.occupancy.look import HostView
 from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.cli.views.sweeping import as_data
 from pylaunch.errors import ExitCode
-from pylaunch.model.host_errors import alike_errors
+from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.hostset import alike, fold
-from pylaunch.occupancy.devices import DeviceView
-from pylaunch.occupancy.look import HostView
 from pylaunch.terminal import console, document, options
-from pylaunch.workflows.gpus import list_devices
 
 
 @click.command()

@@ -10,15 +10,15 @@ import click
 from pylaunch.base.dataclass import dataclass
 from pylaunch.cli.views import collecting
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
-from pylaunch.launch.connect.interruptible import signals
-from pylaunch.launch.existing.logs import LogQuery
-from pylaunch.model.argv import pylaunch
 from pylaunch.model.outcome import Status
+from pylaunch.model.text.argv import pylaunch
+from pylaunch.runs.connect.interruptible import signals
+from pylaunch.runs.existing.logs import LogQuery
+from pylaunch.runs.logs import follow_logs
 from pylaunch.terminal import options
 from pylaunch.terminal.flags.resolve_run import find
 from pylaunch.terminal.flags.selection import chosen, pattern
 from pylaunch.terminal.views.live import Live
-from pylaunch.workflows.logs import follow_logs
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,10 @@ from pylaunch.cli.views import provisioning
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features import judge_settings
 from pylaunch.inventory import load_cluster
-from pylaunch.model.argv import pylaunch
 from pylaunch.model.hostset import fold
+from pylaunch.model.text.argv import pylaunch
 from pylaunch.provision.batches import batches
-from pylaunch.terminal import console, document, options
-from pylaunch.terminal.live_area import working
-from pylaunch.terminal.views.live import counted
-from pylaunch.workflows.provision import (
+from pylaunch.provision.provisioning import (
     ALL_AT_ONCE,
     ProvisionOptions,
     ProvisionPlan,
@@ -30,6 +27,9 @@ from pylaunch.workflows.provision import (
     reset_hosts,
     roll_back,
 )
+from pylaunch.terminal import console, document, options
+from pylaunch.terminal.live_area import working
+from pylaunch.terminal.views.live import counted
 
 EXAMPLES = """\b
 Examples:

@@ -9,12 +9,12 @@ import click
 
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
+from pylaunch.runs.all_runs import adopt_runs
+from pylaunch.runs.status import list_runs
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import discovered
 from pylaunch.terminal.listing import row, slurm_cell
 from pylaunch.terminal.views import run_data
-from pylaunch.workflows.runs import adopt_runs
-from pylaunch.workflows.status import list_runs
 
 
 @click.command()

@@ -12,15 +12,15 @@ from pylaunch.cli.lent_terminal import lent_terminal
 from pylaunch.cli.running import Presentation, run_planned
 from pylaunch.errors import UsageError
 from pylaunch.features import judge_settings
-from pylaunch.model.argv import pylaunch, quoted_with_env
 from pylaunch.model.job import TREE
 from pylaunch.model.secret import is_masked, secret_options, variable_of
+from pylaunch.model.text.argv import pylaunch, quoted_with_env
+from pylaunch.runs.start import StartOptions, plan_start
+from pylaunch.runs.start_checks import at_start_checks
 from pylaunch.terminal import console, options
 from pylaunch.terminal.flags import environment, sync
 from pylaunch.terminal.flags.resolve_run import find
 from pylaunch.terminal.views.starting import StartView
-from pylaunch.workflows.start import StartOptions, plan_start
-from pylaunch.workflows.start_checks import at_start_checks
 
 
 @click.command()

@@ -10,14 +10,14 @@ import click
 from pylaunch.base.dataclass import dataclass
 from pylaunch.cli.views import rank_stacks
 from pylaunch.errors import ExitCode, UsageError
-from pylaunch.launch.connect.interruptible import signals
-from pylaunch.model.hang import HangFinding
+from pylaunch.model.diagnosis.hang import HangFinding
 from pylaunch.model.hostset import fold_ranks
+from pylaunch.runs.connect.interruptible import signals
+from pylaunch.runs.recorder_dumps import DumpsJudged, judge_dumps
+from pylaunch.runs.stacks import stacks
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import find
 from pylaunch.terminal.flags.selection import chosen, ranks_of
-from pylaunch.workflows.recorder_dumps import DumpsJudged, judge_dumps
-from pylaunch.workflows.stacks import stacks
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,16 @@ import click
 from pylaunch.cli.views import proving
 from pylaunch.cli.views.watching import board_now, progress, watch_attempts
 from pylaunch.errors import ExitCode
-from pylaunch.launch.start.slowness import slow_nodes
 from pylaunch.model.hostset import fold_ranks
 from pylaunch.model.run import RunRecord
+from pylaunch.runs.prepare.slowness import slow_nodes
+from pylaunch.runs.status import RunReport, node_start_seconds, previous_attempt, report, start_seconds
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import find
 from pylaunch.terminal.listing import row, slurm_cell
 from pylaunch.terminal.views import run_data
 from pylaunch.terminal.views.board import Board
 from pylaunch.terminal.views.live import counted, show_hang, show_outcome
-from pylaunch.workflows.status import RunReport, node_start_seconds, previous_attempt, report, start_seconds
 
 
 @click.command()

@@ -11,25 +11,18 @@ from pylaunch import features
 from pylaunch.cli.views import proving
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError, UsageError
 from pylaunch.inventory import load_cluster
-from pylaunch.launch.connect.interruptible import signals
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import RunRecord
 from pylaunch.model.slurm_job import JobState
+from pylaunch.runs.all_runs import adopt_runs
+from pylaunch.runs.connect.interruptible import signals
+from pylaunch.runs.status import slurm_states
+from pylaunch.runs.stop import StartInterrupted, StopEvent, StopReport, stop_run, unfinished_runs, with_earlier_attempts
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import discovered, find
 from pylaunch.terminal.views import run_data
 from pylaunch.terminal.views.live import Live, show_proof
-from pylaunch.workflows.runs import adopt_runs
-from pylaunch.workflows.status import slurm_states
-from pylaunch.workflows.stop import (
-    StartInterrupted,
-    StopEvent,
-    StopReport,
-    stop_run,
-    unfinished_runs,
-    with_earlier_attempts,
-)
 
 
 @click.command()

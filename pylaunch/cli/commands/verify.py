@@ -12,11 +12,11 @@ from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.provision.specifications import SpecificationResult
+from pylaunch.provision.verify import ALL_PASSED, INTERRUPTED, SOME_FAILED, VerifyOptions, VerifyReport, verify
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.listing import duration
 from pylaunch.terminal.live_area import working
 from pylaunch.terminal.views.live import counted
-from pylaunch.workflows.verify import ALL_PASSED, INTERRUPTED, SOME_FAILED, VerifyOptions, VerifyReport, verify
 
 _EXIT_CODES = {
     ALL_PASSED: ExitCode.DONE,

@@ -6,7 +6,7 @@ import click
 
 from pylaunch.base.dataclass import asdict
 from pylaunch.terminal import console, document, options
-from pylaunch.workflows.version import controller_versions
+from pylaunch.terminal.version import controller_versions
 
 
 @click.command()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pylaunch.launch.connect.interruptible import signals
 from pylaunch.model.run import RunRecord
-from pylaunch.model.size import shown_size
+from pylaunch.model.text.size import shown_size
+from pylaunch.runs.connect.interruptible import signals
+from pylaunch.runs.logs import collect_logs
 from pylaunch.terminal import console
-from pylaunch.workflows.logs import collect_logs
 
 
 def collect(record: RunRecord, directory: Path) -> None:

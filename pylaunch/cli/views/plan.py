@@ -9,11 +9,11 @@ from typing import Any
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.rank_environment import AGENT_VARIABLES, RUNTIME_PATH, ComposedVariable, Layer, compose
-from pylaunch.model.argv import quoted
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.job import TREE, RankOrder
 from pylaunch.model.plan import NODE_ENVIRONMENT, PORT_ENTRY, NodeCommand, NodePlan, RankCommand, RunPlan
 from pylaunch.model.secret import MASK, masked
+from pylaunch.model.text.argv import quoted
 from pylaunch.model.topology import groups
 from pylaunch.terminal import console, document
 from pylaunch.terminal.flags import sync

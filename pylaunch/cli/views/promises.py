@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.model.argv import quoted
+from pylaunch.checks.finding_lines import INDENT
 from pylaunch.model.hostset import fold
-from pylaunch.preflight.finding_lines import INDENT
+from pylaunch.model.text.argv import quoted
 from pylaunch.provision.specifications import SpecificationResult
 
 MOST_LINES = 12

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pylaunch.launch.existing.proof import NodeProof
 from pylaunch.model.hostset import alike
+from pylaunch.runs.existing.proof import NodeProof
 from pylaunch.terminal import console
 
 

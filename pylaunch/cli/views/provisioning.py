@@ -7,16 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pylaunch.base.dataclass import replace
 from pylaunch.cli.views.tasks import TaskLines
-from pylaunch.model.host_errors import OwnNames, Template
+from pylaunch.model.diagnosis.host_errors import OwnNames, Template
 from pylaunch.model.hostset import alike, fold
+from pylaunch.provision.convergence import ProvisionSurvey
 from pylaunch.provision.differences import FileDifference
-from pylaunch.provision.drift import Change
+from pylaunch.provision.observed.drift import Change
+from pylaunch.provision.provisioning import BatchStarted, ProvisionEvent, ProvisionPlan, ProvisionReport
 from pylaunch.provision.state import PACKAGE_LOCK
-from pylaunch.provision.workflow import ProvisionSurvey
 from pylaunch.terminal import console, document, hints
 from pylaunch.terminal.listing import duration
 from pylaunch.terminal.views.live import counted
-from pylaunch.workflows.provision import BatchStarted, ProvisionEvent, ProvisionPlan, ProvisionReport
 
 Differences = Mapping[str, Sequence[FileDifference]]
 

@@ -6,7 +6,14 @@ import sys
 from collections.abc import Iterator, Mapping
 
 from pylaunch.base.dataclass import asdict
-from pylaunch.explain.stack_groups import (
+from pylaunch.model.hostset import fold, fold_ranks
+from pylaunch.model.outcome import Status
+from pylaunch.model.text.sanitise import visible_line
+from pylaunch.protocol.examination import Collective, Frame, RankView
+from pylaunch.runs.stacks import StacksReport
+from pylaunch.terminal import console, document, hints
+from pylaunch.terminal.views.live import counted
+from pylaunch.verdict.stack_groups import (
     PROCESS_STATES,
     StackGroup,
     child_groups,
@@ -14,13 +21,6 @@ from pylaunch.explain.stack_groups import (
     shown_stack,
     stack_groups,
 )
-from pylaunch.model.hostset import fold, fold_ranks
-from pylaunch.model.outcome import Status
-from pylaunch.model.sanitise import visible_line
-from pylaunch.protocol.examination import Collective, Frame, RankView
-from pylaunch.terminal import console, document, hints
-from pylaunch.terminal.views.live import counted
-from pylaunch.workflows.stacks import StacksReport
 
 MOST_THREADS = 12
 """Other threads that are shown for one group of ranks."""

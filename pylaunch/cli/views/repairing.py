@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from pylaunch.cli.views.tasks import TaskLines
 from pylaunch.model.hostset import fold
+from pylaunch.provision.repair import Repair, RepairEnded, RepairEvent, RepairUnneeded
 from pylaunch.terminal import console
-from pylaunch.workflows.repair import Repair, RepairEnded, RepairEvent, RepairUnneeded
 
 
 def show_plan(plan: Sequence[Repair]) -> None:

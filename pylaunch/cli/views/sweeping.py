@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from pylaunch.occupancy.processes import Occupant
+from pylaunch.checks.occupancy.processes import Occupant
 from pylaunch.terminal import document
 from pylaunch.terminal.listing import duration
 

@@ -8,18 +8,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
-from pylaunch.launch.connect.interruptible import Interrupter, signals
-from pylaunch.launch.follow.run_events import LinesWritten, Notice, RunEvent, UsageReported
-from pylaunch.model.rank_step import RankStep
 from pylaunch.model.run import Event, RunRecord
 from pylaunch.protocol.usage_report import Usage
+from pylaunch.runs.connect.interruptible import Interrupter, signals
+from pylaunch.runs.follow.run_events import LinesWritten, Notice, RunEvent, UsageReported
+from pylaunch.runs.status import glimpse, previous_attempt, watch_run
 from pylaunch.terminal import console, document
 from pylaunch.terminal.live_area import LiveArea
 from pylaunch.terminal.views.board import Board
 from pylaunch.terminal.views.pace import Pace
+from pylaunch.terminal.views.rank_step import RankStep
 from pylaunch.terminal.views.run_data import previous_data
 from pylaunch.terminal.views.terminal import REDRAW_S
-from pylaunch.workflows.status import glimpse, previous_attempt, watch_run
 
 USAGE_S = 2.0
 GLIMPSE_USAGE_S = 0.5

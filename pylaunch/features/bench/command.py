@@ -20,7 +20,7 @@ from pylaunch.features.bench.run.events import USUAL, BenchRequest, BenchResult,
 from pylaunch.features.bench.run.measure import BACKENDS, bench, chosen_backend
 from pylaunch.features.bench.run.summary_file import write_bench_summary
 from pylaunch.inventory import load_cluster
-from pylaunch.launch.connect.interruptible import signals
+from pylaunch.runs.connect.interruptible import signals
 from pylaunch.terminal import console, options
 from pylaunch.terminal.live_area import working
 

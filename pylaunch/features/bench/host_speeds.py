@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from pylaunch.agent.probe.readers import gpu as gpu_readers
 from pylaunch.agent.probe.readers import infiniband as infiniband_readers
+from pylaunch.checks.hosts.network import rank_wires
+from pylaunch.checks.survey import Survey
 from pylaunch.features.bench.judgement.bounds import HostSpeeds, Wire
-from pylaunch.preflight.checks.network import rank_wires
-from pylaunch.preflight.survey import Survey
 from pylaunch.protocol.readings.devices import PortReading
 
 DEVICE_CHECKS = ("infiniband.rate", "gpu.pcie", "gpu.nvlink")

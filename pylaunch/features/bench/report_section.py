@@ -11,7 +11,7 @@ from pylaunch.base.dataclass import replace
 from pylaunch.features.bench.judgement.summary import BenchSummary, sections
 from pylaunch.features.bench.run.summary_file import read_bench_summary
 from pylaunch.model.run import RunRecord
-from pylaunch.model.sanitise import visible_line
+from pylaunch.model.text.sanitise import visible_line
 from pylaunch.terminal.doors import Measured, MeasuredSection
 
 MOST_VERDICTS = 200

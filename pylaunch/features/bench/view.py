@@ -33,9 +33,9 @@ from pylaunch.features.bench.run.events import (
     again,
 )
 from pylaunch.features.bench.run.progress import NOTHING
-from pylaunch.launch.follow.run_events import Notice
-from pylaunch.model import argv
 from pylaunch.model.hostset import fold
+from pylaunch.model.text import argv
+from pylaunch.runs.follow.run_events import Notice
 from pylaunch.terminal import console, document, hints
 
 HEADER = f"{'operation':<15} {'bytes':>12} {'time':>10} {'algbw':>9} {'busbw':>9} {'wrong':>6}"

@@ -6,12 +6,12 @@ import click
 
 from pylaunch.errors import ExitCode, RunFailedError
 from pylaunch.features.demo.nodes import SCRIPT, DemoNodes, demo_nodes
-from pylaunch.launch.connect.interruptible import signals
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
+from pylaunch.runs.connect.interruptible import signals
+from pylaunch.runs.start import StartOptions, plan_start, start
 from pylaunch.terminal import console
 from pylaunch.terminal.views.starting import StartView
-from pylaunch.workflows.start import StartOptions, plan_start, start
 
 RANKS_PER_NODE = 2
 BROKEN = 2

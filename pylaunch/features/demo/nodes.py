@@ -11,8 +11,8 @@ from importlib import resources
 from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.launch.start import archive
 from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.runs.prepare import archive
 
 NAMES = ("n1", "n2")
 SCRIPT = "train.py"

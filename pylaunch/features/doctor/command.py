@@ -11,7 +11,7 @@ from pylaunch.features.doctor import view
 from pylaunch.features.doctor.diagnose import diagnose
 from pylaunch.features.doctor.layers import StartLayer
 from pylaunch.inventory import load_cluster
-from pylaunch.launch.connect.interruptible import signals
+from pylaunch.runs.connect.interruptible import signals
 from pylaunch.terminal import document, options
 
 EXAMPLES = """\b

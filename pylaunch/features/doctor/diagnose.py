@@ -12,6 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from pylaunch.base.dataclass import dataclass
+from pylaunch.checks import suite
+from pylaunch.checks.check import Check
+from pylaunch.checks.hosts.clock import FAIL_S
+from pylaunch.checks.survey import Survey
+from pylaunch.checks.wanted import wanted_by
 from pylaunch.errors import InventoryError
 from pylaunch.features.doctor.layers import (
     CHECKED,
@@ -24,15 +29,10 @@ from pylaunch.features.doctor.layers import (
     unreachable_results,
 )
 from pylaunch.features.doctor.trial import Trial, job, of_error
-from pylaunch.launch.connect.interruptible import InterruptSource
 from pylaunch.model.cluster import Cluster, Connection
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan, plan_run
-from pylaunch.preflight import suite
-from pylaunch.preflight.check import Check
-from pylaunch.preflight.checks.clock import FAIL_S
-from pylaunch.preflight.survey import Survey
-from pylaunch.preflight.wanted import wanted_by
+from pylaunch.runs.connect.interruptible import InterruptSource
 
 ANSWER_S = 20.0
 """For the answer of each host."""

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from enum import Enum
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.model import host_hints
-from pylaunch.model.finding import Finding, Severity
+from pylaunch.checks.survey import Survey
+from pylaunch.checks.unreachable import shared_failures
+from pylaunch.model.diagnosis import host_hints
+from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.hostset import fold
-from pylaunch.preflight.survey import Survey
-from pylaunch.preflight.unreachable import shared_failures
 from pylaunch.probe.ask import Unreachable
 
 

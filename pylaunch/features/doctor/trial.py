@@ -14,18 +14,18 @@ from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import PylaunchError
 from pylaunch.features import judge_settings
 from pylaunch.features.doctor.layers import LayerResult, LayerState, StartLayer
-from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
-from pylaunch.launch.follow.run_events import LinesWritten
-from pylaunch.launch.start.session import InterruptedBeforeReleaseError, NodesRefusedError
-from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.text.argv import quoted
+from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource
+from pylaunch.runs.follow.run_events import LinesWritten
+from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError, NodesRefusedError
+from pylaunch.runs.start import StartOptions, plan_start, start
+from pylaunch.runs.start_events import RunBegun, StartEvent
+from pylaunch.runs.time_limit import TimeLimit
 from pylaunch.runtime import communication_test
-from pylaunch.workflows.start import StartOptions, plan_start, start
-from pylaunch.workflows.start_events import RunBegun, StartEvent
-from pylaunch.workflows.time_limit import TimeLimit
 
 START_TIMEOUT = timedelta(seconds=60)
 LIMIT_S = 300.0

@@ -17,17 +17,17 @@ from pylaunch import __version__
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.features.drift.judgement import CONFIGURATION_GROUP, Cause, Report, compare
-from pylaunch.model.argv import pylaunch
 from pylaunch.model.attestation import Attestation, HostRecord
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
+from pylaunch.model.text.argv import pylaunch
 from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import Unreachable
-from pylaunch.provision.drift import is_wanted
+from pylaunch.provision.convergence import ProvisionSurvey, site_request, survey
 from pylaunch.provision.errors import unreachable_error
-from pylaunch.provision.facts import Facts
+from pylaunch.provision.observed.drift import is_wanted
+from pylaunch.provision.observed.facts import Facts
 from pylaunch.provision.state import RoleState
-from pylaunch.provision.workflow import ProvisionSurvey, site_request, survey
 from pylaunch.store import attestations
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.attestation import HostRecord
-from pylaunch.model.majority import majority
+from pylaunch.model.diagnosis.majority import majority
 
 CONFIGURED = "as configured"
 ABSENT = "absent"

@@ -4,7 +4,7 @@ judgement/   pure: comparisons of ranks, tables of tools, the first error by its
 work         reads the logs and judges them
 log_files    files as they are found: compressed, cut, binary, in directories
 
-The texts of failures that signatures know are judged in the core (`pylaunch/explain/logs`), which names by them the
+The texts of failures that signatures know are judged in the core (`pylaunch/verdict/logs`), which names by them the
 class of a failed rank's text.
 """
 

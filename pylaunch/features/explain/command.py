@@ -11,7 +11,7 @@ import click
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features.explain import view
 from pylaunch.features.explain.work import STDIN, LogExplanation, explain_files, explain_run, newest_run
-from pylaunch.launch.connect.interruptible import signals
+from pylaunch.runs.connect.interruptible import signals
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import find
 

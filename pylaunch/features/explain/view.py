@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pylaunch.explain.causes import causes
-from pylaunch.explain.logs.evidence import EvidenceLine
-from pylaunch.explain.logs.judgement import ABSTAINING, LogCause
-from pylaunch.explain.recognised_ends import PAGES
 from pylaunch.features.explain.judgement.errors.first_error import FirstError
 from pylaunch.features.explain.work import LogExplanation
-from pylaunch.model.cause import Certainty
+from pylaunch.model.diagnosis.cause import Certainty
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import RunRecord
 from pylaunch.terminal import console
 from pylaunch.terminal.views.run_data import cause_data
+from pylaunch.verdict.logs.evidence import EvidenceLine
+from pylaunch.verdict.logs.judgement import ABSTAINING, LogCause
+from pylaunch.verdict.recognised_ends import PAGES
+from pylaunch.verdict.recorded_causes import causes
 
 MOST_SURVIVED = 20
 """Lines of errors that a program survived, in JSON."""

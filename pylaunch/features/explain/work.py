@@ -9,25 +9,25 @@ from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ClusterNotReadyError, UsageError
-from pylaunch.explain.logs.line import Origin
-from pylaunch.explain.logs.scan import LogScan, LogSearch, scan
-from pylaunch.explain.recognised_ends import scan_of_end
 from pylaunch.features.explain.judgement.errors.first_error import of_run
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.features.explain.log_files import blocks_of, files_of, stream_blocks
-from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
-from pylaunch.launch.existing.logs import LogQuery, read_logs
-from pylaunch.launch.follow.run_events import LinesWritten, Notice, RunEvent
-from pylaunch.launch.follow.run_follower import rank_streams
-from pylaunch.model.excerpt import TextTail
+from pylaunch.model.notes import Notes, ignore
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import RunRecord
-from pylaunch.model.size import shown_size
+from pylaunch.model.text.excerpt import TextTail
+from pylaunch.model.text.size import shown_size
 from pylaunch.protocol.node_evidence import RankEnd
+from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource
+from pylaunch.runs.existing.logs import LogQuery, read_logs
+from pylaunch.runs.follow.run_events import LinesWritten, Notice, RunEvent
+from pylaunch.runs.follow.run_follower import rank_streams
 from pylaunch.store import runs
 from pylaunch.store.signatures import signatures
-from pylaunch.workflows.notes import Notes, ignore
+from pylaunch.verdict.logs.line import Origin
+from pylaunch.verdict.logs.scan import LogScan, LogSearch, scan
+from pylaunch.verdict.recognised_ends import scan_of_end
 
 STDIN = "-"
 TAIL_LINES = 2000

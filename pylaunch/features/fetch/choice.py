@@ -8,7 +8,7 @@ import msgspec
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
-from pylaunch.model.sanitise import visible_line
+from pylaunch.model.text.sanitise import visible_line
 
 LONGEST_NAME = 255
 DEEPEST = 64

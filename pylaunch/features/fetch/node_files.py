@@ -12,7 +12,7 @@ from pylaunch.errors import PylaunchError
 from pylaunch.features.fetch.choice import Fetched, NodeFile
 from pylaunch.model.cluster import Connection, Host
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.sanitise import visible_line
+from pylaunch.model.text.sanitise import visible_line
 from pylaunch.probe.ask import Answered, Unreachable, ask, parted, understood_all
 from pylaunch.probe.program import FROM_STDIN, program
 from pylaunch.transport.connections import connector_of

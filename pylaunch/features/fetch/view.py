@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pylaunch.features.fetch.work import FetchResult, FileResult
 from pylaunch.model.hostset import fold
-from pylaunch.model.sanitise import visible_line
-from pylaunch.model.size import shown_size
+from pylaunch.model.text.sanitise import visible_line
+from pylaunch.model.text.size import shown_size
 from pylaunch.terminal import console
 
 MOST_SHOWN = 20

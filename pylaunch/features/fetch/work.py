@@ -15,7 +15,7 @@ from pylaunch.features.fetch.local_files import PartialFile, Presence, arrived, 
 from pylaunch.features.fetch.node_files import NodeStoppedError, NodeStream, NotSentError, list_on_nodes, stream
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.size import shown_size
+from pylaunch.model.text.size import shown_size
 from pylaunch.transport.process import Together
 
 NODES_AT_ONCE = 8

@@ -11,7 +11,7 @@ from pathlib import Path
 from pylaunch.base.dataclass import fields
 from pylaunch.errors import UsageError
 from pylaunch.features.history.summary import AttemptRow, row_of
-from pylaunch.model.argv import quoted
+from pylaunch.model.text.argv import quoted
 from pylaunch.store import runs
 from pylaunch.store.paths import state_directory
 

@@ -9,7 +9,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.model.outcome import Status
 from pylaunch.model.plan import base_of
 from pylaunch.model.run import EventKind, RunRecord
-from pylaunch.model.sanitise import visible_line
+from pylaunch.model.text.sanitise import visible_line
 
 LONGEST = 500
 UNKNOWN = "unknown"

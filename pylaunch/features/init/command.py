@@ -13,6 +13,11 @@ import click
 
 from pylaunch import __version__
 from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.checks import suite
+from pylaunch.checks.check_hosts import NO_SCRIPT, Needs, check, plan_check
+from pylaunch.checks.result import Result
+from pylaunch.checks.selection import select
+from pylaunch.checks.unreachable import shared_failures
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.features.init.gather import GatheredHosts, gathered
 from pylaunch.features.init.host_readings import HostExamination, examine, routes
@@ -23,22 +28,17 @@ from pylaunch.features.init.judgement.inventory_text import inventory_text
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.load import INVENTORY
 from pylaunch.inventory.settings import SETTINGS, read_settings
-from pylaunch.model.argv import pylaunch
 from pylaunch.model.cluster import Cluster, Connection
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import Framework, JobSpec
-from pylaunch.preflight import suite
-from pylaunch.preflight.result import Result
-from pylaunch.preflight.selection import select
-from pylaunch.preflight.unreachable import shared_failures
+from pylaunch.model.text.argv import pylaunch
 from pylaunch.probe.ask import Unreachable
 from pylaunch.store.new_file import new_file
 from pylaunch.store.paths import project_known_hosts
 from pylaunch.terminal import console, hints, options
 from pylaunch.terminal.invocation import current
 from pylaunch.terminal.views import findings, host_keys
-from pylaunch.workflows.check import NO_SCRIPT, Needs, check, plan_check
-from pylaunch.workflows.trust import KeyOffer, scan
+from pylaunch.transport.trust.offers import KeyOffer, scan
 
 EXAMPLES = """\b
 Examples:

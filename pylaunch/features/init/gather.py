@@ -11,7 +11,7 @@ from pylaunch.features.init.judgement import sources
 from pylaunch.features.init.judgement.sources import LONGEST_TEXT, NamedHost, SourceReading
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Host, SshOptions
-from pylaunch.model.size import shown_size
+from pylaunch.model.text.size import shown_size
 
 STDIN = "-"
 SSH_CONFIG = Path(".ssh/config")

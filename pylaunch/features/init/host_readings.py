@@ -9,9 +9,9 @@ from pylaunch.agent.probe.readers import gpu, host_facts, network, python_env, r
 from pylaunch.agent.probe.readers import host as host_reader
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.init.judgement.found import FoundHost, FoundRoute, Storage
-from pylaunch.model.addresses import is_address
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.sanitise import visible_line
+from pylaunch.model.text.addresses import is_address
+from pylaunch.model.text.sanitise import visible_line
 from pylaunch.probe.answers import Unmeasured, decoded, readings, value
 from pylaunch.probe.ask import Answered, Unreachable, ask, parted, understood_all
 from pylaunch.probe.program import probe

@@ -11,7 +11,6 @@ from queue import Empty, SimpleQueue
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ClusterNotReadyError, PylaunchError
-from pylaunch.explain.rank_end import described
 from pylaunch.features.job import on_node
 from pylaunch.features.job.course import (
     AttemptFailed,
@@ -27,18 +26,19 @@ from pylaunch.features.job.course import (
 )
 from pylaunch.features.job.job_file import ReadyBy, ReadyTest
 from pylaunch.features.job.placement import Part
-from pylaunch.launch.connect.interruptible import Interrupter
-from pylaunch.launch.follow.run_events import LinesWritten
-from pylaunch.launch.follow.run_follower import LAST_S
-from pylaunch.launch.start.session import InterruptedBeforeReleaseError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind
 from pylaunch.probe.ask import ask, parted, understood_all
 from pylaunch.probe.program import program
+from pylaunch.runs.connect.interruptible import Interrupter
+from pylaunch.runs.follow.run_events import LinesWritten
+from pylaunch.runs.follow.run_follower import LAST_S
+from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
+from pylaunch.runs.start import PlannedRun, StartOptions, begin, end_leftovers, run
+from pylaunch.runs.start_events import AttemptEnded, RanksReleased, StartEvent
 from pylaunch.transport import interrupts
-from pylaunch.workflows.start import PlannedRun, StartOptions, begin, end_leftovers, run
-from pylaunch.workflows.start_events import AttemptEnded, RanksReleased, StartEvent
+from pylaunch.verdict.rank_end import described
 
 _LOST = re.compile(
     r"connection (refused|reset|aborted|closed)|broken pipe|remote ?disconnected|closed connection|server disconnected|"

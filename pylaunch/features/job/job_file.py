@@ -12,7 +12,7 @@ from typing import Any
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import UsageError
-from pylaunch.model.argv import Argv, quoted
+from pylaunch.model.text.argv import Argv, quoted
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 MOST_REPLICAS = 512

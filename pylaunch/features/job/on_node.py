@@ -13,7 +13,7 @@ import random
 import socket
 import time
 
-from pylaunch.agent.shared import ports
+from pylaunch.agent.shared.sockets import ports
 
 CONNECT_S = 2.0
 SLACK_S = 5.0

@@ -21,14 +21,14 @@ from pylaunch.features.job.view import JobView, outcome_data, plan_data, show_en
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.setting import Judge
+from pylaunch.runs.start import plan_start
+from pylaunch.runs.start_events import StartEvent
 from pylaunch.store import runs
 from pylaunch.terminal import console, document
 from pylaunch.terminal.flags.requested import requested
 from pylaunch.terminal.flags.start import StartFlags
 from pylaunch.terminal.invocation import current
 from pylaunch.terminal.views.starting import lines
-from pylaunch.workflows.start import plan_start
-from pylaunch.workflows.start_events import StartEvent
 
 LARGEST = 1 << 20
 NOT_IN_A_ROLE = frozenset({

@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from pylaunch.features.job.controller import JobEnd, PartOver, PlannedPart
 from pylaunch.features.job.course import Course, Phase
 from pylaunch.features.job.job_file import JobFile
-from pylaunch.launch.follow.run_events import LinesWritten, Notice, UsageReported
-from pylaunch.launch.follow.run_follower import STOPS
-from pylaunch.launch.start.session import InterruptedBeforeReleaseError
-from pylaunch.model.argv import quoted
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import Event
 from pylaunch.model.secret import masked
+from pylaunch.model.text.argv import quoted
+from pylaunch.runs.follow.run_events import LinesWritten, Notice, UsageReported
+from pylaunch.runs.follow.run_follower import STOPS
+from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
+from pylaunch.runs.start_events import AttemptEnded, AttemptRefused, AttemptStarted, RunBegun, StartEvent
 from pylaunch.terminal import console, hints
 from pylaunch.terminal.views.live import Live, counted, show_outcome
 from pylaunch.terminal.views.starting import lines
-from pylaunch.workflows.start_events import AttemptEnded, AttemptRefused, AttemptStarted, RunBegun, StartEvent
 
 
 class JobView:

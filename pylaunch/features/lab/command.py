@@ -11,17 +11,19 @@ import click
 
 from pylaunch.base.dataclass import asdict
 from pylaunch.errors import UsageError
-from pylaunch.features.lab.cluster import faults, local, slurm, spec, tools
 from pylaunch.features.lab.cluster import lab as labs
+from pylaunch.features.lab.cluster import local, slurm, spec
 from pylaunch.features.lab.cluster import status as lab_status
-from pylaunch.features.lab.cluster.faults import Direction, Fault
+from pylaunch.features.lab.cluster.images import tools
+from pylaunch.features.lab.cluster.images.recipe import ADDITIONS
+from pylaunch.features.lab.cluster.images.releases import RELEASES
 from pylaunch.features.lab.cluster.lab import Lab, Request
-from pylaunch.features.lab.cluster.recipe import ADDITIONS
-from pylaunch.features.lab.cluster.releases import RELEASES
-from pylaunch.features.lab.cluster.resource_faults import LittleMemory, Stall
-from pylaunch.model.argv import pylaunch, quoted
+from pylaunch.features.lab.cluster.node_faults import faults
+from pylaunch.features.lab.cluster.node_faults.faults import Direction, Fault
+from pylaunch.features.lab.cluster.node_faults.resource_faults import LittleMemory, Stall
 from pylaunch.model.cluster import Host, SshOptions
 from pylaunch.model.hostset import fold
+from pylaunch.model.text.argv import pylaunch, quoted
 from pylaunch.store.paths import project_known_hosts
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.group import CommandGroup

@@ -6,18 +6,18 @@ from collections.abc import Callable
 from enum import Enum
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.launch.attempts import Restarting
-from pylaunch.model.argv import quoted
 from pylaunch.model.hostset import fold
-from pylaunch.model.moments import in_utc
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
-from pylaunch.model.sanitise import visible_line
 from pylaunch.model.secret import masked
+from pylaunch.model.text.argv import quoted
+from pylaunch.model.text.moments import in_utc
+from pylaunch.model.text.sanitise import visible_line
+from pylaunch.runs.attach import Attached, AttachEvent
+from pylaunch.runs.attempts import Restarting
+from pylaunch.runs.start_events import AttemptEnded, AttemptStarted, RanksReleased, StartEvent
 from pylaunch.terminal.doors import RunEnding
-from pylaunch.workflows.attach import Attached, AttachEvent
-from pylaunch.workflows.start_events import AttemptEnded, AttemptStarted, RanksReleased, StartEvent
 
 LONGEST = 1000
 """Characters of a text; Discord refuses messages of more than 2000."""

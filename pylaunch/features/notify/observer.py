@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from pylaunch.errors import PylaunchError
 from pylaunch.features.notify.notification import Narration, Notification
 from pylaunch.features.notify.target import LIMIT_S, NotifyTarget, read_target
-from pylaunch.model.redaction import Redaction
+from pylaunch.inventory.known_secrets import known_secrets
 from pylaunch.model.secret import sounds_secret
+from pylaunch.model.text.redaction import Redaction
+from pylaunch.runs.attach import Attached, AttachEvent
+from pylaunch.runs.start_events import AttemptStarted, StartEvent
 from pylaunch.terminal import console
 from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.transport.process import Together
-from pylaunch.workflows.attach import Attached, AttachEvent
-from pylaunch.workflows.known_secrets import known_secrets
-from pylaunch.workflows.start_events import AttemptStarted, StartEvent
 
 MOST_WAITING = 8
 """Notifications that wait for one target; the oldest give way."""

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
-from pylaunch.model.sanitise import visible_line
+from pylaunch.model.text.sanitise import visible_line
 from pylaunch.transport.process import program_path
 
 LIMIT_S = 5.0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pylaunch.broadcast.payload import Payload
 from pylaunch.broadcast.spread import BroadcastProgress, BroadcastResult
 from pylaunch.model.hostset import alike, fold
-from pylaunch.model.size import shown_size
+from pylaunch.model.text.size import shown_size
 from pylaunch.terminal import console
 from pylaunch.terminal.listing import duration
 from pylaunch.terminal.live_area import LiveArea

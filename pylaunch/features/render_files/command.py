@@ -19,9 +19,9 @@ from pylaunch.features.render_files import view
 from pylaunch.features.render_files.files import Target, TargetOptions
 from pylaunch.features.render_files.work import render_plan, write_files
 from pylaunch.inventory import load_cluster
-from pylaunch.model.argv import pylaunch
 from pylaunch.model.job import Framework
 from pylaunch.model.pasted import OTHERS, program_of
+from pylaunch.model.text.argv import pylaunch
 from pylaunch.terminal import document, options
 from pylaunch.terminal.flags import environment, program
 from pylaunch.terminal.flags.start import AUTO, StartFlags, source_directory

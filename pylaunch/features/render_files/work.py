@@ -11,13 +11,13 @@ from pylaunch.errors import UsageError
 from pylaunch.features import judge_settings
 from pylaunch.features.render_files.files import Target, TargetOptions, render_files
 from pylaunch.features.render_files.files.content import FileSet
-from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.job import JobSpec
 from pylaunch.model.secret import has_password, secret_options, variable_of
+from pylaunch.model.text.argv import Argv
+from pylaunch.runs.start import plan_start
+from pylaunch.runs.start_events import Emit
 from pylaunch.store.new_file import new_file
-from pylaunch.workflows.start import plan_start
-from pylaunch.workflows.start_events import Emit
 
 
 @dataclass(frozen=True)

@@ -19,23 +19,23 @@ import msgspec
 
 from pylaunch import __version__
 from pylaunch.base.dataclass import dataclass, field
+from pylaunch.checks.finding_lines import all_lines
 from pylaunch.features.report import run_facts
 from pylaunch.features.report.log_excerpts import MARK, read_excerpts
 from pylaunch.features.report.page.html import page
 from pylaunch.features.report.write import MeasuredOf, gathered
-from pylaunch.launch.connect.confine import LAUNCHER_STREAMS
-from pylaunch.launch.follow.run_follower import rank_streams
-from pylaunch.model.excerpt import bounded
+from pylaunch.inventory.known_secrets import known_secrets
 from pylaunch.model.hostset import fold
-from pylaunch.model.redaction import Redaction
+from pylaunch.model.notes import Notes, ignore
 from pylaunch.model.run import RunRecord
-from pylaunch.model.size import shown_size
-from pylaunch.preflight.finding_lines import all_lines
+from pylaunch.model.text.excerpt import bounded
+from pylaunch.model.text.redaction import Redaction
+from pylaunch.model.text.size import shown_size
+from pylaunch.runs.connect.confine import LAUNCHER_STREAMS
+from pylaunch.runs.follow.run_follower import rank_streams
 from pylaunch.store import runs
 from pylaunch.store.new_file import new_file, refuse_existing
 from pylaunch.store.paths import run_paths
-from pylaunch.workflows.known_secrets import known_secrets
-from pylaunch.workflows.notes import Notes, ignore
 
 LIMIT = 50_000_000
 """Bytes of all files of an archive before compression."""

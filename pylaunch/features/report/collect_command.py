@@ -11,7 +11,7 @@ from pylaunch import features
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features.report import view
 from pylaunch.features.report.collect import LEAST_LIMIT, LIMIT, CollectRequest, collect
-from pylaunch.model.size import shown_size
+from pylaunch.model.text.size import shown_size
 from pylaunch.store.output_directory import OUTPUT_DIRECTORY, output_file
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import find_newest

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.launch.connect.interruptible import Interrupter
-from pylaunch.launch.existing.logs import LogQuery, read_logs
-from pylaunch.launch.follow.run_events import LinesWritten, Notice, RunEvent
-from pylaunch.model.excerpt import TextTail, first_part, joined
 from pylaunch.model.run import RunRecord
+from pylaunch.model.text.excerpt import TextTail, first_part, joined
+from pylaunch.runs.connect.interruptible import Interrupter
+from pylaunch.runs.existing.logs import LogQuery, read_logs
+from pylaunch.runs.follow.run_events import LinesWritten, Notice, RunEvent
 
 DEADLINE_S = 60.0
 """For each of the two readings: the ends of all logs, then the beginnings of the long ones."""

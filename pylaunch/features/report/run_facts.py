@@ -8,20 +8,20 @@ from collections.abc import Mapping
 
 from pylaunch import __version__
 from pylaunch.base.dataclass import dataclass
+from pylaunch.checks import suite
+from pylaunch.checks.result import REACH
+from pylaunch.checks.selection import select
+from pylaunch.checks.wanted import wanted_by
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Connection
-from pylaunch.model.finding import Finding
+from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import RunRecord
 from pylaunch.model.secret import MASK
-from pylaunch.preflight import suite
-from pylaunch.preflight.result import REACH
-from pylaunch.preflight.selection import select
-from pylaunch.preflight.wanted import wanted_by
-from pylaunch.provision.facts import HostFacts
-from pylaunch.provision.probe import host_facts_of
+from pylaunch.provision.observed.facts import HostFacts
+from pylaunch.provision.observed.probe import host_facts_of
 from pylaunch.render import render
-from pylaunch.workflows.version import PACKAGES, package_version
+from pylaunch.terminal.version import PACKAGES, package_version
 
 DEADLINE_S = 20.0
 """For the answers of the hosts, facts and checks each."""

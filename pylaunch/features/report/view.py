@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pylaunch.features.report.collect import RunArchive
 from pylaunch.features.report.write import ReportFile
-from pylaunch.model.size import shown_size
+from pylaunch.model.text.size import shown_size
 from pylaunch.terminal import console
 
 

@@ -13,14 +13,14 @@ from pylaunch.features.report.page.content import ReportInput
 from pylaunch.features.report.page.html import page
 from pylaunch.features.report.page.ranks import ONE_LOG, SHOWN_LINES
 from pylaunch.features.report.run_facts import versions
-from pylaunch.launch.follow.run_follower import rank_streams
-from pylaunch.model.redaction import Redaction
+from pylaunch.inventory.known_secrets import known_secrets
 from pylaunch.model.run import RunRecord
+from pylaunch.model.text.redaction import Redaction
 from pylaunch.render import render
+from pylaunch.runs.follow.run_follower import rank_streams
 from pylaunch.store import runs
 from pylaunch.store.new_file import new_file, refuse_existing
 from pylaunch.terminal.doors import Measured
-from pylaunch.workflows.known_secrets import known_secrets
 
 DEADLINE_S = 20.0
 """For the last lines of all ranks."""

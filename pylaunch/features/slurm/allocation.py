@@ -17,10 +17,10 @@ from pylaunch.base.layout import BAD_END, GOOD_END
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.features.slurm.daemons import start_daemons
 from pylaunch.features.slurm.job_script import job_script
-from pylaunch.launch.start.archive import build
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold
 from pylaunch.model.slurm_job import JobDetails, JobRequest, JobState, SlurmJob, SlurmNode
+from pylaunch.runs.prepare.archive import build
 from pylaunch.transport.slurm import commands, srun
 
 FIRST_POLL_S = 0.05

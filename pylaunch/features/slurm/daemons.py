@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from pylaunch.features.slurm.job_script import daemon_argv
-from pylaunch.launch.start.archive import AgentArchive
+from pylaunch.runs.prepare.archive import AgentArchive
 from pylaunch.store.paths import job_files
 from pylaunch.transport import process
 

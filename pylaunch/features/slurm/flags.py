@@ -13,9 +13,9 @@ import click
 from pylaunch.base.dataclass import dataclass, fields
 from pylaunch.errors import UsageError
 from pylaunch.inventory.settings import SETTINGS, Settings
-from pylaunch.launch.follow.job_time import REQUEUE_S
-from pylaunch.model.argv import Argv
 from pylaunch.model.slurm_job import JobRequest
+from pylaunch.model.text.argv import Argv
+from pylaunch.runs.follow.job_time import REQUEUE_S
 
 F = TypeVar("F", bound=Callable[..., object])
 AUTO, NONE, SLURM = "auto", "none", "slurm"

@@ -11,10 +11,10 @@ import base64
 import textwrap
 
 from pylaunch import __version__
-from pylaunch.launch.connect.node_script import START_JOB_DAEMON, root_words
-from pylaunch.launch.start.archive import AgentArchive
-from pylaunch.model.argv import Argv, quoted
 from pylaunch.model.cluster import Host
+from pylaunch.model.text.argv import Argv, quoted
+from pylaunch.runs.connect.node_script import START_JOB_DAEMON, root_words
+from pylaunch.runs.prepare.archive import AgentArchive
 from pylaunch.transport.slurm import srun
 
 IDLE_S = 60

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
-from pylaunch.explain.requeue import cause_of
 from pylaunch.features import judge_settings
 from pylaunch.features.slurm import flags as scheduler
 from pylaunch.features.slurm import view
@@ -20,15 +19,16 @@ from pylaunch.features.slurm.requeue import JobRequeues, continued
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.limit import limited
 from pylaunch.inventory.load import source_of
-from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.slurm_job import JobRequest
+from pylaunch.model.text.argv import quoted
+from pylaunch.runs.start import PlannedRun, plan_start, planned_run
 from pylaunch.terminal import console
 from pylaunch.terminal.doors import NodesWanted, StartNodes
-from pylaunch.workflows.start import PlannedRun, plan_start, planned_run
+from pylaunch.verdict.requeue import cause_of
 
 
 @contextlib.contextmanager

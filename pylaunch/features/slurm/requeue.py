@@ -12,18 +12,18 @@ from collections.abc import Callable
 
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.explain.requeue import BY_SLURM, NoRequeue, Requeue, cause_of, requeue_after
 from pylaunch.features.slurm.allocation import Allocation, JobNotRequeued, JobRequeued, Pause, granted_again, wait
-from pylaunch.launch.follow.job_time import job_of
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan, base_of
 from pylaunch.model.run import RunRecord
 from pylaunch.model.secret import masked
 from pylaunch.model.slurm_job import GRANTED, times
+from pylaunch.runs.follow.job_time import job_of
 from pylaunch.store import runs
 from pylaunch.transport import interrupts
 from pylaunch.transport.slurm import commands
+from pylaunch.verdict.requeue import BY_SLURM, NoRequeue, Requeue, cause_of, requeue_after
 
 
 class JobRequeues:

@@ -15,8 +15,8 @@ from pathlib import Path
 from pylaunch.agent.in_rank.sitecustomize import PACKAGES
 from pylaunch.agent.shared.script_imports import read_program
 from pylaunch.errors import UsageError
-from pylaunch.model.argv import Argv, pylaunch
 from pylaunch.model.job import Framework
+from pylaunch.model.text.argv import Argv, pylaunch
 from pylaunch.terminal import console
 
 AUTO = "auto"

@@ -11,10 +11,10 @@ from pylaunch.agent.shared.script_framework import DEFAULT, LAUNCHER_VARIABLES, 
 from pylaunch.agent.shared.script_imports import Names, read_program
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import UsageError
-from pylaunch.launch.sync.tree import Tree
-from pylaunch.model.argv import Argv, pylaunch, quoted
 from pylaunch.model.job import Framework
 from pylaunch.model.pasted import Pasted, described, ranks_of, taken_apart
+from pylaunch.model.text.argv import Argv, pylaunch, quoted
+from pylaunch.runs.sync.tree import Tree
 from pylaunch.terminal import console
 from pylaunch.terminal.flags.start import AUTO, StartFlags, source_directory
 

@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.job import JobSpec
+from pylaunch.runs.start import StartOptions
+from pylaunch.runs.start_checks import at_start_checks
 from pylaunch.terminal import console, options
 from pylaunch.terminal.flags import environment, program, sync
 from pylaunch.terminal.flags.program import Program
 from pylaunch.terminal.flags.shipped_code import modules_not_shipped
 from pylaunch.terminal.flags.start import StartFlags
-from pylaunch.workflows.start import StartOptions
-from pylaunch.workflows.start_checks import at_start_checks
 
 
 @dataclass(frozen=True)

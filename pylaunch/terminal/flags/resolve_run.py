@@ -8,18 +8,12 @@ from pathlib import Path
 from pylaunch.errors import UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.load import source_of
-from pylaunch.launch.existing.discover import Discovery
-from pylaunch.model.argv import pylaunch, quoted
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import base_of
 from pylaunch.model.run import RunRecord
-from pylaunch.store.runs import UnknownRunError
-from pylaunch.terminal import console
-from pylaunch.terminal.invocation import current
-from pylaunch.terminal.listing import duration, job_words
-from pylaunch.workflows.prove import is_in_doubt
-from pylaunch.workflows.runs import (
+from pylaunch.model.text.argv import pylaunch, quoted
+from pylaunch.runs.all_runs import (
     RunNotNamedError,
     discover_runs,
     find_live_run,
@@ -27,6 +21,12 @@ from pylaunch.workflows.runs import (
     find_run,
     is_recorded,
 )
+from pylaunch.runs.existing.discover import Discovery
+from pylaunch.runs.prove import is_in_doubt
+from pylaunch.store.runs import UnknownRunError
+from pylaunch.terminal import console
+from pylaunch.terminal.invocation import current
+from pylaunch.terminal.listing import duration, job_words
 
 
 def find(run: str | None, inventory: Path | None) -> RunRecord:

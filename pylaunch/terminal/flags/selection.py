@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from pylaunch.errors import UsageError
-from pylaunch.launch.connect.confine import LAUNCHER_STREAMS
-from pylaunch.launch.follow.run_follower import rank_streams
 from pylaunch.model.hostset import expand, fold
 from pylaunch.model.plan import NodePlan, RunPlan
+from pylaunch.runs.connect.confine import LAUNCHER_STREAMS
+from pylaunch.runs.follow.run_follower import rank_streams
 
 
 def ranks_of(text: str, plan: RunPlan) -> tuple[int, ...]:

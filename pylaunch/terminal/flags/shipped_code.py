@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from pylaunch.launch.sync.tree import Tree
 from pylaunch.model.job import TREE
+from pylaunch.runs.sync.tree import Tree
 
 MOST_MODULES = 2000
 LARGEST_MODULE = 1 << 20

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
-from pylaunch.launch.sync.tree import Tree
-from pylaunch.model.argv import Argv
 from pylaunch.model.job import Framework, JobSpec, OnHang, RankOrder
-from pylaunch.model.size import shown_size
+from pylaunch.model.text.argv import Argv
+from pylaunch.model.text.size import shown_size
+from pylaunch.runs.sync.tree import Tree
 from pylaunch.terminal import options
 from pylaunch.terminal.flags import preload, sync
 from pylaunch.terminal.flags.environment import Environment, EnvironmentFlags
 
 if TYPE_CHECKING:
-    from pylaunch.launch.start.queue import Turn
+    from pylaunch.runs.prepare.queue import Turn
 
 AUTO = "auto"
 
@@ -87,7 +87,7 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
                     "--queue-timeout goes with --queue", hint="pylaunch start --queue --queue-timeout 600 -- …"
                 )
             return None
-        from pylaunch.launch.start.queue import Turn  # noqa: PLC0415 -- modules that parsing the flags does not need
+        from pylaunch.runs.prepare.queue import Turn  # noqa: PLC0415 -- modules that parsing the flags does not need
 
         return Turn(time.time(), None if timeout is None else _seconds("--queue-timeout", timeout).total_seconds())
 

@@ -11,10 +11,10 @@ import click
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
-from pylaunch.launch.sync.tree import DEFAULT_LIMIT, Ignored, Tree, read_tree
-from pylaunch.model.argv import quoted
 from pylaunch.model.job import TREE, Sync
-from pylaunch.model.size import shown_size
+from pylaunch.model.text.argv import quoted
+from pylaunch.model.text.size import shown_size
+from pylaunch.runs.sync.tree import DEFAULT_LIMIT, Ignored, Tree, read_tree
 from pylaunch.terminal import console
 from pylaunch.terminal.options import size
 from pylaunch.terminal.views.live import counted

@@ -7,14 +7,14 @@ import re
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.rank_step import RankStep
 from pylaunch.model.run import Event, EventKind, PreviousAttempt
-from pylaunch.model.sanitise import rank_output, visible_line
-from pylaunch.model.size import shown_size
+from pylaunch.model.text.sanitise import rank_output, visible_line
+from pylaunch.model.text.size import shown_size
 from pylaunch.protocol.usage_report import Usage
 from pylaunch.terminal.listing import duration
 from pylaunch.terminal.views.log_progress import logged_step
 from pylaunch.terminal.views.pace import Pace, shown_rate
+from pylaunch.terminal.views.rank_step import RankStep
 
 MOST_ROWS = 8
 """Nodes that are shown one by one; of more, the least busy ones."""

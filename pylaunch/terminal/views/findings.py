@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pylaunch.base.dataclass import replace
-from pylaunch.model.finding import Finding, Severity
+from pylaunch.checks import finding_lines
+from pylaunch.checks.result import Result
+from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.hostset import fold
-from pylaunch.preflight import finding_lines
-from pylaunch.preflight.result import Result
 from pylaunch.terminal import document, hints
 
 

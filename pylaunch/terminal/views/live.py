@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import sys
 
-from pylaunch.explain.rank_end import described
-from pylaunch.launch.follow.run_events import LinesWritten, Notice, RunEvent, UsageReported
+from pylaunch.checks.finding_lines import FIX
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
-from pylaunch.model.sanitise import Pieces
-from pylaunch.preflight.finding_lines import FIX
+from pylaunch.model.text.sanitise import Pieces
 from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.protocol.usage_report import Usage
+from pylaunch.runs.follow.run_events import LinesWritten, Notice, RunEvent, UsageReported
 from pylaunch.terminal import console, hints
 from pylaunch.terminal.listing import duration
+from pylaunch.verdict.rank_end import described
 
 LAST_LINES = 20
 

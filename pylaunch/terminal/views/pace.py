@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from pylaunch.base.dataclass import dataclass, field
-from pylaunch.model.rank_step import RankStep
+from pylaunch.terminal.views.rank_step import RankStep
 
 WINDOW_S = 60.0
 """The rate is measured over the last minute."""

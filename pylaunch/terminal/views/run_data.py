@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from pylaunch.model.argv import quoted
-from pylaunch.model.cause import FailureCause
+from pylaunch.model.diagnosis.cause import FailureCause
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import PreviousAttempt, RunRecord, first_line_timing
 from pylaunch.model.slurm_job import JobState
+from pylaunch.model.text.argv import quoted
 from pylaunch.protocol.node_evidence import RankEnd
+from pylaunch.runs.status import RunReport, node_start_seconds, previous_attempt, start_seconds, statuses
 from pylaunch.store import runs
 from pylaunch.terminal import console, document
-from pylaunch.workflows.status import RunReport, node_start_seconds, previous_attempt, start_seconds, statuses
 
 UNREACHABLE = "unreachable"
 

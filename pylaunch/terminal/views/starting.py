@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import contextlib
 
-from pylaunch.launch.attempts import NoRestart, Restarting
-from pylaunch.launch.follow.run_events import LinesWritten, Notice, UsageReported
-from pylaunch.launch.start.session import Start
-from pylaunch.model.finding import Finding, Severity
+from pylaunch.checks.finding_lines import MARKS
+from pylaunch.checks.result import REACH
+from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import Event, EventKind, first_line_timing
-from pylaunch.preflight.finding_lines import MARKS
-from pylaunch.preflight.result import REACH
-from pylaunch.terminal import console, hints
-from pylaunch.terminal.views import findings
-from pylaunch.terminal.views.live import Live, counted, show_outcome
-from pylaunch.terminal.views.terminal import watching
-from pylaunch.workflows.start_events import (
+from pylaunch.runs.attempts import NoRestart, Restarting
+from pylaunch.runs.follow.run_events import LinesWritten, Notice, UsageReported
+from pylaunch.runs.prepare.session import Start
+from pylaunch.runs.start_events import (
     AttemptEnded,
     AttemptRefused,
     AttemptStarted,
@@ -32,6 +28,10 @@ from pylaunch.workflows.start_events import (
     TurnLost,
     Waiting,
 )
+from pylaunch.terminal import console, hints
+from pylaunch.terminal.views import findings
+from pylaunch.terminal.views.live import Live, counted, show_outcome
+from pylaunch.terminal.views.terminal import watching
 
 SHOWN_PATHS = 3
 

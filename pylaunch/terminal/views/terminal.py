@@ -11,11 +11,11 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 
-from pylaunch.launch.follow.merge import LineSource, Merge, MergedLine
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event
 from pylaunch.protocol.usage_report import Usage
+from pylaunch.runs.follow.merge import LineSource, Merge, MergedLine
 from pylaunch.terminal import console
 from pylaunch.terminal.live_area import LiveArea
 from pylaunch.terminal.views.board import Board

@@ -10,8 +10,8 @@ import secrets
 from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.model.argv import Argv, quoted
 from pylaunch.model.cluster import Host
+from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.transport import process
 from pylaunch.transport.connector import ConnectionFailure, LoginTest
 from pylaunch.transport.openssh.failures import explain_failure

@@ -16,12 +16,13 @@ from pathlib import Path
 import paramiko
 
 from pylaunch.errors import PylaunchError
-from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Host
-from pylaunch.transport import known_hosts, process
-from pylaunch.transport.host_keys import Route
-from pylaunch.transport.known_hosts import HostKey
+from pylaunch.model.text.argv import Argv
+from pylaunch.transport import process
 from pylaunch.transport.openssh.options import destination
+from pylaunch.transport.trust import known_hosts
+from pylaunch.transport.trust.host_keys import Route
+from pylaunch.transport.trust.known_hosts import HostKey
 
 CONNECT_S = 4.0
 ANSWER_S = 8.0

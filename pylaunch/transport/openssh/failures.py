@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from pylaunch.model.argv import quoted
 from pylaunch.model.cluster import Host
-from pylaunch.model.host_hints import BY_HAND
+from pylaunch.model.diagnosis.host_hints import BY_HAND
+from pylaunch.model.text.argv import quoted
 from pylaunch.transport.connector import ConnectionFailure
 from pylaunch.transport.openssh.options import SSH_PORT, destination, target
 

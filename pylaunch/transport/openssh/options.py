@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Host
+from pylaunch.model.text.argv import Argv
 
 CONNECT_TIMEOUT_S = 10
 SSH_PORT = 22

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.model.argv import Argv
+from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
 from pylaunch.transport.openssh.identity import LENGTH
 from pylaunch.transport.openssh.options import SSH_PORT, config_word

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
-from pylaunch.model.argv import Argv
 from pylaunch.model.slurm_job import UNKNOWN, JobDetails, JobLife, JobRequest, JobState, SlurmNode
+from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
 from pylaunch.transport.process import Completed, ProgramNotFoundError
 from pylaunch.transport.slurm import readings, srun

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.model.argv import Argv
 from pylaunch.model.cluster import Host
+from pylaunch.model.text.argv import Argv
 from pylaunch.transport.connector import ConnectionFailure, LoginTest
 from pylaunch.transport.process import Completed
 from pylaunch.transport.slurm import srun

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from pylaunch.base.layout import JOB_VARIABLE
-from pylaunch.model.argv import Argv
+from pylaunch.model.text.argv import Argv
 
 FAILED = 254
 """Exit status of srun when srun itself fails; the agent never exits with it."""

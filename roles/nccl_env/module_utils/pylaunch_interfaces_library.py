@@ -1,1 +1,1 @@
-../../../pylaunch/agent/shared/interfaces.py
+../../../pylaunch/agent/shared/sockets/interfaces.py

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pylaunch.features.bench.host_speeds import host_speeds
 from pylaunch.features.bench.judgement.bounds import HostSpeeds, Wire, tightest
 from pylaunch.features.bench.judgement.operations import Operation
-from tests.unit.preflight.devices import PORT, card, smi, survey
+from tests.unit.checks.devices import PORT, card, smi, survey
 
 RAIL = Wire("mlx5_0 port 1", 400_000, 0, is_fabric=True)
 

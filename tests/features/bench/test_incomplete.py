@@ -18,13 +18,13 @@ from pylaunch.features.bench.run import bench_run
 from pylaunch.features.bench.run.events import OTHER_SWEEP, BenchRequest, BenchResult, BenchStage, StageState, again
 from pylaunch.features.bench.run.measure import bench
 from pylaunch.features.bench.view import as_csv, as_html, as_json, conclusions, plots, summary, with_next_steps
-from pylaunch.launch.follow.run_events import LinesWritten
-from pylaunch.launch.start.session import InterruptedBeforeReleaseError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
-from pylaunch.workflows.start import PlannedRun, StartOptions
-from pylaunch.workflows.start_events import Emit, RunBegun
+from pylaunch.runs.follow.run_events import LinesWritten
+from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
+from pylaunch.runs.start import PlannedRun, StartOptions
+from pylaunch.runs.start_events import Emit, RunBegun
 
 NODES = 4
 ALL_RANKS = frozenset(BenchStage) - {BenchStage.CONNECT, BenchStage.READ}

@@ -8,7 +8,7 @@ from pylaunch.features.bench.judgement.summary import BenchSummary, SizeResult
 from pylaunch.features.bench.report_section import measured_section
 from pylaunch.features.report.page.content import ReportInput
 from pylaunch.features.report.page.html import page
-from pylaunch.model.redaction import Redaction
+from pylaunch.model.text.redaction import Redaction
 from tests.features.report import samples
 from tests.report_page import Document
 

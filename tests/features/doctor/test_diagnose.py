@@ -8,10 +8,10 @@ from pylaunch.errors import InventoryError
 from pylaunch.features.doctor.diagnose import diagnose
 from pylaunch.features.doctor.layers import LayerResult, LayerState, StartLayer
 from pylaunch.features.doctor.trial import Trial
-from pylaunch.launch.follow.run_events import LinesWritten
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.protocol.node_evidence import RankEnd
+from pylaunch.runs.follow.run_events import LinesWritten
 from pylaunch.runtime import communication_test as trial
 
 DONE = Outcome(Status.DONE, "every rank exited with code 0", 9.0, (), {})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.features.doctor.layers import LayerState, StartLayer, judged, layer_of, unreachable_results
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.finding import Finding, Severity
-from pylaunch.preflight.survey import Survey, Wanted
+from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.probe.ask import Unreachable
 
 RESOLVES = "name: n1 resolves to 10.0.0.1"

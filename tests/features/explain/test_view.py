@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.explain.logs.judgement import LogCause
-from pylaunch.explain.logs.scan import scan
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.features.explain.view import show
 from pylaunch.features.explain.work import LogExplanation
-from pylaunch.model.cause import Certainty, FailureCause, Named
-from pylaunch.model.confidence import Confidence
+from pylaunch.model.diagnosis.cause import Certainty, FailureCause, Named
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.judgement import LogCause
+from pylaunch.verdict.logs.scan import scan
 from tests.unit.terminal.views.test_live import PLAN
 
 HANG = Event(2.0, EventKind.HANG, text="hang: ranks 0,2 wait in all_reduce #6", lines=("rank 1 on n2: in load",))

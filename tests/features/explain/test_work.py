@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.work import _Tails
-from pylaunch.launch.follow.run_events import LinesWritten
+from pylaunch.runs.follow.run_events import LinesWritten
 from pylaunch.store.signatures import signatures
 
 

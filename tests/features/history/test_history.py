@@ -12,8 +12,8 @@ from pylaunch.errors import UsageError
 from pylaunch.features.history import database
 from pylaunch.features.history.command import _csv
 from pylaunch.features.history.summary import AttemptRow, by_node, by_run, of_recent_runs, row_of
-from pylaunch.model.cause import Certainty, FailureCause, Named
 from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.diagnosis.cause import Certainty, FailureCause, Named
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run

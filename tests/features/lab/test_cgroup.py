@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pylaunch.features.lab.cluster.cgroup import Cgroup, own_directory
+from pylaunch.features.lab.cluster.nodes.cgroup import Cgroup, own_directory
 
 HYBRID = """\
 30 25 0:26 / /sys/fs/cgroup rw - tmpfs tmpfs rw

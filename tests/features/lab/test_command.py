@@ -8,8 +8,9 @@ import pytest
 
 from pylaunch.cli import main
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster import faults, spec
 from pylaunch.features.lab.cluster import lab as labs
+from pylaunch.features.lab.cluster import spec
+from pylaunch.features.lab.cluster.node_faults import faults
 from pylaunch.model.cluster import Host
 from pylaunch.transport.connections import login
 

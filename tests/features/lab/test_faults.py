@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.errors import LabError
-from pylaunch.features.lab.cluster.faults import Fill
+from pylaunch.features.lab.cluster.node_faults.faults import Fill
 
 
 @pytest.mark.parametrize("path", ["/", "//", "/usr", "/etc/", "/proc"])

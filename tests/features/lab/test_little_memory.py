@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from pylaunch.features.lab.cluster import resource_faults
-from pylaunch.features.lab.cluster.machine import Machine
-from pylaunch.features.lab.cluster.resource_faults import LittleMemory
+from pylaunch.features.lab.cluster.node_faults import resource_faults
+from pylaunch.features.lab.cluster.node_faults.resource_faults import LittleMemory
+from pylaunch.features.lab.cluster.nodes.machine import Machine
 
 
 class Forking:

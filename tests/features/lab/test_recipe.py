@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pylaunch.errors import LabError
-from pylaunch.features.lab.cluster.recipe import Recipe, apt_settings, codename, repositories
+from pylaunch.features.lab.cluster.images.recipe import Recipe, apt_settings, codename, repositories
 
 TARGETS = """\
 http://mirror.example/debian/|bookworm-updates|main

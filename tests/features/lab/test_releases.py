@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.features.lab.cluster.recipe import Recipe, Repository
-from pylaunch.features.lab.cluster.releases import repositories
+from pylaunch.features.lab.cluster.images.recipe import Recipe, Repository
+from pylaunch.features.lab.cluster.images.releases import repositories
 
 BOOKWORM = (
     Repository("http://mirror.example/debian/", "bookworm", ("main", "contrib")),

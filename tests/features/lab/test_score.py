@@ -8,7 +8,7 @@ import pytest
 
 from pylaunch.features.lab.drill.catalogue import DRILLS, Drill, Effect, Library, NodeFault, Subject
 from pylaunch.features.lab.drill.score import Naming, Observed, score, totals
-from pylaunch.model.cause import Certainty, FailureCause
+from pylaunch.model.diagnosis.cause import Certainty, FailureCause
 from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.node_evidence import RankEnd

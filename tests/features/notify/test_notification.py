@@ -7,17 +7,17 @@ import pytest
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.features.notify.notification import LONGEST, Moment, Narration, Notification
-from pylaunch.launch.attempts import Restarting
-from pylaunch.launch.follow.run_events import Notice
-from pylaunch.launch.start.session import Start
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run, replan
-from pylaunch.model.redaction import Redaction
 from pylaunch.model.run import Event, EventKind
+from pylaunch.model.text.redaction import Redaction
+from pylaunch.runs.attempts import Restarting
+from pylaunch.runs.follow.run_events import Notice
+from pylaunch.runs.prepare.session import Start
+from pylaunch.runs.start_events import AttemptEnded, AttemptStarted, RanksReleased
 from pylaunch.terminal.doors import RunEnding
-from pylaunch.workflows.start_events import AttemptEnded, AttemptStarted, RanksReleased
 
 NOW = 1_780_000_000.0
 SECRET = "tr0ub4dor-and-3"

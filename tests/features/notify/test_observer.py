@@ -12,8 +12,8 @@ from pylaunch.features.notify.notification import Notification
 from pylaunch.features.notify.observer import observer
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
+from pylaunch.runs.start_events import AttemptStarted
 from pylaunch.terminal.doors import RunEnding
-from pylaunch.workflows.start_events import AttemptStarted
 from tests.features.notify.test_notification import JOB, NOW, PLAN
 
 SECRET = "tr0ub4dor-and-4"

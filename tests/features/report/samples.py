@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pylaunch.features.report.page.content import ReportInput
-from pylaunch.model.cause import Certainty, FailureCause, RejectedCause
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.finding import Finding, Severity
+from pylaunch.model.diagnosis.cause import Certainty, FailureCause, RejectedCause
+from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.model.plan import RunPlan, plan_run

@@ -11,7 +11,7 @@ import pytest
 from pylaunch.features.report.page.content import ReportInput
 from pylaunch.features.report.page.html import page
 from pylaunch.model.outcome import Outcome, Status
-from pylaunch.model.redaction import Redaction
+from pylaunch.model.text.redaction import Redaction
 from pylaunch.protocol.node_evidence import HostEvidence
 from tests.features.report import samples
 from tests.report_page import Document

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 from pylaunch.features.slurm.job_script import daemon_argv, job_script
-from pylaunch.launch.start.archive import AgentArchive
+from pylaunch.runs.prepare.archive import AgentArchive
 
 ARCHIVE = AgentArchive(b"PK" + bytes(range(256)) * 3, "0123456789abcdef")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.explain.requeue import LOST_NODE, OUT_OF_TIME
 from pylaunch.features.slurm.allocation import (
     JobCancelled,
     JobEnded,
@@ -18,6 +17,7 @@ from pylaunch.features.slurm.allocation import (
 )
 from pylaunch.features.slurm.view import HINTS, line, show
 from pylaunch.model.slurm_job import UNKNOWN, JobState, SlurmJob, SlurmNode
+from pylaunch.verdict.requeue import LOST_NODE, OUT_OF_TIME
 
 NODES = (SlurmNode("n1", "10.0.0.1"), SlurmNode("n2", "10.0.0.2"))
 

@@ -6,6 +6,7 @@ import pytest
 
 from pylaunch.errors import UsageError
 from pylaunch.features.variables.judgement.together import judge
+from pylaunch.inventory.variable_findings import plan_findings, refuse_errors
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
@@ -13,7 +14,6 @@ from pylaunch.model.setting import LintLevel
 from pylaunch.provision.state import DesiredCommunication, RoleState
 from pylaunch.provision.variables import lint_variables
 from pylaunch.render import render
-from pylaunch.workflows.variables import plan_findings, refuse_errors
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
 

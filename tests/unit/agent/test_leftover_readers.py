@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from pylaunch.agent.probe.readers import leftovers
-from pylaunch.agent.shared import ports, processes
+from pylaunch.agent.shared import processes
+from pylaunch.agent.shared.sockets import ports
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import yaml
 
 from pylaunch.agent.probe.identity import read_os_release
 from pylaunch.agent.probe.readers import packages, services
-from pylaunch.provision.facts import ansible_family
+from pylaunch.provision.observed.facts import ansible_family
 
 CASES = Path(__file__).parents[2] / "cases"
 PACKAGES = sorted((CASES / "packages").glob("*.yaml"))

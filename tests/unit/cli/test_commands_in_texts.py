@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pylaunch.explain.cause_kinds import KINDS
 from pylaunch.store.signatures import signatures
+from pylaunch.verdict.causes.cause_kinds import KINDS
 from tests.hinted_commands import commands_in, must_be_accepted
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from pylaunch.checks.result import Result
 from pylaunch.cli.commands import check as check_command
 from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.preflight.result import Result
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"),))
 

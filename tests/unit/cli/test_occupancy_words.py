@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 import pytest
 
+from pylaunch.checks.occupancy import clean as workflows_clean
+from pylaunch.checks.occupancy import gpus as workflows_gpus
+from pylaunch.checks.occupancy.look import HostView, Swept, Unread
+from pylaunch.checks.occupancy.processes import Occupancy
 from pylaunch.cli.commands import clean, gpus
 from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.occupancy.look import HostView, Swept, Unread
-from pylaunch.occupancy.processes import Occupancy
 from pylaunch.probe.ask import Unreachable
-from pylaunch.workflows import clean as workflows_clean
-from pylaunch.workflows import gpus as workflows_gpus
 
 CLUSTER = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(1, 7)))
 SILENT = {"n5": Unreachable("no end after 60 s"), "n6": Unreachable("no end after 60 s")}

@@ -11,7 +11,7 @@ import pytest
 from pylaunch import __version__
 from pylaunch.cli import main
 from pylaunch.errors import ExitCode
-from pylaunch.model.argv import Argv
+from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
 from pylaunch.transport.process import Completed, ProgramNotFoundError
 from tests.json_pages import has_the_forms, undescribed

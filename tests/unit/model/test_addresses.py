@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.model.addresses import is_address
+from pylaunch.model.text.addresses import is_address
 
 
 @pytest.mark.parametrize(

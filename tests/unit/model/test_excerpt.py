@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pylaunch.model.excerpt import TextTail, bounded, first_part, joined
+from pylaunch.model.text.excerpt import TextTail, bounded, first_part, joined
 
 MARK = "[cut]"
 LINES = "".join(f"step {number} loss={number / 7:.6f}\n" for number in range(1000))

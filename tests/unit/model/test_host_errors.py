@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pylaunch.model.cluster import Host, SshOptions
-from pylaunch.model.host_errors import MOST_ERRORS, alike_errors
+from pylaunch.model.diagnosis.host_errors import MOST_ERRORS, alike_errors
 from pylaunch.model.hostset import fold
 
 HOSTS = tuple(Host(f"gpu{number:02}", f"10.0.0.{number}", ssh=SshOptions("root")) for number in range(1, 65))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pylaunch.model.host_hints import folded
+from pylaunch.model.diagnosis.host_hints import folded
 
 
 def test_hints_that_differ_in_the_host_alone_are_one() -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pylaunch.model.majority import Majority, majority
+from pylaunch.model.diagnosis.majority import Majority, majority
 
 
 def test_the_answer_of_most_is_usual_and_the_others_are_odd() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from pylaunch.features.report.page import html
 from pylaunch.model.clock import ClockOffset
-from pylaunch.model.moments import LAST, in_utc
+from pylaunch.model.text.moments import LAST, in_utc
 from pylaunch.terminal import document, listing
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from pylaunch.model.redaction import Redaction, secrets_in
+from pylaunch.model.text.redaction import Redaction, secrets_in
 
 SECRET = "tr0ub4dor&3-Zq"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.model.sanitise import Pieces, rank_output, visible, visible_line
+from pylaunch.model.text.sanitise import Pieces, rank_output, visible, visible_line
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylaunch.model.sanitise import RESET, Pieces, rank_output, visible, visible_line
+from pylaunch.model.text.sanitise import RESET, Pieces, rank_output, visible, visible_line
 
 COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 BIDIRECTIONAL = {"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}

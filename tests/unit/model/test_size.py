@@ -1,6 +1,6 @@
 import pytest
 
-from pylaunch.model.size import parse_size, shown_size
+from pylaunch.model.text.size import parse_size, shown_size
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_a_module_of_the_agent_travels_after_its_imports_and_with_nothing_else()
     )
     carried = needed(["agent.probe.readers.occupants", "agent.piped.sweep"])
     assert len(carried) == len(set(carried))
-    assert carried.index("agent.shared.ports") > carried.index("agent.shared.processes")
+    assert carried.index("agent.shared.sockets.ports") > carried.index("agent.shared.processes")
     assert not {"agent.probe.facts", "agent.probe.readers.gpu"} & set(carried)
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pylaunch import protocol
 from pylaunch.agent.peers import peer_status
 from pylaunch.agent.peers.neighbours import look_up
-from pylaunch.agent.run.worker_group import Ended, RankConnection, Started, WorkerGroup
+from pylaunch.agent.run.ranks.worker_group import Ended, RankConnection, Started, WorkerGroup
 from pylaunch.base.layout import NodeRoot, RunDirectory
 from pylaunch.protocol import bounds
 from tests.agent.controller import task

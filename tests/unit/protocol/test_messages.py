@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylaunch import protocol
-from pylaunch.agent.run import spawn
-from pylaunch.agent.shared import interfaces
+from pylaunch.agent.run.ranks import spawn
+from pylaunch.agent.shared.sockets import interfaces
 from pylaunch.model import job, plan
 
 PLACE, OTHER_PLACE = protocol.Frame("f", "p.py", 1), protocol.Frame("g", "p.py", 2)

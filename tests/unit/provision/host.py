@@ -8,8 +8,8 @@ from typing import Any
 
 from pylaunch.agent.probe.readers import gpu_node, services, settings
 from pylaunch.agent.probe.registry import EachReader, Reader
-from pylaunch.provision.facts import Facts
-from pylaunch.provision.probe import _READERS, parse_facts
+from pylaunch.provision.observed.facts import Facts
+from pylaunch.provision.observed.probe import _READERS, parse_facts
 from pylaunch.provision.state import PACKAGE_LOCK, DesiredCommunication, RoleState, questions
 
 DEBIAN = {"name": "Debian GNU/Linux 12 (bookworm)", "ids": ["debian"]}

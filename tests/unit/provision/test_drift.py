@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pylaunch.provision.drift import Change, drift, notes
-from pylaunch.provision.probe import parse_facts
+from pylaunch.provision.observed.drift import Change, drift, notes
+from pylaunch.provision.observed.probe import parse_facts
 from pylaunch.provision.state import (
     AbsentLine,
     DesiredBlock,

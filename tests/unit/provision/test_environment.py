@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.provision.environment import (
+from pylaunch.provision.environments.environment import (
     LockRequest,
     Wheel,
     lock,

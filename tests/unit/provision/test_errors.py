@@ -3,7 +3,6 @@ from __future__ import annotations
 from pylaunch.errors import ExitCode
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.ask import NoPython, Unreachable
-from pylaunch.provision.drift import Change
 from pylaunch.provision.errors import (
     failure_error,
     no_python_error,
@@ -11,6 +10,7 @@ from pylaunch.provision.errors import (
     unreachable_error,
     with_unreachable,
 )
+from pylaunch.provision.observed.drift import Change
 from pylaunch.transport.runner import Failure
 
 CLUSTER = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(1, 6)))

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from pylaunch.protocol.readings.roles import GpuReading
-from pylaunch.provision.drift import drift, notes
-from pylaunch.provision.facts import Facts
+from pylaunch.provision.observed.drift import drift, notes
+from pylaunch.provision.observed.facts import Facts
 from pylaunch.provision.state import DesiredGpu, RoleState
 from tests.unit.provision.host import converged
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.provision.environment import as_requirements, pylock_requirements
+from pylaunch.provision.environments.environment import as_requirements, pylock_requirements
 
 PYLOCK = """\
 lock-version = "1.0"

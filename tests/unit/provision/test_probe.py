@@ -6,7 +6,7 @@ import pytest
 
 from pylaunch.agent.probe.registry import READERS
 from pylaunch.probe.program import needed
-from pylaunch.provision.probe import readers_asked
+from pylaunch.provision.observed.probe import readers_asked
 
 ALWAYS = {"shared.text", "probe.identity", "probe.registry", "probe.readers.settings"}
 
@@ -19,7 +19,7 @@ ALWAYS = {"shared.text", "probe.identity", "probe.registry", "probe.readers.sett
             {"gpus": ["all"], "communications": []},
             {"shared.essentials", "shared.installed", "shared.programs", "probe.gpu", "probe.readers.gpu_node"},
         ),
-        ({"communications": [{}], "gpus": []}, {"shared.interfaces", "probe.readers.nccl_env"}),
+        ({"communications": [{}], "gpus": []}, {"shared.sockets.interfaces", "probe.readers.nccl_env"}),
         (
             {"host_facts": ["/usr/bin/python3"]},
             {

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pylaunch.provision.resolution import (
+from pylaunch.provision.environments.resolution import (
     Chosen,
     announcement,
     blocker,

@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.launch.start.node_tasks import node_task
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import NodeCommand, RunPlan, plan_run, replan
 from pylaunch.render import remarks, render
 from pylaunch.render.hostfile import hostfile
+from pylaunch.runs.prepare.node_tasks import node_task
 
 UNEQUAL = (Host("n1", "10.0.0.1", devices=(2, 3)), Host("n2", "10.0.0.2", fabric_address="fd00::2", devices=(7,)))
 BARE = (Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2"))

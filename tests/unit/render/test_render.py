@@ -1,10 +1,10 @@
-from pylaunch.agent.run import spawn
-from pylaunch.launch.start.node_tasks import node_task
+from pylaunch.agent.run.ranks import spawn
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec, Sync
 from pylaunch.model.plan import PORT_ENTRY, RunPlan, plan_run
 from pylaunch.protocol.node_task import LAUNCHER_FILES, RANK_ENTRY
 from pylaunch.render import render, torchrun
+from pylaunch.runs.prepare.node_tasks import node_task
 
 CLUSTER = Cluster(
     (Host("n1", "10.0.0.1", devices=(2, 3), interface="eth1"), Host("n2", "10.0.0.2", fabric_address="192.168.0.2"))

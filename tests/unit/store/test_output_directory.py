@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.launch.sync.tree import Ignored, read_tree
+from pylaunch.runs.sync.tree import Ignored, read_tree
 from pylaunch.store.output_directory import output_file
 
 

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from pylaunch.cli.main import VERBS
-from pylaunch.model.argv import pylaunch
+from pylaunch.model.text.argv import pylaunch
 from pylaunch.terminal.hints import WITH_INVENTORY, completed
 from pylaunch.terminal.invocation import Invocation
 

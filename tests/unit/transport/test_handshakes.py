@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from pylaunch.launch.connect.agent_link import HELLO_TIMEOUT_S
+from pylaunch.runs.connect.agent_link import HELLO_TIMEOUT_S
 from pylaunch.transport.handshakes import AGENT_SLOW_S, MOST_AGENTS, POLL_S, Turns
 
 SLOW_S = 2.0

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.transport.known_hosts import (
+from pylaunch.transport.trust.known_hosts import (
     HostKey,
     keys_for,
     place,

@@ -13,12 +13,12 @@ from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Connection, Host, SshOptions
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.connector import ConnectionFailure
-from pylaunch.transport.host_keys import Route
 from pylaunch.transport.openssh import identity
 from pylaunch.transport.openssh.failures import explain_failure
 from pylaunch.transport.openssh.options import options
 from pylaunch.transport.openssh.sharing import control_directory
 from pylaunch.transport.process import Completed
+from pylaunch.transport.trust.host_keys import Route
 
 CASES = sorted((Path(__file__).parents[2] / "cases" / "ssh_failures").glob("*.yaml"))
 LONGEST_SOCKET_NAME = "/" + (identity.LENGTH + 40) * "f" + "." + 16 * "x"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pylaunch.agent.probe.registry import reader_of_each
-from pylaunch.agent.shared import interfaces
+from pylaunch.agent.shared.sockets import interfaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

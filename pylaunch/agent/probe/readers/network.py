@@ -7,7 +7,7 @@ import socket
 
 from pylaunch.agent.probe import resolver
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.shared import interfaces
+from pylaunch.agent.shared.sockets import interfaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ import os
 import re
 
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.shared import leases, ports, processes, programs, run_lock
+from pylaunch.agent.shared import leases, processes, programs, run_lock
 from pylaunch.agent.shared.processes import Process
+from pylaunch.agent.shared.sockets import ports
 from pylaunch.base.layout import RUN_ID, NodeRoot
 
 TYPE_CHECKING = False

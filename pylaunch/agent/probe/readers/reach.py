@@ -9,7 +9,8 @@ import time
 
 from pylaunch.agent.probe import resolver
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.shared import interfaces, programs
+from pylaunch.agent.shared import programs
+from pylaunch.agent.shared.sockets import interfaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

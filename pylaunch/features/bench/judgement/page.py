@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.model.sanitise import visible_line
+from pylaunch.model.text.sanitise import visible_line
 
 STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#222}"

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from pylaunch.features.bench.judgement.pairs import Pair
-from pylaunch.model.size import shown_size
+from pylaunch.model.text.size import shown_size
 
 WIDTH, HEIGHT = 720, 360
 LEFT, RIGHT, TOP, BOTTOM = 64, 150, 24, 40

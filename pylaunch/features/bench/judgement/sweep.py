@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.bench.judgement.operations import Operation
-from pylaunch.model.size import parse_size
+from pylaunch.model.text.size import parse_size
 
 SMALLEST = 4
 """Bytes of one element."""

@@ -20,7 +20,7 @@ from pylaunch.features.bench.judgement.measurements import (
 from pylaunch.features.bench.judgement.pairs import Pair
 from pylaunch.features.bench.judgement.peers import Straggler
 from pylaunch.features.bench.judgement.sweep import Sweep
-from pylaunch.launch.follow.run_events import Notice
+from pylaunch.runs.follow.run_events import Notice
 
 
 class BenchStage(Enum):

@@ -14,6 +14,10 @@ import time
 from collections.abc import Iterable, Mapping
 
 from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.checks import suite
+from pylaunch.checks.survey import Survey
+from pylaunch.checks.unreachable import shared_failures
+from pylaunch.checks.wanted import wanted_by
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.features.bench.host_speeds import DEVICE_CHECKS, host_speeds
 from pylaunch.features.bench.judgement.bounds import Conditions, HostSpeeds
@@ -44,18 +48,14 @@ from pylaunch.features.bench.run.events import (
     again,
 )
 from pylaunch.features.bench.run.progress import NOTHING
-from pylaunch.launch.connect.interruptible import InterruptSource
-from pylaunch.launch.follow.run_events import Notice
-from pylaunch.launch.start.session import InterruptedBeforeReleaseError, NodesRefusedError
 from pylaunch.model.cluster import Cluster
-from pylaunch.model.finding import Finding, Severity
+from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
-from pylaunch.preflight import suite
-from pylaunch.preflight.survey import Survey
-from pylaunch.preflight.unreachable import shared_failures
-from pylaunch.preflight.wanted import wanted_by
+from pylaunch.runs.connect.interruptible import InterruptSource
+from pylaunch.runs.follow.run_events import Notice
+from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError, NodesRefusedError
 
 CONNECT_CHECKS = ("reach.host", "network.interface", "network.ports", "network.path_mtu", "network.link")
 CONNECT_S = 20.0

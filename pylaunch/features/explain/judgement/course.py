@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pylaunch.explain.logs.scan import LogScan
 from pylaunch.features.explain.judgement.errors.error_form import error_form
 from pylaunch.features.explain.judgement.errors.error_words import any_of
+from pylaunch.verdict.logs.scan import LogScan
 
 ENDS_WELL = any_of(
     r"\b(?:train(?:ing|er)?|fit|fine-?tuning|evaluation|worker group|epochs?)\b.{0,60}"

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.explain.logs.evidence import EvidenceLine
-from pylaunch.explain.logs.facts import LogFacts
-from pylaunch.explain.logs.reading import Clue
 from pylaunch.features.explain.judgement.indications.indicated import evidence_of, naming
 from pylaunch.features.explain.judgement.indications.indication import Indication
-from pylaunch.model.confidence import Confidence
+from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.verdict.logs.evidence import EvidenceLine
+from pylaunch.verdict.logs.facts import LogFacts
+from pylaunch.verdict.logs.reading import Clue
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pylaunch.explain.logs.facts import LogFacts
-from pylaunch.explain.logs.line import Origin
-from pylaunch.explain.logs.reading import Clue, default
-from pylaunch.explain.logs.scan import KeptLine, LogMatch, LogScan
-from pylaunch.explain.logs.signature import Signature, SignatureCatalogue
 from pylaunch.features.explain.judgement.course import continued
 from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, error_form
-from pylaunch.model.confidence import Confidence
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
+from pylaunch.verdict.logs.facts import LogFacts
+from pylaunch.verdict.logs.line import Origin
+from pylaunch.verdict.logs.reading import Clue, default
+from pylaunch.verdict.logs.scan import KeptLine, LogMatch, LogScan
+from pylaunch.verdict.logs.signature import Signature, SignatureCatalogue
 
 PAGE = "waiting"
 LAST_LINES = 3

@@ -5,13 +5,13 @@ A finder (`findings.py`) that needs lines of a log adds its topic to TOPICS, and
 
 from __future__ import annotations
 
-from pylaunch.explain.logs.scan import LogSearch
-from pylaunch.explain.logs.signature import SignatureCatalogue
-from pylaunch.explain.logs.topic import LineTopic
 from pylaunch.features.explain.judgement.errors.error_form import shape_of
 from pylaunch.features.explain.judgement.errors.error_words import ANCHORS, WEAK_ANCHORS
 from pylaunch.features.explain.judgement.indications.form import LogForm
 from pylaunch.features.explain.judgement.indications.forms import FORMS
+from pylaunch.verdict.logs.scan import LogSearch
+from pylaunch.verdict.logs.signature import SignatureCatalogue
+from pylaunch.verdict.logs.topic import LineTopic
 
 ERRORS = "errors"
 """Name of the topic of lines that have the form of an error."""

@@ -12,9 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.explain.logs.evidence import EvidenceLine, evidence_of
-from pylaunch.explain.logs.facts import LogFacts, is_before
-from pylaunch.explain.logs.judgement import (
+from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight
+from pylaunch.features.explain.judgement.errors.first_error import ErrorLines, FirstError, error_lines, first_error
+from pylaunch.features.explain.judgement.findings import LogFinding, findings_of
+from pylaunch.features.explain.judgement.indications.indicated import STALL, waits_over, weighed
+from pylaunch.features.explain.judgement.indications.indications import indications_in
+from pylaunch.features.explain.judgement.standstill import stands_at
+from pylaunch.model.text.sanitise import visible_line
+from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of
+from pylaunch.verdict.logs.facts import LogFacts, is_before
+from pylaunch.verdict.logs.judgement import (
     ABSTAINING,
     EVIDENCE_LINES,
     LONGEST_TEXT,
@@ -24,16 +31,9 @@ from pylaunch.explain.logs.judgement import (
     cause_of,
     judge_texts,
 )
-from pylaunch.explain.logs.line import LogTime
-from pylaunch.explain.logs.scan import KeptLine, LogScan
-from pylaunch.explain.logs.signature import Role, SignatureCatalogue
-from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight
-from pylaunch.features.explain.judgement.errors.first_error import ErrorLines, FirstError, error_lines, first_error
-from pylaunch.features.explain.judgement.findings import LogFinding, findings_of
-from pylaunch.features.explain.judgement.indications.indicated import STALL, waits_over, weighed
-from pylaunch.features.explain.judgement.indications.indications import indications_in
-from pylaunch.features.explain.judgement.standstill import stands_at
-from pylaunch.model.sanitise import visible_line
+from pylaunch.verdict.logs.line import LogTime
+from pylaunch.verdict.logs.scan import KeptLine, LogScan
+from pylaunch.verdict.logs.signature import Role, SignatureCatalogue
 
 
 @dataclass(frozen=True)

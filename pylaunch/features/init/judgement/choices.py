@@ -7,13 +7,13 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.checks.hosts.login import NETWORK_TYPES
 from pylaunch.features.init.judgement.found import FoundHost, FoundRoute, Storage
 from pylaunch.inventory import keys
-from pylaunch.model.addresses import is_address
 from pylaunch.model.cluster import ENV_ROOT, Connection
 from pylaunch.model.hostset import alike, fold
-from pylaunch.model.size import shown_size
-from pylaunch.preflight.checks.login import NETWORK_TYPES
+from pylaunch.model.text.addresses import is_address
+from pylaunch.model.text.size import shown_size
 
 PROVISIONED = f"{ENV_ROOT}/current/bin/python"
 """Interpreter of the environment that `pylaunch provision` builds."""

@@ -10,7 +10,7 @@ from pylaunch.features.init.judgement.choices import ProposedValue, summary_of
 from pylaunch.features.init.judgement.found import FoundHost
 from pylaunch.model.cluster import Connection, Host
 from pylaunch.model.hostset import alike
-from pylaunch.model.sanitise import visible_line
+from pylaunch.model.text.sanitise import visible_line
 
 _KEPT = (
     ("interface", "interface"),

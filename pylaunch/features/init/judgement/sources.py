@@ -16,8 +16,8 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.model.addresses import is_address
 from pylaunch.model.hostset import expand
+from pylaunch.model.text.addresses import is_address
 
 LONGEST_TEXT = 1 << 20
 """Bytes of one text."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pylaunch.errors import UsageError
-from pylaunch.features.lab.cluster.machine import Machine
+from pylaunch.features.lab.cluster.nodes.machine import Machine
 from pylaunch.features.lab.cluster.spec import LabSpec
 from pylaunch.store.paths import project_known_hosts
 

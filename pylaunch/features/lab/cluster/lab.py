@@ -11,25 +11,14 @@ from types import TracebackType
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import LabError, PylaunchError, UsageError
-from pylaunch.features.lab.cluster import (
-    boot,
-    cgroup,
-    cluster_file,
-    image,
-    kernel,
-    locks,
-    network,
-    recipe,
-    releases,
-    slurm,
-    spec,
-    tools,
-)
-from pylaunch.features.lab.cluster.cgroup import Cgroup
-from pylaunch.features.lab.cluster.node import LabNode
+from pylaunch.features.lab.cluster import cluster_file, locks, network, slurm, spec
+from pylaunch.features.lab.cluster.images import image, recipe, releases, tools
+from pylaunch.features.lab.cluster.images.tools import Report
+from pylaunch.features.lab.cluster.nodes import boot, cgroup, kernel
+from pylaunch.features.lab.cluster.nodes.cgroup import Cgroup
+from pylaunch.features.lab.cluster.nodes.node import LabNode
 from pylaunch.features.lab.cluster.spec import LabSpec, Machines
-from pylaunch.features.lab.cluster.tools import Report
-from pylaunch.model.argv import Argv
+from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
 from pylaunch.transport.connections import close_all
 from pylaunch.transport.process import Completed

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pylaunch.features.lab.cluster import cluster_file, lab, locks, spec
+from pylaunch.features.lab.cluster.images.tools import Report
 from pylaunch.features.lab.cluster.lab import Request
 from pylaunch.features.lab.cluster.spec import LabSpec
-from pylaunch.features.lab.cluster.tools import Report
 
 
 def up(request: Request, report: Report) -> LabSpec:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import IO
 
 from pylaunch.errors import LabError
+from pylaunch.features.lab.cluster.nodes.waiting import reached
 from pylaunch.features.lab.cluster.spec import labs_directory
-from pylaunch.features.lab.cluster.waiting import reached
 
 # A process that a killed holder has just forked keeps the lock until it executes its program.
 _INHERITED_S = 2.0

@@ -11,10 +11,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from pylaunch.errors import LabError
-from pylaunch.features.lab.cluster.machine import Machine
+from pylaunch.features.lab.cluster.images.tools import Report
+from pylaunch.features.lab.cluster.nodes.machine import Machine
+from pylaunch.features.lab.cluster.nodes.waiting import reached
 from pylaunch.features.lab.cluster.spec import LabSpec
-from pylaunch.features.lab.cluster.tools import Report
-from pylaunch.features.lab.cluster.waiting import reached
 
 ADDITION = "slurm"
 SERVICES = ("slurmctld", "slurmd", "munge")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pylaunch.base.dataclass import asdict, dataclass
 from pylaunch.errors import LabError, UsageError
-from pylaunch.model.argv import pylaunch
+from pylaunch.model.text.argv import pylaunch
 from pylaunch.store.paths import state_directory
 
 SYSTEM_LABS = Path("/var/lib/pylaunch/lab")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.lab.cluster import network, spec
 from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.machine import Machine
+from pylaunch.features.lab.cluster.nodes.machine import Machine
 
 
 @dataclass(frozen=True)

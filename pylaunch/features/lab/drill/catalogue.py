@@ -69,7 +69,7 @@ class Drill:
     """A right verdict, or the lines that are shown with it, contains one of these; () for a healthy run."""
 
     kinds: tuple[str, ...] = ()
-    """Right kinds of the first cause (`explain.cause_kinds`); () where any will do."""
+    """Right kinds of the first cause (`verdict.causes.cause_kinds`); () where any will do."""
 
     subject: Subject = Subject.RANK
     node_fault: NodeFault | None = None

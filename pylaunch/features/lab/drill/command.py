@@ -16,8 +16,8 @@ from pylaunch.features.lab.drill.catalogue import DRILLS, Drill, Effect, Library
 from pylaunch.features.lab.drill.exercise import Ground, exercise_all
 from pylaunch.features.lab.drill.score import DrillScore
 from pylaunch.inventory import load_cluster
-from pylaunch.launch.connect.interruptible import signals
 from pylaunch.model.job import Framework
+from pylaunch.runs.connect.interruptible import signals
 from pylaunch.terminal import console, document, options
 
 EXAMPLES = """\b

@@ -13,25 +13,25 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.checks.occupancy.clean import clean_hosts
 from pylaunch.errors import ClusterNotReadyError, LabError, PylaunchError
 from pylaunch.features import judge_settings
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.features.lab.drill.catalogue import BASIC, Drill, Effect, Library
 from pylaunch.features.lab.drill.node_faults import STALLED, NodeFaultInjector
 from pylaunch.features.lab.drill.score import DrillScore, Observed, score
-from pylaunch.launch.connect.interruptible import Interrupter, InterruptSource
-from pylaunch.launch.follow.run_events import LinesWritten
-from pylaunch.launch.sync.tree import Tree, read_tree
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.job import TREE, USUAL_PORT, Framework, JobSpec, OnHang, Sync
 from pylaunch.model.outcome import Named, Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event
+from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource
+from pylaunch.runs.follow.run_events import LinesWritten
+from pylaunch.runs.start import StartOptions, plan_start, start
+from pylaunch.runs.start_events import RunEnded, StartEvent
+from pylaunch.runs.stop import stop_run
+from pylaunch.runs.sync.tree import Tree, read_tree
 from pylaunch.store import runs
-from pylaunch.workflows.clean import clean_hosts
-from pylaunch.workflows.start import StartOptions, plan_start, start
-from pylaunch.workflows.start_events import RunEnded, StartEvent
-from pylaunch.workflows.stop import stop_run
 
 SHIPPED, NOT_SHIPPED = Path(__file__).parent, ("/*.py",)
 MODULE = ("-m", "ranks.drill_rank")

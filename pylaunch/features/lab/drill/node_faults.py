@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pylaunch.errors import LabError
-from pylaunch.features.lab.cluster import faults
-from pylaunch.features.lab.cluster.faults import Fault
-from pylaunch.features.lab.cluster.machine import Machine
-from pylaunch.features.lab.cluster.node import LabNode
-from pylaunch.features.lab.cluster.resource_faults import LittleMemory, Stall
+from pylaunch.features.lab.cluster.node_faults import faults
+from pylaunch.features.lab.cluster.node_faults.faults import Fault
+from pylaunch.features.lab.cluster.node_faults.resource_faults import LittleMemory, Stall
+from pylaunch.features.lab.cluster.nodes.machine import Machine
+from pylaunch.features.lab.cluster.nodes.node import LabNode
 from pylaunch.features.lab.drill.catalogue import NodeFault
 
 STALLED = "/mnt/pylaunch-drill"

@@ -11,8 +11,8 @@ import yaml
 
 from pylaunch.features.render_files.files import shell
 from pylaunch.features.render_files.files.content import FileSet, RenderedFile, comments, file_stem, host_remarks, title
-from pylaunch.model.argv import Argv, quoted
 from pylaunch.model.plan import NodePlan, RunPlan
+from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.render import render
 from pylaunch.render.environment import interpreter
 

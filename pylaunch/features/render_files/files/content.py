@@ -10,7 +10,7 @@ from pylaunch.errors import UsageError
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import Framework
 from pylaunch.model.plan import NodePlan, RunPlan
-from pylaunch.model.sanitise import visible_line
+from pylaunch.model.text.sanitise import visible_line
 from pylaunch.render.environment import interpreter
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -22,9 +22,9 @@ from pylaunch.features.render_files.files.content import (
     ssh_remarks,
     title,
 )
-from pylaunch.model.argv import Argv, quoted
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
+from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.render import render
 
 HOSTFILE, VARIABLES, SCRIPT = "hostfile", "deepspeed.env", "deepspeed.sh"

@@ -16,8 +16,8 @@ from pylaunch.features.render_files.files.content import (
     ssh_remarks,
     title,
 )
-from pylaunch.model.argv import quoted
 from pylaunch.model.plan import RunPlan
+from pylaunch.model.text.argv import quoted
 from pylaunch.render import render
 
 HOSTFILE, RANKFILE, SCRIPT = "hostfile", "rankfile", "mpirun.sh"

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from posixpath import dirname
 
 from pylaunch.features.render_files.files.content import comments
-from pylaunch.model.argv import Argv, quoted
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
+from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.render.environment import interpreter
 
 ELASTIC = ("TORCHELASTIC_", "ROLE_")

@@ -20,9 +20,9 @@ from pylaunch.features.render_files.files.content import (
     rank_argv,
     title,
 )
-from pylaunch.model.argv import quoted
 from pylaunch.model.job import Framework
 from pylaunch.model.plan import PORT_ENTRY, NodePlan, RunPlan
+from pylaunch.model.text.argv import quoted
 from pylaunch.render import render
 
 SET_BY_SLURM = ("CUDA_VISIBLE_DEVICES", "JAX_COORDINATOR_ADDRESS", "OMPI_MCA_orte_hnp_uri")

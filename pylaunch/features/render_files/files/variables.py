@@ -12,8 +12,8 @@ from pylaunch.features.render_files.files.content import (
     rank_argv,
     title,
 )
-from pylaunch.model.argv import quoted
 from pylaunch.model.plan import RunPlan
+from pylaunch.model.text.argv import quoted
 from pylaunch.render import render
 from pylaunch.render.environment import interpreter
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass, field
-from pylaunch.model.finding import Finding
+from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.run import RunRecord
 from pylaunch.protocol.examination import RankView
 from pylaunch.terminal.doors import Measured

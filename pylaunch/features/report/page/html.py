@@ -11,12 +11,12 @@ from pylaunch.features.report.page.content import ReportInput
 from pylaunch.features.report.page.differences import differing, shared
 from pylaunch.features.report.page.host_rows import host_lines
 from pylaunch.features.report.page.waiting import waiting_rows
-from pylaunch.model.argv import pylaunch, quoted, quoted_with_env
 from pylaunch.model.hostset import alike, fold
-from pylaunch.model.moments import in_utc
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.sanitise import rank_output, visible
+from pylaunch.model.text.argv import pylaunch, quoted, quoted_with_env
+from pylaunch.model.text.moments import in_utc
+from pylaunch.model.text.sanitise import rank_output, visible
 
 MOST_FINDINGS = 200
 MOST_EVIDENCE = 40

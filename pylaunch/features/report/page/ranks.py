@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.explain.stack_groups import PROCESS_STATES, StackGroup, shown_stack, stack_groups
 from pylaunch.features.report.page.content import ReportInput
 from pylaunch.features.report.page.timeline import kind_of, seconds_text
-from pylaunch.model.excerpt import bounded
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.outcome import Named
 from pylaunch.model.plan import NodePlan
+from pylaunch.model.text.excerpt import bounded
 from pylaunch.protocol.examination import Collective, RankView
 from pylaunch.protocol.node_evidence import RankEnd
+from pylaunch.verdict.stack_groups import PROCESS_STATES, StackGroup, shown_stack, stack_groups
 
 MOST_GROUPS = 64
 MOST_FRAMES = 40

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.explain.rank_end import described
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.protocol.node_evidence import RankEnd
+from pylaunch.verdict.rank_end import described
 
 WIDTH = 1000
 SHOWN_ROWS = 16

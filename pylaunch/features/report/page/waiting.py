@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.explain.hangs.recorded_views import finding_on_views
 from pylaunch.features.report.page.content import ReportInput
 from pylaunch.features.report.page.timeline import seconds_text
 from pylaunch.model.run import EventKind
+from pylaunch.verdict.hangs.recorded_views import finding_on_views
 
 MOST_REPORTS = 20
 MOST_LINES = 40

@@ -9,11 +9,11 @@ from types import FrameType
 
 import pytest
 
-from pylaunch.explain.logs.line import LinePrefixes
-from pylaunch.explain.logs.scan import LogScan, scan
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import judge_logs
 from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.line import LinePrefixes
+from pylaunch.verdict.logs.scan import LogScan, scan
 
 CATALOGUE = signatures()
 SEARCH = search_of(CATALOGUE)

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from pylaunch.base.dataclass import replace
-from pylaunch.explain.logs.line import LinePrefixes, Origin
-from pylaunch.explain.logs.scan import scan
-from pylaunch.explain.logs.signature import Role
 from pylaunch.features.explain.judgement.errors.error_form import ErrorForm, error_form
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.line import LinePrefixes, Origin
+from pylaunch.verdict.logs.scan import scan
+from pylaunch.verdict.logs.signature import Role
 
 CASES = Path(__file__).parents[3] / "cases"
 CATALOGUE = signatures()

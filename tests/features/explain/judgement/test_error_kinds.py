@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.explain.logs.evidence import EvidenceLine
 from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight
 from pylaunch.features.explain.judgement.errors.error_kinds import ErrorKind, next_step
 from pylaunch.features.explain.judgement.errors.first_error import FirstError, of_run
+from pylaunch.verdict.logs.evidence import EvidenceLine
 
 
 @pytest.mark.parametrize(

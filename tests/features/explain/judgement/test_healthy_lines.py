@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.explain.logs.line import Origin
-from pylaunch.explain.logs.scan import scan
 from pylaunch.features.explain.judgement.errors.error_form import error_form
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.line import Origin
+from pylaunch.verdict.logs.scan import scan
 
 SEARCH = search_of(signatures())
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from pylaunch.explain.logs.facts import LogFacts
-from pylaunch.explain.logs.scan import LogScan, scan
 from pylaunch.features.explain.judgement.indications.indicated import naming
 from pylaunch.features.explain.judgement.indications.indication import Indication
 from pylaunch.features.explain.judgement.indications.indications import indications_in
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.facts import LogFacts
+from pylaunch.verdict.logs.scan import LogScan, scan
 
 FOLDER = Path(__file__).parents[3] / "cases/indications"
 CASES: dict[str, dict[str, Any]] = {

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from pylaunch.explain.logs.line import Origin
-from pylaunch.explain.logs.scan import scan
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.line import Origin
+from pylaunch.verdict.logs.scan import scan
 
 CASES = Path(__file__).parents[3] / "cases"
 SETTLED: dict[str, dict[str, Any]] = tomllib.loads((CASES / "logs/index.toml").read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ import socket
 import threading
 from pathlib import Path
 
-from pylaunch.agent.evidence import moved_bytes
+from pylaunch.agent.evidence.ranks import moved_bytes
 from pylaunch.agent.in_rank.questions import name_thread
 
 SIZE = 100_000

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylaunch import protocol
-from pylaunch.agent.evidence.rank_answer import LastMeeting, decoded, decoded_meeting, overrides, stacks_of_faulthandler
+from pylaunch.agent.evidence.ranks.rank_answer import (
+    LastMeeting,
+    decoded,
+    decoded_meeting,
+    overrides,
+    stacks_of_faulthandler,
+)
 from pylaunch.protocol import examination as bounds
 
 PLACES = (protocol.Frame("all_reduce", "/lib/d.py", 7), protocol.Frame("train", "train.py", 31))

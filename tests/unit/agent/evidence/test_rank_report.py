@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.evidence import rank_report
+from pylaunch.agent.evidence.ranks import rank_report
 from pylaunch.base.layout import RunDirectory
 from pylaunch.runtime import failure, progress
 

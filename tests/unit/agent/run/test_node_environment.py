@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.run import rank_interface
 from pylaunch.agent.run.node_environment import NodeEnvironmentError, completed, user
-from pylaunch.agent.shared import interfaces
+from pylaunch.agent.run.ranks import rank_interface
+from pylaunch.agent.shared.sockets import interfaces
 from tests.unit.protocol.test_messages import TASK
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
-from pylaunch.agent.run import rank_interface
-from pylaunch.agent.shared import interfaces, ports
+from pylaunch.agent.run.ranks import rank_interface
+from pylaunch.agent.shared.sockets import interfaces, ports
 
 
 def kernel(root: Path, *, ephemeral: str = "32768\t60999", reserved: str = "") -> str:

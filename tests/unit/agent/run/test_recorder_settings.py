@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.run.recorder_settings import OLDER_NAMES, settings
+from pylaunch.agent.run.ranks.recorder_settings import OLDER_NAMES, settings
 from pylaunch.base.layout import RunDirectory
 from tests.agent.controller import task
 

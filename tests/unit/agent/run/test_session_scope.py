@@ -1,6 +1,6 @@
 import pytest
 
-from pylaunch.agent.run.session_scope import is_session, unit_words
+from pylaunch.agent.run.ranks.session_scope import is_session, unit_words
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from pylaunch.agent.in_rank import sitecustomize
 from pylaunch.agent.probe.readers import occupants
-from pylaunch.agent.run.template import MOST_RANKS, RankFork, shared_environment, unmet_condition
+from pylaunch.agent.run.ranks.template import MOST_RANKS, RankFork, shared_environment, unmet_condition
 from tests.agent.controller import task
 
 PYTHON = "/usr/bin/python3"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.shared import interfaces
-from pylaunch.agent.shared.interfaces import UndecidedError, _adapters, _fastest, _profile, wanted
+from pylaunch.agent.shared.sockets import interfaces
+from pylaunch.agent.shared.sockets.interfaces import UndecidedError, _adapters, _fastest, _profile, wanted
 from pylaunch.model.plan import NODE_ENVIRONMENT
 
 ACTIVE, DOWN = "4: ACTIVE", "1: DOWN"

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylaunch import protocol
-from pylaunch.agent.evidence import rank_report
+from pylaunch.agent.evidence.ranks import rank_report
 from pylaunch.agent.logs import log_index, tail
 from pylaunch.agent.logs.log_limit import LogLimit
 from pylaunch.agent.logs.masking import Mask

@@ -6,10 +6,10 @@ import pytest
 
 from pylaunch.cli.views.provisioning import show_plan
 from pylaunch.model.cluster import Cluster, Host
+from pylaunch.provision.convergence import ProvisionRequest, ProvisionSurvey
 from pylaunch.provision.desired import Content, Desired
-from pylaunch.provision.drift import Change
-from pylaunch.provision.workflow import ProvisionRequest, ProvisionSurvey
-from pylaunch.workflows.provision import ProvisionOptions, ProvisionPlan
+from pylaunch.provision.observed.drift import Change
+from pylaunch.provision.provisioning import ProvisionOptions, ProvisionPlan
 
 
 def test_a_line_that_names_its_own_host_is_one_row_for_all_hosts(capsys: pytest.CaptureFixture[str]) -> None:

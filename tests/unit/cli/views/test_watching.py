@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.cli.views.watching import QUIET_S, JsonView, PlainView, Spectator, snapshot
-from pylaunch.launch.follow.run_events import LinesWritten, UsageReported
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan, plan_run, replan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.usage_report import StepMark, Usage
+from pylaunch.runs.follow.run_events import LinesWritten, UsageReported
+from pylaunch.runs.status import is_settled
 from pylaunch.store import runs
 from pylaunch.terminal.views.board import Board
-from pylaunch.workflows.status import is_settled
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
 MARKED = "1970-01-01T00:01:58.000+00:00"

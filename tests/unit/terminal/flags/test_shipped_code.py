@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.launch.sync.tree import read_tree
 from pylaunch.model.job import TREE
+from pylaunch.runs.sync.tree import read_tree
 from pylaunch.terminal.flags.shipped_code import modules_not_shipped
 
 FILES = {

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.launch.sync.tree import Tree, read_tree
 from pylaunch.model.job import TREE
+from pylaunch.runs.sync.tree import Tree, read_tree
 from pylaunch.terminal.flags import sync
 
 

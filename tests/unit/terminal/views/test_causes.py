@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.explain.recognised_ends import with_classes
-from pylaunch.explain.verdict import judge
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.store.signatures import signatures
 from pylaunch.terminal.views.live import show_outcome
-from tests.unit.explain.evidence_sets import SETS
+from pylaunch.verdict.recognised_ends import with_classes
+from pylaunch.verdict.verdict import judge
 from tests.unit.terminal.views.test_live import PLAN
+from tests.unit.verdict.evidence_sets import SETS
 
 
 def shown(name: str, capsys: pytest.CaptureFixture[str], *, verbose: bool = False) -> list[str]:

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
+from pylaunch.checks.result import Result
 from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.finding import Finding, Severity
-from pylaunch.preflight.result import Result
+from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.provision.repair import repairs
 from pylaunch.terminal.views import findings
-from pylaunch.workflows.repair import repairs
 
 FULL = Finding("storage.room", Severity.FAIL, ("gpu01", "gpu02", "gpu04"), "/ is full", "df -h /", "", ("a line",))
 CLUSTER = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(1, 4)))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.model.rank_step import RankStep
 from pylaunch.terminal.views.pace import LONGEST_S, Pace, shown_rate
+from pylaunch.terminal.views.rank_step import RankStep
 
 
 def paced(*marks: tuple[int, float], total: int = 0) -> Pace:

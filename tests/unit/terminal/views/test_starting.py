@@ -2,19 +2,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from pylaunch.launch.attempts import NoRestart, Restarting
-from pylaunch.launch.follow.run_events import LinesWritten
-from pylaunch.launch.start.agreement import NodeDifference
-from pylaunch.launch.start.session import Start
+from pylaunch.checks.result import REACH
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.finding import Finding, Severity
+from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run, replan
 from pylaunch.model.run import Event, EventKind
-from pylaunch.preflight.result import REACH
-from pylaunch.terminal.views.starting import StartView, lines
-from pylaunch.workflows.start_events import (
+from pylaunch.runs.attempts import NoRestart, Restarting
+from pylaunch.runs.follow.run_events import LinesWritten
+from pylaunch.runs.prepare.agreement import NodeDifference
+from pylaunch.runs.prepare.session import Start
+from pylaunch.runs.start_events import (
     AttemptEnded,
     AttemptStarted,
     FindingReported,
@@ -25,6 +24,7 @@ from pylaunch.workflows.start_events import (
     TreeChanged,
     Waiting,
 )
+from pylaunch.terminal.views.starting import StartView, lines
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
 PLAN = plan_run(CLUSTER, JobSpec(("true",), Framework.COMMAND, "/", spares=1, max_restarts=3), "7f3a9c01")

@@ -13,9 +13,9 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.features.explain.judgement.comparison.identities import NCCL_INIT
 from pylaunch.features.explain.judgement.indications.form import OF_A_TABLE, Excerpts, LogExcerpt, LogForm, ranks_in
 from pylaunch.features.explain.judgement.indications.indication import Indication
-from pylaunch.model.confidence import Confidence
+from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.model.diagnosis.majority import majority
 from pylaunch.model.hostset import named_ranks
-from pylaunch.model.majority import majority
 
 CALL = LogForm(
     "nccl-call",

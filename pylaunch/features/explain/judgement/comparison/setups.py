@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from pylaunch.explain.logs.address import kind_of_address
 from pylaunch.features.explain.judgement.indications.form import Excerpts, LogExcerpt, LogForm
 from pylaunch.features.explain.judgement.indications.indication import Indication
-from pylaunch.model.confidence import Confidence
+from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.model.diagnosis.majority import majority
 from pylaunch.model.hostset import fold
-from pylaunch.model.majority import majority
+from pylaunch.verdict.logs.address import kind_of_address
 
 _NUMBER = r"(?P<version>\d{1,4}\.\d{1,4}(?:\.\d{1,4})?(?:\+\w{1,12})?)"
 VERSION = LogForm(

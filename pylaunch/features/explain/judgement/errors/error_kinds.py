@@ -6,7 +6,7 @@ import re
 from enum import Enum
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.model.argv import quoted
+from pylaunch.model.text.argv import quoted
 
 
 class ErrorKind(Enum):

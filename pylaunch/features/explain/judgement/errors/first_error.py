@@ -12,10 +12,6 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.explain.logs.evidence import EvidenceLine, evidence_of
-from pylaunch.explain.logs.facts import FOLLOWED_LINES, NEAR_LINES, LogFacts, is_before
-from pylaunch.explain.logs.scan import KeptLine, LogScan
-from pylaunch.explain.logs.signature import Role
 from pylaunch.features.explain.judgement.course import ENDS, ENDS_WELL
 from pylaunch.features.explain.judgement.errors.error_form import ErrorForm, ErrorWeight, error_form, is_exception
 from pylaunch.features.explain.judgement.errors.error_kinds import (
@@ -27,7 +23,11 @@ from pylaunch.features.explain.judgement.errors.error_kinds import (
     next_step,
 )
 from pylaunch.features.explain.judgement.topics import ERRORS, LAST_ERRORS
-from pylaunch.model.argv import pylaunch
+from pylaunch.model.text.argv import pylaunch
+from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of
+from pylaunch.verdict.logs.facts import FOLLOWED_LINES, NEAR_LINES, LogFacts, is_before
+from pylaunch.verdict.logs.scan import KeptLine, LogScan
+from pylaunch.verdict.logs.signature import Role
 
 ADJACENT = 3
 """Lines between an error and the last words of the process to which it belongs."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.explain.logs.line import LogTime, Origin
+from pylaunch.verdict.logs.line import LogTime, Origin
 
 OF_A_TABLE = 3
 """Tables of one kind that are kept of a process, at the beginning of a log and at its end."""

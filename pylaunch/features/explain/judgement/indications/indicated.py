@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 
 from pylaunch.base.dataclass import replace
-from pylaunch.explain.logs.evidence import EVIDENCE_LENGTH, EvidenceLine
-from pylaunch.explain.logs.facts import LogFacts
-from pylaunch.explain.logs.reading import Clue
-from pylaunch.explain.logs.scan import LogMatch
-from pylaunch.explain.logs.signature import Role
 from pylaunch.features.explain.judgement.course import continued
 from pylaunch.features.explain.judgement.indications.indication import Indication
-from pylaunch.model.confidence import Confidence
+from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.verdict.logs.evidence import EVIDENCE_LENGTH, EvidenceLine
+from pylaunch.verdict.logs.facts import LogFacts
+from pylaunch.verdict.logs.reading import Clue
+from pylaunch.verdict.logs.scan import LogMatch
+from pylaunch.verdict.logs.signature import Role
 
 STEPS = 2
 """Lines with a step, an epoch or a loss that show that training continues."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.explain.judgement.indications.form import LogExcerpt
-from pylaunch.model.confidence import Confidence
+from pylaunch.model.diagnosis.confidence import Confidence
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pylaunch.explain.logs.scan import LogScan
 from pylaunch.features.explain.judgement.indications.form import LogExcerpt, LogForm
 from pylaunch.features.explain.judgement.indications.forms import FORMS, READERS
 from pylaunch.features.explain.judgement.indications.indication import Indication
+from pylaunch.verdict.logs.scan import LogScan
 
 
 def indications_in(scans: Sequence[LogScan]) -> list[Indication]:

@@ -13,7 +13,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.features.explain.judgement.indications.form import OF_A_TABLE, Excerpts, LogExcerpt, LogForm
 from pylaunch.features.explain.judgement.indications.indication import Indication
 from pylaunch.features.explain.judgement.tables.links import link_ports
-from pylaunch.model.confidence import Confidence
+from pylaunch.model.diagnosis.confidence import Confidence
 
 LARGE = 32 << 20
 """Bytes of a message from which the bandwidth of a link, and not its latency, decides."""

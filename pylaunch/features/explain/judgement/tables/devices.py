@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.explain.judgement.indications.form import OF_A_TABLE, Excerpts, LogExcerpt, LogForm
 from pylaunch.features.explain.judgement.indications.indication import Indication
-from pylaunch.model.confidence import Confidence
+from pylaunch.model.diagnosis.confidence import Confidence
 
 MUCH_MEMORY = 0.25
 """Share of a GPU's memory in use that leaves too little for another process."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.explain.judgement.indications.form import OF_A_TABLE, Excerpts, LogExcerpt, LogForm
 from pylaunch.features.explain.judgement.indications.indication import Indication
-from pylaunch.model.confidence import Confidence
+from pylaunch.model.diagnosis.confidence import Confidence
 
 SHM = "/dev/shm"
 SMALL_SHM = 64 << 20

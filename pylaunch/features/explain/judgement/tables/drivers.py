@@ -13,7 +13,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.features.explain.judgement.indications.form import Excerpts, LogExcerpt, LogForm
 from pylaunch.features.explain.judgement.indications.indication import Indication
 from pylaunch.features.explain.judgement.tables.devices import gpu_tables
-from pylaunch.model.confidence import Confidence
+from pylaunch.model.diagnosis.confidence import Confidence
 
 BUILT = LogForm(
     "cuda-of-pytorch",

@@ -13,7 +13,7 @@ from pylaunch.features.explain.judgement.indications.form import Excerpts
 from pylaunch.features.explain.judgement.indications.indication import Indication
 from pylaunch.features.explain.judgement.tables.devices import GpuTable, gpu_tables
 from pylaunch.features.explain.judgement.tables.launch_lines import LaunchCommand, LaunchScript, launch_scripts
-from pylaunch.model.confidence import Confidence
+from pylaunch.model.diagnosis.confidence import Confidence
 
 _STARTS_RANKS = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed")
 _ELASTIC = ("torchrun", "torch.distributed.run")

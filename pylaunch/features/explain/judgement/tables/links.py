@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.explain.judgement.indications.form import Excerpts, LogExcerpt, LogForm
 from pylaunch.features.explain.judgement.indications.indication import Indication
-from pylaunch.model.confidence import Confidence
+from pylaunch.model.diagnosis.confidence import Confidence
 
 IBSTAT = LogForm("ibstat", ("CA '",), re.compile(r"^CA '(?P<device>\w{1,40})'$"), follows=40)
 IBSTATUS = LogForm(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from pylaunch.features.explain.judgement.indications.form import Excerpts, LogExcerpt, LogForm
 from pylaunch.features.explain.judgement.indications.indication import Indication
-from pylaunch.model.confidence import Confidence
+from pylaunch.model.diagnosis.confidence import Confidence
 
 LSPCI = LogForm(
     "lspci",

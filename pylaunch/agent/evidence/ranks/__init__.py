@@ -1,0 +1,1 @@
+"""Evidence about ranks: their processes, stacks, sockets and states."""

@@ -1,0 +1,48 @@
+"""Values by which a rank met the others, from the line that it wrote when it exited (`in_rank/answers.py`)."""
+
+from __future__ import annotations
+
+import os
+
+from pylaunch import protocol
+from pylaunch.agent.evidence.examination import ENDS, STACKS
+from pylaunch.agent.evidence.ranks.rank_answer import LastMeeting, decoded_meeting, overrides
+from pylaunch.agent.shared import rank_files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Mapping
+
+    from pylaunch.agent.logs.masking import Mask
+    from pylaunch.base.layout import RunDirectory
+
+LONGEST_LINE = 8 << 10
+
+
+def last_meeting(
+    directory: RunDirectory, rank: int, mask: Mask, given: Mapping[str, str]
+) -> tuple[tuple[protocol.OverriddenVariable, ...], bool]:
+    """Return the variables that `rank` used with other values than it was `given`, and whether it failed to meet.
+
+    Of several Python processes of the rank, the one whose exception is from there counts.
+    """
+    found = [each for end in ENDS if (each := _of(directory.of_rank(rank, STACKS + end), mask)) is not None]
+    if not found:
+        return (), False
+    met = next((each for each in found if each.is_from_there), found[0])
+    return overrides(met.meeting, given), met.is_from_there
+
+
+def _of(path: str, mask: Mask) -> LastMeeting | None:
+    size = rank_files.size(path)
+    if not size:
+        return None
+    try:
+        descriptor = rank_files.open_regular(path)
+        try:
+            end = os.pread(descriptor, LONGEST_LINE, max(0, size - LONGEST_LINE))
+        finally:
+            os.close(descriptor)
+        return decoded_meeting(mask.hide(end))
+    except (OSError, ValueError):
+        return None

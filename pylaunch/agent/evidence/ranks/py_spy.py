@@ -1,0 +1,127 @@
+"""Stacks of a Python process that has no helper, from py-spy where it is installed. The agent never waits for it.
+
+py-spy reads the memory of the process and does not stop it (`--nonblocking`); the kernel decides whether it may.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pylaunch import protocol
+from pylaunch.agent.evidence.ranks.rank_answer import MOST_BYTES, RankAnswer
+from pylaunch.agent.shared import processes
+from pylaunch.agent.shared.programs import path_of
+from pylaunch.base import untrusted_json
+from pylaunch.protocol import examination as bounds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Sequence
+
+NAME = "py-spy"
+WORDS = ("dump", "--json", "--nonblocking", "--pid")
+
+
+def program(interpreters: Sequence[str]) -> str | None:
+    """Return the path of py-spy beside one of `interpreters`, in the same environment; None without it."""
+    beside = dict.fromkeys(os.path.dirname(each) for each in interpreters if os.path.isabs(each))
+    return next((found for found in (path_of(NAME, each) for each in beside) if found), None)
+
+
+def of_run(executable: str, pid: int, run: str, root: str) -> StackDump | None:
+    """Start py-spy on a process that carries the mark of `run`. Return None if that is not possible."""
+    if processes.run_of(pid, root) != run:
+        return None
+    try:
+        return StackDump(executable, processes.read(pid))
+    except OSError:
+        return None
+
+
+class StackDump:
+    """py-spy at work on one process, whose output is read without waiting. Raises OSError if it cannot be started."""
+
+    def __init__(self, executable: str, process: processes.Process) -> None:
+        import subprocess  # noqa: PLC0415 -- 3 ms that only a start of py-spy costs
+
+        self._process = process
+        null = subprocess.DEVNULL
+        words = [executable, *WORDS, str(process.pid)]
+        self._child = subprocess.Popen(words, stdin=null, stdout=subprocess.PIPE, stderr=null)
+        assert self._child.stdout is not None
+        self.descriptor = self._child.stdout.fileno()
+        os.set_blocking(self.descriptor, False)
+        self._text = b""
+
+    def has_ended(self) -> bool:
+        """Read what there is. Return True at the end of the output."""
+        while len(self._text) <= MOST_BYTES:
+            try:
+                chunk = os.read(self.descriptor, 1 << 16)
+            except BlockingIOError:
+                return False
+            if not chunk:
+                return True
+            self._text += chunk
+        return True
+
+    def output(self) -> bytes:
+        """Return what py-spy has written."""
+        return self._text
+
+    def answer(self, text: bytes) -> RankAnswer:
+        """Return the stacks in `text`. Raises ValueError for anything else, and if the process has ended."""
+        try:
+            is_same = processes.read(self._process.pid).started == self._process.started
+        except (FileNotFoundError, ProcessLookupError):
+            is_same = False
+        if not is_same:
+            raise ValueError("the process has ended")
+        if not text.strip():
+            raise ValueError("it printed nothing: not permitted (ptrace), or not for this version of Python")
+        return decoded(text, self._process.pid)
+
+    def close(self) -> None:
+        """End py-spy if it runs, without waiting for it."""
+        self._child.kill()
+        self._child.poll()
+        assert self._child.stdout is not None
+        self._child.stdout.close()
+
+
+def decoded(text: bytes, pid: int) -> RankAnswer:
+    """Return the threads in JSON of py-spy, the main thread first. Raises ValueError for anything else."""
+    threads: list[protocol.ThreadStack] = []
+    rows = untrusted_json.parse_object(b'{"threads":%b}' % text, MOST_BYTES + 12)["threads"]
+    try:
+        for row in sorted(_list(rows), key=lambda row: row["os_thread_id"] != pid)[: bounds.MOST_THREADS]:
+            is_main = row["os_thread_id"] == pid
+            stack = tuple(
+                [
+                    protocol.Frame(_text(each["name"]), _text(each["filename"]), _line(each["line"]))
+                    for each in _list(row["frames"])[: bounds.MOST_STACK_FRAMES]
+                ]
+            )
+            name = "MainThread" if is_main else _text(row["thread_name"] or "")
+            threads.append(protocol.ThreadStack(name, is_main, stack))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"expected threads with frames: {error}") from None
+    return RankAnswer(threads, [], [])
+
+
+def _list(given: Any) -> list[Any]:
+    if not isinstance(given, list):
+        raise TypeError(f"a list instead of {type(given).__name__}")
+    return given
+
+
+def _text(given: Any) -> str:
+    if not isinstance(given, str):
+        raise TypeError(f"a text instead of {type(given).__name__}")
+    return given[: bounds.LONGEST_TEXT]
+
+
+def _line(given: Any) -> int:
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise TypeError(f"a number instead of {type(given).__name__}")
+    return max(0, min(given, bounds.LARGEST_COUNT))

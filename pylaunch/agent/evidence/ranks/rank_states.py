@@ -1,0 +1,103 @@
+"""States of running ranks: state of their processes, time of their last output, last step."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from pylaunch import protocol
+from pylaunch.agent.evidence import symptoms
+from pylaunch.agent.evidence.ranks import rank_report
+from pylaunch.agent.logs.tail import last_lines
+from pylaunch.agent.shared.text import text_of
+from pylaunch.base.layout import RunDirectory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable, Iterator, Mapping
+
+STOPPED = "Tt"
+"""Letters of a process that a signal or a debugger has stopped."""
+
+MOST = 200
+"""Processes of one rank that are read."""
+
+
+def states(pids: Mapping[int, int], streams: Mapping[str, str], directory: RunDirectory) -> list[protocol.RankState]:
+    """Return the state of each rank in `pids` (rank → process id); `streams`: stream name → log file."""
+    now = time.time()
+    return [
+        protocol.RankState(rank, state(pid), silent_s(rank, streams, now), rank_report.last_step(directory, rank))
+        for rank, pid in sorted(pids.items())
+    ]
+
+
+def state(pid: int) -> str:
+    """Return the state letter of `pid`, or of its first stopped descendant; "" if it is gone."""
+    found = ""
+    for number, each in enumerate(family(pid)):
+        seen = letter(each)
+        if number == 0:
+            found = seen
+        if seen and seen in STOPPED:
+            return seen
+    return found
+
+
+def letter(pid: int) -> str:
+    """Return the state letter of a process or thread; "" if it is gone."""
+    try:
+        return text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return ""
+
+
+def family(pid: int) -> Iterator[int]:
+    """Yield `pid` and its descendants, at most MOST."""
+    waiting, seen = [pid], 0
+    while waiting and seen < MOST:
+        each = waiting.pop()
+        seen += 1
+        yield each
+        try:
+            threads = os.listdir(f"/proc/{each}/task")
+            for thread in threads[:MOST]:
+                waiting += map(int, text_of(f"/proc/{each}/task/{thread}/children").split())
+        except OSError:
+            continue
+
+
+def distance(pid: int, first: int) -> int:
+    """Return the number of generations from `first` down to its descendant `pid`; at most MOST."""
+    for number in range(MOST):
+        if pid == first:
+            return number
+        try:
+            pid = int(text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()[1])
+        except (OSError, IndexError, ValueError):
+            break
+    return MOST
+
+
+def silent_s(rank: int, streams: Mapping[str, str], now: float) -> float | None:
+    """Return the seconds since the last output of `rank`; None if it wrote none."""
+    at = written_at(rank, streams)
+    return max(0.0, now - at) if at else None
+
+
+def are_failing(ranks: Iterable[int], streams: Mapping[str, str]) -> bool:
+    """Return True if the last line of one of `ranks` is an exception."""
+    return any(symptoms.last_exception(last_lines(streams[f"{rank}.err"], count=1)) for rank in ranks)
+
+
+def written_at(rank: int, streams: Mapping[str, str]) -> float:
+    """Return the time of the last output of `rank`; 0 if it wrote none."""
+    written: dict[str, float] = {}
+    for end in ("out", "err"):
+        try:
+            status = os.lstat(streams[f"{rank}.{end}"])
+        except OSError:
+            continue
+        if status.st_size:
+            written[end] = status.st_mtime
+    return max(written.values(), default=0.0)

@@ -1,0 +1,1 @@
+"""The processes of ranks: how they start, and what surrounds them."""

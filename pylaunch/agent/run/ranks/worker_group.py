@@ -1,0 +1,388 @@
+"""Worker group: the processes of one run on this node, either the ranks or a launcher and the ranks that it starts."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import sys
+from collections import Counter
+
+from pylaunch import protocol
+from pylaunch.agent.evidence import examination
+from pylaunch.agent.evidence.ranks import process_view, rank_report, rank_states
+from pylaunch.agent.in_rank import sitecustomize
+from pylaunch.agent.logs.masking import Mask
+from pylaunch.agent.logs.tail import last_lines
+from pylaunch.agent.run.ranks import recorder_settings, spawn
+from pylaunch.agent.run.ranks.rank_entry import SOCKET
+from pylaunch.agent.run.ranks.rank_terminal import RankTerminal
+from pylaunch.agent.run.ranks.template import ForkedRanks, RankFork
+from pylaunch.agent.shared import processes, rank_files
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.layout import NodeRoot, RunDirectory
+from pylaunch.base.rank_environment import JOB, RUNTIME_PATH, Layer, composed_values
+from pylaunch.base.untrusted_json import parse_object
+from pylaunch.protocol.lines import Lines
+
+LAUNCHER = "launcher"
+RUN_RANK_ENTRY = (
+    "import sys; sys.path[:0] = sys.argv[1:]; from pylaunch.agent.run.ranks.rank_entry import main; sys.exit(main())"
+)
+"""Program of a rank entry. Its arguments are the compiled modules, which this process has verified, and the archive.
+Running an archive takes 10 ms longer."""
+
+IN_RANK = "pylaunch/agent/in_rank"
+"""Directory of the archive that leads PYTHONPATH of ranks, whose sitecustomize answers the agent's questions."""
+
+
+@dataclass(frozen=True)
+class Started:
+    """Start of a rank by the launcher."""
+
+    rank: int
+    pid: int
+    time: float
+
+
+@dataclass(frozen=True)
+class Ended:
+    """End of a rank, or of the launcher (None), with its status of waitpid."""
+
+    rank: int | None
+    pid: int
+    status: int
+    time: float
+    was_signalled: bool
+    """pylaunch or the launcher had sent the process a signal."""
+
+    @property
+    def signal(self) -> int | None:
+        return os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else None
+
+    @property
+    def exit_code(self) -> int | None:
+        return os.WEXITSTATUS(self.status) if os.WIFEXITED(self.status) else None
+
+    @property
+    def failure(self) -> str | None:
+        """Description of the failure; None for a good end."""
+        if self.status == 0:
+            return None
+        name = name_of(self.rank)
+        if self.signal is None:
+            return f"{name} ended with exit code {self.exit_code}"
+        return f"{name} was killed by {signal_name(self.signal)}"
+
+
+def signal_name(signum: int) -> str:
+    """Return the name of a signal: SIGSEGV for 11."""
+    try:
+        return signal.Signals(signum).name
+    except ValueError:
+        return f"signal {signum}"
+
+
+def archive() -> str:
+    """The file that this agent runs from."""
+    return os.path.realpath(sys.argv[0])
+
+
+def name_of(rank: int | None) -> str:
+    """Return the name of a rank, or of the launcher (None), in messages."""
+    return LAUNCHER if rank is None else f"rank {rank}"
+
+
+MOST_PROCESSES = 1 << 22
+"""The largest process id of Linux (proc(5), pid_max)."""
+
+MOST_REPORTS = 64
+"""Starts and ends of one rank that its entries may report: each becomes an event of the run."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator
+
+
+def _time(value: float) -> float:
+    """Return `value` if it is a number. Raises ValueError."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not -math.inf <= value <= math.inf:
+        raise ValueError(value)
+    return value
+
+
+def _whole_number(value: int, least: int, most: int) -> int:
+    """Return `value` if it is an integer within these bounds. Raises ValueError."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise ValueError(value)
+    return value
+
+
+class RankConnection(Lines):
+    """Connection of a rank entry, the process that the launcher starts for each rank."""
+
+    rank: int | None = None
+
+
+class WorkerGroup:
+    """Processes of one run, from the fork to their end."""
+
+    def __init__(self, asked: protocol.Prepare, root: NodeRoot, directory: RunDirectory) -> None:
+        self.task = task = asked.task
+        recorder = recorder_settings.settings(task, directory)
+        self._layers = {Layer.RECORDER: recorder, JOB: task.env, Layer.SECRETS: asked.secrets}
+        path = composed_values(self._layers).get(RUNTIME_PATH)
+        hook = os.path.join(archive(), IN_RANK) if task.rank_thread or task.preload else None
+        self.mask = Mask([*asked.secrets.values(), *task.secret_arguments])
+        self.root = root
+        self._directory = directory
+        self._agent_variables = {
+            processes.RUN_MARK: task.run,
+            processes.ROOT_MARK: root.path,
+            "PYLAUNCH_NODE_RANK": str(task.node_rank),
+            "PYLAUNCH_HOSTFILE": directory.file("hostfile"),
+            RUNTIME_PATH: os.pathsep.join(filter(None, (hook, path, archive()))),
+        }
+        self._ranks: dict[int, int | None] = {}
+        """Process id → rank, or None for the launcher."""
+
+        self._entries: dict[int, RankConnection] = {}
+        self._reports: Counter[int] = Counter()
+        """Starts and ends of each rank, as its entries reported them."""
+
+        self._signalled: set[int] = set()
+        """Process ids that received SIGTERM."""
+
+        self.is_ended_from_outside = False
+        """This process received SIGTERM: Slurm sends it to all processes of a job step at once, ranks included."""
+
+        self.at_gate: dict[int, tuple[int | None, int]] = {}
+        """Descriptor that is readable when a process passes the gate (see `spawn.start_time`) → rank, process id."""
+
+        self.terminal: RankTerminal | None = None
+        """Terminal of the rank that has one."""
+
+        self._gate = os.pipe()
+        self._port = 0
+
+    @property
+    def pids(self) -> dict[int, int | None]:
+        """Process id → rank, or None for the launcher, of each running process."""
+        return self._ranks
+
+    def given(self, rank: int) -> dict[str, str]:
+        """Return the variables with the place of `rank` in the run; the port is known from the release on."""
+        env = next((each.env for each in self.task.ranks if each.rank == rank), {})
+        values = {name: spawn.with_port(value, self._port) for name, value in env.items()}
+        return {name: value for name, value in values.items() if spawn.PORT_ENTRY not in value}
+
+    def fork_to_gate(self) -> Iterator[str]:
+        """Fork the launcher or the ranks and wait until they are at the gate. Yields a reason for each that fails."""
+        rank_report.make_room(self._directory)
+        rank_files.replace(self._directory.file("hostfile"), self.task.hostfile.encode("utf-8", "surrogateescape"))
+        if self.task.terminal_rank is not None:
+            try:
+                logs = self._outputs(self.task.terminal_rank)
+                self.terminal = RankTerminal(self.task.terminal_rank, logs, self.mask)
+            except OSError as error:
+                yield f"no terminal for rank {self.task.terminal_rank}: {error.strerror} (is /dev/pts mounted?)"
+                return
+        programs: list[tuple[int | None, list[str], dict[Layer, dict[str, str]]]]
+        if self.task.launcher:
+            # A launcher needs none of our modules, and looks for each of its own there first.
+            own = {name: value for name, value in self._agent_variables.items() if name != RUNTIME_PATH}
+            own[SOCKET] = self._directory.file("ranks.sock")
+            programs = [(None, self._launcher_words(), {Layer.AGENT: own})]
+        else:
+            programs = [(rank.rank, rank.argv, self._rank_layers(rank)) for rank in self.task.ranks]
+        for rank, argv, layers in programs:
+            env = composed_values({**self._layers, **layers})
+            pid, started = spawn.spawn(argv, env, self.task.workdir, self._streams(rank), self._gate)
+            self._ranks[pid] = rank
+            self.at_gate[started] = (rank, pid)
+        for started, (rank, _) in self.at_gate.items():
+            if not spawn.reached_gate(started):
+                yield (
+                    self.mask.hide_in(" ".join(last_lines(self._outputs(rank)[1])[-1:]))
+                    or f"{name_of(rank)} ended before the start"
+                )
+
+    def release(self, port: int | None) -> None:
+        """Release all processes at the gate; `port` is the rendezvous port if a node chose it."""
+        self._port = port or 0
+        os.write(self._gate[1], spawn.tokens(len(self._ranks), self._port))
+        self._close_gate()
+
+    def rank_forks(self) -> list[RankFork]:
+        """Return the ranks of the task as a template forks them."""
+        return [
+            RankFork(composed_values({**self._layers, **self._rank_layers(rank)}), self._outputs(rank.rank))
+            for rank in self.task.ranks
+        ]
+
+    def replace_at_gate(self, forked: ForkedRanks) -> None:
+        """Kill the ranks at the gate and take those that a template has forked."""
+        self.kill_at_gate()
+        self._gate = forked.gate
+        for rank, pid, started in zip(self.task.ranks, forked.pids, forked.started):
+            self._ranks[pid] = rank.rank
+            self.at_gate[started] = (rank.rank, pid)
+
+    def kill_at_gate(self) -> None:
+        """Kill the processes at the gate, so that nothing is exec'd."""
+        self._close_gate()
+        for pid in self._ranks:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        for started in self.at_gate:
+            os.close(started)
+        self._ranks.clear()
+        self.at_gate.clear()
+
+    def _close_gate(self) -> None:
+        for end in self._gate:
+            os.close(end)
+
+    def _launcher_words(self) -> list[str]:
+        entry = [sys.executable, "-I", "-S", "-c", RUN_RANK_ENTRY, sys.path[0], archive()]
+        files = self._directory.file(LAUNCHER)
+        given = [word.replace(protocol.LAUNCHER_FILES, files) for word in self.task.launcher]
+        return [each for word in given for each in (entry if word == protocol.RANK_ENTRY else [word])]
+
+    def remove_launcher_files(self) -> None:
+        """Remove the directories that torchrun creates for its ranks and never removes."""
+        rank_files.remove(self._directory.file(LAUNCHER))
+
+    def _rank_layers(self, rank: protocol.RankTask) -> dict[Layer, dict[str, str]]:
+        """Return the layers of `rank` alone."""
+        names = {"PYLAUNCH_RANK": str(rank.rank), "PYLAUNCH_LOCAL_RANK": str(rank.local_rank)}
+        files = rank_report.environment(self._directory, rank.rank)
+        if self.task.rank_thread:
+            files[sitecustomize.VARIABLE] = self._directory.of_rank(rank.rank, examination.SOCKET)
+        return {Layer.IDENTITY: rank.env, Layer.AGENT: {**self._agent_variables, **names, **files}}
+
+    def streams(self) -> dict[str, str]:
+        """Return the log file of each stream, by name."""
+        names = [LAUNCHER] if self.task.launcher else []
+        names += [str(rank.rank) for rank in self.task.ranks]
+        streams = [f"{name}.{end}" for name in names for end in ("out", "err")]
+        return {stream: self._directory.stream(stream) for stream in streams}
+
+    def _outputs(self, rank: int | None) -> tuple[str, str]:
+        name = LAUNCHER if rank is None else str(rank)
+        return self._directory.stream(name + ".out"), self._directory.stream(name + ".err")
+
+    def _streams(self, rank: int | None) -> tuple[str, ...]:
+        """Return the log files of `rank`, or the terminal in their place."""
+        if self.terminal is not None and self.terminal.rank == rank:
+            return (self.terminal.device,)
+        return self._outputs(rank)
+
+    def end_terminal(self, rank: int | None) -> None:
+        """End the terminal of `rank`, if it is the one that has a terminal: its log is complete then."""
+        if self.terminal is not None and self.terminal.rank == rank:
+            self.terminal.end()
+
+    def on_message(self, entry: RankConnection, line: bytes, *, refusal: str | None) -> Started | Ended | None:
+        """Handle a message of a rank entry: its local rank, the start of its rank, or the end of its rank.
+
+        Raises WireError for anything else.
+        """
+        try:
+            return self._handle(entry, parse_object(line, protocol.MAX_LINE), refusal)
+        except (ValueError, KeyError, TypeError):
+            raise protocol.WireError(f"unexpected message from a rank entry: {line[:200]!r}") from None
+
+    def _handle(self, entry: RankConnection, body: dict[str, Any], refusal: str | None) -> Started | Ended | None:
+        if entry.rank is None:
+            entry.put(json.dumps(self._answer(entry, body["local_rank"], refusal)).encode() + b"\n")
+            return None
+        self._reports[entry.rank] += 1
+        if self._reports[entry.rank] > MOST_REPORTS:
+            raise ValueError("more starts and ends of a rank than a launcher causes")
+        if "started" in body:
+            pid = _whole_number(body["started"], 2, MOST_PROCESSES)
+            self._ranks[pid] = entry.rank
+            self._entries[entry.rank] = entry
+            return Started(entry.rank, pid, _time(body["time"]))
+        how = Ended(
+            entry.rank,
+            0,
+            _whole_number(body["ended"], 0, 0xFFFF),
+            _time(body["time"]),
+            was_signalled=body["signalled"] is True,
+        )
+        self._entries.pop(entry.rank, None)
+        pid = next((pid for pid, rank in self._ranks.items() if rank == entry.rank), 0)
+        self._ranks.pop(pid, None)
+        return replace(how, pid=pid)
+
+    def _answer(self, entry: RankConnection, local_rank: int, refusal: str | None) -> dict[str, object]:
+        mine = next((rank for rank in self.task.ranks if rank.local_rank == local_rank), None)
+        if mine is None or refusal is not None:
+            return {"refused": refusal or f"run {self.task.run} has no local rank {local_rank} on this node"}
+        entry.rank = mine.rank
+        variables = composed_values(self._rank_layers(mine))
+        env = {name: spawn.with_port(value, self._port) for name, value in variables.items()}
+        return {"argv": mine.argv, "env": env, "outputs": list(self._streams(mine.rank))}
+
+    def reap(self, time: float) -> Iterator[Ended]:
+        """Reap all children that have ended and yield those that are ranks or the launcher."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid in self._ranks:
+                rank = self._ranks.pop(pid)
+                if rank is not None:
+                    self._entries.pop(rank, None)
+                was_signalled = pid in self._signalled or (self.is_ended_from_outside and status == 0)
+                yield Ended(rank, pid, status, time, was_signalled=was_signalled)
+
+    def terminate(self, rank: int | None) -> None:
+        """Send SIGTERM to the launcher (None), or to a rank, through its rank entry if a launcher started it."""
+        entry = self._entries.get(rank) if rank is not None else None
+        for pid in [pid for pid, name in self._ranks.items() if name == rank]:
+            if entry is None and rank_states.state(pid) == "Z":
+                continue  # It ended on its own, and is not reaped yet.
+            self._signalled.add(pid)
+            if entry is None:
+                os.kill(pid, signal.SIGTERM)
+            else:
+                entry.put(json.dumps({"signal": int(signal.SIGTERM)}).encode() + b"\n")
+                entry.flush()
+
+    def notify(self, signum: int) -> tuple[list[int], list[int]]:
+        """Send `signum` to the ranks that have a handler of it; return them, and those without one.
+
+        Ranks that end after it end on their own.
+        """
+        notified, without = [], []
+        for pid, rank in self._ranks.items():
+            if rank is None:
+                continue
+            if not process_view.catches(pid, signum):
+                without.append(rank)
+                continue
+            notified.append(rank)
+            entry = self._entries.get(rank)
+            if entry is None:
+                os.kill(pid, signum)
+            else:
+                entry.put(json.dumps({"notice": signum}).encode() + b"\n")
+                entry.flush()
+        return sorted(notified), sorted(without)
+
+    def all_processes(self) -> list[processes.Process]:
+        """Return every live process of the run, including descendants that left its session."""
+        return processes.of_run(self.task.run, self.root.path)
+
+    def kill_everything(self) -> None:
+        """Send SIGKILL to every live process of the run."""
+        self._signalled.update(self._ranks)
+        for process in self.all_processes():
+            processes.send(process, signal.SIGKILL)

@@ -1,0 +1,1 @@
+"""Sockets, ports and interfaces of this host."""

@@ -1,0 +1,205 @@
+"""Health of the GPUs: memory, errors since boot, links, clocks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from pylaunch.agent.probe.readers import gpu as gpu_readers
+from pylaunch.checks.check import Check
+from pylaunch.checks.devices.gpu import asks, cards_of, indexes
+from pylaunch.checks.survey import Survey
+from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.verdict.causes.xid import Action, XidKind, explain
+
+RESET = "end what uses it (pylaunch clean), then sudo nvidia-smi --gpu-reset -i {index}"
+CRC_ERRORS = 100
+"""Per link since the driver was loaded, as in DCGM's diagnostics (NVLink CRC threshold)."""
+
+SLOW = {
+    "hw_thermal_slowdown": "the hardware slows it down because it is too hot",
+    "sw_thermal_slowdown": "the driver slows it down because it is too hot",
+    "hw_power_brake_slowdown": "the power supply asks it to slow down",
+    "hw_slowdown": "the hardware slows it down (heat, power brake or a voltage drop)",
+}
+"""Reasons for low clocks that indicate a fault, unlike idle, power cap and application clocks."""
+
+NEAR_C = 5
+"""Degrees below the temperature at which the GPU throttles."""
+
+
+def _memory(survey: Survey) -> Iterator[Finding]:
+    for host, card in cards_of(survey):
+        index, reset = card["index"], RESET.format(index=card["index"])
+        if card["ecc_uncorrectable"]:
+            text = f"GPU {index}: {card['ecc_uncorrectable']} uncorrectable ECC errors since the driver was loaded"
+            yield Finding("gpu.memory", Severity.FAIL, (host,), text, reset)
+        if card["remap_failure"] == "Yes":
+            text = f"GPU {index}: a bad memory row could not be remapped: exchange the GPU"
+            yield Finding("gpu.memory", Severity.FAIL, (host,), text, "take the host out: --limit '!" + host + "'")
+        elif card["remap_pending"] == "Yes":
+            text = f"GPU {index}: a bad memory row is remapped at the next reset, and in use until then"
+            yield Finding("gpu.memory", Severity.WARN, (host,), text, reset)
+        if card["retirement_pending"] == "Yes":
+            text = f"GPU {index}: bad memory pages are retired at the next reset, and in use until then"
+            yield Finding("gpu.memory", Severity.WARN, (host,), text, reset)
+        if card["recovery"] not in (None, "None"):
+            text = f"GPU {index}: the driver asks for an action: {card['recovery']}"
+            yield Finding("gpu.memory", Severity.FAIL, (host,), text, reset)
+
+
+def _xids(survey: Survey) -> Iterator[Finding]:
+    smi = survey.measured(gpu_readers.management)
+    for host, found in survey.measured(gpu_readers.kernel_errors).items():
+        if found is None:
+            continue
+        cards = (smi.get(host) or {"cards": []})["cards"]
+        recovered = {_bus(card["bus"]) for card in cards if card["recovery"] == "None"}
+        names = {_bus(card["bus"]): f"GPU {card['index']}" for card in cards}
+        counted = Counter((_bus(each["bus"]), each["code"]) for each in found["xids"])
+        last = {(_bus(each["bus"]), each["code"]): each for each in found["xids"]}
+        for (bus, code), times in counted.items():
+            known = explain(code)
+            severity = {XidKind.DAMAGED: Severity.FAIL, XidKind.SUSPECT: Severity.WARN, XidKind.PROGRAM: Severity.NOTE}[
+                known.kind
+            ]
+            if severity is Severity.FAIL and bus in recovered and known.action is not Action.REBOOT:
+                severity = Severity.WARN  # The driver reports that no action is needed.
+            hours = max(0.0, found["uptime_s"] - last[bus, code]["at"]) / 3600
+            often = f", {times} times, the last" if times > 1 else ""
+            yield Finding(
+                "gpu.xid",
+                severity,
+                (host,),
+                f"{names.get(bus, bus)}: Xid {code} ({known.name}){often} {hours:.1f} h ago. {known.meaning}",
+                fix={
+                    Action.RESET: "end what uses it (pylaunch clean), then sudo nvidia-smi --gpu-reset",
+                    Action.REBOOT: "sudo reboot; exchange the GPU if it comes again",
+                    Action.LINKS: "nvidia-smi nvlink --errorcounters; sudo nvidia-smi --gpu-reset of all GPUs together",
+                    Action.APPLICATION: "start the job again; CUDA_LAUNCH_BLOCKING=1 names the call if it comes again",
+                    Action.NOTHING: "",
+                }[known.action],
+                evidence=(f"NVRM: Xid (PCI:{last[bus, code]['bus']}): {code}, {last[bus, code]['text']}",),
+            )
+
+
+def _bus(address: str) -> str:
+    """Return one spelling for "0000:3B:00", "00000000:3b:00.0" and "0000:3b:00.0"."""
+    domain, _, rest = (
+        address.lower().rpartition(".")[0].partition(":") if "." in address else address.lower().partition(":")
+    )
+    return f"{domain[-4:]}:{rest}"
+
+
+def _nvlink(survey: Survey) -> Iterator[Finding]:
+    links = {host: found for host, found in survey.measured(gpu_readers.links).items() if found}
+    models = {(host, str(card["index"])): card["name"] for host, card in cards_of(survey)}
+    up: dict[str | None, list[int]] = {}
+    for host, found in links.items():
+        for device, each in found.items():
+            up.setdefault(models.get((host, device)), []).append(len(each["up"]))
+    usual = {model: Counter(counts).most_common(1)[0][0] for model, counts in up.items()}
+    for host, found in links.items():
+        for device, each in found.items():
+            expected = usual[models.get((host, device))]
+            if len(each["up"]) < expected:
+                down = f" (down: {', '.join(map(str, each['down']))})" if each["down"] else ""
+                text = f"GPU {device}: {len(each['up'])} NVLinks are up{down}, its like have {expected}"
+                fix = "sudo nvidia-smi --gpu-reset; with NVSwitches: sudo systemctl restart nvidia-fabricmanager"
+                yield Finding("gpu.nvlink", Severity.FAIL, (host,), text, fix)
+            crc = max((count for kind, count in each["errors"].items() if "CRC" in kind.upper()), default=0)
+            if crc > CRC_ERRORS or each["errors"].get("Recovery"):
+                text = f"GPU {device}: NVLink errors since the driver was loaded: " + ", ".join(
+                    f"{kind} {count}" for kind, count in each["errors"].items() if count
+                )
+                yield Finding("gpu.nvlink", Severity.WARN, (host,), text, "nvidia-smi nvlink --errorcounters")
+
+
+def _clocks(survey: Survey) -> Iterator[Finding]:
+    for host, card in cards_of(survey):
+        for reason in card["throttled"]:
+            if reason in SLOW and not (reason == "hw_slowdown" and len(set(card["throttled"]) & set(SLOW)) > 1):
+                degrees = "" if card["temperature_c"] is None else f", at {card['temperature_c']} °C"
+                text = f"GPU {card['index']}: {SLOW[reason]}{degrees}: all ranks wait for it"
+                yield Finding("gpu.clocks", Severity.WARN, (host,), text, "look at fans, air and power of this machine")
+        left = _margin(card["temperature_c"], card["slowdown_at_c"])
+        if left is None:
+            left = _margin(card["slowdown_margin_c"], card["margin_c"])
+        if left is not None and left <= NEAR_C and not set(card["throttled"]) & set(SLOW):
+            text = f"GPU {card['index']}: {card['temperature_c']} °C, {left} below where it slows down"
+            yield Finding("gpu.clocks", Severity.WARN, (host,), text, "look at fans and air of this machine")
+
+
+def _margin(value: int | None, limit: int | None) -> int | None:
+    return None if value is None or limit is None else limit - value
+
+
+def _pcie(survey: Survey) -> Iterator[Finding]:
+    by_host: dict[str, dict[str, list[int]]] = {}
+    for host, card in cards_of(survey):
+        width, most = card["pcie_width"], card["pcie_width_max"]
+        if width is not None and most is not None and width < most:
+            by_host.setdefault(host, {}).setdefault(f"x{width} of x{most}", []).append(card["index"])
+        # An idle link switches to a slow generation: judge only busy ones.
+        generation, best = card["pcie_generation"], card["pcie_generation_max"]
+        is_busy = (card["utilization_percent"] or 0) > 0 and "gpu_idle" not in card["throttled"]
+        if is_busy and generation is not None and best is not None and generation < best:
+            by_host.setdefault(host, {}).setdefault(f"generation {generation} of {best}", []).append(card["index"])
+    for host, found in by_host.items():
+        for what, which in found.items():
+            yield Finding(
+                "gpu.pcie",
+                Severity.WARN,
+                (host,),
+                f"{indexes(which)}: PCIe link runs at {what}: copies to and from the host are slower",
+                fix="reseat the card or its riser; sudo lspci -vv shows LnkSta and LnkCap",
+            )
+
+
+CHECKS = (
+    Check(
+        "gpu.memory",
+        "memory errors of the GPUs",
+        "Uncorrectable memory errors crash the run or make it compute wrong numbers.",
+        "none; remapping as the card reports it",
+        Severity.FAIL,
+        asks(gpu_readers.management),
+        _memory,
+    ),
+    Check(
+        "gpu.xid",
+        "errors of the GPUs since boot",
+        "A GPU that failed once and was not reset fails again, hours into the run.",
+        "NVIDIA's Xid catalog (pylaunch help xid)",
+        Severity.FAIL,
+        asks(gpu_readers.kernel_errors, gpu_readers.management),
+        _xids,
+    ),
+    Check(
+        "gpu.nvlink",
+        "NVLinks up, and their errors",
+        "One missing link halves the bandwidth of a ring; errors cause retransmissions.",
+        f"what most GPUs of this model have; {CRC_ERRORS} CRC errors (DCGM), no recovery",
+        Severity.FAIL,
+        asks(gpu_readers.links, gpu_readers.management),
+        _nvlink,
+    ),
+    Check(
+        "gpu.clocks",
+        "slowed down by heat or power",
+        "All ranks wait for the slowest GPU.",
+        f"the card's own reasons, and {NEAR_C} °C below its own slowdown temperature",
+        Severity.WARN,
+        asks(gpu_readers.management),
+        _clocks,
+    ),
+    Check(
+        "gpu.pcie",
+        "PCIe links of the GPUs",
+        "A badly seated card copies at half the speed, and all ranks wait for it.",
+        "the capability of the card and its slot",
+        Severity.WARN,
+        asks(gpu_readers.management),
+        _pcie,
+    ),
+)

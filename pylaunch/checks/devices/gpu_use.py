@@ -1,0 +1,168 @@
+"""Use of the GPUs: free for a run, and compatible with the installed software."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from statistics import median
+from typing import Any
+
+from pylaunch.agent.probe.readers import gpu as gpu_readers
+from pylaunch.agent.probe.readers import gpu_smoke as gpu_smoke_readers
+from pylaunch.agent.probe.readers import occupants as occupants_readers
+from pylaunch.checks.check import Check
+from pylaunch.checks.devices.gpu import wanted_devices
+from pylaunch.checks.occupancy.processes import Occupant, occupancy
+from pylaunch.checks.survey import Survey, Wanted
+from pylaunch.model.cluster import Host
+from pylaunch.model.diagnosis.finding import Finding, Severity
+
+LEFTOVER_MIB = 1024
+"""Memory in use that belongs to no process. The driver's own part is reported as reserved; closed contexts are freed
+within seconds."""
+
+
+def _occupied(survey: Survey) -> Iterator[Finding]:
+    reading = survey.measured(occupants_readers.occupants)
+    for host, smi in survey.measured(gpu_readers.management).items():
+        if smi is None:
+            continue
+        seen = occupancy(reading[host]) if host in reading else None
+        occupants = () if seen is None else (*seen.stale, *seen.at_work, *seen.foreign)
+        known: dict[int | None, Occupant] = {each.pid: each for each in occupants}
+        stale = set() if seen is None else {each.pid for each in seen.stale}
+        for card in smi["cards"]:
+            if wanted_devices(survey, host) and card["index"] not in wanted_devices(survey, host):
+                continue
+            computing = [each for each in card["processes"] if "C" in (each["type"] or "")]
+            for process in computing:
+                occupant = known.get(process["pid"])
+                if occupant is None or occupant.run is None:
+                    yield _holder(host, card["index"], process, occupant, is_stale=process["pid"] in stale)
+            used = card["memory_used_mib"] or 0
+            if not card["processes"] and used > LEFTOVER_MIB and card["mig"] != "Enabled":
+                yield Finding(
+                    "gpu.free",
+                    Severity.WARN,
+                    (host,),
+                    f"GPU {card['index']}: {used} MiB are in use and no process is seen that has them",
+                    fix=f"sudo fuser -v /dev/nvidia*; then sudo nvidia-smi --gpu-reset -i {card['index']}",
+                )
+
+
+def _holder(host: str, index: int, process: Mapping[str, Any], occupant: Occupant | None, *, is_stale: bool) -> Finding:
+    memory = "" if process["memory_mib"] is None else f" {process['memory_mib']} MiB of"
+    who = str(occupant) if occupant is not None else f"pid {process['pid']} ({process['name']})"
+    text = f"{who} has{memory} GPU {index}"
+    if is_stale:
+        text += ", and nobody runs it any more"
+    fix = f"pylaunch clean --stale kill --limit {host}" if is_stale else "wait for it, or ask whoever it belongs to"
+    return Finding("gpu.free", Severity.FAIL, (host,), text, fix)
+
+
+def _stale(survey: Survey) -> Iterator[Finding]:
+    for host, reading in survey.measured(occupants_readers.occupants).items():
+        for each in occupancy(reading).stale:
+            if each.run is not None:
+                continue  # Leftovers of our own runs have a check of their own.
+            if each.ports or (each.is_rank and not each.devices):
+                yield Finding(
+                    "leftovers.stale_ranks",
+                    Severity.FAIL if each.ports else Severity.WARN,
+                    (host,),
+                    f"{each} is left over: whoever started it is gone; it {each.uses}",
+                    fix=f"pylaunch clean --stale kill --limit {host}",
+                )
+
+
+def _occupants(host: Host, wanted: Wanted) -> Mapping[str, Any]:
+    return occupants_readers.occupants.ask({"ports": [] if wanted.port is None else [wanted.port]})
+
+
+def _cuda(survey: Survey) -> Iterator[Finding]:
+    """Return whether a driver runs programs of a CUDA version: its own major version and earlier ones."""
+    for host, needed in survey.measured(gpu_readers.cuda).items():
+        smi = survey.measured(gpu_readers.management).get(host)
+        if smi is None or smi["cuda"] is None or not needed or needed["cuda"] is None:
+            continue
+        if int(needed["cuda"].split(".")[0]) > int(smi["cuda"].split(".")[0]):
+            yield Finding(
+                "gpu.cuda",
+                Severity.FAIL,
+                (host,),
+                f"{needed['package']} is for CUDA {needed['cuda']}, and driver {smi['driver']} knows {smi['cuda']}",
+                fix="install a newer driver, or lock an environment made for the driver's CUDA",
+            )
+
+
+def _pythons(host: Host, wanted: Wanted) -> Mapping[str, Any]:
+    python = wanted.pythons.get(host.name, host.rank_python)
+    return {**gpu_readers.cuda.ask({"python": python}), **gpu_readers.management.ask(None)}
+
+
+SLOW = 0.9
+"""Of the median: a GPU more than a tenth slower than its peers is unhealthy (threshold of gpu-fryer)."""
+
+
+def _smoke(survey: Survey) -> Iterator[Finding]:
+    answers = {host: found for host, found in survey.measured(gpu_smoke_readers.smoke).items() if found is not None}
+    rates = [each["tflops"] for found in answers.values() for each in found.get("devices", ()) if "tflops" in each]
+    for host, found in answers.items():
+        if "error" in found:
+            yield Finding("gpu.smoke", Severity.FAIL, (host,), f"no GPU computes: {found['error']}", "nvidia-smi")
+        for each in found.get("devices", ()):
+            if "error" in each:
+                text = f"GPU {each['index']} does not compute: {each['error']}"
+                yield Finding("gpu.smoke", Severity.FAIL, (host,), text, "sudo dmesg | grep -i xid")
+            elif not each["right"]:
+                text = f"GPU {each['index']} computes a wrong product of matrices"
+                yield Finding("gpu.smoke", Severity.FAIL, (host,), text, f"take the host out: --limit '!{host}'")
+            elif each["tflops"] < SLOW * median(rates):
+                text = f"GPU {each['index']} computes {each['tflops']:.0f} TFLOP/s, the median is {median(rates):.0f}"
+                yield Finding("gpu.smoke", Severity.WARN, (host,), text, "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER")
+
+
+def _computing(host: Host, wanted: Wanted) -> Mapping[str, Any]:
+    devices = wanted.devices.get(host.name) or host.devices
+    python = wanted.pythons.get(host.name, host.rank_python)
+    return gpu_smoke_readers.smoke.ask({"python": python, "devices": list(devices)}) if devices else {}
+
+
+CHECKS = (
+    Check(
+        "gpu.smoke",
+        "every GPU computes",
+        "A GPU that computes wrong or slowly spoils the whole run, and no other check finds it.",
+        f"the exact product, and {SLOW:.0%} of the median of all GPUs",
+        Severity.FAIL,
+        _computing,
+        _smoke,
+        deep=True,
+    ),
+    Check(
+        "gpu.free",
+        "no other process on the GPUs",
+        "A rank that shares its GPU runs out of memory or is slow, and all ranks wait for it.",
+        f"no process that computes; {LEFTOVER_MIB} MiB in use by nobody",
+        Severity.FAIL,
+        lambda host, wanted: {**gpu_readers.management.ask(None), **_occupants(host, wanted)},
+        _occupied,
+    ),
+    Check(
+        "leftovers.stale_ranks",
+        "ranks whose launcher is gone",
+        "Ranks of a killed launcher keep the port, the memory and the cores that the next run needs.",
+        "the ancestors of each process",
+        Severity.FAIL,
+        _occupants,
+        _stale,
+    ),
+    Check(
+        "gpu.cuda",
+        "CUDA of PyTorch and of the driver",
+        "A driver that is older than the CUDA of the environment cannot run it.",
+        "major version; within one, older drivers run newer programs (CUDA minor version compatibility)",
+        Severity.FAIL,
+        _pythons,
+        _cuda,
+    ),
+)

@@ -1,0 +1,250 @@
+"""InfiniBand and RoCE: ports up and as fast as their peers, few errors, and memory that may be locked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pylaunch.agent.probe.readers import gpu as gpu_readers
+from pylaunch.agent.probe.readers import infiniband as infiniband_readers
+from pylaunch.agent.probe.registry import Reader
+from pylaunch.checks.check import Check
+from pylaunch.checks.gpudirect import exports_dma_buf
+from pylaunch.checks.survey import Survey, Wanted
+from pylaunch.model.cluster import Host
+from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.model.diagnosis.majority import majority
+
+THRESHOLDS = {
+    "symbol_error": 10,
+    "link_error_recovery": 10,
+    "link_downed": 10,
+    "port_rcv_errors": 10,
+    "local_link_integrity_errors": 10,
+    "excessive_buffer_overrun_errors": 10,
+    "port_rcv_remote_physical_errors": 100,
+    "port_xmit_discards": 100,
+}
+"""Counts that are not reported: those that infiniband-diags proposes in its file error_thresholds. All are commented
+out there; by default, ibqueryerrors reports every count above 0."""
+
+LOCKED_NEEDED = 1 << 30
+"""Bytes. Every queue and buffer that an adapter reaches is locked; NCCL's guide wants no limit at all."""
+
+
+def _ports(survey: Survey) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for host, found in survey.measured(infiniband_readers.adapters).items():
+        for port in found or ():
+            yield host, port
+
+
+def _name(port: Mapping[str, Any]) -> str:
+    return f"{port['adapter']} port {port['port']}"
+
+
+def _present(survey: Survey) -> Iterator[Finding]:
+    found = survey.measured(infiniband_readers.adapters)
+    if survey.wanted.infiniband:
+        for host, ports in found.items():
+            if not any(port["state"] == "ACTIVE" for port in ports or ()):
+                text = f"no active port on {len(ports)} ports" if ports else "no InfiniBand or RoCE adapter"
+                yield Finding(
+                    "infiniband.present", Severity.FAIL, (host,), text, "lspci | grep -i -e mellanox -e infiniband"
+                )
+        return
+    divided = majority({host: len(ports or ()) for host, ports in found.items()})
+    for count, hosts in divided.odd:
+        usual = "no two groups agree" if divided.usual is None else f"most hosts have {divided.usual}"
+        yield Finding("infiniband.present", Severity.WARN, hosts, f"{count} InfiniBand or RoCE ports, and {usual}")
+
+
+def _state(survey: Survey) -> Iterator[Finding]:
+    active = {_name(port) for _, port in _ports(survey) if port["state"] == "ACTIVE"}
+    severity = Severity.FAIL if survey.wanted.infiniband else Severity.WARN
+    for host, port in _ports(survey):
+        if port["state"] == "INIT":
+            text = f"{_name(port)} waits for a subnet manager (state INIT)"
+            yield Finding(
+                "infiniband.state", severity, (host,), text, "start opensm on one host, or the switch's subnet manager"
+            )
+        elif port["state"] != "ACTIVE" and _name(port) in active:
+            text = f"{_name(port)} is {port['state']} ({port['physical_state']}), and active on other hosts"
+            yield Finding(
+                "infiniband.state", severity, (host,), text, f"ibstat {port['adapter']}; look at cable and switch port"
+            )
+
+
+def _rate(survey: Survey) -> Iterator[Finding]:
+    rates: dict[str, dict[str, float]] = {}
+    for host, port in _ports(survey):
+        if port["state"] == "ACTIVE" and port["rate_gbps"] is not None:
+            rates.setdefault(_name(port), {})[host] = port["rate_gbps"]
+    for name, by_host in rates.items():
+        best = max(by_host.values())
+        for host, rate in by_host.items():
+            if rate < best:
+                yield Finding(
+                    "infiniband.rate",
+                    Severity.WARN,
+                    (host,),
+                    f"{name} runs at {rate:g} Gb/s, and at {best:g} on other hosts: all ranks wait for it",
+                    fix=f"iblinkinfo; look at cable and switch port of {name.split()[0]}",
+                )
+
+
+def _errors(survey: Survey) -> Iterator[Finding]:
+    for host, port in _ports(survey):
+        high = {
+            name: port["counters"][name]
+            for name, threshold in THRESHOLDS.items()
+            if port["counters"].get(name, 0) > threshold
+        }
+        if high and port["state"] == "ACTIVE":
+            counts = ", ".join(f"{name} {count}" for name, count in high.items())
+            yield Finding(
+                "infiniband.errors",
+                Severity.WARN,
+                (host,),
+                f"{_name(port)}: {counts} since its counters were reset",
+                fix="clean or exchange the cable; sudo perfquery -R, and look again after an hour",
+            )
+
+
+def _gids(survey: Survey) -> Iterator[Finding]:
+    for host, port in _ports(survey):
+        if port["link_layer"] != "Ethernet" or port["state"] != "ACTIVE":
+            continue
+        if not any(gid["type"] == "RoCE v2" and _is_ipv4(gid["gid"]) for gid in port["gids"]):
+            yield Finding(
+                "infiniband.gids",
+                Severity.FAIL if survey.wanted.infiniband else Severity.WARN,
+                (host,),
+                f"{_name(port)} has no RoCE v2 address over IPv4: its peers cannot be routed to it",
+                fix="give its network interface an IPv4 address: ip -br addr; show_gids",
+            )
+
+
+def _is_ipv4(gid: str) -> bool:
+    return gid.startswith("0000:0000:0000:0000:0000:ffff:")
+
+
+def _memlock(survey: Survey) -> Iterator[Finding]:
+    using = {host for host, port in _ports(survey) if port["state"] == "ACTIVE"}
+    for host, limit in survey.measured(infiniband_readers.memory_lock).items():
+        if host in using and limit is not None and limit < LOCKED_NEEDED:
+            yield Finding(
+                "infiniband.memlock",
+                Severity.FAIL,
+                (host,),
+                f"processes may lock {limit >> 10} KiB of memory, and adapters need it unlimited",
+                fix="pylaunch provision --roles host_baseline",
+                role="host_baseline",
+            )
+
+
+def _gpudirect(survey: Survey) -> Iterator[Finding]:
+    for host, found in survey.measured(gpu_readers.host).items():
+        if found is None or not found["adapters"] or found["driver"] is None or found["peermem"]:
+            continue
+        if not exports_dma_buf(open_module=found["open_module"], kernel=found["kernel"]):
+            yield Finding(
+                "infiniband.gpudirect",
+                Severity.WARN,
+                (host,),
+                "nvidia_peermem is not loaded: what GPUs send over the network goes through the host's memory",
+                fix="sudo modprobe nvidia_peermem",
+                role="gpu_node",
+            )
+
+
+def _acs(survey: Survey) -> Iterator[Finding]:
+    for host, found in survey.measured(infiniband_readers.redirections).items():
+        if found is not None and found["bridges"] and not found["virtual"]:
+            yield Finding(
+                "infiniband.acs",
+                Severity.WARN,
+                (host,),
+                f"ACS is on for {len(found['bridges'])} PCI bridges: GPUs and adapters meet only through the CPU",
+                fix="switch ACS off in the firmware setup, or with setpci (NCCL user guide, troubleshooting, PCI ACS)",
+                evidence=tuple(found["bridges"][:8]),
+            )
+
+
+def _asks(*readers: Reader[None, Any]) -> Callable[[Host, Wanted], Mapping[str, Any]]:
+    return lambda host, wanted: dict.fromkeys(readers)
+
+
+CHECKS = (
+    Check(
+        "infiniband.present",
+        "InfiniBand or RoCE adapters",
+        "A host without the fast network makes all hosts use the slow one, or cannot be reached at all.",
+        "what the run needs, else the majority",
+        Severity.FAIL,
+        _asks(infiniband_readers.adapters),
+        _present,
+    ),
+    Check(
+        "infiniband.state",
+        "state of the ports",
+        "NCCL waits until its timeout for a peer behind a port that is down.",
+        "the same port of other hosts",
+        Severity.FAIL,
+        _asks(infiniband_readers.adapters),
+        _state,
+    ),
+    Check(
+        "infiniband.rate",
+        "rate of the ports",
+        "A collective is as fast as the slowest port.",
+        "the same port of other hosts",
+        Severity.WARN,
+        _asks(infiniband_readers.adapters),
+        _rate,
+    ),
+    Check(
+        "infiniband.errors",
+        "errors of the ports",
+        "A bad cable loses packets and sometimes the link: runs are slow, and end with a timeout.",
+        f"thresholds: {THRESHOLDS['symbol_error']}; for discarded packets {THRESHOLDS['port_xmit_discards']}",
+        Severity.WARN,
+        _asks(infiniband_readers.adapters),
+        _errors,
+    ),
+    Check(
+        "infiniband.gids",
+        "RoCE v2 addresses",
+        "Without one, RoCE does not leave its own network segment, and connections time out.",
+        "an entry of type RoCE v2 over IPv4 in each active port's table",
+        Severity.FAIL,
+        _asks(infiniband_readers.adapters),
+        _gids,
+    ),
+    Check(
+        "infiniband.memlock",
+        "memory that may be locked",
+        "Registering a buffer with the adapter fails, with a message that names neither memory nor limit.",
+        f"threshold: {LOCKED_NEEDED >> 30} GiB; NCCL's guide: unlimited",
+        Severity.FAIL,
+        _asks(infiniband_readers.adapters, infiniband_readers.memory_lock),
+        _memlock,
+    ),
+    Check(
+        "infiniband.gpudirect",
+        "adapters reach the memory of GPUs",
+        "Without it, every byte is copied to the host first.",
+        "nvidia_peermem, or dma-buf of the open module since kernel 5.12",
+        Severity.WARN,
+        _asks(gpu_readers.host),
+        _gpudirect,
+    ),
+    Check(
+        "infiniband.acs",
+        "PCI bridges between GPUs and adapters",
+        "With ACS, traffic between devices goes through the CPU: half the speed, or a hang.",
+        "off, on bare metal",
+        Severity.WARN,
+        _asks(infiniband_readers.redirections),
+        _acs,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Checks of hosts: kernel, limits, network, storage, Python."""

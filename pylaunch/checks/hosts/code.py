@@ -1,0 +1,161 @@
+"""Code and files of the ranks: they must be the same on every node; differences are shown as a diff."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pylaunch.agent.probe.readers import code as code_readers
+from pylaunch.checks.check import Check
+from pylaunch.checks.hosts.storage import hosts_without_workdir
+from pylaunch.checks.survey import Survey, Wanted
+from pylaunch.model.cluster import Host
+from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.model.diagnosis.majority import Majority, majority
+from pylaunch.model.hostset import fold
+
+SHOWN_FILES = 5
+SHOWN_LINES = 12
+NONE = "none"
+
+
+def _ask_files(host: Host, wanted: Wanted) -> dict[str, Any]:
+    # Arguments that are files are configuration: `--config base.yaml`, `--config=base.yaml`.
+    words = [word.rpartition("=")[2] for word in wanted.command[1:] if not word.startswith("-") or "=" in word]
+    named = [path for path in dict.fromkeys((wanted.script, *wanted.files)) if path]
+    candidates = [word for word in dict.fromkeys(words) if word and "\0" not in word and word not in named]
+    if not (named or candidates) or not wanted.workdir:
+        return {}
+    return code_readers.files.ask({"workdir": wanted.workdir, "paths": named, "candidates": candidates})
+
+
+def _ask_tree(host: Host, wanted: Wanted) -> dict[str, Any]:
+    return code_readers.tree.ask(wanted.workdir) if wanted.workdir and wanted.script else {}
+
+
+def files_that_differ(survey: Survey) -> dict[str, Majority[str]]:
+    """Return path → hosts by content, for requested files whose content differs."""
+    return _divided({host: dict(found) for host, found in survey.measured(code_readers.files).items()})
+
+
+def sources_that_differ(survey: Survey) -> dict[str, Majority[str]]:
+    """Return path → hosts by content, for other code below the working directory, if every host read all of it."""
+    found = {host: each for host, each in survey.measured(code_readers.tree).items() if each is not None}
+    if not all(each["complete"] for each in found.values()):
+        return {}
+    named = {path for each in survey.measured(code_readers.files).values() for path in each}
+    trees = {host: {path: each["files"][path] for path in each["files"] if path not in named}
+             for host, each in found.items()}  # fmt: skip
+    return _divided(trees)
+
+
+def _divided(hashes: Mapping[str, Mapping[str, str]]) -> dict[str, Majority[str]]:
+    paths = sorted({path for each in hashes.values() for path in each})
+    divided = {path: majority({host: each.get(path) or NONE for host, each in hashes.items()}) for path in paths}
+    return {path: division for path, division in divided.items() if division.odd}
+
+
+def _is_inside(path: str) -> bool:
+    """Return whether `path` is in the working directory: a path that a host reports is read on others only there."""
+    return not path.startswith("/") and ".." not in path.split("/")
+
+
+def texts_to_ask(survey: Survey) -> dict[str, dict[str, Any]]:
+    """Return host → question for the texts of a diff: for each file, one host per content."""
+    wanted: dict[str, list[str]] = {}
+    sources = [(path, division) for path, division in sources_that_differ(survey).items() if _is_inside(path)]
+    divisions = [*files_that_differ(survey).items(), *sources][:SHOWN_FILES]
+    for path, division in divisions:
+        for hosts in (division.usual_hosts, *(hosts for _, hosts in division.odd)):
+            if hosts:
+                wanted.setdefault(hosts[0], []).append(path)
+    return {
+        host: code_readers.texts.ask({"workdir": survey.wanted.workdir, "paths": paths})
+        for host, paths in wanted.items()
+    }
+
+
+def _files(survey: Survey) -> Iterable[Finding]:
+    without_workdir = hosts_without_workdir(survey)
+    for host, found in survey.measured(code_readers.files).items():
+        for path in (survey.wanted.script, *survey.wanted.files):
+            if path and found.get(path) == "" and not (host in without_workdir and _is_inside(path)):
+                text = f"{path} does not exist in {survey.wanted.workdir}"
+                fix = f"take the code along with --sync ., or {_copy(survey, path)}"
+                yield Finding("code.files", Severity.FAIL, (host,), text, fix)
+    missing_everywhere = {
+        path
+        for path in (survey.wanted.script, *survey.wanted.files)
+        if all(found.get(path) == "" for found in survey.measured(code_readers.files).values())
+    }
+    for path, division in files_that_differ(survey).items():
+        if path not in missing_everywhere:
+            yield from _differences(survey, "code.files", Severity.FAIL, path, division)
+
+
+def _tree(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured(code_readers.tree).items():
+        if found is not None and not found["complete"]:
+            text = f"{survey.wanted.workdir} holds more code than is compared: only named files were"
+            fix = "name what is no code in .pylaunchignore"
+            yield Finding("code.tree", Severity.UNKNOWN, (host,), text, fix)
+    for path, division in sources_that_differ(survey).items():
+        yield from _differences(survey, "code.tree", Severity.WARN, path, division)
+
+
+def _differences(
+    survey: Survey, check: str, severity: Severity, path: str, division: Majority[str]
+) -> Iterable[Finding]:
+    """Return a finding for each content that differs from the majority; code.files reports missing requested files."""
+    named = (survey.wanted.script, *survey.wanted.files)
+    first_odd = division.odd[0][1]
+    for content, hosts in division.odd:
+        others = division.usual_hosts or tuple(host for _, each in division.odd for host in each if each != hosts)
+        if content == NONE and path in named:
+            continue
+        if not division.usual_hosts and hosts == first_odd and len(division.odd) == 2 and NONE in dict(division.odd):
+            continue
+        what = "is missing" if content == NONE else "differs"
+        if division.usual == NONE:
+            what = "is only here"
+        text = f"{path} {what}, compared with {fold(others)}"
+        yield Finding(check, severity, hosts, text, _copy(survey, path), "", _diff(survey, path, hosts[0], others[0]))
+
+
+def _copy(survey: Survey, path: str) -> str:
+    where = path if path.startswith("/") else f"{survey.wanted.workdir.rstrip('/')}/{path}"
+    return f"copy the right {where} to {{hosts}}"
+
+
+def _diff(survey: Survey, path: str, odd: str, usual: str) -> tuple[str, ...]:
+    texts = survey.measured(code_readers.texts)
+    here, there = texts.get(odd, {}).get(path), texts.get(usual, {}).get(path)
+    if here is None or there is None:
+        return ()
+    lines = list(difflib.unified_diff(there, here, f"{usual}:{path}", f"{odd}:{path}", n=1, lineterm=""))
+    more = [f"… {len(lines) - SHOWN_LINES} more lines"] if len(lines) > SHOWN_LINES else []
+    return (*(line[:160] for line in lines[:SHOWN_LINES]), *more)
+
+
+CHECKS = (
+    Check(
+        "code.files",
+        "the script and the files named for the run",
+        "A node with an older script or configuration trains another model, or hangs where the others communicate.",
+        "the majority, by content: the script, --file, and words of the command line that are files",
+        Severity.FAIL,
+        _ask_files,
+        _files,
+    ),
+    Check(
+        "code.tree",
+        "all other code below the working directory",
+        "A module that was edited on one node is imported only there.",
+        "the majority, by content: files with an extension of source code that .gitignore and .pylaunchignore do not"
+        " name; not in / or a home directory; up to 2000 files and 32 MiB",
+        Severity.WARN,
+        _ask_tree,
+        _tree,
+    ),
+)

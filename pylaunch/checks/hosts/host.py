@@ -1,0 +1,165 @@
+"""The machine itself: memory, processors, kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pylaunch.agent.probe.readers import host as host_readers
+from pylaunch.checks.check import Check
+from pylaunch.checks.survey import Survey
+from pylaunch.checks.uniform import Rule, odd_ones, size
+from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.model.diagnosis.majority import shown
+
+MEMORY_NEEDED = 256 << 20
+"""Bytes per host that must be available: an import of torch alone takes a good part of it (our estimate)."""
+
+MEMORY_TOLERANCE = 0.05
+"""Share by which the memory of hosts may differ: firmware reserves some (Azure's node checks use 5 %)."""
+
+SWAPPED_SHARE = 0.1
+"""Share of the memory in swap from which a finding is reported."""
+
+STEADY_DRIVERS = ("intel_pstate", "intel_cpufreq", "amd-pstate", "amd-pstate-epp")
+"""With these drivers, the governor powersave still reaches full speed under load (kernel: admin-guide/pm)."""
+
+SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")
+"""Reading the time takes a microsecond or more with these: the kernel found the processor's counter unstable."""
+
+
+def _memory(survey: Survey) -> Iterable[Finding]:
+    found = survey.measured(host_readers.memory)
+    for host, each in found.items():
+        if each["available"] < MEMORY_NEEDED:
+            text = (
+                f"{size(each['available'])} of {size(each['total'])} memory available, expected {size(MEMORY_NEEDED)}"
+            )
+            yield Finding("host.memory", Severity.FAIL, (host,), text, "ps aux --sort=-rss | head")
+        if each["swap_used"] > SWAPPED_SHARE * each["total"]:
+            text = f"{size(each['swap_used'])} lie in swap: ranks that touch them wait for the disk"
+            yield Finding("host.memory", Severity.WARN, (host,), text, "swapoff -a && swapon -a")
+
+
+def _memory_alike(survey: Survey) -> Iterable[Finding]:
+    totals = {host: each["total"] for host, each in survey.measured(host_readers.memory).items()}
+    if not totals:
+        return
+    middle = sorted(totals.values())[len(totals) // 2]
+    for host, total in totals.items():
+        if abs(total - middle) > MEMORY_TOLERANCE * middle:
+            text = f"{size(total)} of memory, most hosts have {size(middle)}"
+            yield Finding("host.memory_uniform", Severity.WARN, (host,), text, "dmidecode --type memory")
+
+
+def _processors_alike(survey: Survey) -> Iterable[Finding]:
+    found = survey.measured(host_readers.processors)
+    for what, values in (
+        ("processors", {host: str(each["count"]) for host, each in found.items()}),
+        ("memory nodes (NUMA)", {host: str(each["memory_nodes"]) for host, each in found.items()}),
+        ("NUMA balancing", {host: _switch(each["balancing"]) for host, each in found.items()}),
+        ("frequency governor", {host: ", ".join(each["governors"]) for host, each in found.items()}),
+    ):
+        yield from odd_ones(Rule("host.processors_uniform", Severity.WARN, what), values)
+
+
+def _switch(value: str | None) -> str:
+    return {"0": "off", "1": "on"}.get(value or "", value or "")
+
+
+def _governor(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured(host_readers.processors).items():
+        slow = [name for name in found["governors"] if name not in ("performance", "schedutil")]
+        if slow and not all(driver in STEADY_DRIVERS for driver in found["drivers"]):
+            text = f"processor frequency is governed by {', '.join(slow)}, expected performance"
+            yield Finding(
+                "host.governor", Severity.WARN, (host,), text, "cpupower frequency-set --governor performance"
+            )
+
+
+def _kernel_alike(survey: Survey) -> Iterable[Finding]:
+    found = survey.measured(host_readers.kernel)
+    series = {host: ".".join(each["release"].split("-")[0].split(".")[:2]) for host, each in found.items()}
+    yield from odd_ones(Rule("host.kernel", Severity.WARN, "kernel series", "uname -r"), series)
+    machines = {host: str(each["machine"]) for host, each in found.items()}
+    yield from odd_ones(Rule("host.kernel", Severity.FAIL, "architecture"), machines)
+
+
+def _clock_source(survey: Survey) -> Iterable[Finding]:
+    found = survey.measured(host_readers.kernel)
+    slow = {host: each for host, each in found.items() if each["clock_source"] in SLOW_CLOCKS}
+    for host, each in slow.items():
+        text = f"the kernel reads the time from {each['clock_source']}, expected tsc or the hypervisor's own"
+        yield Finding("host.clock_source", Severity.WARN, (host,), text, "dmesg | grep -i clocksource")
+    others = {host: shown(each["clock_source"]) for host, each in found.items() if host not in slow}
+    yield from odd_ones(Rule("host.clock_source", Severity.NOTE, "clock source"), others)
+
+
+def _ask_memory(host: object, wanted: object) -> dict[str, Any]:
+    return host_readers.memory.ask(None)
+
+
+def _ask_processors(host: object, wanted: object) -> dict[str, Any]:
+    return host_readers.processors.ask(None)
+
+
+def _ask_kernel(host: object, wanted: object) -> dict[str, Any]:
+    return host_readers.kernel.ask(None)
+
+
+CHECKS = (
+    Check(
+        "host.memory",
+        "memory available",
+        "Ranks that do not fit are killed by the kernel with SIGKILL, minutes into the run.",
+        f"threshold: {size(MEMORY_NEEDED)} available; at most {SWAPPED_SHARE:.0%} of the memory swapped out",
+        Severity.FAIL,
+        _ask_memory,
+        _memory,
+    ),
+    Check(
+        "host.memory_uniform",
+        "as much memory on every host",
+        "The host with less memory runs out first; missing memory is usually a failed module.",
+        f"the host in the middle, within {MEMORY_TOLERANCE:.0%} (Azure's node health checks use the same)",
+        Severity.WARN,
+        _ask_memory,
+        _memory_alike,
+    ),
+    Check(
+        "host.processors_uniform",
+        "the same processors on every host",
+        "All ranks wait for the slowest: one host with fewer processors or another memory layout sets the pace.",
+        "the majority",
+        Severity.WARN,
+        _ask_processors,
+        _processors_alike,
+    ),
+    Check(
+        "host.governor",
+        "processor frequency governor",
+        "A governor that lowers the frequency adds time to every kernel launch and every small message.",
+        "performance or schedutil; drivers that reach full speed with any governor are ignored",
+        Severity.WARN,
+        _ask_processors,
+        _governor,
+    ),
+    Check(
+        "host.kernel",
+        "the same kernel and architecture on every host",
+        "Drivers, cgroups and network stacks change with the kernel; a host that missed a reboot behaves differently.",
+        "the majority: series (first two numbers) and architecture",
+        Severity.FAIL,
+        _ask_kernel,
+        _kernel_alike,
+    ),
+    Check(
+        "host.clock_source",
+        "clock source of the kernel",
+        "If the kernel distrusts the processor's counter, every timestamp costs a microsecond and profiles are wrong.",
+        f"not {', '.join(SLOW_CLOCKS)}; the majority",
+        Severity.WARN,
+        _ask_kernel,
+        _clock_source,
+    ),
+)

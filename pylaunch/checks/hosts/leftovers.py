@@ -1,0 +1,139 @@
+"""Remains of earlier runs, and resources that live runs hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pylaunch.agent.probe.readers import leftovers as leftovers_readers
+from pylaunch.checks.check import Check
+from pylaunch.checks.survey import Survey, Wanted
+from pylaunch.checks.uniform import size
+from pylaunch.model.cluster import Host
+from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.model.text.argv import quoted
+
+SHOWN = 5
+KEPT_WANTED = 10 << 30
+"""Bytes of logs from which a finding is reported; the last 20 runs are kept (our estimate)."""
+
+OLD_S = 60.0
+"""Seconds: a launcher that has just ended may still be removing its directory."""
+
+
+def _stale(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured(leftovers_readers.stale).items():
+        for run in sorted({each["run"] for each in found}):
+            members = [each for each in found if each["run"] == run]
+            text = f"{_counted(len(members), 'process', 'processes')} of run {run}, whose agent is dead"
+            evidence = tuple(f"pid {each['pid']}: {each['command']}" for each in members[:SHOWN])
+            fix = "the next start on {hosts} ends them; now: " + f"pylaunch stop {run}"
+            yield Finding("leftovers.stale_processes", Severity.WARN, (host,), text, fix, "", evidence)
+
+
+def _stopped(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured(leftovers_readers.stopped).items():
+        for each in found:
+            text = f"{each['words']}: its ranks may run on, and nobody answers for them"
+            yield Finding("leftovers.stopped_agents", Severity.FAIL, (host,), text, f"pylaunch stop {each['run']}")
+
+
+def _leases(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured(leftovers_readers.device_leases).items():
+        for each in found:
+            text = f"device {each['device']} is leased to {each['holder']}"
+            fix = f"pylaunch stop {each['run']}, or wait for its end" if each["run"] else ""
+            yield Finding("leftovers.leases", Severity.FAIL, (host,), text, fix)
+
+
+def _shared_memory(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured(leftovers_readers.shared_memory).items():
+        if found["files"]:
+            count = _counted(len(found["files"]), "file", "files")
+            text = f"{count} in /dev/shm ({size(found['bytes'])} of memory) that no process has open any more"
+            fix = quoted(("rm", *found["files"][:SHOWN])) + (" …" if len(found["files"]) > SHOWN else "")
+            yield Finding("leftovers.shared_memory", Severity.WARN, (host,), text, fix)
+
+
+def _launchers(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured(leftovers_readers.launchers).items():
+        old = [each["path"] for each in found if each["age_s"] > OLD_S]
+        if old:
+            text = f"{_counted(len(old), 'directory', 'directories')} that torchrun outside of pylaunch has left"
+            fix = quoted(("rm", "-r", *old[:SHOWN])) + (" …" if len(old) > SHOWN else "")
+            yield Finding("leftovers.launcher_directories", Severity.NOTE, (host,), text, fix)
+
+
+def _kept(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured(leftovers_readers.kept).items():
+        if found is not None and found["bytes"] > KEPT_WANTED:
+            text = f"{size(found['bytes'])} of logs of {_counted(found['runs'], 'run', 'runs')} in {found['path']}"
+            fix = quoted(("du", "-sh", f"{found['path']}/runs/"))
+            yield Finding("leftovers.kept_files", Severity.NOTE, (host,), text, fix)
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def _ask_leases(host: Host, wanted: Wanted) -> dict[str, Any]:
+    devices = wanted.devices.get(host.name, ())
+    return leftovers_readers.device_leases.ask({"root": host.node_root, "devices": list(devices)}) if devices else {}
+
+
+CHECKS = (
+    Check(
+        "leftovers.stale_processes",
+        "processes of dead runs",
+        "They keep devices, ports and memory, and write to the same files as the next run.",
+        "no process with the mark of a run whose agent is dead",
+        Severity.WARN,
+        lambda host, wanted: leftovers_readers.stale.ask(host.node_root),
+        _stale,
+    ),
+    Check(
+        "leftovers.stopped_agents",
+        "agents that are stopped",
+        "The ranks of their runs continue beside the next run, and cannot be seen or stopped.",
+        "none that got SIGSTOP",
+        Severity.FAIL,
+        lambda host, wanted: leftovers_readers.stopped.ask(host.node_root),
+        _stopped,
+    ),
+    Check(
+        "leftovers.leases",
+        "devices that another run holds",
+        "Two runs on one device run out of memory, and both are slow.",
+        "no lease on the devices that the run would use",
+        Severity.FAIL,
+        _ask_leases,
+        _leases,
+    ),
+    Check(
+        "leftovers.shared_memory",
+        "shared memory that dead processes left",
+        "Files in /dev/shm occupy memory until they are removed.",
+        "no file of multiprocessing, PyTorch, NCCL or joblib older than 30 s that no process has open",
+        Severity.WARN,
+        lambda host, wanted: leftovers_readers.shared_memory.ask(None),
+        _shared_memory,
+    ),
+    Check(
+        "leftovers.launcher_directories",
+        "directories that torchrun left",
+        "Without --log-dir, torchrun leaves one after every run; thousands of them fill /tmp.",
+        "no torchelastic_* older than a minute in the directory for temporary files while no launcher runs",
+        Severity.NOTE,
+        lambda host, wanted: leftovers_readers.launchers.ask(None),
+        _launchers,
+    ),
+    Check(
+        "leftovers.kept_files",
+        "logs of runs that are kept",
+        "The last 20 runs are kept on every node; ranks that write much fill its disk with them.",
+        f"threshold: {size(KEPT_WANTED)}",
+        Severity.NOTE,
+        lambda host, wanted: leftovers_readers.kept.ask(host.node_root),
+        _kept,
+    ),
+)

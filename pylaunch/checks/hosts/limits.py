@@ -1,0 +1,220 @@
+"""Limits of a rank: of its process and of the cgroups above it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from pylaunch.agent.probe.readers import host as host_readers
+from pylaunch.agent.probe.readers import kernel as kernel_readers
+from pylaunch.agent.probe.registry import Reader
+from pylaunch.checks.check import Check
+from pylaunch.checks.survey import Survey
+from pylaunch.checks.uniform import Rule, odd_ones, size
+from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.protocol.readings.hosts import CgroupLimit, ResourceLimit
+
+V = TypeVar("V")
+
+FILES_AT_LEAST = 512
+"""Loader workers, log files and a socket per peer of a few ranks; below it even a single node fails (our estimate)."""
+
+FILES_WITH_DEVICES = 32768
+"""NCCL opens several sockets and files per peer: its user guide (troubleshooting) describes a job of 144 ranks
+that needs more than 32K, and sets 131072. Below 32K the check warns (our estimate)."""
+
+LOCKED_AT_LEAST = 8 << 20
+"""Bytes: the kernel's own default since Linux 5.16; before, it was 64 KiB, which RDMA soon uses up."""
+
+PROCESSES_LEFT = 1024
+"""Threads that must remain: a rank of PyTorch starts about two per core and one per loader worker (our estimate)."""
+
+MEMORY_SHARE = 0.9
+"""Share of the host's memory below which the limit of a cgroup is reported."""
+
+_ROLE = "host_baseline"
+_FIX = "pylaunch provision --roles host_baseline --limit {hosts}"
+"""{hosts} is filled in when the hosts of a finding are known."""
+
+
+def _files(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured(host_readers.limits).items():
+        soft = found["open files"]["soft"]
+        if soft is None:
+            continue
+        if soft < FILES_AT_LEAST:
+            text = f"a rank may have {soft} files and sockets open, expected at least {FILES_AT_LEAST}"
+            yield Finding("limits.files", Severity.FAIL, (host,), text, _FIX, _ROLE)
+        elif soft < FILES_WITH_DEVICES and survey.wanted.devices.get(host) and len(survey.cluster.hosts) > 1:
+            text = f"a rank may have {soft} files and sockets open, at scale NCCL needs {FILES_WITH_DEVICES}"
+            yield Finding("limits.files", Severity.WARN, (host,), text, _FIX, _ROLE)
+
+
+def _locked(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured(host_readers.limits).items():
+        soft = found["locked memory"]["soft"]
+        if soft is None:
+            continue
+        if survey.wanted.infiniband:
+            text = f"a rank may lock {size(soft)} of memory, expected unlimited: RDMA registers every buffer it sends"
+            yield Finding("limits.locked_memory", Severity.FAIL, (host,), text, _FIX, _ROLE)
+        elif soft < LOCKED_AT_LEAST:
+            text = f"a rank may lock {size(soft)} of memory, expected at least {size(LOCKED_AT_LEAST)}"
+            yield Finding("limits.locked_memory", Severity.WARN, (host,), text, _FIX, _ROLE)
+
+
+def _stack(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured(host_readers.limits).items():
+        if found["stack"]["soft"] is None and survey.wanted.devices.get(host):
+            text = "the stack of a rank is unlimited, expected a bound such as 8 MiB: glibc then gives threads 2 MiB"
+            yield Finding("limits.stack", Severity.WARN, (host,), text, _FIX, _ROLE)
+
+
+def _processes(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured(host_readers.limits).items():
+        soft = found["processes"]["soft"]
+        if soft is not None and soft < PROCESSES_LEFT:
+            text = f"our user may have {soft} processes and threads, expected at least {PROCESSES_LEFT}"
+            fix = "raise nproc in /etc/security/limits.d, and log in again"
+            yield Finding("limits.processes", Severity.FAIL, (host,), text, fix)
+
+
+def _cgroup_processes(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured(kernel_readers.cgroups).items():
+        limit = found["processes"]
+        if limit is not None and limit["limit"] - (limit["used"] or 0) < PROCESSES_LEFT:
+            text = (
+                f"its cgroup {limit['cgroup']} allows {limit['limit']} processes and threads and has"
+                f" {limit['used'] or 0}, expected room for {PROCESSES_LEFT}"
+            )
+            fix = "raise TasksMax= of the slice that logins run in (systemctl set-property)"
+            yield Finding("limits.cgroup_processes", Severity.FAIL, (host,), text, fix)
+
+
+def _limited(
+    survey: Survey, limits: Mapping[str, CgroupLimit | None], reader: Reader[None, V]
+) -> Iterator[tuple[str, CgroupLimit, V]]:
+    """Yield each host that has a limit in `limits`: host, limit, and the reading of `reader`."""
+    has = survey.measured(reader)
+    for host, limit in limits.items():
+        if limit is not None and host in has:
+            yield host, limit, has[host]
+
+
+def _cgroup_memory(survey: Survey) -> Iterable[Finding]:
+    limits = {host: found["memory"] for host, found in survey.measured(kernel_readers.cgroups).items()}
+    for host, limit, memory in _limited(survey, limits, host_readers.memory):
+        if limit["limit"] < MEMORY_SHARE * memory["total"]:
+            text = (
+                f"its cgroup {limit['cgroup']} allows {size(limit['limit'])} of the host's"
+                f" {size(memory['total'])}, of which {size(limit['used'] or 0)} are used"
+            )
+            fix = "raise memory.max there (a container's --memory, a service's MemoryMax=)"
+            yield Finding("limits.cgroup_memory", Severity.WARN, (host,), text, fix)
+
+
+def _cgroup_processors(survey: Survey) -> Iterable[Finding]:
+    limits = {host: found["processors"] for host, found in survey.measured(kernel_readers.cgroups).items()}
+    for host, limit, processors in _limited(survey, limits, host_readers.processors):
+        if limit["limit"] < processors["usable"]:
+            text = (
+                f"its cgroup {limit['cgroup']} allows {limit['limit']:g} of {processors['usable']} processors:"
+                " ranks are stopped for the rest of every period"
+            )
+            fix = "raise cpu.max there (a container's --cpus, a service's CPUQuota=)"
+            yield Finding("limits.cgroup_processors", Severity.WARN, (host,), text, fix)
+
+
+def _uniform(survey: Survey) -> Iterable[Finding]:
+    reported = {host for look in (_files, _locked, _stack) for finding in look(survey) for host in finding.hosts}
+    found = {host: _shown(each) for host, each in survey.measured(host_readers.limits).items() if host not in reported}
+    yield from odd_ones(Rule("limits.uniform", Severity.WARN, "limits (soft/hard)", _FIX, _ROLE), found)
+
+
+def _shown(found: Mapping[str, ResourceLimit]) -> str:
+    def one(limit: int | None) -> str:
+        return "unlimited" if limit is None else str(limit)
+
+    # The limit of processes depends on the host's memory, so it may differ.
+    names = [name for name in found if name != "processes"]
+    return ", ".join(f"{name} {one(found[name]['soft'])}/{one(found[name]['hard'])}" for name in names)
+
+
+def _ask_limits(host: object, wanted: object) -> dict[str, Any]:
+    return host_readers.limits.ask(None)
+
+
+CHECKS = (
+    Check(
+        "limits.files",
+        "open files of a rank",
+        "A rank holds a socket per peer and channel; without descriptors NCCL and loaders fail at some node count.",
+        f"threshold: {FILES_AT_LEAST}; with devices and several hosts {FILES_WITH_DEVICES}",
+        Severity.FAIL,
+        _ask_limits,
+        _files,
+    ),
+    Check(
+        "limits.locked_memory",
+        "memory a rank may lock",
+        "RDMA registers the memory it sends from; a limit makes ibv_reg_mr fail with 'Cannot allocate memory'.",
+        "threshold: unlimited with --infiniband, else 8 MiB (the kernel's default since 5.16)",
+        Severity.FAIL,
+        _ask_limits,
+        _locked,
+    ),
+    Check(
+        "limits.stack",
+        "stack of a rank's threads",
+        "With an unlimited stack glibc gives threads 2 MiB, too little for NCCL before 2.28 on large systems.",
+        "threshold: bounded, where the host has devices (NCCL user guide, troubleshooting)",
+        Severity.WARN,
+        _ask_limits,
+        _stack,
+    ),
+    Check(
+        "limits.processes",
+        "processes and threads of the user",
+        "Ranks, loader workers and their threads count together; at the limit fork and thread creation fail.",
+        f"threshold: {PROCESSES_LEFT}",
+        Severity.FAIL,
+        _ask_limits,
+        _processes,
+    ),
+    Check(
+        "limits.cgroup_processes",
+        "processes and threads that the cgroups allow",
+        "Ranks, loader workers and their threads count together; at the limit fork and thread creation fail.",
+        f"threshold: room for {PROCESSES_LEFT} in every cgroup above the login",
+        Severity.FAIL,
+        lambda host, wanted: kernel_readers.cgroups.ask(None),
+        _cgroup_processes,
+    ),
+    Check(
+        "limits.cgroup_memory",
+        "memory that the cgroups allow",
+        "A container or slice with less memory than the host ends ranks with SIGKILL while the host looks idle.",
+        f"threshold: {MEMORY_SHARE:.0%} of the host's memory",
+        Severity.WARN,
+        lambda host, wanted: {**kernel_readers.cgroups.ask(None), **host_readers.memory.ask(None)},
+        _cgroup_memory,
+    ),
+    Check(
+        "limits.cgroup_processors",
+        "processor time that the cgroups allow",
+        "A quota stops every thread of a rank for the rest of each period: one slow node slows all.",
+        "threshold: as many processors as the process may run on",
+        Severity.WARN,
+        lambda host, wanted: {**kernel_readers.cgroups.ask(None), **host_readers.processors.ask(None)},
+        _cgroup_processors,
+    ),
+    Check(
+        "limits.uniform",
+        "the same limits on every host",
+        "A host with other limits fails alone, and only with jobs that are large enough to reach them.",
+        "the majority",
+        Severity.WARN,
+        _ask_limits,
+        _uniform,
+    ),
+)

@@ -1,0 +1,116 @@
+"""The login environment, which must be the same on all hosts: variables, user, locale."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from pylaunch.agent.probe.readers import login as login_readers
+from pylaunch.checks.check import Check
+from pylaunch.checks.survey import Survey
+from pylaunch.checks.uniform import Rule, odd_ones
+from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.model.secret import MASK, sounds_secret
+from pylaunch.model.setting import PER_NODE
+
+_CREDENTIALS = re.compile(r"://([^/@\s]+)@")
+"""User and password in a URL, as those of a proxy."""
+
+NETWORK_TYPES = ("nfs", "nfs4", "lustre", "ceph", "gpfs", "beegfs", "fuse.glusterfs", "cifs", "smb3", "wekafs")
+
+_ONE_USER = "log in as one user everywhere: ansible_user= in the inventory"
+_ONE_NUMBER = (
+    "as root on {hosts}: usermod --uid N USER; groupmod --gid N GROUP; then chown the files of the old numbers outside "
+    "its home"
+)
+_ONE_GROUPS = "as root on {hosts}, for each group that is missing: usermod --append --groups GROUP USER"
+
+
+def _variables(survey: Survey) -> Iterable[Finding]:
+    found = survey.measured(login_readers.variables)
+    for name in sorted({name for each in found.values() for name in each}):
+        if name in PER_NODE:
+            continue
+        fix = f"see where {{hosts}} set it: grep -r {name} /etc/environment /etc/profile.d ~/.ssh/environment"
+        rule = Rule("login.variables", Severity.WARN, f"variable {name} of a login", fix)
+        yield from odd_ones(rule, {host: _shown(name, each.get(name, "")) for host, each in found.items()})
+
+
+def _shown(name: str, value: str) -> str:
+    """Return `value` for display; of a secret, only a mark that shows whether two are equal."""
+    if value and sounds_secret(name):
+        return _masked(value)
+    return _CREDENTIALS.sub(lambda found: f"://{_masked(found.group(1))}@", value)
+
+
+def _masked(secret: str) -> str:
+    return f"{MASK} (SHA-256 {hashlib.sha256(secret.encode()).hexdigest()[:4]}…)"
+
+
+def _identity(survey: Survey) -> Iterable[Finding]:
+    found = survey.measured(login_readers.identity)
+    shared = {host for host, each in found.items() if each["home_type"] in NETWORK_TYPES}
+    # Shared file systems compare numeric ids: with another id, a user does not own its files.
+    severity = Severity.FAIL if shared else Severity.WARN
+    users = {host: str(each["user"]) for host, each in found.items()}
+    if len(set(users.values())) > 1:
+        # Their ids and groups differ anyway, and those of root must never change.
+        yield from odd_ones(Rule("login.identity", severity, "login user", _ONE_USER), users)
+    for user in dict.fromkeys(users.values()):
+        same = {host: found[host] for host in found if users[host] == user}
+        numbers = {host: f"{user} {each['uid']}:{each['gid']}" for host, each in same.items()}
+        yield from odd_ones(Rule("login.identity", severity, "user and group numbers", _ONE_NUMBER), numbers)
+        groups = {host: ", ".join(each["groups"]) for host, each in same.items()}
+        yield from odd_ones(Rule("login.identity", Severity.WARN, "groups", _ONE_GROUPS), groups)
+    homes = {host: "shared" if host in shared else "local" for host in found}
+    rule = Rule("login.identity", Severity.WARN, "home directory", "findmnt --target ~ on {hosts}: is it not mounted?")
+    yield from odd_ones(rule, homes)
+    umasks = {host: str(each["umask"]) for host, each in found.items()}
+    yield from odd_ones(Rule("login.identity", Severity.WARN, "umask", "grep -i umask /etc/login.defs"), umasks)
+
+
+def _locale(survey: Survey) -> Iterable[Finding]:
+    found = survey.measured(login_readers.identity)
+    for host, each in found.items():
+        if not each["locale_is_there"]:
+            text = f"locale {each['locale']} is named and not installed: programs fall back to ASCII"
+            yield Finding("login.locale", Severity.WARN, (host,), text, f"locale-gen {each['locale']}, or LANG=C.UTF-8")
+    named = {host: each["locale"] for host, each in found.items() if each["locale_is_there"]}
+    yield from odd_ones(Rule("login.locale", Severity.WARN, "locale", "update-locale LANG=C.UTF-8 on {hosts}"), named)
+
+
+def _ask_identity(host: object, wanted: object) -> dict[str, Any]:
+    return login_readers.identity.ask(None)
+
+
+CHECKS = (
+    Check(
+        "login.variables",
+        "environment variables of a login",
+        "NCCL_, CUDA_, OMP_ and similar variables change algorithms and interfaces on one node: silent hangs.",
+        "the majority; variables that may differ between nodes are ignored (reference of variables)",
+        Severity.WARN,
+        lambda host, wanted: login_readers.variables.ask(None),
+        _variables,
+    ),
+    Check(
+        "login.identity",
+        "user, groups and home",
+        "Shared file systems use user ids: the same user with another id cannot write its own checkpoints.",
+        "the majority; different user ids fail if homes are on a network file system, and warn otherwise",
+        Severity.FAIL,
+        _ask_identity,
+        _identity,
+    ),
+    Check(
+        "login.locale",
+        "locale of a login",
+        "Text files are read with the locale's encoding: a tokenizer's file that one node cannot decode ends the run.",
+        "the majority; the configured locale must be installed",
+        Severity.WARN,
+        _ask_identity,
+        _locale,
+    ),
+)

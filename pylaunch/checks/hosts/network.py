@@ -1,0 +1,205 @@
+"""Interfaces of hosts and the routes between them, as the hosts report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from pylaunch.agent.probe.readers import network as network_readers
+from pylaunch.checks.check import Check
+from pylaunch.checks.hosts import network_matrix
+from pylaunch.checks.survey import Survey, Wanted
+from pylaunch.model.cluster import Host
+from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.model.diagnosis.majority import majority
+
+ERROR_RATE = 1e-6
+"""Ethernet promises one wrong bit in 10^12 (IEEE 802.3, clause 52 and later), one packet of 1500 bytes in 10^8: a cable
+that loses a hundred times as many is broken."""
+
+ERRORS_NOTICED = 10
+DROP_RATE = 0.01
+SOCKET_VARIABLES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
+LOOPBACK = "lo"
+
+T = TypeVar("T", int, str)
+
+
+def _routes_asked(host: Host, wanted: Wanted) -> Mapping[str, Any]:
+    peers = [address for name, address in wanted.peers.items() if name != host.name]
+    return {
+        **network_readers.routes.ask(peers),
+        **network_readers.interface_list.ask(None),
+        **network_readers.configured.ask(None),
+    }
+
+
+def ways(routes: Mapping[str, Any]) -> dict[str, str]:
+    """Return the interface to each address of another machine, from the result of `network.routes`."""
+    return {address: way["interface"] for address, way in routes.items() if way.get("source") and way["interface"]}
+
+
+def rank_interface(survey: Survey, host: str) -> str | None:
+    """Return the interface of ranks on `host`: the inventory's, else the one to all peers; None when unknown."""
+    present = survey.measured(network_readers.interface_list).get(host, {})
+    chosen = survey.cluster[host].interface
+    if chosen is not None:
+        return chosen if chosen in present else None
+    found = set(ways(survey.measured(network_readers.routes).get(host, {})).values())
+    return found.pop() if len(found) == 1 else None
+
+
+def _interface(survey: Survey) -> Iterable[Finding]:
+    present, configured = survey.measured(network_readers.interface_list), survey.measured(network_readers.configured)
+    for host, routes in survey.measured(network_readers.routes).items():
+        for address, way in routes.items():
+            if "why" in way:
+                yield _finding(host, Severity.FAIL, f"no way to {_named(survey, address)}: {way['why']}")
+        if host in present:
+            yield from _chosen(survey.cluster[host], present[host], ways(routes))
+            yield from _variables(host, configured.get(host) or {}, present[host], ways(routes))
+
+
+def _chosen(host: Host, present: Mapping[str, Any], taken: Mapping[str, str]) -> Iterable[Finding]:
+    if host.interface is not None and host.interface not in present:
+        text = f"the inventory says interface={host.interface}, and there are {', '.join(sorted(present))}"
+        yield _finding(host.name, Severity.FAIL, text, fix=f"correct interface= of {host.name}")
+    elif host.interface is not None:
+        others = sorted({name for name in taken.values() if name != host.interface})
+        if others:
+            text = (
+                f"interface={host.interface} in the inventory, and the kernel sends to peers over {', '.join(others)}"
+            )
+            yield _finding(host.name, Severity.WARN, text, fix="set fabric_address= to addresses of that interface")
+    elif len(set(taken.values())) > 1:
+        text = f"peers are reached over several interfaces: {', '.join(sorted(set(taken.values())))}"
+        yield _finding(host.name, Severity.WARN, text, fix="say which one ranks use: interface= in the inventory")
+
+
+def _variables(
+    host: str, configured: Mapping[str, str], present: Mapping[str, Any], taken: Mapping[str, str]
+) -> Iterable[Finding]:  # fmt: skip
+    for name in SOCKET_VARIABLES:
+        value = configured.get(name)
+        if not value or value.startswith("^"):
+            continue
+        chosen = matching(name, value, present)
+        if not chosen:
+            text = f"{name}={value} names no interface here: there are {', '.join(sorted(present))}"
+            yield _finding(host, Severity.FAIL, text, role="nccl_env", fix="pylaunch provision --roles nccl_env")
+        elif taken and not chosen & set(taken.values()):
+            way = ", ".join(sorted(set(taken.values())))
+            text = f"{name}={value}, and peers are reached over {way}"
+            severity = Severity.FAIL if chosen == {LOOPBACK} else Severity.WARN
+            yield _finding(host, severity, text, role="nccl_env", fix="pylaunch provision --roles nccl_env")
+
+
+def matching(variable: str, value: str, present: Iterable[str]) -> set[str]:
+    """Return the interfaces that `value` selects. Names; for NCCL prefixes, unless it begins with "=" (user guide)."""
+    names = value.removeprefix("=").split(",")
+    if variable.startswith("NCCL_") and not value.startswith("="):
+        return {each for each in present if any(each.startswith(name) for name in names)}
+    return {each for each in present if each in names}
+
+
+def _finding(host: str, severity: Severity, text: str, *, fix: str = "", role: str = "") -> Finding:
+    return Finding("network.interface", severity, (host,), text, fix=fix, role=role)
+
+
+def _named(survey: Survey, address: str) -> str:
+    names = [name for name, each in survey.wanted.peers.items() if each == address and name != address]
+    return f"{names[0]} ({address})" if names else address
+
+
+def _in_use(survey: Survey) -> dict[str, tuple[str, Mapping[str, Any]]]:
+    """Return host → interface of its ranks: name and properties."""
+    found: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    for host, present in survey.measured(network_readers.interface_list).items():
+        name = rank_interface(survey, host)
+        if name is not None and name != LOOPBACK:
+            found[host] = name, present[name]
+    return found
+
+
+def rank_wires(survey: Survey) -> dict[str, tuple[str, int, int]]:
+    """Return host → interface of its ranks: name, speed in Mb/s and MTU, where its driver reports them.
+
+    Virtual interfaces are omitted: veth reports 10000 Mb/s whatever it carries.
+    """
+    return {
+        host: (name, int(read["speed"]), int(read["mtu"]))
+        for host, (name, read) in _in_use(survey).items()
+        if (read["speed"] or 0) > 0 and read["mtu"] and not read["virtual"]
+    }
+
+
+def _mtu(survey: Survey) -> Iterable[Finding]:
+    values = {host: int(read["mtu"]) for host, (_, read) in _in_use(survey).items() if read["mtu"]}
+    names = {host: name for host, (name, _) in _in_use(survey).items()}
+    yield from _uneven(
+        "network.mtu", values,
+        lambda host: f"MTU of {names[host]} is {values[host]}",
+        fix="ip link set dev INTERFACE mtu N, and in the network configuration",
+    )  # fmt: skip
+
+
+def _uneven(
+    check: str, values: Mapping[str, T], text_of: Callable[[str], str], *, fix: str = ""
+) -> Iterable[Finding]:  # fmt: skip
+    divided = majority(values)
+    usual = f"of most hosts {divided.usual}" if divided.usual is not None else "and it is not the same on all hosts"
+    for _, hosts in divided.odd:
+        for host in hosts:
+            yield Finding(check, Severity.WARN, (host,), f"{text_of(host)}, {usual}", fix=fix)
+
+
+def _link(survey: Survey) -> Iterable[Finding]:
+    used = _in_use(survey)
+    for host, (name, read) in used.items():
+        if read["carrier"] == 0 or read["state"] in ("down", "lowerlayerdown"):
+            text = f"{name} has no link (state {read['state']})"
+            yield Finding("network.link", Severity.FAIL, (host,), text, fix=f"ip link set dev {name} up; see its cable")
+        if read["duplex"] == "half":
+            text = f"{name} runs half duplex, which no data centre link does"
+            yield Finding("network.link", Severity.WARN, (host,), text, fix=f"ethtool {name}")
+        yield from _counters(host, name, read)
+    speeds = {host: int(read["speed"]) for host, (_, read) in used.items() if (read["speed"] or 0) > 0}
+    yield from _uneven(
+        "network.link", speeds,
+        lambda host: f"{used[host][0]} runs at {speeds[host]} Mb/s",
+        fix="ethtool INTERFACE; see its cable and the port of the switch",
+    )  # fmt: skip
+
+
+def _counters(host: str, name: str, read: Mapping[str, Any]) -> Iterable[Finding]:
+    for way, verb in (("rx", "received"), ("tx", "sent")):
+        packets, errors, dropped = (read[f"{way}_{counter}"] or 0 for counter in ("packets", "errors", "dropped"))
+        if errors >= ERRORS_NOTICED and errors > ERROR_RATE * packets:
+            text = f"{name} counts {errors} errors in {packets} packets {verb}, expected under one in a million"
+            yield Finding("network.link", Severity.WARN, (host,), text, fix=f"ip -s -s link show dev {name}")
+        if dropped >= ERRORS_NOTICED and dropped > DROP_RATE * packets:
+            text = f"{name} dropped {dropped} of {packets} packets {verb} since boot"
+            yield Finding("network.link", Severity.NOTE, (host,), text, fix=f"ip -s -s link show dev {name}")
+
+
+CHECKS = (
+    Check(
+        "network.interface", "one interface leads to all peers, and it is the configured one",
+        "NCCL and gloo listen on one interface; peers that are reached over another one wait in vain.",
+        "the kernel's routes, the inventory (interface=) and the files of provisioning",
+        Severity.FAIL, _routes_asked, _interface,
+    ),
+    Check(
+        "network.mtu", "the same MTU everywhere",
+        "Large packets to a host with a smaller MTU are lost: RDMA stops, TCP too unless both ends announce their MTU.",
+        "the majority, for the interface that leads to the peers",
+        Severity.WARN, _routes_asked, _mtu,
+    ),
+    Check(
+        "network.link", "links are up, equally fast and without errors",
+        "Every step of a run is as slow as its slowest link.",
+        "majority of speeds; errors: one packet in a million (IEEE 802.3 promises one in 10^8)",
+        Severity.FAIL, _routes_asked, _link,
+    ),
+    *network_matrix.CHECKS,
+)  # fmt: skip

@@ -1,0 +1,249 @@
+"""Connections between all pairs of hosts, on ports like those of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pylaunch.agent.probe.readers import network as network_readers
+from pylaunch.base.dataclass import dataclass
+from pylaunch.checks import mesh
+from pylaunch.checks.check import Check
+from pylaunch.checks.survey import Survey, Wanted
+from pylaunch.model.cluster import Host
+from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.model.text.addresses import is_address
+
+RENDEZVOUS = "rendezvous"
+OPEN = "open {ports} between the members: pylaunch provision --roles firewall, or the cloud's security group"
+HEADERS = {4: 40, 6: 60}
+TIMESTAMPS = 12
+"""Bytes of the TCP option that Linux sends in every segment."""
+
+SLACK = 20
+"""Bytes by which a segment may be smaller without a fault of the path."""
+
+_HOW = {
+    "silent": "get no answer: something drops them",
+    "refused": "are refused, though it listens: a firewall rejects them, or another machine has its address",
+    "mute": "are accepted and nobody answers: something between takes them for it",
+    "closed": "are accepted and cut off: something between looks into them",
+    "stranger": "are answered by another program",
+    "nameless": "fail, as its address does not resolve",
+}
+
+
+def _asked(host: Host, wanted: Wanted) -> Mapping[str, Any]:
+    return {mesh.MATRIX: None}
+
+
+def _ends(survey: Survey) -> dict[Pair, dict[str, dict[str, Any]]]:
+    """Return the results of connections: pair → kind of port → result."""
+    return {
+        (source, target): kinds
+        for source, found in survey.measured(mesh.MATRIX).items()
+        for target, kinds in found["row"].items()
+    }
+
+
+def _ports(survey: Survey) -> Iterable[Finding]:
+    ends = _ends(survey)
+    outcomes = {pair: {kind: _way(end) for kind, end in kinds.items()} for pair, kinds in ends.items()}
+    for way, pairs in grouped(outcomes).items():
+        if way in ("ok", "other", "stalled"):
+            continue
+        for kinds in sorted(set(pairs.values()), key=sorted):
+            failed = {pair for pair, which in pairs.items() if which == kinds}
+            measured = {pair for pair, which in ends.items() if kinds <= which.keys()}
+            for blame in blames(failed, measured):
+                yield _closed(survey, blame, kinds, set(ends[next(iter(sorted(failed)))]) == kinds, way)
+
+
+def _way(end: Mapping[str, Any]) -> str:
+    return f"fail: {end['text']}" if end["end"] == "unreachable" else str(end["end"])
+
+
+def _closed(survey: Survey, blame: Blame, kinds: frozenset[str], is_all: bool, way: str) -> Finding:
+    first = survey.cluster.names[0]
+    is_needed = kinds != {RENDEZVOUS} or blame.incoming in (first, None)
+    ports = _ports_named(survey, blame, kinds, is_all)
+    how = _HOW.get(way, way)
+    if blame.incoming is None:
+        host, text = str(blame.outgoing), f"connections from it to the other hosts' {ports} {how}"
+    elif blame.outgoing is None:
+        host, text = blame.incoming, f"connections from the other hosts to its {ports} {how}"
+    else:
+        host, text = blame.outgoing, f"connections from it to {ports} of {blame.incoming} {how}"
+    severity = Severity.FAIL if is_needed and survey.wanted.connected else Severity.WARN
+    if not is_needed:
+        text += f"; ranks meet there only when it is the first host, now {first}"
+    role = "firewall" if way in ("silent", "refused") or way.startswith("fail") else ""
+    return Finding("network.ports", severity, (host,), text, fix=OPEN.format(ports=f"TCP {ports}"), role=role)
+
+
+def _ports_named(survey: Survey, blame: Blame, kinds: frozenset[str], is_all: bool) -> str:
+    if kinds == {RENDEZVOUS}:
+        return f"rendezvous port {survey.wanted.port}"
+    target = blame.incoming or next(name for name in survey.cluster.names if name != blame.outgoing)
+    found = survey.measured(mesh.MATRIX).get(target)
+    reach = (
+        f" ({found['ephemeral_range'][0]}-{found['ephemeral_range'][1]})" if found and found["ephemeral_range"] else ""
+    )
+    if is_all and RENDEZVOUS in kinds:
+        return f"ports, rendezvous ({survey.wanted.port}) and ephemeral{reach}"
+    if RENDEZVOUS in kinds:
+        return f"rendezvous port {survey.wanted.port} and some ephemeral ports{reach}"
+    return f"ephemeral ports{reach}"
+
+
+def _free(survey: Survey) -> Iterable[Finding]:
+    first = survey.cluster.names[0]
+    for host, found in survey.measured(mesh.MATRIX).items():
+        taken = found["taken"]
+        if taken is None:
+            continue
+        by = f"held by {' '.join(taken['by'].split())}" if taken["by"] else f"not to be had: {taken['why']}"
+        run = f", run {taken['run']}" if taken["run"] and taken["run"] not in taken["by"] else ""
+        text = f"rendezvous port {survey.wanted.port} is {by}{run}"
+        stop = f"pylaunch stop {taken['run']}" if taken["run"] else "choose another with --port"
+        if host == first and survey.wanted.any_port:
+            text += "; start takes the next one that is free"
+            yield Finding("network.port_free", Severity.NOTE, (host,), text)
+        elif host == first:
+            yield Finding("network.port_free", Severity.FAIL, (host,), text, fix=stop)
+        else:
+            text += f"; ranks meet there only when it is the first host, now {first}"
+            yield Finding("network.port_free", Severity.NOTE, (host,), text, fix=stop)
+
+
+def _addresses(survey: Survey) -> Iterable[Finding]:
+    wrong: dict[tuple[str, str], list[str]] = {}
+    for (source, target), kinds in _ends(survey).items():
+        others = {end["name"] for end in kinds.values() if end["end"] == "other"}
+        for other in others:
+            wrong.setdefault((target, other), []).append(source)
+    for (target, other), sources in wrong.items():
+        address = survey.wanted.peers.get(target, "")
+        text = f"{address}, the address of {target} for ranks, is answered by {other} for these hosts"
+        yield Finding("network.addresses", Severity.FAIL, tuple(sources), text, fix=f"ip neigh show to {address}")
+
+
+def _path(survey: Survey) -> Iterable[Finding]:
+    ends = _ends(survey)
+    small = {pair: _shortfall(survey, pair, kinds) for pair, kinds in ends.items()}
+    stalled = {pair for pair, kinds in ends.items() if any(end["end"] == "stalled" for end in kinds.values())}
+    for blame in blames(stalled, ends):
+        text = "connections {way} open, and full packets do not get through: the path is narrower than both MTUs say"
+        yield _between(blame, text, Severity.FAIL)
+    clamped = {pair: found for pair, found in small.items() if found is not None and pair not in stalled}
+    for path in dict.fromkeys(clamped.values()):
+        for blame in blames([pair for pair, found in clamped.items() if found == path], ends):
+            segment, expected = path
+            text = (
+                f"packets {{way}} carry {segment} bytes where both MTUs allow {expected}: something between is narrower"
+            )
+            yield _between(blame, text, Severity.WARN)
+
+
+def _between(blame: Blame, text: str, severity: Severity) -> Finding:
+    fix = "ping -M do -s SIZE between the two, and mend the MTU of what lies between (VLAN, tunnel, switch)"
+    if blame.incoming is None:
+        return Finding("network.path_mtu", severity, (str(blame.outgoing),), text.format(way="from it"), fix=fix)
+    if blame.outgoing is None:
+        return Finding("network.path_mtu", severity, (blame.incoming,), text.format(way="to it"), fix=fix)
+    way = f"from it to {blame.incoming}"
+    return Finding("network.path_mtu", severity, (blame.outgoing,), text.format(way=way), fix=fix)
+
+
+def _shortfall(survey: Survey, pair: Pair, kinds: Mapping[str, Mapping[str, Any]]) -> tuple[int, int] | None:
+    """Return bytes that a segment carries and could carry; None when it is full or unknown."""
+    segments = [end["segment"] for end in kinds.values() if end["end"] == "ok"]
+    mtus = [_mtu_of_way(survey, pair[0], pair[1]), _mtu_of_way(survey, pair[1], pair[0])]
+    known = [mtu for mtu in mtus if mtu is not None]
+    if not segments or len(known) < 2:
+        return None
+    family = 6 if ":" in survey.wanted.peers[pair[1]] and is_address(survey.wanted.peers[pair[1]]) else 4
+    expected = min(known) - HEADERS[family] - TIMESTAMPS
+    return (max(segments), expected) if max(segments) < expected - SLACK else None
+
+
+def _mtu_of_way(survey: Survey, source: str, target: str) -> int | None:
+    """Return the MTU of the interface over which `source` sends to `target`."""
+    route = survey.measured(network_readers.routes).get(source, {}).get(survey.wanted.peers.get(target, ""), {})
+    interfaces = survey.measured(network_readers.interface_list).get(source, {})
+    found = interfaces.get(route.get("interface") or "")
+    return found["mtu"] if found is not None else None
+
+
+CHECKS = (
+    Check(
+        "network.ports", "hosts reach each other's ports",
+        "NCCL and gloo listen on ephemeral ports that the kernel chooses; an open rendezvous port is not enough.",
+        "every host connects to two ephemeral ports and the rendezvous port of every other",
+        Severity.FAIL, _asked, _ports,
+    ),
+    Check(
+        "network.port_free", "the rendezvous port is free",
+        "Ranks hang, or connect to the other program, if the port is in use.",
+        "bind the port and listen on it for a moment", Severity.FAIL, _asked, _free,
+    ),
+    Check(
+        "network.addresses", "an address leads to one host",
+        "If two machines have one address, ranks connect to the wrong one at random.",
+        "each host must answer with its own identity", Severity.FAIL, _asked, _addresses,
+    ),
+    Check(
+        "network.path_mtu", "full packets get through",
+        "Otherwise, connections open and then hang as soon as tensors are sent.",
+        "32 KiB over every connection; the segment size, compared with the MTUs of both ends",
+        Severity.FAIL, lambda host, wanted: {mesh.MATRIX: None, **network_readers.interface_list.ask(None)}, _path,
+    ),
+)  # fmt: skip
+
+
+Pair = tuple[str, str]
+"""Source and target of a connection."""
+
+
+@dataclass(frozen=True)
+class Blame:
+    """Failed connections that one host or one pair of hosts explains."""
+
+    incoming: str | None
+    """The host that cannot be reached; None when only connections from `outgoing` fail."""
+
+    outgoing: str | None
+    """The host that cannot connect to others. With `incoming` set too, the two form one pair."""
+
+
+def blames(failed: Iterable[Pair], measured: Iterable[Pair]) -> tuple[Blame, ...]:
+    """Return the hosts that explain why the pairs `failed`, out of all pairs that were `measured`.
+
+    The host with most failures comes first; at a tie, the listening host. A host is blamed only if *all* its measured
+    connections failed, with at least two others: between two hosts alone, the cause is unknown.
+    """
+    unexplained = set(failed)
+    lines: dict[Blame, set[Pair]] = {}
+    for source, target in measured:
+        lines.setdefault(Blame(target, None), set()).add((source, target))
+        lines.setdefault(Blame(None, source), set()).add((source, target))
+    full = {blame: cells for blame, cells in lines.items() if len(cells) > 1 and cells <= unexplained}
+    found: list[Blame] = []
+    while full:
+        blame = max(full, key=lambda each: (len(full[each] & unexplained), each.incoming is not None))
+        if len(full.pop(blame) & unexplained) < 2:
+            break
+        found.append(blame)
+        unexplained -= lines[blame]
+    pairs = sorted(unexplained)
+    return (*found, *(Blame(target, source) for source, target in pairs))
+
+
+def grouped(ends: Mapping[Pair, Mapping[str, str]]) -> dict[str, dict[Pair, frozenset[str]]]:
+    """Return end of the connection → pairs with that end → their kinds of port."""
+    found: dict[str, dict[Pair, frozenset[str]]] = {}
+    for pair, kinds in ends.items():
+        for kind, end in kinds.items():
+            pairs = found.setdefault(end, {})
+            pairs[pair] = pairs.get(pair, frozenset()) | {kind}
+    return found

@@ -1,0 +1,218 @@
+"""The file systems that a run uses: responsive, writable, with free space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pylaunch.agent.probe.readers import host as host_readers
+from pylaunch.base.dataclass import dataclass
+from pylaunch.checks.check import Check
+from pylaunch.checks.survey import Survey, Wanted
+from pylaunch.checks.uniform import size
+from pylaunch.model.cluster import Host
+from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.model.text.argv import quoted
+from pylaunch.protocol.readings.hosts import FilesystemReading
+
+SHM_NEEDED = 256 << 20
+"""Bytes, without devices: what the role host_baseline promises; loader workers pass batches through it."""
+
+SHM_WITH_DEVICES = 1 << 30
+"""Bytes. NCCL's shared-memory transport takes about 10 MB per pair of local ranks and data loaders one batch each;
+containers start with 64 MB, which fails with "bus error" (NCCL user guide, troubleshooting: --shm-size=1g)."""
+
+SHM_FREE = 64 << 20
+"""Bytes that must be free there: a run that was killed may have left its own files."""
+
+ROOM_NEEDED = 64 << 20
+"""Bytes: what the agent wants for logs before it prepares a run."""
+
+ROOM_WANTED = 1 << 30
+"""Bytes: compilers, caches and loaders write about that much beside a run (gpud warns below 500 MB; our estimate)."""
+
+INODES_NEEDED = 1000
+"""Files that must still fit (our estimate: one import of torch leaves that many bytecode files)."""
+
+RUN_FILES, TEMPORARY, WORKDIR, CHECKPOINTS = "run files", "temporary files", "working directory", "checkpoints"
+
+_FIXES = {
+    "No space left on device": "df -h {path}; df -i {path}",
+    "Disk quota exceeded": "quota -s",
+    "Read-only file system": "findmnt -T {path}",
+    "No such file or directory": "mkdir -m 1777 {path}",
+}
+"""Error of writing a temporary file → the command to type next."""
+
+_NO_WORKDIR = "take the code along with --sync ., or choose a directory that every node has: --workdir DIR"
+
+
+@dataclass(frozen=True)
+class StoragePlace:
+    """A directory that a run uses, on one host."""
+
+    host: str
+    uses: tuple[str, ...]
+    """Uses of the file system, of which it may have several."""
+
+    found: FilesystemReading
+
+    @property
+    def name(self) -> str:
+        """The file system, for display."""
+        return f"{self.found['mount']} ({', '.join(self.uses)})"
+
+
+def _ask(host: Host, wanted: Wanted) -> dict[str, Any]:
+    questions: dict[str, Any] = {
+        **host_readers.filesystem.ask({"path": host.node_root}, RUN_FILES),
+        **host_readers.filesystem.ask({"path": wanted.temporary_dir, "write": True}, TEMPORARY),
+    }
+    if wanted.workdir:
+        questions |= host_readers.filesystem.ask({"path": wanted.workdir}, f"{WORKDIR} {wanted.workdir}")
+    if wanted.checkpoint_dir:
+        questions |= host_readers.filesystem.ask(
+            {"path": wanted.checkpoint_dir, "write": True}, f"{CHECKPOINTS} {wanted.checkpoint_dir}"
+        )
+    return questions
+
+
+def _places(survey: Survey) -> Iterator[StoragePlace]:
+    """Return the file systems of each host that a run writes to."""
+    for host, by_label in survey.labelled(host_readers.filesystem).items():
+        by_mount: dict[str, list[str]] = {}
+        for label in by_label:
+            if not label.startswith(WORKDIR) and not by_label[label]["unusable"]:
+                by_mount.setdefault(by_label[label]["mount"], []).append(label)
+        for labels in by_mount.values():
+            yield StoragePlace(host, tuple(labels), by_label[labels[0]])
+
+
+def hosts_without_workdir(survey: Survey) -> frozenset[str]:
+    """Return the hosts that lack the working directory, which `storage.writable` reports."""
+    asked = survey.labelled(host_readers.filesystem).items()
+    return frozenset(
+        host
+        for host, by_label in asked
+        if any(label.startswith(WORKDIR) and not found["exists"] for label, found in by_label.items())
+    )
+
+
+def _writable(survey: Survey) -> Iterable[Finding]:
+    for place in _places(survey):
+        if place.found["read_only"]:
+            text = f"{place.name} is mounted read-only: nothing can be written there"
+            fix = f"findmnt {place.found['mount']}; a disk with errors is remounted so: dmesg"
+            yield Finding("storage.writable", Severity.FAIL, (place.host,), text, fix)
+    for host, by_label in survey.labelled(host_readers.filesystem).items():
+        for label, found in by_label.items():
+            if found["unusable"]:
+                yield _no_temporary(host, found["unusable"])
+            elif found["refused"] and not found["read_only"] and not _is_full(found):
+                text = f"{label}: a file cannot be written in {found['asked']}: {found['refused']}"
+                yield Finding("storage.writable", Severity.FAIL, (host,), text, f"ls -ld {found['asked']}")
+    for host in sorted(hosts_without_workdir(survey)):
+        text = f"{WORKDIR} {survey.wanted.workdir} does not exist"
+        yield Finding("storage.writable", Severity.FAIL, (host,), text, _NO_WORKDIR)
+    yield from _missing_checkpoints(survey)
+
+
+def _no_temporary(host: str, unusable: Mapping[str, str]) -> Finding:
+    errors = ", ".join(f"{path}: {error}" for path, error in unusable.items())
+    text = f"{TEMPORARY}: no file can be written in any directory for them ({errors})"
+    looks = "; ".join(
+        _FIXES.get(error, "ls -ld {path}").format(path=quoted((path,))) for path, error in unusable.items()
+    )
+    fix = f"make one of them writable ({looks}), or start with --env TMPDIR=DIR"
+    return Finding("storage.writable", Severity.FAIL, (host,), text, fix)
+
+
+def _missing_checkpoints(survey: Survey) -> Iterable[Finding]:
+    exists = {
+        host: found["exists"]
+        for host, by_label in survey.labelled(host_readers.filesystem).items()
+        for label, found in by_label.items()
+        if label.startswith(CHECKPOINTS)
+    }
+    if any(exists.values()):
+        for host in exists:
+            if not exists[host]:
+                text = f"{CHECKPOINTS} {survey.wanted.checkpoint_dir} does not exist here, and does on other hosts"
+                fix = f"mkdir -p {survey.wanted.checkpoint_dir}, or mount it"
+                yield Finding("storage.writable", Severity.WARN, (host,), text, fix)
+
+
+def _room(survey: Survey) -> Iterable[Finding]:
+    for place in _places(survey):
+        free = place.found["free"]
+        if place.found["read_only"]:
+            continue
+        if free < ROOM_NEEDED:
+            text = f"{place.name} has {size(free)} free of {size(place.found['size'])}, expected {size(ROOM_NEEDED)}"
+            yield Finding("storage.room", Severity.FAIL, (place.host,), text, f"df -h {place.found['mount']}")
+        elif free < ROOM_WANTED:
+            text = f"{place.name} has {size(free)} free of {size(place.found['size'])}, expected {size(ROOM_WANTED)}"
+            yield Finding("storage.room", Severity.WARN, (place.host,), text, f"df -h {place.found['mount']}")
+        if _is_out_of_inodes(place.found):
+            text = (
+                f"{place.name} has room for {place.found['inodes_free']} more files (inodes), expected {INODES_NEEDED}"
+            )
+            yield Finding("storage.room", Severity.FAIL, (place.host,), text, f"df -i {place.found['mount']}")
+
+
+def _is_full(found: FilesystemReading) -> bool:
+    """Return whether the file system is full, which storage.room reports."""
+    return bool(found["free"] < ROOM_NEEDED or _is_out_of_inodes(found))
+
+
+def _is_out_of_inodes(found: FilesystemReading) -> bool:
+    # File systems that create inodes on demand (btrfs) report a total of zero.
+    return bool(found["inodes"] > 0 and found["inodes_free"] < INODES_NEEDED)
+
+
+def _shm(survey: Survey) -> Iterable[Finding]:
+    for host, found in survey.measured(host_readers.shm).items():
+        with_devices = len(survey.wanted.devices.get(host, ())) > 1
+        wanted, severity = (SHM_WITH_DEVICES, Severity.FAIL) if with_devices else (SHM_NEEDED, Severity.WARN)
+        if found["size"] < wanted:
+            text = f"/dev/shm holds {size(found['size'])}, expected at least {size(wanted)}"
+            fix = "mount -o remount,size=50% /dev/shm (in a container: --shm-size or --ipc=host)"
+            yield Finding("storage.shared_memory", severity, (host,), text, fix, "host_baseline")
+        elif found["free"] < SHM_FREE:
+            text = f"/dev/shm has {size(found['free'])} free of {size(found['size'])}, expected {size(SHM_FREE)}"
+            yield Finding("storage.shared_memory", Severity.WARN, (host,), text, "ls -lS /dev/shm")
+
+
+CHECKS = (
+    Check(
+        "storage.writable",
+        "directories of a run answer and can be written",
+        "A file system that hangs (NFS without its server) blocks every process that touches it, even against SIGKILL.",
+        "stat, statvfs and writing a small file answer within 3 s, in a process that can be abandoned",
+        Severity.FAIL,
+        _ask,
+        _writable,
+        silence=Severity.FAIL,
+    ),
+    Check(
+        "storage.room",
+        "space on the disks of a run",
+        "A checkpoint or log that does not fit ends the run after most of its work is done.",
+        f"threshold: {size(ROOM_NEEDED)} (fail) and {size(ROOM_WANTED)} (warn) where a run writes;"
+        f" {INODES_NEEDED} inodes",
+        Severity.FAIL,
+        _ask,
+        _room,
+        silence=Severity.FAIL,
+    ),
+    Check(
+        "storage.shared_memory",
+        "space in /dev/shm",
+        "NCCL and data loaders share memory there; without space they die with a bus error.",
+        f"threshold: {size(SHM_NEEDED)}, with two devices or more {size(SHM_WITH_DEVICES)} (NCCL user guide);"
+        f" {size(SHM_FREE)} of it free",
+        Severity.FAIL,
+        lambda host, wanted: host_readers.shm.ask(None),
+        _shm,
+    ),
+)

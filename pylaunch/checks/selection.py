@@ -1,0 +1,47 @@
+"""Select checks: --only, --skip and --deep, by id or by subject. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from pylaunch.checks.check import Check
+from pylaunch.errors import UsageError
+
+NEAREST = 3
+
+
+def select(
+    checks: Sequence[Check], *, only: Sequence[str] = (), skip: Sequence[str] = (), deep: bool = False
+) -> tuple[Check, ...]:
+    """Return the selected checks, in their order. An id names one check, a subject ("storage") all of its checks.
+
+    `only` selects deep checks too. Raises UsageError for unknown names.
+    """
+    unknown = [name for name in (*only, *skip) if not any(matches(check, name) for check in checks)]
+    if unknown:
+        raise UsageError(
+            f"no such check: {', '.join(unknown)}",
+            evidence=[f"{name}: {suggestion}" for name in unknown if (suggestion := nearest(checks, name))],
+            hint="pylaunch check --list",
+        )
+    chosen = [check for check in checks if not only or any(matches(check, name) for name in only)]
+    return tuple(
+        check for check in chosen if (deep or only or not check.deep) and not any(matches(check, name) for name in skip)
+    )
+
+
+def matches(check: Check, name: str) -> bool:
+    """Return whether `name` is the check's id or its subject."""
+    return name in (check.id, check.id.partition(".")[0])
+
+
+def nearest(checks: Sequence[Check], name: str) -> str:
+    """Return a suggestion of similar names; "" when there is none."""
+    names = [*(check.id for check in checks), *dict.fromkeys(check.id.partition(".")[0] for check in checks)]
+    tails = {check.id.partition(".")[2]: check.id for check in checks}
+    near = difflib.get_close_matches(name, names, NEAREST) or [
+        tails[tail] for tail in difflib.get_close_matches(name.rpartition(".")[2], tails, NEAREST)
+    ]
+    near = near or [check.id for check in checks if name in check.id or name in check.title][:NEAREST]
+    return f"did you mean {', '.join(near)}?" if near else ""

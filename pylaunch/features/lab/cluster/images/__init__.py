@@ -1,0 +1,1 @@
+"""The image of nodes: releases, recipe, tools that build it."""

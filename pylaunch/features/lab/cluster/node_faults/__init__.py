@@ -1,0 +1,1 @@
+"""Faults of nodes, which can be undone."""

@@ -1,0 +1,1 @@
+"""One node as a container of this machine."""

@@ -1,0 +1,1 @@
+"""Findings, causes and their confidence."""

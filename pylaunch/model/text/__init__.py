@@ -1,0 +1,1 @@
+"""Text: foreign, secret, shortened, quoted."""

@@ -1,1 +1,0 @@
-"""The checks, one module per subject; each has `CHECKS`."""

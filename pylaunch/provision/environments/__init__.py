@@ -1,0 +1,1 @@
+"""The Python environment of a project: its lock file and its archive."""

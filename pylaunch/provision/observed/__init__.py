@@ -1,0 +1,1 @@
+"""The actual state of hosts, and how it differs from the desired one."""

@@ -1,0 +1,267 @@
+"""Provision hosts: plan from one question to every host, then change only those that differ.
+
+plan   = plan_provision(cluster, options, judge)   asks every host, changes nothing; `provision --plan` prints it
+plan   = roll_back(plan)                      only for --rollback
+report = provision(plan, emit)                Ansible on the hosts to change, then the same question again
+report.raise_for_errors()
+
+plan   = plan_reset(cluster, options)
+result = reset_hosts(plan, emit, …)           undoes what the roles own
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.layout import RUN_ID
+from pylaunch.checks.occupancy.look import look
+from pylaunch.errors import ClusterNotReadyError, ProvisionError, UsageError
+from pylaunch.inventory.variable_findings import refuse_errors
+from pylaunch.model.cluster import Cluster
+from pylaunch.model.hostset import fold
+from pylaunch.model.job import USUAL_PORT
+from pylaunch.model.notes import Notes, ignore
+from pylaunch.model.setting import Judge
+from pylaunch.model.text.argv import pylaunch
+from pylaunch.provision.batches import batches
+from pylaunch.provision.convergence import (
+    Convergence,
+    ProvisionRequest,
+    ProvisionSurvey,
+    converge_in_batches,
+    site_request,
+    survey,
+)
+from pylaunch.provision.differences import FileDifference, file_differences
+from pylaunch.provision.environments.environment import previous_environment, swap_with_previous
+from pylaunch.provision.errors import (
+    failure_error,
+    no_python_error,
+    remaining_error,
+    unreachable_error,
+    with_unreachable,
+)
+from pylaunch.provision.reset import Reset, reset
+from pylaunch.provision.variables import lint_variables
+from pylaunch.store import content
+from pylaunch.store.paths import project_environment
+from pylaunch.transport.runner import PlaybookResult, Progress
+
+ALL_AT_ONCE = "100%"
+
+
+@dataclass(frozen=True)
+class ProvisionOptions:
+    """Roles to bring to their desired state, and how."""
+
+    roles: tuple[str, ...] = ()
+    """Only these; empty is all."""
+
+    environment: Path | None = None
+    """Python environment to install; None is the one next to the inventory."""
+
+    rollback: bool = False
+    """Install the environment that was locked before this one; only the role python_env."""
+
+    deep: bool = False
+    """Read every file of the Python environments."""
+
+    batch_sizes: str = ALL_AT_ONCE
+    """Sizes of the batches of hosts that change together: "1,10%,100%"."""
+
+    become_password: Callable[[], str] | None = None
+    """Returns the password for sudo; called once, before hosts are asked. None is sudo without a password."""
+
+
+@dataclass(frozen=True)
+class ProvisionPlan:
+    """The difference between hosts and their desired state."""
+
+    request: ProvisionRequest
+    options: ProvisionOptions
+    found: ProvisionSurvey
+
+    @property
+    def left_out(self) -> dict[str, tuple[str, ...]]:
+        """Roles that the inventory leaves out on a host, by host."""
+        roles = self.found.desired.roles
+        wanted = {host: {state.role for state in states} for host, states in self.found.desired.hosts.items()}
+        return {host: tuple(role for role in roles if role not in names) for host, names in wanted.items()}
+
+    @property
+    def lacks_environment(self) -> bool:
+        """The role python_env is wanted, and no environment is locked that it could install."""
+        states = [state for states in self.found.desired.hosts.values() for state in states]
+        wanted = [state for state in states if state.role == "python_env"]
+        return bool(wanted) and not any(state.environments for state in wanted)
+
+    def differences(self) -> dict[str, tuple[FileDifference, ...]]:
+        """Ask hosts for the files that differ, and return the lines, by host."""
+        return file_differences(self.request.cluster, self.found)
+
+    def raise_if_unreachable(self) -> None:
+        """Raises ClusterNotReadyError for hosts that did not answer."""
+        if self.found.unreachable:
+            raise unreachable_error(self.found.unreachable, self.request.cluster)
+
+
+@dataclass(frozen=True)
+class BatchStarted:
+    """Ansible starts on the next hosts."""
+
+    hosts: tuple[str, ...]
+    roles: tuple[str, ...]
+    waiting_for_packages: Mapping[str, str]
+    """Processes that hold the lock of the package manager, by host."""
+
+
+ProvisionEvent = BatchStarted | Progress
+
+
+@dataclass(frozen=True)
+class ProvisionReport:
+    """State of every host before and after provisioning."""
+
+    plan: ProvisionPlan
+    done: Convergence | None
+    """None when no host had to change."""
+
+    def raise_for_errors(self) -> None:
+        """Raises the first error there is: failed tasks, hosts that still differ, hosts out of reach.
+
+        Hosts out of reach are also named by the errors of other hosts.
+        """
+        cluster, unreachable = self.plan.request.cluster, self.plan.found.unreachable
+        error = None
+        if self.done is not None:
+            after = self.done.after
+            unreachable |= after.unreachable
+            error = _error_of(self.done, len(cluster.hosts))
+        if error is not None:
+            raise with_unreachable(error, unreachable, cluster) if unreachable else error
+        if unreachable:
+            raise unreachable_error(unreachable, cluster)
+
+
+def _error_of(done: Convergence, total: int) -> ProvisionError | None:
+    if done.result.failures:
+        return failure_error(done.result.failures, total)
+    if any(done.after.changes.values()):
+        return remaining_error(done.after.changes)
+    if done.after.without_python:
+        return no_python_error(done.after.without_python, total)
+    return None
+
+
+def plan_provision(
+    cluster: Cluster, options: ProvisionOptions, judge: Judge, *, on_note: Notes = ignore
+) -> ProvisionPlan:
+    """Ask every host what it is and compare. Changes nothing; hosts out of reach are in the plan.
+
+    Raises UsageError for a cluster without an inventory and for variables that cannot work, ProvisionError for
+    distributions that the roles do not know.
+    """
+    plan = plan_reset(cluster, options)
+    refuse_errors(lint_variables(plan.found.desired.hosts, judge), on_note)
+    return plan
+
+
+def plan_reset(cluster: Cluster, options: ProvisionOptions) -> ProvisionPlan:
+    """Ask every host what it is, for a reset. Raises the errors of `plan_provision`, but not those of variables."""
+    request = _request(cluster, options)
+    return ProvisionPlan(request, options, survey(request))
+
+
+def roll_back(plan: ProvisionPlan) -> ProvisionPlan:
+    """Make the environment that was locked before the locked one again.
+
+    Raises ClusterNotReadyError while a host is out of reach, which would keep the other environment.
+    """
+    plan.raise_if_unreachable()
+    directory = _environment(plan.request.cluster, plan.options)
+    swap_with_previous(directory)
+    return replace(plan, request=_with_environment(plan.request, directory))
+
+
+def provision(plan: ProvisionPlan, emit: Callable[[ProvisionEvent], None]) -> ProvisionReport:
+    """Change the hosts that differ, batch after batch, up to the first batch that fails. Failures are in the report."""
+    found = plan.found
+    if not found.to_change:
+        return ProvisionReport(plan, None)
+    done = converge_in_batches(
+        plan.request,
+        found,
+        batches(found.to_change, plan.options.batch_sizes),
+        on_batch=lambda part: emit(BatchStarted(part.to_change, part.roles_to_run, part.waiting_for_packages)),
+        on_progress=emit,
+    )
+    return ProvisionReport(plan, done)
+
+
+def reset_hosts(
+    plan: ProvisionPlan, emit: Callable[[Progress], None], *, environments: bool, dry_run: bool
+) -> PlaybookResult:
+    """Undo on every host what the roles own, with `environments` the Python environments too.
+
+    Raises ClusterNotReadyError, before any changes, when a host is out of reach, and with `environments` while ranks
+    run on a host; ProvisionError for failed tasks.
+    """
+    plan.raise_if_unreachable()
+    if environments and not dry_run:
+        refuse_live_ranks(plan.request.cluster)
+    undo = Reset(plan.request, content.playbook("reset"), environments=environments, check=dry_run)
+    result = reset(undo, on_progress=emit)
+    if result.failures:
+        raise failure_error(result.failures, len(plan.request.cluster.hosts))
+    return result
+
+
+def refuse_live_ranks(cluster: Cluster) -> None:
+    """Raise ClusterNotReadyError while ranks run on a host, or may run: their imports, and restarts, need
+    their environment."""
+    views, unreachable = look(cluster, USUAL_PORT)
+    if unreachable:
+        raise unreachable_error(unreachable, cluster)
+    hosts: dict[str, list[str]] = {}
+    own: dict[str, None] = {}
+    for name, view in views.items():
+        if view.processes_unread is not None:
+            hosts.setdefault(f"its processes cannot be read: {view.processes_unread}", []).append(name)
+        for each in (*view.occupancy.at_work, *view.occupancy.foreign):
+            if each.is_rank:
+                what = "ranks that pylaunch did not start" if each.run is None else f"run {each.run}"
+                hosts.setdefault(f"{what} of {each.user}", []).append(name)
+        own |= dict.fromkeys(each.run for each in view.occupancy.at_work if each.is_rank and each.run is not None)
+    if not hosts:
+        return
+    stops = [pylaunch("stop", run) for run in own if RUN_ID.match(run)]
+    raise ClusterNotReadyError(
+        "ranks need the Python environment, so nothing was undone",
+        evidence=[f"{fold(dict.fromkeys(names))}: {what}" for what, names in hosts.items()],
+        hint="\n      ".join([*stops, f"who uses each host: {pylaunch('gpus')}"]),
+    )
+
+
+def _request(cluster: Cluster, options: ProvisionOptions) -> ProvisionRequest:
+    if not cluster.sources:
+        raise UsageError(
+            "provision changes machines and needs an inventory that names them",
+            hint="pylaunch provision -i cluster.ini; for this machine, the line: localhost ansible_connection=local",
+        )
+    request = site_request(cluster, ("python_env",) if options.rollback else options.roles, deep=options.deep)
+    if options.rollback:
+        request = _with_environment(request, previous_environment(_environment(cluster, options)))
+    elif options.environment is not None:
+        request = _with_environment(request, options.environment.absolute())
+    password = None if options.become_password is None else options.become_password()
+    return replace(request, become_password=password)
+
+
+def _with_environment(request: ProvisionRequest, directory: Path) -> ProvisionRequest:
+    return replace(request, extra_vars={**request.extra_vars, "python_env_source": str(directory)})
+
+
+def _environment(cluster: Cluster, options: ProvisionOptions) -> Path:
+    return (options.environment or project_environment(Path(cluster.sources[0]))).absolute()

@@ -1,0 +1,79 @@
+"""Repair hosts: run the roles that findings name, on the hosts where they were found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pylaunch.base.dataclass import dataclass
+from pylaunch.errors import UsageError
+from pylaunch.model.cluster import Cluster
+from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.provision.convergence import converge, site_request, survey
+from pylaunch.provision.errors import failure_error, remaining_error, unreachable_error
+from pylaunch.transport.runner import Progress
+
+
+@dataclass(frozen=True)
+class Repair:
+    """Roles to run on hosts."""
+
+    roles: tuple[str, ...]
+    hosts: tuple[str, ...]
+    checks: tuple[str, ...]
+    """Checks whose findings name the roles."""
+
+
+@dataclass(frozen=True)
+class RepairUnneeded:
+    """The roles of a repair have nothing to change on its hosts."""
+
+    repair: Repair
+
+
+@dataclass(frozen=True)
+class RepairEnded:
+    """Ansible ran the roles of a repair; its tasks are over."""
+
+    repair: Repair
+
+
+RepairEvent = Progress | RepairUnneeded | RepairEnded
+
+
+def repairs(cluster: Cluster, findings: Sequence[Finding]) -> tuple[Repair, ...]:
+    """Return the roles that `findings` name, hosts that need the same roles together. Notes name none. Pure."""
+    needs: dict[str, dict[str, set[str]]] = {}
+    for finding in findings:
+        if finding.role and finding.severity is not Severity.NOTE:
+            for host in finding.hosts:
+                needs.setdefault(host, {}).setdefault(finding.role, set()).add(finding.check)
+    together: dict[tuple[str, ...], list[str]] = {}
+    for host in cluster.names:
+        if host in needs:
+            together.setdefault(tuple(sorted(needs[host])), []).append(host)
+    return tuple(
+        Repair(
+            roles, tuple(hosts), tuple(sorted({each for host in hosts for role in roles for each in needs[host][role]}))
+        )
+        for roles, hosts in together.items()
+    )
+
+
+def repair_hosts(cluster: Cluster, plan: Sequence[Repair], emit: Callable[[RepairEvent], None]) -> None:
+    """Run the roles of `plan`. Raises ClusterNotReadyError for hosts out of reach, ProvisionError for failed tasks."""
+    if not cluster.sources:
+        raise UsageError("--fix provisions hosts and needs an inventory that names them", hint="pylaunch check -i …")
+    for repair in plan:
+        request = site_request(cluster.only(repair.hosts), repair.roles)
+        found = survey(request)
+        if found.unreachable:
+            raise unreachable_error(found.unreachable, request.cluster)
+        if not found.to_change:
+            emit(RepairUnneeded(repair))
+            continue
+        done = converge(request, found, on_progress=emit)
+        emit(RepairEnded(repair))
+        if done.result.failures:
+            raise failure_error(done.result.failures, len(repair.hosts))
+        if any(done.after.changes.values()):
+            raise remaining_error(done.after.changes)

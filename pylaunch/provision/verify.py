@@ -1,0 +1,108 @@
+"""Verify hosts: run the specifications, which look at every host from outside. Changes nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from pylaunch.base.dataclass import dataclass
+from pylaunch.errors import PylaunchError, UsageError
+from pylaunch.model.cluster import Cluster
+from pylaunch.model.text.argv import quoted
+from pylaunch.probe.ask import Unreachable
+from pylaunch.provision.convergence import site_request, survey
+from pylaunch.provision.errors import unreachable_error
+from pylaunch.provision.specifications import SpecificationResult, results
+from pylaunch.store import content
+from pylaunch.transport import process
+
+_PYTEST = (sys.executable, "-P", "-m", "pytest", "--quiet")
+ALL_PASSED, SOME_FAILED, INTERRUPTED = 0, 1, 2
+"""Exit codes of pytest with a report."""
+
+
+@dataclass(frozen=True)
+class VerifyOptions:
+    """Specifications to run."""
+
+    limit: str | None = None
+    """The limit that reduced the cluster; pytest reads the inventory again."""
+
+    roles: tuple[str, ...] = ()
+    """Only of these roles; empty is all."""
+
+    deep: bool = False
+    """Read every file of the Python environments."""
+
+    junit: Path | None = None
+    """Keep the JUnit report here."""
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """Results of all specifications."""
+
+    results: tuple[SpecificationResult, ...]
+    unreachable: Mapping[str, Unreachable]
+    cluster: Cluster
+    exit_code: int
+    """Of pytest: ALL_PASSED, SOME_FAILED or INTERRUPTED."""
+
+    seconds: float
+
+    @property
+    def of_reached_hosts(self) -> tuple[SpecificationResult, ...]:
+        """Results without those of hosts that are out of reach."""
+        return tuple(each for each in self.results if each.host not in self.unreachable)
+
+    def raise_if_unreachable(self) -> None:
+        """Raises ClusterNotReadyError for hosts out of reach."""
+        if self.unreachable:
+            raise unreachable_error(self.unreachable, self.cluster)
+
+
+def verify(cluster: Cluster, options: VerifyOptions) -> VerifyReport:
+    """Run the specifications against every host. Failures are in the report.
+
+    Raises UsageError without an inventory or without pytest, PylaunchError when pytest cannot run.
+    """
+    _require_tools()
+    if not cluster.sources:
+        raise UsageError("verify needs an inventory that names the hosts", hint="pylaunch verify -i cluster.ini")
+    if options.junit is not None and not options.junit.absolute().parent.is_dir():
+        # pytest would make the directory: one that is misspelt is an error, as for every other file.
+        text = f"--junit {options.junit}: cannot be written: no such directory: {options.junit.parent}"
+        raise UsageError(text, hint=f"mkdir -p {quoted((str(options.junit.parent),))}")
+    unreachable = survey(site_request(cluster, options.roles)).unreachable
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="pylaunch-verify-") as directory:
+        report = options.junit.absolute() if options.junit is not None else Path(directory, "report.xml")
+        words = ["--inventory", cluster.sources[0], *_flags(options), "--junit-xml", str(report)]
+        done = process.run((*_PYTEST, str(content.specifications_directory()), *words))
+        if done.returncode not in (ALL_PASSED, SOME_FAILED, INTERRUPTED) or not report.exists():
+            raise PylaunchError(
+                f"pytest could not run the specifications (exit code {done.returncode})",
+                evidence=(done.stdout + done.stderr).splitlines()[-20:],
+            )
+        found = tuple(results(report.read_text(encoding="utf-8")))
+    return VerifyReport(found, unreachable, cluster, done.returncode, time.monotonic() - begun)
+
+
+def _flags(options: VerifyOptions) -> list[str]:
+    flags = ["--limit", options.limit] if options.limit is not None else []
+    flags += ["--roles", ",".join(options.roles)] if options.roles else []
+    return [*flags, "--deep"] if options.deep else flags
+
+
+INSTALL = (sys.executable, "-m", "pip", "install", "pytest", "pytest-testinfra")
+"""Not by an extra of `pylaunch`: pip would look for that name in an index."""
+
+
+def _require_tools() -> None:
+    missing = [name for name in ("pytest", "testinfra") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UsageError(f"not installed: {', '.join(missing)}", hint=quoted(INSTALL))

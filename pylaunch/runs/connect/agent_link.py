@@ -1,0 +1,286 @@
+"""A connection to the agent of one node: an SSH channel for the messages of `protocol`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import AsyncIterator
+
+from pylaunch import protocol
+from pylaunch.base.dataclass import dataclass
+from pylaunch.model.clock import ClockOffset, Exchange, measure
+from pylaunch.model.cluster import Connection, Host
+from pylaunch.model.diagnosis import host_hints
+from pylaunch.model.text.argv import Argv, pylaunch
+from pylaunch.runs.connect.node_script import AGENT_ABSENT, ENTER, PYTHON_ABSENT, ROOT_UNTRUSTED, root_words
+from pylaunch.transport.connections import connector_of
+from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, Connector
+from pylaunch.transport.handshakes import AGENTS, awaited_turn
+from pylaunch.transport.patience import patience
+from pylaunch.transport.process import Child, Completed, describe_exit, last_line, spawn
+
+CLOSED = "the agent closed the connection"
+PINGS = 3
+HELLO_TIMEOUT_S = 15.0
+"""From calling ssh to the agent's Hello: a shared connection may be dead."""
+
+SLURM_OPENS_S = 45.0
+"""The same for the first connection to a node of a Slurm job: the step that starts the agents may just have begun."""
+
+LEAVES_S = 3.0
+"""From closing a connection to killing its ssh, which does not end across a dead network or for a stopped process."""
+
+
+class AgentAbsentError(Exception):
+    """The host answers, but the agent of this version is not installed."""
+
+    host_answers = True
+
+
+class LinkError(Exception):
+    """No connection to the agent: the reason, and a hint."""
+
+    host_answers = False
+    """The host ran the command that reaches its agent."""
+
+    def __init__(self, reason: str, hint: str | None = None, *, is_final: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
+        self.is_final = is_final
+        """No further attempt can succeed."""
+
+
+class NoAgentError(LinkError):
+    """The connection works, but the agent does not answer on it."""
+
+    host_answers = True
+
+
+class AgentFailedError(LinkError):
+    """The host answers, and reports why no agent of the run does."""
+
+    host_answers = True
+
+
+class AgentStoppedError(AgentFailedError):
+    """The agent of the run is stopped (SIGSTOP)."""
+
+
+class RunUnknownError(AgentFailedError):
+    """The host does not know this run."""
+
+
+def reason_of(error: Exception) -> str:
+    """Return the reason why a node has no connection, in words."""
+    return "the agent's archive is gone" if isinstance(error, AgentAbsentError) else str(error)
+
+
+@dataclass(frozen=True)
+class AgentVersion:
+    """Version of an agent: the content hash of its archive."""
+
+    version: str
+
+
+def enter(host: Host, agent: AgentVersion, verb: str, run: str) -> Argv:
+    """Return the command that reaches the agent on `host`. `{user}` in the node root becomes the user id there."""
+    return ("/bin/sh", "-c", ENTER, "sh", *root_words(host), host.agent_python, agent.version, verb, run)
+
+
+class AgentLink:
+    """An open connection; made by `open_link`, which receives Hello."""
+
+    def __init__(self, connector: Connector, child: Child, hello: protocol.Hello, clock: ClockOffset) -> None:
+        self.seconds = 0.0
+        """Duration of connecting."""
+
+        self.host = connector.host
+        self.hello = hello
+        self.clock = clock
+        self._connector = connector
+        self._child = child
+        self.requested: frozenset[str] = frozenset()
+        """Streams that the controller requested."""
+
+        self.heard_at = time.monotonic()
+        """Monotonic time of the last message."""
+
+        self.is_awaited = False
+        """The next message is awaited: only then can the node be silent; else the controller does not listen."""
+
+    async def send(self, message: object) -> None:
+        """Send `message`. Raises LinkError when the connection has ended."""
+        if isinstance(message, protocol.Follow):
+            self.requested = frozenset(message.streams or ())
+        try:
+            await self._child.send(protocol.encode(message))
+        except ConnectionError:
+            raise LinkError(await self.why_it_ended()) from None
+
+    async def messages(self) -> AsyncIterator[tuple[object, int]]:
+        """Yield the messages of the agent, each with the bytes of its line, until the connection ends."""
+        while True:
+            self.heard_at = time.monotonic()
+            self.is_awaited = True
+            line = await self._child.readline()
+            self.is_awaited = False
+            if not line:
+                return
+            yield _decoded(self.host, line), len(line)
+
+    async def close(self, within_s: float) -> None:
+        """End the connection, which aborts a run before its release. The agent has `within_s` to end it on its side."""
+        await self._child.leave(within_s)
+
+    def abandon(self) -> None:
+        """Give up a silent connection; `close` waits for its end."""
+        self._child.signal(signal.SIGTERM)
+
+    async def why_it_ended(self) -> str:
+        """Wait for the end of the connection and return its reason in words."""
+        ended = await self._child.leave(LEAVES_S)
+        # The relay on the host ends well when the agent is gone.
+        return CLOSED if ended.ok and not ended.stderr else why_ended(self._connector, ended).reason
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request to a host: `verb` is "open" (start an agent for `run` if there is none) or "attach"."""
+
+    verb: str
+    run: str
+    within_s: float = HELLO_TIMEOUT_S
+    shared: bool = True
+    """Use the SSH connection that is open, if there is one. It may be dead."""
+
+
+async def open_link(host: Host, known_hosts: str | None, agent: AgentVersion, call: Call) -> AgentLink:
+    """Connect to the agent of a run on `host`.
+
+    Raises AgentAbsentError when it must be installed first, LinkError for everything else.
+    """
+    if host.connection is Connection.NONE:
+        raise LinkError("not in the inventory, so not connected to", "name an inventory that has it with -i")
+    connector = connector_of(host, known_hosts)
+    # A connection of its own replaces a silent one, whose node counts as lost soon: it does not wait.
+    async with contextlib.AsyncExitStack() as turns:
+        if call.shared:
+            await turns.enter_async_context(AGENTS.awaited(host.name))
+            await turns.enter_async_context(awaited_turn(connector))
+        began = time.monotonic()
+        link = await _opened(connector, agent, call)
+        link.seconds = time.monotonic() - began
+        return link
+
+
+async def _opened(connector: Connector, agent: AgentVersion, call: Call) -> AgentLink:
+    host = connector.host
+    child = await spawn(connector.argv(enter(host, agent, call.verb, call.run), shared=call.shared))
+    within_s = call.within_s if host.slurm_job is None or call.verb != "open" else SLURM_OPENS_S
+    try:
+        async with patience(within_s):
+            line = await child.readline()
+            if not line:
+                raise await _explain(connector, child)
+            hello = _decoded(host, line)
+            if isinstance(hello, protocol.Failed):
+                raise _refused(hello, call)
+            if not isinstance(hello, protocol.Hello):
+                raise LinkError(f"expected Hello, got {type(hello).__name__}")
+            if hello.protocol != protocol.PROTOCOL:
+                raise LinkError(f"speaks protocol {hello.protocol}, this pylaunch speaks {protocol.PROTOCOL}")
+            if hello.phase not in protocol.PHASES:
+                raise LinkError(f"expected a phase of a run, got {hello.phase[:80]!r}")
+            return AgentLink(connector, child, hello, await _measure_clock(connector, child))
+    except NoAgentError:
+        await child.end()
+        if (failure := await _not_obeyed(connector)) is not None:
+            raise failure from None
+        raise
+    except LinkError:
+        await child.end()
+        raise
+    except TimeoutError:
+        await child.end()
+        silence = connector.timed_out(within_s)
+        raise LinkError(silence.reason, silence.hint) from None
+    except asyncio.CancelledError:
+        child.signal(signal.SIGTERM)
+        raise
+
+
+async def _not_obeyed(connector: Connector) -> LinkError | None:
+    """Return the reason why the host does not run commands, if that explains the missing agent."""
+    test = connector.login_test()
+    if test is None:
+        return None
+    child = await spawn(test.argv)
+    failure = test.failure(await child.leave(LOGIN_TEST_TIMEOUT_S))
+    return None if failure is None else LinkError(failure.reason, failure.hint)
+
+
+def _refused(failed: protocol.Failed, call: Call) -> LinkError:
+    if failed.code == protocol.AGENT_STOPPED:
+        return AgentStoppedError(failed.message, f"to end it: pylaunch stop {call.run}; to resume it: kill -CONT")
+    return RunUnknownError(failed.message) if failed.code == protocol.NO_RUN else AgentFailedError(failed.message)
+
+
+async def _measure_clock(connector: Connector, child: Child) -> ClockOffset:
+    exchanges = []
+    for serial in range(PINGS):
+        sent = time.time()
+        try:
+            await child.send(protocol.encode(protocol.Ping(serial)))
+        except ConnectionError:
+            raise await _explain(connector, child) from None
+        line = await child.readline()
+        if not line:
+            raise await _explain(connector, child)
+        answer = _decoded(connector.host, line)
+        if not isinstance(answer, protocol.Pong):
+            raise LinkError(f"expected Pong, got {type(answer).__name__}")
+        exchanges.append(Exchange(sent, answer.time, time.time()))
+    return measure(exchanges)
+
+
+async def _explain(connector: Connector, child: Child) -> Exception:
+    ended = await child.leave(LEAVES_S)
+    if ended.returncode == AGENT_ABSENT:
+        return AgentAbsentError()
+    return why_ended(connector, ended)
+
+
+def why_ended(connector: Connector, ended: Completed) -> LinkError:
+    """Return the reason why a connection ended."""
+    host = connector.host
+    if (failure := connector.failure(ended)) is not None:
+        return LinkError(failure.reason, failure.hint, is_final=failure.is_final)
+    if ended.returncode == PYTHON_ABSENT:
+        return NoAgentError(f"no Python at {host.agent_python}", host_hints.agent_python(host))
+    if ended.returncode == AGENT_ABSENT:
+        return LinkError("the agent's archive is gone, or is damaged")
+    if ended.returncode == ROOT_UNTRUSTED:
+        return LinkError(root_untrusted(host), f"look at it on {host.name}, then remove it")
+    return NoAgentError(
+        f"the agent ended with {describe_exit(ended.returncode)}: {last_line(ended.stderr)}",
+        pylaunch("doctor", "--limit", host.name),
+    )
+
+
+def root_untrusted(host: Host) -> str:
+    """Return the reason why nothing under the node root of `host` is executed."""
+    return f"node root {host.node_root} is not a directory of this user that is closed to others: it may be a trap"
+
+
+def _decoded(host: Host, line: bytes) -> object:
+    try:
+        message: object = protocol.decode(line)
+    except protocol.WireError as error:
+        raise NoAgentError(
+            f"something on {host.name} writes into the connection: {error}",
+            "make the login shell silent for non-interactive sessions (its rc files print)",
+        ) from None
+    return message

@@ -1,0 +1,108 @@
+"""Limit the messages of a node to its own part of the run. Pure.
+
+Streams become files under `--collect`, ranks decide how a run ended, and ports are sent to other nodes. So a node may
+report only its own ranks, streams that the controller requested, and ports that exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from pylaunch import protocol
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.model.plan import NodePlan, RunPlan
+from pylaunch.protocol.terminal import MOST_WRITTEN
+from pylaunch.runs.connect.message_bounds import shortened
+
+LAUNCHER_STREAMS = ("launcher.out", "launcher.err")
+_PORTS = range(1, 1 << 16)
+
+
+@dataclass(frozen=True)
+class ForeignMessage:
+    """A message about something outside of the node's part of the run; it is ignored."""
+
+    subject: str
+    """In words: "output of '../x'"."""
+
+
+def overstepped(host: str, message: ForeignMessage) -> str:
+    """Return the warning for a person."""
+    return f"warning: {host} spoke of {message.subject}, which is not its part of the run; ignored"
+
+
+def streams_of(node: NodePlan) -> list[str]:
+    """Return every stream of `node`."""
+    return [*(f"{rank.rank}.{channel}" for rank in node.ranks for channel in ("out", "err")), *LAUNCHER_STREAMS]
+
+
+class Scope:
+    """The part of a run that one node may report."""
+
+    def __init__(self, plan: RunPlan, node: NodePlan) -> None:
+        self._hosts = frozenset(each.host.name for each in plan.nodes)
+        self._ranks = frozenset(rank.rank for rank in node.ranks)
+        self._streams = frozenset(streams_of(node))
+        self._terminal_ranks = self._ranks & {plan.job.debug_rank}
+        self._chooses_port = node is plan.coordinator and plan.job.rendezvous_port is None
+
+    def confined(self, message: object, requested: Set[str]) -> object:
+        """Return `message` without entries outside of the node's part, or ForeignMessage where no entry is left.
+
+        `requested` are the streams that the controller requested from this node.
+        """
+        message = shortened(message)
+        match message:
+            case protocol.Output() | protocol.Skipped() if message.stream not in self._streams & requested:
+                return ForeignMessage(f"output of {message.stream[:80]!r}")
+            case protocol.RankStarted() | protocol.FirstLine() | protocol.RankEnd() | protocol.RankView() if (
+                message.rank not in self._ranks and message.rank is not None
+            ):
+                return ForeignMessage(f"rank {message.rank}")
+            case protocol.Stopping():
+                states = {each.rank: each for each in message.ranks if each.rank in self._ranks}
+                return replace(message, ranks=list(states.values()))
+            case protocol.RanksNotified():
+                notified = [rank for rank in message.ranks if rank in self._ranks]
+                return replace(
+                    message, ranks=notified, without=[rank for rank in message.without if rank in self._ranks]
+                )
+            case protocol.Hello():
+                return replace(message, running=[rank for rank in message.running if rank in self._ranks])
+            case protocol.Usage():
+                return replace(message, steps=[mark for mark in message.steps if mark.rank in self._ranks])
+            case protocol.HostEvidence():
+                return self._evidence(message)
+            case protocol.PeersTried():
+                return replace(message, ends={host: end for host, end in message.ends.items() if host in self._hosts})
+            case protocol.Activity():
+                return replace(message, ranks=[signs for signs in message.ranks if signs.rank in self._ranks])
+            case protocol.PeersUnheard():
+                return replace(message, hosts=[host for host in message.hosts if host in self._hosts])
+            case protocol.Ready():
+                return self._ready(message)
+        return self._terminal(message) if isinstance(message, protocol.TerminalOutput) else message
+
+    def _terminal(self, message: protocol.TerminalOutput) -> object:
+        is_bounded = len(message.data) <= MOST_WRITTEN and all(byte <= "\xff" for byte in message.data)
+        if message.rank in self._terminal_ranks and is_bounded:
+            return message
+        return ForeignMessage(f"the terminal of rank {message.rank}")
+
+    def _evidence(self, message: protocol.HostEvidence) -> protocol.HostEvidence:
+        return replace(
+            message,
+            kernel=tuple(each for each in message.kernel if each.rank is None or each.rank in self._ranks),
+            stuck=tuple(each for each in message.stuck if each.rank is None or each.rank in self._ranks),
+        )
+
+    def _ready(self, message: protocol.Ready) -> object:
+        if message.port != 0 and message.port not in _PORTS:
+            return protocol.Failed(f"its agent says that it listens on port {message.port}")
+        if message.rendezvous_port is None:
+            return message
+        if not self._chooses_port:
+            return protocol.Failed("its agent has chosen a rendezvous port, which was not its to choose")
+        if message.rendezvous_port not in _PORTS:
+            return protocol.Failed(f"its agent has chosen the rendezvous port {message.rendezvous_port}")
+        return message

@@ -1,0 +1,326 @@
+"""Connections of one run to all of its nodes, with one inbox for their messages."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import TypeVar, cast
+
+from pylaunch import protocol
+from pylaunch.base.dataclass import dataclass
+from pylaunch.model.clock import ClockOffset
+from pylaunch.model.plan import RunPlan
+from pylaunch.runs.connect.agent_link import (
+    HELLO_TIMEOUT_S,
+    LEAVES_S,
+    AgentAbsentError,
+    AgentLink,
+    AgentVersion,
+    Call,
+    LinkError,
+    RunUnknownError,
+    enter,
+    open_link,
+    reason_of,
+)
+from pylaunch.runs.connect.confine import ForeignMessage, Scope
+from pylaunch.runs.connect.inbox import Inbox
+from pylaunch.runs.connect.liveness import Liveness
+from pylaunch.transport.connections import connector_of
+from pylaunch.transport.descriptors import allow_hosts
+from pylaunch.transport.process import Child, spawn
+
+T = TypeVar("T")
+
+LOOK_S = 1.0
+"""Between two searches for silent nodes; each one sends Ping to all nodes."""
+
+RECONNECT_PAUSE_S = 0.5
+
+UNKNOWN_S = 60.0
+"""Uncertainty of a clock that could not be measured."""
+
+CONNECTING = 64
+"""Connections that are opened at the same time: more would only delay each of them."""
+
+
+@dataclass(frozen=True)
+class ConnectionEnded:
+    """The connection of a node ended, and the controller did not close it."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class NodeSilent:
+    """No heartbeat of a node for a while; a second connection is being opened."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class HeardAgain:
+    """A silent node sent a message on its old connection."""
+
+
+@dataclass(frozen=True)
+class Reconnected:
+    """A node has a new connection."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The agent of a node could not be reached again in time."""
+
+    reason: str
+    host_answers: bool = False
+    """The host itself answered the last call."""
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """A request to end the run: Ctrl-C, a signal of another program, or a call of `Interrupter`. Comes from no host."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+class Fleet:
+    """Links by host name. `hear` returns (host, message): messages of `protocol` and those above."""
+
+    def __init__(self, plan: RunPlan, agent: AgentVersion) -> None:
+        self._inbox = Inbox(len(plan.nodes))
+        self.links: dict[str, AgentLink] = {}
+        self._cluster = plan.cluster
+        self._agent = agent
+        self._run = plan.run
+        self._scopes = {node.host.name: Scope(plan, node) for node in plan.nodes}
+        self._reported_foreign: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing = False
+        self._interrupts = 0
+        self._connecting = asyncio.Semaphore(CONNECTING)
+        self._abandoned: list[AgentLink] = []
+        self._liveness = Liveness(0.0, 0.0)
+        self._calling: dict[str, LinkError | AgentAbsentError | None] = {}
+        """Hosts to which a second connection is being opened, with the error of the last attempt."""
+
+    async def connect(
+        self, names: Iterable[str], verb: str, *, shared: bool = True
+    ) -> dict[str, LinkError | AgentAbsentError]:
+        """Open links to `names` at the same time; return the errors of those that failed, by host."""
+        wanted = tuple(names)
+        allow_hosts(len(self._cluster.hosts))
+        answers = await asyncio.gather(
+            *(self._open(name, Call(verb, self._run, shared=shared)) for name in wanted), return_exceptions=True
+        )
+        failures: dict[str, LinkError | AgentAbsentError] = {}
+        for name, answer in zip(wanted, answers, strict=True):
+            if isinstance(answer, LinkError | AgentAbsentError):
+                failures[name] = answer
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                self._listen(name, answer)
+        return failures
+
+    async def hear(self) -> tuple[str, object]:
+        """Wait for the next message; return it with its host."""
+        return await self._inbox.hear()
+
+    async def post(self, message: object) -> None:
+        """Put a message of the controller itself into the inbox, with "" as its host."""
+        await self._inbox.put("", message)
+
+    def keep(self) -> None:
+        """Keep the message that was heard last, until `put_back`. It counts as waiting: a node that floods waits."""
+        self._inbox.keep()
+
+    def put_back(self) -> None:
+        """Put the kept messages back at the front of the inbox."""
+        self._inbox.put_back()
+
+    async def send(self, messages: Mapping[str, object]) -> None:
+        """Send each host its message. A broken connection is ignored: `hear` reports it."""
+        await asyncio.gather(
+            *(self.links[name].send(message) for name, message in messages.items() if name in self.links),
+            return_exceptions=True,
+        )
+
+    async def broadcast(self, message: object, names: Iterable[str]) -> None:
+        """Send the same message to `names`."""
+        await self.send(dict.fromkeys(names, message))
+
+    def our_time(self, name: str, node_time: float) -> float:
+        """Convert a time of `name` to the controller's clock; for a connection that has ended, return the time now."""
+        link = self.links.get(name)
+        return time.time() if link is None else link.clock.to_ours(node_time)
+
+    def clock(self, name: str) -> ClockOffset:
+        """Return the clock offset of `name`; of one without a connection, none with an unknown uncertainty."""
+        link = self.links.get(name)
+        return ClockOffset(0.0, UNKNOWN_S) if link is None else link.clock
+
+    def knowing(self, feature: str) -> tuple[str, ...]:
+        """Return the connected hosts whose agents have `feature` in `Hello.knows`."""
+        return tuple(name for name, link in self.links.items() if feature in link.hello.knows)
+
+    async def channel(self, name: str, verb: str) -> Child:
+        """Start `verb` of the agent on `name` as a separate process, over the shared SSH connection."""
+        host = self._cluster[name]
+        connector = connector_of(host, self._cluster.known_hosts)
+        return await spawn(connector.argv(enter(host, self._agent, verb, self._run)))
+
+    def keep_watch(self, timeout_s: float) -> None:
+        """Send Ping to all nodes from now on. `hear` reports silent nodes, and Lost after `timeout_s`."""
+        now = time.monotonic()
+        self._liveness = Liveness(timeout_s, now, dict.fromkeys(self.links, now))
+        self._spawn(self._watch())
+
+    def dismiss(self, name: str) -> None:
+        """Expect no more messages of `name`."""
+        self._liveness = self._liveness.without(name)
+
+    def reconnect(self, name: str) -> None:
+        """Attach again to `name`, whose connection ended; `hear` reports Reconnected, or Lost after the timeout."""
+        self.links.pop(name, None)
+        self._spawn(self._call(name))
+
+    def drop(self, name: str) -> None:
+        """Give up the silent connection to `name`."""
+        link = self.links.pop(name, None)
+        if link is not None:
+            self._abandon(link)
+
+    def interrupt(self, reason: str) -> None:
+        """Put Interrupted into the inbox; on the event loop of this fleet."""
+        self._interrupts += 1
+        self._spawn(self._inbox.put("", Interrupted(reason)))
+
+    async def unless_interrupted(self, work: Coroutine[None, None, T]) -> T:
+        """Run `work` and return its result. An interrupt cancels it and raises KeyboardInterrupt. Other messages that
+        arrive meanwhile stay in the inbox."""
+        task = asyncio.ensure_future(work)
+        while not task.done():
+            hearing = asyncio.ensure_future(self.hear())
+            await asyncio.wait({task, hearing}, return_when=asyncio.FIRST_COMPLETED)
+            if not hearing.done():
+                hearing.cancel()
+                break
+            _, message = hearing.result()
+            if isinstance(message, Interrupted):
+                task.cancel()
+                await asyncio.wait({task})
+                raise KeyboardInterrupt(str(message))
+            self.keep()
+        self.put_back()
+        return await task
+
+    async def close(self) -> None:
+        """End all connections and wait until their processes are gone."""
+        self._closing = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        links = (*self.links.values(), *self._abandoned)
+        within_s = LEAVES_S if self._interrupts < 2 else 0.0
+        await asyncio.gather(*(link.close(within_s) for link in links), return_exceptions=True)
+        self.links.clear()
+
+    async def _open(self, name: str, call: Call) -> AgentLink:
+        async with self._connecting:
+            link = await open_link(self._cluster[name], self._cluster.known_hosts, self._agent, call)
+            link.hello = cast(protocol.Hello, self._scopes[name].confined(link.hello, frozenset()))
+            return link
+
+    def _listen(self, name: str, link: AgentLink) -> None:
+        self.links[name] = link
+        self._spawn(self._read(name, link))
+
+    async def _read(self, name: str, link: AgentLink) -> None:
+        try:
+            async for message, size in link.messages():
+                if self.links.get(name) is link:
+                    await self._take(name, link, message, size)
+                    await self._inbox.room(name)
+            reason = await link.why_it_ended()
+        except LinkError as error:
+            reason = error.reason
+        if not self._closing and self.links.get(name) is link:
+            await self._inbox.put(name, ConnectionEnded(reason))
+
+    async def _take(self, name: str, link: AgentLink, message: object, size: int) -> None:
+        """Pass on messages about the part of `name`; of others, report the first one."""
+        confined = self._scopes[name].confined(message, link.requested)
+        if not isinstance(confined, ForeignMessage):
+            await self._inbox.put(name, confined, size)
+        elif name not in self._reported_foreign:
+            self._reported_foreign.add(name)
+            await self._inbox.put(name, confined, size)
+
+    async def _watch(self) -> None:
+        while True:
+            self._spawn(self.broadcast(protocol.Ping(0), tuple(self._liveness.heard)))
+            await asyncio.sleep(LOOK_S)
+            heard = {name: link.heard_at for name, link in self.links.items() if name in self._liveness.heard}
+            deaf_to = [name for name in heard if not self.links[name].is_awaited]
+            self._liveness = self._liveness.with_look(time.monotonic(), heard, deaf_to)
+            for name in self._liveness.lost():
+                error = self._calling.get(name)
+                why = f" ({reason_of(error)})" if error is not None else ""
+                await self._give_up(name, f"no heartbeat for {self._liveness.timeout_s:g} s{why}", error)
+            for name in self._liveness.suspected():
+                if name not in self._calling:
+                    await self._inbox.put(name, NodeSilent(self._liveness.timeout_s - self._liveness.left_s(name)))
+                    self._spawn(self._call(name))
+
+    async def _give_up(self, name: str, reason: str, error: LinkError | AgentAbsentError | None) -> None:
+        self.dismiss(name)
+        await self._inbox.put(name, Lost(reason, error is not None and error.host_answers))
+        self.drop(name)
+
+    async def _call(self, name: str) -> None:
+        """Call until `name` answers, sends a message on its old connection, or is given up."""
+        self._calling[name] = None
+        began, old = time.monotonic(), self.links.get(name)
+        try:
+            while name in self._liveness.heard:
+                if old is not None and old.heard_at > began:
+                    await self._inbox.put(name, HeardAgain())
+                    return
+                if await self._call_once(name, old):
+                    return
+                await asyncio.sleep(RECONNECT_PAUSE_S)
+        finally:
+            del self._calling[name]
+
+    async def _call_once(self, name: str, old: AgentLink | None) -> bool:
+        within_s = min(HELLO_TIMEOUT_S, max(1.0, self._liveness.left_s(name)))
+        try:
+            link = await self._open(name, Call("attach", self._run, within_s, shared=False))
+        except (LinkError, AgentAbsentError) as error:
+            self._calling[name] = error
+            is_final = isinstance(error, RunUnknownError) or (isinstance(error, LinkError) and error.is_final)
+            if is_final:
+                await self._give_up(name, reason_of(error), error)
+            return is_final
+        if name not in self._liveness.heard:
+            self._abandon(link)
+            return True
+        self._listen(name, link)
+        if old is not None:
+            self._abandon(old)
+        await self._inbox.put(name, Reconnected())
+        return True
+
+    def _abandon(self, link: AgentLink) -> None:
+        link.abandon()
+        self._abandoned.append(link)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,64 @@
+"""Ask the nodes of a live run for views of their ranks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from pylaunch import protocol
+from pylaunch.base.dataclass import dataclass
+from pylaunch.model.run import RunRecord
+from pylaunch.protocol.examination import RankView
+from pylaunch.runs.connect.agent_link import AgentAbsentError, RunUnknownError, reason_of
+from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted
+from pylaunch.runs.connect.interruptible import InterruptSource, on_fleet
+from pylaunch.runs.existing.reach import agent_of, raise_if_none
+from pylaunch.runs.follow.rank_views import ViewRequest
+
+ANSWERS_S = 2.0
+"""Time for the ranks to answer; `pylaunch stacks` can wait longer than a run that is about to stop."""
+
+ARRIVES_S = 10.0
+"""Time for the answers of a node to arrive."""
+
+SERIAL = 1
+
+
+@dataclass(frozen=True)
+class RunViews:
+    """Views of the ranks of a run."""
+
+    views: tuple[RankView, ...]
+    missing: Mapping[str, str]
+    """Reasons of nodes that did not report their ranks, by host."""
+
+
+def examine(record: RunRecord, hosts: Sequence[str], source: InterruptSource, *, call_sites: bool) -> RunViews:
+    """Return a view of every rank that runs on `hosts`. Raises ClusterNotReadyError when none of them can be reached.
+
+    An interrupt ends the request, and nothing else. A node on which the run is over has no ranks to report.
+    """
+
+    async def work(fleet: Fleet) -> RunViews:
+        failures = await fleet.unless_interrupted(fleet.connect(hosts, "attach"))
+        over = {name for name, error in failures.items() if isinstance(error, RunUnknownError | AgentAbsentError)}
+        missing = {name: reason_of(error) for name, error in failures.items() if name not in over}
+        raise_if_none(record, missing, of=hosts)
+        knowing = fleet.knowing(protocol.EXAMINE)
+        missing |= dict.fromkeys(set(fleet.links) - set(knowing), "its agent is too old to report stacks")
+        request = ViewRequest(protocol.Examine(SERIAL, call_sites, within_s=ANSWERS_S), knowing)
+        try:
+            async with asyncio.timeout(ARRIVES_S):
+                await fleet.broadcast(request.request, knowing)
+                while request.waiting:
+                    host, message = await fleet.hear()
+                    if isinstance(message, Interrupted):
+                        raise KeyboardInterrupt(str(message))
+                    if isinstance(message, ConnectionEnded | protocol.Failed | protocol.Finished):
+                        request.without(host)
+                    request.take(host, message, fleet.clock(host))
+        except TimeoutError:
+            missing |= dict.fromkeys(request.waiting, f"no answer in {ARRIVES_S:g} s")
+        return RunViews(request.views, missing)
+
+    return on_fleet(record.plan, agent_of(record), work, source=source)

@@ -1,0 +1,47 @@
+"""Connect to the nodes of a run that exists, and report those that cannot be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pylaunch.errors import ClusterNotReadyError
+from pylaunch.model.diagnosis.host_errors import alike_errors
+from pylaunch.model.hostset import fold
+from pylaunch.model.run import RunRecord
+from pylaunch.runs.connect.agent_link import AgentVersion, RunUnknownError, reason_of
+from pylaunch.runs.connect.fleet import Fleet
+from pylaunch.runs.follow.run_follower import RunFollower
+
+
+def agent_of(record: RunRecord) -> AgentVersion:
+    """Return the version of the agent that runs `record` on its nodes."""
+    return AgentVersion(record.agent)
+
+
+async def attach_all(fleet: Fleet, record: RunRecord, follower: RunFollower) -> dict[str, str]:
+    """Connect to all nodes; return the reasons of those that cannot be reached, by host. `follower` is notified."""
+    failures = await fleet.connect([node.host.name for node in record.plan.nodes], "attach")
+    reasons = {}
+    for name, error in failures.items():
+        if isinstance(error, RunUnknownError):
+            follower.nothing_there(name)
+        else:
+            reasons[name] = reason_of(error)
+            follower.given_up(name, reasons[name], host_answers=error.host_answers)
+    return reasons
+
+
+def raise_if_none(record: RunRecord, reasons: Mapping[str, str], *, of: Iterable[str] | None = None) -> None:
+    """Raises ClusterNotReadyError when every node (`of` these) has a reason why it cannot be reached."""
+    names = list(of) if of is not None else [node.host.name for node in record.plan.nodes]
+    if len(reasons) >= len(names):
+        raise ClusterNotReadyError(
+            f"run {record.plan.run}: no agent of it answers on {fold(names)}",
+            evidence=[
+                f"{hosts}: {reason}"
+                for hosts, reason in alike_errors(
+                    record.plan.cluster.hosts, {host: (why,) for host, why in reasons.items()}
+                )
+            ],
+            hint=f"pylaunch status {record.plan.run}",
+        )

@@ -1,0 +1,60 @@
+"""Compare facts that ranks of one run must share: environment, libraries, driver, kernel. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from pylaunch.base.dataclass import dataclass
+from pylaunch.errors import ClusterNotReadyError
+from pylaunch.model.cluster import Agreement, Cluster
+from pylaunch.model.diagnosis.majority import majority, shown
+from pylaunch.model.hostset import fold
+
+_HINTS = {
+    "environment digest": "pylaunch provision --roles python_env --limit {hosts}",
+    "torch": "pylaunch provision --roles python_env --limit {hosts}",
+    "nccl": "pylaunch provision --roles python_env --limit {hosts}",
+    "gpu driver": "install the same driver on {hosts} and reboot; what else differs there: pylaunch drift",
+    "kernel series": "boot {hosts} into the kernel of the others; what else differs there: pylaunch drift",
+}
+_DRIFT = "everything that differs: pylaunch drift"
+
+
+@dataclass(frozen=True)
+class NodeDifference:
+    """A fact that ranks share and in which nodes differ."""
+
+    text: str
+    """Values with their hosts: "nccl: 2.26.2 on n2; 2.27.3 on n[1,3]"."""
+
+    hint: str
+
+
+def judge(
+    cluster: Cluster, essentials: Mapping[str, Mapping[str, str]], *, judged_elsewhere: Collection[str] = ()
+) -> tuple[NodeDifference, ...]:
+    """Return the differences between the `essentials` of nodes (host → name → value).
+
+    Names of `judged_elsewhere` are left out, because a check reports them. Hosts with the policy `off` are not
+    compared. Raises ClusterNotReadyError for differences when a compared host has the policy `refuse`.
+    """
+    policies = {host: cluster[host].attestation for host in essentials}
+    compared = {host: facts for host, facts in essentials.items() if policies[host] is not Agreement.OFF}
+    refuses = any(policies[host] is Agreement.REFUSE for host in compared)
+    left_out = () if refuses else judged_elsewhere
+    found: list[NodeDifference] = []
+    for name in dict.fromkeys(name for facts in compared.values() for name in facts if name not in left_out):
+        division = majority({host: facts.get(name, "") for host, facts in compared.items()})
+        if division.odd:
+            answers = [(division.usual, division.usual_hosts)] if division.usual_hosts else []
+            values = "; ".join(f"{shown(value)} on {fold(hosts)}" for value, hosts in (*division.odd, *answers))
+            odd = fold(host for _, hosts in division.odd for host in hosts)
+            found.append(NodeDifference(f"{name}: {values}", _HINTS.get(name, _DRIFT).format(hosts=odd)))
+    if found and refuses:
+        hints = dict.fromkeys(each.hint for each in found)
+        raise ClusterNotReadyError(
+            "hosts differ in what their ranks must share, so no rank was started",
+            evidence=[each.text for each in found],
+            hint="\n      ".join([*hints, "to start all the same: pylaunch_attestation=warn in the inventory"]),
+        )
+    return tuple(found)

@@ -1,0 +1,211 @@
+"""The queue of a start for the devices and the port of all its nodes. A start that waits holds nothing.
+
+On every node a process keeps a place in the queue of that node (`agent/piped/queue.py`) and reports what blocks it.
+The start continues when nothing blocks it on any node. It keeps its places until its nodes hold their devices, so no
+start that waits overtakes it. All nodes order places the same way, so no two starts wait for each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+
+import msgspec
+
+from pylaunch.agent.piped import queue as node_side
+from pylaunch.base.dataclass import dataclass
+from pylaunch.errors import ClusterNotReadyError
+from pylaunch.model.cluster import Host
+from pylaunch.model.hostset import fold
+from pylaunch.model.plan import NodePlan, RunPlan
+from pylaunch.probe.program import STREAMED, program, streamed
+from pylaunch.runs.connect.fleet import Fleet, Interrupted
+from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
+from pylaunch.transport.answers import NotAnAnswerError, decoded
+from pylaunch.transport.connections import connector_of
+from pylaunch.transport.connector import Connector
+from pylaunch.transport.process import Child, describe_exit, last_line, spawn
+
+SETTLE_S = 0.7
+"""Debounce time before the blocking runs are reported: nodes look one after the other."""
+
+LEAVE_S = 2.0
+"""Time that a node may take to give up the place before the connection is closed."""
+
+Blocked = tuple[tuple[str, str], ...]
+"""Blocking runs on one node: ("device 3", its holder), or ("", the start that is ahead)."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A place in the queue."""
+
+    since: float
+    """Seconds since the epoch. The earliest start is first, also when it queues again after it lost its turn."""
+
+    timeout_s: float | None
+    """None waits without limit."""
+
+
+@contextlib.asynccontextmanager
+async def in_turn(
+    turn: Turn | None, plan: RunPlan, fleet: Fleet, report: Callable[[tuple[str, ...]], None]
+) -> AsyncIterator[None]:
+    """Wait for the turn of `plan`, and keep it for the body. Without a `turn`, return at once.
+
+    `report` receives what blocks the start, in words, when that changes.
+
+    Raises ClusterNotReadyError when it does not come in time or a node cannot be asked, and
+    InterruptedBeforeReleaseError on an interrupt.
+    """
+    if turn is None:
+        yield
+        return
+    queue = _Queue(turn, plan, report)
+    try:
+        await queue.enter()
+        await _unless_interrupted(queue, fleet)
+        yield
+    finally:
+        await queue.leave()
+
+
+async def _unless_interrupted(queue: _Queue, fleet: Fleet) -> None:
+    waiting = asyncio.ensure_future(queue.wait())
+    try:
+        while not waiting.done():
+            hearing = asyncio.ensure_future(fleet.hear())
+            await asyncio.wait({waiting, hearing}, return_when=asyncio.FIRST_COMPLETED)
+            if not hearing.done():
+                hearing.cancel()
+            elif isinstance(message := hearing.result()[1], Interrupted):
+                raise InterruptedBeforeReleaseError(f"{message} while waiting, before any rank was started")
+        await waiting
+    finally:
+        # No task may read from the nodes while the places are given up.
+        waiting.cancel()
+        await asyncio.wait({waiting})
+
+
+class _Queue:
+    """The places of one start on all its nodes."""
+
+    def __init__(self, turn: Turn, plan: RunPlan, report: Callable[[tuple[str, ...]], None]) -> None:
+        self._turn = turn
+        self._plan = plan
+        self._report = report
+        self._children: dict[str, Child] = {}
+        self._blocked: dict[str, Blocked] = {}
+        self._reported: list[str] = []
+        self._news = asyncio.Event()
+
+    async def enter(self) -> None:
+        """Take a place on every node."""
+        script = streamed(program(node_side.main))
+        for node in self._plan.nodes:
+            argv = (node.host.agent_python, *STREAMED)
+            child = await spawn(self._connector(node.host).argv(argv))
+            self._children[node.host.name] = child
+            order = json.dumps(_order(self._turn, self._plan, node)).encode()
+            with contextlib.suppress(ConnectionError):  # `_read` reports the reason.
+                await child.send(b"%b%b\n" % (script, order))
+
+    async def wait(self) -> None:
+        """Wait until nothing blocks the start on any node."""
+        readers = [asyncio.ensure_future(self._read(node.host)) for node in self._plan.nodes]
+        limit = None if self._turn.timeout_s is None else self._turn.since + self._turn.timeout_s - time.time()
+        try:
+            async with asyncio.timeout(None if limit is None else max(0.0, limit)):
+                while len(self._blocked) < len(self._children) or any(self._blocked.values()):
+                    news = asyncio.ensure_future(self._news.wait())
+                    settle_s = None if self._words() == self._reported else SETTLE_S
+                    await asyncio.wait({news, *readers}, timeout=settle_s, return_when=asyncio.FIRST_COMPLETED)
+                    if not news.done():
+                        news.cancel()
+                        self._report_changes()
+                    self._news.clear()
+                    for reader in readers:
+                        if reader.done():
+                            reader.result()
+        except TimeoutError:
+            raise ClusterNotReadyError(
+                f"still waiting after {self._turn.timeout_s:g} s, so no rank was started",
+                evidence=self._words() or ["not every node has answered"],
+                hint="who holds what: pylaunch gpus; --queue without --queue-timeout waits for ever",
+            ) from None
+        finally:
+            for reader in readers:
+                reader.cancel()
+            await asyncio.gather(*readers, return_exceptions=True)
+
+    async def leave(self) -> None:
+        """Give up all places."""
+        await asyncio.gather(*(child.leave(LEAVE_S) for child in self._children.values()))
+
+    async def _read(self, host: Host) -> None:
+        child = self._children[host.name]
+        while line := await child.readline():
+            if line.startswith(b"{"):
+                self._blocked[host.name] = _place(host, line)
+                self._news.set()
+        ended = await child.leave(LEAVE_S)
+        if (failure := self._connector(host).failure(ended)) is not None:
+            raise ClusterNotReadyError(f"{host.name}: {failure.reason}", hint=failure.hint)
+        why = f"{describe_exit(ended.returncode)}: {last_line(ended.stderr)}"
+        raise ClusterNotReadyError(f"{host.name}: its place in the queue was lost ({why})")
+
+    def _connector(self, host: Host) -> Connector:
+        return connector_of(host, self._plan.known_hosts)
+
+    def _words(self) -> list[str]:
+        names = (node.host.name for node in self._plan.nodes)
+        return words({name: self._blocked[name] for name in names if name in self._blocked})
+
+    def _report_changes(self) -> None:
+        blocking = self._words()
+        if blocking and blocking != self._reported:
+            self._report(tuple(blocking))
+        self._reported = blocking
+
+
+class _Place(msgspec.Struct):
+    blocked: list[tuple[str, str]]
+
+
+def _place(host: Host, line: bytes) -> Blocked:
+    try:
+        return tuple(decoded(line, _Place).blocked)
+    except NotAnAnswerError as error:
+        raise ClusterNotReadyError(f"{host.name}: its queue reports no blocking runs: {error}") from None
+
+
+def _order(turn: Turn, plan: RunPlan, node: NodePlan) -> dict[str, object]:
+    port = plan.job.rendezvous_port
+    return {
+        "root": node.host.node_root,
+        "since": int(turn.since * 1e6),
+        "run": plan.run,
+        "devices": list(node.devices),
+        "ports": [port] if port is not None and node is plan.coordinator else [],
+    }
+
+
+def words(blocked: Mapping[str, Blocked]) -> list[str]:
+    """Return blocking runs, hosts and devices folded: "gpu[01-02]: devices 0-3, run 7f3a of anna since 12:01"."""
+    by_reason: dict[tuple[str, str], list[str]] = {}
+    for host, each in blocked.items():
+        held: dict[str, list[str]] = {}
+        for what, by in each:
+            held.setdefault(by, []).append(what)
+        for by, found in held.items():
+            by_reason.setdefault((_listed(found), by), []).append(host)
+    return [f"{fold(hosts)}: {f'{what}, ' if what else ''}{by}" for (what, by), hosts in by_reason.items()]
+
+
+def _listed(found: list[str]) -> str:
+    devices = [int(number) for what in found if (number := what.removeprefix("device ")) != what and number.isdecimal()]
+    parts = [f"device{'s' if len(devices) > 1 else ''} {fold(map(str, devices)).strip('[]')}"] if devices else []
+    return ", ".join([*parts, *(what for what in found if what.startswith("port "))])

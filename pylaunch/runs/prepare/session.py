@@ -1,0 +1,431 @@
+"""A start: connect, prepare, hold at the barrier, release together. No rank exists before every node is ready."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+
+from pylaunch import protocol
+from pylaunch.base.dataclass import dataclass, field
+from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError
+from pylaunch.model.clock import ClockOffset
+from pylaunch.model.diagnosis import host_hints
+from pylaunch.model.diagnosis.host_errors import alike_errors
+from pylaunch.model.hostset import fold
+from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
+from pylaunch.model.run import Event, EventKind
+from pylaunch.model.secret import Secrets
+from pylaunch.model.text.addresses import is_address
+from pylaunch.protocol.messages import PAUSE_S
+from pylaunch.runs.connect.agent_link import AgentAbsentError, LinkError
+from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted
+from pylaunch.runs.follow.run_events import Emitter, Notice
+from pylaunch.runs.prepare.archive import AgentArchive
+from pylaunch.runs.prepare.barrier import Barrier, Decision
+from pylaunch.runs.prepare.node_tasks import node_task
+from pylaunch.runs.prepare.peer_connections import try_connections
+from pylaunch.runs.prepare.slowness import slow_nodes
+from pylaunch.runs.sync.ship import NotShippedError, ship, shipped_lines
+from pylaunch.runs.sync.tree import Tree
+
+LEAST_LEAD_S = 0.01
+MOST_LEAD_S = 0.05
+"""Limits of the lead of the common instant, on top of the delay of the slowest connection. A node that gets the release
+after the instant starts its ranks at once, so that a longer lead would not start the last of them earlier."""
+
+SENT_S = 0.0005
+"""Lead for each node, whose message has to be sent before the instant: the last of 1,000 is sent after 0.2 s."""
+
+LISTENS_S = 1.0
+"""Longest wait for one message of a node that prepares: a longer one shows that this process was held up."""
+
+RELEASED_TIMEOUT_S = 10.0
+PRELOAD_TIMEOUT_S = 60.0
+"""Time that nodes have for a preload once everything else is ready; then their ranks import on their own."""
+
+KEY_BYTES = 32
+"""Length of the key that authenticates messages between the agents of one run."""
+
+Install = Callable[[Sequence[str], threading.Event], Mapping[str, str]]
+"""Install the agent on hosts, unless the event is set; return the reasons of the hosts on which that failed."""
+
+
+class NodesRefusedError(ClusterNotReadyError):
+    """Nodes cannot take part; `reasons` by host. Other hosts may replace them."""
+
+    def __init__(
+        self, message: str, reasons: Mapping[str, tuple[str, ...]], *, evidence: Sequence[str], hint: str | None
+    ) -> None:
+        super().__init__(message, evidence=evidence, hint=hint)
+        self.reasons = reasons
+
+
+class TakenError(NodesRefusedError):
+    """Only other runs prevent this one: they hold its devices or its port, and it may wait in the queue."""
+
+
+STOP_REQUESTED = "stop-requested"
+"""Reason code of a node that refuses another attempt of a run that was stopped by hand."""
+
+HOSTNAME_LOOPBACK = "hostname-loopback"
+"""Reason code of a node that refuses because it knows no interface to its peers, among others where the name of a peer
+does not resolve."""
+
+TAKEN = ("device-leased", "port-leased")
+"""Reason codes that disappear when another run ends."""
+
+
+@dataclass(frozen=True)
+class PreparedNodes:
+    """Reports of the nodes of a run until all were ready, by host."""
+
+    essentials: Mapping[str, Mapping[str, str]]
+    """Name → value of facts that must be the same on every node."""
+
+    libraries: Mapping[str, Mapping[str, str]]
+    """Version of each distribution in the environment of the ranks."""
+
+    clocks: Mapping[str, ClockOffset]
+    connections: Mapping[str, Mapping[str, str]]
+    """Results of the connections to the peers. A host that did not answer, or was not tried, is missing."""
+
+
+class InterruptedBeforeReleaseError(PylaunchError):
+    """Ctrl-C, or a stop by another controller, before the release: no rank was started."""
+
+    exit_code = ExitCode.INTERRUPTED
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One attempt of a run, and the values that its nodes receive."""
+
+    plan: RunPlan
+    commands: tuple[tuple[NodePlan, NodeCommand], ...]
+    archive: AgentArchive
+    record: str
+    """The nodes keep it for controllers that have no record of the run; "" keeps none."""
+
+    secrets: Secrets = field(default_factory=Secrets)
+    """Values of the variables that the job names as secrets. They are in no record."""
+
+    tree: Tree | None = None
+    """The code, for a job that says `sync`."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """Timing of a synchronized start, in seconds."""
+
+    phases: Mapping[str, float]
+    skew: float
+    """Time between the first and the last node's exec, corrected for clock offsets."""
+
+    skew_uncertainty: float
+    """Sum of the two largest clock uncertainties: the error of `skew` is not larger."""
+
+
+class Session:
+    """One attempt from the first connection to the release."""
+
+    def __init__(self, launch: Launch, fleet: Fleet, emit: Emitter) -> None:
+        plan = self._plan = launch.plan
+        self._tasks = {node.host.name: node_task(plan, node, words, launch.record) for node, words in launch.commands}
+        self._launch = launch
+        self._fleet = fleet
+        self._emit = emit
+        self._reasons: dict[str, tuple[str, ...]] = {}
+        self._hints: dict[str, list[str]] = {}
+        self._taken = 0
+        self._phases: dict[str, float] = {}
+        self._ports: dict[str, int] = {}
+        self._notes: dict[str, list[str]] = {}
+        self._node_seconds: dict[str, Mapping[str, float]] = {}
+        self._shipped: frozenset[str] = frozenset()
+        self._ship_s = 0.0
+        self._port = plan.job.rendezvous_port
+        """Rendezvous port; None until the first node has chosen it."""
+
+        self._preloading = {name for name, task in self._tasks.items() if task.preload}
+        """Hosts that have not reported the end of their preload."""
+
+        self._not_preloaded: dict[str, list[str]] = {}
+        """Hosts whose ranks start without their preload, by reason."""
+
+        """Hosts that do not use the template of the previous attempt, by reason."""
+
+        self._essentials: dict[str, Mapping[str, str]] = {}
+        self._libraries: dict[str, Mapping[str, str]] = {}
+        self._answered_s = MOST_LEAD_S
+        """In which all nodes answered the last question before the release."""
+
+    async def prepare(self, install: Install) -> PreparedNodes:
+        """Connect to every node, ship the code, prepare, and let the nodes try to connect to each other.
+
+        Raises ClusterNotReadyError with every reason of every host; no rank exists.
+        """
+        begun = time.monotonic()
+        await self.unless_interrupted(self._connect(install))
+        connected = shipped = time.monotonic()
+        self._phases = {"connect": connected - begun}
+        if self._launch.tree is not None and self._fleet.links:
+            await self.unless_interrupted(self._ship(self._launch.tree))
+            shipped = time.monotonic()
+            self._phases["ship"] = self._ship_s = shipped - connected
+        await self._prepare()
+        for note, hosts in self._notes.items():
+            self._emit(Notice(f"note: {fold(hosts)}: {note}"))
+        asked = time.monotonic()
+        connections = await try_connections(self._fleet, {name: self._ports[name] for name in self._tasks})
+        answered = time.monotonic()
+        self._answered_s = answered - asked
+        self._phases["prepare"] = answered - shipped
+        clocks = {name: link.clock for name, link in self._fleet.links.items()}
+        return PreparedNodes(self._essentials, self._libraries, clocks, connections)
+
+    async def release(self) -> Start:
+        """Release all prepared nodes at one instant, once their ranks have imported what the job preloads.
+
+        Raises InterruptedBeforeReleaseError for an interrupt while they import.
+        """
+        if self._plan.job.preload:
+            await self._preload()
+        prepared = time.monotonic()
+        start = await self._release()
+        phases = {**self._phases, "release": time.monotonic() - prepared}
+        self._report(EventKind.RELEASED, None, f"rendezvous port {self._port}", seconds={**phases, "skew": start})
+        for slow in slow_nodes(self._node_seconds):
+            self._emit(Notice(f"note: {slow}"))
+        clocks = sorted((link.clock.uncertainty for link in self._fleet.links.values()), reverse=True)
+        return Start(phases, start, sum(clocks[:2]))
+
+    async def _connect(self, install: Install) -> None:
+        names = tuple(self._tasks)
+        self._emit(Notice(f"connecting to {fold(names)}"))
+        failures = await self._fleet.connect(names, "open")
+        absent = [name for name, error in failures.items() if isinstance(error, AgentAbsentError)]
+        if absent:
+            self._emit(Notice(f"installing the agent on {fold(absent)}"))
+            began, unwanted = time.monotonic(), threading.Event()
+            try:
+                refused = await asyncio.to_thread(install, absent, unwanted)
+            finally:
+                unwanted.set()
+            self._shipped, self._ship_s = frozenset(absent), time.monotonic() - began
+            for name, reason in refused.items():
+                self._refuse(name, reason, None)
+            again = [name for name in absent if name not in refused]
+            failures |= await self._fleet.connect(again, "open")
+            for name in absent:
+                if name in refused or name in self._fleet.links:
+                    failures.pop(name)
+        for name, error in failures.items():
+            if isinstance(error, LinkError):
+                self._refuse(name, error.reason, error.hint)
+            else:
+                self._refuse(name, "the agent was installed and is not there", None)
+
+    async def _ship(self, tree: Tree) -> None:
+        """Ship the code of the run to every connected node."""
+        self._emit(Notice(f"shipping code to {fold(self._fleet.links)}"))
+        answers = await ship(tree, self._fleet, tuple(self._fleet.links))
+        for name, answer in answers.items():
+            if isinstance(answer, NotShippedError):
+                self._refuse(name, str(answer), None)
+        for line in shipped_lines(tree, answers):
+            self._emit(Notice(line))
+
+    async def unless_interrupted(self, work: Coroutine[None, None, None]) -> None:
+        """Await `work`. An interrupt cancels it and raises InterruptedBeforeReleaseError."""
+        try:
+            await self._fleet.unless_interrupted(work)
+        except KeyboardInterrupt as interrupt:
+            raise _interrupted(interrupt) from None
+
+    async def _prepare(self) -> None:
+        """Prepare all connected nodes, also when others are missing, so that all reasons are reported at once."""
+        if self._fleet.links:
+            self._emit(Notice(f"preparing {fold(self._fleet.links)}"))
+        values = dict(self._launch.secrets)
+        await self._fleet.send({name: protocol.Prepare(self._tasks[name], values) for name in self._fleet.links})
+        now = time.monotonic()
+        barrier = Barrier(frozenset(self._tasks), now + self._plan.job.start_timeout.total_seconds())
+        for name, reasons in self._reasons.items():
+            barrier = barrier.with_refused(name, reasons, now)
+        while (decision := barrier.decide(time.monotonic())) is Decision.WAIT:
+            now = time.monotonic()
+            within_s = min(LISTENS_S, max(0.0, barrier.deadline - now))
+            heard = await self._hear(within_s)
+            if (held_up_s := time.monotonic() - now - within_s) > PAUSE_S:
+                barrier = barrier.with_pause(held_up_s)
+            if heard is not None:
+                barrier = self._heard(barrier, *heard)
+        if decision is Decision.ABORT:
+            if barrier.is_settling and barrier.silent:
+                self._emit(Notice(f"note: {fold(barrier.silent)} had not answered when another host refused"))
+            for name in () if barrier.is_settling else barrier.silent:
+                self._refuse(name, f"not ready within {self._plan.job.start_timeout.total_seconds():g} s", None)
+            raise self._not_ready()
+
+    async def _hear(self, within_s: float) -> tuple[str, object] | None:
+        try:
+            async with asyncio.timeout(within_s):
+                return await self._fleet.hear()
+        except TimeoutError:
+            return None
+
+    def _heard(self, barrier: Barrier, host: str, message: object) -> Barrier:
+        match message:
+            case protocol.Ready():
+                self._essentials[host] = message.essentials
+                self._libraries[host] = message.libraries
+                self._ports[host] = message.port
+                self._port = message.rendezvous_port if message.rendezvous_port is not None else self._port
+                for note in message.notes:
+                    self._notes.setdefault(note, []).append(host)
+                self._node_seconds[host] = {
+                    "connect": self._fleet.links[host].seconds,
+                    **({"ship": self._ship_s} if host in self._shipped else {}),
+                    "prepare": message.seconds,
+                }
+                self._report(EventKind.PREPARED, host, "; ".join(message.removed), self._node_seconds[host])
+                return barrier.with_prepared(host)
+            case protocol.Preloaded():
+                self._on_preloaded(host, message)
+                return barrier
+            case protocol.Refused():
+                for reason in message.reasons:
+                    if reason.code == STOP_REQUESTED:
+                        raise InterruptedBeforeReleaseError(f"{reason.message} before any rank was started")
+                    if reason.code == HOSTNAME_LOOPBACK and self._misses_a_name:
+                        continue  # A consequence of the peer that is missing, whose own reason is reported.
+                    self._taken += reason.code in TAKEN
+                    self._refuse(host, reason.message, reason.hint or None)
+            case protocol.Failed():
+                self._refuse(host, message.message, None)
+            case ConnectionEnded() if host not in barrier.refused:
+                self._refuse(host, message.reason, None)
+            case protocol.Stopping() if message.by_hand:
+                raise InterruptedBeforeReleaseError(f"{message.reason} before any rank was started")
+            case Interrupted():
+                raise _interrupted(message)
+            case _:
+                return barrier
+        return barrier.with_refused(host, self._reasons.get(host, ()), time.monotonic())
+
+    async def _preload(self) -> None:
+        """Wait until every node has ended its preload, and report the hosts whose ranks start without one.
+
+        The first collective needs every rank, so that no rank would be earlier there if others were released before.
+        """
+        began = time.monotonic()
+        if self._preloading:
+            self._emit(Notice(f"importing on {fold(self._preloading)}"))
+        try:
+            async with asyncio.timeout(PRELOAD_TIMEOUT_S):
+                while self._preloading:
+                    host, message = await self._fleet.hear()
+                    if isinstance(message, protocol.Preloaded):
+                        self._on_preloaded(host, message)
+                        continue
+                    if isinstance(message, Interrupted):
+                        raise _interrupted(message)
+                    self._fleet.keep()
+                    if isinstance(message, protocol.Stopping | protocol.Finished | protocol.Failed | ConnectionEnded):
+                        break  # The release and the follower judge it.
+        except TimeoutError:
+            for host in sorted(self._preloading):
+                self._not_preloaded.setdefault(f"the imports take more than {PRELOAD_TIMEOUT_S:g} s", []).append(host)
+        finally:
+            self._fleet.put_back()
+        for reason, hosts in self._not_preloaded.items():
+            self._emit(Notice(f"note: no preload on {fold(hosts)}: {reason}"))
+        self._phases["preload"] = time.monotonic() - began
+
+    def _on_preloaded(self, host: str, message: protocol.Preloaded) -> None:
+        if host in self._preloading and message.reason:
+            self._not_preloaded.setdefault(message.reason, []).append(host)
+        self._preloading.discard(host)
+
+    async def _release(self) -> float:
+        """Send every node the same instant on its own clock, and return the measured skew."""
+        links = self._fleet.links
+        delay_s = max(link.clock.uncertainty for link in links.values())
+        instant = time.time() + lead_s(self._answered_s, len(links)) + 2 * delay_s
+        key = secrets.token_hex(KEY_BYTES)
+        await self._fleet.send(
+            {
+                name: protocol.Release(link.clock.to_node(instant), self._ports, key, self._port)
+                for name, link in links.items()
+            }
+        )
+        released = await self._all_released(set(links))
+        for name, at in released.items():
+            self._report(EventKind.RELEASED, name, seconds={"exec": at - instant})
+        return max(released.values()) - min(released.values()) if released else 0.0
+
+    async def _all_released(self, awaited: set[str]) -> dict[str, float]:
+        """Return the release time of each of `awaited`, on our clock. Other messages stay in the inbox.
+
+        A node that learns of a failure elsewhere before its own instant ends without a release.
+        """
+        released: dict[str, float] = {}
+        try:
+            async with asyncio.timeout(RELEASED_TIMEOUT_S):
+                while awaited:
+                    host, message = await self._fleet.hear()
+                    if isinstance(message, protocol.Released):
+                        released[host] = self._fleet.our_time(host, message.time)
+                        awaited.discard(host)
+                        continue
+                    self._fleet.keep()
+                    if isinstance(message, Interrupted):
+                        break
+                    if isinstance(message, protocol.Stopping | protocol.Finished | protocol.Failed | ConnectionEnded):
+                        awaited.discard(host)
+        except TimeoutError:
+            pass  # The follower judges nodes that stay silent.
+        self._fleet.put_back()
+        return released
+
+    @property
+    def _misses_a_name(self) -> bool:
+        """A host that is named, not addressed, has no connection."""
+        missing = [node.host for node in self._plan.nodes if node.host.name not in self._fleet.links]
+        return any(not is_address(host.rank_address) for host in missing)
+
+    def _refuse(self, host: str, reason: str, hint: str | None) -> None:
+        self._reasons[host] = (*self._reasons.get(host, ()), reason)
+        if hint is not None:
+            self._hints.setdefault(host, []).append(hint)
+        self._report(EventKind.REFUSED, host, reason)
+
+    def _not_ready(self) -> ClusterNotReadyError:
+        reasons = {host: self._reasons[host] for host in self._tasks if host in self._reasons}
+        evidence = [f"{hosts}: {reason}" for hosts, reason in alike_errors(self._plan.cluster.hosts, reasons)]
+        hints = {host: self._hints[host] for host in self._tasks if host in self._hints}
+        is_taken = self._taken == sum(map(len, self._reasons.values()))
+        return (TakenError if is_taken else NodesRefusedError)(
+            f"{len(self._reasons)} of {len(self._tasks)} hosts cannot take part, so no rank was started",
+            self._reasons,
+            evidence=evidence,
+            hint="\n      ".join(host_hints.folded(hints)) or None,
+        )
+
+    def _report(
+        self, kind: EventKind, host: str | None, text: str = "", seconds: Mapping[str, float] | None = None
+    ) -> None:
+        self._emit(Event(time.time(), kind, host, text=text, seconds=seconds or {}))
+
+
+def lead_s(answered_s: float, nodes: int) -> float:
+    """Return the lead of the common instant: twice the seconds in which all nodes answered the last question, within
+    limits, and the time to send the release to all."""
+    return min(max(LEAST_LEAD_S, 2 * answered_s), MOST_LEAD_S) + SENT_S * nodes
+
+
+def _interrupted(by: KeyboardInterrupt | Interrupted) -> InterruptedBeforeReleaseError:
+    return InterruptedBeforeReleaseError(f"{by} before any rank was started")

@@ -1,0 +1,78 @@
+"""Prove that nodes of runs that are over are clean, where the agent of the run could not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.model.hostset import fold
+from pylaunch.model.notes import Notes, ignore
+from pylaunch.model.outcome import Outcome
+from pylaunch.model.plan import RunPlan
+from pylaunch.model.run import RunRecord
+from pylaunch.runs.existing import proof
+from pylaunch.runs.existing.proof import NodeProof
+from pylaunch.runs.existing.stop import proven
+from pylaunch.runs.follow.run_events import Notice
+from pylaunch.store import runs
+
+
+@dataclass(frozen=True)
+class ProvenRun:
+    """A run that is over, with the answers of the nodes that were asked again."""
+
+    run: str
+    outcome: Outcome
+    proofs: Mapping[str, NodeProof]
+
+
+def is_in_doubt(outcome: Outcome) -> bool:
+    """Return True if processes, ports or leases of a run that is over may still exist on a host."""
+    return bool(outcome.unproven or outcome.leftovers)
+
+
+def finish(plan: RunPlan, outcome: Outcome, recorder: runs.Recorder, emit: Callable[[Notice], None]) -> Outcome:
+    """Record that a run of this controller is over, and return its outcome.
+
+    First as it is: what follows may take long, or be interrupted. On hosts that answer and have lost the agent of the
+    run, end its other processes: the kernel ended the ranks with their agent, and not the children of the ranks. Nodes
+    of a Slurm job that has ended are proven clean by Slurm.
+    """
+    recorder.finish(outcome)
+    if outcome.unproven and (by_slurm := proof.of_ended_jobs(plan.cluster.only(outcome.unproven))):
+        outcome = _with_proofs(outcome, by_slurm)
+        recorder.finish(outcome)
+    if not outcome.answering:
+        return outcome
+    emit(Notice(f"ending what the run left on {fold(outcome.answering)}"))
+    grace = plan.job.stop_grace if outcome.by_hand else plan.job.failure_grace
+    proofs = proof.end(plan, outcome.answering, grace.total_seconds())
+    for host, each in proofs.items():
+        if each.found or each.reason is not None:
+            emit(Notice(f"{host}: {each.words}"))
+    after = _with_proofs(outcome, proofs)
+    recorder.finish(after)
+    return after
+
+
+def _with_proofs(outcome: Outcome, proofs: Mapping[str, NodeProof]) -> Outcome:
+    shown = proven(replace(outcome, by_hand=False), proofs)
+    return replace(outcome, leftovers=shown.leftovers, unproven=shown.unproven)
+
+
+def prove_again(record: RunRecord, outcome: Outcome, on_note: Notes = ignore) -> ProvenRun:
+    """Ask the nodes that have not proven that they are clean. Ends nothing; records their answers."""
+    proofs = proof.look(record, {*outcome.unproven, *outcome.leftovers})
+    after = _with_proofs(outcome, proofs)
+    if after != outcome and runs.controller(record.plan.run) is None:
+        runs.Recorder(record.plan.run, on_note).finish(after)
+    return ProvenRun(record.plan.run, after, proofs)
+
+
+def prove_runs(hosts: Collection[str], on_note: Notes = ignore) -> list[ProvenRun]:
+    """Ask again for every recorded run that is over and that some of `hosts` have not been proven clean of."""
+    return [
+        prove_again(record, record.outcome, on_note)
+        for record in runs.readable(ignore)
+        if record.outcome is not None and {*record.outcome.unproven, *record.outcome.leftovers} & {*hosts}
+    ]

@@ -1,0 +1,416 @@
+"""Start a run: plan it, begin its record, run its attempts to the end.
+
+    planned  = plan_start(cluster, job, judge, emit)   no host is contacted
+    recorded = begin(planned, emit)                    the run has an id, and a record that other verbs find
+    outcome  = run(recorded, options, emit)            attempts: connect, prepare, release, follow
+
+`start` does the last two, and queues again when another run took its turn. All of them report with `emit`, in the
+calling thread. They install no signal handlers: `interrupts` says what may interrupt a run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Protocol
+
+from pylaunch import __version__
+from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.checks.check import Check
+from pylaunch.checks.occupancy.look import look, sweep
+from pylaunch.errors import ClusterNotReadyError, PylaunchError
+from pylaunch.inventory.variable_findings import plan_findings, refuse_errors
+from pylaunch.model.attestation import Attestation, HostRecord
+from pylaunch.model.cluster import Cluster
+from pylaunch.model.hostset import fold
+from pylaunch.model.job import USUAL_PORT, JobSpec
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan, moved, plan_run, standby
+from pylaunch.model.run import Event, EventKind, ran_s
+from pylaunch.model.secret import MASK, Secrets, secret_options, variable_of
+from pylaunch.model.setting import Judge
+from pylaunch.render import remarks, render
+from pylaunch.runs.attempts import AttemptIO, run_attempts
+from pylaunch.runs.connect.agent_link import AgentVersion
+from pylaunch.runs.connect.fleet import Fleet
+from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
+from pylaunch.runs.follow.debug_session import DebugSession, PersonTerminal
+from pylaunch.runs.follow.job_time import beside, watch_job_time
+from pylaunch.runs.follow.run_events import Notice, RunEvent
+from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
+from pylaunch.runs.prepare.agreement import judge
+from pylaunch.runs.prepare.archive import AgentArchive, build
+from pylaunch.runs.prepare.install import installer
+from pylaunch.runs.prepare.queue import Turn, in_turn
+from pylaunch.runs.prepare.session import Launch, NodesRefusedError, PreparedNodes, Session, TakenError
+from pylaunch.runs.prepare.spares import standing_by, vet
+from pylaunch.runs.prove import finish
+from pylaunch.runs.recording import recording
+from pylaunch.runs.start_checks import ChecksAtStart
+from pylaunch.runs.start_events import (
+    AttemptEnded,
+    AttemptRefused,
+    AttemptStarted,
+    Emit,
+    FindingReported,
+    LeftoverEnded,
+    NodesDiffer,
+    RanksReleased,
+    RunBegun,
+    RunEnded,
+    SpareRefused,
+    StartEvent,
+    TreeChanged,
+    TurnLost,
+    Waiting,
+)
+from pylaunch.runs.sync.tree import Tree
+from pylaunch.store import runs
+from pylaunch.store.node_record import pack
+from pylaunch.transport.slurm import commands
+from pylaunch.verdict.restart import Attempt
+from pylaunch.verdict.run_state import KnownAtStart
+
+
+class Requeues(Protocol):
+    """The next nodes of a run whose Slurm job returns to the queue."""
+
+    def has_nodes(self) -> bool:
+        """Return whether the job still has the nodes of the attempt."""
+
+    def next_cluster(self, plan: RunPlan, outcome: Outcome) -> Cluster | None:
+        """Return the nodes on which the run continues after the attempt `plan`; None if this controller starts none."""
+
+
+@dataclass(frozen=True)
+class StartOptions:
+    """Options of a start that are no part of the job."""
+
+    checks: Sequence[Check] = ()
+    """Run beside the start; see `at_start_checks`."""
+
+    secrets: Secrets = field(default_factory=Secrets)
+    """Values of the variables that the job names as secrets. They are recorded nowhere."""
+
+    tree: Tree | None = None
+    """The working tree, for a job that says `sync`."""
+
+    turn: Turn | None = None
+    """Wait in the queue while other runs hold devices or ports; None is refused instead."""
+
+    ends_leftovers: bool = False
+    """First end processes on the hosts that no live run owns."""
+
+    relays_output: bool = True
+    """Emit `LinesWritten`. Without, output stays on the nodes, for `pylaunch logs`."""
+
+    usage_every_s: float = 0.0
+    """Interval of `UsageReported`; 0 is never."""
+
+    terminal: PersonTerminal | None = None
+    """Terminal for the rank that the job names as `debug_rank`."""
+
+    hold: Callable[[], None] | None = None
+    """Called in a thread before each release, when all nodes are ready; it returns when the ranks may start."""
+
+    requeues: Requeues | None = None
+    """Continue the run when its Slurm job returns to the queue."""
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """An attempt that was decided: every node with the commands that it will execute."""
+
+    plan: RunPlan
+    commands: tuple[tuple[NodePlan, NodeCommand], ...]
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """An attempt that has a record on this machine."""
+
+    planned: PlannedRun
+    archive: AgentArchive
+    created_at: float
+    recorder: runs.Recorder
+
+    @property
+    def plan(self) -> RunPlan:
+        """The plan in the record."""
+        return self.planned.plan
+
+
+def plan_start(cluster: Cluster, job: JobSpec, judge: Judge, emit: Emit) -> PlannedRun:
+    """Plan a run of `job` on `cluster` under a new id. No host is contacted.
+
+    Raises UsageError for a job that does not fit the cluster, and for variables that cannot work, as `judge` finds.
+    """
+    planned = planned_run(plan_run(cluster, job, runs.new_run_id()))
+    refuse_errors(plan_findings(planned.plan, planned.commands, judge), lambda text: emit(Notice(text)))
+    for remark in remarks(planned.plan):
+        emit(Notice(remark))
+    if names := secret_options(job.command):
+        emit(Notice(_secrets_shown(names)))
+    return planned
+
+
+def _secrets_shown(names: Sequence[str]) -> str:
+    """Return the note for secrets on the command line; records and views mask them."""
+    first = next((variable_of(name) for name in names if not name.startswith("argument ")), "NAME")
+    return (
+        f"note: {', '.join(names)}: every user of a node can read the values of a command line. Records and views show "
+        f"{MASK}; to keep a value to the ranks, read it from a variable: --secret {first}"
+    )
+
+
+def start(planned: PlannedRun, options: StartOptions, emit: Emit, interrupts: InterruptSource | None = None) -> Outcome:
+    """Run `planned` to its end and return the outcome of its last attempt.
+
+    Raises ClusterNotReadyError when no rank can be started (NodesRefusedError has the reasons by host),
+    InterruptedBeforeReleaseError when the start is interrupted or stopped before that, and UsageError when the record
+    cannot be written.
+    """
+    if options.ends_leftovers:
+        end_leftovers(planned.plan, emit)
+    while True:
+        try:
+            return run(begin(planned, emit), options, emit, interrupts)
+        except TakenError:
+            if options.turn is None:
+                raise
+            emit(TurnLost())
+            planned = planned_run(replace(planned.plan, run=runs.new_run_id()))
+
+
+def begin(planned: PlannedRun, emit: Emit) -> RecordedRun:
+    """Begin the record of a run. Raises UsageError where it cannot be written."""
+    recorded = _recorded(planned, build(), emit)
+    emit(RunBegun(planned.plan))
+    return recorded
+
+
+def run(recorded: RecordedRun, options: StartOptions, emit: Emit, interrupts: InterruptSource | None = None) -> Outcome:
+    """Be the controller of a run: attempt it as often as its job allows, and return how the last attempt ended.
+
+    Raises the errors of `start`; they are recorded as the outcome, too.
+    """
+    source = Interrupter() if interrupts is None else interrupts
+    recorded.recorder.take_charge()
+    runs.prune()
+    try:
+        first = _with_fit_spares(recorded, options, emit, source)
+
+        plans = [first.plan]
+
+        def attempt(plan: RunPlan) -> Attempt:
+            plans.append(plan)
+            this = first if plan is first.plan else _recorded(planned_run(plan), first.archive, emit)
+            try:
+                return _Attempt(this, options, emit, source).to_its_end()
+            finally:
+                if this is not first:
+                    this.recorder.give_up_charge()
+
+        requeues = options.requeues
+        has_nodes = (lambda: True) if requeues is None else requeues.has_nodes
+        is_asked_to_stop = partial(runs.is_asked_to_stop, first.plan.run)
+        io = AttemptIO(attempt, is_asked_to_stop, emit, time.monotonic, has_nodes)
+        ended = run_attempts(first.plan, io).outcome
+        while requeues is not None and not is_asked_to_stop():
+            cluster = requeues.next_cluster(plans[-1], ended)
+            if cluster is None:
+                break
+            ended = run_attempts(moved(plans[-1], cluster), io).outcome
+        emit(RunEnded(first.plan, ended))
+        return ended
+    finally:
+        recorded.recorder.give_up_charge()
+
+
+class _Attempt:
+    """One attempt: connect, prepare, judge, release, follow."""
+
+    def __init__(self, recorded: RecordedRun, options: StartOptions, emit: Emit, source: InterruptSource) -> None:
+        self._recorded = recorded
+        self._plan = recorded.plan
+        self._options = options
+        self._emit = emit
+        self._source = source
+        self._emit_run = recording(recorded.recorder, self._noting_releases)
+        self._releases: list[Event] = []
+        self._released_at: float | None = None
+        """On the monotonic clock; None before the release."""
+
+        self._known = KnownAtStart()
+
+    def to_its_end(self) -> Attempt:
+        """Run it. Raises ClusterNotReadyError for a first attempt that is refused, unless a restart may help."""
+        plan, recorder = self._plan, self._recorded.recorder
+        recorder.take_charge()
+        self._emit(AttemptStarted(plan))
+        try:
+            with (
+                _refusal_recorded(recorder, lambda: self._released_at is not None),
+                ChecksAtStart(plan, self._options.checks, self._with_findings) as checks,
+            ):
+                agent = AgentVersion(self._recorded.archive.version)
+                ended = on_fleet(plan, agent, partial(self._on_fleet, checks), source=self._source, last_s=LAST_S)
+        except ClusterNotReadyError as error:
+            if plan.restart == 0 and not _may_be_mended(plan, error):
+                raise
+            self._emit(AttemptRefused(plan, error))
+            refused = error.reasons if isinstance(error, NodesRefusedError) else {}
+            return Attempt(plan.cluster.names, _refusal(error), 0.0, refused)
+        ended = finish(plan, ended, recorder, self._emit)
+        self._emit(AttemptEnded(plan, ended, ran_s(self._releases, ended)))
+        seconds = 0.0 if self._released_at is None else time.monotonic() - self._released_at
+        return Attempt(plan.cluster.names, ended, seconds, progress=ended.furthest_step)
+
+    def _noting_releases(self, event: RunEvent) -> None:
+        if isinstance(event, Event) and event.kind in (EventKind.RELEASED, EventKind.RANK_STARTED):
+            self._releases.append(event)
+        self._emit(event)
+
+    def _with_findings(self, event: StartEvent) -> None:
+        """Emit `event`; a finding is recorded, too."""
+        if isinstance(event, FindingReported):
+            self._recorded.recorder.append_finding(event.finding)
+        self._emit(event)
+
+    async def _on_fleet(self, checks: ChecksAtStart, fleet: Fleet) -> Outcome:
+        plan, options = self._plan, self._options
+        turn = options.turn if plan.restart == 0 else None
+        launch = _launch(self._recorded, options)
+        session = Session(launch, fleet, self._emit_run)
+
+        if turn is not None:
+            await session.unless_interrupted(checks.conclude_before_queue())
+        async with in_turn(turn, plan, fleet, lambda blocked: self._emit(Waiting(blocked))):
+            prepared = await session.prepare(installer(plan, launch.archive))
+
+        await session.unless_interrupted(self._judge(prepared, checks))
+
+        if options.hold is not None:
+            await session.unless_interrupted(asyncio.to_thread(options.hold))
+        debug = self._debug_session(fleet)
+        if debug is not None:
+            await debug.request()
+        async with standing_by(plan, AgentVersion(launch.archive.version), self._emit_run):
+            started = await session.release()
+            self._released_at = time.monotonic()
+            self._emit(RanksReleased(plan, started))
+            streams = rank_streams(plan) if options.relays_output else []
+            if debug is not None:
+                streams = [each for each in streams if each not in rank_streams(plan, debug.rank)]
+            follower = RunFollower(plan, fleet, self._emit_run, streams=streams)
+            follower.relay.usage_every_s = options.usage_every_s
+            if debug is not None:
+                follower.relay.debug = debug
+            follower.add_known(self._known)
+            async with beside(watch_job_time(plan, commands.time_left, fleet.post)):
+                return await follower.follow()
+
+    def _debug_session(self, fleet: Fleet) -> DebugSession | None:
+        rank, terminal = self._plan.job.debug_rank, self._options.terminal
+        if rank is None or terminal is None:
+            return None
+        return DebugSession(rank, self._plan.node_of_rank(rank).host.name, fleet, terminal)
+
+    async def _judge(self, prepared: PreparedNodes, checks: ChecksAtStart) -> None:
+        """Record the facts of the nodes. Raises ClusterNotReadyError when a run on them would not work."""
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        found = {host: HostRecord({"essentials": facts}) for host, facts in prepared.essentials.items()}
+        self._recorded.recorder.attest(Attestation(now, __version__, found))
+        differences = judge(self._plan.cluster, prepared.essentials, judged_elsewhere=checks.judged)
+        if differences:
+            self._emit(NodesDiffer(differences))
+        warnings = await checks.conclude(prepared)
+        self._known = KnownAtStart(warnings, tuple(each.text for each in differences))
+        changed = [] if self._options.tree is None else self._options.tree.changed()
+        if changed:
+            self._emit(TreeChanged(tuple(changed)))
+
+
+def end_leftovers(plan: RunPlan, emit: Emit) -> None:
+    """End processes on the hosts of `plan` that no live run owns. Raises ClusterNotReadyError for those that survive.
+
+    Hosts that cannot be asked are skipped: the start reports them.
+    """
+    port = plan.job.rendezvous_port or USUAL_PORT
+    views, _ = look(plan.cluster, port)
+    found = {name: view.occupancy.stale for name, view in views.items() if view.occupancy.stale}
+    if not found:
+        return
+    swept, _ = sweep(plan.cluster.only(found), port, found, dry_run=False)
+    for name, each in swept.items():
+        for process in each.ended:
+            emit(LeftoverEnded(name, process))
+    stays = {name: each.stays for name, each in swept.items() if each.stays}
+    if stays:
+        raise ClusterNotReadyError(
+            f"processes on {fold(stays)} survive SIGKILL",
+            evidence=[f"{name}: {process}" for name, processes in stays.items() for process in processes],
+            hint="a process in state D waits in the kernel: see dmesg there, then reboot the host",
+        )
+
+
+def planned_run(plan: RunPlan) -> PlannedRun:
+    """Return `plan` with the commands of its nodes."""
+    return PlannedRun(plan, render(plan))
+
+
+def _recorded(planned: PlannedRun, archive: AgentArchive, emit: Emit) -> RecordedRun:
+    now = time.time()
+    runs.begin(planned.plan, archive.version, now)
+    return RecordedRun(planned, archive, now, runs.Recorder(planned.plan.run, lambda text: emit(Notice(text))))
+
+
+def _launch(recorded: RecordedRun, options: StartOptions) -> Launch:
+    archive, planned = recorded.archive, recorded.planned
+    record = pack(planned.plan, archive.version, recorded.created_at)
+    return Launch(planned.plan, planned.commands, archive, record, options.secrets, options.tree)
+
+
+def _with_fit_spares(recorded: RecordedRun, options: StartOptions, emit: Emit, source: InterruptSource) -> RecordedRun:
+    """Drop spares that fail preparation and report each one."""
+    plan = recorded.plan
+    if not plan.spares:
+        return recorded
+    asked = planned_run(standby(plan))
+    launch = Launch(asked.plan, asked.commands, recorded.archive, "", options.secrets, options.tree)
+    with _refusal_recorded(recorded.recorder, lambda: False):
+        reasons = vet(launch, recording(recorded.recorder, emit), source)
+    for host, why in reasons.items():
+        emit(SpareRefused(host, why))
+    fit = tuple(host for host in plan.spares if host.name not in reasons)
+    return replace(recorded, planned=replace(recorded.planned, plan=replace(plan, spares=fit)))
+
+
+def _may_be_mended(plan: RunPlan, error: ClusterNotReadyError) -> bool:
+    """Return True if another attempt may use other hosts. Resources of other runs are waited for with --queue."""
+    return plan.job.max_restarts > 0 and isinstance(error, NodesRefusedError) and not isinstance(error, TakenError)
+
+
+def _refusal(error: BaseException) -> Outcome:
+    reason = error.message if isinstance(error, PylaunchError) else f"{type(error).__name__}: {error}".rstrip(": ")
+    return Outcome(
+        Status.REFUSED, reason, time.time(), ends=(), leftovers={},
+        refusals=error.reasons if isinstance(error, NodesRefusedError) else {},
+        evidence=tuple(error.evidence) if isinstance(error, PylaunchError) else (),
+        hint=(error.hint or "") if isinstance(error, PylaunchError) else "",
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _refusal_recorded(recorder: runs.Recorder, have_started: Callable[[], bool]) -> Iterator[None]:
+    """Record an error before the release as the outcome; after it, only the nodes know how the run ends."""
+    try:
+        yield
+    except BaseException as error:
+        if not have_started():
+            recorder.finish(_refusal(error))
+        raise

@@ -1,0 +1,178 @@
+"""Checks beside a start: asked while the nodes are prepared, judged before any rank exists."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from time import monotonic
+from typing import Any
+
+from pylaunch.base.dataclass import replace
+from pylaunch.checks import mesh, suite
+from pylaunch.checks.check import Check
+from pylaunch.checks.finding_lines import all_lines
+from pylaunch.checks.result import REACH, Result, result
+from pylaunch.checks.selection import select
+from pylaunch.checks.start_table import AtStart, at_start, decides_before_queue
+from pylaunch.checks.survey import Look, Survey
+from pylaunch.checks.wanted import wanted_by
+from pylaunch.model.cluster import Agreement
+from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.model.plan import RunPlan
+from pylaunch.probe.answers import Unmeasured
+from pylaunch.probe.ask import TIMEOUT_S
+from pylaunch.runs.prepare.session import NodesRefusedError, PreparedNodes
+from pylaunch.runs.start_events import Emit, FindingReported
+from pylaunch.transport.process import Together
+
+JUDGED = {"python_env.libraries": ("environment digest", "torch", "nccl"), "python_env.python": ("python",)}
+"""Check → names of the essentials that it judges at a start."""
+
+
+class ChecksFailedError(NodesRefusedError):
+    """Checks found that the run cannot work."""
+
+    def __init__(self, findings: Sequence[Finding], of_hosts: int) -> None:
+        self.findings = tuple(findings)
+        reasons: dict[str, tuple[str, ...]] = {}
+        for finding in findings:
+            reasons |= {host: (*reasons.get(host, ()), finding.text) for host in finding.hosts}
+        super().__init__(
+            f"checks failed on {len(reasons)} of {of_hosts} hosts, so no rank was started",
+            reasons,
+            evidence=all_lines(findings),
+            hint=f"fix the cause, or start anyway: --skip {','.join(dict.fromkeys(each.check for each in findings))}",
+        )
+
+
+def at_start_checks(*, skip: Sequence[str] = ()) -> tuple[Check, ...]:
+    """Return the checks of a start without those of `skip`. Raises UsageError for names that do not exist."""
+    return tuple(
+        check for check in select(suite.CHECKS, skip=skip) if at_start(check) in (AtStart.ASKED, AtStart.REPORTED)
+    )
+
+
+class ChecksAtStart:
+    """One preflight beside a start. Entering begins it; leaving abandons questions that are still open."""
+
+    def __init__(self, plan: RunPlan, checks: Sequence[Check], emit: Emit) -> None:
+        self._plan = plan
+        self._checks = tuple(checks)
+        self._emit = emit
+        self._wanted = wanted_by(plan)
+        self._asked: Future[Survey] | None = None
+        self._begun = 0.0
+        self._together = Together()
+
+    def __enter__(self) -> ChecksAtStart:
+        if self._checks:
+            self._asked = self._begin()
+        return self
+
+    def _begin(self) -> Future[Survey]:
+        self._begun = monotonic()
+        thread = ThreadPoolExecutor(1, thread_name_prefix="checks")
+        asked = thread.submit(self._ask)
+        thread.shutdown(wait=False)
+        return asked
+
+    def __exit__(self, *_: object) -> None:
+        # The program cannot end before this thread, which may wait for a host that never answers.
+        self._together.end()
+
+    @property
+    def judged(self) -> Collection[str]:
+        """Names of the essentials that these checks judge."""
+        if not self._wanted.pythons:
+            return ()
+        return [name for check in self._checks for name in JUDGED.get(check.id, ())]
+
+    async def conclude_before_queue(self) -> None:
+        """Raise ChecksFailedError for faults that no wait mends: a wrong working directory, a missing script.
+
+        `conclude` asks again for facts that may change while the start waits.
+        """
+        if self._asked is None:
+            return
+        survey = await asyncio.wrap_future(self._asked)
+        self._asked = None
+        lasting = [check for check in self._checks if decides_before_queue(check)]
+        _refuse(result(survey, lasting, suite.judge(survey, lasting), monotonic() - self._begun))
+
+    async def conclude(self, prepared: PreparedNodes) -> tuple[Finding, ...]:
+        """Wait for the answers, report the findings and return the warnings.
+
+        Raises ChecksFailedError when a run would not work.
+        """
+        if not self._checks:
+            return ()
+        survey = with_reports(await asyncio.wrap_future(self._asked or self._begin()), prepared)
+        found = result(survey, self._checks, suite.judge(survey, self._checks), monotonic() - self._begun)
+        for finding in found.findings:
+            if finding.check == REACH:
+                # The agent there is ready; only the connection of the probe failed.
+                self._emit(FindingReported(replace(finding, severity=Severity.UNKNOWN)))
+            elif finding.severity in (Severity.WARN, Severity.UNKNOWN):
+                self._emit(FindingReported(finding))
+        _refuse(found)
+        return tuple(each for each in found.findings if each.severity is Severity.WARN and each.check != REACH)
+
+    def _ask(self) -> Survey:
+        # A silent host may delay a start by the probe no longer than by its agent.
+        timeout_s = min(TIMEOUT_S, self._plan.job.start_timeout.total_seconds())
+        asked = [check for check in self._checks if at_start(check) is AtStart.ASKED]
+        return suite.take(self._plan.cluster, self._wanted, asked, timeout_s=timeout_s, together=self._together)
+
+
+def _refuse(found: Result) -> None:
+    """Raise ChecksFailedError for failures, except that of a host which only the probe did not reach."""
+    failed = [each for each in found.findings if each.severity is Severity.FAIL and each.check != REACH]
+    if failed:
+        raise ChecksFailedError(failed, len(found.hosts))
+
+
+def with_reports(survey: Survey, prepared: PreparedNodes) -> Survey:
+    """`survey` with what the agents reported, as the readings that the checks judge."""
+    looks = {
+        name: Look({**survey.looks[name].readings, **reported}, survey.looks[name].seconds)
+        if name in survey.looks
+        else Look(reported)
+        for name, reported in ((name, _reported(survey, name, prepared)) for name in survey.cluster.names)
+    }
+    return replace(survey, looks=looks)
+
+
+def _reported(survey: Survey, host: str, prepared: PreparedNodes) -> dict[str, Any]:
+    readings: dict[str, Any] = {mesh.MATRIX: _connections(survey, host, prepared)}
+    clock = prepared.clocks.get(host)
+    if clock is not None:
+        readings[mesh.OFFSET] = {"seconds": clock.seconds, "uncertainty": clock.uncertainty}
+    if host in survey.wanted.pythons and survey.cluster[host].attestation is not Agreement.OFF:
+        readings |= _environment(prepared.essentials.get(host, {}), prepared.libraries.get(host, {}))
+    return readings
+
+
+def _connections(survey: Survey, host: str, prepared: PreparedNodes) -> object:
+    """The reading of `network.ports`: each result as in the mesh test of `pylaunch check`."""
+    ends = prepared.connections.get(host)
+    if len(survey.cluster.hosts) < 2:
+        ends = {}
+    if ends is None:
+        return Unmeasured("its agent did not try to connect to the others")
+    row = {}
+    for peer, end in ends.items():
+        way, _, reason = end.partition(": ")
+        row[peer] = {"ephemeral": {"end": way, "text": reason}}
+    return {"ports": {}, "taken": None, "ephemeral_range": None, "row": row}
+
+
+def _environment(essentials: Mapping[str, str], libraries: Mapping[str, str]) -> dict[str, Any]:
+    digest, version = essentials.get("environment digest", ""), essentials.get("python", "")
+    readings: dict[str, Any] = {"python_env.python": {"version": version}} if version else {}
+    if digest.startswith("unreadable"):
+        readings["python_env.libraries"] = Unmeasured(digest)
+    else:
+        has_any = digest or libraries
+        readings["python_env.libraries"] = {"digest": digest, "distributions": libraries} if has_any else None
+    return readings

@@ -1,0 +1,177 @@
+"""State of runs: as their records report it, and where the end is not recorded, as their nodes report it now."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+
+from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
+from pylaunch.model.notes import Notes, ignore
+from pylaunch.model.plan import RunPlan, attempt_of, base_of
+from pylaunch.model.run import EventKind, PreviousAttempt, RunRecord
+from pylaunch.model.slurm_job import UNKNOWN, JobState
+from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource
+from pylaunch.runs.existing.proof import NodeProof
+from pylaunch.runs.existing.status import RunStatus, StatusQuery, ask_status
+from pylaunch.runs.existing.watch import Onlooker, watch
+from pylaunch.runs.prove import is_in_doubt, prove_again
+from pylaunch.runs.recording import recording
+from pylaunch.store import runs
+from pylaunch.transport.slurm.commands import job_states
+
+GLIMPSE_S = 3.0
+"""Time limit for the load and the last lines of a live run: `status` shows what has arrived."""
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """One run: its record, its state, and who controls it."""
+
+    record: RunRecord
+    status: RunStatus
+    controller: int | None = None
+    """Process on this machine that leads the run."""
+
+    proofs: Mapping[str, NodeProof] = field(default_factory=dict)
+    """Answers of nodes that were asked again whether they are clean, by host."""
+
+    jobs: Mapping[str, JobState] = field(default_factory=dict)
+    """States of the Slurm jobs of a run that is not known to be over, by id, as far as Slurm answers."""
+
+
+def report(record: RunRecord, on_note: Notes = ignore) -> RunReport:
+    """Return the state of one run. Nodes that have not proven that they are clean are asked again."""
+    (status,) = statuses([record], on_note)
+    proofs: Mapping[str, NodeProof] = {}
+    if status.outcome is not None and is_in_doubt(status.outcome):
+        proven = prove_again(record, status.outcome, on_note)
+        status, proofs = replace(status, outcome=proven.outcome), proven.proofs
+    jobs = slurm_states([record.plan] if status.outcome is None else [], on_note)
+    return RunReport(record, status, runs.controller(record.plan.run), proofs, jobs)
+
+
+def list_runs(*, past: bool, on_note: Notes = ignore) -> list[RunReport]:
+    """Return the recorded runs that are live or not known to be clean, and with `past` all others; the newest first."""
+    records = [
+        record
+        for record in runs.readable(on_note)
+        if past or record.outcome is None or is_in_doubt(record.outcome)
+    ]  # fmt: skip
+    known = list(zip(records, statuses(records, on_note), strict=True))
+    jobs = slurm_states([record.plan for record, status in known if status.outcome is None], on_note)
+    return [
+        RunReport(
+            record, status, runs.controller(record.plan.run),
+            jobs={job: jobs[job] for job in record.plan.slurm_jobs if status.outcome is None and job in jobs},
+        )
+        for record, status in known
+        if past or status.outcome is None or is_in_doubt(status.outcome)
+    ]  # fmt: skip
+
+
+def slurm_states(plans: Iterable[RunPlan], on_note: Notes = ignore) -> Mapping[str, JobState]:
+    """Return the states of the Slurm jobs of runs, by id: one request to Slurm, and none without a job.
+
+    Empty, with a note, where Slurm does not answer.
+    """
+    wanted = tuple(dict.fromkeys(job for plan in plans for job in plan.slurm_jobs))
+    try:
+        found = job_states(wanted) if wanted else {}
+    except PylaunchError as error:
+        on_note(f"note: the state of Slurm job {', '.join(wanted)} is not known: {error.message}")
+        return {}
+    return {job: found.get(job, JobState(UNKNOWN)) for job in wanted}
+
+
+def statuses(records: Sequence[RunRecord], on_note: Notes = ignore) -> list[RunStatus]:
+    """Return the state of each run. Asks the nodes of those whose end is not recorded, and records an end they report.
+
+    The record of a run that a controller leads is left to that controller.
+    """
+    unknown = [record for record in records if record.outcome is None]
+    recorders = [
+        None if runs.controller(record.plan.run) is not None else runs.Recorder(record.plan.run, on_note)
+        for record in unknown
+    ]
+    queries = [
+        StatusQuery(record, recording(recorder, lambda _: None), is_led=recorder is None)
+        for record, recorder in zip(unknown, recorders, strict=True)
+    ]
+    answers = {}
+    for record, recorder, status in zip(unknown, recorders, ask_status(queries), strict=True):
+        answers[record.plan.run] = status
+        if status.outcome is not None and recorder is not None:
+            recorder.finish(status.outcome)
+    return [answers.get(record.plan.run) or RunStatus((), record.outcome) for record in records]
+
+
+def watch_run(
+    record: RunRecord, onlooker_of: Callable[[RunPlan], Onlooker], interrupts: InterruptSource | None = None
+) -> RunRecord | None:
+    """Watch a run and the attempts after it until the last one is over. Nothing is stopped or recorded.
+
+    `onlooker_of` makes the onlooker of each attempt. Returns the record of the last attempt, or None when interrupted.
+    """
+    source = Interrupter() if interrupts is None else interrupts
+    if record.outcome is not None and is_settled(record):
+        return record
+    while True:
+        if not watch(record, onlooker_of(record.plan), partial(is_settled, record), source):
+            return None
+        watched, record = record, runs.read(runs.find(base_of(record.plan.run)))
+        if record.plan.run == watched.plan.run:
+            return record
+
+
+def glimpse(record: RunRecord, onlooker: Onlooker, interrupter: Interrupter) -> None:
+    """Pass the reports of the nodes of a live run to `onlooker` until it interrupts, GLIMPSE_S at most."""
+    timer = threading.Timer(GLIMPSE_S, interrupter.interrupt, ("enough",))
+    timer.start()
+    try:
+        watch(record, onlooker, lambda: True, interrupter)
+    except ClusterNotReadyError:
+        return  # `report` has printed the reasons of the nodes.
+    finally:
+        timer.cancel()
+
+
+def previous_attempt(plan: RunPlan) -> PreviousAttempt | None:
+    """Return the attempt before that of `plan`; None for a first attempt, or where its end is not recorded here."""
+    known = [run for run in runs.attempts(plan.run) if attempt_of(run) < plan.restart]
+    try:
+        before = runs.read(known[-1]) if known else None
+    except UsageError:
+        return None  # Damaged: readers of all records report it.
+    if before is None or before.outcome is None:
+        return None
+    return PreviousAttempt(before.plan.attempt, before.outcome.reason)
+
+
+def is_settled(record: RunRecord) -> bool:
+    """Report whether no controller on this machine will start this run, finish its record, or start it again."""
+    run, base = record.plan.run, base_of(record.plan.run)
+    if runs.find(base) != run:
+        return True
+    if runs.controller(run) is None and runs.controller(base) is None:
+        return True
+    return record.plan.job.max_restarts == 0 and runs.read(run).outcome is not None
+
+
+def start_seconds(record: RunRecord) -> dict[str, float]:
+    """Return the duration of each phase of the start."""
+    released = [event for event in record.events if event.kind is EventKind.RELEASED and event.host is None]
+    return dict(released[-1].seconds) if released else {}
+
+
+def node_start_seconds(record: RunRecord) -> dict[str, dict[str, float]]:
+    """Return the duration of each phase of the start on each node that reported one, in the order of the plan.
+
+    `exec` lasts from the common instant of the release to the exec of the node's first rank.
+    """
+    seconds: dict[str, dict[str, float]] = {}
+    for event in record.events:
+        if event.host is not None and event.kind in (EventKind.PREPARED, EventKind.RELEASED):
+            seconds.setdefault(event.host, {}).update(event.seconds)
+    return {name: seconds[name] for name in record.plan.cluster.names if name in seconds}

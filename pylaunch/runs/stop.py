@@ -1,0 +1,140 @@
+"""Stop runs, and prove that nothing of them is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.errors import ClusterNotReadyError
+from pylaunch.model.hostset import fold
+from pylaunch.model.notes import Notes, ignore
+from pylaunch.model.outcome import Outcome
+from pylaunch.model.run import RunRecord
+from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource
+from pylaunch.runs.existing.proof import NodeProof
+from pylaunch.runs.existing.stop import stop
+from pylaunch.runs.follow.run_events import Notice, RunEvent
+from pylaunch.runs.prove import is_in_doubt
+from pylaunch.runs.recording import recording
+from pylaunch.store import runs
+from pylaunch.transport.process import ends, interrupt
+
+GIVES_UP_S = 30.0
+"""For the controller of a run that has not started: its ranks may just have begun, and it has to end them."""
+
+ENDS_S = 10.0
+"""For the controller that follows the run, to notice its end."""
+
+
+@dataclass(frozen=True)
+class StartInterrupted:
+    """The run has not started: the process that starts it is interrupted."""
+
+    run: str
+    controller: int
+
+
+StopEvent = StartInterrupted | RunEvent
+
+
+@dataclass(frozen=True)
+class StopReport:
+    """A run that was stopped, or was over before."""
+
+    record: RunRecord
+    outcome: Outcome
+    was_over: bool = False
+    """The run was over and known to be clean."""
+
+    proofs: Mapping[str, NodeProof] = field(default_factory=dict)
+    """Answers of nodes whose agent could not prove that they are clean, by host."""
+
+    @property
+    def clean(self) -> tuple[str, ...]:
+        """Hosts that are proven clean."""
+        return tuple(
+            host
+            for host in self.record.plan.cluster.names
+            if host not in {*self.outcome.unproven, *self.outcome.leftovers}
+        )
+
+    def raise_if_unclean(self) -> None:
+        """Raises ClusterNotReadyError for hosts that are not proven clean."""
+        run, outcome = self.record.plan.run, self.outcome
+        if outcome.unproven:
+            raise ClusterNotReadyError(
+                f"{fold(outcome.unproven)} could not be asked", hint=f"when reachable again: pylaunch stop {run}"
+            )
+        if outcome.leftovers:
+            raise ClusterNotReadyError(
+                f"processes of run {run} are left on {fold(outcome.leftovers)}",
+                evidence=[f"{host}: {each}" for host, left in outcome.leftovers.items() for each in left],
+                hint=f"pylaunch stop --now {run}",
+            )
+
+
+def with_earlier_attempts(last: RunRecord) -> list[RunRecord]:
+    """Return `last` and those attempts before it that may still have processes."""
+    before = [runs.read(each) for each in runs.attempts(last.plan.run) if each != last.plan.run]
+    return [last, *filter(may_have_processes, before)]
+
+
+def unfinished_runs(on_note: Notes = ignore) -> list[RunRecord]:
+    """Return all recorded runs that may still have processes, the newest first."""
+    return [record for record in runs.readable(on_note) if may_have_processes(record)]
+
+
+def may_have_processes(record: RunRecord) -> bool:
+    """Report whether a run is not known to have ended, or not known to be clean."""
+    return record.outcome is None or is_in_doubt(record.outcome)
+
+
+def stop_run(
+    record: RunRecord, emit: Callable[[StopEvent], None], interrupts: InterruptSource | None = None, *, now: bool
+) -> StopReport:
+    """Stop a run on all of its nodes; with `now` SIGKILL at once, without its grace period. No attempt follows it.
+
+    Returns how the run ended: as it is recorded where it is over, else as its nodes report. Raises
+    ClusterNotReadyError when no node can be reached, or the process that starts the run does not end.
+    """
+    runs.ask_to_stop(record.plan.run)
+    record = _interrupted_start(record, emit)
+    if record.outcome is not None and not may_have_processes(record):
+        return StopReport(record, record.outcome, was_over=True)
+    recorder = runs.Recorder(record.plan.run, lambda text: emit(Notice(text)))
+    leads = recorder.take_charge()
+    grace = timedelta(0) if now else record.plan.job.stop_grace
+    emit_run = recording(recorder if leads else None, emit)
+    outcome, proofs = stop(record, emit_run, grace, Interrupter() if interrupts is None else interrupts)
+    if proofs and not leads:
+        # The controller records the end of the run now, and does not know the answers of the nodes.
+        process = runs.controller(record.plan.run)
+        leads = (process is None or ends(process, ENDS_S)) and recorder.take_charge()
+        record = runs.read(record.plan.run)
+    if leads:
+        recorder.finish(_with_proof(record.outcome, outcome))
+    recorder.give_up_charge()
+    return StopReport(record, outcome, proofs=proofs)
+
+
+def _interrupted_start(record: RunRecord, emit: Callable[[StopEvent], None]) -> RunRecord:
+    """Interrupt the controller of a run that has not started, whose nodes may not know the run yet; read its record.
+
+    Returns other runs as they are.
+    """
+    run, process = record.plan.run, runs.controller(record.plan.run)
+    if process is None or record.has_started or record.outcome is not None:
+        return record
+    emit(StartInterrupted(run, process))
+    if not interrupt(process, GIVES_UP_S):
+        raise ClusterNotReadyError(
+            f"process {process}, which starts run {run}, has not ended within {GIVES_UP_S:.0f} s",
+            hint=f"kill -KILL {process}; pylaunch stop {run}",
+        )
+    return runs.read(run)
+
+
+def _with_proof(known: Outcome | None, proven: Outcome) -> Outcome:
+    """Return the outcome that is `known`, with the proofs of `proven`."""
+    return proven if known is None else replace(known, leftovers=proven.leftovers, unproven=proven.unproven)

@@ -1,0 +1,244 @@
+"""The working tree that is shipped with a run: read once, every file hashed, ignored files omitted.
+
+Patterns are those of gitignore(5). The later of these wins: built-in patterns (`.git`, `__pycache__`), `.gitignore` and
+then `.pylaunchignore` of each directory from the top down, `--sync-include`, `--sync-exclude`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.errors import UsageError
+from pylaunch.model.manifest import File, Manifest, SymbolicLink
+from pylaunch.model.text.size import shown_size
+from pylaunch.store.output_directory import OUTPUT_DIRECTORY
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+NEVER = (".git", ".pylaunch/", f"{OUTPUT_DIRECTORY}/", "__pycache__/", "*.pyc")
+IGNORE_FILES = (".gitignore", ".pylaunchignore")
+GIT = IGNORE_FILES[0]
+BUILT_IN = "built in"
+MOST_FILES = 100_000
+MOST_COUNTED = 20_000
+"""Limit of ignored files whose sizes are added up."""
+
+DEFAULT_LIMIT = 2 << 30
+"""Bytes of the largest tree that is shipped without --sync-limit."""
+
+CHUNK = 1 << 20
+Stamp = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Ignored:
+    """Files that .gitignore excludes; those that .pylaunchignore and --sync-exclude exclude are not counted."""
+
+    files: int = 0
+    size: int = 0
+    """Bytes of all of them."""
+
+    largest: str = ""
+    largest_size: int = 0
+    is_complete: bool = True
+    """False when there are more than MOST_COUNTED."""
+
+    def with_file(self, path: str, size: int) -> Ignored:
+        """Add one file."""
+        largest = (path, size) if not self.files or size > self.largest_size else (self.largest, self.largest_size)
+        return Ignored(self.files + 1, self.size + size, *largest, self.is_complete)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A snapshot of a directory."""
+
+    directory: Path
+    manifest: Manifest
+    stamps: tuple[tuple[str, Stamp], ...]
+    """Path → modification time, size and inode when the file was read."""
+
+    left_out: tuple[str, ...]
+    """Paths that are neither file nor link: sockets, devices."""
+
+    ignored: Ignored
+
+    def changed(self) -> list[str]:
+        """Return the files that changed since they were read."""
+        return [path for path, before in self.stamps if _stamp_of(self.directory / path) != before]
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """Patterns for `directory` and everything below."""
+
+    directory: str
+    spec: GitIgnoreSpec
+    source: str
+    """Name of the file that contains them."""
+
+
+def read_tree(
+    directory: Path, excludes: Sequence[str] = (), limit: int = DEFAULT_LIMIT, includes: Sequence[str] = ()
+) -> Tree:
+    """Read and hash the files to ship.
+
+    Raises UsageError when it is no directory, cannot be read, or is larger than `limit` bytes or MOST_FILES.
+    """
+    if not directory.is_dir():
+        raise UsageError(f"--sync {directory}: not a directory")
+    walk = _Walk(directory, _spec(includes, "--sync-include"), _spec(excludes, "--sync-exclude"), bool(includes))
+    walk.read("", (_Rules("", _spec(NEVER, BUILT_IN), BUILT_IN),))
+    found = walk.found
+    files = [entry for entry in found if stat.S_ISREG(entry[1].st_mode)]
+    size = sum(status.st_size for _, status in files)
+    if size > limit or len(found) > MOST_FILES:
+        raise _too_much(directory, files, size, limit)
+    links = tuple(
+        SymbolicLink(path, str((directory / path).readlink())) for path, status in found if stat.S_ISLNK(status.st_mode)
+    )
+    read, stamps = [], []
+    for path, status in files:
+        read.append(_read(directory, path, status))
+        stamps.append((path, _stamp(status)))
+    special = [path for path, status in found if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode))]
+    return Tree(directory, Manifest(tuple(read), links), tuple(stamps), tuple(special), walk.ignored)
+
+
+class _Walk:
+    """Collects the files to ship, and counts those that .gitignore excludes."""
+
+    def __init__(self, directory: Path, includes: GitIgnoreSpec, excludes: GitIgnoreSpec, has_includes: bool) -> None:
+        self.found: list[tuple[str, os.stat_result]] = []
+        self.ignored = Ignored()
+        self._directory = directory
+        self._includes = includes
+        self._excludes = excludes
+        self._has_includes = has_includes
+        self._looked_at = 0
+
+    def read(self, inside: str, above: tuple[_Rules, ...], ignored_by: str = "") -> None:
+        """Read the directory `inside`; `ignored_by` is the file that names it, for a directory that is not shipped."""
+        rules = above if ignored_by else (*above, *_rules(self._directory, inside))
+        try:
+            with os.scandir(self._directory / inside) as entries:
+                listed = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            if ignored_by:
+                return
+            raise UsageError(f"--sync: {self._directory / inside} cannot be read: {error.strerror}") from None
+        for entry in listed:
+            path = f"{inside}/{entry.name}" if inside else entry.name
+            is_directory = entry.is_dir(follow_symlinks=False)
+            source = self._ignored_by(path + "/" * is_directory, rules, ignored_by)
+            if is_directory:
+                if not source or self._is_worth_a_look(path, source):
+                    self.read(path, rules, source)
+            elif not source:
+                self.found.append((path, entry.stat(follow_symlinks=False)))
+            elif source == GIT and not entry.is_symlink():
+                self._count(path, entry)
+
+    def _ignored_by(self, path: str, rules: Sequence[_Rules], above: str) -> str:
+        """Return the name of the file or flag that excludes `path`; "" for a path that is shipped."""
+        source = above
+        for rule in () if above else rules:
+            answer = rule.spec.check_file(path.removeprefix(rule.directory)).include
+            if answer is not None:
+                source = rule.source if answer else ""
+        if source and self._includes.check_file(path).include:
+            source = ""
+        answer = self._excludes.check_file(path).include
+        return source if answer is None else "--sync-exclude" * answer
+
+    def _is_worth_a_look(self, path: str, source: str) -> bool:
+        """Return True for an ignored directory that may have files to ship or count. A Python environment has none."""
+        if source in (BUILT_IN, "--sync-exclude") or (self._directory / path / "pyvenv.cfg").exists():
+            return False
+        return self._has_includes or (source == GIT and self.ignored.is_complete)
+
+    def _count(self, path: str, entry: os.DirEntry[str]) -> None:
+        self._looked_at += 1
+        if self._looked_at > MOST_COUNTED:
+            self.ignored = replace(self.ignored, is_complete=False)
+            return
+        with contextlib.suppress(OSError):
+            self.ignored = self.ignored.with_file(path, entry.stat(follow_symlinks=False).st_size)
+
+
+def _rules(directory: Path, inside: str) -> Iterator[_Rules]:
+    for name in IGNORE_FILES:
+        path = directory / inside / name
+        if path.is_file():
+            spec = _spec(path.read_text(errors="replace").splitlines(), str(path))
+            yield _Rules(f"{inside}/" if inside else "", spec, name)
+
+
+def _spec(lines: Sequence[str], where: str) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec  # noqa: PLC0415 - it takes 10 ms, and most starts ship nothing
+
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except (ValueError, re.error) as error:
+        number, line = next(each for each in enumerate(lines, start=1) if not _is_pattern(each[1]))
+        raise UsageError(
+            f"{where}: line {number}: {line.strip()!r} is no pattern: {error}",
+            hint="the patterns are those of .gitignore",
+        ) from None
+
+
+def _is_pattern(line: str) -> bool:
+    from pathspec import GitIgnoreSpec  # noqa: PLC0415 - as above
+
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except (ValueError, re.error):
+        return False
+    return True
+
+
+def _read(directory: Path, path: str, status: os.stat_result) -> File:
+    digest = hashlib.sha256()
+    try:
+        with (directory / path).open("rb") as file:
+            while chunk := file.read(CHUNK):
+                digest.update(chunk)
+    except OSError as error:
+        raise UsageError(
+            f"--sync: {directory / path} cannot be read: {error.strerror}", hint=f"--sync-exclude {path} leaves it out"
+        ) from None
+    return File(path, stat.S_IMODE(status.st_mode) & 0o777, status.st_size, digest.hexdigest())
+
+
+def _stamp(status: os.stat_result) -> Stamp:
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _stamp_of(path: Path) -> Stamp | None:
+    try:
+        return _stamp(path.lstat())
+    except OSError:
+        return None
+
+
+def _too_much(directory: Path, files: list[tuple[str, os.stat_result]], size: int, limit: int) -> UsageError:
+    parts: dict[str, int] = {}
+    for path, status in files:
+        top = path.partition("/")[0]
+        parts[top] = parts.get(top, 0) + status.st_size
+    largest = sorted(parts.items(), key=lambda part: part[1], reverse=True)[:5]
+    return UsageError(
+        f"--sync {directory}: {len(files)} files with {shown_size(size)}; "
+        f"at most {MOST_FILES} files with {shown_size(limit)} are shipped",
+        evidence=[f"{part}: {shown_size(held)}" for part, held in largest],
+        hint="leave data out with .pylaunchignore or --sync-exclude, or allow more with --sync-limit",
+    )

@@ -1,0 +1,244 @@
+"""Causes that the facts of hosts suggest: kernel messages, connections, counters, clocks, and checks. Pure.
+
+A fact that is later than the first failure is a consequence. A fact that several hosts share names none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from pylaunch.base import kernel_log
+from pylaunch.base.dataclass import dataclass
+from pylaunch.model.diagnosis.cause import Certainty, FailureCause, Named, RejectedCause
+from pylaunch.model.hostset import fold
+from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, RankEnd
+from pylaunch.verdict.causes.cause_kinds import advised
+from pylaunch.verdict.causes.network_causes import network_causes
+from pylaunch.verdict.causes.overrides import connected_elsewhere, meetings, overridden
+from pylaunch.verdict.causes.view_causes import view_causes
+from pylaunch.verdict.causes.xid import XidKind, explain
+from pylaunch.verdict.failure_evidence import Evidence, seconds
+from pylaunch.verdict.own_failures import sounds_like_a_victim
+
+KERNEL_S = 1.0
+"""Precision of the time of a kernel message, beside the uncertainty of the clock."""
+
+STEP_S = 5.0
+"""A clock step from which rendezvous and heartbeats of frameworks go wrong: torch elastic allows 15 s."""
+
+GPU_ERRORS = "ecc_uncorrected"
+MOST_WARNINGS = 3
+MOST_LINES = 4
+
+Found = FailureCause | RejectedCause
+
+
+@dataclass(frozen=True)
+class HostEvent:
+    """A kernel message with its host and its distance to the first failure."""
+
+    host: str
+    message: KernelEvent
+    before_s: float
+    """Seconds before the first failure; negative for later ones."""
+
+    is_consequence: bool
+
+    def __str__(self) -> str:
+        order = "before" if self.before_s >= 0 else "after"
+        return f"{self.host} kernel, {seconds(abs(self.before_s))} {order} the first failure: {self.message.text}"
+
+
+def host_causes(evidence: Evidence, first: RankEnd) -> tuple[list[FailureCause], list[RejectedCause]]:
+    """Return causes that the facts of hosts suggest for a run whose first failure is `first`, and rejected ones."""
+    rules: tuple[Callable[[Evidence, RankEnd], Iterable[Found]], ...] = (
+        _gpu, _gpu_memory, network_causes, _storage, view_causes, _processor, _clock, _versions, _warnings,
+        _overrides,
+    )  # fmt: skip
+    found = [each for rule in rules for each in rule(evidence, first)]
+    return (
+        [each for each in found if isinstance(each, FailureCause)],
+        [each for each in found if isinstance(each, RejectedCause)],
+    )
+
+
+def events(evidence: Evidence, first: RankEnd, *kinds: str) -> list[HostEvent]:
+    """Return the kernel messages of `kinds` on all hosts, oldest first."""
+    found = []
+    for facts in evidence.hosts:
+        for message in facts.kernel:
+            if message.kind in kinds:
+                before_s = first.time - message.time
+                slack = KERNEL_S + facts.uncertainty_s + first.uncertainty_s
+                found.append(HostEvent(facts.host, message, before_s, before_s < -slack))
+    return sorted(found, key=lambda each: (-each.before_s, each.host, each.message.text))
+
+
+def rejected_late(found: Iterable[HostEvent]) -> Iterator[RejectedCause]:
+    """Yield the messages that are consequences, as rejected causes."""
+    for each in found:
+        if each.is_consequence:
+            why = f"{seconds(-each.before_s)} after the first failure"
+            yield RejectedCause(f"{each.host}: {each.message.text}", why)
+
+
+def only(hosts: Iterable[str], rank: int | None = None) -> Named | None:
+    """Return the one of `hosts`, with `rank`; None for several hosts, of which none is named."""
+    at = set(hosts)
+    return Named(at.pop(), rank) if len(at) == 1 else None
+
+
+def _gpu(evidence: Evidence, first: RankEnd) -> Iterator[Found]:
+    found = events(evidence, first, kernel_log.XID, kernel_log.SXID)
+    yield from rejected_late(found)
+    causes = []
+    for each in found:
+        xid = explain(each.message.code or 0)
+        is_fatal = each.message.kind == kernel_log.SXID and "Fatal" in each.message.text
+        if each.is_consequence:
+            continue
+        if each.message.kind == kernel_log.XID and xid.kind is XidKind.PROGRAM:
+            name = f"Xid {xid.code} on {each.host} ({xid.name})"
+            yield RejectedCause(name, "a consequence of an error of the program, or of another Xid")
+        elif is_fatal or (each.message.kind == kernel_log.XID and xid.kind is XidKind.DAMAGED):
+            causes.append((each, Certainty.LIKELY))
+        else:
+            causes.append((each, Certainty.POSSIBLE))
+    for confidence in (Certainty.LIKELY, Certainty.POSSIBLE):
+        group = [each for each, level in causes if level is confidence]
+        if group:
+            hosts = {each.host for each in group}
+            found_cause = FailureCause("gpu", _gpu_text(group, hosts), confidence, only(hosts), _lines(group))
+            yield advised(found_cause, hosts)
+
+
+def _gpu_memory(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
+    """Judge uncorrectable memory errors since the start on hosts whose kernel log reports nothing about GPUs."""
+    logged = {each.host for each in events(evidence, first, kernel_log.XID)}
+    found: dict[str, str] = {}
+    for facts in evidence.hosts:
+        risen = [(name.split(" ")[0], rise) for name, rise in facts.rises.items() if name.endswith(GPU_ERRORS)]
+        if risen and facts.host not in logged:
+            found[facts.host] = ", ".join(f"{gpu} +{rise}" for gpu, rise in sorted(risen))
+    if found:
+        lines = tuple(f"{host}: uncorrectable ECC errors since the start: {text}" for host, text in found.items())
+        text = f"memory errors of GPUs on {fold(found)}"
+        yield advised(FailureCause("gpu", text, Certainty.POSSIBLE, None, lines[:MOST_LINES]), found)
+
+
+def _gpu_text(group: list[HostEvent], hosts: set[str]) -> str:
+    message = group[0].message
+    xid = explain(message.code or 0)
+    what = f"Xid {xid.code}, {xid.name}" if message.kind == kernel_log.XID else f"SXid {message.code}"
+    if len(hosts) > 1:
+        return f"GPU errors on {fold(hosts)}, first on {group[0].host}: {what}"
+    return f"GPU error on {group[0].host}: {what} (PCI {message.device})"
+
+
+def _storage(evidence: Evidence, first: RankEnd) -> Iterator[Found]:
+    broken = events(evidence, first, kernel_log.IO_ERROR, kernel_log.READ_ONLY, kernel_log.SERVER_SILENT)
+    hung = events(evidence, first, kernel_log.HUNG_TASK)
+    yield from rejected_late([*broken, *hung])
+    waiting = {host: [state.rank for state in states if state.state == "D"] for host, states in evidence.states.items()}
+    waiting = {host: ranks for host, ranks in waiting.items() if ranks}
+    found = [each for each in broken if not each.is_consequence]
+    hung = [
+        each for each in hung if not each.is_consequence and (each.message.rank is not None or each.host in waiting)
+    ]
+    if not found and not hung:
+        return
+    hosts = {each.host for each in (*found, *hung)}
+    stuck = {host: ranks for host, ranks in waiting.items() if host in hosts}
+    confidence = Certainty.LIKELY if stuck else Certainty.POSSIBLE
+    shown = (found or hung)[0]
+    if len(hosts) == 1 and len(stuck) == 1 and sum(map(len, stuck.values())) == 1:
+        ((host, (rank,)),) = stuck.items()
+        text = f"rank {rank} on {host} waits for storage (state D): {shown.message.text}"
+        yield advised(FailureCause("storage", text, confidence, Named(host, rank), _lines([*found, *hung])), hosts)
+        return
+    text = f"storage fails on {fold(hosts)}: {shown.message.text}"
+    named = only(hosts) if confidence is Certainty.LIKELY else None
+    yield advised(FailureCause("storage", text, confidence, named, _lines([*found, *hung])), hosts)
+
+
+def _processor(evidence: Evidence, first: RankEnd) -> Iterator[Found]:
+    found = events(evidence, first, kernel_log.LOCKUP, kernel_log.HARDWARE)
+    yield from rejected_late(found)
+    found = [each for each in found if not each.is_consequence]
+    if found:
+        hosts = {each.host for each in found}
+        text = f"hardware errors or hanging processors on {fold(hosts)}: {found[0].message.text}"
+        yield advised(FailureCause("processor", text, Certainty.POSSIBLE, None, _lines(found)), hosts)
+
+
+def _clock(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
+    steps = {each.host: each.clock_step_s for each in evidence.hosts if abs(each.clock_step_s) >= STEP_S}
+    if steps:
+        texts = [f"{host}: {'forward' if step > 0 else 'back'} {seconds(abs(step))}" for host, step in steps.items()]
+        text = f"the clock of {fold(steps)} was set during the run ({'; '.join(sorted(texts))})"
+        yield advised(FailureCause("clock-step", text, Certainty.POSSIBLE), steps)
+
+
+def _versions(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
+    if evidence.differences:
+        text = f"nodes differed at the start: {evidence.differences[0]}"
+        yield advised(FailureCause("versions-differ", text, Certainty.POSSIBLE, None, evidence.differences[:4]))
+
+
+def _warnings(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
+    for finding in sorted(evidence.findings, key=lambda each: (each.check, each.hosts))[:MOST_WARNINGS]:
+        text = f"{finding.check} warned about {fold(finding.hosts)} at the start: {finding.text}"
+        found = FailureCause("check-warned", text, Certainty.POSSIBLE, None, finding.evidence[:2])
+        yield advised(found, finding.hosts, device=finding.check)
+
+
+def _overrides(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
+    """Judge variables by which ranks meet, after a failure that another rank may have caused."""
+    if not (first.symptom or first.failed_to_meet or first.overrides or sounds_like_a_victim(first)):
+        return
+    views = {**evidence.quiet, **{view.rank: view for view in evidence.views}}
+    found = overridden(meetings(views.values(), evidence.ends), sum(map(len, evidence.ranks.values())))
+    found = found or connected_elsewhere(evidence.failures, evidence.address)
+    if found is not None:
+        confidence = Certainty.LIKELY if found.is_sure else Certainty.POSSIBLE
+        named = Named(found.hosts[0], found.ranks[0]) if len(found.ranks) == 1 else None
+        yield advised(FailureCause("overridden", found.text, confidence, named, found.lines[1:]), found.hosts)
+
+
+def _lines(found: Iterable[HostEvent]) -> tuple[str, ...]:
+    return tuple(map(str, found))[:MOST_LINES]
+
+
+def lines_about(evidence: Evidence, end: RankEnd) -> list[str]:
+    """Return facts of the host of `end` that belong to it: kernel messages of its process or its GPUs, and memory."""
+    facts = evidence.of(end.host)
+    if facts is None:
+        return []
+    kinds = {kind for kind, _ in kernel_log.TABLE} - {kernel_log.LINK_UP, kernel_log.SERVER_BACK}
+    near = [each for each in events(evidence, end, *kinds) if each.host == end.host and _belongs(each, end)]
+    lines = [f"{each.host} kernel: {each.message.text}" for each in near[:4]]
+    if end.out_of_memory is not None:
+        lines += _memory_line(facts)
+    return lines
+
+
+def _belongs(event: HostEvent, end: RankEnd) -> bool:
+    if event.is_consequence:
+        return False
+    if event.message.rank is not None:
+        return event.message.rank == end.rank
+    if event.message.pid is not None:
+        return f"pid {event.message.pid})" in end.error or f"(pid(s) {event.message.pid})" in end.error
+    return event.before_s < 60.0
+
+
+def _memory_line(facts: HostEvidence) -> Iterator[str]:
+    available, total = facts.gauges.get("memory available"), facts.gauges.get("memory total")
+    parts = []
+    if available is not None and total:
+        parts.append(f"{available / (1 << 30):.1f} of {total / (1 << 30):.1f} GiB available afterwards")
+    kills = facts.rises.get("memory oom_kill", facts.rises.get("host oom_kill"))
+    if kills:
+        parts.append(f"OOM kills since the start: {kills}")
+    if parts:
+        yield f"{facts.host}: {', '.join(parts)}"

@@ -1,0 +1,164 @@
+"""Ranks that call something else than the others as the same collective. Pure.
+
+The first number at which calls differ is the true place: a rank that skips one call and continues fails at the end of
+its run only. A difference of places counts only if the calls after it agree again when they are shifted, because
+correct programs, too, call one collective from two branches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.model.diagnosis.hang import HangFinding, HangKind
+from pylaunch.protocol.examination import Collective
+from pylaunch.verdict.hangs.calls import GroupCalls, call_place, call_shape, shown_call_place, shown_shape
+from pylaunch.verdict.hangs.snapshot import Snapshot
+
+MOST_CLASSES = 16
+"""Different histories of calls that are compared."""
+
+MOST_SHIFT = 3
+"""Calls that a rank may have skipped or added."""
+
+SAME_CALLS = "every rank must call the same collectives in the same order, with equal shapes and types"
+CONFIRM = "start again with --env TORCH_DISTRIBUTED_DEBUG=DETAIL, which compares every call"
+
+
+@dataclass(frozen=True)
+class _Shift:
+    """Calls of `rank` that agree with those of the others after a shift."""
+
+    rank: int
+    number: int
+    skipped: int
+    """Calls that it omitted; negative for calls that it added."""
+
+
+def differing_calls(snapshot: Snapshot, group: GroupCalls) -> HangFinding | None:
+    """Return the first difference between the calls of one group in which ranks wait; None if there is none.
+
+    A rank that did not answer the request for all calls in time shows no operations, and is not compared.
+    """
+    group = replace(group, calls={rank: calls for rank, calls in group.calls.items() if _has_operations(calls)})
+    waiting = group.waiting()
+    if not waiting:
+        return None
+    shift = _first_shift(group)
+    number = _first_differing_shape(group, min(waiting.values()))
+    if shift is not None and (number is None or shift.number <= number):
+        return _shifted(snapshot, group, shift)
+    return None if number is None else _other_call(snapshot, group, number)
+
+
+def _has_operations(calls: Mapping[int, Collective]) -> bool:
+    return all(call.operation for call in calls.values())
+
+
+def _first_differing_shape(group: GroupCalls, pending: int) -> int | None:
+    """Return the pending number if operations, sizes or types differ there."""
+    shapes = {call_shape(calls[pending]) for calls in group.calls.values() if pending in calls}
+    return pending if len(shapes) > 1 else None
+
+
+def _other_call(snapshot: Snapshot, group: GroupCalls, number: int) -> HangFinding:
+    by_shape: dict[tuple[object, ...], list[int]] = {}
+    for rank, calls in group.calls.items():
+        if number in calls:
+            by_shape.setdefault(call_shape(calls[number]), []).append(rank)
+    classes = sorted(by_shape.values(), key=lambda ranks: (-len(ranks), min(ranks)))
+    usual, others = classes[0], sorted(rank for ranks in classes[1:] for rank in ranks)
+    is_clear = 2 * len(usual) > len(group.key.ranks) and len(group.key.ranks) > 2
+    texts = [f"{snapshot.who(ranks)} called {_shown(group, number, min(ranks))}" for ranks in (*classes[1:], usual)]
+    return HangFinding(
+        HangKind.OTHER_CALL,
+        f"#{number} of {group.label} differs: {'; '.join(texts)}",
+        Confidence.HIGH if is_clear else Confidence.LOW,
+        tuple(others) if is_clear else (),
+        snapshot.hosts_of(others) if is_clear else (),
+        snapshot.lines(),
+        "more ranks of the group answer" if group.unanswered else "the majority made the wrong call",
+        SAME_CALLS if is_clear else f"{SAME_CALLS}; {CONFIRM}",
+    )
+
+
+def _shown(group: GroupCalls, number: int, rank: int) -> str:
+    call = group.calls[rank][number]
+    return f"{shown_shape(call)}{shown_call_place(call)}"
+
+
+def _shifted(snapshot: Snapshot, group: GroupCalls, shift: _Shift) -> HangFinding:
+    others = [rank for rank in group.calls if rank != shift.rank]
+    model = next(rank for rank in others if shift.number in group.calls[rank])
+    theirs, own = group.calls[model][shift.number], group.calls[shift.rank][shift.number]
+    is_clear = len(group.key.ranks) > 2 and 2 * len(others) > len(group.key.ranks)
+    kind = HangKind.OTHER_PLACE if shift.skipped > 0 else HangKind.EXTRA_CALL
+    verb = "skipped" if shift.skipped > 0 else "added"
+    subject = theirs if shift.skipped > 0 else own
+    text = (
+        f"{snapshot.who([shift.rank])} {verb} {subject.operation} #{shift.number} of {group.label}"
+        f"{shown_call_place(subject)}: from there on its calls are shifted by {abs(shift.skipped)}"
+    )
+    named = (shift.rank,) if is_clear else ()
+    return HangFinding(
+        kind, text, Confidence.HIGH if is_clear else Confidence.LOW, named, snapshot.hosts_of(named), snapshot.lines(),
+        "the other ranks took the wrong branch",
+        f"look at the condition around that call on rank {shift.rank}; {SAME_CALLS}",
+    )  # fmt: skip
+
+
+def _first_shift(group: GroupCalls) -> _Shift | None:
+    alike: dict[object, list[int]] = {}
+    for rank, calls in group.calls.items():
+        if calls:
+            alike.setdefault(tuple((number, _traits(calls[number])) for number in sorted(calls)), []).append(rank)
+    if not 1 < len(alike) <= MOST_CLASSES:
+        return None
+    alone = [ranks[0] for ranks in alike.values() if len(ranks) == 1]
+    found = [
+        shift
+        for rank in alone
+        for shift in _shifts(group, rank, [same[0] for same in alike.values() if same[0] != rank])
+    ]
+    return min(found, key=lambda shift: shift.number, default=None)
+
+
+def _shifts(group: GroupCalls, rank: int, others: Sequence[int]) -> Iterator[_Shift]:
+    """Yield the shift of `rank` against the others, if all others agree with each other."""
+    own = group.calls[rank]
+    if len(group.calls) < 3:
+        return
+    model = max(others, key=group.last)
+    theirs = group.calls[model]
+    common = sorted(own.keys() & theirs.keys())
+    first = next((number for number in common if not _same(own[number], theirs[number])), None)
+    if first is None or not all(_agree(group.calls[each], theirs, first) for each in others):
+        return
+    for shift in range(1, MOST_SHIFT + 1):
+        if _aligned(own, theirs, first, shift):
+            yield _Shift(rank, first, shift)
+            return
+        if _aligned(theirs, own, first, shift):
+            yield _Shift(rank, first, -shift)
+            return
+
+
+def _traits(call: Collective) -> tuple[object, ...]:
+    return call_shape(call), call_place(call)
+
+
+def _same(one: Collective, other: Collective) -> bool:
+    places = call_place(one), call_place(other)
+    return call_shape(one) == call_shape(other) and (None in places or places[0] == places[1])
+
+
+def _agree(calls: Mapping[int, Collective], theirs: Mapping[int, Collective], until: int) -> bool:
+    numbers = calls.keys() & theirs.keys()
+    return until in calls and all(_same(calls[number], theirs[number]) for number in numbers)
+
+
+def _aligned(short: Mapping[int, Collective], full: Mapping[int, Collective], first: int, shift: int) -> bool:
+    """Return True if the calls in `short` from `first` on are those in `full` after `shift` further calls."""
+    numbers = [number for number in sorted(short) if number >= first and number + shift in full]
+    return bool(numbers) and all(_same(short[number], full[number + shift]) for number in numbers)

@@ -1,0 +1,300 @@
+"""Suspicion of a hang, from cheap samples of all ranks over time. Pure; times are seconds on one clock.
+
+Output, steps and collectives of any rank are progress. After half of `after_s` without progress the ranks are viewed
+once, and after all of it again: the finding of `judge` on both views is reported when it has lasted long enough for its
+kind. Views have the last call of each group only; all calls are requested once in a silence, when the second view shows
+no progress. So a hang is named between `after_s` and twice that, and a healthy rank is asked only while it is silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.model.diagnosis.hang import HangFinding, HangKind
+from pylaunch.protocol.examination import RankView
+from pylaunch.protocol.usage_report import RankSigns
+from pylaunch.verdict.hangs.brief_views import Counters, group_counters, has_advanced, is_brief, with_calls
+from pylaunch.verdict.hangs.stacks import slow_phase
+
+CERTAIN = frozenset(
+    {HangKind.ENDED, HangKind.STOPPED, HangKind.DISK_WAIT, HangKind.OTHER_CALL, HangKind.OTHER_PLACE,
+     HangKind.EXTRA_CALL, HangKind.GROUP_ORDER, HangKind.GPU, HangKind.LINK, HangKind.PATH_BLOCKED,
+     HangKind.OVERRIDDEN, HangKind.RESTARTED}
+)  # fmt: skip
+"""Kinds that no slow phase of a healthy run shows."""
+
+UNSURE = 1.5
+"""Multiple of the limit for findings that are not certain."""
+
+BEFORE_START = 4.0
+"""Multiple of the limit until the run has settled: imports, downloads, the first compilation."""
+
+WORKS = 4.0
+"""Multiple of the limit after which a rank that works while some others wait is mentioned."""
+
+SLOW_PHASE = 10.0
+"""The same for phases that take long in healthy runs: checkpoints, evaluation, data loading, compilation."""
+
+FIRST_STEPS = 3
+FIRST_CALLS = 20
+FIRST_SIGNS = 5
+"""Steps, collectives of one group, or signs of progress after which a run has settled."""
+
+FIRST_OUTPUT = 20
+"""Times at which one rank wrote output, after which its gaps are those of its work and not of imports."""
+
+RHYTHM = 2.0
+"""A gap between signs of progress is usual up to this multiple of the second longest gap before it."""
+
+MOST_REQUESTS = 4
+"""Requests for all calls in one silence, which cost a rank more than brief ones. On a busy machine, ranks are late with
+these only, so each next one has more time."""
+
+MOST_SAMPLES = 8
+"""Views that are judged. A rank that computed or changed its place only before them has no influence."""
+
+LEAVING = frozenset({"Z", "X", ""})
+"""States of a process that has ended, or whose main thread has."""
+
+
+@dataclass(frozen=True)
+class HangReport:
+    """A finding that has lasted long enough to be shown."""
+
+    finding: HangFinding
+    quiet_s: float
+    """Seconds without progress."""
+
+    may_end_run: bool = True
+    """The finding is good enough to end the run for it, if the job asks for that."""
+
+    is_exact: bool = False
+    """False for a lower bound of `quiet_s`: collectives advance unseen between two views."""
+
+
+@dataclass(frozen=True)
+class ProgressResumed:
+    """Ranks advance again after a report."""
+
+    quiet_s: float
+    is_exact: bool = False
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """Signs of progress so far, and the views since the last one."""
+
+    after_s: float
+    quiet_since: float
+    """Time of the last progress, as far as it was seen."""
+
+    sign_at: float = float("-inf")
+    """Time of the last sign of progress outside of views: output, a step or an end."""
+
+    is_exact: bool = False
+    """`quiet_since` is known from the ranks: nothing advanced unseen after it."""
+
+    written: Mapping[int, int] = field(default_factory=dict)
+    """Bytes of output by rank."""
+
+    outputs: Mapping[int, int] = field(default_factory=dict)
+    """Times at which each rank had written more."""
+
+    steps: Mapping[int, int] = field(default_factory=dict)
+    counters: Mapping[int, Counters] = field(default_factory=dict)
+    """Collectives of each rank, from its last view."""
+
+    over: frozenset[int] = frozenset()
+    """Ranks that have ended, or were seen while they ended."""
+
+    signs: int = 0
+    """Times at which there was progress."""
+
+    gaps: tuple[float, float] = (0.0, 0.0)
+    """The two longest gaps between signs of progress after the first steps, the longest first."""
+
+    samples: tuple[tuple[RankView, ...], ...] = ()
+    sampled_at: tuple[float, ...] = ()
+    """Time of each of `samples`."""
+
+    calls_requests: int = 0
+    """Requests for all calls of the ranks in this gap."""
+
+    looked_at: float | None = None
+    """Time of the last views in this gap."""
+
+    first_looked_at: float | None = None
+    """Time of the first ones."""
+
+    reported: tuple[object, ...] = ()
+    """Kind and ranks of the finding that was shown last; () for none in this gap."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Return True after the first steps, which take longer than later ones."""
+        return self.signs >= FIRST_SIGNS or self._is_training
+
+    @property
+    def _is_training(self) -> bool:
+        furthest = max((each.last for counters in self.counters.values() for each in counters.values()), default=0)
+        return furthest >= FIRST_CALLS or max(self.steps.values(), default=0) >= FIRST_STEPS
+
+    @property
+    def has_rhythm(self) -> bool:
+        """Return True once gaps are those of the run's work, and not of its start: imports, downloads, builds."""
+        return self._is_training or max(self.outputs.values(), default=0) >= FIRST_OUTPUT
+
+    def with_activity(self, now: float, activity: Iterable[RankSigns]) -> Suspicion:
+        """Add cheap samples: more output or another step of any rank is progress."""
+        written, outputs, steps = dict(self.written), dict(self.outputs), dict(self.steps)
+        for each in activity:
+            if each.written != written.get(each.rank):
+                outputs[each.rank] = outputs.get(each.rank, 0) + 1
+            written[each.rank] = each.written
+            if each.step is not None:
+                steps[each.rank] = each.step
+        is_progress = written != self.written or steps != self.steps
+        after = replace(self, written=written, outputs=outputs, steps=steps)
+        return replace(after.with_progress(now), sign_at=now) if is_progress else after
+
+    def is_due(self, now: float) -> bool:
+        """Return True when the ranks should be viewed: twice in `after_s`, and at its end."""
+        since = self.quiet_since if self.looked_at is None else self.looked_at
+        return now - since >= self.after_s / 2 or since < self.quiet_since + self.after_s <= now
+
+    @property
+    def still_since(self) -> float:
+        """Time from which on no rank has advanced, also unseen: the first views, unless the ranks know it."""
+        if self.is_exact or self.first_looked_at is None:
+            return self.quiet_since
+        return self.first_looked_at
+
+    def with_over(self, now: float, ranks: Iterable[int]) -> Suspicion:
+        """Add ranks that have ended, or are about to: an end is progress, and older views do not count any more.
+
+        Without this, ranks that finish one after the other look like ranks that wait for one that is gone.
+        """
+        over = self.over | {*ranks}
+        if over == self.over:
+            return self
+        return replace(self.with_progress(now), over=over, reported=self.reported, sign_at=now)
+
+    @property
+    def wants_calls(self) -> bool:
+        """Return True when all calls of the ranks should be requested now: two views show no progress.
+
+        They are requested again for ranks that did not answer in time.
+        """
+        if len(self.samples) < 2 or self.calls_requests >= MOST_REQUESTS:
+            return False
+        return not self.calls_requests or any(map(is_brief, self.samples[-1]))
+
+    def with_views(self, now: float, views: tuple[RankView, ...]) -> Suspicion:
+        """Add the views of one moment: an advanced collective of any rank is progress, and so is its first one."""
+        counters = group_counters(views)
+        known = counters.keys() & self.counters.keys()
+        had_none = {view.rank for sample in self.samples for view in sample if view.source == "helper"}
+        had_none -= self.counters.keys()
+        is_progress = any(has_advanced(counters[rank], self.counters[rank]) for rank in known)
+        is_progress = is_progress or not had_none.isdisjoint(counters)
+        after = replace(self, counters={**self.counters, **counters})
+        if is_progress:
+            # The rank may have advanced at any time since the views before.
+            after = after.with_progress(now, known_until=self.looked_at or self.quiet_since)
+        after = after.with_over(now, (view.rank for view in views if view.state in LEAVING))
+        known_calls = (view for sample in after.samples for view in sample)  # A rank may be late with one answer.
+        samples = (*after.samples, with_calls(views, known_calls))[-MOST_SAMPLES:]
+        sampled_at = (*after.sampled_at, now)[-MOST_SAMPLES:]
+        first = now if after.first_looked_at is None else after.first_looked_at
+        return replace(after, samples=samples, sampled_at=sampled_at, looked_at=now, first_looked_at=first)
+
+    def with_all_calls(self, now: float, views: tuple[RankView, ...]) -> Suspicion:
+        """Add views with all calls to the last sample, of the same moment.
+
+        If a call is pending, the last call of any rank was the last progress. Views before it say nothing about the
+        silence: a rank that sleeps in it may have imported a library then.
+        """
+        calls = [call for view in views for call in view.collectives]
+        ages = [call.age_s for call in calls if call.age_s is not None]
+        is_new = not self.is_exact and bool(ages) and not all(call.is_retired for call in calls)
+        quiet_since = max(self.sign_at, now - min(ages)) if is_new else self.quiet_since
+        samples = (*self.samples[:-1], with_calls(self.samples[-1], views))
+        before = sum(at < quiet_since for at in self.sampled_at[:-1])
+        return replace(
+            self,
+            samples=samples[before:],
+            sampled_at=self.sampled_at[before:],
+            calls_requests=self.calls_requests + 1,
+            quiet_since=quiet_since,
+            is_exact=is_new or self.is_exact,
+        )
+
+    def judged(self, now: float, finding: HangFinding) -> tuple[Suspicion, HangReport | None]:
+        """Return the report of `finding`, the best one on `samples`, if it is new and has lasted long enough."""
+        if finding.kind is HangKind.ADVANCING:
+            return self.with_progress(now), None
+        quiet_s = now - self.quiet_since
+        finding = self._now_shown(quiet_s, finding)
+        identity = (finding.kind, finding.ranks, finding.hosts)
+        is_known = identity == self.reported or (finding.kind is HangKind.BUSY and identity[1:] == self.reported[1:])
+        if len(self.samples) < 2 or quiet_s < self._limit_s(finding) or is_known:
+            return self, None
+        # Before the first steps, all ranks wait in init_process_group for long on a slow machine.
+        may_end = finding.is_hang and (self.is_settled or finding.confidence is not Confidence.LOW)
+        report = HangReport(finding, now - self.still_since, may_end, self.is_exact)
+        return replace(self, reported=identity), report
+
+    def resumed(self, before: Suspicion) -> ProgressResumed | None:
+        """Return the news that a reported gap is over; `before`: the value before the last change."""
+        if before.reported and not self.reported:
+            return ProgressResumed(self.quiet_since - before.still_since, before.is_exact)
+        return None
+
+    def _now_shown(self, quiet_s: float, finding: HangFinding) -> HangFinding:
+        """Return `finding` as one of slow ranks while it is too early to call it a hang, and all others wait."""
+        if not (finding.delays_all and finding.is_hang) or quiet_s >= self._limit_s(finding):
+            return finding
+        confidence = Confidence.MEDIUM if finding.confidence is Confidence.HIGH else finding.confidence
+        return replace(finding, kind=HangKind.BUSY, confidence=confidence)
+
+    def _limit_s(self, finding: HangFinding) -> float:
+        is_import = finding.kind is HangKind.DISK_WAIT and not self.is_settled
+        if finding.kind in CERTAIN and finding.confidence is Confidence.HIGH and not is_import:
+            return self.after_s
+        usual = max(self.after_s, RHYTHM * self.gaps[1])
+        if finding.kind is HangKind.UNDECIDED:
+            return usual * SLOW_PHASE
+        if finding.kind is HangKind.BUSY and finding.delays_all:
+            return max(usual, self.after_s * UNSURE)
+        if finding.kind is HangKind.BUSY:
+            views = {view.rank: view for sample in self.samples for view in sample}
+            asked = finding.ranks or tuple(views)
+            in_phase = finding.confidence is Confidence.LOW or any(
+                slow_phase(views[rank]) for rank in asked if rank in views
+            )
+            return usual * (SLOW_PHASE if in_phase else WORKS)
+        if not self.is_settled:
+            return self.after_s * BEFORE_START
+        return usual if finding.confidence is Confidence.HIGH else usual * UNSURE
+
+    def with_progress(self, now: float, known_until: float | None = None) -> Suspicion:
+        """Begin a new gap: a rank advanced. The old one is known to have lasted until `known_until`, or until now."""
+        gaps = self.gaps
+        if self.has_rhythm and not self.reported:
+            gap = (now if known_until is None else known_until) - self.quiet_since
+            gaps = (max(gap, gaps[0]), max(min(gap, gaps[0]), gaps[1]))
+        return replace(
+            self,
+            quiet_since=now,
+            gaps=gaps,
+            signs=self.signs + 1,
+            samples=(),
+            sampled_at=(),
+            calls_requests=0,
+            is_exact=False,
+            looked_at=None,
+            first_looked_at=None,
+            reported=(),
+        )

@@ -1,0 +1,185 @@
+"""Facts across the logs of all ranks: versions, progress of collectives, silent ranks, order in time. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cached_property
+
+from pylaunch.base.dataclass import dataclass
+from pylaunch.verdict.logs.line import LogTime, Origin
+from pylaunch.verdict.logs.scan import LogMatch, LogScan
+from pylaunch.verdict.logs.signature import Role
+from pylaunch.verdict.logs.timeouts import CollectiveTimeouts, collective_timeouts
+
+NEAR_LINES = 60
+"""A cause is at most this many lines before the end of its log, or `FOLLOWED_LINES` before the next sign of failure."""
+
+FOLLOWED_LINES = 400
+_PROCESSES = 65_536
+
+
+@dataclass(frozen=True)
+class LogFacts:
+    """Content of all logs together."""
+
+    scans: Sequence[LogScan]
+
+    @cached_property
+    def matches(self) -> list[LogMatch]:
+        """All matches, in the order of the logs and their lines."""
+        return [match for scan in self.scans for match in scan.matches]
+
+    @cached_property
+    def by_file(self) -> dict[str, LogScan]:
+        """Log by name."""
+        return {scan.file: scan for scan in self.scans}
+
+    @cached_property
+    def ids(self) -> frozenset[str]:
+        """Signatures that were found."""
+        return frozenset(match.signature.id for match in self.matches)
+
+    def of(self, signature: str) -> list[LogMatch]:
+        """Return the matches of a signature."""
+        return self._by_signature.get(signature, [])
+
+    @cached_property
+    def _by_signature(self) -> dict[str, list[LogMatch]]:
+        found: dict[str, list[LogMatch]] = defaultdict(list)
+        for match in self.matches:
+            found[match.signature.id].append(match)
+        return dict(found)
+
+    @cached_property
+    def ranks(self) -> frozenset[int]:
+        """Ranks that wrote a line or are named in one."""
+        found = {rank for scan in self.scans for rank in scan.ranks}
+        found |= {scan.origin.rank for scan in self.scans if scan.origin.rank is not None}
+        found |= {match.origin.rank for match in self.matches if match.origin.rank is not None}
+        return frozenset(rank for rank in found if rank < _PROCESSES)
+
+    @cached_property
+    def failures(self) -> dict[str, list[int]]:
+        """Lines with a sign of failure, by file: roots, symptoms, wrappers and exceptions."""
+        lines: dict[str, list[int]] = defaultdict(list)
+        for match in self.matches:
+            if match.signature.role in (Role.ROOT, Role.SYMPTOM, Role.WRAPPER):
+                lines[match.file].append(match.line)
+        for scan in self.scans:
+            lines[scan.file] += [raised.line for unit in scan.exceptions for raised in unit.chain]
+        return {file: sorted(numbers) for file, numbers in lines.items()}
+
+    def is_fatal(self, file: str, line: int) -> bool:
+        """Return True unless the log continues normally after the line: then the program survived it."""
+        scan = self.by_file[file]
+        if scan.lines - line <= NEAR_LINES:
+            return True
+        failures, reach = self.failures.get(file, []), line
+        at = bisect_right(failures, line)
+        if at < len(failures) and failures[at] <= line + FOLLOWED_LINES:
+            reach = self._reaches[file][at]
+        return scan.lines - reach <= FOLLOWED_LINES
+
+    @cached_property
+    def _reaches(self) -> dict[str, list[int]]:
+        """Last line of the series of failures without a gap to which each one in `failures` belongs, by file."""
+        found = {}
+        for file, numbers in self.failures.items():
+            reaches = list(numbers)
+            for at in range(len(numbers) - 2, -1, -1):
+                if numbers[at + 1] <= numbers[at] + FOLLOWED_LINES:
+                    reaches[at] = reaches[at + 1]
+            found[file] = reaches
+        return found
+
+    def is_in_exception(self, file: str, line: int) -> bool:
+        """Return True if a line is within a traceback or its chain."""
+        starts, ends = self._exceptions[file]
+        at = bisect_right(starts, line) - 1
+        return at >= 0 and line <= ends[at]
+
+    @cached_property
+    def _exceptions(self) -> dict[str, tuple[list[int], list[int]]]:
+        """First lines of the chains of exceptions, sorted, and the last line of all chains up to each, by file."""
+        found = {}
+        for scan in self.scans:
+            units = sorted(scan.exceptions, key=lambda unit: unit.line)
+            found[scan.file] = [unit.line for unit in units], list(itertools.accumulate((u.last for u in units), max))
+        return found
+
+    @property
+    def ended_by_signal(self) -> bool:
+        """True if all reported ends are by SIGSEGV, SIGBUS or SIGKILL: an exception would end with an exit code."""
+        return bool(self.ids & _SIGNALS) and not self.ids & _EXIT_CODES
+
+    def is_survived(self, file: str, line: int, origin: Origin) -> bool:
+        """Return True if the process, or enough of the processes in the log, made progress after the line.
+
+        Prints without a time count only if there were some before the line, too: Python may flush them at the exit.
+        """
+        scan = self.by_file[file]
+        if origin in scan.progress or (origin.rank is not None and len(scan.progress) > 1):
+            numbers, enough = scan.progress.get(origin, []), 1
+        else:
+            numbers, enough = self._progress[file], max(4, len(scan.ranks))
+        later = len(numbers) - bisect_right(numbers, line)
+        return later >= enough and (scan.times_progress or later < len(numbers))
+
+    def steps_after(self, file: str, line: int) -> int:
+        """Return the number of lines with progress after a line, of those near the end of its log."""
+        numbers = self._progress[file]
+        return len(numbers) - bisect_right(numbers, line)
+
+    @cached_property
+    def _progress(self) -> dict[str, list[int]]:
+        """Lines with progress of all processes, by file."""
+        return {scan.file: sorted(itertools.chain(*scan.progress.values())) for scan in self.scans}
+
+    @cached_property
+    def nccl_versions(self) -> dict[str, set[str]]:
+        """Versions of NCCL by the CUDA that they are for; "" where a rank reports its own."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for match in self.of("nccl-version"):
+            wheels = _WHEEL.findall(match.text)
+            for cuda, version in wheels:
+                found[cuda].add(version)
+            if "version" in match.groups and not wheels:
+                found[""].add(match.groups["version"])
+        return found
+
+    @property
+    def has_two_nccl_versions(self) -> bool:
+        """True if ranks or nodes report different versions for the same CUDA."""
+        return any(len(versions) > 1 for versions in self.nccl_versions.values())
+
+    @property
+    def made_progress(self) -> bool:
+        """True if steps, epochs or losses were printed."""
+        return any(scan.made_progress for scan in self.scans)
+
+    @cached_property
+    def timeouts(self) -> CollectiveTimeouts:
+        """Collective time-outs of all ranks."""
+        return collective_timeouts(self.matches, self.scans)
+
+
+_WHEEL = re.compile(r"nvidia-nccl-cu(\d{2})==(\d{1,2}\.\d{1,3}\.\d{1,3})")
+_SIGNALS = {"elastic-sigsegv", "elastic-sigbus", "elastic-sigkill", "slurm-task-killed"}
+_EXIT_CODES = {"elastic-exitcode", "ds-returncode", "slurm-task-exit", "mpi-abort", "elastic-sigabrt"}
+
+
+def is_before(one: tuple[LogTime | None, str, int], other: tuple[LogTime | None, str, int]) -> bool | None:
+    """Return True if a line (time, file, number) was written before another; None if nothing shows it."""
+    (time, file, line), (time2, file2, line2) = one, other
+    if time is not None and time2 is not None and time.zone == time2.zone and time.seconds != time2.seconds:
+        return time.seconds < time2.seconds
+    return line < line2 if file == file2 else None
+
+
+def same_process(one: Origin, other: Origin) -> bool:
+    """Return True if two origins may be one process."""
+    return one.rank == other.rank and one.local == other.local

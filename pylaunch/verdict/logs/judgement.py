@@ -1,0 +1,373 @@
+"""Rank the causes whose texts signatures know: roots before symptoms, the earliest first, or nobody. Pure.
+
+1. A root counts where its log ends after it or fails soon after; a program that continued survived it.
+2. A warning counts where a failure that it can explain follows, or where the log ends with it.
+3. Symptoms are read across all ranks only if no root is left: the rank that is silent, behind or different.
+4. Reports of an end alone (exit codes, SIGKILL, wrappers) are no cause: the verdict abstains and asks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.model.hostset import named_ranks
+from pylaunch.model.text.sanitise import visible_line
+from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of
+from pylaunch.verdict.logs.facts import LogFacts, is_before
+from pylaunch.verdict.logs.gpu_memory import read_gpu_memory
+from pylaunch.verdict.logs.line import LogTime
+from pylaunch.verdict.logs.reading import Clue, read
+from pylaunch.verdict.logs.scan import LogMatch, LogScan
+from pylaunch.verdict.logs.signature import CauseClass, Role, SignatureCatalogue
+from pylaunch.verdict.logs.timeouts import TIMEOUTS
+from pylaunch.verdict.logs.traceback import ExceptionUnit
+from pylaunch.verdict.logs.uncaught import exception_match
+from pylaunch.verdict.logs.waiting import read_waiting
+
+HEAD = 120
+"""Beginning of a line, where its level is."""
+
+EVIDENCE_LINES = 6
+MOST_RANKED = 40
+LONGEST_TEXT = 600
+LAST_LINES = 3
+"""A warning in this many last lines of its log counts without a failure after it."""
+
+_KNOWN_ROLES = (Role.BENIGN, Role.WARNING, Role.ROOT, Role.WRAPPER, Role.SYMPTOM)
+"""Roles of a line that several signatures know: the last of these counts."""
+
+_BLAMELESS = (
+    "start", "network", "infiniband", "nccl", "collectives", "jax", "ssh", "containers", "frameworks", "mpi",
+    "placement", "slurm",
+)  # fmt: skip
+"""Pages whose signatures name nobody: the rank that prints the line may be a victim, or one of many with this fault."""
+
+ABSTAINING = ("killed", "unexplained", "nccl-unexplained", "peer-lost", "rank-absent")
+"""Classes without a cause: their verdict asks a question."""
+
+
+@dataclass(frozen=True)
+class LogCause:
+    """Cause that the logs support."""
+
+    cause: CauseClass
+    signature: str
+    """Id of the signature or the finding; "exception" for an exception that none explains."""
+
+    text: str
+    """Verdict in one line."""
+
+    confidence: Confidence
+    ranks: tuple[int, ...]
+    """Ranks that are named as the cause; () names nobody."""
+
+    host: str | None
+    evidence: tuple[EvidenceLine, ...]
+    because: str = ""
+
+
+@dataclass(frozen=True)
+class RejectedText:
+    """Text that is not the cause, and the reason."""
+
+    cause: str
+    evidence: EvidenceLine
+    why: str
+
+
+@dataclass(frozen=True)
+class TextVerdict:
+    """Causes that signatures name."""
+
+    roots: tuple[LogCause, ...]
+    """Those of texts that signatures know as roots, the most likely first."""
+
+    others: tuple[LogCause, ...]
+    """Those of uncaught exceptions, signals and symptoms, which are less likely."""
+
+    rejected: tuple[RejectedText, ...]
+    failed: bool
+    """True if a text reports a failure that ended a process."""
+
+    symptoms: tuple[LogMatch, ...]
+    """Texts of victims among these."""
+
+    roles: Mapping[tuple[str, int], Role]
+    """Roles of the lines that signatures know, by file and number."""
+
+    @property
+    def causes(self) -> tuple[LogCause, ...]:
+        """Return all causes, the most likely first."""
+        return (*self.roots, *self.others)
+
+    @property
+    def first(self) -> LogCause | None:
+        """Return the most likely cause; None if the texts show none."""
+        return next(iter(self.causes), None)
+
+
+_INFORMS = re.compile(r"\bINFO\b")
+"""Level of a line that reports no failure."""
+
+_WARNED = re.compile(r"\b\w{0,40}Warning: |\bWARNING\b|^warn\b")
+_RANKS_OF = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}
+
+
+@dataclass(eq=False)
+class _Candidate:
+    match: LogMatch
+    reading: Clue
+    tier: int
+    others: list[LogMatch] = field(default_factory=list)
+    """Further matches of the same cause."""
+
+
+Weigh = Callable[[LogMatch, Clue], Clue]
+"""Returns what a text supports, with other facts than those of signatures."""
+
+
+def _unchanged(match: LogMatch, clue: Clue) -> Clue:
+    return clue
+
+
+def judge_texts(catalogue: SignatureCatalogue, facts: LogFacts, weigh: Weigh = _unchanged) -> TextVerdict:
+    """Return the verdict of the signatures on the logs of one run."""
+    return _Judge(catalogue, facts, weigh).verdict()
+
+
+class _Judge:
+    def __init__(self, catalogue: SignatureCatalogue, facts: LogFacts, weigh: Weigh) -> None:
+        self._catalogue = catalogue
+        self._facts = facts
+        self._weigh = weigh
+        self._rejected: list[RejectedText] = []
+
+    def verdict(self) -> TextVerdict:
+        matches = [match for match in self._facts.matches if not _INFORMS.search(match.text[:HEAD])]
+        exceptions = [each for scan in self._facts.scans for each in self._unexplained(scan)]
+        readings = [(match, self._read(match)) for match in matches]
+        roots = [_Candidate(match, reading, 0) for match, reading in readings if _role(match, reading) is Role.ROOT]
+        readings += (uncaught := [exception_match(self._catalogue, unit) for unit in exceptions])
+        roots = self._specific(roots) + [_Candidate(*each, 1) for each in uncaught if _role(*each) is Role.ROOT]
+        symptoms = [_Candidate(*each, 4) for each in readings if _role(*each) is Role.SYMPTOM]
+        wrappers = [_Candidate(*each, 5) for each in readings if _role(*each) is Role.WRAPPER]
+        warnings = [_Candidate(*each, 0) for each in readings if _role(*each) is Role.WARNING]
+        reports = [each for each in symptoms + wrappers if self._is_fatal(each) and not self._is_survived(each)]
+        fatal = self._fatal(roots, reports)
+        failed = dict.fromkeys((*(each for each in fatal if self._is_fatal(each)), *reports))
+        latest = _latest(failed)
+        fatal += [each for each in warnings if self._explains(each, latest)]
+        for each in fatal:
+            each.tier = 3 if each.reading.cause in ("killed", "native-crash") else each.tier
+        ranked = _in_time(_merged(fatal))
+        if not ranked:
+            ranked = self._of_symptoms([each for each in symptoms if each in failed])
+        if not ranked:
+            ranked = _merged([each for each in wrappers if each in failed])[:1]
+        for each in ranked[1:]:
+            self._reject(each, f"later than, or a consequence of: {ranked[0].match.signature.means.lower()}")
+        if ranked and ranked[0].tier < 4:
+            for each in _merged([each for each in symptoms + wrappers if each in failed]):
+                self._reject(each, "a symptom or a report of the end")
+        known = tuple(self._cause(each) for each in ranked if each.tier == 0)
+        rest = tuple(self._cause(each) for each in ranked if each.tier > 0)
+        victims = tuple(each.match for each in failed if each.tier == 4)
+        return TextVerdict(known, rest, tuple(self._rejected), bool(failed), victims, self._known_lines(readings))
+
+    def _known_lines(self, readings: Iterable[tuple[LogMatch, Clue]]) -> dict[tuple[str, int], Role]:
+        """Return the roles of the lines that signatures know."""
+        roles: dict[tuple[str, int], Role] = {}
+        for match, clue in readings:
+            role, at = _role(match, clue), (match.file, match.line)
+            if role in _KNOWN_ROLES and _KNOWN_ROLES.index(role) >= _KNOWN_ROLES.index(roles.get(at, Role.BENIGN)):
+                roles[at] = role
+        return roles
+
+    def _read(self, match: LogMatch) -> Clue:
+        is_memory = match.signature.id == "cuda-oom"
+        return self._weigh(match, read_gpu_memory(match, self._facts) if is_memory else read(match, self._facts))
+
+    def _fatal(self, roots: list[_Candidate], reports: list[_Candidate]) -> list[_Candidate]:
+        """Return the roots that ended a process. Without one, those that it survived count if the end is reported."""
+        counted = [each for each in roots if self._counts(each)]
+        by_signal = {each: None for each in counted if self._facts.ended_by_signal and not self._is_exception(each)}
+        if by_signal:
+            for each in counted:
+                if each not in by_signal:
+                    self._reject(each, "a signal ended the processes: they survived this exception")
+            counted = list(by_signal)
+        survived = {each for each in counted if self._is_survived(each)}
+        fatal = [each for each in counted if each not in survived]
+        if not fatal and reports:
+            return counted
+        for each in counted:
+            if each in survived:
+                self._reject(each, "the process made progress after it")
+        return fatal
+
+    def _is_exception(self, candidate: _Candidate) -> bool:
+        return self._facts.is_in_exception(candidate.match.file, candidate.match.line)
+
+    def _is_survived(self, candidate: _Candidate) -> bool:
+        match = candidate.match
+        return self._facts.is_survived(match.file, match.line, match.origin)
+
+    def _is_fatal(self, candidate: _Candidate) -> bool:
+        match = candidate.match
+        return self._facts.is_fatal(match.file, match.line)
+
+    def _specific(self, roots: list[_Candidate]) -> list[_Candidate]:
+        """Drop generic roots on lines that a specific one explains."""
+        lines = {(each.match.file, each.match.line) for each in roots if not each.match.signature.generic}
+        return [
+            each
+            for each in roots
+            if not each.match.signature.generic or (each.match.file, each.match.line) not in lines
+        ]
+
+    def _counts(self, candidate: _Candidate) -> bool:
+        match = candidate.match
+        if _WARNED.search(match.text) and not _WARNED.search(match.signature.example):
+            self._reject(candidate, "the program logged it as a warning and continued")
+            return False
+        if match.signature.page == "gpu" and match.signature.id in ("gpu-xid", "gpu-off-bus", "nvswitch-sxid"):
+            return True
+        if match.signature.id.startswith("kernel-") or self._facts.is_fatal(match.file, match.line):
+            return True
+        self._reject(candidate, "the log continues normally after it")
+        return False
+
+    def _explains(self, warning: _Candidate, latest: Mapping[str, Sequence[LogMatch]]) -> bool:
+        match, allowed = warning.match, warning.match.signature.explains
+        later = any(
+            is_before(_at(match), _at(each)) is not False
+            for signature in (latest if allowed is None else allowed)
+            for each in latest.get(signature, ())
+        )
+        scan = self._facts.by_file[match.file]
+        last = scan.tail[-LAST_LINES:] if allowed is None else []
+        ends = not scan.made_progress and any(match.signature.pattern.search(line.text) for line in last)
+        if later or ends:
+            return True
+        self._reject(warning, "a warning that no failure follows")
+        return False
+
+    def _of_symptoms(self, symptoms: list[_Candidate]) -> list[_Candidate]:
+        """Read time-outs across ranks; else return the first symptom."""
+        if timeouts := [each for each in symptoms if each.match.signature.id in TIMEOUTS]:
+            reading = read_waiting(self._facts)
+            first = next((each for each in timeouts if each.match.origin.rank in reading.ranks), timeouts[0])
+            others = [each.match for each in timeouts if each is not first]
+            return [replace(first, reading=reading, others=others)]
+        order = sorted(symptoms, key=lambda each: each.reading.cause == "unexplained")
+        return [replace(each, reading=replace(each.reading, confidence=Confidence.LOW)) for each in _merged(order)[:1]]
+
+    def _unexplained(self, scan: LogScan) -> list[ExceptionUnit]:
+        """Return the exceptions that no signature explains and that are no wrappers."""
+        known = {match.line for match in scan.matches if match.signature.role is not Role.CONTEXT}
+        return [unit for unit in scan.exceptions if not any(each.line in known for each in unit.chain)]
+
+    def _reject(self, candidate: _Candidate, why: str) -> None:
+        entry = RejectedText(candidate.reading.cause, evidence_of(candidate.match), why)
+        if len(self._rejected) < 50 and not any(
+            each.cause == entry.cause and each.evidence.file == entry.evidence.file for each in self._rejected
+        ):
+            self._rejected.append(entry)
+
+    def _cause(self, candidate: _Candidate) -> LogCause:
+        return cause_of(self._catalogue, self._facts, candidate.match, candidate.reading, candidate.others)
+
+
+def cause_of(
+    catalogue: SignatureCatalogue, facts: LogFacts, match: LogMatch, clue: Clue, others: Sequence[LogMatch] = ()
+) -> LogCause:
+    """Return the cause that a match supports, as `clue` reads it; `others` are further matches of the same cause."""
+    ranks, host = clue.ranks, None
+    if not ranks and match.signature.page not in _BLAMELESS:
+        origins = {each.origin for each in (match, *others)}
+        ranks = tuple(sorted({each.rank for each in origins if each.rank is not None}))
+        hosts = {each.host for each in origins}
+        host = next(iter(hosts)) if len(hosts) == 1 else None
+        if len(ranks) > 1 and len(ranks) >= max(2, len(facts.ranks)):
+            ranks, host = (), None
+    text = clue.text
+    if not clue.ranks and (ranks or host):
+        text = f"{' on '.join(filter(None, (named_ranks(ranks), host)))}: {text}"
+    rest = sorted(
+        {evidence_of(each) for each in others} - {evidence_of(match)},
+        key=lambda each: (each.line, each.file, each.text),
+    )
+    evidence = (evidence_of(match), *rest)[:EVIDENCE_LINES]
+    text = visible_line(text)[:LONGEST_TEXT]
+    return LogCause(catalogue.causes[clue.cause], match.signature.id, text, clue.confidence, ranks, host, evidence,
+                    clue.because)  # fmt: skip
+
+
+def _role(match: LogMatch, reading: Clue) -> Role:
+    return reading.role or match.signature.role
+
+
+def _at(match: LogMatch) -> tuple[LogTime | None, str, int]:
+    return match.time, match.file, match.line
+
+
+def _latest(failed: Iterable[_Candidate]) -> dict[str, list[LogMatch]]:
+    """Return the failures by signature: of those that can be compared, in one log or one zone, only the latest."""
+    found: dict[tuple[str, str, str | None], list[LogMatch]] = {}
+    for candidate in failed:
+        match = candidate.match
+        zone, seconds = (None, 0.0) if match.time is None else (match.time.zone, match.time.seconds)
+        known = found.setdefault((match.signature.id, match.file, zone), [match, match])
+        if (seconds, match.line) > (known[0].time.seconds if known[0].time else 0.0, known[0].line):
+            known[0] = match
+        if match.line > known[1].line:
+            known[1] = match
+    by_signature: dict[str, list[LogMatch]] = {}
+    for (signature, _, _), matches in found.items():
+        by_signature.setdefault(signature, []).extend(matches)
+    return by_signature
+
+
+def _merged(candidates: Iterable[_Candidate]) -> list[_Candidate]:
+    """Join candidates of one cause; an exception is a cause of its own by its text."""
+    found: dict[tuple[str, str], _Candidate] = {}
+    for each in candidates:
+        key = (each.reading.cause, each.reading.text if each.match.signature.id == "exception" else "")
+        if (known := found.get(key)) is None:
+            found[key] = each
+        else:
+            known.others.append(each.match)
+            if (
+                _RANKS_OF[each.reading.confidence] < _RANKS_OF[known.reading.confidence]
+                and each.match.file == known.match.file
+            ):
+                known.others.append(known.match)
+                known.match, known.reading = each.match, each.reading
+    return list(found.values())
+
+
+def _in_time(candidates: list[_Candidate]) -> list[_Candidate]:
+    """Sort by time where times or lines can be compared, else by tier and confidence."""
+    left = sorted(candidates, key=lambda each: (each.tier, _RANKS_OF[each.reading.confidence]))[:MOST_RANKED]
+    at = {each: _first(each) for each in left}
+    ranked: list[_Candidate] = []
+    while left:
+        first = next(
+            (each for each in left if not any(is_before(at[other], at[each]) for other in left if other is not each)),
+            left[0],
+        )
+        left.remove(first)
+        ranked.append(first)
+    return ranked
+
+
+def _first(candidate: _Candidate) -> tuple[LogTime | None, str, int]:
+    """Return the earliest match of a candidate."""
+    match = candidate.match
+    for other in candidate.others:
+        if is_before(_at(other), _at(match)):
+            match = other
+    return _at(match)

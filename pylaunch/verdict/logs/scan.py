@@ -1,0 +1,443 @@
+"""Find the signatures and exceptions in a log of any size, in bounded memory. Pure: bytes in, values out.
+
+The search has three steps. The words of a block, each once, exclude most of the anchors. The others are searched in the
+bytes of the block. Only lines with an anchor are decoded and compared with the patterns of its signatures.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+
+from pylaunch.base.dataclass import dataclass, field
+from pylaunch.verdict.logs.line import (
+    LONGEST,
+    LinePrefixes,
+    LogTime,
+    Origin,
+    ParsedLine,
+    learn_prefixes,
+    origin_of_name,
+)
+from pylaunch.verdict.logs.signature import Signature, SignatureCatalogue
+from pylaunch.verdict.logs.topic import LineTopic
+from pylaunch.verdict.logs.traceback import OTHERS, TRACEBACK, ExceptionUnit, UnitGatherer
+
+BLOCK = 1 << 20
+OVERLAP = 128 << 10
+"""Bytes at the end of a block that are searched with the next one, so that a traceback is seen whole."""
+
+ENDING = 32 << 10
+"""Bytes at the end of a log in which every text counts again."""
+
+FOLLOWING = 30
+"""Lines after a match that the pattern of a text with several lines may use."""
+
+WRAPPED = 3
+"""Lines that a wrapped line may continue on."""
+
+PER_ORIGIN = 3
+"""Matches of a signature that are kept for each process; the others are counted."""
+
+LONGEST_KEPT = 1000
+"""Characters of a line that are kept for a topic."""
+
+PER_BLOCK = 1024
+"""Lines with the same anchor that are read in a block."""
+
+TAIL = 100
+"""Last lines of a log that are kept."""
+
+PER_TOPIC = 512
+"""Lines of a topic that are read in a block, the first and the last ones."""
+
+MOST_MATCHES = 20_000
+MOST_KEPT = 20_000
+"""Lines of all topics that are kept of one log."""
+
+MOST_EXCEPTIONS = 2_000
+MOST_ORIGINS = 100_000
+SAMPLE = 64 << 10
+_PROGRESS = re.compile(
+    rb"(?i)\b(?:step|iter(?:ation)?|epoch|batch)s?\b[\]:=# ]{1,3}\[?\d{1,9}|\bloss\b[\"']?[=: ]{1,3}-?\d"
+    rb"|\d(?:\.\d{1,4})? ?(?:it/s|s/it)"
+)
+_WORD = re.compile(rb"[A-Za-z_]{4,}")
+_TRACEBACK_WORDS = (b"Traceback", b"recent")
+_RANKS = re.compile(
+    rb"(?m)^(?:\x1b\[[0-9;]{0,10}m)?\[(?:rank|(default))?:? ?(?:\d{1,9},)?(\d{1,7})\](?:<std|:)"
+    rb"|\b[Rr]ank[ :=]{1,2}(\d{1,7})\b"
+)
+
+
+@dataclass(frozen=True)
+class LogMatch:
+    """Signature in a line."""
+
+    signature: Signature
+    origin: Origin
+    time: LogTime | None
+    file: str
+    line: int
+    text: str
+    """Line without its prefixes."""
+
+    groups: dict[str, str]
+    exception: ExceptionUnit | None = None
+    """For an exception that no signature explains: its text."""
+
+
+@dataclass(frozen=True)
+class KeptLine:
+    """Line of a topic, with the lines of the same process after it that the topic needs."""
+
+    origin: Origin
+    time: LogTime | None
+    file: str
+    line: int
+    text: str
+    """Line without its prefixes."""
+
+    following: tuple[str, ...] = ()
+
+
+@dataclass
+class LogScan:
+    """Content of one log that matters."""
+
+    file: str
+    origin: Origin
+    lines: int = 0
+    size: int = 0
+    matches: list[LogMatch] = field(default_factory=list)
+    """In the order of the lines."""
+
+    exceptions: list[ExceptionUnit] = field(default_factory=list)
+    kept: dict[str, list[KeptLine]] = field(default_factory=dict)
+    """Lines by the name of their topic, in the order of the lines."""
+
+    counts: dict[tuple[str, Origin], int] = field(default_factory=dict)
+    """Matches by signature and process, and lines by topic, key and process, those that are not kept too."""
+
+    ranks: set[int] = field(default_factory=set)
+    """Ranks that wrote a line or are named in one."""
+
+    writers: set[int] = field(default_factory=set)
+    """Ranks whose prefix is on a line."""
+
+    progress: dict[Origin, list[int]] = field(default_factory=dict)
+    """Numbers of the lines with a step, an epoch or a loss near the end of the log, by process."""
+
+    times_progress: bool = False
+    """Such lines have a time, so they are written when they happen. Plain prints may be flushed at the exit."""
+
+    made_progress: bool = False
+    """Steps, epochs or losses are in its beginning or its end."""
+
+    tail: list[KeptLine] = field(default_factory=list)
+    """Last lines that are not empty."""
+
+    cut: bool = False
+    """The log was longer than the reader's limit."""
+
+
+@dataclass(frozen=True)
+class LogSearch:
+    """Signatures prepared for the search in bytes; made once for a catalogue."""
+
+    anchors: tuple[tuple[bytes, tuple[bytes, ...], tuple[Signature, ...]], ...]
+    """Each anchor with its words and the signatures that it leads to."""
+
+    topics: tuple[tuple[LineTopic, tuple[tuple[bytes, tuple[bytes, ...]], ...]], ...] = ()
+    """Each topic with its anchors and their words."""
+
+    @classmethod
+    def of(cls, catalogue: SignatureCatalogue, topics: Iterable[LineTopic] = ()) -> LogSearch:
+        """Prepare all signatures of `catalogue` and the lines of `topics`."""
+        table: dict[str, list[Signature]] = {}
+        for signature in catalogue.signatures.values():
+            for anchor in signature.anchors:
+                table.setdefault(anchor, []).append(signature)
+        entries = ((anchor.encode(), tuple(signatures)) for anchor, signatures in table.items())
+        return cls(
+            tuple((anchor, tuple(_WORD.findall(anchor)), signatures) for anchor, signatures in entries),
+            tuple((each, tuple((anchor, tuple(_WORD.findall(anchor))) for anchor in each.anchors)) for each in topics),
+        )
+
+
+def scan(search: LogSearch, file: str, blocks: Iterable[bytes], origin: Origin | None = None) -> LogScan:
+    """Search a log that arrives as blocks of any size.
+
+    With the rank of `origin` all lines are that rank's, whatever prefixes they have; without, prefixes and the name of
+    the file decide.
+    """
+    return _Scanner(search, LogScan(file, origin or origin_of_name(file)), origin).scanned(blocks)
+
+
+class _Scanner:
+    def __init__(self, search: LogSearch, found: LogScan, origin: Origin | None) -> None:
+        self._search = search
+        self._is_of_one = origin is not None and origin.rank is not None
+        self._found = found
+        self._prefixes = LinePrefixes()
+        self._traced: dict[Origin, int] = {}
+        self._last_of_unit: dict[Origin, int] = {}
+
+    def scanned(self, blocks: Iterable[bytes]) -> LogScan:
+        held = b""
+        is_first = True
+        for block in _sized(blocks):
+            held += block
+            if is_first:
+                self._learn(held)
+                is_first = False
+            if len(held) < BLOCK:
+                continue
+            end = held.rfind(b"\n", 0, len(held) - OVERLAP) + 1 or len(held) - OVERLAP
+            self._search_block(held, end)
+            held = held[end:]
+        whole = held
+        cut = held.rfind(b"\n", 0, max(0, len(held) - ENDING)) + 1
+        self._search_block(held, cut)
+        held = held[cut:]
+        self._found.counts.clear()  # The end of a log counts, however often its texts were before.
+        self._traced.clear()
+        self._search_block(held, len(held), is_end=True)
+        self._found.lines += 0 if not held or held.endswith(b"\n") else 1
+        self._end(whole)
+        self._found.exceptions.sort(key=lambda unit: unit.line)
+        return self._found
+
+    def _learn(self, beginning: bytes) -> None:
+        sample = beginning[:SAMPLE]
+        lines = sample.decode("utf-8", "replace").split("\n")[:400]
+        self._prefixes = learn_prefixes(lines, is_of_one=self._is_of_one)
+        self._found.made_progress = _PROGRESS.search(sample) is not None
+
+    def _end(self, rest: bytes) -> None:
+        ending = rest[-SAMPLE:]
+        lines = ending.split(b"\n")
+        first = self._found.lines - len(lines) + (1 if lines[-1] else 2)
+        shown = [(first + at, line.decode("utf-8", "replace")) for at, line in enumerate(lines) if line.strip()]
+        for number, line in shown:
+            if _PROGRESS.search(line.encode()) is not None:
+                parsed = self._prefixes.parse(line, self._found.origin)
+                self._found.progress.setdefault(parsed.origin, []).append(number)
+                self._found.times_progress = self._found.times_progress or parsed.time is not None
+        self._found.made_progress = self._found.made_progress or bool(self._found.progress)
+        parsed_tail = (
+            (number, self._prefixes.parse(_after_bar(line), self._found.origin)) for number, line in shown[-TAIL:]
+        )
+        self._found.tail = [
+            KeptLine(line.origin, line.time, self._found.file, number, line.text.strip()[:LONGEST_KEPT])
+            for number, line in parsed_tail
+        ]
+
+    def _search_block(self, held: bytes, end: int, *, is_end: bool = False) -> None:
+        """Search the lines that begin in `held[:end]`; the rest of `held` is what follows them."""
+        words = b"\n".join(set(_WORD.findall(held, 0, end)))
+        hits, tracebacks = self._hits(held, end, words)
+        topics = self._topics(held, end, words, is_end=is_end)
+        tracer = _Tracer(self, self._found.file, held)
+        before, position = self._found.lines, 0
+        for start in sorted(hits.keys() | topics.keys()):
+            before += held.count(b"\n", position, start)
+            position = start
+            first = self.parsed(_line_at(held, start)[0])
+            if start in tracebacks:
+                tracer.begin_at(start, before + 1, first)
+            self._look(held, start, before + 1, first, hits.get(start, []))
+            for topic in topics.get(start, ()):
+                self._keep_line(held, start, before + 1, first, topic)
+        tracer.finish()
+        self._found.lines += held.count(b"\n", 0, end)
+        self._found.size += end
+        if len(self._found.ranks) < MOST_ORIGINS:
+            for local, own, named in set(_RANKS.findall(held, 0, end)):
+                self._found.ranks.add(int(own or named))
+                if own and not local and not self._is_of_one:
+                    self._found.writers.add(int(own))
+
+    def parsed(self, raw: str) -> ParsedLine:
+        """Return a line without its prefixes."""
+        return self._prefixes.parse(raw, self._found.origin)
+
+    def _hits(self, held: bytes, end: int, words: bytes) -> tuple[dict[int, list[Signature]], set[int]]:
+        """Return the signatures whose anchor is in a line, by the position of the line, and the lines of tracebacks."""
+        hits: dict[int, list[Signature]] = {}
+        tracebacks: set[int] = set()
+        for anchor, parts, signatures in self._search.anchors:
+            if all(part in words for part in parts):
+                for begin in _lines_with(held, end, anchor):
+                    known = hits.setdefault(begin, [])
+                    known += [each for each in signatures if each not in known]
+        if not all(part in words for part in _TRACEBACK_WORDS):
+            return hits, tracebacks
+        at, count = held.find(TRACEBACK, 0, end), 0
+        while at >= 0 and count < PER_BLOCK:
+            count += 1
+            begin = _line_start(held, at)
+            hits.setdefault(begin, [])
+            tracebacks.add(begin)
+            at = held.find(TRACEBACK, at + 1, end)
+        return hits, tracebacks
+
+    def _topics(self, held: bytes, end: int, words: bytes, *, is_end: bool) -> dict[int, list[LineTopic]]:
+        """Return the topics whose anchor is in a line, by the position of the line."""
+        found: dict[int, list[LineTopic]] = {}
+        for topic, anchors in self._search.topics:
+            if topic.at_end and not is_end:
+                continue
+            lines: set[int] = set()
+            for anchor, parts in anchors:
+                if all(part in words for part in parts):
+                    lines.update(_lines_with(held, end, anchor))
+            for begin in _bounded(sorted(lines)):
+                found.setdefault(begin, []).append(topic)
+        return found
+
+    def _keep_line(self, held: bytes, start: int, number: int, first: ParsedLine, topic: LineTopic) -> None:
+        """Keep a line of a topic, unless it has enough lines with its key already."""
+        key = topic.key(first.text)
+        if key is None:
+            return
+        counts, counted = self._found.counts, (f"{topic.name} {key}", first.origin)
+        kept = self._found.kept.setdefault(topic.name, [])
+        count = counts.get(counted, 0) + 1
+        if count > topic.most or len(counts) >= MOST_ORIGINS or len(kept) >= MOST_KEPT:
+            return
+        counts[counted] = count
+        following: tuple[str, ...] = ()
+        if topic.follows:
+            after = itertools.islice(_lines(held, start, topic.follows * LONGEST, topic.follows + 1), 1, None)
+            parsed = (self._prefixes.parse(line, first.origin) for line in after)
+            following = tuple(line.text[:LONGEST_KEPT] for line in parsed if line.origin == first.origin)
+        text = first.text.strip()[:LONGEST_KEPT]
+        kept.append(KeptLine(first.origin, first.time, self._found.file, number, text, following))
+
+    def _look(self, held: bytes, start: int, number: int, first: ParsedLine, signatures: list[Signature]) -> None:
+        wanted = [each for each in signatures if self._is_wanted(each, first.origin)]
+        if not wanted:
+            return
+        count = FOLLOWING if any(each.spans for each in wanted) else WRAPPED
+        following = itertools.islice(_lines(held, start, FOLLOWING * LONGEST, count + 1), 1, None)
+        parsed = (self._prefixes.parse(line, first.origin) for line in following)
+        rest = [line.text.strip() for line in parsed if line.origin == first.origin]
+        text = first.text[:LONGEST]
+        window = " ".join([text, *rest])[: 2 * LONGEST]
+        wrapped = " ".join([text, *rest[:WRAPPED]])
+        for signature in wanted:
+            pattern = signature.pattern
+            found = pattern.search(window) if signature.spans else pattern.search(text) or pattern.search(wrapped)
+            if found is not None and found.start() < max(1, len(text)):
+                groups = {name: value for name, value in found.groupdict().items() if value is not None}
+                origin = first.origin
+                if "by" in groups and origin.rank is None:
+                    origin = Origin(origin.host, int(groups["by"]), origin.local)
+                self._found.matches.append(
+                    LogMatch(signature, origin, first.time, self._found.file, number, text.strip(), groups)
+                )
+
+    def _is_wanted(self, signature: Signature, origin: Origin) -> bool:
+        key = (signature.id, origin)
+        count = self._found.counts[key] = self._found.counts.get(key, 0) + 1
+        return count <= PER_ORIGIN and len(self._found.matches) < MOST_MATCHES
+
+    def may_trace(self, number: int, origin: Origin) -> bool:
+        """Return True for a line that may begin a chain of exceptions to keep."""
+        if number <= self._last_of_unit.get(origin, 0) or len(self._found.exceptions) >= MOST_EXCEPTIONS:
+            return False
+        return self._traced.get(origin, 0) < PER_ORIGIN * 4
+
+    def keep(self, unit: ExceptionUnit) -> None:
+        """Keep a chain of exceptions."""
+        self._traced[unit.origin] = self._traced.get(unit.origin, 0) + 1
+        self._last_of_unit[unit.origin] = unit.last
+        self._found.exceptions.append(unit)
+
+
+class _Tracer:
+    """Reads the lines of a block after its tracebacks, each once, whichever processes they are of."""
+
+    def __init__(self, scanner: _Scanner, file: str, held: bytes) -> None:
+        self._scanner = scanner
+        self._held = held
+        self._units = UnitGatherer(file)
+        self._next, self._number = 0, 0
+        """Position and number of the next line to read, while chains are gathered."""
+
+    def begin_at(self, start: int, number: int, first: ParsedLine) -> None:
+        """Begin a chain at a line with TRACEBACK, unless the line continues one."""
+        self._read_until(start)
+        self._keep(self._units.take(number, first))
+        if not self._units.is_inside(first.origin) and self._scanner.may_trace(number, first.origin):
+            self._units.begin(number, first)
+        self._next, self._number = _line_at(self._held, start)[1], number + 1
+
+    def finish(self) -> None:
+        """Read the rest of the block, as far as chains continue in it."""
+        self._read_until(len(self._held))
+        self._keep(*self._units.rest())
+
+    def _read_until(self, end: int) -> None:
+        while self._units.is_gathering and self._next < end:
+            text, after = _line_at(self._held, self._next)
+            self._keep(self._units.take(self._number, self._scanner.parsed(text)))
+            self._next, self._number = after, self._number + 1
+            if self._number % OTHERS == 0:
+                self._keep(*self._units.ended(self._number))
+
+    def _keep(self, *units: ExceptionUnit | None) -> None:
+        for unit in units:
+            if unit is not None:
+                self._scanner.keep(unit)
+
+
+def _after_bar(line: str) -> str:
+    """Return the text after the last carriage return of a progress bar."""
+    return line.rstrip("\r").rpartition("\r")[2]
+
+
+def _line_at(held: bytes, start: int) -> tuple[str, int]:
+    """Return the text of the line at `start`, bounded, and the position of the next one."""
+    after = held.find(b"\n", start)
+    end = len(held) if after < 0 else after
+    return held[start : min(start + LONGEST, end)].split(b"\r", 1)[0].decode("utf-8", "replace"), end + 1
+
+
+def _lines(held: bytes, start: int, most: int, count: int) -> Iterator[str]:
+    """Yield the line at `start` and those after it, within `most` bytes."""
+    end = min(len(held), start + most)
+    while start < end and count > 0:
+        text, start = _line_at(held, start)
+        count -= 1
+        yield text
+
+
+def _bounded(lines: list[int]) -> list[int]:
+    """Return the first and the last lines of a topic in a block, as many as are read."""
+    half = PER_TOPIC // 2
+    return lines if len(lines) <= PER_TOPIC else lines[:half] + lines[-half:]
+
+
+def _lines_with(held: bytes, end: int, anchor: bytes) -> Iterator[int]:
+    """Yield the beginnings of the lines in `held[:end]` that have an anchor, at most PER_BLOCK."""
+    at = held.find(anchor, 0, end)
+    for _ in range(PER_BLOCK):
+        if at < 0:
+            return
+        yield _line_start(held, at)
+        after = held.find(b"\n", at)
+        at = held.find(anchor, max(after, at + 1), end) if after >= 0 else -1
+
+
+def _line_start(held: bytes, at: int) -> int:
+    """Return the position of the line around `at`; a progress bar's carriage return begins a line, too."""
+    return max(held.rfind(b"\n", 0, at), held.rfind(b"\r", max(0, at - LONGEST), at)) + 1
+
+
+def _sized(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    for block in blocks:
+        for at in range(0, len(block), BLOCK):
+            yield block[at : at + BLOCK]

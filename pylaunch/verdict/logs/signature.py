@@ -1,0 +1,207 @@
+"""Signatures of failures: texts that programs print, the cause of each, and how to be sure. Pure: parses TOML texts.
+
+Two kinds of text: `causes` has the classes of causes; every other one has the signatures of one page of the reference.
+A text is data that is checked when it is parsed: an unknown key, role or class raises ValueError.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from enum import Enum
+from functools import cached_property
+from string import Formatter
+
+from pylaunch.base.dataclass import dataclass
+from pylaunch.model.diagnosis.cause import cause_identifier
+from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.verdict.causes.cause_kinds import KINDS
+
+CAUSES = "causes"
+"""Name of the text with the classes of causes."""
+
+
+class Role(Enum):
+    """Part that a text has in a failure."""
+
+    ROOT = "root"
+    """It may be the cause itself."""
+
+    SYMPTOM = "symptom"
+    """A rank prints it because of another rank or node; never the cause while a root is known."""
+
+    WRAPPER = "wrapper"
+    """A report of an end that has no cause in it."""
+
+    WARNING = "warning"
+    """Normal in passing; a cause only where a failure follows."""
+
+    BENIGN = "benign"
+    """Harmless noise."""
+
+    CONTEXT = "context"
+    """A fact that helps to read the others."""
+
+
+@dataclass(frozen=True)
+class CauseClass:
+    """Class of causes: the unit of a verdict."""
+
+    id: str
+    page: str
+    kind: str
+    """Kind of the causes of runs to which it belongs, one of `cause_kinds.KINDS`."""
+
+    title: str
+    sure: str
+    """Question that settles whether it is this cause."""
+
+    check: str
+    """Command that answers the question."""
+
+    fix: tuple[str, ...]
+    """Repairs, the most common first."""
+
+    @property
+    def identifier(self) -> str:
+        """Kind and class as the end of a run and `explain` print them: "storage/storage-full"."""
+        return cause_identifier(self.kind, self.id)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Pattern of a text that programs print at a failure, with the usual cause of that text."""
+
+    id: str
+    page: str
+    role: Role
+    cause: CauseClass | None
+    """Class where nothing else in the logs shows a better one; None for context and benign noise."""
+
+    means: str
+    anchors: tuple[str, ...]
+    """Literals: the first line of each match contains one."""
+
+    expression: str
+    example: str
+    sources: tuple[str, ...]
+    explains: tuple[str, ...] | None = None
+    """For a warning: signatures that it can be the cause of; None for any; () for none but the end of a log."""
+
+    generic: bool = False
+    """Another root in the same line is more specific."""
+
+    spans: bool = False
+    """The lines after the first belong to the text."""
+
+    confidence: Confidence = Confidence.HIGH
+    """Confidence in the cause where nothing but this text supports it."""
+
+    apart: str = ""
+    """Look-alikes of the cause, and how to distinguish them."""
+
+    shows: tuple[str, ...] = ()
+    """Forms of what the text is about, such as "{host} port {port}", with groups of the expression; the first counts
+    whose groups are all in the text."""
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Compiled expression."""
+        return re.compile(self.expression, re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class SignatureCatalogue:
+    """All signatures and the classes of causes that they lead to."""
+
+    causes: Mapping[str, CauseClass]
+    signatures: Mapping[str, Signature]
+
+    def of_page(self, page: str) -> list[Signature]:
+        """Return the signatures of a page, in the order of its text."""
+        return [each for each in self.signatures.values() if each.page == page]
+
+    @property
+    def pages(self) -> list[str]:
+        """Names of the pages."""
+        return sorted({each.page for each in self.causes.values()})
+
+
+_REQUIRED = {"role", "means", "anchors", "pattern", "example", "sources"}
+_OPTIONAL = {"apart", "cause", "confidence", "explains", "generic", "spans", "shows"}
+_OF_A_CAUSE = {"page", "kind", "title", "sure", "check", "fix"}
+
+
+def parse_catalogue(texts: Mapping[str, str]) -> SignatureCatalogue:
+    """Parse the TOML texts by name. Raises ValueError for content that is not as documented here."""
+    tables = {name: tomllib.loads(text) for name, text in texts.items()}
+    causes = {key: _cause(key, entry) for key, entry in tables.pop(CAUSES, {}).items()}
+    signatures: dict[str, Signature] = {}
+    for page, entries in sorted(tables.items()):
+        for key, entry in entries.items():
+            if key in signatures:
+                raise ValueError(f"signature {key} is there twice")
+            signatures[key] = _signature(key, page, entry, causes)
+    for each in signatures.values():
+        if strange := {field for form in each.shows for field in fields_of(form)} - set(each.pattern.groupindex):
+            raise ValueError(f"signature {each.id} shows unknown groups: {', '.join(sorted(strange))}")
+        if unknown := set(each.explains or ()) - set(signatures):
+            raise ValueError(f"signature {each.id} explains unknown signatures: {', '.join(sorted(unknown))}")
+    return SignatureCatalogue(causes, signatures)
+
+
+def _cause(key: str, entry: Mapping[str, object]) -> CauseClass:
+    if set(entry) != _OF_A_CAUSE:
+        raise ValueError(f"cause {key}: keys are {', '.join(sorted(entry))}")
+    text = {name: _text(key, entry[name]) for name in ("page", "kind", "title", "sure", "check")}
+    if text["kind"] not in KINDS:
+        raise ValueError(f"cause {key}: unknown kind {text['kind']}")
+    return CauseClass(id=key, fix=_texts(key, entry["fix"]), **text)
+
+
+def _signature(key: str, page: str, entry: Mapping[str, object], causes: Mapping[str, CauseClass]) -> Signature:
+    if missing := _REQUIRED - set(entry):
+        raise ValueError(f"signature {key} has no {', '.join(sorted(missing))}")
+    if unknown := set(entry) - _REQUIRED - _OPTIONAL:
+        raise ValueError(f"signature {key} has unknown keys: {', '.join(sorted(unknown))}")
+    role = Role(entry["role"])
+    name = entry.get("cause")
+    if (name is None) != (role in (Role.CONTEXT, Role.BENIGN)):
+        raise ValueError(f"signature {key}: role {role.value} with cause {name}")
+    if name is not None and name not in causes:
+        raise ValueError(f"signature {key}: unknown cause {name}")
+    return Signature(
+        id=key,
+        page=page,
+        role=role,
+        cause=None if name is None else causes[str(name)],
+        means=_text(key, entry["means"]),
+        anchors=_texts(key, entry["anchors"]),
+        expression=_text(key, entry["pattern"]),
+        example=_text(key, entry["example"]),
+        sources=_texts(key, entry["sources"]),
+        explains=_texts(key, entry["explains"]) if "explains" in entry else None,
+        generic=entry.get("generic") is True,
+        spans=entry.get("spans") is True,
+        confidence=Confidence(entry.get("confidence", Confidence.HIGH.value)),
+        apart=_text(key, entry["apart"]) if "apart" in entry else "",
+        shows=_texts(key, entry.get("shows", [])),
+    )
+
+
+def fields_of(form: str) -> list[str]:
+    """Return the names in braces of a form."""
+    return [name for _, name, _, _ in Formatter().parse(form) if name is not None]
+
+
+def _text(key: str, value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{key}: {value!r} is not a text")
+    return value
+
+
+def _texts(key: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ValueError(f"{key}: {value!r} is not a list")
+    return tuple(_text(key, each) for each in value)

@@ -1,0 +1,279 @@
+"""Collective time-outs over all ranks: the ranks that wait, those behind or different, and those that are silent. Pure.
+
+Numbers of two ranks are compared within one process group only. A rank is named only against a majority of the ranks
+that report, and not while it waits in another group, too: then it may be a victim there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from pylaunch.base.dataclass import dataclass, field
+from pylaunch.verdict.logs.scan import LogMatch, LogScan
+from pylaunch.verdict.logs.signature import Role
+
+TIMEOUTS = ("nccl-watchdog-timeout", "nccl-watchdog-status", "gloo-timeout")
+EARLY_SEQUENCE = 8
+"""Collectives up to this number belong to the set-up: the first barriers and the broadcast of parameters."""
+
+UNNAMED = ""
+"""Group of lines that do not show theirs."""
+
+_DEFAULT_GROUPS = (UNNAMED, "0", "default_pg")
+_FAR_APART = 16
+"""Numbers of lines without a group that are further apart than this belong to different groups."""
+
+_MUTUAL = ("ALLREDUCE", "ALLGATHER", "REDUCE_SCATTER", "ALLTOALL", "BARRIER")
+"""Operations that end on no rank before all ranks of the group have called them.
+
+A rank behind in another operation (a broadcast) may wait for a third rank, whose log is missing.
+"""
+
+_EQUAL_SIZES = ("ALLREDUCE", "ALLGATHER", "REDUCE_SCATTER", "BROADCAST", "REDUCE")
+"""Operations whose number of elements is the same on all ranks."""
+
+_GUID = re.compile(r"\bGUID (?P<name>[^\s(]{1,60})")
+_NAME = re.compile(r"(?P<name>[^\s(]{1,60})")
+_BACKEND = re.compile(r"^_|_BASE$|_COALESCED$")
+
+
+@dataclass(frozen=True)
+class WaitedCollective:
+    """Collective in which a rank waited when it timed out."""
+
+    number: int
+    operation: str = ""
+    """Operation as torch spells it; "" where only the number is known."""
+
+    elements: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (str(self.number), self.operation)))
+
+    def differs_from(self, other: WaitedCollective) -> bool:
+        """Return True if two collectives are certainly different calls, whatever their numbers are."""
+        if not self.operation or not other.operation:
+            return False
+        if self.operation != other.operation:
+            return True
+        sizes = (self.elements, other.elements)
+        return self.operation in _EQUAL_SIZES and all(sizes) and sizes[0] != sizes[1]
+
+
+@dataclass(frozen=True)
+class DeviatingRanks:
+    """Minority of the ranks of a process group, against the majority that waits in one collective."""
+
+    ranks: tuple[int, ...]
+    at: WaitedCollective
+    """Collective in which the minority waits, or the last one that it called."""
+
+    others: tuple[int, ...]
+    others_at: WaitedCollective
+    is_waiting: bool
+    """False if the minority has not called the collective of the majority, and waits in none."""
+
+    is_sure_of_group: bool
+    """True if the lines name the process group, so that their numbers can be compared."""
+
+    @property
+    def calls_another(self) -> bool:
+        """True if the minority waits in another operation, or with another size."""
+        return self.is_waiting and self.at.differs_from(self.others_at)
+
+
+@dataclass
+class _GroupProgress:
+    """Progress of the ranks of one process group, as their time-outs show it."""
+
+    waits: dict[int, WaitedCollective] = field(default_factory=dict)
+    enqueued: dict[int, int] = field(default_factory=dict)
+    """Last collective that a rank called."""
+
+
+@dataclass(frozen=True)
+class CollectiveTimeouts:
+    """Collective time-outs that ranks printed."""
+
+    reporters: frozenset[int]
+    silent: tuple[int, ...]
+    """Ranks that printed no time-out and no other failure, although their output is in the logs."""
+
+    deviating: DeviatingRanks | None
+    parties: tuple[tuple[WaitedCollective, tuple[int, ...]], ...]
+    """Ranks of one group that wait in different collectives, by collective; () if they wait in the same one."""
+
+    numbers: frozenset[int]
+    """Numbers of the collectives in which ranks waited, of all groups."""
+
+    ran_ahead: bool
+    """True if a rank had called more collectives than the one in which it waited."""
+
+    @property
+    def all_wait_together(self) -> bool:
+        """True if all ranks from 0 on report, and wait in the same collective."""
+        is_whole = len(self.reporters) > 1 and self.reporters == frozenset(range(max(self.reporters) + 1))
+        return is_whole and len(self.numbers) == 1 and not self.parties
+
+
+def collective_timeouts(matches: Iterable[LogMatch], scans: Sequence[LogScan]) -> CollectiveTimeouts:
+    """Return the time-outs of all ranks."""
+    every = list(matches)
+    lines = [match for match in every if match.signature.id in TIMEOUTS and match.origin.rank is not None]
+    reporters = frozenset(match.origin.rank for match in lines if match.origin.rank is not None)
+    groups = _groups(lines)
+    ahead = any(
+        rank in each.waits and number > each.waits[rank].number
+        for each in groups.values()
+        for rank, number in each.enqueued.items()
+    )
+    numbers = frozenset(wait.number for each in groups.values() for wait in each.waits.values())
+    may_be_silent = set(groups) <= set(_DEFAULT_GROUPS)
+    return CollectiveTimeouts(
+        reporters,
+        _silent(every, scans, reporters) if may_be_silent else (),
+        _deviating(groups),
+        _parties(groups),
+        numbers,
+        ahead,
+    )
+
+
+def _groups(lines: Iterable[LogMatch]) -> dict[str, _GroupProgress]:
+    """Return the progress by group. The line of a time-out gets its group from the status with the same number."""
+    operations: dict[int, set[WaitedCollective]] = defaultdict(set)
+    groups: dict[str, _GroupProgress] = defaultdict(_GroupProgress)
+    group_of: dict[tuple[int, int], str] = {}
+    for match in lines:
+        rank, named = match.origin.rank, match.groups
+        assert rank is not None
+        if "seq" in named:
+            wait = WaitedCollective(int(named["seq"]), _operation(named.get("op", "")), named.get("numel", ""))
+            operations[rank].add(wait)
+        if "enqueued" in named:
+            group = _group_name(named.get("group", ""))
+            enqueued, completed = int(named["enqueued"]), int(named["completed"])
+            progress = groups[group]
+            progress.enqueued[rank] = max(enqueued, progress.enqueued.get(rank, enqueued))
+            if enqueued > completed:
+                group_of[rank, completed + 1] = group
+                _wait(progress, rank, WaitedCollective(completed + 1))
+            if "work" in named:
+                group_of[rank, int(named["work"])] = group
+    only = next(iter(groups)) if len(groups) == 1 else UNNAMED
+    for rank, waits in operations.items():
+        for wait in waits:
+            _wait(groups[group_of.get((rank, wait.number), only)], rank, wait)
+    ambiguous = {rank for rank, waits in operations.items() if len(waits) > 1}
+    if UNNAMED in groups and any(rank in ambiguous for rank in groups[UNNAMED].waits):
+        groups[UNNAMED] = _GroupProgress()  # One rank waits in several groups, and the lines do not show in which.
+    return dict(groups)
+
+
+def _wait(progress: _GroupProgress, rank: int, wait: WaitedCollective) -> None:
+    """Keep the earliest collective in which a rank waits, with its operation where that is known."""
+    known = progress.waits.get(rank)
+    order = (wait.number, not wait.operation, wait.operation, wait.elements)
+    if known is None or order < (known.number, not known.operation, known.operation, known.elements):
+        progress.waits[rank] = wait
+
+
+def _operation(printed: str) -> str:
+    """Return an operation without the marks of its variants: _ALLGATHER_BASE is ALLGATHER."""
+    return _BACKEND.sub("", printed)
+
+
+def _group_name(printed: str) -> str:
+    """Return the name of a group that is the same on all ranks: `PG ID`s are counted on each rank for itself."""
+    found = _GUID.search(printed) or _NAME.match(printed.strip())
+    return UNNAMED if found is None else found["name"]
+
+
+def _deviating(groups: Mapping[str, _GroupProgress]) -> DeviatingRanks | None:
+    """Return the ranks that deviate; None if several groups disagree about them, or if they wait elsewhere, too."""
+    found = [(name, each) for name, progress in groups.items() if (each := _of_group(name, progress)) is not None]
+    if len({each.ranks for _, each in found}) != 1:
+        return None
+    name, deviating = found[0]
+    elsewhere = {rank for other, progress in groups.items() if other != name for rank in progress.waits}
+    return None if elsewhere & set(deviating.ranks) else deviating
+
+
+def _of_group(name: str, progress: _GroupProgress) -> DeviatingRanks | None:
+    waits = progress.waits
+    if name == UNNAMED and not _may_be_one_group(waits.values()):
+        return None
+    reporting = set(waits) | set(progress.enqueued)
+    number, times = Counter(wait.number for wait in waits.values()).most_common(1)[0] if waits else (0, 0)
+    if 2 * times <= len(reporting) or len(reporting) < 3:
+        return None
+    of_most = {rank: wait for rank, wait in waits.items() if wait.number == number}
+    late = tuple(sorted(rank for rank in reporting - set(waits) if progress.enqueued[rank] < number))
+    behind = tuple(sorted(rank for rank, wait in waits.items() if wait.number < number))
+    usual = _most_common(of_most.values())
+    is_named = name != UNNAMED
+    others = tuple(sorted(of_most))
+    if late and not behind:
+        last = WaitedCollective(min(progress.enqueued[rank] for rank in late))
+        return DeviatingRanks(late, last, others, usual, is_waiting=False, is_sure_of_group=is_named)
+    if behind and not late:
+        at = {waits[rank] for rank in behind}
+        if len(at) != 1 or next(iter(at)).operation not in _MUTUAL:
+            return None
+        return DeviatingRanks(behind, next(iter(at)), others, usual, is_waiting=True, is_sure_of_group=is_named)
+    if behind or late:
+        return None
+    minority = tuple(sorted(rank for rank, wait in of_most.items() if wait.differs_from(usual)))
+    same = tuple(rank for rank in others if rank not in minority)
+    if not minority or 2 * len(same) <= len(reporting):
+        return None
+    at = {waits[rank] for rank in minority}
+    return DeviatingRanks(minority, min(at, key=str), same, usual, is_waiting=True, is_sure_of_group=is_named)
+
+
+def _may_be_one_group(waits: Iterable[WaitedCollective]) -> bool:
+    """Return True if numbers without a group are alike, or close and beyond the first ones, which all groups have."""
+    numbers = {wait.number for wait in waits}
+    return len(numbers) < 2 or (min(numbers) > EARLY_SEQUENCE and max(numbers) - min(numbers) <= _FAR_APART)
+
+
+def _most_common(waits: Iterable[WaitedCollective]) -> WaitedCollective:
+    every = [wait for wait in waits if wait.operation] or list(waits)
+    return min(Counter(every).items(), key=lambda each: (-each[1], str(each[0]), each[0].elements))[0]
+
+
+def _parties(groups: Mapping[str, _GroupProgress]) -> tuple[tuple[WaitedCollective, tuple[int, ...]], ...]:
+    """Return the ranks by collective, where exactly one group has ranks that wait in different ones."""
+    found = []
+    for name, progress in groups.items():
+        by_call: dict[WaitedCollective, list[int]] = defaultdict(list)
+        for rank, wait in progress.waits.items():
+            by_call[wait].append(rank)
+        calls = list(by_call)
+        may_compare = name != UNNAMED or _may_be_one_group(calls)
+        if may_compare and any(one.differs_from(other) for one in calls for other in calls[:1]):
+            order = sorted(by_call.items(), key=lambda each: (each[0].number, str(each[0]), each[0].elements))
+            found.append(tuple((wait, tuple(sorted(ranks))) for wait, ranks in order))
+    return found[0] if len(found) == 1 else ()
+
+
+def _silent(matches: Iterable[LogMatch], scans: Sequence[LogScan], reporters: frozenset[int]) -> tuple[int, ...]:
+    """Return the ranks whose output is in the logs and shows no failure; () if they are too many to mean something."""
+    if len(reporters) < 2:
+        return ()
+    present = {scan.origin.rank for scan in scans if scan.origin.rank is not None}
+    present |= {match.origin.rank for match in matches if match.origin.rank is not None}
+    present |= {rank for scan in scans for rank in scan.writers}
+    present |= {origin.rank for scan in scans for origin in scan.progress if origin.rank is not None}
+    failing = {
+        match.origin.rank
+        for match in matches
+        if match.signature.role in (Role.ROOT, Role.SYMPTOM) and match.origin.rank is not None
+    }
+    failing |= {unit.origin.rank for scan in scans for unit in scan.exceptions if unit.origin.rank is not None}
+    if len(scans) == 1 and scans[0].origin.rank is None:
+        present |= set(range(max(reporters) + 1))  # One log that ranks share is the log of all of them.
+    silent = present - failing - reporters
+    return () if len(silent) > max(1, len(present) // 4) else tuple(sorted(silent))

@@ -1,0 +1,156 @@
+"""Python tracebacks of one process, gathered from a log in which several processes may write. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from pylaunch.base.dataclass import dataclass
+from pylaunch.verdict.logs.line import LogTime, Origin, ParsedLine
+
+TRACEBACK = b"Traceback (most recent call last"
+LONGEST_UNIT = 400
+"""Lines of one process that a chain of tracebacks may have."""
+
+OTHERS = 200
+"""Lines of other processes after which a chain has no further exception."""
+
+LONGEST_REACH = 2000
+"""Lines of all processes after the first of a chain among which the others are."""
+
+_FRAME = re.compile(r'\s{1,20}File "(?P<path>[^"]{1,400})", line (?P<line>\d{1,7})(?:, in (?P<function>\S{1,200}))?')
+_EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,200})(?::\s?(?P<message>.{0,2000}))?$")
+CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
+"""Beginnings of the lines between two tracebacks of one chain."""
+
+_LIBRARIES = ("site-packages/", "dist-packages/", "/lib/python", "<frozen", "<string>")
+
+
+@dataclass(frozen=True)
+class RaisedException:
+    """One exception of a chain."""
+
+    type: str
+    message: str
+    line: int
+    """Line of the log."""
+
+    place: str
+    """Innermost frame outside of libraries as PATH:LINE; else the innermost; "" without frames."""
+
+    @property
+    def text(self) -> str:
+        """Type and message as printed."""
+        return f"{self.type}: {self.message}" if self.message else self.type
+
+
+@dataclass(frozen=True)
+class ExceptionUnit:
+    """Chain of exceptions of one process, in the order in which they were raised."""
+
+    origin: Origin
+    time: LogTime | None
+    file: str
+    line: int
+    """First line of the unit."""
+
+    last: int
+    """Last line of the unit."""
+
+    chain: tuple[RaisedException, ...]
+
+
+class UnitGatherer:
+    """Gathers the chains of exceptions of all processes of a log at once: each line is read once."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._growing: dict[Origin, _Growing] = {}
+
+    @property
+    def is_gathering(self) -> bool:
+        """True while some chain may continue."""
+        return bool(self._growing)
+
+    def is_inside(self, origin: Origin) -> bool:
+        """Return True if a line of this process belongs to a chain that has begun."""
+        return origin in self._growing
+
+    def begin(self, number: int, first: ParsedLine) -> None:
+        """Begin a chain at line `number`, which has TRACEBACK."""
+        self._growing[first.origin] = _Growing(number, first)
+
+    def take(self, number: int, line: ParsedLine) -> ExceptionUnit | None:
+        """Add a line to the chain of its process; return the chain if it ends before the line."""
+        growing = self._growing.get(line.origin)
+        if growing is None or growing.takes(number, line.text):
+            return None
+        del self._growing[line.origin]
+        return growing.unit(self._file)
+
+    def ended(self, number: int) -> list[ExceptionUnit]:
+        """Remove the chains that no line after `number` can continue, and return those that have an exception."""
+        over = [origin for origin, growing in self._growing.items() if growing.is_over(number)]
+        units = [self._growing.pop(origin).unit(self._file) for origin in over]
+        return [unit for unit in units if unit is not None]
+
+    def rest(self) -> list[ExceptionUnit]:
+        """Remove all chains and return those that have an exception."""
+        units = [growing.unit(self._file) for growing in self._growing.values()]
+        self._growing.clear()
+        return [unit for unit in units if unit is not None]
+
+
+class _Growing:
+    """Chain of exceptions of one process, of which more lines may follow."""
+
+    def __init__(self, number: int, first: ParsedLine) -> None:
+        self._first, self._number = first, number
+        self._chain: list[RaisedException] = []
+        self._frames: list[str] = []
+        self._in_traceback = False
+        self._last, self._seen, self._since = number, 0, 0
+        self.takes(number, first.text)
+
+    def is_over(self, number: int) -> bool:
+        """Return True if a line with this number is too far away to belong to the chain."""
+        if number - self._number >= LONGEST_REACH:
+            return True
+        return bool(self._chain) and not self._in_traceback and number - self._last > OTHERS
+
+    def takes(self, number: int, text: str) -> bool:
+        """Add a line of the process; return False if the chain ended before it."""
+        if self.is_over(number):
+            return False
+        self._seen, self._since = self._seen + 1, self._since + 1
+        if self._seen > LONGEST_UNIT:
+            return False
+        text = text.rstrip()
+        if "Traceback (most recent call last" in text:
+            self._in_traceback, self._frames = True, []
+        elif self._in_traceback and (not text or text[0] in " \t|+"):
+            if found := _FRAME.match(text):
+                self._frames.append(f"{found['path']}:{found['line']}")
+        elif self._in_traceback:
+            if (found := _EXCEPTION.match(text)) is None:
+                return False
+            self._chain.append(RaisedException(found["type"], found["message"] or "", number, _place(self._frames)))
+            self._last, self._since, self._in_traceback = number, 0, False
+        elif not text.startswith(CHAINED) and text and self._chain and self._since > 3:
+            return False
+        return True
+
+    def unit(self, file: str) -> ExceptionUnit | None:
+        """Return the chain so far; None without an exception."""
+        if not self._chain:
+            return None
+        return ExceptionUnit(self._first.origin, self._first.time, file, self._number, self._last, tuple(self._chain))
+
+
+def is_of_library(place: str) -> bool:
+    """Return True if a place is in an installed package or in Python itself."""
+    return any(part in place for part in _LIBRARIES)
+
+
+def _place(frames: list[str]) -> str:
+    own = [frame for frame in frames if not is_of_library(frame)]
+    return (own or frames or [""])[-1]

@@ -1,0 +1,43 @@
+"""Exceptions that no signature explains: the program's own, those of victims, and reports of other processes. Pure."""
+
+from __future__ import annotations
+
+from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.verdict.logs.reading import Clue
+from pylaunch.verdict.logs.scan import LogMatch
+from pylaunch.verdict.logs.signature import Role, Signature, SignatureCatalogue
+from pylaunch.verdict.logs.traceback import ExceptionUnit, is_of_library
+
+EXCEPTION = "exception"
+"""Id of the signature of such an exception."""
+
+_VICTIMS = ("ConnectionResetError", "BrokenPipeError", "ConnectionAbortedError", "ConnectionRefusedError")
+_STOPS = ("KeyboardInterrupt",)
+_REPORTS = (
+    "CalledProcessError", "ChildFailedError", "ProcessExitedException", "ProcessRaisedException", "SignalException",
+    "SystemExit", "RayTaskError", "BrokenProcessPool", "SubprocessError",
+)  # fmt: skip
+
+
+_OF_LAUNCHERS = ("/deepspeed/launcher/", "/accelerate/commands/launch.py", "/torch/distributed/launcher/")
+"""Paths of launchers: what they raise concerns their configuration."""
+
+
+def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple[LogMatch, Clue]:
+    """Return a match and its reading for a chain of exceptions."""
+    raised = unit.chain[-1]
+    name = raised.type.rpartition(".")[2]
+    role, cause = Role.ROOT, "program-error"
+    if name in _VICTIMS:
+        role, cause = Role.SYMPTOM, "peer-lost"
+    elif name in _STOPS:
+        role, cause = Role.SYMPTOM, "stopped-from-outside"
+    elif name.partition("(")[0] in _REPORTS:
+        role, cause = Role.WRAPPER, "unexplained"
+    elif any(path in raised.place for path in _OF_LAUNCHERS):
+        cause = "launcher-config"
+    place = f" ({raised.place})" if raised.place else ""
+    signature = Signature(EXCEPTION, "python", role, catalogue.causes[cause], raised.text, (), "", "", ())
+    match = LogMatch(signature, unit.origin, unit.time, unit.file, raised.line, raised.text, {}, unit)
+    confidence = Confidence.LOW if is_of_library(raised.place) else Confidence.MEDIUM
+    return match, Clue(cause, f"{raised.text[:300]}{place}", confidence)

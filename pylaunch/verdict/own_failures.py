@@ -1,0 +1,58 @@
+"""Kinds of failures that a rank reports itself, from its exit and its exception. Pure."""
+
+from __future__ import annotations
+
+import re
+from signal import Signals
+
+from pylaunch.protocol.node_evidence import RankEnd
+from pylaunch.verdict.rank_end import interruption, terminal_missed
+
+_STORAGE = re.compile(
+    r"\[Errno (?:5|28|30|116|121|122)\]|Input/output error|No space left on device|Read-only file system"
+    r"|Stale file handle|Disk quota exceeded|Remote I/O error|is full \(\d+ KiB|has no inodes left|PytorchStreamWriter"
+)
+_GPU = re.compile(
+    r"CUDA error: (?:an illegal|uncorrectable|unspecified launch|misaligned|device-side assert|unknown)"
+    r"|CUBLAS_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR)|CUDA error: no CUDA-capable device"
+)
+_MEMORY = re.compile(r"OutOfMemoryError|CUDA out of memory|MemoryError|Cannot allocate memory|DefaultCPUAllocator")
+_ABOUT_OTHERS = re.compile(
+    r"[Cc]onnection|[Tt]imed? ?out|[Tt]imeout|unreachable|reset by|refused|[Bb]roken pipe|\bEOF\b|rendezvous|heartbeat"
+    r"|NCCL|[Gg]loo|c10d|ProcessGroup|peer"
+)
+
+_OF_BUILD = re.compile(r"have NCCL built in|only supported with GPUs|(?i:unknown c10d backend|unsupported .*backend)")
+"""Texts about a backend that this torch or this node does not have."""
+
+_OF_PROGRAM = re.compile(r"(?:ModuleNotFound|Import|Attribute|Name|Syntax|Indentation)Error\b")
+"""Begin of errors that every rank gets at the same line, unless its node or its data differ."""
+
+
+def kind_of(end: RankEnd) -> str:
+    """Return the kind of a failure that no other rank caused, one of `cause_kinds.KINDS`."""
+    if end.out_of_memory is not None and end.out_of_memory.certain:
+        return "out-of-memory"
+    if _STORAGE.search(end.error):
+        return "storage"
+    if _MEMORY.search(end.error) or end.out_of_memory is not None:
+        return "out-of-memory"
+    if _GPU.search(end.error):
+        return "gpu"
+    if end.signal is not None and end.signal != Signals.SIGABRT and interruption(end) is None:
+        return "rank-killed"
+    return "rank-failed"
+
+
+def sounds_like_a_victim(end: RankEnd) -> bool:
+    """Return True for an exception about other ranks or the network that no rule knows as a symptom."""
+    if end.signal is not None and end.signal != Signals.SIGABRT:
+        return False
+    if _STORAGE.search(end.error) or _OF_BUILD.search(end.error) or terminal_missed(end):
+        return False
+    return bool(_ABOUT_OTHERS.search(end.error))
+
+
+def may_await_others(end: RankEnd) -> bool:
+    """Return True for an error of the program or of what is installed, in which nothing is about one rank."""
+    return bool(_OF_BUILD.search(end.error) or _OF_PROGRAM.match(end.error))

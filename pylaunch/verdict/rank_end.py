@@ -1,0 +1,77 @@
+"""Description of the end of a rank, with the cause that its signal, exception and last lines show. Pure."""
+
+from __future__ import annotations
+
+import re
+from signal import Signals
+
+from pylaunch.model.text.size import shown_size
+from pylaunch.protocol.node_evidence import OutOfMemory, RankEnd
+
+AT_EXIT = "terminate called without an active exception"
+"""Message of the C++ runtime when a thread is ended while Python exits.
+
+PyTorch issue 190489: a thread of gloo that still releases a tensor when its rank is done.
+"""
+_PREFIX = re.compile(r"^\[rank\d+\]:\s?")
+_RAISED = re.compile(r"\braise KeyboardInterrupt\b")
+_READS_TERMINAL = {
+    "bdb.BdbQuit": "a debugger (breakpoint(), pdb)",
+    "EOFError: EOF when reading a line": "input()",
+}
+AT_EXIT_CAUSE = "a thread was still at work as it ended; with gloo see pylaunch help frameworks"
+
+
+def described(end: RankEnd) -> str:
+    """Return a verb phrase: "exited with code 1", "was killed by SIGKILL after step 20: likely out of memory (…)"."""
+    after = "" if end.step is None or end.exit_code == 0 else f" after step {end.step}"
+    cause = end.error or (AT_EXIT_CAUSE if _aborted_at_exit(end) else "")
+    memory = "" if end.out_of_memory is None else _memory(end.out_of_memory)
+    status = _status(end) if interruption(end) is None else "ended with KeyboardInterrupt"
+    cause = cause or interruption(end) or ""
+    terminal = f"{caller} found no terminal to read from" if (caller := terminal_missed(end)) else ""
+    return ": ".join(filter(None, (f"{status}{after}", "; ".join(filter(None, (cause, terminal, memory))))))
+
+
+def without_rank(line: str) -> str:
+    """Return a line without the prefix that torch puts before the lines of a traceback."""
+    return _PREFIX.sub("", line)
+
+
+def interruption(end: RankEnd) -> str | None:
+    """Return how a Python rank came to its KeyboardInterrupt, as far as its last lines show; None for other ends.
+
+    Python ends itself with SIGINT after a KeyboardInterrupt that nobody catches, whoever raised it
+    (https://docs.python.org/3/library/signal.html#signal.SIGINT).
+    """
+    lines = [*map(without_rank, end.last_lines)]
+    if end.signal != Signals.SIGINT or not any(line.startswith("KeyboardInterrupt") for line in lines[-2:]):
+        return None
+    innermost = max((at for at, line in enumerate(lines) if line.startswith("  File ")), default=0)
+    if any(_RAISED.search(line) for line in lines[innermost:]):
+        return "the program raised it"
+    return "SIGINT (Ctrl-C, kill -INT), or raised by the program"
+
+
+def terminal_missed(end: RankEnd) -> str:
+    """Return the function that failed because the rank has no terminal; "" for other ends."""
+    return next((caller for text, caller in _READS_TERMINAL.items() if end.error.startswith(text)), "")
+
+
+def _aborted_at_exit(end: RankEnd) -> bool:
+    return end.signal == Signals.SIGABRT and any(AT_EXIT in line for line in end.last_lines)
+
+
+def _status(end: RankEnd) -> str:
+    if end.signal is None:
+        return f"exited with code {end.exit_code}"
+    try:
+        return f"was killed by {Signals(end.signal).name}"
+    except ValueError:
+        return f"was killed by signal {end.signal}"
+
+
+def _memory(kill: OutOfMemory) -> str:
+    likely = "" if kill.certain else "likely "
+    limit = "memory" if kill.of == "host" else "limit"
+    return f"{likely}out of memory ({limit} of the {kill.of}: {shown_size(kill.limit)})"

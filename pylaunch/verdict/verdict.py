@@ -1,0 +1,388 @@
+"""Decide which rank or node caused the failure of a run. Pure.
+
+A rank that lost its connection to another one, or waited for it in vain, is a victim. Victims are quoted, never named
+as the cause. Where nothing else is known, nobody is named. In this order:
+
+1. a rank that failed on its own before any rank was a victim, or was killed by a signal; nobody is named where
+   several failed alike;
+2. a node that is lost, or the lost agent of a host that answers; it precedes a rank whose text is about other ranks or
+   the network;
+3. a rank whose process is stopped (SIGSTOP, a debugger);
+4. ranks that exited with code 0 while others still waited for them;
+5. data of an unexpected size: ranks called different collectives, and nobody is named;
+6. a rank that failed on its own later: its text is shown, for a person to judge;
+7. the one rank that had not ended when all others had;
+8. a launcher, where no rank failed.
+
+Facts of the hosts (`host_causes`) add causes, and precede the observations of 6 and 7 where they are likely. Ranks
+that use other variables than they got precede a rank whose exception is from the function in which ranks meet.
+Certainty only falls when evidence is missing: a cause is certain or likely only if the fate of every rank is known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from signal import Signals
+
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.model.diagnosis.cause import Certainty, FailureCause, Named, RejectedCause
+from pylaunch.model.hostset import fold, fold_ranks
+from pylaunch.model.slurm_job import ended_job
+from pylaunch.protocol.examination import STOPPED_STATES
+from pylaunch.protocol.node_evidence import RankEnd, RankState
+from pylaunch.verdict.causes.cause_kinds import advised
+from pylaunch.verdict.causes.host_causes import host_causes, lines_about, only
+from pylaunch.verdict.causes.unanswered import silent_pairs
+from pylaunch.verdict.failure_evidence import SAME_MOMENT_S as SAME_MOMENT_S
+from pylaunch.verdict.failure_evidence import Evidence as Evidence
+from pylaunch.verdict.failure_evidence import is_before, lost_contact, seconds
+from pylaunch.verdict.own_failures import kind_of, may_await_others, sounds_like_a_victim
+from pylaunch.verdict.rank_end import described
+
+STATES = {
+    "R": "running",
+    "S": "sleeping",
+    "D": "waiting for a disk, a network file system or a driver (state D)",
+    "Z": "a zombie",
+}
+RANKED = tuple(Certainty)
+_CREDIBLE = (Certainty.CERTAIN, Certainty.LIKELY)
+_PASSED_ON = re.compile(r"rank (\d{1,9}) (?:ended with exit code|was killed by) ")
+"""Failure of a rank in the words of an agent (`agent/run/worker_group.py`)."""
+
+ANOTHER_SIZE = "received data of another size"
+"""Beginning of the symptom of a rank whose collective does not match that of its peer."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Judgement of a failure: its ranked causes, and the rank or node at fault."""
+
+    reason: str
+    named: Named | None
+    """None where the evidence names nobody."""
+
+    shown: RankEnd | None
+    """End whose last lines are shown: that of the named rank, else that of the first victim."""
+
+    causes: tuple[FailureCause, ...] = ()
+    """The most credible first."""
+
+    rejected: tuple[RejectedCause, ...] = ()
+
+
+def judge(evidence: Evidence) -> Verdict | None:
+    """Return the verdict on the known ends; None if no rank failed on its own."""
+    evidence = evidence.with_set_clocks
+    failed = evidence.failures
+    if not failed:
+        return None
+    observed = _observed(evidence, failed)
+    found, rejected = host_causes(evidence, failed[0])
+    observed_causes = [] if observed.cause is None else [observed.cause]
+    if failed[0].failed_to_meet and any(each.kind == "overridden" and each.confidence in _CREDIBLE for each in found):
+        observed_causes = [replace(each, confidence=Certainty.POSSIBLE) for each in observed_causes]
+    causes = [_capped(each, evidence) for each in (*observed_causes, *found)]
+    # Other variables explain why ranks wait, leave, or do not end.
+    ranked = sorted(causes, key=lambda each: (RANKED.index(each.confidence), each.kind != "overridden"))
+    rejected += _rejected_ends(failed, ranked[0] if ranked else None)
+    if not ranked or (observed.cause is None and ranked[0].confidence is Certainty.POSSIBLE):
+        return Verdict(observed.reason, None, observed.shown, tuple(ranked), tuple(rejected))
+    top = ranked[0]
+    if observed.cause is not None and top.kind == observed.cause.kind and top.reason == observed.cause.reason:
+        return Verdict(observed.reason, top.named, observed.shown, tuple(ranked), tuple(rejected))
+    first = next((end for end in failed if end.symptom), failed[0])
+    effect = _symptom_of(first) if first.symptom else f"{first.who} {described(first)}"
+    return Verdict(f"{top.reason}; {effect}", top.named, first, tuple(ranked), tuple(rejected))
+
+
+def judge_lost(evidence: Evidence, stopping: str = "") -> Verdict:
+    """Return the verdict on a run without the end of a failed rank, of which at least one node is lost.
+
+    `stopping`: reason for which nodes stopped, after the host where it began. Agents notify each other of the failure
+    of a rank, and the agent that saw it may be the one that is lost.
+    """
+    observed = _of_lost(evidence)
+    assert observed.cause is not None
+    found = _capped(observed.cause, evidence)
+    host, _, failure = stopping.partition(": ")
+    rank = int(failed[1]) if (failed := _PASSED_ON.match(failure)) else None
+    if {*evidence.lost} != {host} or rank not in evidence.ranks[host]:  # It may be a victim of another lost node.
+        return Verdict(observed.reason, found.named, None, (found,))
+    text = f"{failure.replace(f'rank {rank}', f'rank {rank} on {host}', 1)}, as its agent reported to the other nodes"
+    cause = _capped(FailureCause("rank-failed", text, Certainty.LIKELY, Named(host, rank)), evidence)
+    return Verdict(f"{text}; later: {observed.reason}", cause.named, None, (advised(cause),))
+
+
+@dataclass(frozen=True)
+class _Observation:
+    """Judgement on the ends of ranks alone."""
+
+    reason: str
+    shown: RankEnd | None
+    cause: FailureCause | None
+
+
+def _observed(evidence: Evidence, failed: list[RankEnd]) -> _Observation:
+    ranks = [end for end in failed if end.rank is not None]
+    victims = [end for end in ranks or failed if end.symptom]
+    own = [end for end in ranks if not end.symptom]
+    first = victims[0] if victims else None
+    if own and (first is None or own[0].time <= first.time + SAME_MOMENT_S):
+        return _of_first(evidence, own)
+    if killed := [end for end in own if _is_killed(end)]:
+        return _of_end(evidence, killed[0], Certainty.LIKELY)
+    if evidence.lost:
+        return _of_lost(evidence)
+    if first is None:
+        return _of_end(evidence, failed[0], Certainty.LIKELY)
+    return (
+        _stopped(evidence, first)
+        or _left(evidence, first)
+        or _disagreement(evidence, victims)
+        or (_of_end(evidence, own[0], Certainty.POSSIBLE) if own else None)
+        or _alone(evidence, first)
+        or _Observation(f"no rank is named: {_symptom_of(first)}", first, None)
+    )
+
+
+def _capped(each: FailureCause, evidence: Evidence) -> FailureCause:
+    return each if evidence.is_complete else replace(each, confidence=Certainty.POSSIBLE)
+
+
+def _is_killed(end: RankEnd) -> bool:
+    return end.signal is not None and end.signal != Signals.SIGABRT
+
+
+def _of_first(evidence: Evidence, own: list[RankEnd]) -> _Observation:
+    """Judge the earliest failures with a cause of their own: several at once have no order."""
+    rivals = [end for end in own if not is_before(own[0], end)]
+    best = min(_weight(end) for end in rivals)
+    rivals = [end for end in rivals if _weight(end) == best]
+    end = rivals[0]
+    if best == _DOUBTFUL and evidence.lost:
+        return _of_lost(evidence)
+    if len(set(map(_form, rivals))) > 1:
+        texts = "; ".join(f"{each.who} {described(each)}" for each in rivals[:4])
+        text = f"{len(rivals)} ranks failed at the same moment, within the uncertainty of the clocks: {texts}"
+        lines = [line for each in rivals for line in lines_about(evidence, each)]
+        found = FailureCause("rank-failed", text, Certainty.POSSIBLE, None, tuple(lines[:6]))
+        return _Observation(text, end, advised(found))
+    alike = [each for each in own if _form(each) == _form(end)]
+    if len(alike) > 1:
+        return _of_alike(evidence, alike)
+    if may_await_others(end) and not evidence.differences and (count := _unseen(evidence, end)):
+        others = f"the other {count} ranks were" if count > 1 else "the other rank was"
+        text = (
+            f"{end.who} failed first: {described(end)}; nothing in this error is about one rank, and {others} stopped"
+        )
+        found = FailureCause(kind_of(end), text, Certainty.LIKELY, None, tuple(lines_about(evidence, end)))
+        return _Observation(text, end, advised(found))
+    is_sure = len(rivals) == 1 and best < _DOUBTFUL
+    return _of_end(evidence, end, Certainty.CERTAIN if is_sure else Certainty.LIKELY)
+
+
+def _unseen(evidence: Evidence, first: RankEnd) -> int:
+    """Return the number of ranks besides that of `first` if all were stopped while they had yet to begin; else 0.
+
+    A rank with a step or a process group has begun, and may be past the line at which the first one failed.
+    """
+    others = {rank for ranks in evidence.ranks.values() for rank in ranks if rank != first.rank}
+    begun = {state.rank for states in evidence.states.values() for state in states if state.step is not None}
+    begun.update(view.rank for view in evidence.views if view.groups or view.step is not None)
+    ended = {end.rank for end in evidence.ends if end.step is not None or not end.stopped}
+    return 0 if others & (begun | ended) else len(others)
+
+
+def _form(end: RankEnd) -> tuple[int | None, int | None, str]:
+    """Return the exit code, the signal and the error of an end, without what differs between equal failures.
+
+    That are numbers, addresses, random names, the name of the host, and the directories of a path.
+    """
+    text = described(replace(end, step=None, exit_code=0, signal=None))
+    text = re.sub(rf"(?<!\w){re.escape(end.host)}(?!\w)", "#", text)
+    return end.exit_code, end.signal, _NUMBER.sub("#", _DIRECTORIES.sub("/", text))
+
+
+def _of_alike(evidence: Evidence, ends: list[RankEnd]) -> _Observation:
+    """Judge failures that differ in nothing but their ranks: none of them is the cause of the others."""
+    count, first = sum(map(len, evidence.ranks.values())), ends[0]
+    hosts = list(dict.fromkeys(end.host for end in ends))
+    ranks = f"{fold_ranks([end.rank for end in ends if end.rank is not None])} on {fold(hosts)}"
+    who = f"all {count} ranks" if len(ends) == count else f"{len(ends)} of {count} ranks ({ranks})"
+    same_step = first if len({end.step for end in ends}) == 1 else replace(first, step=None)
+    texts = {described(replace(end, step=None)) for end in ends}
+    as_one = f" (of {first.who})" if len(texts) > 1 else ""
+    text = f"{who} failed alike: {described(same_step)}{as_one}"
+    confidence = Certainty.CERTAIN if len(ends) == count else Certainty.LIKELY
+    if _weight(first) == _DOUBTFUL:
+        is_elsewhere = any(each.confidence is not Certainty.POSSIBLE for each in host_causes(evidence, first)[0])
+        confidence = Certainty.POSSIBLE if is_elsewhere else Certainty.LIKELY
+    lines = [line for end in ends for line in lines_about(evidence, end)]
+    found = FailureCause(kind_of(first), text, confidence, None, (*lines[:6], *_others(evidence, None)))
+    return _Observation(text, first, advised(found))
+
+
+_DIRECTORIES = re.compile(r"(?:/[^\s/'\":,;()]+)+/(?=[^\s/'\":,;()])")
+_NUMBER = re.compile(r"0x[0-9a-f]+|\b(?=[a-f]*\d)[0-9a-f]{6,}\b|\btmp\w+|\d+")
+_DOUBTFUL = 3
+
+
+def _weight(end: RankEnd) -> int:
+    """Return how well an end explains itself: 0 is best, from _DOUBTFUL on it reads like an effect of another rank."""
+    if end.out_of_memory is not None and end.out_of_memory.certain:
+        return 0
+    if _is_killed(end):
+        return 1
+    return _DOUBTFUL if sounds_like_a_victim(end) else 2
+
+
+def _of_end(evidence: Evidence, end: RankEnd, confidence: Certainty) -> _Observation:
+    reason = f"{end.who} {described(end)}"
+    kind = "launcher-failed" if end.rank is None else kind_of(end)
+    if _weight(end) == _DOUBTFUL and any(_is_about_others(each, end) for each in host_causes(evidence, end)[0]):
+        confidence = Certainty.POSSIBLE
+    if end.out_of_memory is not None and not end.out_of_memory.certain and confidence is Certainty.CERTAIN:
+        confidence = Certainty.LIKELY
+    lines = (*lines_about(evidence, end), *_others(evidence, end.rank))
+    return _Observation(reason, end, advised(FailureCause(kind, reason, confidence, Named(end.host, end.rank), lines)))
+
+
+def _is_about_others(each: FailureCause, end: RankEnd) -> bool:
+    """Return True for a likely cause outside of the host of `end`."""
+    is_elsewhere = each.named is None or each.named.host != end.host
+    return each.confidence is not Certainty.POSSIBLE and is_elsewhere
+
+
+def _others(evidence: Evidence, rank: int | None) -> Iterator[str]:
+    """Yield the effects on ranks other than `rank`, folded by their text."""
+    effects: dict[str, list[int]] = {}
+    for other in evidence.failures:
+        if other.symptom and other.rank is not None and other.rank != rank:
+            effects.setdefault(other.symptom, []).append(other.rank)
+    for text, ranks in effects.items():
+        yield f"{'rank' if len(ranks) == 1 else 'ranks'} {fold_ranks(ranks)} {text}"
+
+
+def _rejected_ends(failed: list[RankEnd], top: FailureCause | None) -> list[RejectedCause]:
+    found = []
+    for end in failed:
+        if top is not None and top.named is not None and (end.host, end.rank) == (top.named.host, top.named.rank):
+            continue
+        if end.symptom:
+            found.append(RejectedCause(f"{end.who} {end.symptom}", "the effect of another failure on this rank"))
+        elif is_before(failed[0], end):
+            why = f"{seconds(end.time - failed[0].time)} after the first failure"
+            found.append(RejectedCause(f"{end.who} {described(end)}", why))
+    return found
+
+
+def _symptom_of(victim: RankEnd) -> str:
+    return f"{victim.who} {victim.symptom}"
+
+
+def _of_lost(evidence: Evidence) -> _Observation:
+    hosts = sorted(evidence.lost)
+    why = evidence.lost[hosts[0]]
+    if all(ended_job(each) for each in evidence.lost.values()):
+        # All nodes of the job are victims of whoever ended it.
+        found = FailureCause("job-ended", why, Certainty.CERTAIN, None)
+        return _Observation(why, None, advised(found, hosts, job=ended_job(why)))
+    silent = [each for each in hosts if each not in evidence.answering]
+    if not silent:
+        reason = lost_contact(hosts, why, answer=True)
+        found = FailureCause("agent-lost", reason, Certainty.LIKELY, only(hosts))
+        return _Observation(reason, None, advised(found, hosts))
+    reason = lost_contact(silent, evidence.lost[silent[0]], answer=False)
+    witnesses = {
+        pair[0]: lines
+        for pair, lines in silent_pairs(evidence.hosts, evidence.tried).items()
+        if pair[1] in evidence.lost
+    }
+    lines = [line for found in witnesses.values() for line in found[:1]]
+    lines += [
+        f"{witness} still connects to {peer}, which is up"
+        for witness, ends in sorted(evidence.tried.items())
+        for peer, end in sorted(ends.items())
+        if peer in evidence.lost and end == "ok"
+    ]
+    lines += [lost_contact([each], evidence.lost[each], answer=True) for each in hosts if each in evidence.answering]
+    confidence = Certainty.CERTAIN if witnesses and len(hosts) == 1 else Certainty.LIKELY
+    found = FailureCause("node-lost", reason, confidence, only(hosts), tuple(lines[:6]))
+    return _Observation(reason, None, advised(found, silent))
+
+
+def _stopped(evidence: Evidence, first: RankEnd) -> _Observation | None:
+    states = ((host, state) for host, found in sorted(evidence.states.items()) for state in found)
+    found = [(host, state) for host, state in states if state.state in STOPPED_STATES]
+    if not found:
+        return None
+    host, state = found[0]
+    if len(found) == 1:
+        text = f"rank {state.rank} on {host} is stopped (state {state.state}: SIGSTOP or a debugger)"
+        return _judged(
+            evidence,
+            first,
+            FailureCause("rank-stopped", f"{text}{_after(state)}", Certainty.CERTAIN, Named(host, state.rank)),
+        )
+    who = fold_ranks([state.rank for _, state in found])
+    hosts = fold({host for host, _ in found})
+    text = f"ranks {who} on {hosts} are stopped (SIGSTOP or a debugger)"
+    return _judged(evidence, first, FailureCause("rank-stopped", text, Certainty.LIKELY))
+
+
+def _left(evidence: Evidence, first: RankEnd) -> _Observation | None:
+    ends = [end for end in evidence.ends if end.rank is not None and end.exit_code == 0 and not end.stopped]
+    gone = sorted((end for end in ends if is_before(end, first, SAME_MOMENT_S)), key=lambda end: (end.time, end.host))
+    if not gone:
+        return None
+    before_s = max(0.0, first.time - gone[-1].time)
+    when = f"{seconds(before_s)} before {_symptom_of(first)}"
+    if len(gone) == 1:
+        end = gone[0]
+        after = "" if end.step is None else f" after step {end.step}"
+        text = f"{end.who} exited with code 0{after}, {when}"
+        return _judged(evidence, first, FailureCause("exited-early", text, Certainty.LIKELY, Named(end.host, end.rank)))
+    who = fold_ranks([end.rank for end in gone if end.rank is not None])
+    text = f"ranks {who} exited with code 0, the last {when}"
+    return _judged(evidence, first, FailureCause("exited-early", text, Certainty.POSSIBLE))
+
+
+def _disagreement(evidence: Evidence, victims: list[RankEnd]) -> _Observation | None:
+    """Conclude from data of an unexpected size that ranks called different collectives.
+
+    The text shows who received it, not who deviates from the others: nobody is named.
+    """
+    first = next((end for end in victims if end.symptom.startswith(ANOTHER_SIZE)), None)
+    if first is None:
+        return None
+    text = "ranks called different collectives, or the same one with different sizes"
+    return _judged(evidence, first, FailureCause("ranks-disagree", text, Certainty.LIKELY))
+
+
+def _alone(evidence: Evidence, first: RankEnd) -> _Observation | None:
+    """Name the one rank that had not ended; none if several had not, or a node did not report its ranks."""
+    ended = {end.rank for end in evidence.ends if not end.stopped}
+    waiting = [(host, state) for host, states in evidence.states.items() for state in states if state.rank not in ended]
+    accounted = ended | {state.rank for _, state in waiting}
+    if len(waiting) != 1 or any(not ranks <= accounted for ranks in evidence.ranks.values()):
+        return None
+    host, state = waiting[0]
+    parts = [STATES.get(state.state, f"state {state.state}" if state.state else "in an unknown state")]
+    parts += [f"last output {seconds(state.silent_s)} before"] if state.silent_s is not None else ["no output"]
+    parts += [f"at step {state.step}"] if state.step is not None else []
+    text = f"rank {state.rank} on {host} alone had not ended ({', '.join(parts)})"
+    return _judged(evidence, first, FailureCause("rank-silent", text, Certainty.POSSIBLE, Named(host, state.rank)))
+
+
+def _after(state: RankState) -> str:
+    return "" if state.step is None else f" after step {state.step}"
+
+
+def _judged(evidence: Evidence, first: RankEnd, found: FailureCause) -> _Observation:
+    """Return an observation about ranks that the victim `first` waited for."""
+    lines = tuple(_others(evidence, None if found.named is None else found.named.rank))
+    whole = advised(replace(found, evidence=lines))
+    effect = "" if found.kind == "exited-early" else f"; {_symptom_of(first)}"
+    return _Observation(f"{found.reason}{effect}", first, whole)

@@ -1,0 +1,69 @@
+"""Hosts with two healthy GPUs and one healthy adapter port each, as the base of faults.
+
+The card is the L4 of a published answer of nvidia-smi.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pylaunch.checks.survey import Look, Survey, Wanted
+from pylaunch.model.cluster import Cluster, Host
+
+CASES = Path(__file__).parents[2] / "cases"
+NAMES = ("n1", "n2", "n3")
+CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{index}", devices=(0, 1)) for index, name in enumerate(NAMES)))
+
+Change = Mapping[str, Any]
+PORT: dict[str, Any] = {
+    "adapter": "mlx5_0", "port": 1, "model": "MT4129", "firmware": "28.42.1000", "state": "ACTIVE",
+    "physical_state": "LinkUp", "rate_gbps": 400.0, "link_layer": "InfiniBand", "counters": {}, "gids": [],
+}  # fmt: skip
+
+
+def card(index: int, **fields: Any) -> dict[str, Any]:
+    card = yaml.safe_load((CASES / "nvidia_smi_xml" / "l4_idle.yaml").read_text())["card"]
+    return {
+        **card,
+        "index": index,
+        "minor": index,
+        "bus": f"00000000:0{index + 1}:00.0",
+        "persistence": "Enabled",
+        **fields,
+    }
+
+
+def well() -> dict[str, Any]:
+    """Return the readings of a healthy host."""
+    return {
+        "gpu.host": {
+            "gpus": 2, "nvswitches": 0, "driver": "555.42.06", "open_module": True, "kernel": "6.8.0-45-generic",
+            "peermem": False, "adapters": 1, "fabric_manager": None, "fabric_manager_state": "inactive",
+        },
+        "gpu.smi": {"complaint": None, "driver": "555.42.06", "cuda": "12.5", "cards": [card(0), card(1)]},
+        "gpu.xid": {"uptime_s": 7200.0, "xids": []},
+        "gpu.nvlink": {
+            str(index): {"up": [0, 1, 2, 3], "down": [], "rate": 100.0, "errors": {"CRC": 0}} for index in (0, 1)
+        },
+        "gpu.cuda": {"package": "torch 2.9.1+cu128", "cuda": "12.8"},
+        "occupants.processes": {"uid": 0, "user": "root", "processes": [], "listeners": [], "unseen": []},
+        "gpu_smoke.compute": {"devices": [{"index": index, "right": True, "tflops": 700.0} for index in (0, 1)]},
+        "infiniband.ports": [PORT],
+        "infiniband.memlock": None,
+        "infiniband.acs": {"virtual": False, "bridges": []},
+    }  # fmt: skip
+
+
+def survey(wanted: Wanted | None = None, **odd: Mapping[str, Any]) -> Survey:
+    """Return three hosts; `odd` replaces readings by host: n2={"gpu.xid": …}."""
+    looks = {name: Look({**well(), **odd.get(name, {})}) for name in NAMES}
+    return Survey(CLUSTER, wanted or Wanted(), looks)
+
+
+def smi(*cards: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the reading of nvidia-smi with these devices."""
+    return {"gpu.smi": {**well()["gpu.smi"], "cards": list(cards)}}

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pylaunch.checks.hosts import leftovers
+from pylaunch.checks.survey import Wanted
+from pylaunch.model.diagnosis.finding import Severity
+from tests.unit.checks.surveys import alike, findings
+
+HEALTHY: dict[str, Any] = {
+    "leftovers.stale": [],
+    "leftovers.stopped": [],
+    "leftovers.leases": [],
+    "leftovers.shared_memory": {"files": [], "bytes": 0},
+    "leftovers.launchers": [],
+    "leftovers.kept": {"path": "/var/tmp/pylaunch-0", "bytes": 5 << 20, "runs": 3},
+}
+
+
+def test_a_host_without_leftovers_is_no_finding_nor_is_a_directory_that_was_just_left() -> None:
+    young = {"leftovers.launchers": [{"path": "/tmp/torchelastic_x", "age_s": 3}], "leftovers.kept": None}
+    assert findings(leftovers.CHECKS, alike(HEALTHY, n2=young)) == []
+
+
+@pytest.mark.parametrize(
+    ("odd", "check", "severity", "fix"),
+    [
+        ({"leftovers.stale": [{"pid": 7, "command": "python train.py", "run": "7f3a", "age_s": 9}]},
+         "leftovers.stale_processes", Severity.WARN, "the next start on n2 ends them; now: pylaunch stop 7f3a"),
+        ({"leftovers.stopped": [{"run": "7f3a", "words": "the agent of run 7f3a (pid 4) is stopped (SIGSTOP)"}]},
+         "leftovers.stopped_agents", Severity.FAIL, "pylaunch stop 7f3a"),
+        ({"leftovers.leases": [{"device": 1, "holder": "run 7f3a of ml since 10:00", "run": "7f3a"}]},
+         "leftovers.leases", Severity.FAIL, "pylaunch stop 7f3a, or wait for its end"),
+        ({"leftovers.shared_memory": {"files": ["/dev/shm/psm_1 2"], "bytes": 1 << 30}},
+         "leftovers.shared_memory", Severity.WARN, "rm '/dev/shm/psm_1 2'"),
+        ({"leftovers.launchers": [{"path": "/tmp/torchelastic_x", "age_s": 3600}]},
+         "leftovers.launcher_directories", Severity.NOTE, "rm -r /tmp/torchelastic_x"),
+        ({"leftovers.kept": {"path": "/var/tmp/pylaunch-0", "bytes": 20 << 30, "runs": 20}},
+         "leftovers.kept_files", Severity.NOTE, "du -sh /var/tmp/pylaunch-0/runs/"),
+    ],
+)  # fmt: skip
+def test_leftovers_are_reported_with_the_command_that_removes_them(
+    odd: dict[str, Any], check: str, severity: Severity, fix: str
+) -> None:
+    (finding,) = findings(leftovers.CHECKS, alike(HEALTHY, n2=odd), Wanted(devices={"n2": (0, 1)}))
+    assert (finding.check, finding.severity, finding.hosts, finding.fix) == (check, severity, ("n2",), fix)

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pylaunch.checks.hosts import login, python_env
+from pylaunch.checks.survey import Wanted
+from pylaunch.model.diagnosis.finding import Severity
+from pylaunch.probe.answers import Unmeasured
+from tests.unit.checks.surveys import alike, findings
+
+PYTHON = "/opt/pylaunch/current/bin/python"
+WANTED = Wanted(pythons=dict.fromkeys(("n1", "n2", "n3"), PYTHON))
+
+
+def libraries(digest: str, **versions: str) -> dict[str, Any]:
+    return {
+        "python_env.libraries": {
+            "digest": digest * 64,
+            "distributions": {name.replace("_", "-"): version for name, version in versions.items()},
+        }
+    }
+
+
+def interpreter(version: str) -> dict[str, Any]:
+    return {"python_env.python": {"real": "/usr/bin/python3", "version": f"CPython {version}"}}
+
+
+def identity(**odd: Any) -> dict[str, Any]:
+    usual = {
+        "user": "ml", "uid": 1000, "gid": 1000, "groups": ["ml(1000)", "video(44)"], "home": "/home/ml",
+        "home_type": "ext4", "home_source": "/dev/sda1", "umask": "0022", "locale": "C.UTF-8",
+        "locale_is_there": True, "encoding": "UTF-8",
+    }  # fmt: skip
+    return {"login.identity": {**usual, **odd}}
+
+
+def variables(**found: str) -> dict[str, Any]:
+    return {"login.variables": {"PATH": "/usr/bin", **found}}
+
+
+HEALTHY = {
+    **interpreter("3.12.3"),
+    **libraries("a", torch="2.6.0", nvidia_nccl_cu12="2.21.5", tqdm="4.67"),
+    **identity(),
+    **variables(),
+}
+
+
+def test_hosts_with_the_same_python_environment_are_no_finding() -> None:
+    assert findings((*python_env.CHECKS, *login.CHECKS), alike(HEALTHY), WANTED) == []
+
+
+@pytest.mark.parametrize(
+    ("odd", "check", "severity", "text"),
+    [
+        ({"python_env.python": None}, "python_env.python", Severity.FAIL, f"no interpreter for the ranks at {PYTHON}"),
+        ({"python_env.python": Unmeasured("it does not run: no libpython")}, "python_env.python", Severity.UNKNOWN,
+         "libpython"),
+        (interpreter("3.11.2"), "python_env.python", Severity.FAIL,
+         "CPython 3.11.2, expected CPython 3.12.3 as on n[1,3]"),
+        (libraries("b", torch="2.6.0", nvidia_nccl_cu12="2.20.5", tqdm="4.67"), "python_env.libraries", Severity.FAIL,
+         "nvidia-nccl-cu12: 2.20.5, expected 2.21.5"),
+        (libraries("b", torch="2.6.0", nvidia_nccl_cu12="2.21.5"), "python_env.libraries", Severity.WARN,
+         "is not that of n[1,3]"),
+        (variables(NCCL_IB_DISABLE="1"), "login.variables", Severity.WARN, "NCCL_IB_DISABLE of a login: 1"),
+        (identity(uid=1001), "login.identity", Severity.WARN, "ml 1001:1000, expected ml 1000:1000"),
+        (identity(groups=["ml(1000)"]), "login.identity", Severity.WARN, "groups: ml(1000)"),
+        (identity(locale="de_DE.UTF-8"), "login.locale", Severity.WARN, "locale: de_DE.UTF-8, expected C.UTF-8"),
+        (identity(locale="de_DE.UTF-8", locale_is_there=False), "login.locale", Severity.WARN, "not installed"),
+    ],
+)  # fmt: skip
+def test_an_environment_that_differs_is_reported_with_the_value_of_the_others(
+    odd: dict[str, Any], check: str, severity: Severity, text: str
+) -> None:
+    (finding,) = findings((*python_env.CHECKS, *login.CHECKS), alike(HEALTHY, n2=odd), WANTED)
+    assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
+    assert text in finding.text
+
+
+def test_an_interpreter_without_packages_lacks_those_that_the_others_share() -> None:
+    found = findings(python_env.CHECKS, alike(HEALTHY, n2={"python_env.libraries": None}), WANTED)
+    assert {finding.hosts for finding in found} == {("n2",)}
+    assert "torch: none, expected 2.6.0 as on n[1,3]" in [finding.text for finding in found]
+
+
+def test_an_environment_that_differs_lists_the_packages_that_differ() -> None:
+    odd = libraries("b", torch="2.6.0", nvidia_nccl_cu12="2.21.5", tqdm="4.66", rich="14.0")
+    (finding,) = findings(python_env.CHECKS, alike(HEALTHY, n3=odd), WANTED)
+    assert finding.evidence == ("rich 14.0, n1 has none", "tqdm 4.66, n1 has 4.67")
+
+
+def test_a_user_with_another_id_cannot_use_a_shared_home() -> None:
+    shared = identity(home_type="nfs4")
+    (finding,) = findings(login.CHECKS, alike({**HEALTHY, **shared}, n2=identity(home_type="nfs4", uid=7)), WANTED)
+    assert finding.severity is Severity.FAIL
+
+
+def test_an_edited_library_is_reported_with_its_file_though_all_versions_agree() -> None:
+    files = [["torch-2.6.0", "/p/torch/nn/functional.py", "edited"]]
+    (finding,) = findings(
+        python_env.CHECKS, alike({**HEALTHY, "python_env.files": []}, n2={"python_env.files": files}), WANTED
+    )
+    assert (finding.check, finding.severity, finding.hosts) == ("python_env.files", Severity.WARN, ("n2",))
+    assert finding.evidence == ("/p/torch/nn/functional.py edited (torch-2.6.0)",)
+
+
+def test_hosts_with_different_login_users_get_the_hint_to_log_in_as_one_user() -> None:
+    root = identity(user="root", uid=0, gid=0, groups=["root(0)"])
+    (finding,) = findings(login.CHECKS, alike(HEALTHY, n2=root), WANTED)
+    assert (finding.severity, finding.hosts) == (Severity.WARN, ("n2",))
+    assert finding.text == "login user: root, expected ml as on n[1,3]"
+    assert "ansible_user=" in finding.fix
+    assert "usermod" not in finding.fix
+
+
+def test_a_group_that_is_missing_is_added_and_the_others_are_kept() -> None:
+    (finding,) = findings(login.CHECKS, alike(HEALTHY, n2=identity(groups=["ml(1000)"])), WANTED)
+    assert "usermod --append --groups" in finding.fix
+
+
+def test_a_home_that_is_not_mounted_on_one_host_is_found() -> None:
+    shared = identity(home_type="nfs4")
+    (finding,) = findings(login.CHECKS, alike({**HEALTHY, **shared}, n2=identity()), WANTED)
+    assert finding.text == "home directory: local, expected shared as on n[1,3]"
+
+
+def test_variables_that_belong_to_one_node_may_differ() -> None:
+    assert findings(login.CHECKS, alike(HEALTHY, n2=variables(GLOO_SOCKET_IFNAME="eth1")), WANTED) == []
+
+
+def test_a_secret_variable_that_differs_is_reported_without_its_value() -> None:
+    usual = {**HEALTHY, **variables(HF_TOKEN="hf_one", https_proxy="http://ml:pass1@proxy:3128")}
+    odd = variables(HF_TOKEN="hf_two", https_proxy="http://ml:pass2@proxy:3128")
+    found = findings(login.CHECKS, alike(usual, n2=odd))
+    assert [each.text.split(" of a login")[0] for each in found] == ["variable HF_TOKEN", "variable https_proxy"]
+    shown = str(found)
+    assert not any(secret in shown for secret in ("hf_one", "hf_two", "pass1", "pass2"))
+    assert "@proxy:3128" in shown

@@ -1,0 +1,76 @@
+"""Surveys of three healthy hosts, to which tests add faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pylaunch.checks import mesh
+from pylaunch.checks.check import Check
+from pylaunch.checks.suite import judge
+from pylaunch.checks.survey import Look, Survey, Wanted
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.diagnosis.finding import Finding
+
+CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2"), Host("n3", "10.0.0.3")))
+PORT = 29500
+OK = {"end": "ok", "segment": 1448, "family": 2, "seconds": 0.001}
+KINDS = ("rendezvous", "ephemeral 0", "ephemeral 1")
+
+
+def interface(**fields: Any) -> dict[str, Any]:
+    counters = dict.fromkeys(("rx_packets", "tx_packets", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped"), 0)
+    return {
+        "mtu": 1500, "carrier": 1, "speed": 10000, "state": "up", "duplex": "full", "loopback": False, "virtual": False,
+        **counters, **fields,
+    }  # fmt: skip
+
+
+def readings(name: str) -> dict[str, Any]:
+    peers = [host for host in CLUSTER.hosts if host.name != name]
+    own = CLUSTER[name].address
+    return {
+        "reach.identity": {
+            "hostname": name, "python": "3.11.2", "uid": 0, "network": f"boot {name}", "addresses": [own, "127.0.0.1"],
+        },
+        "reach.names": {
+            "own": name, "addresses": {host.name: [host.address] for host in CLUSTER.hosts}, "unanswered": [],
+        },
+        "reach.hosts_file": {},
+        "reach.sudo": None,
+        "network.interfaces": {"eth0": interface(), "lo": interface(mtu=65536, speed=None, loopback=True)},
+        "network.routes": {host.address: {"interface": "eth0", "source": own} for host in peers},
+        "network.configured": None,
+        "time.keeping": {"daemons": ["chronyd"], "chrony": TRACKING, "may_set": True},
+        mesh.SHELL: {"noise": [], "seconds": 0.02},
+        mesh.OFFSET: {"seconds": 0.0, "uncertainty": 0.001},
+        mesh.MATRIX: {
+            "ports": dict.fromkeys(KINDS, 40000), "taken": None, "ephemeral_range": [32768, 60999],
+            "row": {host.name: {kind: dict(OK) for kind in KINDS} for host in peers},
+        },
+    }  # fmt: skip
+
+
+TRACKING = "0A000001,10.0.0.1,3,1795195837.1,0.000012,-0.000034,0.00004,-1.2,0.001,0.01,0.0003,0.0004,64.2,Normal"
+
+
+def survey(cluster: Cluster = CLUSTER, **spoiled: Mapping[str, Any]) -> Survey:
+    """Return a survey of healthy hosts, except for the given readings by host."""
+    wanted = Wanted(port=PORT, peers={host.name: host.rank_address for host in cluster.hosts})
+    looks = {host.name: Look({**readings(host.name), **spoiled.get(host.name, {})}) for host in cluster.hosts}
+    return Survey(cluster, wanted, looks)
+
+
+def with_ends(before: Survey, pairs: Iterable[tuple[str, str]], end: Mapping[str, Any], *kinds: str) -> Survey:
+    """Return `before` with the result `end` for connections of these pairs on ports of these kinds."""
+    looks = dict(before.looks)
+    for source, target in pairs:
+        matrix = looks[source].readings[mesh.MATRIX]
+        row = {**matrix["row"], target: {**matrix["row"][target], **dict.fromkeys(kinds, end)}}
+        looks[source] = Look({**looks[source].readings, mesh.MATRIX: {**matrix, "row": row}})
+    return replace(before, looks=looks)
+
+
+def found(survey_: Survey, checks: Iterable[Check]) -> list[Finding]:
+    return list(judge(survey_, checks))

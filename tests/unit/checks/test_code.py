@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pylaunch.agent.probe.readers import code as readers
+from pylaunch.checks.hosts import code
+from pylaunch.checks.survey import Wanted
+from pylaunch.model.cluster import Host
+from pylaunch.model.diagnosis.finding import Severity
+from tests.unit.checks.surveys import alike, findings, survey
+
+WANTED = Wanted(workdir="/w", command=("train.py", "--config=base.yaml", "--lr", "0.1"), script="train.py")
+
+
+def reading(files: dict[str, str], tree: dict[str, str], **texts: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {"code.files": files, "code.tree": {"complete": True, "files": tree}}
+    return {**found, "code.texts": {name.replace("_", "."): lines for name, lines in texts.items()}} if texts else found
+
+
+HEALTHY = reading(
+    {"train.py": "a", "base.yaml": "b"}, {"train.py": "a", "model.py": "c"}, train_py=["import model", "run()"]
+)
+
+
+def test_the_same_code_everywhere_is_no_finding() -> None:
+    assert findings(code.CHECKS, alike(HEALTHY), WANTED) == []
+
+
+@pytest.mark.parametrize(
+    ("odd", "check", "severity", "text"),
+    [
+        (reading({"train.py": "x", "base.yaml": "b"}, {"train.py": "x", "model.py": "c"}), "code.files", Severity.FAIL,
+         "train.py differs, compared with n[1,3]"),
+        (reading({"train.py": "", "base.yaml": "b"}, {"model.py": "c"}), "code.files", Severity.FAIL,
+         "train.py does not exist in /w"),
+        (reading({"train.py": "a"}, {"train.py": "a", "model.py": "c"}), "code.files", Severity.FAIL,
+         "base.yaml is missing, compared with n[1,3]"),
+        (reading({"train.py": "a", "base.yaml": "b"}, {"train.py": "a", "model.py": "x"}), "code.tree", Severity.WARN,
+         "model.py differs"),
+        (reading({"train.py": "a", "base.yaml": "b"}, {"train.py": "a", "model.py": "c", "new.py": "n"}), "code.tree",
+         Severity.WARN, "new.py is only here"),
+    ],
+)  # fmt: skip
+def test_a_file_that_differs_on_one_host_is_reported_once(
+    odd: dict[str, Any], check: str, severity: Severity, text: str
+) -> None:
+    (finding,) = findings(code.CHECKS, alike(HEALTHY, n2=odd), WANTED)
+    assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
+    assert text in finding.text
+
+
+def test_the_difference_is_shown_as_a_diff_of_the_odd_host_against_a_usual_one() -> None:
+    odd = reading({"train.py": "x", "base.yaml": "b"}, {"model.py": "c"}, train_py=["import model", "debug()"])
+    (finding,) = findings(code.CHECKS, alike(HEALTHY, n3=odd), WANTED)
+    assert finding.evidence == (
+        "--- n1:train.py",
+        "+++ n3:train.py",
+        "@@ -1,2 +1,2 @@",
+        " import model",
+        "-run()",
+        "+debug()",
+    )
+    assert finding.fix == "copy the right /w/train.py to n3"
+
+
+def test_texts_are_asked_of_one_host_of_each_kind_and_only_where_files_differ() -> None:
+    odd = reading({"train.py": "x", "base.yaml": "b"}, {"model.py": "c"})
+    asked = code.texts_to_ask(survey(alike(HEALTHY, n3=odd), WANTED))
+    assert {host: question["code.texts"]["paths"] for host, question in asked.items()} == {
+        "n1": ["train.py"],
+        "n3": ["train.py"],
+    }
+    assert code.texts_to_ask(survey(alike(HEALTHY), WANTED)) == {}
+
+
+def test_a_file_that_only_one_of_two_hosts_has_is_reported_once() -> None:
+    readings = {"n1": HEALTHY, "n2": reading({"train.py": "a"}, {"train.py": "a", "model.py": "c"})}
+    assert [(each.hosts, each.text) for each in findings(code.CHECKS, readings, WANTED)] == [
+        (("n2",), "base.yaml is missing, compared with n1")
+    ]
+
+
+def test_a_script_that_no_host_has_is_not_also_a_difference() -> None:
+    nobody = reading({"train.py": "", "base.yaml": "b"}, {})
+    (finding,) = findings(code.CHECKS, alike(nobody), WANTED)
+    assert finding.hosts == ("n1", "n2", "n3")
+
+
+def test_more_code_than_is_compared_is_never_taken_for_equal() -> None:
+    (finding,) = findings(code.CHECKS, alike({**HEALTHY, "code.tree": {"complete": False, "files": {}}}), WANTED)
+    assert finding.severity is Severity.UNKNOWN
+
+
+def test_command_line_arguments_that_may_be_files_are_looked_up() -> None:
+    (check, _) = code.CHECKS
+    asked = check.asks(Host("n1", "10.0.0.1"), WANTED)
+    assert asked["code.files"] == {"workdir": "/w", "paths": ["train.py"], "candidates": ["base.yaml", "0.1"]}
+    assert check.asks(Host("n1", "10.0.0.1"), Wanted()) == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "patterns", "expected"),
+    [
+        ("model.py", ["*.py"], True),
+        ("deep/model.py", ["*.py"], True),
+        ("deep/model.py", ["/*.py"], False),
+        ("outputs/", ["outputs/"], True),
+        ("deep/outputs/", ["outputs/"], True),
+        ("outputs", ["outputs/"], False),
+        ("deep/gen.py", ["deep/*.py"], True),
+        ("deeper/deep/gen.py", ["deep/*.py"], False),
+        ("deeper/deep/gen.py", ["**/gen.py"], True),
+        ("gen.py", ["**/gen.py"], True),
+        ("keep.py", ["*.py", "!keep.py"], False),
+        ("keep.py", ["!keep.py", "*.py"], True),
+    ],
+)
+def test_ignore_files_have_the_meaning_that_git_gives_them(path: str, patterns: list[str], expected: bool) -> None:
+    rules = [(pattern.lstrip("!"), pattern.startswith("!")) for pattern in patterns]
+    assert readers.ignored(path, rules) is expected
+
+
+def test_the_tree_holds_code_and_neither_results_nor_environments_nor_what_is_ignored(tmp_path: Path) -> None:
+    for name in ("train.py", "pkg/ops.cu", "pkg/__pycache__/x.py", "out/log.py", "run.json", ".venv/lib/a.py",
+                 "ranks/lib/b.py", "ranks/pyvenv.cfg"):  # fmt: skip
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    (tmp_path / ".gitignore").write_text("# results\n/out/\n")
+    found = readers.tree(str(tmp_path))
+    assert found is not None
+    assert (found["complete"], sorted(found["files"])) == (True, ["pkg/ops.cu", "train.py"])
+
+
+def test_a_tree_beyond_the_limits_is_reported_and_the_root_is_no_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.py").write_text("")
+    (tmp_path / "b.py").write_text("")
+    monkeypatch.setattr(readers, "MOST_FILES", 1)
+    assert readers.tree(str(tmp_path)) == {"complete": False, "files": {}}
+    assert readers.tree("/") is None
+
+
+def test_a_missing_working_directory_is_one_reason_and_not_one_for_each_file_in_it() -> None:
+    missing = reading({"train.py": "", "base.yaml": ""}, {})
+    without = {**missing, "host.filesystem#working directory /w": {"exists": False}}
+    assert findings(code.CHECKS, alike(without), WANTED) == []
+    assert len(findings(code.CHECKS, alike(missing), WANTED)) > 0
+
+
+def test_a_script_that_is_on_no_host_can_be_taken_along() -> None:
+    missing = reading({"train.py": "", "base.yaml": "b"}, {"model.py": "c"})
+    (finding, *_) = findings(code.CHECKS, alike(missing), WANTED)
+    assert finding.text == "train.py does not exist in /w"
+    assert finding.fix == "take the code along with --sync ., or copy the right /w/train.py to n[1-3]"

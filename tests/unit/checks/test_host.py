@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pylaunch.checks.hosts import host
+from pylaunch.model.diagnosis.finding import Severity
+from tests.unit.checks.surveys import alike, findings
+
+GIB = 1 << 30
+
+
+def memory(**odd: int) -> dict[str, Any]:
+    return {"host.memory": {"total": 64 * GIB, "available": 60 * GIB, "swap": 8 * GIB, "swap_used": 0, **odd}}
+
+
+def processors(**odd: Any) -> dict[str, Any]:
+    usual = {"count": 8, "usable": 8, "governors": ["performance"], "drivers": ["acpi-cpufreq"], "memory_nodes": 2}
+    return {"host.processors": {**usual, "balancing": "0", **odd}}
+
+
+def kernel(**odd: Any) -> dict[str, Any]:
+    return {
+        "host.kernel": {"release": "6.1.0-18-amd64", "machine": "x86_64", "clock_source": "tsc", "up_s": 9.0, **odd}
+    }
+
+
+HEALTHY = {**memory(), **processors(), **kernel()}
+
+
+def test_equal_hosts_with_enough_resources_are_no_finding() -> None:
+    near = memory(total=63 * GIB)
+    assert findings(host.CHECKS, alike(HEALTHY, n1=near, n2=kernel(release="6.1.0-21-amd64"))) == []
+
+
+@pytest.mark.parametrize(
+    ("odd", "check", "severity", "text"),
+    [
+        (memory(available=1 << 20), "host.memory", Severity.FAIL, "1 MiB of 64 GiB memory available"),
+        (memory(swap_used=8 * GIB), "host.memory", Severity.WARN, "8 GiB lie in swap"),
+        (memory(total=32 * GIB), "host.memory_uniform", Severity.WARN, "32 GiB of memory, most hosts have 64 GiB"),
+        (processors(count=4), "host.processors_uniform", Severity.WARN, "processors: 4, expected 8 as on n[1,3]"),
+        (processors(balancing="1"), "host.processors_uniform", Severity.WARN, "NUMA balancing: on, expected off"),
+        (kernel(release="5.15.0-100"), "host.kernel", Severity.WARN, "kernel series: 5.15, expected 6.1 as on n[1,3]"),
+        (kernel(machine="aarch64"), "host.kernel", Severity.FAIL, "architecture: aarch64"),
+        (kernel(clock_source="hpet"), "host.clock_source", Severity.WARN, "reads the time from hpet"),
+    ],
+)
+def test_a_host_that_differs_is_reported_with_its_value_and_the_expected_one(
+    odd: dict[str, Any], check: str, severity: Severity, text: str
+) -> None:
+    (finding,) = findings(host.CHECKS, alike(HEALTHY, n2=odd))
+    assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
+    assert text in finding.text
+
+
+def test_a_governor_that_saves_power_matters_unless_its_driver_goes_to_full_speed() -> None:
+    slow, steady = processors(governors=["powersave"]), processors(governors=["powersave"], drivers=["intel_pstate"])
+    (finding,) = findings(host.CHECKS, alike({**HEALTHY, **slow}))
+    assert (finding.check, finding.hosts) == ("host.governor", ("n1", "n2", "n3"))
+    assert findings(host.CHECKS, alike({**HEALTHY, **steady})) == []
+
+
+def test_two_hosts_that_differ_are_each_reported_with_the_value_of_the_other() -> None:
+    readings = {"n1": {**HEALTHY}, "n2": {**HEALTHY, **kernel(release="5.15.0")}}
+    found = findings(host.CHECKS, readings)
+    assert [each.text for each in found] == ["kernel series: 6.1, 5.15 on n2", "kernel series: 5.15, 6.1 on n1"]

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pylaunch.checks.devices import infiniband
+from pylaunch.checks.suite import judge
+from pylaunch.checks.survey import Survey, Wanted
+from pylaunch.model.diagnosis.finding import Finding, Severity
+from tests.unit.checks.devices import PORT, survey, well
+
+FAIL, WARN = Severity.FAIL, Severity.WARN
+GIDS = [
+    {"index": 0, "gid": "fe80:0000:0000:0000:8ae9:a4ff:fe9c:7f1a", "type": "RoCE v2", "interface": "eth0"},
+    {"index": 3, "gid": "0000:0000:0000:0000:0000:ffff:0a00:0001", "type": "RoCE v2", "interface": "eth0"},
+]
+
+
+def found(seen: Survey) -> tuple[Finding, ...]:
+    return judge(seen, infiniband.CHECKS)
+
+
+def port(**fields: Any) -> dict[str, Any]:
+    return {"infiniband.ports": [{**PORT, **fields}]}
+
+
+def test_healthy_adapters_and_hosts_without_adapters_are_not_mentioned() -> None:
+    assert found(survey()) == ()
+    nothing = {"infiniband.ports": None, "infiniband.memlock": 65536, "infiniband.acs": None, "gpu.host": None}
+    assert found(survey(n1=nothing, n2=nothing, n3=nothing)) == ()
+
+
+def test_a_run_that_wants_infiniband_needs_an_active_port_on_every_host() -> None:
+    seen = survey(Wanted(infiniband=True), n1={"infiniband.ports": None}, n2=port(state="DOWN"))
+    texts = {
+        finding.hosts: (finding.severity, finding.text)
+        for finding in found(seen)
+        if finding.check == "infiniband.present"
+    }
+    assert texts == {
+        ("n1",): (FAIL, "no InfiniBand or RoCE adapter"),
+        ("n2",): (FAIL, "no active port on 1 ports"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "check", "severity", "text"),
+    [
+        ({"state": "DOWN", "physical_state": "Polling"}, "infiniband.state", WARN, "mlx5_0 port 1 is DOWN (Polling)"),
+        ({"state": "INIT"}, "infiniband.state", WARN, "waits for a subnet manager"),
+        ({"rate_gbps": 200.0}, "infiniband.rate", WARN, "runs at 200 Gb/s, and at 400 on other hosts"),
+        (
+            {"counters": {"link_downed": 11, "symbol_error": 10}},
+            "infiniband.errors",
+            WARN,
+            "port 1: link_downed 11 since its counters were reset",
+        ),
+        ({"link_layer": "Ethernet", "gids": GIDS[:1]}, "infiniband.gids", WARN, "no RoCE v2 address over IPv4"),
+    ],
+)
+def test_a_fault_of_a_port_is_reported_for_its_host(
+    fields: dict[str, Any], check: str, severity: Severity, text: str
+) -> None:
+    (finding,) = found(survey(n3=port(**fields)))
+    assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n3",))
+    assert text in finding.text
+
+
+def test_a_port_that_is_down_everywhere_has_no_cable_and_is_not_mentioned() -> None:
+    down = port(state="DOWN")
+    assert found(survey(n1=down, n2=down, n3=down)) == ()
+
+
+def test_roce_with_an_ipv4_address_is_no_finding() -> None:
+    routed = port(link_layer="Ethernet", gids=GIDS)
+    assert found(survey(n1=routed, n2=routed, n3=routed)) == ()
+
+
+def test_a_limit_of_locked_memory_matters_where_there_is_an_adapter() -> None:
+    (finding,) = found(survey(n2={"infiniband.memlock": 65536}))
+    assert (finding.check, finding.severity, finding.role) == ("infiniband.memlock", FAIL, "host_baseline")
+    assert "64 KiB" in finding.text
+
+
+def test_peer_memory_is_wanted_where_the_module_does_not_export_it_otherwise() -> None:
+    closed = {"gpu.host": {**well()["gpu.host"], "open_module": False}}
+    (finding,) = found(survey(n2=closed))
+    assert (finding.check, finding.hosts) == ("infiniband.gpudirect", ("n2",))
+    loaded = {"gpu.host": {**well()["gpu.host"], "open_module": False, "peermem": True}}
+    assert found(survey(n2=loaded)) == ()
+
+
+def test_bridges_that_redirect_matter_on_bare_metal_alone() -> None:
+    (finding,) = found(survey(n2={"infiniband.acs": {"virtual": False, "bridges": ["03:00.0"]}}))
+    assert (finding.check, finding.evidence) == ("infiniband.acs", ("03:00.0",))
+    assert found(survey(n2={"infiniband.acs": {"virtual": True, "bridges": ["03:00.0"]}})) == ()

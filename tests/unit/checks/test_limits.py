@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pylaunch.checks.hosts import limits
+from pylaunch.checks.survey import Wanted
+from pylaunch.model.diagnosis.finding import Severity
+from tests.unit.checks.surveys import alike, findings
+
+MIB = 1 << 20
+
+
+def limit(**soft: int | None) -> dict[str, Any]:
+    values = {"open_files": 1024, "locked_memory": 8 * MIB, "stack": 8 * MIB, "processes": 90000, **soft}
+    return {"host.limits": {name.replace("_", " "): {"soft": each, "hard": each} for name, each in values.items()}}
+
+
+def cgroups(**found: Any) -> dict[str, Any]:
+    return {"kernel.cgroups": {"memory": None, "processors": None, "processes": None, "oom_kills": 0, **found}}
+
+
+HEALTHY = {
+    **limit(),
+    **cgroups(),
+    "host.memory": {"total": 64 << 30, "available": 60 << 30, "swap": 0, "swap_used": 0},
+    "host.processors": {"count": 8, "usable": 8, "governors": [], "drivers": [], "memory_nodes": 1, "balancing": "0"},
+}
+ON_GPUS = Wanted(devices={"n1": (0, 1), "n2": (0, 1), "n3": (0, 1)})
+
+
+def test_usual_limits_are_no_finding() -> None:
+    assert findings(limits.CHECKS, alike(HEALTHY)) == []
+
+
+@pytest.mark.parametrize(
+    ("odd", "wanted", "check", "severity"),
+    [
+        (limit(open_files=256), Wanted(), "limits.files", Severity.FAIL),
+        (limit(locked_memory=64 << 10), Wanted(), "limits.locked_memory", Severity.WARN),
+        (limit(locked_memory=64 << 10), Wanted(infiniband=True), "limits.locked_memory", Severity.FAIL),
+        (limit(stack=4 * MIB), Wanted(), "limits.uniform", Severity.WARN),
+        (limit(processes=500), Wanted(), "limits.processes", Severity.FAIL),
+        (cgroups(processes={"limit": 2000, "used": 1900, "cgroup": "/x"}), Wanted(), "limits.cgroup_processes",
+         Severity.FAIL),
+        (cgroups(memory={"limit": 8 << 30, "used": 0, "cgroup": "/x"}), Wanted(), "limits.cgroup_memory",
+         Severity.WARN),
+        (cgroups(processors={"limit": 2.5, "used": None, "cgroup": "/x"}), Wanted(), "limits.cgroup_processors",
+         Severity.WARN),
+    ],
+)  # fmt: skip
+def test_one_host_with_lower_limits_is_reported_once_by_the_right_check(
+    odd: dict[str, Any], wanted: Wanted, check: str, severity: Severity
+) -> None:
+    usual = limit(locked_memory=None) if wanted.infiniband else {}
+    (finding,) = findings(limits.CHECKS, alike({**HEALTHY, **usual}, n2=odd), wanted)
+    assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
+
+
+def test_nccl_wants_more_files_than_a_cpu_job_and_a_bounded_stack() -> None:
+    found = findings(limits.CHECKS, alike({**HEALTHY, **limit(stack=None)}), ON_GPUS)
+    assert [(each.check, each.severity) for each in found] == [
+        ("limits.files", Severity.WARN),
+        ("limits.stack", Severity.WARN),
+    ]
+    assert found[0].hosts == ("n1", "n2", "n3")
+
+
+def test_the_fix_names_the_hosts_that_need_it() -> None:
+    (finding,) = findings(limits.CHECKS, alike(HEALTHY, n2=limit(open_files=256), n3=limit(open_files=256)))
+    assert finding.fix == "pylaunch provision --roles host_baseline --limit n[2-3]"
+    assert finding.role == "host_baseline"

@@ -1,0 +1,172 @@
+"""Malformed answers of a host are reported for that host; the other hosts are judged."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pylaunch.agent.probe.registry import ReadingKey
+from pylaunch.checks import mesh
+from pylaunch.checks.check import Check
+from pylaunch.checks.occupancy.look import _view
+from pylaunch.checks.suite import CHECKS, _look, _survey, judge
+from pylaunch.checks.survey import Look, Survey, Wanted
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.probe.answers import Unmeasured
+from pylaunch.probe.ask import Unreachable, interpret, understood
+from pylaunch.provision.observed.facts import ansible_family
+from pylaunch.provision.observed.probe import parse_facts
+from pylaunch.transport.answers import MALFORMED
+from pylaunch.transport.process import Completed
+
+HOSTS = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}", devices=(0, 1)) for number in (1, 2, 3)))
+WANTED = Wanted(
+    workdir="/w", command=("train.py",), script="train.py", port=29500, devices={"n1": (0, 1)},
+    pythons=dict.fromkeys(HOSTS.names, "/opt/python"), files=("a.yaml",), checkpoint_dir="/c", infiniband=True,
+    peers={host.name: host.address for host in HOSTS.hosts},
+)  # fmt: skip
+READERS = sorted({reader for check in CHECKS for reader in check.asks(HOSTS["n1"], WANTED)} | set(mesh.READINGS))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 63) - 1) | st.text(max_size=5)
+    | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)  # fmt: skip
+
+
+def survey(readings: dict[str, dict[str, Any]]) -> Survey:
+    return Survey(HOSTS, WANTED, {name: Look(found) for name, found in readings.items()})
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_every_check_tolerates_any_answer_of_one_host(data: st.DataObject) -> None:
+    odd = {reader: data.draw(JSON) for reader in READERS}
+    judge(survey({"n1": {}, "n2": odd, "n3": {}}), CHECKS)
+
+
+X_Y: ReadingKey[int] = ReadingKey("x.y")
+
+
+def _counts(found: Survey) -> list[Finding]:
+    return [
+        Finding("x.y", Severity.WARN, (host,), "many") for host, count in found.measured(X_Y).items() if count + 0 > 1
+    ]
+
+
+COUNTS = Check("x.y", "counted", "why", "threshold", Severity.WARN, lambda host, wanted: {"x.y": None}, _counts)
+
+
+def test_the_odd_host_is_named_and_the_others_are_judged() -> None:
+    found = judge(survey({"n1": {"x.y": 5}, "n2": {"x.y": {}}, "n3": {"x.y": 0}}), [COUNTS])
+    assert [(each.severity, each.hosts) for each in found] == [(Severity.UNKNOWN, ("n2",)), (Severity.WARN, ("n1",))]
+    assert "its answer is not understood (TypeError" in found[0].text
+
+
+def test_a_check_that_fails_without_any_host_is_a_bug_of_pylaunch() -> None:
+    def broken(_: Survey) -> list[Finding]:
+        raise KeyError("ours")
+
+    with pytest.raises(KeyError, match="ours"):
+        judge(survey({"n1": {"x.y": 5}}), [replace(COUNTS, judge=broken)])
+
+
+def test_a_malformed_reading_is_reported_and_the_other_readings_are_kept() -> None:
+    look = _look(as_answered({"host.memory": {"total": "much"}, "infiniband.memlock": 65536}))
+    assert look.readings["infiniband.memlock"] == 65536
+    reading = look.readings["host.memory"]
+    assert isinstance(reading, Unmeasured)
+    assert reading.reason.startswith("its answer is not understood (ValidationError")
+
+
+def test_a_host_that_leaves_a_reading_out_passes_no_check() -> None:
+    asks = {"infiniband.memlock": None}
+    whole, other = as_answered({"infiniband.memlock": 1}), as_answered({"host.shm": None, "reach.sudo": None})
+    found = _survey(
+        HOSTS, WANTED, dict.fromkeys(HOSTS.names, asks), lambda *_: {"n1": whole, "n2": other, "n3": as_answered({})}
+    )
+    assert all(look.readings.keys() == asks.keys() for look in found.looks.values())
+    reported = judge(found, [replace(COUNTS, asks=lambda host, wanted: asks, judge=lambda survey: [])])
+    assert [(each.severity, each.hosts, each.text) for each in reported] == [
+        (Severity.UNKNOWN, ("n2", "n3"), "counted: its answer lacks this reading")
+    ]
+
+
+@pytest.mark.parametrize("row", [None, 5, {}, {"n2": {}}, {"n2": {"a": {"end": "ok"}}}, {"n2": None}])
+def test_a_node_that_leaves_a_connection_out_does_not_reach_every_other_one(row: Any) -> None:
+    asked = {"n2": {"a": 1024, "b": 1025}}
+    mesh._check_row({"n2": {"a": {"end": "ok"}, "b": None}}, asked)
+    with pytest.raises(MALFORMED):
+        mesh._check_row(row, asked)
+
+
+@pytest.mark.parametrize(
+    "stdout",
+    ["{}", "{bye}", "{" * 100_000, '{"readings": 5}', '{"readings": {"x.y": 1e999}}', '{"readings": {"x.y": {}}}',
+     '{"readings": {"x.y": {"value": 1, "seconds": null}}}', '{"a":' * 100_000],
+    ids=lambda text: text[:30],
+)  # fmt: skip
+def test_an_invalid_answer_makes_its_host_unreachable(stdout: str) -> None:
+    answer = interpret(HOSTS["n1"], Completed(("ssh",), 0, stdout, ""))
+    read = answer if isinstance(answer, Unreachable) else understood(answer, _look)  # type: ignore[arg-type]
+    assert isinstance(read, Unreachable)
+    assert read.reason.startswith("its answer to the probe is not understood")
+
+
+USE = ("gpu.smi", "occupants.processes", "lease.holders")
+
+
+def as_answered(values: dict[str, Any]) -> dict[str, Any]:
+    return {"readings": {name: {"value": value, "seconds": 0.1} for name, value in values.items()}}
+
+
+@given(st.dictionaries(st.sampled_from(USE), JSON, max_size=3))
+def test_any_answer_becomes_a_complete_view_or_is_refused(readings: dict[str, Any]) -> None:
+    try:
+        view = _view(as_answered({**dict.fromkeys(USE), **readings}))
+    except MALFORMED:
+        return
+    json.dumps(view.cards)
+    assert all(card["index"] >= 0 for card in view.cards)
+
+
+def test_processes_that_are_parents_of_each_other_do_not_cause_an_endless_loop() -> None:
+    row = {
+        "uid": 0, "user": "root", "started": 1, "began": 1.0, "command": "x", "cwd": "/", "devices": ["/dev/nvidia0"],
+        "ports": [], "rank": True, "run": None, "run_is_live": False, "is_reaper": False, "service": "",
+        "is_terminal": False,
+    }  # fmt: skip
+    rows = [{**row, "pid": 5, "parent": 6}, {**row, "pid": 6, "parent": 5}]
+    seen = {"uid": 0, "user": "root", "processes": rows, "listeners": [], "unseen": []}
+    readings: dict[str, Any] = {
+        "gpu.smi": None,
+        "lease.holders": {"devices": {}, "ports": {}},
+        "occupants.processes": seen,
+    }
+    view = _view(as_answered(readings))
+    assert len(view.occupancy.at_work) == 2
+
+
+FACTS = ("settings.identity", "files.file", "files.exists")
+IDENTITY = {"hostname": "n1", "capabilities": 0, "distribution": {"name": "x", "ids": []}}
+
+
+@given(
+    st.dictionaries(st.sampled_from(["hostname", "capabilities", "distribution"]), JSON),
+    st.dictionaries(st.sampled_from(FACTS[1:]), JSON),
+)
+def test_any_answer_becomes_complete_facts_or_is_refused(identity: dict[str, Any], values: dict[str, Any]) -> None:
+    readings = {FACTS[0]: {**IDENTITY, **identity}, FACTS[1]: [], FACTS[2]: [{"value": True}], **values}
+    try:
+        facts = parse_facts({"files": ["/a"], "exists": ["/b"]}, as_answered(readings))
+    except MALFORMED:
+        return
+    assert isinstance(facts.hostname, str)
+    assert isinstance(ansible_family(facts.distribution), str | None)
+    assert isinstance(facts.exists["/b"], bool | None) or hasattr(facts.exists["/b"], "reason")

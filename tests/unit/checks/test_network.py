@@ -1,0 +1,164 @@
+"""Findings about interfaces and routes between hosts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pylaunch.checks import mesh
+from pylaunch.checks.hosts import network
+from pylaunch.model.diagnosis.finding import Severity
+from tests.unit.checks.network_surveys import CLUSTER, KINDS, found, interface, readings, survey, with_ends
+
+SILENT = {"end": "silent"}
+TO_N1 = (("n2", "n1"), ("n3", "n1"))
+TO_N2 = (("n1", "n2"), ("n3", "n2"))
+OF_N3 = (("n3", "n1"), ("n3", "n2"))
+
+
+def test_healthy_hosts_have_no_findings() -> None:
+    assert found(survey(), network.CHECKS) == []
+
+
+def test_a_filtered_rendezvous_port_of_the_first_host_fails() -> None:
+    (finding,) = found(with_ends(survey(), TO_N1, SILENT, "rendezvous"), network.CHECKS)
+    assert (finding.check, finding.severity, finding.hosts) == ("network.ports", Severity.FAIL, ("n1",))
+    assert "rendezvous port 29500 get no answer" in finding.text
+    assert finding.role == "firewall"
+
+
+def test_a_filtered_rendezvous_port_of_another_host_is_a_warning() -> None:
+    (finding,) = found(with_ends(survey(), TO_N2, SILENT, "rendezvous"), network.CHECKS)
+    assert (finding.severity, finding.hosts) == (Severity.WARN, ("n2",))
+    assert "now n1" in finding.text
+
+
+def test_filtered_ephemeral_ports_fail_on_any_host_and_name_the_range() -> None:
+    (finding,) = found(with_ends(survey(), TO_N2, SILENT, *KINDS[1:]), network.CHECKS)
+    assert (finding.severity, finding.hosts) == (Severity.FAIL, ("n2",))
+    assert "ephemeral ports (32768-60999)" in finding.text
+
+
+def test_blocked_outgoing_connections_are_blamed_on_their_source() -> None:
+    (finding,) = found(with_ends(survey(), OF_N3, SILENT, *KINDS), network.CHECKS)
+    assert finding.hosts == ("n3",)
+    assert finding.text.startswith("connections from it to the other hosts' ports, rendezvous (29500) and ephemeral")
+
+
+def test_a_rejected_connection_is_distinguished_from_a_timeout() -> None:
+    (finding,) = found(with_ends(survey(), TO_N2, {"end": "refused"}, *KINDS), network.CHECKS)
+    assert "are refused, though it listens" in finding.text
+    unreachable = {"end": "unreachable", "text": "No route to host"}
+    (finding,) = found(with_ends(survey(), TO_N2, unreachable, *KINDS), network.CHECKS)
+    assert "fail: No route to host" in finding.text
+
+
+def test_an_address_that_another_host_answers_is_reported_for_the_hosts_that_connect_to_it() -> None:
+    (finding,) = found(with_ends(survey(), TO_N2, {"end": "other", "name": "n3"}, *KINDS), network.CHECKS)
+    assert (finding.check, finding.hosts) == ("network.addresses", ("n1", "n3"))
+    assert "10.0.0.2, the address of n2 for ranks, is answered by n3" in finding.text
+
+
+def test_a_path_that_loses_full_packets_fails() -> None:
+    (finding,) = found(with_ends(survey(), TO_N2, {"end": "stalled"}, *KINDS), network.CHECKS)
+    assert (finding.check, finding.severity, finding.hosts) == ("network.path_mtu", Severity.FAIL, ("n2",))
+    assert "full packets do not get through" in finding.text
+
+
+def test_segments_smaller_than_both_ends_allow_are_a_warning() -> None:
+    small = {"end": "ok", "segment": 1348, "family": 2, "seconds": 0.001}
+    (finding,) = found(with_ends(survey(), [("n1", "n3")], small, *KINDS), network.CHECKS)
+    assert (finding.severity, finding.hosts) == (Severity.WARN, ("n1",))
+    assert "packets from it to n3 carry 1348 bytes where both MTUs allow 1448" in finding.text
+
+
+def test_a_smaller_mtu_is_reported_for_its_host_and_not_again_for_the_path() -> None:
+    spoiled = survey(n2={"network.interfaces": {"eth0": interface(mtu=1400), "lo": interface()}})
+    small = {"end": "ok", "segment": 1348, "family": 2, "seconds": 0.001}
+    (finding,) = found(with_ends(spoiled, (*TO_N2, ("n2", "n1"), ("n2", "n3")), small, *KINDS), network.CHECKS)
+    assert (finding.check, finding.hosts) == ("network.mtu", ("n2",))
+    assert finding.text == "MTU of eth0 is 1400, of most hosts 1500"
+
+
+@pytest.mark.parametrize(
+    ("taken", "fix"),
+    [
+        ({"by": "pid 7 (nginx) of root", "run": ""}, "choose another with --port"),
+        ({"by": "run 7f3a of ml since 12:00", "run": "7f3a"}, "pylaunch stop 7f3a"),
+    ],
+)
+def test_a_taken_rendezvous_port_fails_on_the_first_host_alone(taken: dict[str, str], fix: str) -> None:
+    def spoiled(name: str) -> dict[str, Any]:
+        return {mesh.MATRIX: {**readings(name)[mesh.MATRIX], "taken": taken}}
+
+    (finding,) = found(survey(n1=spoiled("n1")), network.CHECKS)
+    assert (finding.severity, finding.hosts, finding.fix) == (Severity.FAIL, ("n1",), fix)
+    assert taken["by"] in finding.text
+    (finding,) = found(survey(n2=spoiled("n2")), network.CHECKS)
+    assert finding.severity is Severity.NOTE
+    anywhere = survey(n1=spoiled("n1"))
+    anywhere = replace(anywhere, wanted=replace(anywhere.wanted, any_port=True))
+    (finding,) = found(anywhere, network.CHECKS)
+    assert finding.severity is Severity.NOTE
+
+
+def test_an_interface_of_the_inventory_must_be_there() -> None:
+    hosts = (CLUSTER.hosts[0], replace(CLUSTER.hosts[1], interface="ib0"), CLUSTER.hosts[2])
+    (finding,) = found(survey(replace(CLUSTER, hosts=hosts)), network.CHECKS)
+    assert (finding.severity, finding.hosts) == (Severity.FAIL, ("n2",))
+    assert finding.text == "the inventory says interface=ib0, and there are eth0, lo"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_found"),
+    [
+        ("GLOO_SOCKET_IFNAME", "ib7", True),
+        ("GLOO_SOCKET_IFNAME", "eth0", False),
+        ("GLOO_SOCKET_IFNAME", "eth", True),
+        ("NCCL_SOCKET_IFNAME", "eth", False),
+        ("NCCL_SOCKET_IFNAME", "=eth", True),
+        ("NCCL_SOCKET_IFNAME", "^docker", False),
+    ],
+)
+def test_a_variable_that_selects_no_interface_is_found_by_the_rules_of_its_reader(
+    name: str, value: str, is_found: bool
+) -> None:
+    findings = found(survey(n3={"network.configured": {name: value}}), network.CHECKS)
+    assert [(each.check, each.hosts) for each in findings] == [("network.interface", ("n3",))] * is_found
+
+
+def test_a_host_without_a_route_to_a_peer_fails() -> None:
+    routes = {**readings("n1")["network.routes"], "10.0.0.3": {"why": "10.0.0.3 cannot be reached: no route"}}
+    (finding,) = found(survey(n1={"network.routes": routes}), network.CHECKS)
+    assert (finding.severity, finding.hosts) == (Severity.FAIL, ("n1",))
+    assert finding.text.startswith("no way to n3 (10.0.0.3)")
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"speed": 1000}, "eth0 runs at 1000 Mb/s, of most hosts 10000"),
+        ({"carrier": 0, "state": "down"}, "eth0 has no link (state down)"),
+        ({"duplex": "half"}, "half duplex"),
+        ({"rx_errors": 500, "rx_packets": 1_000_000}, "500 errors in 1000000 packets received"),
+    ],
+)
+def test_a_bad_link_is_found(fields: dict[str, Any], text: str) -> None:
+    (finding,) = found(
+        survey(n2={"network.interfaces": {"eth0": interface(**fields), "lo": interface()}}), network.CHECKS
+    )
+    assert finding.hosts == ("n2",)
+    assert text in finding.text
+
+
+def test_an_unknown_speed_and_few_errors_are_no_finding() -> None:
+    unknown = interface(speed=-1, rx_errors=9, rx_packets=100)
+    assert found(survey(n2={"network.interfaces": {"eth0": unknown, "lo": interface()}}), network.CHECKS) == []
+
+
+def test_the_speed_of_a_virtual_interface_is_no_bound() -> None:
+    assert set(network.rank_wires(survey()).values()) == {("eth0", 10000, 1500)}
+    only = survey(n2={"network.interfaces": {"eth0": interface(virtual=True)}})
+    assert set(network.rank_wires(only)) == {"n1", "n3"}

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pylaunch.checks.hosts import storage
+from pylaunch.checks.survey import Wanted
+from pylaunch.checks.wanted import wanted_by
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.diagnosis.finding import Severity
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
+from pylaunch.probe.answers import Unmeasured
+from tests.unit.checks.surveys import alike, findings
+
+WANTED = Wanted(workdir="/w", checkpoint_dir="/c")
+GIB = 1 << 30
+RUN, TEMPORARY = "host.filesystem#run files", "host.filesystem#temporary files"
+WORKDIR, CHECKPOINTS = "host.filesystem#working directory /w", "host.filesystem#checkpoints /c"
+
+
+def filesystem(mount: str = "/", **odd: Any) -> dict[str, Any]:
+    return {
+        "asked": "/x", "exists": True, "mount": mount, "type": "ext4", "source": "/dev/sda1", "size": 100 * GIB,
+        "free": 50 * GIB, "inodes": 10**6, "inodes_free": 10**6, "read_only": False, "refused": "", "unusable": {},
+        **odd,
+    }  # fmt: skip
+
+
+HEALTHY = {
+    "host.shm": {"size": 2 * GIB, "free": 2 * GIB},
+    RUN: filesystem(),
+    TEMPORARY: filesystem(),
+    WORKDIR: filesystem("/nfs", read_only=True),
+    CHECKPOINTS: filesystem("/c"),
+}
+
+
+def test_healthy_disks_and_a_read_only_working_directory_are_no_finding() -> None:
+    assert findings(storage.CHECKS, alike(HEALTHY), WANTED) == []
+
+
+@pytest.mark.parametrize(
+    ("odd", "check", "severity"),
+    [
+        ({CHECKPOINTS: filesystem("/c", free=1 << 20)}, "storage.room", Severity.FAIL),
+        ({CHECKPOINTS: filesystem("/c", free=GIB // 2)}, "storage.room", Severity.WARN),
+        ({CHECKPOINTS: filesystem("/c", inodes_free=0)}, "storage.room", Severity.FAIL),
+        ({CHECKPOINTS: filesystem("/c", read_only=True, refused="Read-only file system")}, "storage.writable",
+         Severity.FAIL),
+        ({CHECKPOINTS: filesystem("/c", refused="Permission denied")}, "storage.writable", Severity.FAIL),
+        ({CHECKPOINTS: filesystem("/c", free=0, refused="No space left on device")}, "storage.room", Severity.FAIL),
+        ({CHECKPOINTS: filesystem("/", exists=False)}, "storage.writable", Severity.WARN),
+        ({WORKDIR: filesystem("/", exists=False)}, "storage.writable", Severity.FAIL),
+        ({"host.shm": {"size": 16 << 20, "free": 16 << 20}}, "storage.shared_memory", Severity.WARN),
+        ({"host.shm": {"size": 2 * GIB, "free": 1 << 20}}, "storage.shared_memory", Severity.WARN),
+        ({CHECKPOINTS: Unmeasured("no answer within 3 s", silent=True)}, "storage.writable", Severity.FAIL),
+        ({CHECKPOINTS: Unmeasured("Permission denied")}, "storage.writable", Severity.UNKNOWN),
+    ],
+)  # fmt: skip
+def test_one_bad_disk_is_reported_once_with_its_host(odd: dict[str, Any], check: str, severity: Severity) -> None:
+    (finding,) = findings(storage.CHECKS, alike(HEALTHY, n2=odd), WANTED)
+    assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
+
+
+def test_a_host_without_a_directory_for_temporary_files_is_one_failure_with_what_was_tried_and_a_command_for_each() -> (
+    None
+):
+    unusable = {
+        "/scratch/a b": "No such file or directory",
+        "/tmp": "No space left on device",
+        "/var/tmp": "Read-only file system",
+        "/home/anna": "Permission denied",
+    }
+    # A full file system is a finding of its own only where a run keeps files of another kind there.
+    odd = filesystem("/tmp", asked="/tmp", free=0, refused="No space left on device", unusable=unusable)
+    (finding,) = findings(storage.CHECKS, alike(HEALTHY, n2={TEMPORARY: odd}), WANTED)
+    assert (finding.check, finding.severity, finding.hosts) == ("storage.writable", Severity.FAIL, ("n2",))
+    assert finding.text == (
+        "temporary files: no file can be written in any directory for them (/scratch/a b: No such file or directory, "
+        "/tmp: No space left on device, /var/tmp: Read-only file system, /home/anna: Permission denied)"
+    )
+    assert finding.fix == (
+        "make one of them writable (mkdir -m 1777 '/scratch/a b'; df -h /tmp; df -i /tmp; findmnt -T /var/tmp; "
+        "ls -ld /home/anna), or start with --env TMPDIR=DIR"
+    )
+
+
+def test_a_run_that_names_its_directory_for_temporary_files_needs_no_other() -> None:
+    host = Host("n1", "10.0.0.1")
+    job = JobSpec(("true",), Framework.COMMAND, "/", env={"TMPDIR": "/scratch"})
+    (check, *_) = storage.CHECKS
+    asked = check.asks(host, wanted_by(plan_run(Cluster((host,)), job, "7f3a9c01")))
+    assert asked[TEMPORARY] == {"path": "/scratch", "write": True}
+    assert check.asks(host, Wanted())[TEMPORARY] == {"path": "", "write": True}
+
+
+def test_a_working_directory_that_is_on_no_host_can_be_taken_along() -> None:
+    (finding,) = findings(storage.CHECKS, alike({**HEALTHY, WORKDIR: filesystem("/", exists=False)}), WANTED)
+    assert finding.fix.startswith("take the code along with --sync .")
+
+
+def test_a_file_system_with_two_uses_is_reported_once_with_both() -> None:
+    full = {RUN: filesystem(free=0), TEMPORARY: filesystem(free=0)}
+    (finding,) = findings(storage.CHECKS, alike(HEALTHY, n3=full), WANTED)
+    assert "/ (run files, temporary files) has 0 bytes free of 100 GiB" in finding.text
+
+
+def test_a_file_system_that_counts_no_inodes_lacks_none() -> None:
+    assert findings(storage.CHECKS, alike({**HEALTHY, RUN: filesystem(inodes=0, inodes_free=0)}), WANTED) == []
+
+
+def test_several_devices_need_more_shared_memory() -> None:
+    small = {**HEALTHY, "host.shm": {"size": GIB // 2, "free": GIB // 2}}
+    wanted = Wanted(workdir="/w", checkpoint_dir="/c", devices={"n2": (0, 1)})
+    (finding,) = findings(storage.CHECKS, alike(small), wanted)
+    assert (finding.severity, finding.hosts, finding.role) == (Severity.FAIL, ("n2",), "host_baseline")

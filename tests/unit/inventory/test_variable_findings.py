@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from pylaunch.errors import UsageError
+from pylaunch.inventory.variable_findings import plan_findings, refuse_errors
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import USUAL_PORT, Framework, JobSpec
+from pylaunch.model.plan import plan_run
+from pylaunch.model.setting import Circumstances, LintFinding, LintLevel, Setting
+from pylaunch.render import render
+
+CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
+
+
+def silent(settings: Sequence[Setting], circumstances: Circumstances) -> tuple[LintFinding, ...]:
+    return ()
+
+
+def test_variables_are_judged_as_ranks_will_have_them_on_so_many_machines() -> None:
+    judged: list[tuple[dict[str, tuple[str, str]], int | None]] = []
+
+    def judge(settings: Sequence[Setting], circumstances: Circumstances) -> tuple[LintFinding, ...]:
+        judged.append(({each.name: (each.value, each.where) for each in settings}, circumstances.machines))
+        return ()
+
+    job = JobSpec(("train.py",), Framework.JAX, "/home/ml", env={"NOTE": "x"}, interface="eth1")
+    plan = plan_run(CLUSTER, job, "7f3a9c01")
+    plan_findings(plan, render(plan), judge)
+    settings, machines = judged[0]
+    assert machines == 2
+    assert settings["NOTE"] == ("x", "--env")
+    assert settings["NCCL_SOCKET_IFNAME"] == ("=eth1", "--interface")
+    assert settings["JAX_COORDINATOR_ADDRESS"][0] == f"10.0.0.1:{USUAL_PORT}"
+
+
+def test_errors_refuse_the_start_and_warnings_are_passed_on() -> None:
+    warned: list[str] = []
+    findings = (
+        LintFinding(LintLevel.WARNING, "--env", "A=1", "deprecated", "B=1"),
+        LintFinding(LintLevel.ERROR, "--env", "C=9", "expected 0 … 8"),
+    )
+    with pytest.raises(UsageError, match="a variable cannot be obeyed") as refused:
+        refuse_errors(findings, warned.append)
+    assert warned == ["warning: --env: A=1: deprecated; instead: B=1"]
+    assert refused.value.evidence == ("--env: C=9: expected 0 … 8",)
+
+
+def test_a_flag_or_a_secret_that_the_identity_of_ranks_overrides_is_a_warning() -> None:
+    job = JobSpec(
+        ("train.py",), Framework.JAX, "/", env={"RANK": "9", "NOTE": "x", "PYLAUNCH_RUN": "x"}, secrets=("MASTER_PORT",)
+    )
+    plan = plan_run(CLUSTER, job, "7f3a9c01")
+    warned: list[str] = []
+    refuse_errors(plan_findings(plan, render(plan), silent), warned.append)
+    assert warned == [
+        f"warning: {name}: no effect: pylaunch sets this variable for each rank"
+        for name in ("--env: RANK", "--env: PYLAUNCH_RUN", "--secret: MASTER_PORT")
+    ]

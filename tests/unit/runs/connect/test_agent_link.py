@@ -1,0 +1,32 @@
+"""Why a node has no agent, with the next step."""
+
+from __future__ import annotations
+
+from pylaunch.model.cluster import Host
+from pylaunch.runs.connect.agent_link import NoAgentError, why_ended
+from pylaunch.runs.connect.node_script import PYTHON_ABSENT
+from pylaunch.transport.local import LocalConnector
+from pylaunch.transport.process import Completed
+
+
+def ended(host: Host, returncode: int, stderr: str = "") -> tuple[str, str | None]:
+    """Return reason and hint for an agent that ended so."""
+    error = why_ended(LocalConnector(host), Completed(("sh",), returncode, "", stderr))
+    assert isinstance(error, NoAgentError)
+    return error.reason, error.hint
+
+
+def test_an_interpreter_that_is_not_there_is_corrected_in_the_inventory_unless_it_is_the_usual_one() -> None:
+    assert ended(Host("n2", "10.0.0.2", agent_python="/opt/typo/python3"), PYTHON_ABSENT) == (
+        "no Python at /opt/typo/python3",
+        "correct pylaunch_agent_python or ansible_python_interpreter of n2 in the inventory",
+    )
+    assert ended(Host("n2", "10.0.0.2"), PYTHON_ABSENT)[1] == (
+        "set pylaunch_agent_python of n2 in the inventory, or install python3 there: pylaunch provision"
+    )
+
+
+def test_a_program_that_is_no_agent_is_left_to_doctor() -> None:
+    """The interpreter may be another program, too old, or killed; doctor asks it alone."""
+    host = Host("n2", "10.0.0.2", agent_python="/bin/true")
+    assert ended(host, 0) == ("the agent ended with exit code 0: no output", "pylaunch doctor --limit n2")

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import cast
+
+import pytest
+
+from pylaunch import protocol
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
+from pylaunch.runs.connect.agent_link import AgentLink, AgentVersion
+from pylaunch.runs.connect.fleet import Fleet, Interrupted
+from pylaunch.runs.connect.inbox import MOST_BYTES, MOST_MESSAGES
+from tests.unit.runs.messages import arrive
+
+PLAN = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("true",), Framework.COMMAND, "/"), "7f3a9c01")
+
+
+def test_messages_that_were_kept_are_received_first_and_in_order() -> None:
+    async def story() -> list[tuple[str, object]]:
+        fleet = Fleet(PLAN, AgentVersion("0123"))
+        count = 2 * MOST_MESSAGES
+        arriving = asyncio.ensure_future(arrive(fleet, *((f"n{number}", number) for number in range(count))))
+        for _ in range(count):
+            await fleet.hear()
+            fleet.keep()
+        await arriving
+        fleet.interrupt("interrupted")
+        fleet.put_back()
+        return [await fleet.hear() for _ in range(count + 1)]
+
+    heard = asyncio.run(story())
+    assert heard[:-1] == [(f"n{number}", number) for number in range(2 * MOST_MESSAGES)]
+    assert heard[-1] == ("", Interrupted("interrupted"))
+
+
+class FloodingLink:
+    """The connection to a node that always has another message, of `size` bytes; far more than may wait."""
+
+    requested: frozenset[str] = frozenset()
+
+    def __init__(self, size: int) -> None:
+        self.sent = 0
+        self._size = size
+
+    async def messages(self) -> AsyncIterator[tuple[object, int]]:
+        while self.sent * self._size < 20 * MOST_BYTES:
+            self.sent += 1
+            yield protocol.PeersUnheard([]), self._size
+
+    async def why_it_ended(self) -> str:
+        return "it has sent everything"
+
+    async def close(self, within_s: float) -> None:
+        pass
+
+
+@pytest.mark.parametrize("size", [1 << 12, 1 << 22])
+def test_a_node_that_floods_during_other_work_waits(size: int) -> None:
+    """The work may take minutes, as an installation does."""
+    link = FloodingLink(size)
+
+    async def work() -> int:
+        before = -1
+        while before != link.sent:
+            before = link.sent
+            for _ in range(10):
+                await asyncio.sleep(0)
+        return link.sent
+
+    async def story() -> None:
+        fleet = Fleet(PLAN, AgentVersion("0123"))
+        fleet._listen("n1", cast(AgentLink, link))
+        sent = await fleet.unless_interrupted(work())
+        assert sent * size < MOST_BYTES + size
+        for _ in range(2 * sent):
+            assert await fleet.hear() == ("n1", protocol.PeersUnheard([])), "nothing is dropped"
+        await fleet.close()
+
+    asyncio.run(story())
+
+
+def test_an_interrupt_ends_other_work_also_while_a_node_floods() -> None:
+    async def story() -> None:
+        fleet = Fleet(PLAN, AgentVersion("0123"))
+        fleet._listen("n1", cast(AgentLink, FloodingLink(1 << 22)))
+        asyncio.get_running_loop().call_later(0.05, fleet.interrupt, "interrupted")
+        with pytest.raises(KeyboardInterrupt, match="interrupted"):
+            await fleet.unless_interrupted(asyncio.sleep(60))
+        await fleet.close()
+
+    asyncio.run(story())

@@ -1,0 +1,31 @@
+"""Status of runs."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import RunPlan, plan_run
+from pylaunch.model.run import RunRecord
+from pylaunch.runs.existing import status
+
+
+def query(run: str) -> status.StatusQuery:
+    plan = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("a",), Framework.COMMAND, "/"), run)
+    return status.StatusQuery(RunRecord(plan, "v", 1.0, (), None), lambda _: None, is_led=False)
+
+
+def test_a_run_whose_nodes_are_slow_to_answer_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    both_asked = asyncio.Barrier(2)
+
+    async def answered(plan: RunPlan, *_: object) -> status.RunStatus:
+        async with asyncio.timeout(60):
+            await both_asked.wait()
+        return status.RunStatus((status.NodeState("n1", plan.run),), None)
+
+    monkeypatch.setattr(status, "with_fleet", answered)
+    found = status.ask_status([query("7f3a9c01"), query("7f3a9c02")])
+    assert [each.nodes[0].phase for each in found] == ["7f3a9c01", "7f3a9c02"]

@@ -1,0 +1,132 @@
+"""Reports of nodes as events of the run."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from pylaunch import protocol
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
+from pylaunch.model.run import Event, EventKind
+from pylaunch.protocol.examination import RankView
+from pylaunch.runs.connect.agent_link import AgentVersion
+from pylaunch.runs.connect.fleet import Fleet
+from pylaunch.runs.follow.run_events import Notice, RunEvent
+from pylaunch.runs.follow.run_follower import RunFollower
+from pylaunch.store.signatures import signatures
+from pylaunch.verdict.run_state import StopAll
+from tests.waiting import wait_until
+
+CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{number}") for number, name in enumerate(("n1", "n2", "n3"))))
+PLAN = plan_run(CLUSTER, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
+
+
+class Listener:
+    """Keeps the events of a run; nodes that only report their start and end write nothing."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.phases: list[str] = []
+        self.views: list[RankView] = []
+
+    def __call__(self, event: RunEvent) -> None:
+        match event:
+            case Event():
+                self.events.append(event)
+            case RankView():
+                self.views.append(event)
+            case Notice(text):
+                self.phases.append(text)
+            case _:
+                raise AssertionError(event)
+
+
+def test_agents_that_cannot_reach_each_other_are_reported_once_and_recorded_each_time() -> None:
+    listener = Listener()
+
+    async def hear() -> None:
+        follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), listener, streams=[])
+        await follower._on_message("n1", protocol.PeersUnheard(["n2", "n3"]))
+        await follower._on_message("n2", protocol.PeersUnheard(["n1"]))
+
+    asyncio.run(hear())
+    (note,) = listener.phases
+    assert note.startswith("note: n1 and n[2-3] cannot reach each other's agents")
+    assert [(event.kind, event.host, event.text) for event in listener.events] == [
+        (EventKind.PEERS_UNHEARD, "n1", "n[2-3]"),
+        (EventKind.PEERS_UNHEARD, "n2", "n1"),
+    ]
+
+
+def test_the_end_of_a_rank_that_is_read_after_its_node_was_given_up_counts_all_the_same() -> None:
+    listener = Listener()
+
+    async def hear() -> None:
+        follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), listener, streams=[])
+        await follower._on_message("n1", protocol.RankStarted(0, 7, 1.0))
+        await follower._on_message("n1", protocol.RankEnd(0, "", 1, None, 2.0, stopped=False))
+
+    asyncio.run(hear())  # There is no link to n1.
+    assert [event.kind for event in listener.events] == [EventKind.RANK_STARTED, EventKind.RANK_ENDED]
+
+
+def test_a_host_that_reports_the_end_of_its_agent_answers_unless_it_was_restarted() -> None:
+    async def hear() -> tuple[str, frozenset[str]]:
+        follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), Listener(), streams=[])
+        await follower._on_message("n1", protocol.Failed("its agent ended"))
+        await follower._on_message("n2", protocol.Failed("restarted", protocol.HOST_RESTARTED))
+        assert follower._state.stop is not None
+        return follower._state.stop.reason, follower._state.answering
+
+    assert asyncio.run(hear()) == ("n1 answers, but its agent ended", frozenset({"n1"}))
+
+
+def test_of_views_that_a_node_repeats_without_end_the_first_is_recorded() -> None:
+    listener = Listener()
+
+    async def hear() -> None:
+        follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), listener, streams=[])
+        for pid in range(1, 100):
+            await follower._on_message("n1", protocol.RankView(0, "", 1.0, 0.0, pid, "S", 0.0, ""))
+        await follower._on_message("n2", protocol.RankView(1, "", 1.0, 0.0, 7, "S", 0.0, ""))
+
+    asyncio.run(hear())
+    assert [(view.rank, view.pid) for view in listener.views] == [(0, 1), (1, 7)]
+
+
+def test_starts_and_unheard_agents_that_a_node_reports_without_end_are_recorded_once() -> None:
+    listener = Listener()
+
+    async def hear() -> None:
+        follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), listener, streams=[])
+        for pid in range(2, 100):
+            await follower._on_message("n1", protocol.RankStarted(0, pid, 1.0))
+            await follower._on_message("n1", protocol.PeersUnheard(["n2", "n3"]))
+        await follower._on_message("n1", protocol.PeersUnheard([]))
+
+    asyncio.run(hear())
+    assert [(event.kind, event.text) for event in listener.events] == [
+        (EventKind.RANK_STARTED, "pid 2"),
+        (EventKind.PEERS_UNHEARD, "n[2-3]"),
+    ]
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_what_judges_a_failure_is_loaded_while_the_nodes_stop(by_hand: bool) -> None:
+    signatures.cache_clear()
+
+    def is_loaded() -> bool:
+        return signatures.cache_info().currsize == 1
+
+    async def stop() -> None:
+        follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), Listener(), streams=[])
+        await follower._stop_all(StopAll("rank 0 on n1 exited with code 1", timedelta(seconds=1), by_hand))
+        if not by_hand:
+            await asyncio.to_thread(wait_until, is_loaded, "signatures")
+
+    asyncio.run(stop())
+    assert is_loaded() is not by_hand

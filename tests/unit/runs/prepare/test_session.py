@@ -1,0 +1,275 @@
+"""The release: messages that a session awaits before the run is followed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from pylaunch import protocol
+from pylaunch.model.clock import ClockOffset
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import RunPlan, plan_run
+from pylaunch.render import render
+from pylaunch.runs.connect.agent_link import AgentLink, AgentVersion, LinkError
+from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted
+from pylaunch.runs.prepare.archive import AgentArchive
+from pylaunch.runs.prepare.session import (
+    HOSTNAME_LOOPBACK,
+    MOST_LEAD_S,
+    SENT_S,
+    InterruptedBeforeReleaseError,
+    Launch,
+    NodesRefusedError,
+    Session,
+    lead_s,
+)
+from pylaunch.transport.local import LocalConnector
+from pylaunch.transport.process import Child
+from tests.unit.runs.follow.test_run_follower import Listener
+from tests.unit.runs.messages import arrive, left
+
+CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{number}") for number, name in enumerate(("n1", "n2", "n3"))))
+PLAN = plan_run(CLUSTER, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
+HELLO = protocol.Hello(protocol.PROTOCOL, "0123", PLAN.run, "n1", 7, 0, "3.11.2", "prepared", 0.0, [])
+
+
+class DeafChild:
+    """Keeps what it is sent and answers nothing."""
+
+    def __init__(self, sent: list[bytes] | None = None) -> None:
+        self.sent = [] if sent is None else sent
+
+    async def send(self, line: bytes) -> None:
+        self.sent.append(line)
+
+
+def refusal(plan: RunPlan) -> NodesRefusedError:
+    """Return the error with which a session that prepares `plan` is refused."""
+
+    async def prepare() -> None:
+        launch = Launch(plan, render(plan), AgentArchive(b"", "0123"), record="")
+        async with asyncio.timeout(60):
+            await Session(launch, Fleet(plan, AgentVersion("0123")), Listener()).prepare(lambda hosts, unwanted: {})
+
+    with pytest.raises(NodesRefusedError) as refused:
+        asyncio.run(prepare())
+    return refused.value
+
+
+def skew_and_rest(*messages: tuple[str, object]) -> tuple[float, list[tuple[str, object]]]:
+    """Return the skew of a release whose nodes send these messages, and the messages left for the follower."""
+
+    async def release() -> tuple[float, list[tuple[str, object]]]:
+        fleet = Fleet(PLAN, AgentVersion("0123"))
+        for host in CLUSTER.hosts:
+            fleet.links[host.name] = AgentLink(
+                LocalConnector(host), cast(Child, DeafChild()), HELLO, ClockOffset(0.0, 0.0)
+            )
+        await arrive(fleet, *messages)
+        async with asyncio.timeout(60):
+            launch = Launch(PLAN, render(PLAN), AgentArchive(b"", "0123"), record="")
+            start = await Session(launch, fleet, Listener()).release()
+        return start.skew, await left(fleet)
+
+    return asyncio.run(release())
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        protocol.Stopping("n2: rank 1 was killed by SIGKILL", 3.0),
+        protocol.Failed("it cannot continue"),
+        ConnectionEnded("broken"),
+    ],
+)
+def test_a_node_that_ends_before_its_instant_is_not_awaited(last: object) -> None:
+    started = protocol.RankStarted(1, 9, 2.5)
+    skew, rest = skew_and_rest(
+        ("n2", protocol.Released(2.5)), ("n2", started), ("n1", last), ("n3", protocol.Released(2.0))
+    )  # fmt: skip
+    assert skew == 0.5
+    assert rest == [("n2", started), ("n1", last)]
+
+
+def test_ctrl_c_during_the_release_is_handled_at_once() -> None:
+    skew, rest = skew_and_rest(("n2", protocol.Released(2.5)), ("", Interrupted("interrupted")))
+    assert skew == 0.0
+    assert rest == [("", Interrupted("interrupted"))]
+
+
+def preloaded(*messages: tuple[str, object]) -> tuple[Session, Listener, list[tuple[str, object]]]:
+    """Return a session whose nodes send these messages to its wait for their preload, and the messages left."""
+
+    async def wait() -> tuple[Session, Listener, list[tuple[str, object]]]:
+        plan = replace(PLAN, job=replace(PLAN.job, preload=("json",)))
+        fleet, listener = Fleet(plan, AgentVersion("0123")), Listener()
+        await arrive(fleet, *messages)
+        session = Session(Launch(plan, render(plan), AgentArchive(b"", "0123"), record=""), fleet, listener)
+        async with asyncio.timeout(60):
+            await session._preload()
+        return session, listener, await left(fleet)
+
+    return asyncio.run(wait())
+
+
+def test_the_release_waits_for_the_preload_of_every_node_and_names_those_without() -> None:
+    other = protocol.PeersUnheard(["n2"])
+    refused = protocol.Preloaded(0.1, "the import opened socket:[7]")
+    session, listener, rest = preloaded(
+        ("n2", refused), ("n1", other), ("n1", protocol.Preloaded(1.5)), ("n3", refused)
+    )  # fmt: skip
+    refusal = "note: no preload on n[2-3]: the import opened socket:[7]"
+    assert listener.phases == ["importing on n[1-3]", refusal]
+    assert rest == [("n1", other)]
+    assert "preload" in session._phases
+
+
+def test_nodes_that_became_ready_while_this_process_was_held_up_are_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    held_up_s, real = [0.0], time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: real() + held_up_s[0])
+
+    async def prepare() -> None:
+        fleet = Fleet(PLAN, AgentVersion("0123"))
+        for host in CLUSTER.hosts:
+            child = cast(Child, DeafChild())
+            fleet.links[host.name] = AgentLink(LocalConnector(host), child, HELLO, ClockOffset(0.0, 0.0))
+        session = Session(Launch(PLAN, render(PLAN), AgentArchive(b"", "0123"), record=""), fleet, Listener())
+        preparing = asyncio.ensure_future(session._prepare())
+        while not fleet._inbox._arrived._getters:  # type: ignore[attr-defined]
+            await asyncio.sleep(0)
+        held_up_s[0] += 10 * PLAN.job.start_timeout.total_seconds()
+        await arrive(fleet, *((host.name, protocol.Ready(0.1, [], {})) for host in CLUSTER.hosts))
+        await preparing
+
+    asyncio.run(prepare())
+
+
+def released(hosts: int) -> tuple[float, list[protocol.Release]]:
+    """Return the time before a release of so many nodes, and the messages that they are sent."""
+    cluster = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(hosts)))
+    plan = plan_run(cluster, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
+    sent: list[bytes] = []
+
+    async def release() -> float:
+        fleet = Fleet(plan, AgentVersion("0123"))
+        for host in cluster.hosts:
+            child = cast(Child, DeafChild(sent))
+            fleet.links[host.name] = AgentLink(LocalConnector(host), child, HELLO, ClockOffset(0.0, 0.0))
+        await arrive(fleet, ("", Interrupted("nobody answers")))
+        began = time.time()
+        await Session(Launch(plan, render(plan), AgentArchive(b"", "0123"), record=""), fleet, Listener()).release()
+        return began
+
+    return asyncio.run(release()), [protocol.decode(line) for line in sent]
+
+
+@pytest.mark.parametrize("hosts", [1, 200])
+def test_the_instant_of_a_release_is_one_and_leaves_time_to_send_it_to_every_node(hosts: int) -> None:
+    began, messages = released(hosts)
+    assert len(messages) == hosts
+    assert len({message.at for message in messages}) == 1
+    assert messages[0].at - began >= MOST_LEAD_S + hosts * SENT_S
+
+
+@pytest.mark.parametrize(("answered_s", "lead"), [(0.001, 0.01), (0.012, 0.024), (6.0, 0.05)])
+def test_nodes_that_answer_late_get_a_release_with_more_lead(answered_s: float, lead: float) -> None:
+    assert lead_s(answered_s, nodes=4) == pytest.approx(lead + 4 * SENT_S)
+
+
+def test_the_lead_of_a_release_follows_from_the_answers_to_the_question_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered: list[float] = []
+
+    def lead(answered_s: float, nodes: int) -> float:
+        answered.append(answered_s)
+        return 0.0
+
+    monkeypatch.setattr("pylaunch.runs.prepare.session.lead_s", lead)
+
+    async def slow_answers(fleet: Fleet, ports: Mapping[str, int]) -> dict[str, Mapping[str, str]]:
+        await asyncio.sleep(2 * MOST_LEAD_S)
+        return {}
+
+    monkeypatch.setattr("pylaunch.runs.prepare.session.try_connections", slow_answers)
+
+    async def start() -> None:
+        fleet = Fleet(PLAN, AgentVersion("0123"))
+
+        async def connect(names: Sequence[str], verb: str) -> dict[str, LinkError]:
+            for host in CLUSTER.hosts:
+                link = AgentLink(LocalConnector(host), cast(Child, DeafChild()), HELLO, ClockOffset(0.0, 0.0))
+                fleet.links[host.name] = link
+            await arrive(fleet, *((host, protocol.Ready(0.0, [], {})) for host in fleet.links))
+            return {}
+
+        monkeypatch.setattr(fleet, "connect", connect)
+        session = Session(Launch(PLAN, render(PLAN), AgentArchive(b"", "0123"), record=""), fleet, Listener())
+        await session.prepare(lambda hosts, unwanted: {})
+        await arrive(fleet, ("", Interrupted("nobody answers")))
+        await session.release()
+
+    asyncio.run(start())
+    assert answered[0] >= 2 * MOST_LEAD_S
+
+
+@pytest.mark.parametrize("last", [protocol.Failed("it cannot continue"), ConnectionEnded("broken")])
+def test_a_node_that_ends_during_its_preload_is_not_awaited(last: object) -> None:
+    _, _, rest = preloaded(("n1", protocol.Preloaded(1.5)), ("n2", last))
+    assert rest == [("n2", last)]
+
+
+def test_ctrl_c_during_a_preload_starts_no_rank() -> None:
+    with pytest.raises(InterruptedBeforeReleaseError, match="before any rank was started"):
+        preloaded(("n1", protocol.Preloaded(1.5)), ("", Interrupted("interrupted")))
+
+
+def test_the_same_error_of_many_hosts_is_one_line_in_the_order_of_the_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster(tuple(Host(f"gpu{number}", f"10.0.0.{number}") for number in (3, 1, 2, 4)))
+    plan = plan_run(cluster, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
+    errors = {
+        each.name: LinkError(f"ssh {each.address}: no route (connect to host {each.address})", f"look at {each.name}")
+        for each in cluster.hosts
+    } | {"gpu3": LinkError("host key unknown", "pylaunch trust --limit gpu3")}
+
+    async def refused(fleet: Fleet, names: Sequence[str], verb: str) -> dict[str, LinkError]:
+        return dict(reversed(errors.items())) if verb == "open" else {}
+
+    monkeypatch.setattr(Fleet, "connect", refused)
+    assert refusal(plan).render().splitlines() == [
+        "error: 4 of 4 hosts cannot take part, so no rank was started",
+        "  gpu3: host key unknown",
+        "  gpu[1-2,4]: ssh 10.0.0.[1-2,4]: no route (connect to host 10.0.0.[1-2,4])",
+        "",
+        "hint: pylaunch trust --limit gpu3",
+        "      look at gpu[1-2,4]",
+    ]
+
+
+@pytest.mark.parametrize(("address", "refusing"), [("nosuch.invalid", ["n3"]), ("10.0.0.3", ["n1", "n2", "n3"])])
+def test_nodes_without_an_interface_to_a_peer_whose_name_does_not_resolve_are_not_accused(
+    monkeypatch: pytest.MonkeyPatch, address: str, refusing: list[str]
+) -> None:
+    cluster = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2"), Host("n3", address)))
+    plan = plan_run(cluster, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
+    no_interface = protocol.Refused([protocol.Reason(HOSTNAME_LOOPBACK, "its own host name resolves to 127.0.1.1", "")])
+
+    async def connect(fleet: Fleet, names: Sequence[str], verb: str) -> dict[str, LinkError]:
+        if verb != "open" or fleet.links or not names:
+            return {}
+        for host in cluster.hosts[:2]:
+            child = cast(Child, DeafChild())
+            fleet.links[host.name] = AgentLink(LocalConnector(host), child, HELLO, ClockOffset(0.0, 0.0))
+        await arrive(fleet, *((host, no_interface) for host in fleet.links))
+        return {"n3": LinkError("name does not resolve")}
+
+    monkeypatch.setattr(Fleet, "connect", connect)
+    error = refusal(plan)
+    assert sorted(error.reasons) == refusing
+    assert error.message == f"{len(refusing)} of 3 hosts cannot take part, so no rank was started"

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import UsageError
+from pylaunch.model.manifest import SymbolicLink
+from pylaunch.runs.sync import tree as tree_module
+from pylaunch.runs.sync.tree import Ignored, Tree, read_tree
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+
+def names(tree: Tree) -> list[str]:
+    return [file.path for file in tree.manifest.files]
+
+
+def test_a_tree_is_its_files_with_content_mode_and_links(tmp_path: Path) -> None:
+    write(tmp_path, {"train.py": "print(1)", "lib/a.py": "a"})
+    (tmp_path / "train.py").chmod(0o755)
+    (tmp_path / "data").symlink_to("/mnt/data")
+    (tmp_path / "empty").mkdir()
+    manifest = read_tree(tmp_path).manifest
+    assert names(read_tree(tmp_path)) == ["lib/a.py", "train.py"]
+    assert manifest.files[1].mode == 0o755
+    assert manifest.links == (SymbolicLink("data", "/mnt/data"),)
+    assert manifest.size == 9
+
+
+def test_the_same_files_have_the_same_name_and_others_another(tmp_path: Path) -> None:
+    for place in ("one", "two"):
+        write(tmp_path / place, {"train.py": "print(1)"})
+    first, second = read_tree(tmp_path / "one"), read_tree(tmp_path / "two")
+    assert first.manifest.digest == second.manifest.digest
+    (tmp_path / "two/train.py").chmod(0o755)
+    assert read_tree(tmp_path / "two").manifest.digest != first.manifest.digest
+
+
+def test_pylaunchignore_wins_over_gitignore_and_the_flag_over_both(tmp_path: Path) -> None:
+    write(tmp_path, {"a_bin": "1", "b_bin": "2", "c.py": "3", ".gitignore": "*_bin\n", ".pylaunchignore": "!a_bin\n"})
+    assert names(read_tree(tmp_path)) == [".gitignore", ".pylaunchignore", "a_bin", "c.py"]
+    assert names(read_tree(tmp_path, (".*", "a_bin"))) == ["c.py"]
+
+
+def test_ignored_files_are_counted_wherever_they_are_except_environments_and_what_was_left_out_for_pylaunch(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, {
+        ".gitignore": "*.bin\ndata/\n.venv/\n", ".pylaunchignore": "big.pt\n", "train.py": "1",
+        "w.bin": "12", "data/a/part": "123", "data/b": "1", "sub/w.bin": "1",
+        ".venv/pyvenv.cfg": "", ".venv/lib/torch.so": "1" * 99, "big.pt": "1" * 99, "out.log": "1" * 99,
+        "lib/__pycache__/a.pyc": "1" * 99,
+    })  # fmt: skip
+    assert read_tree(tmp_path, ("*.log",)).ignored == Ignored(4, 7, "data/a/part", 3)
+
+
+def test_a_pattern_to_include_reaches_into_ignored_directories_and_takes_nothing_else(tmp_path: Path) -> None:
+    write(tmp_path, {
+        ".gitignore": "*.bin\ndata/\n", "w.bin": "1", "data/a/part": "1", "data/b": "1", ".git/w.bin": "1",
+    })  # fmt: skip
+    tree = read_tree(tmp_path, includes=("data/a/", "*.bin"))
+    assert names(tree) == [".gitignore", "data/a/part", "w.bin"]
+    assert tree.ignored.largest == "data/b"
+    assert names(read_tree(tmp_path, ("w.bin",), includes=("*",))) == [".gitignore", "data/a/part", "data/b"]
+
+
+def test_counting_ignored_files_ends_somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree_module, "MOST_COUNTED", 3)
+    write(tmp_path, {".gitignore": "data/\n", **{f"data/{number}": "1" for number in range(9)}})
+    assert read_tree(tmp_path).ignored == Ignored(3, 3, "data/0", 1, is_complete=False)
+
+
+def test_files_that_are_never_shipped_are_omitted(tmp_path: Path) -> None:
+    never = (".git/config", "lib/__pycache__/a.pyc", ".pylaunch/known_hosts")
+    write(tmp_path, {"train.py": "1", **dict.fromkeys(never, "x")})
+    assert names(read_tree(tmp_path)) == ["train.py"]
+
+
+def test_a_change_after_reading_is_noticed(tmp_path: Path) -> None:
+    write(tmp_path, {"a.py": "1", "b.py": "1", "c.py": "1"})
+    tree = read_tree(tmp_path)
+    assert tree.changed() == []
+    (tmp_path / "a.py").write_text("2")
+    os.utime(tmp_path / "a.py", ns=(1, 1))
+    (tmp_path / "c.py").unlink()
+    assert tree.changed() == ["a.py", "c.py"]
+
+
+def test_too_large_a_tree_is_refused_with_its_largest_files(tmp_path: Path) -> None:
+    write(tmp_path, {"train.py": "1", "data/x": "x" * 3000})
+    with pytest.raises(UsageError) as error:
+        read_tree(tmp_path, limit=2000)
+    assert error.value.evidence[0] == "data: 2.9 KiB"
+    assert "--sync-limit" in str(error.value.hint)
+    assert names(read_tree(tmp_path, ("data/",), limit=2000)) == ["train.py"]
+
+
+def test_sockets_are_reported_and_not_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"train.py": "1"})
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("s")
+    tree = read_tree(tmp_path)
+    assert (names(tree), tree.left_out) == (["train.py"], ("s",))
+
+
+def test_a_path_that_is_not_a_directory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not a directory"):
+        read_tree(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("pattern", ["[z-a]", "!"])
+def test_an_ignore_file_with_a_line_that_is_no_pattern_is_refused_with_the_line(tmp_path: Path, pattern: str) -> None:
+    (tmp_path / ".gitignore").write_text(f"*.pyc\n{pattern}\n")
+    with pytest.raises(UsageError) as refused:
+        read_tree(tmp_path)
+    assert f".gitignore: line 2: '{pattern}' is no pattern" in refused.value.message

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.plan import RunPlan, plan_run
+from pylaunch.runs.attempts import AttemptIO, NoRestart, Restarting, run_attempts
+from pylaunch.verdict.restart import Attempt
+
+CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{at}") for at, name in enumerate(("n1", "n2", "s1"), 1)))
+JOB = JobSpec(("train.py",), Framework.TORCHRUN, "/home/ml", spares=1, max_restarts=3)
+
+
+class Story:
+    """Attempts with given outcomes, and the reports about them."""
+
+    def __init__(self, *ends: Outcome, stopped: bool = False, has_nodes: bool = True) -> None:
+        self._has_nodes = has_nodes
+        self.reports: list[Restarting | NoRestart] = []
+        self.started: list[tuple[str, tuple[str, ...]]] = []
+        self._ends: Iterator[Outcome] = iter(ends)
+        self.io = AttemptIO(
+            self._attempt,
+            lambda: stopped,
+            self.reports.append,
+            lambda: float(len(self.started)),
+            lambda: self._has_nodes,
+        )
+
+    def _attempt(self, plan: RunPlan) -> Attempt:
+        self.started.append((plan.run, plan.cluster.names))
+        return Attempt(plan.cluster.names, next(self._ends), 1.0)
+
+    def play(self, job: JobSpec = JOB) -> Attempt:
+        return run_attempts(plan_run(CLUSTER, job, "7f3a9c01"), self.io)
+
+
+def lost(host: str) -> Outcome:
+    return Outcome(Status.FAILED, "", 0.0, (), {}, (host,))
+
+
+DONE = Outcome(Status.DONE, "", 0.0, (), {})
+
+
+def test_a_lost_node_is_replaced_and_the_run_continues() -> None:
+    story = Story(lost("n1"), DONE)
+    assert story.play().outcome is DONE
+    assert story.started == [("7f3a9c01", ("n1", "n2")), ("7f3a9c01.1", ("s1", "n2"))]
+    (restarting,) = story.reports
+    assert isinstance(restarting, Restarting)
+    assert (restarting.plan.run, restarting.why) == ("7f3a9c01.1", "s1 in place of n1: lost")
+
+
+def test_an_attempt_whose_slurm_job_was_requeued_is_not_restarted_on_its_hosts() -> None:
+    ended = lost("n1")
+    story = Story(ended, has_nodes=False)
+    assert story.play().outcome is ended
+    assert len(story.started) == 1
+    assert story.reports == []
+
+
+def test_without_replacement_hosts_the_run_ends() -> None:
+    story = Story(lost("n1"), lost("n2"))
+    assert story.play().outcome.unproven == ("n2",)
+    assert story.reports[-1] == NoRestart("1 of 3 hosts are left, and the run needs 2; left out: n[1-2] (lost)")
+
+
+def test_a_run_that_was_stopped_between_attempts_is_not_restarted() -> None:
+    story = Story(lost("n1"), stopped=True)
+    story.play()
+    assert len(story.started) == 1
+    assert story.reports == [NoRestart("the run was stopped")]
+
+
+FAILED = Outcome(Status.FAILED, "", 0.0, (), {})

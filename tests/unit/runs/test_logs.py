@@ -1,0 +1,61 @@
+"""Logs of a run: copies stay in the directory that was named, and a pattern selects lines."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import UsageError
+from pylaunch.runs.follow.run_events import LinesWritten, Notice, RunEvent
+from pylaunch.runs.logs import Collector, matching
+
+
+def collector_of(directory: Path) -> Collector:
+    return Collector(directory, lambda _: None)
+
+
+def test_output_is_collected_by_host_and_stream_and_replaces_earlier_copies(tmp_path: Path) -> None:
+    (tmp_path / "n1").mkdir()
+    (tmp_path / "n1" / "0.out").write_text("of an earlier run\n")
+    collector = collector_of(tmp_path)
+    collector.take(LinesWritten("n1", "0.out", "a\n", 1.0))
+    collector.take(LinesWritten("n1", "0.out", "b\udcff\n", 1.0))
+    assert (tmp_path / "n1" / "0.out").read_bytes() == b"a\nb\xff\n"
+
+
+@pytest.mark.parametrize("names", [("..", "x"), ("n1", ".."), ("n1", "/etc/x"), ("n1", "a/b"), ("/", "x"), ("n1", "")])
+def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, names: tuple[str, str]) -> None:
+    with pytest.raises(UsageError, match="is not a file name"):
+        collector_of(tmp_path / "logs").take(LinesWritten(*names, "x\n", 1.0))
+    assert not any(path.is_file() for path in tmp_path.rglob("*"))
+
+
+def test_links_and_devices_are_not_written_through(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").write_text("kept")
+    logs = tmp_path / "logs"
+    (logs / "n1").mkdir(parents=True)
+    (logs / "n1" / "0.out").symlink_to(outside / "precious")
+    os.mkfifo(logs / "n1" / "1.out")
+    (logs / "n2").symlink_to(outside)
+    for host, stream in (("n1", "0.out"), ("n1", "1.out"), ("n2", "precious")):
+        with pytest.raises(UsageError, match="cannot be written"):
+            collector_of(logs).take(LinesWritten(host, stream, "x\n", 1.0))
+    assert (outside / "precious").read_text() == "kept"
+
+
+def test_a_pattern_selects_lines_of_output_and_leaves_notices() -> None:
+    emitted: list[RunEvent] = []
+    emit = matching(re.compile(r"loss=\d"), emitted.append)
+    for text in ("step 1 loss=3\n\nstep 2 nothing\n", "nothing\n", "loss=4 unfinished"):
+        emit(LinesWritten("gpu01", "0.out", text, 1.0))
+    emit(Notice("gpu02: no route to host"))
+    assert emitted == [
+        LinesWritten("gpu01", "0.out", "step 1 loss=3\n", 1.0),
+        LinesWritten("gpu01", "0.out", "loss=4 unfinished\n", 1.0),
+        Notice("gpu02: no route to host"),
+    ]

@@ -1,0 +1,93 @@
+"""The checks of `pylaunch check` judge the reports of the agents at a start; a FAIL refuses the start."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pylaunch.checks import suite
+from pylaunch.checks.survey import Survey, Wanted
+from pylaunch.model.clock import ClockOffset
+from pylaunch.model.cluster import Agreement, Cluster, Host
+from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.runs.prepare.session import PreparedNodes
+from pylaunch.runs.start_checks import at_start_checks, with_reports
+
+NAMES = ("n1", "n2", "n3")
+CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{number}") for number, name in enumerate(NAMES)))
+PREPARED = PreparedNodes(
+    essentials={name: {"environment digest": "a" * 64, "python": "3.11.7"} for name in NAMES},
+    libraries={name: {"numpy": "2.1.0", "torch": "2.8.0"} for name in NAMES},
+    clocks={name: ClockOffset(0.001, 0.002) for name in NAMES},
+    connections={name: {peer: "ok" for peer in NAMES if peer != name} for name in NAMES},
+)
+
+
+def found(prepared: PreparedNodes, cluster: Cluster = CLUSTER, *, connected: bool = True) -> list[Finding]:
+    wanted = Wanted(
+        peers={host.name: host.address for host in cluster.hosts},
+        pythons=dict.fromkeys(cluster.names, "/opt/env/bin/python"),
+        connected=connected,
+    )
+    survey = with_reports(Survey(cluster, wanted, {}), prepared)
+    return list(suite.judge(survey, at_start_checks()))
+
+
+def test_nodes_that_agree_and_reach_each_other_are_no_matter_for_words() -> None:
+    assert found(PREPARED) == []
+
+
+def test_a_library_that_ranks_share_and_one_host_has_in_another_version_fails() -> None:
+    libraries = {**PREPARED.libraries, "n2": {"numpy": "1.26.4", "torch": "2.8.0"}}
+    (finding,) = found(replace(PREPARED, libraries=libraries))
+    assert (finding.check, finding.severity, finding.hosts) == ("python_env.libraries", Severity.FAIL, ("n2",))
+    assert finding.text == "numpy: 1.26.4, expected 2.1.0 as on n[1,3]"
+
+
+def test_a_host_with_nothing_installed_lacks_what_the_others_share_and_hosts_that_all_have_nothing_agree() -> None:
+    essentials = {**PREPARED.essentials, "n2": {"environment digest": "", "python": "3.11.7"}}
+    findings = found(replace(PREPARED, essentials=essentials, libraries={**PREPARED.libraries, "n2": {}}))
+    assert {(finding.check, finding.hosts) for finding in findings} == {("python_env.libraries", ("n2",))}
+    bare = {key: {"environment digest": "", "python": "3.11"} for key in NAMES}
+    assert found(replace(PREPARED, essentials=bare, libraries={key: {} for key in NAMES})) == []
+
+
+def test_a_host_that_the_inventory_leaves_out_of_the_comparison_is_left_out() -> None:
+    off = tuple(replace(host, attestation=Agreement.OFF) if host.name == "n2" else host for host in CLUSTER.hosts)
+    libraries = {**PREPARED.libraries, "n2": {"numpy": "1.26.4"}}
+    assert found(replace(PREPARED, libraries=libraries), Cluster(off)) == []
+
+
+def test_another_interpreter_fails_and_one_that_does_not_say_its_version_is_not_accused() -> None:
+    essentials = {**PREPARED.essentials, "n3": {"environment digest": "a" * 64, "python": "3.12.1"}}
+    (finding,) = found(replace(PREPARED, essentials=essentials))
+    assert (finding.check, finding.hosts) == ("python_env.python", ("n3",))
+    essentials["n3"] = {"environment digest": "a" * 64, "python": ""}
+    assert found(replace(PREPARED, essentials=essentials)) == []
+
+
+@pytest.mark.parametrize(("seconds", "severity"), [(20.0, Severity.FAIL), (0.5, Severity.WARN)])
+def test_a_clock_that_differs_is_judged_by_how_much(seconds: float, severity: Severity) -> None:
+    clocks = {**PREPARED.clocks, "n2": ClockOffset(seconds, 0.002)}
+    (finding,) = found(replace(PREPARED, clocks=clocks))
+    assert (finding.check, finding.severity, finding.hosts) == ("time.offset", severity, ("n2",))
+
+
+def test_a_block_of_one_direction_names_both_hosts_and_the_direction() -> None:
+    connections = {**PREPARED.connections, "n1": {"n2": "silent", "n3": "ok"}}
+    (finding,) = found(replace(PREPARED, connections=connections))
+    assert (finding.check, finding.severity, finding.hosts) == ("network.ports", Severity.FAIL, ("n1",))
+    assert finding.text == "connections from it to ephemeral ports of n2 get no answer: something drops them"
+    assert "pylaunch provision --roles firewall" in finding.fix
+    (warning,) = found(replace(PREPARED, connections=connections), connected=False)
+    assert warning.severity is Severity.WARN
+
+
+def test_a_host_whose_connections_were_not_tried_is_named_and_never_passed() -> None:
+    connections = {name: ends for name, ends in PREPARED.connections.items() if name != "n3"}
+    (finding,) = found(replace(PREPARED, connections=connections))
+    assert (finding.check, finding.severity, finding.hosts) == ("network.ports", Severity.UNKNOWN, ("n3",))
+    unreadable = {**PREPARED.essentials, "n1": {"environment digest": "unreadable: Input/output error"}}
+    (finding,) = found(replace(PREPARED, essentials=unreadable))
+    assert (finding.check, finding.severity, finding.hosts) == ("python_env.libraries", Severity.UNKNOWN, ("n1",))

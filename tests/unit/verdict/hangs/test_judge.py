@@ -1,0 +1,414 @@
+"""Findings on recorded faults of real ranks, and on cases that a laptop cannot show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.model.diagnosis.hang import HangKind
+from pylaunch.protocol.examination import Frame, ProcessGroup, RankView, ThreadStack
+from pylaunch.verdict.hangs.judge import judge
+from pylaunch.verdict.hangs.snapshot import HangEvidence
+from tests.unit.verdict.hangs.views import (
+    CASES,
+    IN_ALL_REDUCE,
+    IN_OPEN,
+    SITE,
+    brief,
+    call,
+    calls,
+    default_group,
+    evidence,
+    one_late,
+    recorded,
+    view,
+)
+
+GUILTY = {
+    "chain_of_groups": (HangKind.LATE, 3),
+    "inverse_order": (HangKind.GROUP_ORDER, 1),
+    "is_stopped": (HangKind.STOPPED, 1),
+    "loads_data": (HangKind.BUSY, 1),
+    "no_barrier": (HangKind.LATE, 1),
+    "opens_file": (HangKind.LATE, 1),
+    "other_operation": (HangKind.OTHER_CALL, 1),
+    "rank_0_deviates": (HangKind.OTHER_CALL, 0),
+    "reads_terminal": (HangKind.LATE, 0),
+    "skips_and_continues": (HangKind.OTHER_PLACE, 1),
+    "skips_and_waits": (HangKind.LATE, 1),
+    "starts_asynchronous": (HangKind.LATE, 1),
+}
+UNDECIDABLE = {"pair_differs": HangKind.OTHER_CALL, "receives_in_circle": HangKind.POINT_TO_POINT}
+
+
+def test_every_recording_is_judged_here() -> None:
+    assert {path.stem for path in CASES.glob("*.json")} == {*GUILTY, *UNDECIDABLE, "is_healthy"}
+
+
+@pytest.mark.parametrize("name", GUILTY)
+def test_the_rank_at_fault_is_named(name: str) -> None:
+    kind, rank = GUILTY[name]
+    best = judge(recorded(name))[0]
+    assert (best.kind, best.ranks, best.hosts) == (kind, (rank,), (f"n{rank + 1}",)), best.text
+
+
+@pytest.mark.parametrize("name", GUILTY)
+def test_no_finding_names_a_victim(name: str) -> None:
+    assert {rank for finding in judge(recorded(name)) for rank in finding.ranks} == {GUILTY[name][1]}
+
+
+@pytest.mark.parametrize("name", UNDECIDABLE)
+def test_nobody_is_named_where_both_sides_look_alike(name: str) -> None:
+    findings = judge(recorded(name))
+    assert findings[0].kind is UNDECIDABLE[name]
+    assert {rank for finding in findings for rank in finding.ranks} == set()
+
+
+def test_ranks_that_advance_are_no_hang() -> None:
+    findings = judge(recorded("is_healthy"))
+    assert [finding.kind for finding in findings] == [HangKind.ADVANCING]
+    assert not findings[0].is_hang
+
+
+def test_a_skipped_call_is_shown_at_its_place_though_the_run_stopped_later() -> None:
+    best = judge(recorded("skips_and_continues"))[0]
+    assert "rank 1 on n2 skipped all_reduce #4 of the default group in reduce_loss (train.py:76)" in best.text
+
+
+def test_the_line_counts_many_ranks_and_names_the_late_one() -> None:
+    best = judge(evidence(one_late(64, 37)))[0]
+    assert best.text == (
+        "ranks 0-36,38-63 wait in all_reduce #412 of dp; "
+        "rank 37 on n37 is in load (data.py:88), in open (pathlib.py:1044)"
+    )
+    assert best.confidence is Confidence.HIGH
+    assert best.hint == "pylaunch stacks 7f3a --rank 37"
+    assert best.evidence[0].startswith("ranks 0-36,38-63 on n[00-36,38-63]: all_reduce #412 of dp is pending")
+
+
+def test_two_ranks_name_nobody() -> None:
+    best = judge(evidence(one_late(2, 1)))[0]
+    assert (best.ranks, best.confidence) == ((), Confidence.LOW)
+    assert "rank 1 on n01 is in load" in best.text
+
+
+def test_half_of_the_ranks_name_nobody() -> None:
+    views = [each for each in one_late(8, 3) if each.rank < 4]
+    best = judge(evidence(views, world=8))[0]
+    assert best.ranks == ()
+
+
+def test_a_rank_that_is_ahead_does_not_accuse_the_others() -> None:
+    groups = [default_group(8)]
+    ahead = [view(0, calls(5, over=False), IN_ALL_REDUCE, groups)]
+    others = [view(rank, calls(4, over=True), IN_OPEN, groups) for rank in range(1, 8)]
+    best = judge(evidence([*ahead, *others]))[0]
+    assert best.ranks == ()
+
+
+def test_a_rank_that_waits_after_the_others_left_made_an_extra_call() -> None:
+    groups = [default_group(4)]
+    waits = view(0, calls(5, over=False), IN_ALL_REDUCE, groups)
+    asked = replace(evidence([waits], world=4), ended=dict.fromkeys((1, 2, 3), "exited with code 0"))
+    best = judge(asked)[0]
+    assert (best.kind, best.ranks, best.confidence) == (HangKind.EXTRA_CALL, (), Confidence.MEDIUM)
+    assert "`if rank == 0`" in best.hint
+
+
+def test_a_rank_that_left_is_named_while_the_others_wait_for_it() -> None:
+    views = [each for each in one_late(4, 2) if each.rank != 2]
+    best = judge(replace(evidence(views, world=4), ended={2: "exited with code 0"}))[0]
+    assert (best.kind, best.ranks) == (HangKind.ENDED, (2,))
+    assert best.text == "rank 2 on n02 exited with code 0; ranks 0-1,3 wait in all_reduce #412 of dp"
+
+
+def test_all_ranks_in_one_call_point_at_the_network_and_name_nobody() -> None:
+    groups = [default_group(4)]
+    views = [view(rank, calls(9, over=False), IN_ALL_REDUCE, groups) for rank in range(4)]
+    best = judge(evidence(views))[0]
+    assert (best.kind, best.ranks) == (HangKind.TRANSPORT, ())
+    assert best.text.startswith("all 4 ranks called all_reduce #9 of the default group and none finished it")
+
+
+def test_a_rank_that_waits_in_a_call_that_the_others_finished_is_a_victim_of_the_network() -> None:
+    groups = [default_group(4)]
+    ahead = [view(rank, calls(10, over=False), IN_ALL_REDUCE, groups) for rank in range(3)]
+    best = judge(evidence([*ahead, view(3, calls(9, over=False), IN_ALL_REDUCE, groups)]))[0]
+    assert (best.kind, best.ranks, best.hosts) == (HangKind.TRANSPORT, (), ())
+    assert best.text == (
+        "ranks 0-2 wait in all_reduce #10 of the default group (1 more pending call); rank 3 on n03 waits in "
+        "all_reduce #9 of the default group, which all ranks called: look at network and GPUs"
+    )
+
+
+def test_a_rank_that_left_its_call_pending_and_works_elsewhere_is_late() -> None:
+    groups = [default_group(4)]
+    ahead = [view(rank, calls(10, over=False), IN_ALL_REDUCE, groups) for rank in range(3)]
+    best = judge(evidence([*ahead, view(3, calls(9, over=False), IN_OPEN, groups)]))[0]
+    assert (best.kind, best.ranks) == (HangKind.LATE, (3,))
+
+
+def test_a_call_that_not_all_ranks_report_is_no_transport_fault() -> None:
+    groups = [default_group(4)]
+    views = [view(rank, calls(9, over=False), IN_ALL_REDUCE, groups) for rank in range(3)]
+    assert judge(evidence(views, world=4))[0].kind is not HangKind.TRANSPORT
+
+
+def test_a_rank_whose_interpreter_is_held_is_named_from_its_stack() -> None:
+    views = one_late(4, 1)
+    views[1] = replace(views[1], source="signal", groups=(), collectives=())
+    best = judge(evidence(views))[0]
+    assert (best.kind, best.ranks) == (HangKind.INTERPRETER_HELD, (1,))
+
+
+def test_a_rank_that_shows_nothing_is_not_named() -> None:
+    views = one_late(4, 1)
+    views[1] = replace(views[1], source="", note="no answer in 0.5 s", threads=(), groups=(), collectives=())
+    findings = judge(evidence(views))
+    assert [finding.ranks for finding in findings] == [()]
+
+
+def test_a_rank_that_has_not_joined_the_group_is_late() -> None:
+    views = one_late(4, 1)
+    views[1] = replace(views[1], groups=(), collectives=())
+    best = judge(evidence(views))[0]
+    assert (best.kind, best.ranks) == (HangKind.LATE, (1,))
+
+
+def test_a_wait_for_a_disk_in_every_sample_is_named() -> None:
+    views = one_late(4, 2)
+    views[2] = replace(views[2], state="D")
+    best = judge(evidence(views))[0]
+    assert (best.kind, best.ranks, best.confidence) == (HangKind.DISK_WAIT, (2,), Confidence.HIGH)
+
+
+def test_a_wait_for_a_disk_in_one_sample_only_is_not_named_as_one() -> None:
+    both = evidence(one_late(4, 2))
+    views = list(both.samples[1])
+    views[2] = replace(views[2], state="D")
+    assert judge(replace(both, samples=(both.samples[0], tuple(views))))[0].kind is HangKind.LATE
+
+
+def test_a_rank_in_the_kernel_that_waits_like_the_others_is_not_named_for_it() -> None:
+    views = one_late(4, 2)
+    views[0] = replace(views[0], state="D")
+    assert judge(evidence(views))[0].ranks == (2,)
+
+
+def test_a_silent_node_is_shown_and_no_rank_is_named() -> None:
+    views = [each for each in one_late(4, 3) if each.rank < 3]
+    best = judge(replace(evidence(views, world=4), silent_hosts={"n03": "no heartbeat for 10 s"}))[0]
+    assert (best.kind, best.ranks, best.hosts) == (HangKind.NODE_SILENT, (), ("n03",))
+
+
+def test_a_late_rank_that_computes_works() -> None:
+    first, second = evidence(one_late(4, 1)).samples
+    busy = replace(second[1], cpu_s=second[1].cpu_s + 4.9)
+    both = HangEvidence("7f3a", {rank: f"n{rank:02}" for rank in range(4)}, (first, (second[0], busy, *second[2:])))
+    best = judge(both)[0]
+    assert best.kind is HangKind.BUSY
+    assert not best.is_hang
+
+
+@pytest.mark.parametrize(
+    ("main_s", "kind"),
+    [(0.3, HangKind.BUSY), (0.03, HangKind.LATE), (None, HangKind.LATE)],
+    ids=["works in turns with waiting", "polls", "unknown"],
+)
+def test_a_late_rank_whose_main_thread_computes_a_little_works(main_s: float | None, kind: HangKind) -> None:
+    views = one_late(4, 1)
+    first = tuple(replace(each, main_cpu_s=2.0) for each in views)
+    later = tuple(replace(each, time=each.time + 15, main_cpu_s=2.0) for each in views)
+    late = replace(later[1], main_cpu_s=None if main_s is None else 2.0 + main_s)
+    hosts = {rank: f"n{rank:02}" for rank in range(4)}
+    assert judge(HangEvidence("7f3a", hosts, (first, (later[0], late, *later[2:]))))[0].kind is kind
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        Frame("compile_fx", f"{SITE}/torch/_inductor/compile_fx.py", 700),
+        Frame("make_ir", f"{SITE}/triton/compiler/compiler.py", 273),
+        Frame("save", f"{SITE}/torch/serialization.py", 950),
+        Frame("_next_data", f"{SITE}/torch/utils/data/dataloader.py", 1400),
+        Frame("evaluate", "/job/train.py", 30),
+        Frame("save_checkpoint", "/job/train.py", 40),
+    ],
+)
+def test_a_late_rank_in_a_phase_that_takes_long_is_no_hang(frame: Frame) -> None:
+    best = judge(evidence(one_late(4, 1, (frame, Frame("main", "/job/train.py", 9)))))[0]
+    assert (best.kind, best.is_hang) == (HangKind.BUSY, False)
+
+
+def test_a_breakpoint_is_shown_as_one() -> None:
+    frames = (Frame("interaction", "/opt/env/lib/python3.11/pdb.py", 345), Frame("main", "/job/train.py", 9))
+    best = judge(evidence(one_late(4, 1, frames)))[0]
+    assert "is at a breakpoint of a debugger" in best.text
+    assert not best.is_hang
+
+
+def test_a_tie_of_operations_names_nobody() -> None:
+    groups = [default_group(4)]
+    made = [
+        calls(4, over=False) if rank < 2 else (*calls(3, over=True), call(4, "broadcast", over=False))
+        for rank in range(4)
+    ]
+    best = judge(evidence([view(rank, each, IN_ALL_REDUCE, groups) for rank, each in enumerate(made)]))[0]
+    assert (best.kind, best.ranks) == (HangKind.OTHER_CALL, ())
+
+
+@pytest.mark.parametrize("late", [{0}, {1}, {0, 2}])
+@pytest.mark.parametrize("name", ["no_barrier", "opens_file", "starts_asynchronous"])
+def test_ranks_without_the_operations_of_their_calls_are_not_accused_of_other_ones(name: str, late: set[int]) -> None:
+    """On a busy machine, some ranks answer the request for all calls too late: only their last number is known."""
+    found = recorded(name)
+    samples = tuple(tuple(brief(each) if each.rank in late else each for each in sample) for sample in found.samples)
+    for finding in judge(replace(found, samples=samples)):
+        assert finding.kind is not HangKind.OTHER_CALL, finding.text
+        assert {*finding.ranks} <= {GUILTY[name][1]}
+
+
+def test_another_size_is_shown_with_both_sizes() -> None:
+    groups = [default_group(3)]
+    made = [(*calls(3, over=True), call(4, over=False, size=8 if rank == 2 else 4)) for rank in range(3)]
+    best = judge(evidence([view(rank, each, IN_ALL_REDUCE, groups) for rank, each in enumerate(made)]))[0]
+    assert best.ranks == (2,)
+    assert "rank 2 on n02 called all_reduce of [8] Float" in best.text
+    assert "ranks 0-1 called all_reduce of [4] Float" in best.text
+
+
+def test_sizes_of_all_to_all_may_differ() -> None:
+    groups = [default_group(3)]
+    made = [(call(4, "all_to_all", over=False, size=rank),) for rank in range(3)]
+    best = judge(evidence([view(rank, each, IN_ALL_REDUCE, groups) for rank, each in enumerate(made)]))[0]
+    assert best.kind is HangKind.TRANSPORT
+
+
+def test_groups_of_one_name_and_other_ranks_are_kept_apart() -> None:
+    pairs = [ProcessGroup("7", "tp", (0, 1)), ProcessGroup("7", "tp", (2, 3))]
+    made = [
+        calls(9, over=False, group="7"),
+        calls(8, over=True, group="7"),
+        calls(3, over=True, group="7"),
+        calls(3, over=True, group="7"),
+    ]
+    frames = [IN_ALL_REDUCE, IN_OPEN, IN_OPEN, IN_OPEN]
+    views = [view(rank, made[rank], frames[rank], [pairs[rank // 2]]) for rank in range(4)]
+    assert judge(evidence(views))[0].text.startswith(
+        "rank 0 on n00 waits in all_reduce #9 of tp; rank 1 on n01 is in load"
+    )
+
+
+def test_a_rank_with_unfinished_asynchronous_calls_is_not_accused_of_another_order() -> None:
+    groups = [default_group(3), ProcessGroup("1", "tp", (0, 1, 2))]
+    outside = (Frame("main", "/job/train.py", 50),)
+    views = [
+        view(0, calls(2, over=False), IN_ALL_REDUCE, groups),
+        view(1, calls(2, over=False, group="1"), outside, groups),
+        view(2, calls(2, over=False), IN_ALL_REDUCE, groups),
+    ]
+    assert judge(evidence(views))[0].ranks == ()
+
+
+def test_without_a_flight_recorder_the_stacks_decide() -> None:
+    views = [replace(each, groups=(), collectives=()) for each in one_late(4, 3)]
+    best = judge(evidence(views))[0]
+    assert (best.kind, best.ranks, best.confidence) == (HangKind.LATE, (3,), Confidence.MEDIUM)
+    assert best.text.startswith("ranks 0-2 wait in all_reduce; rank 3 on n03 is in load")
+
+
+JAX = f"{SITE}/jax/experimental/multihost_utils.py"
+IN_ALLGATHER = (
+    Frame("_handle_array_process_allgather", JAX, 134),
+    Frame("process_allgather", JAX, 190),
+    Frame("train_step", "/job/train.py", 71),
+)
+
+
+def test_a_jax_rank_that_is_not_in_the_joint_call_is_named() -> None:
+    waits = (Frame("wait_for_cache", "/job/train.py", 9),)
+    best = judge(evidence([view(rank, (), waits if rank == 2 else IN_ALLGATHER, []) for rank in range(3)]))[0]
+    assert (best.kind, best.ranks, best.confidence) == (HangKind.LATE, (2,), Confidence.MEDIUM)
+    assert best.text == "ranks 0-1 wait in process_allgather; rank 2 on n02 is in wait_for_cache (train.py:9)"
+
+
+def test_a_rank_whose_other_thread_is_in_the_joint_call_is_not_named() -> None:
+    waits = (Frame("wait_for_cache", "/job/train.py", 9),)
+    views = [view(rank, (), waits if rank == 2 else IN_ALLGATHER, []) for rank in range(3)]
+    views[2] = replace(views[2], threads=(*views[2].threads, ThreadStack("saver", is_main=False, frames=IN_ALLGATHER)))
+    assert judge(evidence(views))[0].ranks == ()
+
+
+def test_plain_programs_in_different_places_are_shown_and_nobody_is_named() -> None:
+    frames = [
+        (Frame("receive", "/job/train.py", 5),),
+        (Frame("take", "/job/train.py", 9),),
+        (Frame("receive", "/job/train.py", 5),),
+    ]
+    best = judge(evidence([view(rank, (), frames[rank], []) for rank in range(3)]))[0]
+    assert (best.kind, best.ranks) == (HangKind.STUCK, ())
+    assert best.text == (
+        "no rank computes or changes its place: "
+        "rank 1 on n01 is in take (train.py:9); ranks 0,2 are in receive (train.py:5)"
+    )
+
+
+def test_plain_programs_that_sleep_for_a_chosen_time_or_compute_are_no_hang() -> None:
+    frames = (Frame("main", "/job/train.py", 5),)
+    asleep = [replace(view(rank, (), frames, []), wchan="hrtimer_nanosleep") for rank in range(3)]
+    assert not judge(evidence(asleep))[0].is_hang
+    first, second = evidence([view(rank, (), frames, []) for rank in range(3)]).samples
+    busy = (second[0], replace(second[1], cpu_s=second[1].cpu_s + 4), second[2])
+    assert not judge(HangEvidence("7f3a", {0: "n00", 1: "n01", 2: "n02"}, (first, busy)))[0].is_hang
+
+
+IN_BATON = (
+    Frame("wait", f"{SITE}/torch/utils/file_baton.py", 50),
+    Frame("_jit_compile", f"{SITE}/torch/utils/cpp_extension.py", 2400),
+    Frame("main", "/job/train.py", 5),
+)
+
+
+def test_ranks_that_all_wait_for_the_lock_of_a_build_are_named_unless_one_builds() -> None:
+    waiting = [replace(view(rank, (), IN_BATON, []), wchan="hrtimer_nanosleep") for rank in range(3)]
+    best = judge(evidence(waiting))[0]
+    assert (best.kind, best.ranks, best.confidence) == (HangKind.STUCK, (0, 1, 2), Confidence.MEDIUM)
+    first, second = evidence(waiting).samples
+    builds = (replace(second[0], cpu_s=second[0].cpu_s + 4), *second[1:])
+    assert not judge(HangEvidence("7f3a", {0: "n00", 1: "n01", 2: "n02"}, (first, builds)))[0].is_hang
+
+
+def test_idle_programs_that_are_no_python_are_no_hang() -> None:
+    idle = [replace(view(rank, (), (), []), threads=(), source="", note="not a Python program") for rank in range(3)]
+    best = judge(evidence(idle))[0]
+    assert (best.kind, best.is_hang) == (HangKind.UNDECIDED, False)
+
+
+@given(st.integers(3, 40), st.data())
+def test_only_the_late_ranks_are_ever_named(world: int, data: st.DataObject) -> None:
+    late = data.draw(st.sets(st.integers(0, world - 1), min_size=1, max_size=world - 1))
+    answered = data.draw(st.sets(st.integers(0, world - 1), min_size=1))
+    groups = [default_group(world)]
+    views = [
+        view(rank, calls(7, over=True), IN_OPEN, groups)
+        if rank in late
+        else view(rank, calls(8, over=False), IN_ALL_REDUCE, groups)
+        for rank in sorted(answered)
+    ]
+    for finding in judge(evidence(views, world)):
+        assert {*finding.ranks} <= late & answered
+        if 2 * len(answered) <= world:
+            assert finding.ranks == ()
+
+
+@given(st.permutations(range(4)), st.sampled_from(sorted({*GUILTY} - {"chain_of_groups"})))
+def test_the_order_of_the_answers_does_not_matter(order: list[int], name: str) -> None:
+    asked = recorded(name)
+    shuffled: tuple[tuple[RankView, ...], ...] = tuple(
+        tuple(sample[index] for index in order if index < len(sample)) for sample in asked.samples
+    )
+    assert judge(replace(asked, samples=shuffled)) == judge(asked)

@@ -1,0 +1,338 @@
+"""Alarms come in time for hangs, and never for slow phases of healthy runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pylaunch.model.diagnosis.hang import HangKind
+from pylaunch.protocol.examination import Frame, RankView
+from pylaunch.protocol.usage_report import RankSigns
+from pylaunch.verdict.hangs.judge import judge
+from pylaunch.verdict.hangs.snapshot import HangEvidence
+from pylaunch.verdict.hangs.suspicion import HangReport, ProgressResumed, Suspicion
+from tests.unit.verdict.hangs.views import IN_ALL_REDUCE, SITE, brief, calls, default_group, one_late, recorded, view
+from tests.unit.verdict.hangs.watched_runs import (
+    AFTER_S,
+    MAIN,
+    World,
+    after_start,
+    aged,
+    silent,
+    watched,
+)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["chain_of_groups", "inverse_order", "is_stopped", "no_barrier", "opens_file", "other_operation", "reads_terminal",
+     "skips_and_continues", "skips_and_waits", "starts_asynchronous"],
+)  # fmt: skip
+def test_every_recorded_hang_is_reported_within_a_minute(name: str) -> None:
+    views = recorded(name).samples[0]
+    world = silent([replace(each, step=7) for each in views])
+    [(at, report)] = [each for each in watched(world, 300) if isinstance(each[1], HangReport)]
+    assert isinstance(report, HangReport)
+    assert report.finding.is_hang
+    assert at <= 61
+
+
+def test_a_stopped_rank_is_reported_even_before_the_first_step() -> None:
+    views = [replace(each, groups=(), collectives=()) for each in recorded("is_stopped").samples[0]]
+    assert watched(silent(views), 40)[0][1].finding.kind is HangKind.STOPPED  # type: ignore[union-attr]
+
+
+def test_a_wait_for_a_disk_is_reported_soon_in_training_and_late_in_imports() -> None:
+    imports = [view(rank, (), (Frame("find_spec", "/job/train.py", 1),), []) for rank in range(4)]
+    imports[2] = replace(imports[2], state="D")
+    training = [replace(each, step=7) for each in imports]
+    assert 30 <= watched(silent(training), 300)[0][0] <= 32
+    assert 120 <= watched(silent(imports), 300)[0][0] <= 136
+
+
+def test_ranks_that_all_wait_for_the_start_of_torch_end_no_run() -> None:
+    waiting = (Frame("init_process_group", f"{SITE}/torch/distributed/distributed_c10d.py", 1), MAIN)
+    views = [view(rank, (), waiting, []) for rank in range(3)]
+    [(_, starting)] = watched(silent(views), 300)
+    [(_, settled)] = watched(silent([replace(each, step=7) for each in views]), 300)
+    assert isinstance(starting, HangReport)
+    assert isinstance(settled, HangReport)
+    assert (starting.may_end_run, settled.may_end_run) == (False, True)
+
+
+def test_the_same_finding_is_reported_once() -> None:
+    views = [replace(each, step=7) for each in one_late(8, 3)]
+    assert len(watched(silent(views), 3600)) == 1
+
+
+def test_a_changed_finding_is_reported_again() -> None:
+    first, second = one_late(8, 3), one_late(8, 3)
+    second[3] = replace(second[3], state="T")
+
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
+        views = first if now < 100 else second
+        return [RankSigns(each.rank, 100, 7) for each in views], views
+
+    assert [each.finding.kind for _, each in watched(world, 300) if isinstance(each, HangReport)] == [
+        HangKind.LATE,
+        HangKind.STOPPED,
+    ]
+
+
+def test_ranks_that_wait_for_each_other_are_a_hang_though_they_did_something_else_at_the_first_look() -> None:
+    """Without collectives or steps, the first look after the last output finds ranks that prepare their data."""
+    prepares, waits = (Frame("prepare", "/job/train.py", 3), MAIN), (Frame("wait_for_peers", "/job/train.py", 5), MAIN)
+
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
+        views = [replace(view(rank, (), prepares if now < 20 else waits, []), step=7) for rank in range(3)]
+        return [RankSigns(each.rank, 100, 7) for each in views], views
+
+    [(at, report)] = watched(world, 3600)
+    assert isinstance(report, HangReport)
+    assert (report.finding.kind, at <= 6 * AFTER_S) == (HangKind.STUCK, True)
+
+
+def waits_since(began: float, *, has_ages: bool) -> World:
+    """Return ranks that call a collective every second and write nothing, until one is late at `began`."""
+
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
+        last = min(now, began)
+        views = one_late(4, 1, number=100 + int(last))
+        return [], [aged(each, now - last) for each in views] if has_ages else views
+
+    return world
+
+
+def test_the_time_without_progress_is_that_of_the_collective_where_the_ranks_know_it() -> None:
+    """The first views, at 15 s, do not show that the ranks advanced until 13 s."""
+    [(at, report)] = watched(waits_since(13, has_ages=True), 120)
+    assert isinstance(report, HangReport)
+    assert (at, report.quiet_s, report.is_exact) == (43, 30, True)
+
+
+def test_a_collective_that_began_before_the_views_that_showed_progress_counts_from_its_begin() -> None:
+    [(at, report)] = watched(waits_since(40, has_ages=True), 120)
+    assert isinstance(report, HangReport)
+    assert (at, report.quiet_s, report.is_exact) == (70, 30, True)
+
+
+def test_without_the_age_of_a_collective_the_time_is_that_since_the_first_views() -> None:
+    [(at, report)] = watched(waits_since(13, has_ages=False), 120)
+    assert isinstance(report, HangReport)
+    assert (at, report.quiet_s, report.is_exact) == (30, 15, False)
+
+
+def test_output_is_progress_also_after_the_last_collective() -> None:
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
+        return [RankSigns(0, int(min(now, 50)))], waits_since(5, has_ages=True)(now)[1]
+
+    [(at, report)] = watched(world, 120)
+    assert isinstance(report, HangReport)
+    assert (at, report.quiet_s) == (80, 30)
+
+
+def test_output_after_a_report_is_reported_as_progress() -> None:
+    views = [replace(each, step=7) for each in one_late(8, 3)]
+
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
+        return [RankSigns(0, 100 if now < 100 else 200, 7)], views
+
+    found = watched(world, 110)
+    assert [type(each) for _, each in found] == [HangReport, ProgressResumed]
+    assert found[1][0] == 100
+
+
+def test_collectives_that_advance_between_two_views_are_progress() -> None:
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
+        number = 10 + int(now / 20)
+        return [], [view(rank, calls(number, over=False), IN_ALL_REDUCE, [default_group(4)]) for rank in range(4)]
+
+    assert watched(world, 3600) == []
+
+
+def without(views: Sequence[RankView], *ranks: int) -> list[RankView]:
+    """Return `views`; `ranks` did not answer in time."""
+    return [
+        replace(each, source="", note="no stacks: no answer in 1 s", threads=(), groups=(), collectives=())
+        if each.rank in ranks
+        else each
+        for each in views
+    ]
+
+
+def without_ages(name: str) -> list[RankView]:
+    """Return recorded views of ranks after some steps, whose recorder does not know when calls began."""
+    return [
+        replace(each, step=7, collectives=tuple(replace(call, age_s=None) for call in each.collectives))
+        for each in recorded(name).samples[0]
+    ]
+
+
+@pytest.mark.parametrize("name", ["skips_and_continues", "other_operation", "opens_file", "chain_of_groups"])
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_a_rank_that_answers_late_every_other_time_delays_no_report(name: str, rank: int) -> None:
+    """On a busy machine. The call that a rank added or another one shows only in a request for all calls."""
+    views = without_ages(name)
+    asked = 0
+
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
+        nonlocal asked
+        asked += now % 15 == 0
+        older = [aged(each, now) for each in views]
+        return [RankSigns(0, 100, 7)], without(older, rank) if asked % 2 == 0 else older
+
+    reports = [(at, each.finding) for at, each in watched(world, 300) if isinstance(each, HangReport)]
+    assert {each.is_hang for _, each in reports} == {True}
+    assert {each.ranks for _, each in reports} == {judge(recorded(name))[0].ranks}
+    assert reports[0][0] <= 61
+
+
+def test_calls_that_were_seen_once_are_kept_while_their_rank_answers_late() -> None:
+    whole = without_ages("skips_and_continues")
+
+    def at(now: float, views: Sequence[RankView]) -> tuple[RankView, ...]:
+        return tuple(replace(each, time=now) for each in views)
+
+    state = Suspicion(AFTER_S, 0.0).with_views(15.0, at(15, list(map(brief, whole))))
+    state = state.with_views(30.0, at(30, list(map(brief, whole)))).with_all_calls(30.0, at(30, without(whole, 2)))
+    assert state.wants_calls, "rank 2 was late"
+    state = state.with_views(45.0, at(45, without(list(map(brief, whole)), 0))).with_all_calls(45.0, at(45, whole))
+    state = state.with_views(60.0, at(60, list(map(brief, whole))))
+    assert not state.wants_calls
+    assert (
+        judge(HangEvidence("7f3a", {each.rank: each.host for each in whole}, state.samples))[0].kind
+        is HangKind.OTHER_PLACE
+    )
+
+
+def test_the_slow_start_of_a_run_is_not_its_rhythm() -> None:
+    """Under load, ranks print some lines and import for a minute, twice."""
+
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
+        lines = sum(now >= at for at in (1, 2, 3, 4, 5, 6, 66, 126, *range(127, 147)))
+        imports = [replace(view(rank, (), (MAIN,), []), cpu_s=now) for rank in range(4)]
+        views = imports if now < 126 else one_late(4, 1)
+        return [RankSigns(0, lines)], views
+
+    found = [
+        (at, each) for at, each in watched(world, 230) if isinstance(each, HangReport) and each.finding.ranks == (1,)
+    ]
+    assert [at - 146 <= 60 for at, _ in found] == [True]
+
+
+def test_progress_that_only_views_show_makes_no_rhythm() -> None:
+    state = Suspicion(AFTER_S, 0.0)
+    for number in range(1, 20):
+        now = number * 17.0  # A busy machine views late.
+        state = viewed(
+            state,
+            now,
+            [view(rank, calls(30 + number, over=False), IN_ALL_REDUCE, [default_group(4)]) for rank in range(4)],
+        )
+    assert state.gaps[1] == 0
+
+
+def test_imports_and_downloads_before_the_first_step_get_more_time() -> None:
+    waiting = (Frame("init_process_group", f"{SITE}/torch/distributed/distributed_c10d.py", 1), MAIN)
+    views = [view(rank, (), waiting if rank else (Frame("download", "/job/data.py", 3), MAIN), []) for rank in range(4)]
+    assert watched(silent(views), 119) == []
+    assert len(watched(silent(views), 240)) == 1
+
+
+def test_a_run_with_rare_signs_of_progress_gets_more_time() -> None:
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
+        in_data = now % 50 < 45
+        views = (
+            one_late(4, 1, number=5)
+            if in_data
+            else [view(r, calls(5, over=True), (MAIN,), [default_group(4)]) for r in range(4)]
+        )
+        return [RankSigns(0, 100, int(now / 50))], views
+
+    assert watched(world, 3600) == []
+
+
+@given(st.lists(st.floats(1, 29), min_size=1, max_size=60), st.sampled_from(["out", "step"]))
+def test_progress_in_every_gap_raises_no_alarm(gaps: list[float], sign: str) -> None:
+    times = [sum(gaps[:count]) for count in range(len(gaps) + 1)]
+
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
+        count = sum(time <= now for time in times)
+        views = one_late(8, 5)
+        return [RankSigns(2, count if sign == "out" else 0, count if sign == "step" else None)], views
+
+    assert watched(world, sum(gaps)) == []
+
+
+@given(st.integers(3, 20), st.data())
+def test_a_hang_after_any_beginning_is_reported_in_time(world_size: int, data: st.DataObject) -> None:
+    late = data.draw(st.integers(0, world_size - 1))
+    begins = data.draw(st.integers(1, 100))
+    views = [replace(each, step=7) for each in one_late(world_size, late)]
+    found = watched(after_start(silent(views), begins), begins + 61)
+    [(at, report)] = found
+    assert isinstance(report, HangReport)
+    assert report.finding.ranks == (late,)
+    assert at - begins <= 60
+
+
+def viewed(state: Suspicion, now: float, views: Sequence[RankView]) -> Suspicion:
+    """Return the suspicion after whole views at `now`."""
+    return state.with_views(now, tuple(replace(each, time=now) for each in views))
+
+
+def reported(state: Suspicion, now: float, ended: Sequence[int]) -> HangReport | None:
+    """Return the report at `now`, while these ranks have ended."""
+    views = state.samples[-1]
+    hosts = dict.fromkeys(range(4), "n1") | {each.rank: each.host for each in views}
+    ends = dict.fromkeys(ended, "exited with code 0")
+    return state.judged(now, judge(HangEvidence("7f3a", hosts, state.samples, ends))[0])[1]
+
+
+@pytest.mark.parametrize("letter", ["Z", "X", ""])
+def test_ranks_that_finish_one_after_the_other_are_no_hang(letter: str) -> None:
+    """Rank 0 evaluated for long, ranks 1 to 3 have ended, and rank 0 is seen while it ends."""
+    views = [replace(each, step=7) for each in one_late(4, 0)]
+    state = viewed(viewed(Suspicion(AFTER_S, 0.0), 15, views), 30, views)
+    dying = [replace(views[0], state=letter, threads=(), groups=(), collectives=())]
+    assert reported(viewed(state, 45, dying), 45, [1, 2, 3]) is None
+    assert reported(viewed(state.with_over(44, [1, 2, 3]), 45, views[:1]), 45, [1, 2, 3]) is None
+
+
+def test_a_process_that_stays_a_zombie_is_reported() -> None:
+    views = [replace(each, step=7) for each in one_late(8, 3)]
+    views[3] = replace(views[3], state="Z", threads=(), groups=(), collectives=())
+    [(at, report)] = watched(silent(views), 300)
+    assert isinstance(report, HangReport)
+    assert at <= 90
+
+
+def test_the_end_of_a_rank_after_a_report_is_no_news_of_progress() -> None:
+    views = [replace(each, step=7) for each in one_late(8, 3)]
+    before = viewed(viewed(Suspicion(AFTER_S, 0.0), 15, views), 30, views)
+    before, report = before.judged(30, judge(HangEvidence("7f3a", dict.fromkeys(range(8), "n1"), before.samples))[0])
+    assert report is not None
+    assert before.with_over(40, [5]).resumed(before) is None
+
+
+def test_numbers_of_brief_and_of_whole_views_are_not_compared() -> None:
+    """After sends and receives on NCCL, the status of a group has another number than its last collective."""
+    whole = tuple(replace(each, step=7) for each in one_late(8, 3))
+
+    def counted(now: float) -> tuple[RankView, ...]:
+        return tuple(
+            replace(each, time=now, collectives=(replace(each.collectives[0], sequence=9001),))
+            for each in map(brief, whole)
+        )
+
+    state = Suspicion(AFTER_S, 0.0).with_views(15.0, counted(15.0)).with_views(30.0, counted(30.0))
+    assert state.wants_calls
+    state = state.with_all_calls(30.0, whole).with_views(45.0, counted(45.0))
+    assert (state.quiet_since, state.wants_calls) == (0.0, False)
+    best = judge(HangEvidence("7f3a", {each.rank: each.host for each in whole}, state.samples))[0]
+    assert (best.kind, best.ranks) == (HangKind.LATE, (3,))
+    assert "all_reduce #412 of dp" in best.text

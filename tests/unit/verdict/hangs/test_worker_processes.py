@@ -1,0 +1,67 @@
+"""Late ranks whose worker processes wait for a lock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.model.diagnosis.hang import HangKind
+from pylaunch.protocol.examination import ChildProcess, Frame
+from pylaunch.verdict.hangs.judge import judge
+from pylaunch.verdict.hangs.snapshot import HangEvidence
+from tests.unit.verdict.hangs.views import (
+    SITE,
+    evidence,
+    one_late,
+)
+
+IN_LOADER = (Frame("_next_data", f"{SITE}/torch/utils/data/dataloader.py", 1400), Frame("main", "/job/train.py", 9))
+
+
+def with_workers(*seen: tuple[str, ...], frames: tuple[Frame, ...] = IN_LOADER) -> HangEvidence:
+    """Return two samples of ranks that wait for one whose two workers are in these system calls."""
+    found = evidence(one_late(4, 1, frames))
+    samples = []
+    for sample, waits in zip(found.samples, seen, strict=True):
+        workers = tuple(
+            ChildProcess(pid, "pt_data_worker", "S", 2.0, each)
+            for pid, each in ((4121, waits), (4122, ("futex", "poll")))
+        )
+        samples.append(tuple(replace(each, children=workers) if each.rank == 1 else each for each in sample))
+    return replace(found, samples=tuple(samples))
+
+
+def test_a_rank_whose_data_loader_worker_waits_for_a_lock_hangs() -> None:
+    best = judge(with_workers(("futex",), ("futex",)))[0]
+    assert (best.kind, best.ranks, best.confidence) == (HangKind.LATE, (1,), Confidence.MEDIUM)
+    assert best.text.endswith(
+        "rank 1 on n01 is loading data: main (train.py:9), in _next_data (dataloader.py:1400), "
+        "and its DataLoader worker pid 4121 waits for a lock"
+    )
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [(("futex",), ("poll",)), (("futex", "recvfrom"), ("futex", "recvfrom"))],
+    ids=["at times", "one thread reads"],
+)
+def test_a_rank_whose_data_loader_worker_waits_for_something_else_is_slow(seen: tuple[tuple[str, ...], ...]) -> None:
+    best = judge(with_workers(*seen))[0]
+    assert (best.kind, best.ranks, best.delays_all) == (HangKind.BUSY, (1,), True)
+    assert "lock" not in best.text
+
+
+def test_a_worker_at_a_lock_beside_one_that_computes_is_no_hang() -> None:
+    found = with_workers(("futex",), ("futex",))
+    computes = tuple(replace(each, cpu_s=each.cpu_s + 4) if each.rank == 1 else each for each in found.samples[1])
+    best = judge(replace(found, samples=(found.samples[0], computes)))[0]
+    assert (best.kind, best.delays_all) == (HangKind.BUSY, False)
+
+
+def test_a_rank_that_waits_for_a_child_at_a_lock_names_the_child() -> None:
+    joins = (Frame("poll", "/usr/lib/python3.11/multiprocessing/popen_fork.py", 27), Frame("main", "/job/train.py", 9))
+    best = judge(with_workers(("futex",), ("futex",), frames=joins))[0]
+    assert best.kind is HangKind.LATE
+    assert "is in main (train.py:9), in poll (popen_fork.py:27), and its DataLoader worker pid 4121" in best.text

@@ -1,0 +1,39 @@
+"""Holder of a GPU's memory, from the texts of PyTorch's allocator."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.facts import LogFacts
+from pylaunch.verdict.logs.judgement import judge_texts
+from pylaunch.verdict.logs.scan import LogSearch, scan
+
+SEARCH = LogSearch.of(signatures())
+NEW = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {}. GPU 1 has a total {} of {} of which {} is free. "
+)
+OWN = "Including non-PyTorch memory, this process has {} memory in use. "
+SPLIT = "Of the allocated memory {} is allocated by PyTorch, and {} is reserved by PyTorch but unallocated."
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (NEW.format("2.00 GiB", "capacity", "79.11 GiB", "1.20 GiB") + OWN.format("77.90 GiB")
+         + SPLIT.format("75.10 GiB", "1.20 GiB"), "gpu-memory"),
+        (NEW.format("2.00 GiB", "capacity", "79.11 GiB", "1.20 GiB") + OWN.format("77.90 GiB")
+         + SPLIT.format("50.10 GiB", "26.20 GiB"), "gpu-memory-fragmented"),
+        (NEW.format("96.00 MiB", "capacty", "15.77 GiB", "41.44 MiB") + "Process 218840 has 15.02 GiB memory in use. "
+         + OWN.format("600.00 MiB") + SPLIT.format("400.00 MiB", "20.00 MiB"), "gpu-memory-foreign"),
+        (("RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 7.93 GiB total capacity; 7.40 GiB "
+         "already allocated; 25.38 MiB free; 7.60 GiB reserved in total by PyTorch)"), "gpu-memory"),
+        (("RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 7.93 GiB total capacity; 2.81 GiB "
+         "already allocated; 25.38 MiB free; 3.06 GiB reserved in total by PyTorch)"), "gpu-memory-foreign"),
+    ],
+    ids=["own", "fragments", "foreign", "own, older", "foreign, older"],
+)  # fmt: skip
+def test_the_message_of_the_allocator_names_the_holder(text: str, cause: str) -> None:
+    verdict = judge_texts(signatures(), LogFacts([scan(SEARCH, "x.log", [text.encode()])]))
+    assert verdict.first is not None
+    assert verdict.first.cause.id == cause

@@ -1,0 +1,99 @@
+"""The data of the signatures: every pattern is exact, linear and finds its own example."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent.evidence.symptoms import TABLE
+from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.scan import LogSearch, scan
+from pylaunch.verdict.logs.signature import Role, Signature, parse_catalogue
+
+CATALOGUE = signatures()
+SEARCH = LogSearch.of(CATALOGUE)
+EVERY = [pytest.param(each, id=each.id) for each in CATALOGUE.signatures.values()]
+
+
+@pytest.mark.parametrize("signature", EVERY)
+def test_a_signature_finds_its_example_in_a_log(signature: Signature) -> None:
+    found = scan(SEARCH, "x.log", [signature.example.encode()])
+    assert signature.id in [match.signature.id for match in found.matches]
+
+
+CLASS = re.compile(r"\[(?:[^\]\\]|\\.)+\]")
+UNBOUNDED = re.compile(r"(?:(?<!\\)\.|\\[SWwds]|\]|(?<!\\)\))(?:\*|\+|\{\d+,\})")
+
+
+@pytest.mark.parametrize("signature", EVERY)
+def test_no_repetition_of_a_pattern_is_unbounded(signature: Signature) -> None:
+    assert UNBOUNDED.findall(CLASS.sub("[]", signature.expression)) == []
+
+
+@pytest.mark.parametrize("signature", EVERY)
+def test_a_pattern_takes_milliseconds_on_the_longest_line(signature: Signature) -> None:
+    lines = [(signature.example + " ") * 40, signature.example[:-3] * 60, signature.anchors[0] * 400]
+    lines += [signature.anchors[0] + filler * 3900 for filler in ("a", " ", "1", ":", "(", "'")]
+    pattern = signature.pattern  # It is compiled before the clock runs.
+    for line in lines:
+        began = time.process_time()
+        pattern.search(line[:8000])
+        assert time.process_time() - began < 0.25, line[:80]
+
+
+REFERENCE = Path(__file__).parents[4] / "docs" / "reference"
+
+
+@pytest.mark.parametrize("signature", EVERY)
+def test_a_signature_names_where_its_text_is_from(signature: Signature) -> None:
+    assert signature.sources
+    foreign = [source for source in signature.sources if source.startswith("https://")]
+    own = set(signature.sources).difference(foreign)
+    assert all((REFERENCE / source).suffix == ".md" and (REFERENCE / source).exists() for source in own)
+
+
+def test_every_class_of_causes_can_be_reached() -> None:
+    from_signatures = {each.cause.id for each in CATALOGUE.signatures.values() if each.cause is not None}
+    from_readings = {
+        "launch-skew", "container-network", "app-hardcoded-port", "rail-topology", "env-syntax", "ulimit-stack",
+        "rank0-long-work", "uneven-data", "gpu-memory-fragmented", "firewall-port", "program-error",
+    }  # fmt: skip
+    assert set(CATALOGUE.causes) - from_signatures - from_readings == set()
+
+
+def test_texts_of_victims_are_never_roots_here_and_symptoms_on_the_agent() -> None:
+    """The agent has a table of its own, because nodes read no package data: both agree on every example."""
+    victims = [re.compile(pattern) for pattern, _ in TABLE]
+    roots = [each for each in CATALOGUE.signatures.values() if each.role is Role.ROOT]
+    both = {each.id for each in roots if any(pattern.search(each.example) for pattern in victims)}
+    # The agent withholds these, because it sees one rank; all ranks together show their cause.
+    assert both == {
+        "c10d-client-timeout", "c10d-clients-missing", "elastic-rdzv-timeout", "gloo-connect-refused", "gloo-fullmesh",
+        "jax-barrier-timeout", "monitored-barrier",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[x]\nrole = 'root'", "has no"),
+        (
+            "[x]\nrole='root'\nmeans='m'\nanchors=['a']\npattern='a'\nexample='a'\nsources=[]\ncause='none'",
+            "unknown cause",
+        ),
+        ("[x]\nrole='root'\nmeans='m'\nanchors=['a']\npattern='a'\nexample='a'\nsources=[]", "with cause None"),
+        ("[x]\nrole='root'\nmeans='m'\nanchors='a'\npattern='a'\nexample='a'\nsources=[]\ncause='c'", "is not a list"),
+        (
+            "[x]\nrole='root'\nmeans='m'\nanchors=['a']\npattern='a'\nexample='a'\nsources=[]\ncause='c'\nshows=['{b}']",
+            "shows unknown groups: b",
+        ),
+        ("[x]\nrole='culprit'\nmeans='m'\nanchors=['a']\npattern='a'\nexample='a'\nsources=[]", "not a valid Role"),
+    ],
+)
+def test_data_that_is_not_as_documented_is_refused(text: str, message: str) -> None:
+    causes = "[c]\npage='p'\nkind='storage'\ntitle='t'\nsure='s'\ncheck='c'\nfix=['f']"
+    with pytest.raises(ValueError, match=message):
+        parse_catalogue({"causes": causes, "p": text})

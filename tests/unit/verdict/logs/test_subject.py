@@ -1,0 +1,72 @@
+"""Verdicts name the module, file, variable, port or host that the text names."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.facts import LogFacts
+from pylaunch.verdict.logs.judgement import LONGEST_TEXT, LogCause, judge_texts
+from pylaunch.verdict.logs.scan import LogSearch, scan
+from pylaunch.verdict.logs.subject import LONGEST_VALUE, subject_of
+
+CATALOGUE = signatures()
+SEARCH = LogSearch.of(CATALOGUE)
+WITHOUT = {"ckpt-reader", "extension-loading", "nccl-nvls"}
+"""Signatures whose example is one of several forms, without a subject."""
+
+SHOWING = [pytest.param(each.id, id=each.id) for each in CATALOGUE.signatures.values() if each.shows]
+
+
+def judged(text: str) -> LogCause:
+    first = judge_texts(CATALOGUE, LogFacts([scan(SEARCH, "x.log", [text.encode()])])).first
+    assert first is not None
+    return first
+
+
+@pytest.mark.parametrize(
+    ("line", "subject"),
+    [
+        ("ModuleNotFoundError: No module named 'flash_attn'", "flash_attn"),
+        ("ImportError: cannot import name 'cached' from 'huggingface_hub' (/opt/x.py)", "cached of huggingface_hub"),
+        ("OSError: [Errno 28] No space left on device: '/ckpt/step_400'", "/ckpt/step_400"),
+        ("FileNotFoundError: [Errno 2] No such file or directory: '/data/shard 7.bin'", "/data/shard 7.bin"),
+        ('FileNotFoundError: [Errno 2] No such file or directory: "/data/it\'s.bin"', "/data/it's.bin"),
+        ("PermissionError: [Errno 13] Permission denied: '/data/out'", "/data/out"),
+        ("bash: line 1: torchrun: command not found", "torchrun"),
+        ("ValueError: env:// rendezvous: environment variable MASTER_ADDR expected, but not set", "MASTER_ADDR"),
+        ("OSError: [Errno 98] error while attempting to bind on address ('::', 8265): address already in use", "8265"),
+        ("OSError: [Errno 98] Address already in use: port 29500", "29500"),
+        ("ssh: connect to host 10.0.0.17 port 2222: No route to host", "10.0.0.17 port 2222"),
+        ("ssh: Could not resolve hostname node07: Name or service not known", "node07"),
+        ("ImportError: libcudart.so.12: cannot open shared object file: No such file or directory", "libcudart.so.12"),
+        ("nfs: server 10.0.0.5 not responding, timed out", "10.0.0.5"),
+    ],
+)  # fmt: skip
+def test_the_verdict_has_the_subject_of_the_text(line: str, subject: str) -> None:
+    assert subject in judged(line).text
+
+
+@pytest.mark.parametrize("name", SHOWING)
+def test_the_example_of_a_signature_has_a_subject(name: str) -> None:
+    signature = CATALOGUE.signatures[name]
+    matches = scan(SEARCH, "x.log", [signature.example.encode()]).matches
+    subject = subject_of(next(each for each in matches if each.signature is signature))
+    assert (subject == "") == (name in WITHOUT)
+    assert "{" not in subject
+
+
+def test_a_text_without_a_subject_is_explained_without_one() -> None:
+    assert judged("OSError: [Errno 28] No space left on device").text == "A file system has no room, or no free inodes"
+
+
+def test_a_subject_is_bounded_and_cannot_control_a_terminal() -> None:
+    hostile = judged(
+        "FileNotFoundError: [Errno 2] No such file or directory: '/data/\x1b]0;owned\x07/\u202e{0.__class__}'"
+    )
+    assert "\x1b" not in hostile.text
+    assert "\u202e" not in hostile.text
+    assert "{0.__class__}" in hostile.text
+    long = judged(f"FileNotFoundError: [Errno 2] No such file or directory: '/data/{'x' * 380}/end.bin'")
+    assert long.text.endswith("/end.bin")
+    assert len(long.text) <= LONGEST_VALUE + 80 <= LONGEST_TEXT

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.model.diagnosis.hang import HangFinding, HangKind
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, RankEnd
+from pylaunch.verdict.restart import COOL_DOWN_S, HANGING_HOSTS, Again, Attempt, Over, Policy, excluded, next_attempt
+
+HOSTS = ("n1", "n2", "n3", "s1")
+THREE = HOSTS[:3]
+POLICY = Policy(max_restarts=5, nodes=3, min_nodes=3)
+
+
+def failed(on: str, hosts: tuple[str, ...] = THREE, *, ran_s: float = 1.0, progress: int | None = None) -> Attempt:
+    """A rank on `on` exited with code 1."""
+    end = RankEnd(0, on, 1, None, 0.0, stopped=False)
+    return Attempt(hosts, Outcome(Status.FAILED, "", 0.0, (end,), {}, (), end), ran_s, progress=progress)
+
+
+def lost(host: str, hosts: tuple[str, ...] = THREE) -> Attempt:
+    return Attempt(hosts, Outcome(Status.FAILED, "", 0.0, (), {}, (host,)), 50.0)
+
+
+def agent_lost(host: str, *, is_clean: bool = True) -> Attempt:
+    reason = f"{host} answers, but the agent of run 7f3a ended without a report"
+    unproven = () if is_clean else (host,)
+    return Attempt(THREE, Outcome(Status.FAILED, reason, 0.0, (), {}, unproven, answering=(host,)), 50.0)
+
+
+def ended(status: Status) -> Attempt:
+    return Attempt(THREE, Outcome(status, "", 0.0, (), {}), 9.0)
+
+
+def after(*attempts: Attempt, policy: Policy = POLICY, hosts: tuple[str, ...] = HOSTS) -> Again | Over:
+    return next_attempt(policy, hosts, [(float(at), attempt) for at, attempt in enumerate(attempts)], len(attempts))
+
+
+@pytest.mark.parametrize("status", [Status.DONE, Status.STOPPED])
+def test_a_run_that_ended_as_somebody_wanted_is_not_tried_again(status: Status) -> None:
+    assert after(ended(status)) == Over("")
+
+
+def test_what_a_person_ended_is_not_tried_again_though_a_rank_failed_as_well() -> None:
+    by_hand = replace(failed("n2").outcome, by_hand=True)
+    assert after(Attempt(THREE, by_hand, 9.0)) == Over("")
+
+
+def test_a_refusal_of_the_whole_is_not_tried_again() -> None:
+    assert after(ended(Status.REFUSED)) == Over("")
+
+
+def test_a_rank_that_fails_is_started_again_where_it_was() -> None:
+    assert after(failed("n2")) == Again(THREE, "")
+
+
+def test_without_restarts_the_first_failure_is_the_end() -> None:
+    assert after(failed("n2"), policy=Policy(0, 3, 3)) == Over("")
+
+
+def test_restarts_are_counted() -> None:
+    policy = Policy(max_restarts=1, nodes=3, min_nodes=3)
+    assert after(failed("n1"), failed("n2"), policy=policy) == Over("the one restart is used up")
+
+
+def test_a_lost_node_is_replaced_in_its_place_node_0_too() -> None:
+    assert after(lost("n1")) == Again(("s1", "n2", "n3"), "s1 in place of n1: lost")
+
+
+def test_a_host_that_lost_its_agent_is_used_again_once_it_is_proven_clean() -> None:
+    assert after(agent_lost("n2")) == Again(THREE, "")
+    why = "answers, but the agent of run 7f3a ended without a report"
+    assert after(agent_lost("n2", is_clean=False)) == Again(("n1", "s1", "n3"), f"s1 in place of n2: {why}")
+
+
+def test_agents_that_are_lost_again_and_again_are_a_crash_loop() -> None:
+    assert after(*[agent_lost("n2")] * 3) == Over("3 attempts in a row made no progress: a crash loop")
+
+
+def test_a_node_that_refuses_is_replaced() -> None:
+    refusal = Attempt(THREE, Outcome(Status.REFUSED, "", 0.0, (), {}), 0.0, refused={"n3": ("no disk",)})
+    assert after(refusal) == Again(("n1", "n2", "s1"), "s1 in place of n3: refused: no disk")
+
+
+def test_without_a_spare_the_world_shrinks_as_far_as_allowed() -> None:
+    policy = Policy(max_restarts=5, nodes=3, min_nodes=2)
+    assert after(lost("n2"), policy=policy, hosts=THREE) == Again(("n1", "n3"), "without n2: lost")
+    assert after(lost("n2"), hosts=THREE) == Over("2 of 3 hosts are left, and the run needs 3; left out: n2 (lost)")
+
+
+def test_a_program_that_fails_is_no_reason_to_leave_its_host_out() -> None:
+    assert after(failed("n2", progress=5), failed("n2", progress=9), failed("n2", progress=12)) == Again(THREE, "")
+    assert after(failed("n2"), failed("n2"), failed("n2")) == Over("3 attempts in a row made no progress: a crash loop")
+
+
+def test_a_host_whose_device_is_broken_is_left_out_with_the_reason() -> None:
+    error = "RuntimeError: CUDA error: uncorrectable ECC error encountered (train.py:7)"
+    end = RankEnd(0, "n2", 1, None, 0.0, stopped=False, error=error)
+    broken = Attempt(THREE, Outcome(Status.FAILED, "", 0.0, (end,), {}, (), end), 9.0)
+    change = "s1 in place of n2: hardware: uncorrectable ECC error encountered"
+    assert after(broken) == Again(("n1", "s1", "n3"), change)
+
+
+def test_hosts_that_are_left_out_are_named_with_why() -> None:
+    gone = Outcome(Status.FAILED, "n1 lost: no heartbeat for 10 s", 0.0, (), {}, ("n1", "n2"))
+    assert after(Attempt(THREE, gone, 50.0), hosts=THREE) == Over(
+        "1 of 3 hosts are left, and the run needs 3; left out: n1 (lost: no heartbeat for 10 s); n2 (lost)"
+    )
+    policy = Policy(max_restarts=5, nodes=3, min_nodes=1)
+    smaller = after(Attempt(THREE, gone, 50.0), hosts=THREE, policy=policy)
+    assert smaller == Again(("n3",), "without n[1-2]: n1 lost: no heartbeat for 10 s; n2 lost")
+
+
+def test_a_host_that_was_left_out_comes_back_after_a_while_that_doubles() -> None:
+    attempts = [(0.0, lost("n1"))]
+    assert excluded(attempts, COOL_DOWN_S - 1) == {"n1": "lost"}
+    assert excluded(attempts, COOL_DOWN_S) == {}
+    again = [*attempts, (1000.0, lost("n1"))]
+    assert excluded(again, 1000.0 + 2 * COOL_DOWN_S - 1) == {"n1": "lost"}
+    assert excluded(again, 1000.0 + 2 * COOL_DOWN_S) == {}
+
+
+def test_a_world_that_shrank_grows_again_when_a_host_is_back() -> None:
+    policy = Policy(max_restarts=9, nodes=3, min_nodes=2)
+    attempts = [(0.0, lost("n2")), (COOL_DOWN_S, failed("n1", ("n1", "n3"), progress=3))]
+    assert next_attempt(policy, THREE, attempts, COOL_DOWN_S) == Again(("n1", "n3", "n2"), "with n2")
+
+
+def test_three_attempts_without_progress_are_a_crash_loop() -> None:
+    # Different hosts, so that none of them is at fault.
+    assert after(failed("n1"), failed("n2")) == Again(THREE, "")
+    assert after(failed("n1"), failed("n2"), failed("n3")) == Over("3 attempts in a row made no progress: a crash loop")
+
+
+@pytest.mark.parametrize(
+    "second", [failed("n2", progress=7), failed("n2", ran_s=500.0), lost("n3")], ids=["step", "time", "lost node"]
+)
+def test_progress_or_a_lost_node_breaks_the_row(second: Attempt) -> None:
+    assert isinstance(after(failed("n1"), failed("n3"), second, failed("n1")), Again)
+
+
+def test_the_same_step_again_is_no_progress() -> None:
+    row = [failed("n1", progress=7), failed("n2", progress=7), failed("n3", progress=6), failed("n1", progress=7)]
+    assert isinstance(after(*row[:3]), Again)
+    assert after(*row) == Over("3 attempts in a row made no progress: a crash loop")
+
+
+def hung() -> Attempt:
+    """A hang ended the attempt."""
+    return Attempt(THREE, Outcome(Status.FAILED, "hang: x", 0.0, (), {}, is_hang=True), 50.0)
+
+
+def test_a_hang_is_tried_again_on_the_same_hosts_only_if_asked() -> None:
+    assert after(hung()) == Over("")
+    assert after(hung(), policy=replace(POLICY, restarts_hangs=True)) == Again(THREE, "")
+
+
+def test_hangs_in_a_row_without_progress_are_a_crash_loop() -> None:
+    decision = after(hung(), hung(), hung(), policy=replace(POLICY, restarts_hangs=True))
+    assert decision == Over("3 attempts in a row made no progress: a crash loop")
+
+
+def hung_by(
+    kind: HangKind,
+    hosts: tuple[str, ...] = ("n2",),
+    confidence: Confidence = Confidence.HIGH,
+    facts: tuple[HostEvidence, ...] = (),
+) -> Attempt:
+    """An attempt that ended because of a hang."""
+    finding = HangFinding(kind, "x", confidence, (), hosts)
+    outcome = Outcome(Status.FAILED, "hang: x", 0.0, (), {}, is_hang=True, hang=finding, hosts=facts)
+    return Attempt(THREE, outcome, 500.0)
+
+
+HANGS = Policy(max_restarts=5, nodes=3, min_nodes=3, restarts_hangs=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        (HangKind.DISK_WAIT, "a rank waits for its storage"),
+        (HangKind.NODE_SILENT, "does not answer"),
+        (HangKind.LINK, "network link down"),
+        (HangKind.GPU, "GPU error"),
+        (HangKind.PATH_BLOCKED, "cut off from other hosts"),
+    ],
+)
+def test_the_host_that_caused_a_hang_is_replaced(kind: HangKind, why: str) -> None:
+    assert after(hung_by(kind), policy=HANGS) == Again(("n1", "s1", "n3"), f"s1 in place of n2: hang: {why}")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in HangKind if kind not in HANGING_HOSTS])
+def test_a_hang_of_the_script_excludes_no_host(kind: HangKind) -> None:
+    assert after(hung_by(kind), policy=HANGS) == Again(THREE, "")
+
+
+@pytest.mark.parametrize("kind", HANGING_HOSTS)
+@pytest.mark.parametrize("confidence", [Confidence.MEDIUM, Confidence.LOW])
+def test_a_host_that_is_not_certain_stays(kind: HangKind, confidence: Confidence) -> None:
+    assert after(hung_by(kind, confidence=confidence), policy=HANGS) == Again(THREE, "")
+
+
+@pytest.mark.parametrize("hosts", [(), ("n1", "n2")])
+def test_a_path_between_two_hosts_excludes_neither(hosts: tuple[str, ...]) -> None:
+    assert after(hung_by(HangKind.PATH_BLOCKED, hosts), policy=HANGS) == Again(THREE, "")
+
+
+def test_a_file_server_that_several_hosts_lose_excludes_none() -> None:
+    silent = KernelEvent("server-silent", 1.0, "nfs: server store not responding", "store")
+    alone, shared = HostEvidence("n2", 1.0, 0.0, (silent,)), HostEvidence("n3", 1.0, 0.0, (silent,))
+    assert after(hung_by(HangKind.DISK_WAIT, facts=(alone,)), policy=HANGS) != Again(THREE, "")
+    assert after(hung_by(HangKind.DISK_WAIT, facts=(alone, shared)), policy=HANGS) == Again(THREE, "")
+
+
+def test_a_hang_without_its_finding_excludes_no_host() -> None:
+    outcome = Outcome(Status.FAILED, "hang: x", 0.0, (), {}, is_hang=True)
+    assert after(Attempt(THREE, outcome, 500.0), policy=HANGS) == Again(THREE, "")

@@ -1,0 +1,239 @@
+"""The cause of a failure is named where it is known; a victim never is."""
+
+from __future__ import annotations
+
+from signal import SIGABRT, SIGKILL, SIGTERM
+
+import pytest
+
+from pylaunch.agent.evidence.symptoms import DIFFERED
+from pylaunch.model.diagnosis.cause import Certainty
+from pylaunch.model.outcome import Named
+from pylaunch.protocol.node_evidence import RankEnd, RankState
+from pylaunch.verdict.verdict import Evidence, Verdict, judge, judge_lost
+
+RANKS = {"n1": frozenset({0}), "n2": frozenset({1}), "n3": frozenset({2})}
+WAITED = "timed out waiting for other ranks"
+LOST = "lost the connection to another rank"
+
+
+def failed(rank: int | None, at: float, *, error: str = "", code: int = 1, host: str = "") -> RankEnd:
+    return RankEnd(rank, host or f"n{(rank or 0) + 1}", code, None, at, stopped=False, error=error)
+
+
+def killed(rank: int, at: float, signum: int = SIGKILL, *, stopped: bool = False) -> RankEnd:
+    return RankEnd(rank, f"n{rank + 1}", None, signum, at, stopped)
+
+
+def victim(rank: int | None, at: float, symptom: str = WAITED, *, host: str = "") -> RankEnd:
+    return RankEnd(rank, host or f"n{(rank or 0) + 1}", 1, None, at, stopped=False, symptom=symptom)
+
+
+def waiting(rank: int, state: str = "S", *, silent_s: float | None = 31.0, step: int | None = None) -> RankState:
+    return RankState(rank, state, silent_s, step)
+
+
+def verdict(*ends: RankEnd, lost: dict[str, str] | None = None, **states: tuple[RankState, ...]) -> Verdict:
+    found = judge(Evidence(RANKS, ends, states, lost or {}))
+    assert found is not None
+    return found
+
+
+def test_good_ends_and_ends_on_request_are_nobody_s_fault() -> None:
+    ends = (failed(0, 1.0, code=0), killed(1, 2.0, SIGTERM, stopped=True))
+    assert judge(Evidence(RANKS, ends)) is None
+
+
+def test_the_earliest_failure_is_the_cause_whatever_order_the_news_came_in() -> None:
+    assert verdict(failed(0, 7.2), killed(1, 7.1)).named == Named("n2", 1)
+
+
+def test_a_launcher_is_the_cause_only_when_no_rank_failed() -> None:
+    launcher = failed(None, 6.0, host="n1")
+    assert verdict(launcher).named == Named("n1", None)
+    assert verdict(launcher, failed(0, 6.1, code=3)).named == Named("n1", 0)
+    assert verdict(launcher, victim(2, 6.1)).named is None
+
+
+@pytest.mark.parametrize("cause", [failed(1, 5.05, error="ValueError: no data"), killed(1, 6.5)])
+def test_a_rank_with_a_cause_of_its_own_is_named_before_those_that_lost_it(cause: RankEnd) -> None:
+    found = verdict(victim(0, 5.0, LOST), cause, victim(2, 5.2, LOST))
+    assert (found.named, found.shown) == (Named("n2", 1), cause)
+
+
+def test_a_stopped_rank_is_named_in_place_of_those_that_waited_for_it() -> None:
+    found = verdict(victim(0, 5.0), victim(2, 5.1), n1=(), n2=(waiting(1, "T", step=7),), n3=())
+    assert found.named == Named("n2", 1)
+    assert found.reason == (
+        "rank 1 on n2 is stopped (state T: SIGSTOP or a debugger) after step 7; "
+        "rank 0 on n1 timed out waiting for other ranks"
+    )
+    assert found.shown is not None
+    assert found.shown.rank == 0
+
+
+def test_what_fails_in_an_unknown_way_after_the_victims_does_not_hide_the_stopped_rank() -> None:
+    assert verdict(victim(0, 5.0), failed(2, 5.6, error="Oops"), n2=(waiting(1, "T"),)).named == Named("n2", 1)
+
+
+def test_a_rank_that_exited_early_is_named_with_the_time_between() -> None:
+    found = verdict(failed(1, 4.5, code=0), victim(0, 5.0, LOST), victim(2, 5.1, LOST))
+    assert found.named == Named("n2", 1)
+    assert found.reason == (
+        "rank 1 on n2 exited with code 0, 500 ms before rank 0 on n1 lost the connection to another rank"
+    )
+    several = verdict(failed(0, 1.0, code=0), failed(1, 3.0, code=0), victim(2, 5.0, LOST))
+    assert (several.named, several.reason.partition(",")[0]) == (None, "ranks 0-1 exited with code 0")
+
+
+def test_a_rank_that_ends_well_after_the_first_victim_has_not_left_early() -> None:
+    assert verdict(victim(0, 5.0), failed(1, 6.0, code=0), victim(2, 5.1)).named is None
+
+
+def test_the_one_rank_that_has_not_ended_is_named_with_its_state() -> None:
+    found = verdict(victim(0, 5.0), victim(2, 5.1), killed(1, 8.0, stopped=True), n1=(), n2=(waiting(1),), n3=())
+    assert found.named == Named("n2", 1)
+    assert found.reason == (
+        "rank 1 on n2 alone had not ended (sleeping, last output 31 s before); "
+        "rank 0 on n1 timed out waiting for other ranks"
+    )
+    stuck = verdict(victim(0, 5.0), victim(2, 5.1), n2=(waiting(1, "D", silent_s=None, step=3),))
+    assert "waiting for a disk, a network file system or a driver (state D), no output, at step 3" in stuck.reason
+
+
+def test_nobody_is_named_where_two_have_not_ended_or_a_node_did_not_say() -> None:
+    two = verdict(victim(0, 5.0), n1=(), n2=(waiting(1),), n3=(waiting(2),))
+    assert (two.named, two.reason) == (None, "no rank is named: rank 0 on n1 timed out waiting for other ranks")
+    silent = verdict(victim(0, 5.0), killed(2, 7.0, SIGTERM, stopped=True), n1=(), n2=(waiting(1),))
+    assert silent.named is None
+
+
+def test_a_rank_that_its_launcher_ended_had_not_ended_of_its_own() -> None:
+    """Two ranks a node: the launcher of the victim ends its sibling, which may as well be the cause."""
+    ranks = {"n1": frozenset({0, 1}), "n2": frozenset({2, 3})}
+    ends = (victim(0, 5.0), RankEnd(1, "n1", None, SIGTERM, 5.1, stopped=True), victim(2, 5.1, host="n2"))
+    states = {"n1": (waiting(1),), "n2": (waiting(3),)}
+    found = judge(Evidence(ranks, ends, states))
+    assert found is not None
+    assert found.named is None
+
+
+def test_the_end_of_a_slurm_job_accuses_none_of_its_nodes() -> None:
+    ended = "Slurm job 17 has ended"
+    found = verdict(victim(0, 5.0, LOST), lost={"n1": ended, "n2": ended})
+    assert (found.named, found.reason.partition(";")[0]) == (None, ended)
+    assert [each.kind for each in found.causes][:1] == ["job-ended"]
+    mixed = verdict(victim(0, 5.0, LOST), lost={"n1": ended, "n2": "no heartbeat for 10 s"})
+    assert mixed.causes[0].kind == "node-lost"
+
+
+def test_a_lost_node_is_the_cause_of_those_that_lost_their_connection() -> None:
+    found = verdict(victim(0, 5.0, LOST), lost={"n2": "no heartbeat for 10 s"})
+    assert (found.named, found.reason, found.shown) == (Named("n2", None), "n2 lost: no heartbeat for 10 s", None)
+    own = verdict(failed(0, 1.0, error="ValueError: no data"), victim(2, 5.0), lost={"n2": "no heartbeat for 10 s"})
+    assert own.named == Named("n1", 0)
+
+
+def test_a_connection_to_a_lost_node_shows_that_it_is_up_and_no_more() -> None:
+    """The kernel accepts it also for an agent that is stopped: the path from this machine may be as good."""
+    lost = {"n2": "no heartbeat for 5 s (the agent of run 7f3a (pid 41) is stopped (SIGSTOP))"}
+    evidence = Evidence(RANKS, (victim(0, 5.0, LOST),), {}, lost, tried={"n1": {"n2": "ok"}})
+    assert judge_lost(evidence).causes[0].evidence == ("n1 still connects to n2, which is up",)
+
+
+def test_a_failure_that_a_lost_agent_passed_on_is_the_cause_unless_another_node_is_lost_too() -> None:
+    passed_on = "n2: rank 1 ended with exit code 1"
+    alone = Evidence(RANKS, (), {}, {"n2": "no heartbeat for 5 s"})
+    assert judge_lost(alone, passed_on).named == Named("n2", 1)
+    both = Evidence(RANKS, (), {}, {"n1": "no heartbeat for 9 s", "n2": "no heartbeat for 5 s"})
+    found = judge_lost(both, passed_on)
+    assert "rank 1" not in found.reason
+    assert found.named != Named("n2", 1)
+
+
+def test_an_abort_after_the_victims_is_named_only_where_nothing_else_is_known() -> None:
+    late = killed(2, 5.5, SIGABRT)
+    assert verdict(victim(0, 5.0), late).named == Named("n3", 2)
+    assert verdict(victim(0, 5.0), late, failed(1, 4.0, code=0)).named == Named("n2", 1)
+
+
+def test_data_of_an_unexpected_size_is_a_disagreement_and_names_neither_side() -> None:
+    found = verdict(victim(0, 5.0, DIFFERED), victim(1, 5.1, LOST), failed(2, 9.0, error="SystemExit"))
+    assert found.named is None
+    assert found.causes[0].kind == "ranks-disagree"
+    assert found.reason.endswith(f"; rank 0 on n1 {DIFFERED}")
+
+
+def test_a_stopped_rank_explains_an_unexpected_size_better() -> None:
+    found = verdict(victim(0, 5.0, DIFFERED), n2=(waiting(1, "T"),))
+    assert found.named == Named("n2", 1)
+
+
+def alike(*errors: str) -> Verdict:
+    """Return the verdict on three ranks that failed at the same moment with these errors."""
+    return verdict(*(failed(rank, 5.0 + rank / 100, error=error) for rank, error in enumerate(errors)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FileNotFoundError: [Errno 2] No such file or directory: '/scratch/{host}/job{rank}/train.npz'",
+        "DistNetworkError: The server socket has failed to listen on (10.0.0.{rank}, 2950{rank})",
+        "RuntimeError: no device on {host}: object at 0x7f{rank}a",
+        "OSError: cannot open /tmp/tmpx{rank}k_z/data",
+    ],
+)
+def test_failures_that_differ_in_host_path_address_or_number_are_alike_and_the_shown_text_has_its_rank(
+    text: str,
+) -> None:
+    found = alike(*(text.format(host=f"n{rank + 1}", rank=rank) for rank in range(3)))
+    assert found.named is None
+    shown = text.format(host="n1", rank=0)
+    assert found.reason == f"all 3 ranks failed alike: exited with code 1: {shown} (of rank 0 on n1)"
+
+
+def test_failures_that_sound_like_those_of_victims_are_alike_too_and_no_rank_is_accused() -> None:
+    nccl = alike(*["RuntimeError: Distributed package doesn't have NCCL built in"] * 3)
+    assert (nccl.named, nccl.causes[0].confidence) == (None, Certainty.CERTAIN)
+    lost = verdict(*(failed(rank, 5.0 + rank, error="CommError: peer went away") for rank in range(2)), killed(2, 9.0))
+    assert lost.named is None
+    assert lost.reason.startswith("2 of 3 ranks (0-1 on n[1-2]) failed alike: ")
+
+
+NO_NCCL = "RuntimeError: Distributed package doesn't have NCCL built in"
+OTHERS_STOPPED = "; nothing in this error is about one rank, and the other 2 ranks were stopped"
+
+
+@pytest.mark.parametrize("error", [NO_NCCL, "ModuleNotFoundError: No module named 'flash_attn' (train.py:3)"])
+def test_the_first_of_failures_that_may_have_awaited_all_ranks_is_not_called_the_cause(error: str) -> None:
+    first = failed(1, 5.0, error=error)
+    found = verdict(
+        first,
+        killed(0, 6.0, SIGTERM, stopped=True),
+        killed(2, 6.0, SIGTERM, stopped=True),
+        n1=(waiting(0),),
+        n3=(waiting(2),),
+    )
+    assert found.reason == f"rank 1 on n2 failed first: exited with code 1: {error}{OTHERS_STOPPED}"
+    assert (found.named, found.causes[0].confidence) == (None, Certainty.LIKELY)
+
+
+@pytest.mark.parametrize(
+    ("error", "others"),
+    [(NO_NCCL, waiting(0, step=3)), ("KeyError: 'x'", waiting(0)), ("ValueError: no data", waiting(0))],
+    ids=["others are further", "data", "data of another kind"],
+)
+def test_a_failure_that_did_not_await_the_others_names_its_rank(error: str, others: RankState) -> None:
+    found = verdict(
+        failed(1, 5.0, error=error),
+        killed(0, 6.0, SIGTERM, stopped=True),
+        killed(2, 6.0, SIGTERM, stopped=True),
+        n1=(others,),
+        n3=(waiting(2),),
+    )
+    assert found.named == Named("n2", 1)
+
+
+def test_failures_with_different_files_or_modules_are_not_alike() -> None:
+    assert " failed alike" not in alike(*(f"ModuleNotFoundError: No module named '{name}'" for name in "abc")).reason
+    assert " failed alike" not in alike(*(f"FileNotFoundError: '/data/{name}.bin'" for name in "abc")).reason
