@@ -98,8 +98,8 @@ def test_nothing_that_is_printed_points_into_the_checkout() -> None:
 
 OF_ROOT_AND_KERNEL = {
     "shared/cgroups.py", "shared/sockets/interfaces.py", "shared/installed.py", "shared/sockets/ports.py",
-    "shared/processes.py", "shared/text.py", "run/ranks/session_scope.py", "telemetry/usage.py", "evidence/kernel_messages.py",
-    "evidence/ranks/rank_sockets.py",
+    "shared/processes.py", "shared/text.py", "run/ranks/session_scope.py", "telemetry/usage.py",
+    "evidence/kernel_messages.py", "evidence/ranks/rank_sockets.py",
 }  # fmt: skip
 """Modules of the agent that read files which no rank can write."""
 BESIDE_THE_ARCHIVE = {"__main__.py", "compiled.py"}
