@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from pylaunch.base.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.inventory import keys
 from pylaunch.inventory.listing import Listing
 from pylaunch.model.cluster import ENV_ROOT, NODE_ROOT, Connection, Host, SshOptions
@@ -16,6 +16,7 @@ GROUP = "cluster"
 """The group whose hosts form the cluster. Without that group, all hosts do."""
 
 SSH_PORT = 22
+LOOPBACK = "127.0.0.1"
 
 T = TypeVar("T")
 
@@ -46,13 +47,20 @@ def group_in_use(listing: Listing) -> str:
 def read_hosts(listing: Listing) -> InventoryReading:
     """Return the hosts of the cluster in rank order, and all errors in their variables."""
     readers = [_HostReader(name, listing.variables.get(name, {})) for name in listing.hosts_of(group_in_use(listing))]
-    hosts = [reader.host() for reader in readers]
+    hosts = _on_this_machine([reader.host() for reader in readers])
     ranks = {reader.name: rank for reader in readers if (rank := reader.take("rank", keys.whole_number)) is not None}
     complaints = [complaint for reader in readers for complaint in reader.complaints]
     complaints += _shared_ranks(ranks) + _shared_addresses(hosts) + _loopback_among_others(hosts)
     # Hosts with a rank come first, in that order; the sort is stable, so the others keep the order of the inventory.
     hosts.sort(key=lambda host: (host.name not in ranks, ranks.get(host.name, 0)))
     return InventoryReading(tuple(hosts), tuple(complaints))
+
+
+def _on_this_machine(hosts: list[Host]) -> list[Host]:
+    """Return the hosts; if all are directories of this machine, those without an address of their own on loopback."""
+    if any(host.connection is not Connection.LOCAL for host in hosts):
+        return hosts
+    return [replace(host, address=LOOPBACK) if host.address == host.name else host for host in hosts]
 
 
 class _HostReader:

@@ -7,7 +7,7 @@ from pylaunch.features.explain.work import LogExplanation
 from pylaunch.model.diagnosis.cause import Certainty
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import RunRecord
-from pylaunch.terminal import console
+from pylaunch.terminal import console, hints
 from pylaunch.terminal.views.run_data import cause_data
 from pylaunch.verdict.logs.evidence import EvidenceLine
 from pylaunch.verdict.logs.judgement import ABSTAINING, LogCause
@@ -41,7 +41,7 @@ def show(explained: LogExplanation, *, verbose: bool) -> None:
             console.data(f"rejected: {each.cause}: {each.why}")
             _show_evidence((each.evidence,))
         console.say(f"read {_read(explained)}")
-    for note in explained.notes:
+    for note in () if _has_no_ranks(explained) else explained.notes:
         console.say(f"note: {note}")
     if hint := _hint(explained):
         console.say(f"hint: {hint}")
@@ -53,7 +53,8 @@ def _show_first(explained: LogExplanation) -> None:
     if verdict.first_error is not None:
         _show_error(verdict.first_error)
     elif verdict.first is None:
-        _show_nothing(explained)
+        if not _has_no_ranks(explained):
+            _show_nothing(explained)
     elif verdict.stands:
         console.data(f"no error in {_read(explained)}; its last lines are those of a wait. If it hangs there:")
         _show_cause(verdict.first, abstains=False, is_recorded=False)
@@ -70,9 +71,18 @@ def _hint(explained: LogExplanation) -> str:
     if verdict.first is not None:
         asks = verdict.abstains or verdict.stands
         return verdict.first.cause.check if asks else verdict.first.cause.fix[0]
+    if record is not None and _has_no_ranks(explained):
+        hint = "" if record.outcome is None else record.outcome.hint
+        return hints.completed(hint, hints.as_started(record.plan))
     if record is None:
         return "if it hangs there, read the stack of each rank on its node: py-spy dump --pid PID"
     return f"if it hangs there: pylaunch stacks {record.plan.run}" if record.outcome is None else ""
+
+
+def _has_no_ranks(explained: LogExplanation) -> bool:
+    """No rank was started, so there is no text to search."""
+    outcome = None if explained.record is None else explained.record.outcome
+    return outcome is not None and outcome.status is Status.REFUSED and not explained.size
 
 
 def _show_error(error: FirstError) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pylaunch.base.dataclass import replace
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.features.explain.view import show
@@ -33,9 +34,15 @@ def test_a_failed_run_without_a_known_text_is_not_called_a_run_without_a_failure
     found = shown(capsys, Status.FAILED)[-1]
     assert found.startswith("no text of a known cause found in 1 log (0 lines, 0.0 MB): no known text, and no line")
     refused = shown(capsys, Status.REFUSED)
-    assert refused[1] == "  n1: no route"
-    assert refused[-1].startswith("no text of a known cause found")
+    assert refused[1:] == ["  n1: no route"], "no rank was started, so there are no logs to speak of"
     assert shown(capsys, Status.DONE)[-1].startswith("no failure found in 1 log (0 lines, 0.0 MB): no known text")
+
+
+def test_a_refused_run_repeats_its_next_step_with_its_inventory(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = Outcome(Status.REFUSED, "the reason", 3.0, (), {}, hint="pylaunch check")
+    record = RunRecord(replace(PLAN, sources=("/site/cluster.ini",)), "v", 1.0, (), outcome)
+    show(LogExplanation(LogVerdict((), (), failed=False), 0, 0, 0, ("no logs",), record), verbose=False)
+    assert capsys.readouterr().err == "hint: pylaunch check -i /site/cluster.ini\n"
 
 
 def test_a_run_that_was_stopped_in_a_hang_shows_the_hang(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,24 +13,26 @@ INTERFACE_SET = {"GLOO_SOCKET_IFNAME": "eth0"}
 
 
 @pytest.mark.parametrize(
-    ("gloo", "env", "world_size", "refused"),
+    ("gloo", "env", "world_size", "machines", "refused"),
     [
-        ("torch", {}, 2, True),
-        ("torch", INTERFACE_SET, 2, False),
-        ("jax", {}, 2, True),
-        ("jax", INTERFACE_SET, 2, True),
-        ("", {}, 2, False),
-        ("torch", {}, 1, False),
+        ("torch", {}, 2, 2, True),
+        ("torch", INTERFACE_SET, 2, 2, False),
+        ("jax", {}, 2, 2, True),
+        ("jax", INTERFACE_SET, 2, 2, True),
+        ("", {}, 2, 2, False),
+        ("torch", {}, 1, 1, False),
+        ("torch", {}, 2, 1, False),
+        ("jax", {}, 2, 1, False),
     ],
 )
 def test_a_host_name_on_loopback_is_refused_where_gloo_listens_there(
-    monkeypatch: pytest.MonkeyPatch, gloo: str, env: dict[str, str], world_size: int, refused: bool
+    monkeypatch: pytest.MonkeyPatch, gloo: str, env: dict[str, str], world_size: int, machines: int, refused: bool
 ) -> None:
     answer = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.1.1", 0))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *asked: answer)
     ranks = [protocol.RankTask(0, 0, ["true"], {})]
     task = protocol.NodeTask(
         run="r1", host="n1", node_rank=0, workdir="/", ranks=ranks, env=env, launcher=[], hold_port=None, devices=[],
-        needs=[], grace_s=1.0, world_size=world_size, gloo=gloo,
+        needs=[], grace_s=1.0, world_size=world_size, gloo=gloo, machines=machines,
     )  # fmt: skip
     assert [reason.code for reason in node_checks._hostname(task)] == (["hostname-loopback"] if refused else [])

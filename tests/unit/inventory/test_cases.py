@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,26 @@ def test_a_recorded_inventory_gives_these_hosts_in_this_order_and_these_complain
 
     assert [host.name for host in reading.hosts] == case["hosts"]
     assert explained(reading.complaints, case["files"]) == case["complaints"]
+
+
+@pytest.mark.parametrize(
+    ("of_n2", "addresses"),
+    [
+        ({"ansible_connection": "local"}, ["127.0.0.1", "127.0.0.1"]),
+        ({"ansible_connection": "local", "ansible_host": "127.0.0.3"}, ["127.0.0.1", "127.0.0.3"]),
+        ({}, ["n1", "n2"]),
+    ],
+)
+def test_directories_of_this_machine_meet_on_loopback_unless_they_have_another_address(
+    of_n2: dict[str, str], addresses: list[str]
+) -> None:
+    n1 = {"ansible_connection": "local", "pylaunch_node_root": "/tmp/n1"}
+    listing = {
+        "_meta": {"hostvars": {"n1": n1, "n2": {"pylaunch_node_root": "/tmp/n2", **of_n2}}},
+        "all": {"hosts": ["n1", "n2"]},
+    }
+    reading = read_hosts(Listing.parse(json.dumps(listing)))
+    assert ([host.address for host in reading.hosts], reading.complaints) == (addresses, ())
 
 
 @pytest.mark.parametrize("case", cases("inventory_refusals"))
