@@ -68,7 +68,10 @@ def _logs(directory: RunDirectory) -> Iterator[protocol.Reason]:
 
 
 def _hostname(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
-    """Refuse a host name on loopback, where gloo would listen and no other machine reach it. Only torch's gloo obeys GLOO_SOCKET_IFNAME."""
+    """Refuse a host name on loopback, where gloo would listen and no other machine reach it.
+
+    Only torch's gloo obeys GLOO_SOCKET_IFNAME.
+    """
     has_interface = task.gloo == "torch" and "GLOO_SOCKET_IFNAME" in task.env
     if not task.gloo or has_interface or task.machines == 1 or task.world_size <= len(task.ranks):
         return
