@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from pylaunch.base.dataclass import dataclass
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable
+
 UNASKED = 0
 """Serial of views that an agent takes before it stops its ranks; a request has a higher one."""
 
@@ -107,6 +111,11 @@ class OverriddenVariable:
     """The script passed `used` to torch; else it is in the environment of the process."""
 
 
+def has_other_numbers(overrides: Iterable[OverriddenVariable]) -> bool:
+    """Return True if a rank is another one for torch than in the run, or in a group of another size."""
+    return any(each.name in ("RANK", "WORLD_SIZE") for each in overrides)
+
+
 @dataclass(frozen=True)
 class ChildProcess:
     """A process that a rank started, or a process of that: a DataLoader worker, a compiler."""
@@ -127,6 +136,11 @@ class ChildProcess:
 
     note: str = ""
     """Reason why py-spy shows no stacks."""
+
+    @property
+    def is_stopped(self) -> bool:
+        """True if a signal or a debugger stopped it."""
+        return self.state in STOPPED_STATES
 
     @property
     def waits_for_lock(self) -> bool:
@@ -196,13 +210,16 @@ class RankView:
     """Collectives of groups that it is not in, which torch has warned of: "all_reduce"."""
 
     children: tuple[ChildProcess, ...] = ()
-    """The first processes that it started; those that only wait for a lock precede the others."""
+    """The first processes that it started; stopped ones and those that only wait for a lock precede the others."""
 
     child_count: int = 0
     """Number of all processes that it started."""
 
     serial: int = UNASKED
     """`Examine.serial`, or UNASKED."""
+
+    is_other_rank: bool = False
+    """Another launcher in the rank started the process that is shown, and gave it another rank or world size."""
 
 
 SOURCES = ("helper", "signal", "py-spy", "")

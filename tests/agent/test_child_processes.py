@@ -61,6 +61,14 @@ def test_children_are_listed_with_what_they_wait_for_and_those_at_a_lock_precede
         assert controller.pid(0) not in {child.pid for child in view.children}
 
 
+def test_a_stopped_child_does_not_make_its_rank_a_stopped_one(node: Node, tmp_path: Path) -> None:
+    source = "import os, time\nif os.fork() == 0: os.kill(os.getpid(), 19)\n" + UP + "time.sleep(600)"
+    controller = node.started(task(tmp_path, program(tmp_path, source)))
+    until_up(controller)
+    view = listed(controller, lambda found: [child.state for child in found] == ["T"])
+    assert (view.pid, view.state, view.source) == (controller.pid(0), "S", "helper")
+
+
 def test_py_spy_reads_the_children_where_it_is_installed(node: Node, tmp_path: Path) -> None:
     words = [put_beside(tmp_path, None), *program(tmp_path, FORKS + UP + "train()")[1:]]
     controller = node.started(task(tmp_path, words))

@@ -208,21 +208,41 @@ def init_process_group():
 """
 
 
-def test_a_rank_that_waits_for_the_others_at_another_address_is_named_while_it_waits(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path
-) -> None:
-    cluster = directories("n1", "n2", "n3")
+def meets(tmp_path: Path, changes: str) -> Path:
+    """Write a script that meets the others after `changes`, with modules in place of torch's."""
     modules = tmp_path / "site-packages" / "torch" / "distributed"
     modules.mkdir(parents=True)
     (modules / "rendezvous.py").write_text(MEETING)
     (modules / "distributed_c10d.py").write_text(INIT)
-    script = written(
-        tmp_path,
-        f"sys.path.insert(0, {str(modules)!r})\nfrom distributed_c10d import init_process_group\n"
-        "if rank == 1: os.environ['MASTER_ADDR'] = '127.0.0.9'\ninit_process_group()\n",
+    script = tmp_path / "train.py"
+    script.write_text(
+        f"import os, sys, time\nrank = int(os.environ['RANK'])\nsys.path.insert(0, {str(modules)!r})\n"
+        f"from distributed_c10d import init_process_group\n{changes}\ninit_process_group()\n"
     )
+    return script
+
+
+def test_a_rank_that_waits_for_the_others_at_another_address_is_named_while_it_waits(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    cluster = directories("n1", "n2", "n3")
+    script = meets(tmp_path, "if rank == 1: os.environ['MASTER_ADDR'] = '127.0.0.9'")
     done = ended(starts(cluster, script, "--on-hang", "stop"), LONG_S)
     text = "rank 1 on n2 uses MASTER_ADDR=127.0.0.9, but the run's is 127.0.0.1"
     assert f"warning: hang: {text} (" in done.stderr
     [outcome] = cluster.outcomes().values()
     assert (outcome["reason"], outcome["named"]) == (f"hang: {text}", {"host": "n2", "rank": 1})
+
+
+def test_ranks_that_all_use_another_world_size_are_not_accused_one_by_one(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    """Two ranks wait for more ranks than the run has; the third still imports what it needs, for twice the limit."""
+    cluster = directories("n1", "n2", "n3")
+    script = meets(tmp_path, "if rank == 2: time.sleep(4)\nos.environ['WORLD_SIZE'] = '4'")
+    done = ended(starts(cluster, script, "--on-hang", "stop"), LONG_S)
+    text = "ranks 0-2 on n[1-3] use WORLD_SIZE=4, but the run's is 3"
+    assert f"warning: hang: {text} (" in done.stderr
+    assert hangs(cluster)[0].startswith(f"hang: {text}"), "not before all of them are known to use it"
+    [outcome] = cluster.outcomes().values()
+    assert (outcome["reason"], outcome["named"]) == (f"hang: {text}", None)

@@ -28,7 +28,7 @@ from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.base.layout import RunDirectory
-from pylaunch.protocol.examination import RankView
+from pylaunch.protocol.examination import RankView, has_other_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ MOST_STACKS = 128 << 10
 
 NO_HELPER = "Python was started with -I, -E or -S, or with another PYTHONPATH"
 NO_THREAD = "the run was started with --no-rank-thread"
+OTHER_RANK = "no collectives: another launcher started this process, with another rank or world size"
 NOT_PYTHON = "no stacks: not a Python program"
 _CREDENTIALS = struct.Struct("iII")
 _NOTHING = RankAnswer([], [], [])
@@ -351,6 +352,10 @@ class Examination:
         now = time.time()
         is_recorded = self._request.serial == protocol.UNASKED
         listed, count = ((), 0) if is_recorded else child_processes.children(process.pid)
+        used = overrides(answer.meeting, self._run.given(question.rank))
+        is_other = question.number > 0 and has_other_numbers(used)
+        if is_other:
+            answer, used = replace(answer, groups=[], collectives=[], note=OTHER_RANK), ()
         return RankView(
             question.rank, "", now, 0.0, process.pid, process.state, process.cpu_s, question.source,
             "; ".join(filter(None, (question.note, answer.note))), tuple(answer.threads), tuple(answer.groups),
@@ -358,8 +363,7 @@ class Examination:
             rank_states.silent_s(question.rank, self._run.streams, now),
             rank_report.last_step(self._run.directory, question.rank), process.main_cpu_s,
             process.main_switches, self._moved.get(question.rank),
-            overrides(answer.meeting, self._run.given(question.rank)), age_s(answer, questions), tuple(answer.outside),
-            listed, count, self._request.serial,
+            used, age_s(answer, questions), tuple(answer.outside), listed, count, self._request.serial, is_other,
         )  # fmt: skip
 
 

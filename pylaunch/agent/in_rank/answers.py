@@ -38,7 +38,7 @@ MEETING = {"MASTER_ADDR": "hostname", "MASTER_PORT": "port", "RANK": "rank", "WO
 
 MEETS = {
     "_create_c10d_store": ("/torch/distributed/rendezvous.py", "hostname", "port", "rank", "world_size"),
-    "init_process_group": ("/torch/distributed/distributed_c10d.py", "rank", "world_size"),
+    "init_process_group": ("/torch/distributed/distributed_c10d.py", "rank", "world_size", "init_method"),
 }
 """Functions of torch in which a rank meets the others: module, and the local names that it uses to do so."""
 
@@ -146,8 +146,18 @@ def used_to_meet(frames: "Iterable[Any]") -> "dict[str, str] | None":
         if frame.f_code.co_filename.endswith(module):
             values = [(name, frame.f_locals.get(name)) for name in names]
             # torch has -1 for a rank and a size that it does not know yet.
-            return {name: str(each) for name, each in values if isinstance(each, (str, int)) and each != -1}
+            used = {name: str(each) for name, each in values if isinstance(each, (str, int)) and each != -1}
+            return {**used, **place_of(used.pop("init_method", ""))}
     return None
+
+
+def place_of(url: str) -> "dict[str, str]":
+    """Return the place in an init_method of torch: address and port of tcp://, or the whole URL of file://."""
+    scheme, _, rest = url.partition("://")
+    if scheme == "tcp":
+        address, _, port = rest.partition("/")[0].partition("?")[0].rpartition(":")
+        return {"hostname": address.strip("[]"), "port": port}
+    return {"hostname": url} if scheme == "file" else {}
 
 
 def running_frames(thread: int) -> "Iterable[Any]":

@@ -201,7 +201,7 @@ def _overrides(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
     found = found or connected_elsewhere(evidence.failures, evidence.address)
     if found is not None:
         confidence = Certainty.LIKELY if found.is_sure else Certainty.POSSIBLE
-        named = Named(found.hosts[0], found.ranks[0]) if len(found.ranks) == 1 else None
+        named = Named(found.hosts[0], found.named[0]) if len(found.named) == 1 else None
         yield advised(FailureCause("overridden", found.text, confidence, named, found.lines[1:]), found.hosts)
 
 

@@ -21,7 +21,14 @@ from pylaunch.verdict.hangs.calls import shown_call_place
 from pylaunch.verdict.hangs.differing_calls import differing_calls
 from pylaunch.verdict.hangs.host_findings import host_findings, with_host_lines, witnesses
 from pylaunch.verdict.hangs.outside_calls import with_outside_calls
-from pylaunch.verdict.hangs.snapshot import STATES, TIMED_SLEEPS, HangEvidence, Snapshot, shown_lock_wait
+from pylaunch.verdict.hangs.snapshot import (
+    STATES,
+    TIMED_SLEEPS,
+    HangEvidence,
+    Snapshot,
+    shown_lock_wait,
+    stopped_child,
+)
 from pylaunch.verdict.hangs.stacks import (
     JOINS,
     POINT_TO_POINT,
@@ -166,10 +173,9 @@ def _disk_wait(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
 def _overridden(snapshot: Snapshot) -> Iterator[HangFinding]:
     found = overridden(meetings(snapshot.views.values()), len(snapshot.world))
     if found is not None:
-        named = found.ranks if found.is_sure and len(found.ranks) < len(snapshot.world) else ()
         yield HangFinding(
-            HangKind.OVERRIDDEN, found.text, Confidence.HIGH if found.is_sure else Confidence.LOW, named,
-            snapshot.hosts_of(named), (*found.lines[1:], *snapshot.lines()), "the ranks begin with these values",
+            HangKind.OVERRIDDEN, found.text, Confidence.HIGH if found.is_sure else Confidence.LOW, found.named,
+            snapshot.hosts_of(found.named), (*found.lines[1:], *snapshot.lines()), "the ranks begin with these values",
             KINDS["overridden"].hint,
         )  # fmt: skip
 
@@ -218,12 +224,15 @@ def _of_roots(snapshot: Snapshot, graph: WaitGraph, roots: list[int]) -> HangFin
     is_constant = all(snapshot.is_constant(rank) for rank in roots)
     is_still = all(snapshot.lately(rank) for rank in roots)
     at_locks = snapshot.children_at_locks(roots[0]) if is_still and len(roots) == 1 else []
+    child = stopped_child(snapshot.views[roots[0]]) if len(roots) == 1 else None
     in_healthy_phase = bool(phases) and (SlowPhase.DEBUGGER in phases or not is_still)
     kind, changed_by, confidence = HangKind.LATE, "a later sample shows another stack there", Confidence.HIGH
     if SlowPhase.INPUT in phases:
         changed_by = "a person answers"
     elif at_locks and not in_healthy_phase:
         text, confidence = f"{text}, and {shown_lock_wait(at_locks)}", Confidence.MEDIUM
+    elif child and phases and not in_healthy_phase:
+        confidence = Confidence.MEDIUM
     elif phases:
         kind, confidence, changed_by = HangKind.BUSY, Confidence.MEDIUM, "it neither computes nor moves data for long"
         if is_still:
@@ -237,7 +246,8 @@ def _of_roots(snapshot: Snapshot, graph: WaitGraph, roots: list[int]) -> HangFin
         confidence = Confidence.MEDIUM
     if not named:
         confidence, changed_by = Confidence.LOW, "the ranks that wait made one call more than the program needs"
-    hint = f"pylaunch stacks {snapshot.evidence.run} --rank {roots[0]}"
+    stacks = f"pylaunch stacks {snapshot.evidence.run} --rank {roots[0]}"
+    hint = f"on {snapshot.hosts_of(roots)[0]}: kill -CONT {child.pid}" if child else stacks
     return HangFinding(
         kind, text, confidence, named, snapshot.hosts_of(named), snapshot.lines(), changed_by, hint,
         not in_healthy_phase and _all_others_wait(snapshot, graph.waiting, roots),
@@ -315,11 +325,10 @@ def _held(snapshot: Snapshot, graph: WaitGraph, silent: list[int]) -> HangFindin
     named = tuple(silent) if is_outside and snapshot.may_name(silent) else ()
     place = shown_place(snapshot.views[silent[0]]) if by_signal else ""
     why = "does not answer" if len(silent) == 1 else "do not answer"
-    why = (
-        f"{why} while C code holds {'its' if len(silent) == 1 else 'their'} interpreter lock, in {place}"
-        if place
-        else why
-    )
+    if place:
+        why = f"{why} while C code holds {'its' if len(silent) == 1 else 'their'} interpreter lock, in {place}"
+    elif all(rank in snapshot.views and snapshot.views[rank].source == "helper" for rank in silent):
+        why = snapshot.places(silent)  # They answered, and their call belongs to no group that the others know.
     waits = _who_waits(snapshot, graph)
     return HangFinding(
         HangKind.INTERPRETER_HELD if named else HangKind.LATE,
@@ -355,6 +364,7 @@ def _stacks_alone(snapshot: Snapshot) -> Iterator[HangFinding]:
         return
     is_joint = {calls[rank] for rank in waiting}.isdisjoint(POINT_TO_POINT)
     is_late = is_joint and not any(calls_elsewhere(snapshot.views[rank]) for rank in outside)
+    is_late = is_late and not any(view.is_other_rank for view in snapshot.views.values())
     named = tuple(outside) if is_late and snapshot.may_name(outside) else ()
     in_phase = any(slow_phase(snapshot.views[rank]) for rank in outside)
     is_constant = all(map(snapshot.is_constant, outside))

@@ -8,11 +8,21 @@ from itertools import pairwise, starmap
 
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.model.hostset import fold, fold_ranks
-from pylaunch.protocol.examination import STOPPED_STATES, ChildProcess, RankView
+from pylaunch.protocol.examination import STOPPED_STATES, ChildProcess, RankView, has_other_numbers
 from pylaunch.protocol.node_evidence import HostEvidence
 from pylaunch.verdict.hangs.calls import GroupCalls, group_calls, shown_call_place
 from pylaunch.verdict.hangs.restarted import restarted_ranks
-from pylaunch.verdict.hangs.stacks import distributed_call, function_of, main_stack, shown_place, signature, slow_phase
+from pylaunch.verdict.hangs.stacks import (
+    distributed_call,
+    function_of,
+    has_left_script,
+    main_stack,
+    own_frame,
+    shown_frame,
+    shown_place,
+    signature,
+    slow_phase,
+)
 
 LOADER_WORKER = "pt_data_worker"
 """Name that torch gives a worker of its DataLoader."""
@@ -111,8 +121,13 @@ class Snapshot:
 
     @cached_property
     def groups(self) -> list[GroupCalls]:
-        """Calls of every group, from the last views. Those of ranks that began again have other numbers."""
-        return group_calls((view for rank, view in self.views.items() if rank not in self.restarted), self.world)
+        """Calls of every group, from the last views.
+
+        Those of ranks that began again have other numbers. A rank that is another one for torch is not the one that a
+        group means by its number.
+        """
+        views = (view for rank, view in self.views.items() if rank not in self.restarted)
+        return group_calls((view for view in views if not has_other_numbers(view.overrides)), self.world)
 
     @property
     def has_majority(self) -> bool:
@@ -199,10 +214,12 @@ class Snapshot:
         if view.state in STATES:
             return f"is {STATES[view.state]}" + (f" in {shown}" if (shown := shown_place(view)) else "")
         if phase := slow_phase(view):
-            return f"is {phase.value}: {shown_place(view) or view.wchan}"
+            return f"is {phase.value}: {shown_place(view) or view.wchan}{_shown_stopped(view)}"
+        if has_left_script(view):
+            return f"has left its script and waits for its other threads or processes{_shown_threads(view)}"
         if shown := shown_place(view):
             moves = self.moves_data(rank) and not distributed_call(view)
-            return f"is in {shown}" + (" and reads or writes data" if moves else "")
+            return f"is in {shown}" + (" and reads or writes data" if moves else "") + _shown_stopped(view)
         return f"shows no stack ({view.note})" if view.note else "shows no stack"
 
     def places(self, ranks: Iterable[int]) -> str:
@@ -238,6 +255,22 @@ class Snapshot:
                 elif last:
                     parts.append(f"{group.shown_call(last, rank)} is over")
         return "; ".join([*parts, self.place(rank).removeprefix("is ")])
+
+
+def stopped_child(view: RankView) -> ChildProcess | None:
+    """Return the first stopped process that a rank started; None without one."""
+    return next((child for child in view.children if child.is_stopped), None)
+
+
+def _shown_stopped(view: RankView) -> str:
+    child = stopped_child(view)
+    return "" if child is None else f", and its child process {child.name}, pid {child.pid}, is {STATES[child.state]}"
+
+
+def _shown_threads(view: RankView) -> str:
+    """Return ": thread Thread-1 is in upload (train.py:10)" for a thread in the user's code; "" without one."""
+    places = ((each.name, own_frame(each.frames)) for each in view.threads if not each.is_main)
+    return next((f": thread {name} is in {shown_frame(frame)}" for name, frame in places if frame is not None), "")
 
 
 def shown_lock_wait(children: Sequence[ChildProcess]) -> str:

@@ -74,6 +74,9 @@ POINT_TO_POINT = frozenset(
 """Functions of torch.distributed that leave no entry in gloo's flight recorder."""
 
 
+AT_EXIT = (("_shutdown", "/threading.py"), ("_exit_function", "/multiprocessing/util.py"))
+"""Outermost functions of a main thread that has left the script, and ends of their modules."""
+
 JOINS = frozenset({"init_process_group", "new_group", "new_subgroups", "split_group"})
 """Functions in which ranks wait for others that may still import or download."""
 
@@ -122,6 +125,14 @@ def shown_place(view: RankView) -> str:
     if own is None or own == innermost:
         return shown_frame(innermost)
     return f"{shown_frame(own)}, in {shown_frame(innermost)}"
+
+
+def has_left_script(view: RankView) -> bool:
+    """Return True if the main thread is at the end of Python, where it joins threads and children."""
+    stack = main_stack(view)
+    return stack is not None and any(
+        stack.frames[-1].function == function and stack.frames[-1].path.endswith(path) for function, path in AT_EXIT
+    )
 
 
 def distributed_call(view: RankView) -> str:

@@ -233,8 +233,11 @@ SETS = (
                 uncertainty_s=0.5), victim(0), victim(2, 100.2)), None, None, None),
     EvidenceSet("exit 0 after the victims", (victim(0), left(1, 101.0), victim(2, 100.2)), None, None, None),
     EvidenceSet("one had not ended", (*VICTIMS, ended(1)), "rank-silent", "possible", N2, states(waiting(1))),
-    EvidenceSet("one had not ended, which met the others elsewhere", (*VICTIMS, ended(1)), "overridden", "possible", N2,
+    EvidenceSet("one had not ended, which met the others elsewhere",
+                (*(replace(each, failed_to_meet=True) for each in VICTIMS), ended(1)), "overridden", "likely", N2,
                 states(waiting(1)), views=(ELSEWHERE,)),
+    EvidenceSet("one met the others elsewhere, and where these met is unknown", (*VICTIMS, ended(1)), "overridden",
+                "possible", None, states(waiting(1)), views=(ELSEWHERE,)),
     EvidenceSet("an abort after the victims", (*VICTIMS, killed(1, 100.9, SIGABRT)), "rank-failed", "possible", N2),
     # Facts of hosts.
     EvidenceSet("GPU lost, victims only", (*VICTIMS, victim(1, 100.1)), "gpu", "likely", NODE_2,

@@ -16,7 +16,7 @@ from pylaunch.verdict.causes.overrides import meetings, overridden
 from pylaunch.verdict.failure_evidence import Evidence
 from pylaunch.verdict.hangs.judge import judge as judge_hang
 from pylaunch.verdict.verdict import judge
-from tests.unit.verdict.hangs.views import SITE, evidence, view
+from tests.unit.verdict.hangs.views import IN_ALL_REDUCE, SITE, default_group, evidence, view
 
 IN_INIT = (
     Frame("_create_c10d_store", f"{SITE}/torch/distributed/rendezvous.py", 199),
@@ -29,7 +29,8 @@ TRAINS = (Frame("step", "/job/train.py", 9),)
 def rank(number: int, *, is_argument: bool = False, frames: tuple[Frame, ...] = IN_INIT, **used: str) -> RankView:
     """Return a rank that waits for the others with other variables than it got, in a run of three at 10.0.0.1:29500."""
     given = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29500", "RANK": str(number), "WORLD_SIZE": "3"}
-    overrides = tuple(OverriddenVariable(name, given[name], value, is_argument) for name, value in used.items())
+    changed = {name: value for name, value in used.items() if value != given[name]}
+    overrides = tuple(OverriddenVariable(name, given[name], value, is_argument) for name, value in changed.items())
     return replace(view(number, (), frames, ()), overrides=overrides)
 
 
@@ -48,10 +49,12 @@ def rank(number: int, *, is_argument: bool = False, frames: tuple[Frame, ...] = 
          "ranks 0-2 on n[00-02] use MASTER_ADDR=localhost, but the run's is 10.0.0.1", True),
         ([rank(each, MASTER_ADDR="10.0.0.9") for each in range(3)],
          "ranks 0-2 on n[00-02] use MASTER_ADDR=10.0.0.9, but the run's is 10.0.0.1", False),
-        ([rank(each, RANK=str(2 - each)) for each in (0, 2)],
+        ([rank(each, RANK=str(2 - each)) for each in range(3)],
          "ranks 0,2 on n[00,02] use RANK=2 (rank 0), but pylaunch gave it 0", False),
+        ([rank(0, MASTER_ADDR="127.0.0.1"), rank(1), rank(2)],
+         "rank 0 on n00 uses MASTER_ADDR=127.0.0.1, but the run's is 10.0.0.1", False),
     ],
-    ids=["address", "port", "rank", "world size", "loopback", "all alike", "another order"],
+    ids=["address", "port", "rank", "world size", "loopback", "all alike", "another order", "loopback at the store"],
 )  # fmt: skip
 def test_ranks_that_meet_elsewhere_are_found_while_they_wait(
     views: list[RankView], text: str, *, is_sure: bool
@@ -59,6 +62,54 @@ def test_ranks_that_meet_elsewhere_are_found_while_they_wait(
     found = overridden(meetings(views), 3)
     assert found is not None
     assert (found.text, found.is_sure) == (text, is_sure)
+
+
+def in_group(number: int, size: int, **used: str) -> RankView:
+    """Return a rank in a group of `size` ranks, which waits in a collective."""
+    return replace(rank(number, is_argument=False, frames=IN_ALL_REDUCE, **used), groups=(default_group(size),))
+
+
+FIRST_UNKNOWN = "the values of ranks 0-1 are unknown"
+IMPORTS = (Frame("find_spec", "<frozen importlib._bootstrap_external>", 1), Frame("<module>", "/job/train.py", 2))
+
+
+@pytest.mark.parametrize(
+    ("views", "text", "is_sure", "named"),
+    [
+        ([rank(0, WORLD_SIZE="4"), rank(1, frames=IMPORTS), rank(2, frames=IMPORTS)],
+         "rank 0 on n00 uses WORLD_SIZE=4, but the run's is 3; the values of ranks 1-2 are unknown", False, ()),
+        ([rank(0, frames=TRAINS), rank(1, WORLD_SIZE="4"), rank(2, WORLD_SIZE="4")],
+         "ranks 1-2 on n[01-02] use WORLD_SIZE=4, but the run's is 3; the values of rank 0 are unknown", False, ()),
+        ([rank(0, MASTER_PORT="23459", WORLD_SIZE="4"), in_group(1, 3), in_group(2, 3)],
+         "rank 0 on n00 uses WORLD_SIZE=4, but the run's is 3", True, (0,)),
+        ([rank(0, MASTER_PORT="23459"), in_group(1, 3), in_group(2, 3)],
+         "rank 0 on n00 uses MASTER_PORT=23459, but the run's is 29500; the values of ranks 1-2 are unknown", False,
+         ()),
+        ([rank(each, MASTER_ADDR=f"file:///job/meet{each}", is_argument=True) for each in range(3)],
+         "rank 0 on n00 passes address file:///job/meet0 to init_process_group, but the run's is 10.0.0.1", True, ()),
+        ([rank(2, WORLD_SIZE="2", is_argument=True)],
+         f"rank 2 on n02 passes world size 2 to init_process_group, but the run's is 3; {FIRST_UNKNOWN}", True, ()),
+        ([in_group(0, 3), in_group(1, 2, WORLD_SIZE="2"), in_group(2, 3)],
+         "rank 1 on n01 uses WORLD_SIZE=2, but the run's is 3", True, (1,)),
+        ([in_group(0, 2, WORLD_SIZE="2"), in_group(1, 3), in_group(2, 3)],
+         "rank 0 on n00 uses WORLD_SIZE=2, but the run's is 3", True, (0,)),
+    ],
+    ids=["others import", "others elsewhere", "others have met", "others met somewhere", "a file each",
+         "size too small", "a group lacks rank 1", "a group lacks rank 0"],
+)  # fmt: skip
+def test_a_rank_is_named_only_if_others_are_known_to_use_the_values_that_they_got(
+    views: list[RankView], text: str, *, is_sure: bool, named: tuple[int, ...]
+) -> None:
+    found = overridden(meetings(views), 3)
+    assert found is not None
+    assert (found.text, found.is_sure, found.named) == (text, is_sure, named)
+    assert judge_hang(evidence(views, 3))[0].ranks == (named if is_sure else ())
+
+
+def test_ranks_of_several_whole_groups_are_not_judged_by_their_numbers() -> None:
+    pairs = [in_group(each, 2, WORLD_SIZE="2", RANK=str(each % 2)) for each in range(4)]
+    assert overridden(meetings(pairs), 4) is None
+    assert overridden(meetings(pairs[:3]), 4) is None
 
 
 def test_ranks_that_have_met_are_not_judged_by_their_variables() -> None:
@@ -97,7 +148,9 @@ def test_the_address_in_the_text_of_a_failure_is_compared() -> None:
     assert found is not None
     text = "rank 1 on n01 connects to the store at 127.0.0.1, but the run's MASTER_ADDR is 10.0.0.1"
     assert found.reason.startswith(text)
-    assert judge(Evidence(RANKS, (victim(0), ends[2]), address="10.0.0.1")).named is None  # type: ignore[union-attr]
+    assert found.named == Named("n01", 1)
+    for unknown in ((victim(0), ends[1]), (victim(0), ends[2])):
+        assert judge(Evidence(RANKS, unknown, address="10.0.0.1")).named is None  # type: ignore[union-attr]
 
 
 def test_a_failure_of_its_own_is_not_explained_by_variables() -> None:

@@ -26,10 +26,10 @@ LOCK = "futex"
 
 
 def children(pid: int) -> tuple[tuple[protocol.ChildProcess, ...], int]:
-    """Return the first descendants of `pid`, those that only wait for a lock in front, and the number of all."""
+    """Return the first descendants of `pid`, and the number of all. Stopped ones and those at a lock precede."""
     pids = list(rank_states.family(pid))[1:]
     found = [child for child in map(_child, pids[:MOST_READ]) if child is not None]
-    found.sort(key=lambda child: (not child.waits_for_lock, child.pid))
+    found.sort(key=lambda child: (not child.is_stopped, not child.waits_for_lock, child.pid))
     return tuple(found[: bounds.MOST_CHILDREN]), len(pids)
 
 

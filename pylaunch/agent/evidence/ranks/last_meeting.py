@@ -8,6 +8,7 @@ from pylaunch import protocol
 from pylaunch.agent.evidence.examination import ENDS, STACKS
 from pylaunch.agent.evidence.ranks.rank_answer import LastMeeting, decoded_meeting, overrides
 from pylaunch.agent.shared import rank_files
+from pylaunch.protocol.examination import has_other_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,11 +27,13 @@ def last_meeting(
 
     Of several Python processes of the rank, the one whose exception is from there counts.
     """
-    found = [each for end in ENDS if (each := _of(directory.of_rank(rank, STACKS + end), mask)) is not None]
+    found = [(end, each) for end in ENDS if (each := _of(directory.of_rank(rank, STACKS + end), mask)) is not None]
     if not found:
         return (), False
-    met = next((each for each in found if each.is_from_there), found[0])
-    return overrides(met.meeting, given), met.is_from_there
+    end, met = next(((end, each) for end, each in found if each.is_from_there), found[0])
+    used = overrides(met.meeting, given)
+    is_other = bool(end) and has_other_numbers(used)  # Another launcher in the rank started this process.
+    return (() if is_other else used), met.is_from_there
 
 
 def _of(path: str, mask: Mask) -> LastMeeting | None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 
-from pylaunch.agent.evidence.ranks.rank_states import STOPPED, family
+from pylaunch.agent.evidence.ranks.rank_states import family, stopped_on_path, worker_of
 from pylaunch.agent.shared.text import text_of
 from pylaunch.base.dataclass import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Sequence
-
-SHELLS = {"sh", "bash", "dash", "ash", "ksh", "zsh", "timeout", "nice", "numactl", "taskset", "env", "setsid"}
-"""Programs that run one other program and wait for it."""
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _UNKNOWN = ("", "0", "running", "-1")
@@ -39,7 +36,7 @@ class ProcessView:
 
     pid: int
     state: str
-    """State letter; T if any process of the rank is stopped; "" if it is gone."""
+    """State letter; "" if it is gone."""
 
     cpu_s: float
     wchan: str
@@ -52,18 +49,21 @@ class ProcessView:
 
 
 def view(pid: int, answering: int | None = None) -> ProcessView:
-    """Return the state of the rank whose first process is `pid`; `answering` is the one of its processes to show."""
+    """Return the state of the rank whose first process is `pid`; `answering` is the one of its processes to show.
+
+    If that process, or one that waits for it, is stopped, the stopped one is shown.
+    """
     processes = list(family(pid))
-    shown = answering if answering in processes and answering is not None else _worker_of(pid)
+    shown = answering if answering in processes and answering is not None else worker_of(pid)
+    stopped = stopped_on_path(shown, pid)
+    shown = shown if stopped is None else stopped
     letter, cpu_s = "", 0.0
     for each in processes:
         fields = _stat(each)
         if not fields:
             continue
         cpu_s += seconds(fields)
-        if each == shown and not letter:
-            letter = fields[0]
-        if fields[0] in STOPPED:
+        if each == shown:
             letter = fields[0]
     return ProcessView(
         shown, letter, round(cpu_s, 2), wchan(shown), syscall(shown), main_cpu_s(shown), _switches(shown)
@@ -111,20 +111,6 @@ def is_python(pid: int) -> bool:
         return "python" in os.path.basename(os.readlink(f"/proc/{pid}/exe"))
     except OSError:
         return False
-
-
-def _worker_of(pid: int) -> int:
-    """Return the process that does the work of `pid`: of a shell with one child, that child."""
-    for _ in range(8):
-        try:
-            name = text_of(f"/proc/{pid}/comm").strip()
-            children = text_of(f"/proc/{pid}/task/{pid}/children").split()
-        except OSError:
-            return pid
-        if name not in SHELLS or len(children) != 1:
-            return pid
-        pid = int(children[0])
-    return pid
 
 
 def _stat(pid: int) -> list[str]:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 STOPPED = "Tt"
 """Letters of a process that a signal or a debugger has stopped."""
 
+SHELLS = {"sh", "bash", "dash", "ash", "ksh", "zsh", "timeout", "nice", "numactl", "taskset", "env", "setsid"}
+"""Programs that run one other program and wait for it."""
+
 MOST = 200
 """Processes of one rank that are read."""
 
@@ -33,15 +36,38 @@ def states(pids: Mapping[int, int], streams: Mapping[str, str], directory: RunDi
 
 
 def state(pid: int) -> str:
-    """Return the state letter of `pid`, or of its first stopped descendant; "" if it is gone."""
-    found = ""
-    for number, each in enumerate(family(pid)):
-        seen = letter(each)
-        if number == 0:
-            found = seen
-        if seen and seen in STOPPED:
-            return seen
-    return found
+    """Return the state letter of `pid`, or of a stopped process that does its work; "" if it is gone."""
+    stopped = stopped_on_path(worker_of(pid), pid)
+    return letter(pid if stopped is None else stopped)
+
+
+def worker_of(pid: int) -> int:
+    """Return the process that does the work of `pid`: of a shell with one child, that child."""
+    for _ in range(8):
+        try:
+            name = text_of(f"/proc/{pid}/comm").strip()
+            children = text_of(f"/proc/{pid}/task/{pid}/children").split()
+        except OSError:
+            return pid
+        if name not in SHELLS or len(children) != 1:
+            return pid
+        pid = int(children[0])
+    return pid
+
+
+def stopped_on_path(pid: int, first: int) -> int | None:
+    """Return the first stopped process from `pid` up to its ancestor `first`. Other descendants, such as workers of a
+    DataLoader, may be stopped while the rank runs."""
+    for _ in range(MOST):
+        if letter(pid) in tuple(STOPPED):
+            return pid
+        if pid == first:
+            break
+        try:
+            pid = int(text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()[1])
+        except (OSError, IndexError, ValueError):
+            break
+    return None
 
 
 def letter(pid: int) -> str:

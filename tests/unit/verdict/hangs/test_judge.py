@@ -158,6 +158,35 @@ def test_a_call_that_not_all_ranks_report_is_no_transport_fault() -> None:
     assert judge(evidence(views, world=4))[0].kind is not HangKind.TRANSPORT
 
 
+def test_a_rank_that_answers_and_does_not_know_the_group_is_shown_at_its_place() -> None:
+    inside = Frame("init_process_group", f"{SITE}/torch/distributed/distributed_c10d.py", 2169)
+    views = one_late(3, 1, frames=(inside, Frame("main", "/job/train.py", 5)))
+    found = judge(evidence([replace(each, groups=(), collectives=()) if each.rank == 1 else each for each in views]))[0]
+    assert found.text.endswith(
+        "rank 1 on n01 is in main (train.py:5), in init_process_group (distributed_c10d.py:2169)"
+    )
+    assert found.ranks == ()
+
+
+def test_a_rank_whose_script_has_ended_is_shown_with_the_thread_that_it_waits_for() -> None:
+    views = one_late(3, 1, frames=(Frame("_shutdown", "/usr/lib/python3.11/threading.py", 1590),))
+    thread = ThreadStack("Thread-1 (upload)", False, (Frame("upload", "/job/train.py", 10),))
+    views[1] = replace(views[1], threads=(*views[1].threads, thread))
+    best = judge(evidence(views))[0]
+    assert (best.kind, best.ranks) == (HangKind.LATE, (1,))
+    assert best.text.endswith(
+        "rank 1 on n01 has left its script and waits for its other threads or processes: "
+        "thread Thread-1 (upload) is in upload (train.py:10)"
+    )
+
+
+def test_processes_that_another_launcher_started_as_other_ranks_name_nobody() -> None:
+    views = [replace(each, groups=(), collectives=()) for each in one_late(3, 1)]
+    assert judge(evidence(views))[0].ranks == (1,)
+    nested = [replace(each, is_other_rank=True) for each in views]
+    assert judge(evidence(nested))[0].ranks == ()
+
+
 def test_a_rank_whose_interpreter_is_held_is_named_from_its_stack() -> None:
     views = one_late(4, 1)
     views[1] = replace(views[1], source="signal", groups=(), collectives=())

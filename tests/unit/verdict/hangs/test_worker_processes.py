@@ -53,6 +53,20 @@ def test_a_rank_whose_data_loader_worker_waits_for_something_else_is_slow(seen: 
     assert "lock" not in best.text
 
 
+def test_a_stopped_child_is_shown_as_stopped_and_not_its_rank() -> None:
+    found = with_workers(("do_signal_stop",), ("do_signal_stop",))
+    stopped = [
+        tuple(replace(each, children=tuple(replace(one, state="T") for one in each.children[:1])) for each in sample)
+        for sample in found.samples
+    ]
+    best = judge(replace(found, samples=tuple(stopped)))[0]
+    assert (best.kind, best.ranks, best.confidence) == (HangKind.LATE, (1,), Confidence.MEDIUM)
+    assert best.text.endswith(
+        "(dataloader.py:1400), and its child process pt_data_worker, pid 4121, is stopped (state T: SIGSTOP)"
+    )
+    assert best.hint == "on n01: kill -CONT 4121"
+
+
 def test_a_worker_at_a_lock_beside_one_that_computes_is_no_hang() -> None:
     found = with_workers(("futex",), ("futex",))
     computes = tuple(replace(each, cpu_s=each.cpu_s + 4) if each.rank == 1 else each for each in found.samples[1])
