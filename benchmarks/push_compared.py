@@ -47,10 +47,7 @@ def main() -> None:
         push_to_directories(numbers, parse_size(asked.size), asked.runs)
         return
     with on_lab.lab(max(numbers)) as inventory, tempfile.TemporaryDirectory() as directory:
-        lab = Lab.load(f"bench{os.getpid()}")
-        network.shape(spec.identity(lab.spec.name), UPLINK_MBPS, SHAPED_BURST)
-        for node in lab:
-            network.shape(network.cable(lab.spec.name, node.name), LINK_MBPS, SHAPED_BURST)
+        lab = shaped()
         cluster = load_cluster(inventory)
         config = on_lab.ssh_config(cluster, Path(directory, "ssh_config"), shared=False)
         source = Path(directory, "blob")
@@ -65,6 +62,15 @@ def main() -> None:
             for name, way in ways.items():
                 seconds = [timed(lab, number, way, source, parse_size(asked.size)) for _ in range(asked.runs)]
                 print(f"{name:<30}{number:>6}{min(seconds):>8.1f}{max(seconds):>8.1f}", flush=True)
+
+
+def shaped() -> Lab:
+    """Return the lab of this process, in which the controller sends UPLINK_MBPS and each node receives LINK_MBPS."""
+    lab = Lab.load(f"bench{os.getpid()}")
+    network.shape(spec.identity(lab.spec.name), UPLINK_MBPS, SHAPED_BURST)
+    for node in lab:
+        network.shape(network.cable(lab.spec.name, node.name), LINK_MBPS, SHAPED_BURST)
+    return lab
 
 
 def push_to_directories(numbers: list[int], size: int, runs: int) -> None:

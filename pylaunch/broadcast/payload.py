@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -37,8 +37,9 @@ class ChangedError(UsageError):
 class Payload:
     """Files, links and directories, with the hashes of the pieces into which their bytes are divided."""
 
-    base: str
-    """Directory on the hosts that all paths are relative to; relative to the login directory if it is relative."""
+    base: str | None
+    """Directory on the hosts that all paths are relative to; relative to the login directory if it is relative. None
+    for the store of shipped content in the node root, where files are not flushed, because every use verifies them."""
 
     sources: tuple[Path, ...]
     """File on this machine of each of `files`."""
@@ -68,6 +69,7 @@ class Payload:
         """Fields of the first line to a host: all that it is to receive."""
         body = {
             "base": self.base,
+            "is_flushed": self.base is not None,
             "files": [(file.path, file.mode, file.size, file.digest) for file in self.files],
             "directories": self.directories,
             "links": [(link.path, link.target) for link in self.links],
@@ -102,17 +104,33 @@ def read_payload(sources: Sequence[Path], destination: str) -> Payload:
     walk = _Sources()
     for source, name in zip(sources, names, strict=True):
         walk.add(source, name)
-    size = sum(status.st_size for _, _, status in walk.files)
-    piece = PIECE
-    while size > piece * MOST_PIECES:
-        piece *= 2
-    pieces = _Pieces(piece)
+    pieces = _Pieces(_piece_of(sum(status.st_size for _, _, status in walk.files)))
     files = tuple(
         File(path, stat.S_IMODE(status.st_mode) & 0o777, status.st_size, pieces.add(source, status.st_size))
         for source, path, status in walk.files
     )
     from_here = tuple(source for source, _, _ in walk.files)
-    return Payload(base, from_here, files, tuple(walk.directories), tuple(walk.links), piece, pieces.ended())
+    return Payload(base, from_here, files, tuple(walk.directories), tuple(walk.links), pieces.size, pieces.ended())
+
+
+def stored_content(contents: Mapping[Path, File]) -> Payload:
+    """Read and hash content for the store of shipped content on the hosts, where its path is its hash
+    (`base.layout.NodeRoot.blob`). Raises ChangedError for a file whose content is not that of its `File`."""
+    pieces = _Pieces(_piece_of(sum(file.size for file in contents.values())))
+    files = []
+    for source, file in contents.items():
+        if pieces.add(source, file.size) != file.digest:
+            raise ChangedError([source])
+        files.append(File(f"{file.digest[:2]}/{file.digest}", 0o400, file.size, file.digest))
+    directories = tuple(sorted({file.digest[:2] for file in files}))
+    return Payload(None, tuple(contents), tuple(files), directories, (), pieces.size, pieces.ended())
+
+
+def _piece_of(size: int) -> int:
+    piece = PIECE
+    while size > piece * MOST_PIECES:
+        piece *= 2
+    return piece
 
 
 def _names(sources: Sequence[Path], destination: str) -> tuple[str, list[str]]:
@@ -162,7 +180,7 @@ class _Pieces:
     """Hashes of the pieces of a row of bytes."""
 
     def __init__(self, size: int) -> None:
-        self._size = size
+        self.size = size
         self._left = size
         self._hash = hashlib.sha256()
         self._found: list[bytes] = []
@@ -185,11 +203,11 @@ class _Pieces:
 
     def _next(self) -> None:
         self._found.append(self._hash.digest())
-        self._hash, self._left = hashlib.sha256(), self._size
+        self._hash, self._left = hashlib.sha256(), self.size
 
     def ended(self) -> tuple[bytes, ...]:
         """Return the hashes; the last piece may be short."""
-        if self._left < self._size:
+        if self._left < self.size:
             self._next()
         return tuple(self._found)
 

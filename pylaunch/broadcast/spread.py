@@ -9,18 +9,19 @@ import asyncio
 import contextlib
 import json
 import math
-import secrets
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Annotated
 
 import msgspec
 
 from pylaunch.agent.piped import pieces as node_side
 from pylaunch.base.dataclass import dataclass, field
+from pylaunch.broadcast.identity import new_identity
 from pylaunch.broadcast.payload import Payload
+from pylaunch.broadcast.progress import BroadcastProgress, BroadcastResult, Received
 from pylaunch.broadcast.swarm import Send, Swarm
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Host
@@ -53,59 +54,14 @@ what it reports about its progress is its own claim."""
 
 LONGEST_REASON = 500
 
+SOURCES_S = 8.0
+"""Wait for hosts that have everything, which connect and hash it first."""
+
 TICK_S = 1.0
 CHUNK = 128 << 10
 """Bytes of a piece between which orders to the same host are sent."""
 
 LEAVES_S = 3.0
-
-
-@dataclass(frozen=True)
-class Received:
-    """Result of one host."""
-
-    error: str | None
-    """Why the host does not have the files; None if it has them, read back from its disk with the right hashes."""
-
-    hint: str | None
-    is_unreachable: bool
-    """The connection to the host failed."""
-
-    had: int
-    """Bytes that were there before, from an interrupted push or unchanged."""
-
-    sent: int
-    """Bytes that the controller sent to this host."""
-
-    seconds: float
-
-
-@dataclass(frozen=True)
-class BroadcastProgress:
-    """State of a broadcast while it continues."""
-
-    size: int
-    """Bytes that every host gets."""
-
-    average: int
-    """Bytes that a host has, on average."""
-
-    whole: tuple[str, ...]
-    """Hosts that have all files."""
-
-    hosts: int
-    seconds: float
-
-
-@dataclass(frozen=True)
-class BroadcastResult:
-    """Results of all hosts, and the duration."""
-
-    hosts: Mapping[str, Received]
-    wrong: Mapping[str, tuple[str, ...]]
-    """Hosts from which others received wrong bytes → those others, according to them."""
-
-    seconds: float
 
 
 class _HostFailedError(Exception):
@@ -156,14 +112,14 @@ class _SendingRate:
     """Limit of the bytes that this machine sends; 0 for none."""
 
     def __init__(self, rate: int) -> None:
-        self._rate = rate
+        self.rate = rate
         self._free_at = time.monotonic()
 
     async def spend(self, size: int) -> None:
         """Wait until `size` further bytes may be sent."""
-        if self._rate:
+        if self.rate:
             begin = max(self._free_at, time.monotonic())
-            self._free_at = begin + size / self._rate
+            self._free_at = begin + size / self.rate
             await asyncio.sleep(begin - time.monotonic())
 
 
@@ -172,8 +128,17 @@ def broadcast(
 ) -> BroadcastResult:
     """Put `payload` on every host of `cluster`. `rate` limits the bytes per second that this machine and each host
     send; 0 does not. Raises ChangedError when a source changes meanwhile, and KeyboardInterrupt."""
+    return asyncio.run(_until_interrupted(spread(cluster, payload, rate=rate, on_progress=on_progress)))
+
+
+async def spread(
+    cluster: Cluster, payload: Payload, *, rate: int = 0, sources: Collection[str] = (),
+    on_progress: Callable[[BroadcastProgress], None],
+) -> BroadcastResult:  # fmt: skip
+    """`broadcast` on the running event loop; the caller cancels it. `sources` are hosts that have everything: nothing
+    is sent from here before they can pass it on, for SOURCES_S at most."""
     allow_hosts(len(cluster.hosts))
-    return asyncio.run(_until_interrupted(_Broadcast(cluster, payload, rate, on_progress).run()))
+    return await _Broadcast(cluster, payload, _SendingRate(rate), frozenset(sources), on_progress).run()
 
 
 async def _until_interrupted(work: Coroutine[None, None, BroadcastResult]) -> BroadcastResult:
@@ -194,17 +159,21 @@ async def _until_interrupted(work: Coroutine[None, None, BroadcastResult]) -> Br
 
 class _Broadcast:
     def __init__(
-        self, cluster: Cluster, payload: Payload, rate: int, on_progress: Callable[[BroadcastProgress], None]
-    ) -> None:  # fmt: skip
+        self,
+        cluster: Cluster,
+        payload: Payload,
+        pace: _SendingRate,
+        sources: frozenset[str],
+        on_progress: Callable[[BroadcastProgress], None],
+    ) -> None:
         self._cluster = cluster
         self._payload = payload
-        self._rate = rate
-        self._pace = _SendingRate(rate)
+        self._sources = sources
+        self._pace = pace
         self._on_progress = on_progress
         self._swarm = Swarm(len(payload.hashes), {host.name: host.topology for host in cluster.hosts})
         self._nodes = {host.name: _PieceHost(host) for host in cluster.hosts}
-        self._first_line = json.dumps({**payload.order, "key": secrets.token_hex(32), "rate": rate}).encode() + b"\n"
-        self._script = streamed(program(node_side.main))
+        self._first_line = json.dumps({**payload.order, "identity": new_identity(), "rate": pace.rate}).encode() + b"\n"
         self._news = asyncio.Event()
         self._begun = time.monotonic()
 
@@ -233,7 +202,10 @@ class _Broadcast:
                 await asyncio.wait_for(self._news.wait(), TICK_S)
             self._news.clear()
             fetches: dict[str, list[tuple[int, str, str, int]]] = {}
-            for order in self._swarm.orders(time.monotonic()):
+            now = time.monotonic()
+            is_ready = all(self._nodes[name].port or self._nodes[name].ended for name in self._sources)
+            may_send = is_ready or now - self._begun > SOURCES_S
+            for order in self._swarm.orders(now, may_send=may_send):
                 if isinstance(order, Send):
                     self._nodes[order.host].pieces.append(order.piece)
                     self._nodes[order.host].has_work.set()
@@ -268,7 +240,7 @@ class _Broadcast:
             node.child = child = await spawn(connector.argv((node.host.agent_python, *STREAMED)))
             try:
                 async with patience(FIRST_ANSWER_S):
-                    await child.send(self._script + self._first_line)
+                    await child.send(streamed(program(node_side.main, node.host.node_root)) + self._first_line)
                     while not (line := await child.readline()).startswith(b"{"):
                         if not line:
                             raise await _why(child, connector)

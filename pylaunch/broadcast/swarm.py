@@ -205,13 +205,14 @@ class Swarm:
         member = self._members.get(host)
         return member is not None and bool(member.sending or member.fetching or len(member.have) == self.pieces)
 
-    def orders(self, now: float) -> list[Send | Fetch]:
-        """Return what to do next."""
+    def orders(self, now: float, *, may_send: bool = True) -> list[Send | Fetch]:
+        """Return what to do next; the controller sends nothing yet unless `may_send`."""
         self._repeat_overdue(now)
         found: list[Send | Fetch] = []
         for member in self._members.values():
             found += self._fetches(member, now)
-        found += self._sends(now)
+        if may_send:
+            found += self._sends(now)
         return found
 
     def _fetches(self, member: _Member, now: float) -> list[Fetch]:

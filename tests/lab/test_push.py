@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node_faults.faults import Fill, inject
+from pylaunch.features.lab.cluster.node_faults.faults import Fill, Isolate, inject
 from pylaunch.features.push.command import LEAST_RATE
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
 
@@ -46,3 +48,30 @@ def test_nodes_pass_a_file_on_and_a_full_one_costs_the_others_nothing(lab: Lab, 
     assert sums == {document["files"][0]["sha256"]}
     for node in lab:
         node.run("rm", "-r", "/srv/pushed")
+
+
+def test_a_node_that_reaches_no_other_is_served_from_here_and_one_that_loses_power_delays_nobody(
+    lab: Lab, tmp_path: Path
+) -> None:
+    file = tmp_path / "blob"
+    file.write_bytes(os.urandom(SIZE))
+    words = ("push", "-i", str(lab.inventory), "--json", "--limit-rate", "4MB", str(file), "/srv/passed/")
+    with inject(lab["n3"], Isolate()):
+        push = subprocess.Popen(
+            lab.command(*words), env={**os.environ, **lab.environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        wait_until(
+            lambda: lab["n2"].run("sh", "-c", "ls /srv/passed/.pylaunch-push-*", check=False).stdout, "n2 receives"
+        )
+        with lab["n2"].kill():
+            stdout, _ = push.communicate(timeout=180)
+    assert push.returncode == ExitCode.CLUSTER_NOT_READY
+    document = json.loads(stdout)
+    hosts = {host["host"]: host for host in document["hosts"]}
+    assert hosts["n2"]["unreachable"] is not None
+    assert hosts["n3"]["from_controller"] >= SIZE
+    for name in ("n1", "n3"):
+        assert hosts[name]["unreachable"] is None
+        assert lab[name].run("sha256sum", "/srv/passed/blob").stdout.split()[0] == document["files"][0]["sha256"]
+    for node in lab:
+        node.run("rm", "-r", "/srv/passed")

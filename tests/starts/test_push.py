@@ -36,7 +36,7 @@ sys.path.insert(0, {str(ROOT)!r})
 from pylaunch.agent.piped import pieces
 sys.stdin.buffer.read(int(sys.stdin.buffer.readline()))
 pieces.PieceNode._send = lambda self, peer, descriptor, offset, size: peer.sendall(bytes(size))
-pieces.main()
+pieces.main("")
 """
 
 

@@ -53,6 +53,7 @@ class PieceStore:
         self._links: list[tuple[str, str]] = [tuple(each) for each in order["links"]]
         self._piece: int = order["piece"]
         self._hashes: list[bytes] = [bytes.fromhex(each) for each in order["hashes"]]
+        self._is_flushed: bool = order["is_flushed"]
         self._staging = os.path.join(self._base, STAGING + order["id"])
         self._ends: list[int] = []
         for _, _, size, _ in self._files:
@@ -260,7 +261,7 @@ class PieceStore:
                 raise StoreError(f"{path} has another content on the disk than was received: does the disk fail?")
 
     def finish(self) -> None:
-        """Flush all files, rename each to its place, and remove the directory of pieces. Raises StoreError."""
+        """Flush files if the order says so, rename each to its place, remove the staging. Raises StoreError."""
         self._check_targets()
         parents = {self._base}
         for path in self._directories:
@@ -273,7 +274,8 @@ class PieceStore:
                 descriptor = os.open(self._place(index), os.O_RDWR | os.O_NOFOLLOW)
                 try:
                     os.fchmod(descriptor, mode)
-                    os.fsync(descriptor)
+                    if self._is_flushed:
+                        os.fsync(descriptor)
                 finally:
                     os.close(descriptor)
                 os.replace(self._place(index), target)
@@ -289,7 +291,7 @@ class PieceStore:
                 os.unlink(staged)
             os.symlink(leads_to, staged)
             os.replace(staged, target)
-        for directory in parents:
+        for directory in parents if self._is_flushed else ():
             _flush(directory)
         self.close()
 

@@ -1,7 +1,7 @@
 """Program of one node in a broadcast: it receives pieces from the controller and from peers, and serves them to peers.
 
     controller                       node
-    order, one JSON line  ──►        files, hashes of pieces, key of the broadcast
+    order, one JSON line  ──►        files, hashes of pieces, certificate and key of the broadcast
                           ◄── ready  port, pieces that are here
     piece and its bytes   ──►
     fetch                 ──►        pieces, each with a peer that has it
@@ -12,25 +12,25 @@
                           ◄── error  why this node cannot receive the files; it ends
     end of input          ──►        exit; pieces stay for the next push of the same files
 
-A peer that connects gets 16 random bytes, and answers with their HMAC under the key and the number of a piece; the
-answer is the bytes of the piece, in the clear. What it receives, it compares with the hash from the controller, so a
-peer can delay a piece and never change it.
+A peer connects with TLS 1.3 and sends the number of a piece; the answer is the bytes of the piece. Both sides present
+the certificate of the broadcast and accept no other one. The receiver compares the piece with the hash from the
+controller, so a peer can delay a piece and never change it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import os
 import queue
 import socket
+import ssl
 import struct
 import sys
 import threading
 import time
 
 from pylaunch.agent.piped.piece_store import PieceStore, StoreError, WrongPieceError, reason
+from pylaunch.base.layout import AgentError, open_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ UNHEARD_S = 60.0
 """A controller that sends nothing for this long has lost its connection: this program ends, so that the next push of
 the same files can take over. The controller sends an empty message each second."""
 
-NONCE = 16
 CHUNK = 256 << 10
 _PIECE = struct.Struct("!I")
+CERTIFICATE = "-----BEGIN CERTIFICATE-----"
 
 
 class SendingRate:
@@ -78,11 +78,31 @@ class SendingRate:
         time.sleep(max(0.0, begin - time.monotonic()))
 
 
+def tls_context(identity: str, side: int) -> ssl.SSLContext:
+    """Return the settings of connections in which both sides present the certificate in `identity` (PEM, with its
+    private key) and accept only that one. `side` is ssl.PROTOCOL_TLS_SERVER or PROTOCOL_TLS_CLIENT."""
+    context = ssl.SSLContext(side)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False  # The certificate is that of the broadcast, not of a host.
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(cadata=identity[identity.index(CERTIFICATE) :])
+    if side == ssl.PROTOCOL_TLS_SERVER:
+        context.num_tickets = 0  # No resumption: every connection proves its key.
+    file = os.memfd_create("identity")  # `ssl` reads keys from files only; this one is in no directory.
+    try:
+        os.write(file, identity.encode())
+        context.load_cert_chain(f"/proc/self/fd/{file}")
+    finally:
+        os.close(file)
+    return context
+
+
 class PieceNode:
     """This node in the broadcast."""
 
     def __init__(self, order: dict[str, Any], store: PieceStore) -> None:
-        self._key = bytes.fromhex(order["key"])
+        self._as_server = tls_context(order["identity"], ssl.PROTOCOL_TLS_SERVER)
+        self._as_client = tls_context(order["identity"], ssl.PROTOCOL_TLS_CLIENT)
         self._store = store
         self._pace = SendingRate(order["rate"])
         self._orders: queue.Queue[tuple[int, str, str, int]] = queue.Queue()
@@ -157,17 +177,14 @@ class PieceNode:
                 self._keep(piece, content, name)
 
     def _fetch(self, piece: int, address: str, port: int) -> bytearray:
-        with socket.create_connection((address, port), timeout=CONNECT_S) as peer:
-            peer.settimeout(ANSWER_S)
-            nonce = _exactly(peer, NONCE)
-            peer.sendall(self._answer(bytes(nonce), piece) + _PIECE.pack(piece))
+        connection = socket.create_connection((address, port), timeout=CONNECT_S)
+        connection.settimeout(ANSWER_S)
+        with self._as_client.wrap_socket(connection) as peer:
+            peer.sendall(_PIECE.pack(piece))
             return _exactly(peer, self._store.size_of(piece), self._count)
 
     def _count(self, size: int) -> None:
         self._received += size  # Only an estimate for the progress, so without a lock.
-
-    def _answer(self, nonce: bytes, piece: int) -> bytes:
-        return hmac.new(self._key, nonce + _PIECE.pack(piece), hashlib.sha256).digest()
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -179,16 +196,11 @@ class PieceNode:
                 continue
             _begin(self._serve, peer)
 
-    def _serve(self, peer: socket.socket) -> None:
+    def _serve(self, connection: socket.socket) -> None:
         try:
-            with peer:
-                peer.settimeout(ANSWER_S)
-                nonce = os.urandom(NONCE)
-                peer.sendall(nonce)
-                answer = bytes(_exactly(peer, hashlib.sha256().digest_size))
+            connection.settimeout(ANSWER_S)
+            with self._as_server.wrap_socket(connection, server_side=True) as peer:
                 (piece,) = _PIECE.unpack(_exactly(peer, _PIECE.size))
-                if not hmac.compare_digest(answer, self._answer(nonce, piece)):
-                    return
                 if piece < len(self._store.have) and self._store.have[piece]:
                     for descriptor, offset, size in self._store.parts(piece):
                         self._send(peer, descriptor, offset, size)
@@ -248,15 +260,17 @@ def _fail(why: str) -> None:
     os._exit(1)
 
 
-def main() -> None:
-    """Receive and serve pieces until the controller closes stdin."""
+def main(root: str) -> None:
+    """Receive and serve pieces until the controller closes stdin. `root` is the node root, with `{user}` for the id."""
     order = json.loads(sys.stdin.buffer.readline())
-    store = PieceStore(order)
-    node = PieceNode(order, store)
-    _begin(node.report)
     try:
+        if order["base"] is None:
+            order["base"] = open_root(root, make=False).blobs
+        store = PieceStore(order)
+        node = PieceNode(order, store)
+        _begin(node.report)
         store.open()
-    except StoreError as error:
+    except (StoreError, AgentError) as error:
         _fail(str(error))
     except OSError as error:
         _fail(reason(error))

@@ -7,7 +7,7 @@ time (ctime) decides that, because a copied file can have an old modification ti
     controller                    agent.pyz ship
     the manifest, one line   ──►
                              ◄──  {"missing": [indices in the sorted hashes]}
-    a tar stream of those    ──►
+    a tar stream of those    ──►     without content that a broadcast has put into the store meanwhile
                              ◄──  {"tree": path, "received": bytes, "reused": bool} | {"error": why}
 """
 
@@ -121,13 +121,15 @@ def _receive(root: NodeRoot, directory: RunDirectory, source: IO[bytes]) -> None
         laid_out = 0 if is_reused else sum(file[2] for file in manifest.files)
         _require_space(root, sum(wanted[place][1] for place in missing) + laid_out)
         _send({"missing": missing})
-        received = _receive_content(root, manifest, {wanted[place][0] for place in missing}, source) if missing else 0
+        if missing:
+            _receive_content(root, manifest, dict(wanted[place] for place in missing), source)
         if is_reused:
             _restore(root, directory.run, manifest, line)
         else:
             _lay_out(root, directory.run, manifest, line)
     with contextlib.suppress(BlockingIOError), _lock(root, fcntl.LOCK_EX | fcntl.LOCK_NB):
         prune(root)
+    received = sum(wanted[place][1] for place in missing)
     _send(
         {"tree": root.tree(directory.run), "received": received, "reused": is_reused and _has_worked(root, directory)}
     )
@@ -182,11 +184,12 @@ def _require_space(root: NodeRoot, needed: int) -> None:
         raise AgentError(f"disk full: {space} in {root.path}")
 
 
-def _receive_content(root: NodeRoot, manifest: TreeManifest, missing: set[str], source: IO[bytes]) -> int:
-    """Store the contents of a tar stream by hash; return the bytes. Raises AgentError for content of another hash."""
+def _receive_content(root: NodeRoot, manifest: TreeManifest, missing: dict[str, int], source: IO[bytes]) -> None:
+    """Store the contents of a tar stream by hash, until none of `missing` (hash → size) is missing.
+
+    Raises AgentError for content of another hash."""
     import tarfile  # noqa: PLC0415 -- 2 ms that only this verb costs
 
-    received = 0
     with tarfile.open(fileobj=source, mode="r|") as stream:
         for member in stream:
             content = stream.extractfile(member)
@@ -200,11 +203,9 @@ def _receive_content(root: NodeRoot, manifest: TreeManifest, missing: set[str], 
                 path = next(path for path, _, _, digest in manifest.files if digest == member.name)
                 raise AgentError(f"{path} changed while it was being shipped")
             os.replace(aside, root.blob(member.name))
-            received += member.size
-            missing.discard(member.name)
-    if missing:
-        raise AgentError(f"{len(missing)} files did not arrive")
-    return received
+    absent = [digest for digest, size in missing.items() if not _has(root, digest, size)]
+    if absent:
+        raise AgentError(f"{len(absent)} files did not arrive")
 
 
 def _copy(source: IO[bytes], target: str, mode: int) -> str:

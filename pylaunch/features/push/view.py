@@ -6,16 +6,11 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
 from pylaunch.broadcast.payload import Payload
-from pylaunch.broadcast.spread import BroadcastProgress, BroadcastResult
+from pylaunch.broadcast.progress import BroadcastProgress, BroadcastResult, lines_of_progress
 from pylaunch.model.hostset import alike, fold
 from pylaunch.model.text.size import shown_size
 from pylaunch.terminal import console
-from pylaunch.terminal.listing import duration
 from pylaunch.terminal.live_area import LiveArea
-
-FIRST_LINE_S = 2.0
-LINE_S = 10.0
-"""Between two lines of progress where they cannot be redrawn."""
 
 MOST_FILES_SHOWN = 1000
 
@@ -24,33 +19,15 @@ MOST_FILES_SHOWN = 1000
 def following(payload: Payload, hosts: Sequence[str]) -> Iterator[Callable[[BroadcastProgress], None]]:
     """Show the progress: one line that changes on a terminal, otherwise a line now and then."""
     shown = [f"push: {shown_size(payload.size)} to {fold(hosts)}"]
-    next_s = FIRST_LINE_S
 
     def redraw(progress: BroadcastProgress) -> None:
-        shown[0] = progress_line(progress)
-
-    def write(progress: BroadcastProgress) -> None:
-        nonlocal next_s
-        if progress.seconds >= next_s:
-            next_s = progress.seconds + LINE_S
-            console.say(progress_line(progress))
+        shown[0] = f"push: {progress.line}"
 
     if not console.is_drawable():
-        yield write
+        yield lines_of_progress(lambda line: console.say(f"push: {line}"))
         return
     with LiveArea(lambda: shown, 0.5):
         yield redraw
-
-
-def progress_line(progress: BroadcastProgress) -> str:
-    """Return the state as one line: bytes, rate, hosts that have the files, time left."""
-    share = progress.average / progress.size if progress.size else 1.0
-    rate = progress.average / max(progress.seconds, 0.001)
-    left = f", about {duration((progress.size - progress.average) / rate)} left" if 0 < share < 1 else ""
-    return (
-        f"push: {share:.0%} of {shown_size(progress.size)}, {shown_size(int(rate))}/s to each host, "
-        f"{len(progress.whole)} of {progress.hosts} hosts have it{left}"
-    )
 
 
 def show(payload: Payload, result: BroadcastResult) -> None:
@@ -64,16 +41,8 @@ def show(payload: Payload, result: BroadcastResult) -> None:
     missing = sum(payload.size - received.had for received in done.values())
     sent = sum(received.sent for received in result.hosts.values())
     console.say(f"this machine sent {shown_size(sent)}; the hosts lacked {shown_size(missing)}")
-    for line in remarks(result):
+    for line in result.remarks:
         console.say(line)
-
-
-def remarks(result: BroadcastResult) -> list[str]:
-    """Return a line for each host from which others report wrong bytes."""
-    return [
-        f"warning: {name} sent wrong bytes, according to {fold(by)}; they were not kept: check its memory and disk"
-        for name, by in result.wrong.items()
-    ]
 
 
 def failures(result: BroadcastResult) -> list[str]:

@@ -231,7 +231,8 @@ class Session:
     async def _ship(self, tree: Tree) -> None:
         """Ship the code of the run to every connected node."""
         self._emit(Notice(f"shipping code to {fold(self._fleet.links)}"))
-        answers = await ship(tree, self._fleet, tuple(self._fleet.links))
+        cluster = self._plan.cluster.only(tuple(self._fleet.links))
+        answers = await ship(tree, self._fleet, cluster, lambda line: self._emit(Notice(line)))
         for name, answer in answers.items():
             if isinstance(answer, NotShippedError):
                 self._refuse(name, str(answer), None)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import tarfile
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from pylaunch.base.dataclass import dataclass
+from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.manifest import File
 from pylaunch.model.text.size import shown_size
 from pylaunch.runs.connect.fleet import CONNECTING, Fleet
+from pylaunch.runs.sync.exchange import LEAST_SAVED, CodeExchange
 from pylaunch.runs.sync.tree import CHUNK, Tree
 from pylaunch.transport.answers import NotAnAnswerError, decoded
 from pylaunch.transport.process import Child, describe_exit, last_line
@@ -50,18 +53,51 @@ class NotShippedError(Exception):
     """A node could not receive the code, with the reason."""
 
 
-async def ship(tree: Tree, fleet: Fleet, names: Iterable[str]) -> dict[str, Shipped | NotShippedError]:
-    """Ship the code to each of `names`, many at a time; return the result by name."""
+Remaining = Callable[[list[int]], Awaitable[list[int]]]
+"""Returns the indices of the content that the controller sends, of those that a node lacks."""
+
+
+async def ship(
+    tree: Tree, fleet: Fleet, cluster: Cluster, say: Callable[[str], None]
+) -> dict[str, Shipped | NotShippedError]:
+    """Ship the code to each host of `cluster`, many at a time; return the result by name."""
+    if len(cluster.names) > 1 and tree.manifest.size >= LEAST_SAVED:
+        return await _ship_together(tree, fleet, CodeExchange(tree, cluster, say), cluster.names)
     room = asyncio.Semaphore(CONNECTING)
 
-    async def to(name: str) -> tuple[str, Shipped | NotShippedError]:
+    async def to(name: str) -> Shipped | NotShippedError:
         async with room:
-            try:
-                return name, await _ship(tree, await fleet.channel(name, "ship"))
-            except NotShippedError as error:
-                return name, error
+            return await _shipped(tree, fleet, name, _everything)
 
-    return dict(await asyncio.gather(*(to(name) for name in names)))
+    return dict(zip(cluster.names, await asyncio.gather(*(to(name) for name in cluster.names)), strict=True))
+
+
+async def _ship_together(
+    tree: Tree, fleet: Fleet, exchange: CodeExchange, names: Sequence[str]
+) -> dict[str, Shipped | NotShippedError]:
+    """Ship the code to all hosts at the same time, because they exchange it."""
+
+    async def to(name: str) -> Shipped | NotShippedError:
+        try:
+            return await _shipped(tree, fleet, name, functools.partial(exchange.remaining, name))
+        finally:
+            exchange.without(name)
+
+    try:
+        return dict(zip(names, await asyncio.gather(*map(to, names)), strict=True))
+    finally:
+        await exchange.end()
+
+
+async def _shipped(tree: Tree, fleet: Fleet, name: str, remaining: Remaining) -> Shipped | NotShippedError:
+    try:
+        return await _ship(tree, await fleet.channel(name, "ship"), remaining)
+    except NotShippedError as error:
+        return error
+
+
+async def _everything(missing: list[int]) -> list[int]:
+    return missing
 
 
 def shipped_lines(tree: Tree, answers: Mapping[str, Shipped | NotShippedError]) -> Iterator[str]:
@@ -81,7 +117,7 @@ def shipped_lines(tree: Tree, answers: Mapping[str, Shipped | NotShippedError]) 
             yield f"{sent} to {path}"
 
 
-async def _ship(tree: Tree, child: Child) -> Shipped:
+async def _ship(tree: Tree, child: Child, remaining: Remaining = _everything) -> Shipped:
     try:
         try:
             await _in_time(child.send(tree.manifest.encoded))
@@ -92,12 +128,12 @@ async def _ship(tree: Tree, child: Child) -> Shipped:
         places = dict.fromkeys(answer.missing)
         if any(place not in range(len(wanted)) for place in places):
             raise NotShippedError(f"it asks for a file that the tree does not have: {max(places)} of {len(wanted)}")
-        missing = [wanted[place] for place in places]
-        if missing:
-            await _send(child, tree.directory, missing)
+        sent = [wanted[place] for place in await remaining(list(places))]
+        if places:
+            await _send(child, tree.directory, sent)
             child.close_stdin()
         done = await _answer(child, _Received)
-        return Shipped(done.tree, len(missing), done.received, done.reused)
+        return Shipped(done.tree, len(places), done.received, done.reused)
     finally:
         await child.end()
 

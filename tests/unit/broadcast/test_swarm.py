@@ -193,3 +193,11 @@ def test_a_slow_host_that_has_everything_already_does_not_hold_up_the_others(slo
     simulation.ended["n1"] = 0.0
     assert simulation.run() < 2 * Simulation(3, 50).run()
     assert simulation.swarm.sent > 40
+
+
+def test_while_the_controller_waits_for_a_host_that_has_everything_it_sends_nothing() -> None:
+    swarm = Swarm(2, {"new": (), "old": ()})
+    swarm.join("new", ())
+    assert swarm.orders(0.0, may_send=False) == []
+    swarm.join("old", (0, 1))
+    assert {type(order) for order in swarm.orders(1.0)} == {Fetch}

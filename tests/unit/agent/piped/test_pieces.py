@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
+import contextlib
 import os
 import socket
+import ssl
 import struct
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,13 @@ from typing import Any
 import pytest
 
 from pylaunch.agent.piped.piece_store import ABANDONED_S, PieceStore, StoreError, WrongPieceError
-from pylaunch.agent.piped.pieces import NONCE, PieceNode
+from pylaunch.agent.piped.pieces import CERTIFICATE, PieceNode, tls_context
+from pylaunch.broadcast.identity import new_identity
 from pylaunch.broadcast.payload import PIECE, Payload, read_payload
 
-KEY = bytes(32)
+IDENTITY = new_identity()
+FOREIGN = new_identity() + IDENTITY[IDENTITY.index(CERTIFICATE) :]
+"""Another certificate, of somebody who accepts that of the broadcast."""
 
 
 @pytest.fixture
@@ -31,7 +34,7 @@ def payload(tmp_path: Path) -> Payload:
 
 
 def order(payload: Payload) -> dict[str, Any]:
-    return {**payload.order, "key": KEY.hex(), "rate": 0}
+    return {**payload.order, "identity": IDENTITY, "rate": 0}
 
 
 def opened(payload: Payload) -> PieceStore:
@@ -144,23 +147,51 @@ def test_pieces_that_nobody_pushes_any_more_are_removed(payload: Payload, tmp_pa
     assert new.exists()
 
 
-def asked(port: int, key: bytes, piece: int) -> bytes:
-    """Return what a peer receives that knows `key`."""
+def asked(port: int, identity: str, piece: int) -> tuple[bytes, bytes]:
+    """Return what a peer with `identity` receives, and the bytes on the wire."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = tls_context(identity, ssl.PROTOCOL_TLS_CLIENT).wrap_bio(incoming, outgoing)
+    found, wire, is_asked = bytearray(), bytearray(), False
     with socket.create_connection(("127.0.0.1", port), timeout=30) as peer:
-        nonce = peer.recv(NONCE, socket.MSG_WAITALL)
-        number = struct.pack("!I", piece)
-        peer.sendall(hmac.new(key, nonce + number, hashlib.sha256).digest() + number)
-        found = bytearray()
-        while chunk := peer.recv(1 << 16):
-            found += chunk
-        return bytes(found)
+        while True:
+            try:
+                if not is_asked:
+                    tls.do_handshake()
+                    is_asked = tls.write(struct.pack("!I", piece)) > 0
+                while chunk := tls.read(1 << 16):
+                    found += chunk
+            except ssl.SSLWantReadError:
+                pass
+            except ssl.SSLError:
+                break
+            with contextlib.suppress(ConnectionError):
+                peer.sendall(outgoing.read())
+                if chunk := peer.recv(1 << 16):
+                    wire += chunk
+                    incoming.write(chunk)
+                    continue
+            break
+    return bytes(found), bytes(wire)
 
 
-def test_a_peer_without_the_key_gets_nothing_and_one_with_it_what_is_here(payload: Payload) -> None:
+def test_a_peer_gets_what_is_here_with_the_certificate_of_the_broadcast_alone(payload: Payload) -> None:
     store = opened(payload)
     store.write(1, payload.read(1))
     port = PieceNode(order(payload), store).listen()
-    assert asked(port, KEY, 1) == payload.read(1)
-    assert asked(port, KEY, 0) == b""
-    assert asked(port, KEY, 1 << 31) == b""
-    assert asked(port, b"guessed", 1) == b""
+    content, wire = asked(port, IDENTITY, 1)
+    assert content == payload.read(1)
+    assert len(wire) > len(content)
+    assert content[:64] not in wire
+    assert asked(port, IDENTITY, 0)[0] == b""
+    assert asked(port, IDENTITY, 1 << 31)[0] == b""
+    assert asked(port, FOREIGN, 1)[0] == b""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as stranger:
+        stranger.sendall(struct.pack("!I", 1))
+        assert content[:64] not in stranger.recv(1 << 16)
+
+
+def test_a_peer_with_another_certificate_delivers_nothing(payload: Payload) -> None:
+    store = opened(payload)
+    store.write(1, payload.read(1))
+    port = PieceNode({**order(payload), "identity": FOREIGN}, store).listen()
+    assert asked(port, IDENTITY, 1)[0] == b""

@@ -1,0 +1,94 @@
+"""Progress and result of a broadcast, and their lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pylaunch.base.dataclass import dataclass
+from pylaunch.model.hostset import fold
+from pylaunch.model.text.size import shown_size
+
+FIRST_LINE_S = 2.0
+LINE_S = 10.0
+"""Between two lines of progress where they cannot be redrawn."""
+
+
+@dataclass(frozen=True)
+class Received:
+    """Result of one host."""
+
+    error: str | None
+    """Why the host does not have the files; None if it has them, read back from its disk with the right hashes."""
+
+    hint: str | None
+    is_unreachable: bool
+    """The connection to the host failed."""
+
+    had: int
+    """Bytes that were there before, from an interrupted push or unchanged."""
+
+    sent: int
+    """Bytes that the controller sent to this host."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class BroadcastProgress:
+    """State of a broadcast while it continues."""
+
+    size: int
+    """Bytes that every host gets."""
+
+    average: int
+    """Bytes that a host has, on average."""
+
+    whole: tuple[str, ...]
+    """Hosts that have all files."""
+
+    hosts: int
+    seconds: float
+
+    @property
+    def line(self) -> str:
+        """The state as text: bytes, rate, hosts that have the files, time left."""
+        share = self.average / self.size if self.size else 1.0
+        rate = self.average / max(self.seconds, 0.001)
+        left_s = (self.size - self.average) / rate if rate else 0.0
+        left = f"{left_s:.0f} s" if left_s < 120 else f"{left_s / 60:.0f} min"
+        return (
+            f"{share:.0%} of {shown_size(self.size)}, {shown_size(int(rate))}/s to each host, "
+            f"{len(self.whole)} of {self.hosts} hosts have it{f', about {left} left' if 0 < share < 1 else ''}"
+        )
+
+
+@dataclass(frozen=True)
+class BroadcastResult:
+    """Results of all hosts, and the duration."""
+
+    hosts: Mapping[str, Received]
+    wrong: Mapping[str, tuple[str, ...]]
+    """Hosts from which others received wrong bytes → those others, according to them."""
+
+    seconds: float
+
+    @property
+    def remarks(self) -> list[str]:
+        """A line for each host from which others report wrong bytes."""
+        return [
+            f"warning: {name} sent wrong bytes, according to {fold(by)}; they were not kept: check its memory and disk"
+            for name, by in self.wrong.items()
+        ]
+
+
+def lines_of_progress(say: Callable[[str], None]) -> Callable[[BroadcastProgress], None]:
+    """Return a callback that passes the progress to `say` after FIRST_LINE_S, and then every LINE_S."""
+    next_s = FIRST_LINE_S
+
+    def write(progress: BroadcastProgress) -> None:
+        nonlocal next_s
+        if progress.seconds >= next_s:
+            next_s = progress.seconds + LINE_S
+            say(progress.line)
+
+    return write
