@@ -85,8 +85,10 @@ def overridden(ranks: Iterable[Meeting], world_size: int) -> OverrideFinding | N
     others = {name: _with_given_value(all_ranks, name) for name, _, _ in groups}
     unknown = {name: _unknown(all_ranks, name, world_size) for name in others}
 
-    def order(group: tuple[str, str, bool]) -> tuple[bool, int, int]:
-        return not others[group[0]] and bool(unknown[group[0]]), len(groups[group]), [*ARGUMENTS].index(group[0])
+    def order(group: tuple[str, str, bool]) -> tuple[bool, int, bool, int]:
+        is_doubtful, count = not others[group[0]] and bool(unknown[group[0]]), len(groups[group])
+        is_common_place = count == world_size and group[0] not in NUMBERS  # There, ranks can meet.
+        return is_doubtful, count, is_common_place, [*ARGUMENTS].index(group[0])
 
     ordered = sorted(groups, key=order)
     lines = [_line(groups[group], group[0]) for group in ordered]

@@ -87,6 +87,8 @@ IMPORTS = (Frame("find_spec", "<frozen importlib._bootstrap_external>", 1), Fram
          ()),
         ([rank(each, MASTER_ADDR=f"file:///job/meet{each}", is_argument=True) for each in range(3)],
          "rank 0 on n00 passes address file:///job/meet0 to init_process_group, but the run's is 10.0.0.1", True, ()),
+        ([rank(each, MASTER_PORT="23459", WORLD_SIZE="4") for each in range(3)],
+         "ranks 0-2 on n[00-02] use WORLD_SIZE=4, but the run's is 3", True, ()),
         ([rank(2, WORLD_SIZE="2", is_argument=True)],
          f"rank 2 on n02 passes world size 2 to init_process_group, but the run's is 3; {FIRST_UNKNOWN}", True, ()),
         ([in_group(0, 3), in_group(1, 2, WORLD_SIZE="2"), in_group(2, 3)],
@@ -95,7 +97,7 @@ IMPORTS = (Frame("find_spec", "<frozen importlib._bootstrap_external>", 1), Fram
          "rank 0 on n00 uses WORLD_SIZE=2, but the run's is 3", True, (0,)),
     ],
     ids=["others import", "others elsewhere", "others have met", "others met somewhere", "a file each",
-         "size too small", "a group lacks rank 1", "a group lacks rank 0"],
+         "all at one other place", "size too small", "a group lacks rank 1", "a group lacks rank 0"],
 )  # fmt: skip
 def test_a_rank_is_named_only_if_others_are_known_to_use_the_values_that_they_got(
     views: list[RankView], text: str, *, is_sure: bool, named: tuple[int, ...]
