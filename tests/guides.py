@@ -39,6 +39,8 @@ IN_NO_TEST = {
     "pylaunch push ": "needs files of the reader; tests/starts/test_push.py and tests/lab/test_push.py push others",
     "ssh-keygen -lf": "is typed on the console of a host",
     "ufw ": "opens ports of a host with ufw",
+    "pip download ": "needs an index that has pylaunch",
+    "export PIP_NO_INDEX": "belongs to the next line",
     "pip install ": "installs what scripts/setup installs",
     "DS_BUILD_OPS=0 pip wheel": "downloads sources; tests/lab/conftest.py builds the same wheel",
     "export ANSIBLE_ROLES_PATH": "belongs to the next line",

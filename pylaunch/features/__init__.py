@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FEATURES = (
     "bench",
+    "config",
     "demo",
     "doctor",
     "drift",

@@ -60,6 +60,14 @@ def source_of(inventory: Path | None) -> Path | None:
     return source if source is None or is_host_list(source) else source.absolute()
 
 
+def variables_of(source: Path) -> tuple[Mapping[str, Mapping[str, object]], Mapping[str, str]]:
+    """Return the variables of each host as Ansible parsed them, and the texts of the inventory's files by name.
+
+    Raises InventoryError.
+    """
+    return _ask_ansible(source).variables, {} if is_host_list(source) else _texts(source)
+
+
 def this_machine(devices: Path = Path("/dev")) -> Host:
     """Return the controller as the only host of a cluster. Its ranks use pylaunch's own Python."""
     accelerators = [entry for entry in devices.glob("nvidia*") if entry.name.removeprefix("nvidia").isdecimal()]

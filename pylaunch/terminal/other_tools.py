@@ -37,7 +37,7 @@ _TYPED_FOR = {
     "drift": "diff compare",
     "render slurm -- train.py": "export convert generate render.sbatch render.srun",
     "init": "new inventory discover",
-    "help cluster.ini": "config",
+    "help cluster.ini": "configuration",
     "help": "docs man guide topics",
     "lab down": "lab.delete lab.destroy lab.stop lab.rm lab.remove",
     "lab up": "lab.create lab.start lab.new",

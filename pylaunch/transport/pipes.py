@@ -35,7 +35,7 @@ class FloodError(Exception):
 
 def end_descriptor(pid: int) -> int | None:
     """Return a descriptor that is readable once the child `pid` has ended; None where the kernel has no pidfd."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, AttributeError):  # Python on macOS has no pidfd_open.
         return os.pidfd_open(pid)
     return None
 

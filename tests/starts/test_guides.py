@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from tests.documented_commands import REST, ROOT, DocumentedCommand, samples_in
+from tests.documented_commands import REST, ROOT, DocumentedCommand, python_in, samples_in
 from tests.guides import GUIDES, on_directories
 from tests.hinted_commands import hints_must_be_accepted
 from tests.reader import DEADLINE_S, Reader
@@ -85,7 +85,7 @@ class Guide:
         inventory = self._cluster.inventory.read_text().replace(" pylaunch_node", " topology=rack1 pylaunch_node")
         for name, text in {
             "cluster.ini": f"{inventory}pylaunch_python=/usr/bin/python3\n",
-            "train.py": TRAIN.format(here=str(self._here)),
+            "train.py": self._program(),
             "package/__init__.py": "",
             "package/train.py": "",
             "base.yaml": "lr: 0.1\n",
@@ -108,6 +108,12 @@ class Guide:
         python.parent.mkdir(parents=True)
         python.symlink_to("/usr/bin/python3")
         self._reader.has_program("kubectl", f"echo '[pod/train-0] {LOG.strip()}'")
+
+    def _program(self) -> str:
+        """The program that the page gives to save, or one whose end this test decides."""
+        if self.page == "first-cluster.md":
+            return python_in(ROOT / "docs/guides" / self.page)[0]
+        return TRAIN.format(here=str(self._here))
 
     def begins(self) -> None:
         """Be at the first line of the page."""

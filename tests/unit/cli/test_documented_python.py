@@ -22,8 +22,9 @@ def test_python_of_a_page_compiles(page: Path) -> None:
 
 
 def test_the_pages_with_python_are_known() -> None:
-    """Those of lab.md and python.md run in tests/lab/test_lab_life.py and tests/starts/test_python_api.py."""
-    assert set(PAGES) == {"lab.md", "python.md", "runtime.md", "slurm.md"}
+    """Those of lab.md, python.md and first-cluster.md run: tests/lab/test_lab_life.py, tests/starts/test_python_api.py
+    and test_guides.py."""
+    assert set(PAGES) == {"first-cluster.md", "lab.md", "python.md", "runtime.md", "slurm.md"}
 
 
 def test_the_handler_of_the_guide_to_slurm_notes_the_signal() -> None:

@@ -1,0 +1,54 @@
+"""`pylaunch config show` names the source of each value that is in use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pylaunch.cli import main
+from pylaunch.errors import ExitCode
+from pylaunch.features.config.host_values import MOST_ROWS, SettingInUse, shortened, values_of_hosts
+from pylaunch.model.cluster import Host
+
+INI = """\
+[cluster]
+gpu01 ansible_host=10.0.0.1 gpus=8
+gpu02 ansible_host=10.0.0.2 gpus=8
+
+[cluster:vars]
+pylaunch_python=/opt/conda/bin/python
+"""
+
+
+def test_a_value_has_the_line_that_sets_it_and_an_unset_one_is_a_default() -> None:
+    variables = {
+        "gpu01": {"ansible_host": "10.0.0.1", "gpus": 8, "pylaunch_python": "/opt/conda/bin/python"},
+        "gpu02": {"ansible_host": "10.0.0.2", "gpus": 8, "pylaunch_python": "/opt/conda/bin/python"},
+    }
+    hosts = [
+        Host(name, f"10.0.0.{number}", python="/opt/conda/bin/python") for number, name in ((1, "gpu01"), (2, "gpu02"))
+    ]
+    found = values_of_hosts(hosts, variables, {"cluster.ini": INI})
+    assert SettingInUse("ansible_host", "10.0.0.2", "cluster.ini:3", ("gpu02",)) in found
+    assert SettingInUse("gpus", "8", "cluster.ini:2", ("gpu01",)) in found
+    assert SettingInUse("pylaunch_python", "/opt/conda/bin/python", "cluster.ini:6", ("gpu01", "gpu02")) in found
+    assert SettingInUse("pylaunch_attestation", "warn", "default", ("gpu01", "gpu02")) in found
+
+
+def test_a_key_with_many_values_is_one_row() -> None:
+    many = [
+        SettingInUse("ansible_host", f"10.0.0.{n}", f"cluster.ini:{n}", (f"n{n}",)) for n in range(1, MOST_ROWS + 2)
+    ]
+    (row,) = shortened(many)
+    assert (row.source, row.hosts) == ("cluster.ini", tuple(f"n{n}" for n in range(1, MOST_ROWS + 2)))
+    assert shortened(many[:MOST_ROWS]) == many[:MOST_ROWS]
+
+
+def test_without_an_inventory_it_is_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main.run(["config", "show"]) == ExitCode.DONE
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("inventory")]
+    assert line.split()[1:] == ["this", "machine", "alone", "default"]

@@ -1,0 +1,59 @@
+"""Modules of the controller use what only Linux has in known places alone: a controller on macOS stays possible.
+
+No test runs on macOS: this guards imports and names, and one contract test starts processes without pidfd.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[3] / "pylaunch"
+ON_NODES = ("agent", "runtime", "features/lab")
+"""Run on nodes, or make nodes of this machine."""
+
+ONLY_LINUX = {
+    "pidfd_open", "pidfd_send_signal", "epoll", "prctl", "sched_getaffinity", "pipe2", "setns", "unshare",
+    "memfd_create",
+    "eventfd", "SO_PEERCRED", "splice", "accept4", "CDLL", "sigtimedwait", "PR_SET_PDEATHSIG", "AF_NETLINK",
+}  # fmt: skip
+KNOWN = {
+    "transport/pipes.py: pidfd_open": "falls back to polling",
+    "transport/process.py: pidfd_open": "ends another controller of this machine",
+    "transport/process.py: pidfd_send_signal": "ends another controller of this machine",
+    "transport/guard.py: /proc": "finds an Ansible whose controller was killed",
+}
+
+
+def uses(tree: ast.Module) -> Iterator[str]:
+    """Names that only Linux has; paths below /proc and /sys, and abstract sockets, as arguments of calls."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in ONLY_LINUX:
+            yield node.attr
+        if isinstance(node, ast.ImportFrom):
+            yield from (each.name for each in node.names if each.name in ONLY_LINUX)
+        if isinstance(node, ast.Call):
+            texts = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+            yield from ("/" + text.split("/")[1] for text in texts if text.startswith(("/proc", "/sys/")))
+            if isinstance(node.func, ast.Attribute) and node.func.attr in ("bind", "connect"):
+                yield from ("abstract socket" for text in texts if text.startswith("\0"))
+
+
+def is_of_the_controller(module: Path) -> bool:
+    place = module.relative_to(PACKAGE)
+    return not str(place).startswith(ON_NODES) and "ranks" not in place.parts and place.name != "on_node.py"
+
+
+def test_what_only_linux_has_is_used_in_known_places() -> None:
+    modules = [module for module in PACKAGE.rglob("*.py") if is_of_the_controller(module)]
+    assert len(modules) > 200
+    found = {
+        f"{module.relative_to(PACKAGE)}: {use}" for module in modules for use in uses(ast.parse(module.read_text()))
+    }
+    assert found == KNOWN.keys()
+
+
+def test_uses_are_found() -> None:
+    source = "import os, select\nselect.epoll()\nopen('/proc/stat')\ns.bind('\\0name')\nfrom os import setns\n"
+    assert sorted(uses(ast.parse(source))) == ["/proc", "abstract socket", "epoll", "setns"]
