@@ -15,7 +15,7 @@ them in threads (`asyncio.to_thread`) to wait for several. Every error is a Pyla
 
 from __future__ import annotations
 
-from pylaunch.api.functions import attach, check, load_cluster, provision, start
+from pylaunch.api.functions import attach, attach_job, check, load_cluster, provision, start
 from pylaunch.api.log_lines import RankLine
 from pylaunch.api.run_handle import NumberedEvent, RunHandle, WaitTimeoutError
 from pylaunch.checks.result import Result
@@ -69,6 +69,7 @@ __all__ = [
     "UsageError",
     "WaitTimeoutError",
     "attach",
+    "attach_job",
     "check",
     "load_cluster",
     "provision",

@@ -17,11 +17,12 @@ from pylaunch.inventory import load
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome
+from pylaunch.model.plan import base_of
 from pylaunch.provision import provisioning as provisioning
 from pylaunch.provision.provisioning import ProvisionEvent, ProvisionOptions, ProvisionReport
 from pylaunch.runs import attach as attaching
 from pylaunch.runs import start as starting
-from pylaunch.runs.all_runs import discover_runs, find_run
+from pylaunch.runs.all_runs import discover_runs, find_job, find_run
 from pylaunch.runs.connect.interruptible import Interrupter
 from pylaunch.runs.start import StartOptions
 from pylaunch.runs.start_checks import at_start_checks
@@ -119,3 +120,14 @@ def attach(run: str, cluster: Cluster | None = None) -> RunHandle:
         return attaching.attach(record, as_start_event, interrupter, relays_output=False)
 
     return RunHandle(record.plan.run, work)
+
+
+def attach_job(job: str, *, role: str | None = None, cluster: Cluster | None = None) -> dict[str, RunHandle]:
+    """Return handles for the runs of a job of several roles, by name: "trainer", "rollout.0".
+
+    Those that stop first are first.
+    With `role` only those of this role. Raises as `attach` does, and UsageError for a role that the job does not have.
+    """
+    found = find_job(job, role, None if cluster is None else discover_runs(cluster))
+    named = [(record.plan.job.part, record.plan.run) for record in found]
+    return {part.name: attach(base_of(run)) for part, run in named if part is not None}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pylaunch.terminal.doors import ObserverOption, RunObserver, StartFile, Verb
+from pylaunch.terminal.doors import ObserverOption, Observing, RunObserver, StartFile, Verb
 from pylaunch.terminal.late_import import imported
 
 if TYPE_CHECKING:
@@ -100,15 +100,16 @@ def observer_options(verb: str) -> Callable[[Callable[..., int]], Callable[..., 
     return added
 
 
-def observers(verb: str, given: dict[str, Any]) -> tuple[RunObserver, ...]:
-    """Take the values of `observer_options` out of `given`, and return their observers and those of all runs.
-
-    Raises UsageError for a value.
-    """
+def observing(verb: str, given: dict[str, Any]) -> Observing:
+    """Take the values of `observer_options` out of `given`, and return the source of their observers and all others."""
     values = [(option, given.pop(option.name)) for option in _observer_options(verb)]
-    asked = [imported(option.module).observer(value) for option, value in values if value not in (None, ())]
     modules = [getattr(package, "OBSERVER_OF_ALL_RUNS", "") for package in _packages()]
-    return (*asked, *(imported(module).observer() for module in modules if module))
+
+    def new() -> tuple[RunObserver, ...]:
+        asked = [imported(option.module).observer(value) for option, value in values if value not in (None, ())]
+        return (*asked, *(imported(module).observer() for module in modules if module))
+
+    return Observing(frozenset(option.name for option, _ in values), new)
 
 
 def start_file(words: Sequence[str]) -> StartFile | None:

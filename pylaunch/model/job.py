@@ -78,6 +78,22 @@ FAILURE_GRACE = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
+class RolePart:
+    """Place of a run in a job of several roles: one replica of a role."""
+
+    job: str
+    """Id of the job."""
+
+    job_name: str
+    role: str
+    name: str
+    """"trainer", or "rollout.0" for a role with several replicas."""
+
+    stop_order: int = 0
+    """Parts with a smaller number stop first: those that use others before those that they use."""
+
+
+@dataclass(frozen=True)
 class JobSpec:
     """Job as requested; nothing in it depends on the cluster."""
 
@@ -157,6 +173,9 @@ class JobSpec:
 
     start_timeout: timedelta = timedelta(seconds=60)
     """Timeout for every node to become ready."""
+
+    part: RolePart | None = None
+    """Place of the run in a job of several roles; None for a run of its own."""
 
     @property
     def may_have_attempts(self) -> bool:

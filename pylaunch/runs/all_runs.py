@@ -16,6 +16,8 @@ from pylaunch.runs.existing import discover
 from pylaunch.runs.existing.discover import Discovery
 from pylaunch.runs.status import statuses
 from pylaunch.store import runs
+from pylaunch.store.job_parts import recorded_parts
+from pylaunch.store.runs import UnknownRunError
 
 CANDIDATES = 8
 """Runs that an error offers to choose from."""
@@ -73,6 +75,30 @@ def find_run(run: str, found: Discovery | None = None) -> RunRecord:
         for each in runs.meant(run, known):
             runs.adopt(known[each])
     return runs.read(runs.find(run))
+
+
+def find_job(text: str, role: str | None = None, found: Discovery | None = None) -> list[RunRecord]:
+    """Return the last attempt of each run of the job that `text` (an id, or the beginning of one) names.
+
+    Those that stop first are first; with `role` only those of this role. Runs of `found` are recorded here first.
+    Raises UnknownRunError for no job, UsageError for several, and for a role that the job does not have.
+    """
+    if found is not None:
+        for record in found.records:
+            if record.plan.job.part is not None and record.plan.job.part.job.startswith(text):
+                runs.adopt(record)
+    parts = {run: part for run, part in recorded_parts().items() if part.job.startswith(text)}
+    jobs = sorted({part.job for part in parts.values()})
+    if not jobs:
+        raise UnknownRunError(f"no job {text} is recorded here", hint="pylaunch ps --all")
+    if len(jobs) > 1:
+        raise UsageError(f"{text} begins {len(jobs)} jobs: {', '.join(jobs)}", hint="give more digits")
+    chosen = {run: part for run, part in parts.items() if role in (None, part.role)}
+    if not chosen:
+        roles = ", ".join(sorted({part.role for part in parts.values()}))
+        raise UsageError(f"--role {role}: job {jobs[0]} has no such role; it has: {roles}")
+    ordered = sorted(chosen, key=lambda run: (chosen[run].stop_order, chosen[run].name))
+    return [runs.read(runs.find(run)) for run in ordered]
 
 
 def find_live_run(sources: Sequence[str], found: Discovery | None = None, *, on_note: Notes = ignore) -> RunRecord:

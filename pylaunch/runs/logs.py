@@ -6,7 +6,8 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
@@ -17,7 +18,7 @@ from pylaunch.runs.connect.confine import LAUNCHER_STREAMS
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.runs.existing.logs import LogQuery, read_logs
 from pylaunch.runs.follow.run_events import LinesWritten, Notice, RunEvent
-from pylaunch.runs.follow.run_follower import rank_streams
+from pylaunch.runs.follow.run_follower import LAST_S, rank_streams
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,20 @@ def follow_logs(
     """
     source = Interrupter() if interrupts is None else interrupts
     read_logs(record, emit if pattern is None else matching(pattern, emit), query, source)
+
+
+def follow_together(readers: Sequence[Callable[[InterruptSource], None]], interrupts: InterruptSource) -> None:
+    """Call all `readers` at the same time, each in a thread. An interrupt ends all. Raises what a reader raises."""
+    sources = [Interrupter() for _ in readers]
+
+    def to_all(reason: str) -> None:
+        for each in sources:
+            each.interrupt(reason)
+
+    with interrupts(to_all, LAST_S), ThreadPoolExecutor(len(readers), "logs") as pool:
+        reading = [pool.submit(read, source) for read, source in zip(readers, sources, strict=True)]
+        for each in reading:
+            each.result()
 
 
 def matching(pattern: re.Pattern[str], emit: Callable[[RunEvent], None]) -> Callable[[RunEvent], None]:

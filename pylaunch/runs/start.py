@@ -114,8 +114,9 @@ class StartOptions:
     terminal: PersonTerminal | None = None
     """Terminal for the rank that the job names as `debug_rank`."""
 
-    hold: Callable[[], None] | None = None
-    """Called in a thread before each release, when all nodes are ready; it returns when the ranks may start."""
+    hold: Callable[[float], float] | None = None
+    """Called in a thread before each release, when all nodes are ready, with the seconds that the release needs. It
+    returns when the ranks may start, with the instant of their start in seconds since the epoch."""
 
     requeues: Requeues | None = None
     """Continue the run when its Slurm job returns to the queue."""
@@ -294,13 +295,15 @@ class _Attempt:
 
         await session.unless_interrupted(self._judge(prepared, checks))
 
+        await session.preload()
+        instant: float | None = None
         if options.hold is not None:
-            await session.unless_interrupted(asyncio.to_thread(options.hold))
+            instant = await session.unless_interrupted(asyncio.to_thread(options.hold, session.lead_s))
         debug = self._debug_session(fleet)
         if debug is not None:
             await debug.request()
         async with standing_by(plan, AgentVersion(launch.archive.version), self._emit_run):
-            started = await session.release()
+            started = await session.release(instant)
             self._released_at = time.monotonic()
             self._emit(RanksReleased(plan, started))
             streams = rank_streams(plan) if options.relays_output else []

@@ -9,6 +9,7 @@ in that inventory becomes `Connection.NONE`, and nobody connects to it.
 from __future__ import annotations
 
 import base64
+import re
 import zlib
 from datetime import timedelta
 from typing import Annotated
@@ -18,7 +19,7 @@ from msgspec import Meta
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.cluster import Cluster, Connection, Host
-from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.job import Framework, JobSpec, RolePart
 from pylaunch.model.plan import NodePlan, RankPlan, RunPlan, attempt_of
 from pylaunch.model.run import RunRecord
 from pylaunch.model.secret import masked
@@ -34,6 +35,9 @@ MAX_HOSTS = 1 << 14
 
 MAX_CONTENT = 16 << 20
 """Bytes of all records of one node together once they are decompressed."""
+
+MOST_NAME = 64
+"""Characters of the name of a job; more roles than that do not stop one after the other."""
 
 _WEEK_S = 7 * 24 * 3600
 
@@ -62,6 +66,7 @@ class _NodeRecord(msgspec.Struct, tag="record-2", tag_field="kind"):
     max_restarts: Small
     grace_s: Seconds | None
     node_timeout_s: Seconds
+    part: RolePart | None = None
 
 
 class NotARecordError(ValueError):
@@ -83,6 +88,7 @@ def pack(plan: RunPlan, agent: str, created_at: float) -> str:
         max_restarts=min(job.max_restarts, 1 << 16),
         grace_s=None if job.grace is None else min(job.grace.total_seconds(), _WEEK_S),
         node_timeout_s=min(job.node_timeout.total_seconds(), _WEEK_S),
+        part=None if job.part is None else replace(job.part, job_name=_encodable(job.part.job_name)[:MOST_NAME]),
     )
     return base64.b64encode(zlib.compress(msgspec.json.encode(record), 9)).decode()
 
@@ -155,7 +161,16 @@ def _decoded(content: bytes) -> _NodeRecord:
     names = [*(node.host for node in found.nodes), *found.spares]
     if len(set(names)) != len(names):
         raise NotARecordError("no record of a run: a host appears twice")
+    if found.part is not None and not _is_bounded(found.part):
+        raise NotARecordError("no record of a run: no part of a job")
     return found
+
+
+def _is_bounded(part: RolePart) -> bool:
+    names = re.fullmatch(
+        r"(?a)[0-9a-f]{8} [a-z][\w-]{0,30} [a-z][\w-]{0,30}(\.\d{1,3})?", f"{part.job} {part.role} {part.name}"
+    )
+    return names is not None and len(part.job_name) <= MOST_NAME and 0 <= part.stop_order <= MOST_NAME
 
 
 def _record(found: _NodeRecord, cluster: Cluster) -> RunRecord:
@@ -167,6 +182,7 @@ def _record(found: _NodeRecord, cluster: Cluster) -> RunRecord:
         max_restarts=found.max_restarts,
         grace=None if found.grace_s is None else timedelta(seconds=found.grace_s),
         node_timeout=timedelta(seconds=found.node_timeout_s),
+        part=found.part,
     )
     plan = RunPlan(
         found.run,

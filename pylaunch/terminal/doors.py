@@ -59,7 +59,7 @@ class RunEnding:
     """The end of a run that this process followed."""
 
     run: str
-    """Id of its first attempt; `attach` has the attempt that it followed."""
+    """Id of its first attempt; `attach` has the attempt that it followed. For a job of several roles, the job's id."""
 
     outcome: Outcome | None
     """None where an error ended the start."""
@@ -80,6 +80,20 @@ class RunObserver:
 
     def at_end(self, ending: RunEnding) -> None:
         """Act when the run has ended. Raises nothing: the run keeps its exit code."""
+
+    def at_end_of_job(self, name: str, ending: RunEnding) -> None:
+        """Act when a job of several roles has ended, each of whose runs had observers of its own. Raises nothing."""
+
+
+@dataclass(frozen=True)
+class Observing:
+    """Observers that the options of a command line ask for."""
+
+    options: frozenset[str]
+    """Parameters of click of all such options."""
+
+    new: Callable[[], tuple[RunObserver, ...]]
+    """Return observers for one run. Raises UsageError for a value of an option."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +118,7 @@ class StartFile:
 
     suffix: str
     module: str
-    """Module whose `started(flags, inventory, limit, judge)` starts it and returns the exit code."""
+    """Module whose `started(flags, inventory, limit, judge, observing)` starts it and returns the exit code."""
 
 
 @dataclass(frozen=True)

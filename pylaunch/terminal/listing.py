@@ -19,6 +19,10 @@ JOBS_OF_VERBS = {
 """Modules that verbs start as a job, with arguments of their own → the verb."""
 
 
+COLUMNS = ("RUN", "STATUS", "RANKS", "HOSTS", "STARTED", "FOR", "COMMAND")
+"""Heads of the cells of `row`."""
+
+
 def row(report: RunReport, now: float) -> tuple[str, ...]:
     """Return the cells of a run: id, state, ranks, hosts, start, duration, command."""
     record, outcome = report.record, report.status.outcome
@@ -38,6 +42,12 @@ def job_words(command: Argv) -> str:
     """Return the command of a job in one line; for a job of a verb, the verb."""
     verb = JOBS_OF_VERBS.get(command[1]) if command[:1] == ("-m",) and len(command) > 1 else None
     return quoted(command) if verb is None else f"pylaunch {verb}"
+
+
+def part_cell(report: RunReport) -> str:
+    """Return the job of several roles and the part of it that a run is: "7f3a9c01 rollout.0"; "" for others."""
+    part = report.record.plan.job.part
+    return "" if part is None else f"{part.job} {part.name}"
 
 
 def slurm_cell(report: RunReport) -> str:

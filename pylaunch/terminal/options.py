@@ -123,6 +123,7 @@ rank_order = click.option(
     help="Hosts that get neighbouring ranks; topology: those that are close in the topology of the inventory.",
 )
 run = click.argument("run", required=False, metavar="[RUN]", shell_complete=_runs_to_complete)
+role = click.option("--role", metavar="NAME", help="RUN is a job of several roles: only the runs of this role.")
 
 
 def output(help_text: str) -> Callable[[F], F]:

@@ -7,6 +7,7 @@ import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,8 +71,9 @@ def start(
 ) -> subprocess.CompletedProcess[str]:
     directory = cluster.inventory.parent
     (directory / "job.toml").write_text(JOB.format(listen=listen, timeout=timeout))
-    common = ("--workdir", str(directory), "--python", "/usr/bin/python3", "--framework", "direct")
-    before = [word for word in words if word in ("--json", "--dry-run")]
+    place = () if any(word.startswith("--sync") for word in words) else ("--workdir", str(directory))
+    common = (*place, "--python", "/usr/bin/python3", "--framework", "direct")
+    before = [word for word in words if word.startswith(("--json", "--dry-run", "--notify", "--report", "--sync"))]
     after = [word for word in words if word not in before]
     command = ("start", "-i", str(cluster.inventory), *before, *common, str(directory / "job.toml"), *after)
     return ended(cluster.begin(*command))
@@ -104,7 +106,13 @@ def test_a_server_that_dies_is_restarted_and_the_trainer_waits_for_it(cluster: D
 def test_without_restarts_the_server_is_named_and_the_trainer_that_lost_it_is_its_victim(
     cluster: DirectoryCluster,
 ) -> None:
-    job = start(cluster, "--json", "--set", 'trainer.program=["trainer.py", "{roles.server.endpoints}", "/die"]')
+    notified_file = cluster.inventory.parent / "notified"
+    notifier = notified_file.with_name("notify.sh")
+    notifier.write_text(f"#!/bin/sh\ncat >> {notified_file}\necho >> {notified_file}\n")
+    notifier.chmod(0o755)
+    dies = 'trainer.program=["trainer.py", "{roles.server.endpoints}", "/die"]'
+    report = notified_file.with_name("why.html")
+    job = start(cluster, "--json", f"--notify=command:{notifier}", f"--report={report}", "--set", dies)
     assert job.returncode == ExitCode.JOB_FAILED, job.stderr
     document = json.loads(job.stdout)
     has_the_forms(document)
@@ -113,6 +121,14 @@ def test_without_restarts_the_server_is_named_and_the_trainer_that_lost_it_is_it
     assert "exited with code 7" in document["failed_first"][0]["text"]
     hint = f"pylaunch logs {document['failed_first'][0]['run']}"
     assert hint in job.stderr
+    released = {each["part"]: each["released"] for each in document["parts"]}
+    assert released["server.0"] == released["server.1"] < released["trainer"]
+    notified = [json.loads(line) for line in notified_file.read_text().splitlines() if line]
+    assert {each["event"] for each in notified} == {"end"}
+    assert notified[-1]["text"].startswith(f"pylaunch job rl ({document['id']}): failed: ")
+    assert "failed first: server.0 (run " in notified[-1]["text"]
+    assert any(", server.0 of job rl: failed: " in each["text"] for each in notified)
+    assert sorted(each.name for each in notified_file.parent.glob("why*")) == ["why-server.0.html", "why-trainer.html"]
 
 
 def test_a_server_that_listens_elsewhere_is_never_ready_and_the_reason_is_printed(cluster: DirectoryCluster) -> None:
@@ -121,6 +137,25 @@ def test_a_server_that_listens_elsewhere_is_never_ready_and_the_reason_is_printe
     assert "error: job rl: server was not ready (http:http/health) within 3 s: 127.0.0.1:" in job.stderr
     assert "connection refused" in job.stderr
     assert "trainer was not started" in job.stderr
+
+
+def test_a_role_starts_when_another_one_has_marked_its_first_step_and_the_shipped_tree_is_read_once(
+    cluster: DirectoryCluster,
+) -> None:
+    stepping = (
+        "import time\nfrom pylaunch import runtime\nfor step in range(600):\n runtime.step(step)\n time.sleep(1)\n"
+    )
+    tree = cluster.inventory.parent / "tree"
+    tree.mkdir()
+    (tree / "server.py").write_text(stepping)
+    (tree / "trainer.py").write_text("print('trained')")
+    (tree / ".gitignore").write_text("*.log")
+    (tree / "x.log").write_text("x")
+    sets = ("--set", "server.ready=step:1", "--set", 'trainer.program=["trainer.py"]', "--set", "trainer.workdir=.")
+    job = start(cluster, f"--sync={tree}", *sets)
+    assert job.returncode == ExitCode.DONE, job.stderr
+    assert job.stderr.count("ready (step:1): rank 0 marked step ") == 2
+    assert job.stderr.count("note: .gitignore leaves out 1 file") == 1
 
 
 def test_an_answer_of_another_process_is_no_readiness(cluster: DirectoryCluster) -> None:
@@ -161,6 +196,57 @@ def test_an_interrupt_stops_the_trainer_before_the_servers(cluster: DirectoryClu
     assert sorted(stops[1:]) == ["server.0", "server.1"]
 
 
+def test_the_id_of_a_job_stands_for_its_runs_and_stop_ends_them_in_order_after_the_controller_has_died(
+    cluster: DirectoryCluster,
+) -> None:
+    directory = cluster.inventory.parent
+    (directory / "job.toml").write_text(JOB.format(listen="0.0.0.0", timeout=100))
+    wait = "import time; print('waits', flush=True); time.sleep(600)"
+    (directory / "trainer.py").write_text(wait)
+    controller = cluster.begin(
+        "start", "-i", str(cluster.inventory), "--workdir", str(directory), "--python", "/usr/bin/python3",
+        "--framework", "direct", "--node-timeout", "100", str(directory / "job.toml"),
+    )  # fmt: skip
+    assert controller.stdout is not None
+    assert controller.stderr is not None
+    job = controller.stderr.readline().split()[3].rstrip(":")
+    assert "waits" in controller.stdout.readline()
+    assert "waits" in controller.stdout.readline()
+    controller.kill()
+    controller.communicate()
+
+    listed = document(cluster.run("ps", job, "--role", "server", "--json"), "pylaunch ps")
+    assert sorted(each["part_of"]["part"] for each in listed["runs"]) == ["server.0", "server.1"]
+    shown = cluster.run("status", job).stdout.splitlines()
+    assert shown[0] == f"job rl ({job}): 3 runs"
+    assert [line.split()[0] for line in shown[1:]] == ["PART", "trainer", "server.0", "server.1"]
+    assert len(document(cluster.run("status", job, "--json"), "pylaunch status")["runs"]) == 3
+    logs = cluster.run("logs", job)
+    assert logs.stdout.splitlines() == ["trainer  n3:0 | waits", "trainer  n3:1 | waits"]
+    assert cluster.run("logs", job, "--role", "server").stdout == ""
+    stacks = document(cluster.run("stacks", job, "--role", "trainer", "--json"), "pylaunch stacks")
+    assert [len(each["ranks"]) for each in stacks["runs"]] == [2]
+    unknown = cluster.run("logs", job, "--role", "trainers")
+    assert unknown.returncode == ExitCode.USAGE
+    assert f"job {job} has no such role; it has: server, trainer" in unknown.stderr
+
+    stopped = cluster.run("stop", job, "--json")
+    assert stopped.returncode == ExitCode.DONE, stopped.stderr
+    runs = document(stopped, "pylaunch stop")["runs"]
+    assert runs[0]["run"] not in [each["run"] for each in listed["runs"]]
+    assert [each["outcome"]["status"] for each in runs] == ["stopped"] * 3
+    assert all(host["clean"] for each in runs for host in each["outcome"]["hosts"])
+    assert cluster.run("report", job, "-o", "x.html").returncode == ExitCode.USAGE
+
+
+def document(ended_command: subprocess.CompletedProcess[str], section: str) -> dict[str, Any]:
+    """The JSON document of a command, as its page describes it."""
+    found: dict[str, Any] = json.loads(ended_command.stdout)
+    has_the_forms(found)
+    assert undescribed(found, section) == set()
+    return found
+
+
 def test_a_dry_run_shows_each_run_without_secrets_and_contacts_no_host(cluster: DirectoryCluster) -> None:
     for node in cluster.nodes.values():
         node.probe_hangs()
@@ -174,12 +260,31 @@ def test_a_dry_run_shows_each_run_without_secrets_and_contacts_no_host(cluster: 
     assert job.stderr.count("trainer: note: --password: every user of a node can read") == 1
 
 
+def test_the_example_with_ray_is_a_job_whose_driver_is_on_the_host_of_the_head(cluster: DirectoryCluster) -> None:
+    example = Path(__file__).parents[2] / "examples/ray"
+    job = cluster.run(
+        "start", "-i", str(cluster.inventory), "--sync", str(example), "--dry-run", "--json", str(example / "job.toml")
+    )
+    assert job.returncode == ExitCode.DONE, job.stderr
+    planned = {each["part"]: each for each in json.loads(job.stdout)["parts"]}
+    assert planned["driver"]["hosts"] == planned["head"]["hosts"] == ["n1"]
+    assert planned["driver"]["command"] == ["driver.py", "127.0.0.1:29599", "n2"]
+
+
 def test_nodes_from_slurm_are_refused_with_the_way_to_an_inventory(cluster: DirectoryCluster) -> None:
     (cluster.inventory.parent / "job.toml").write_text(JOB.format(listen="0.0.0.0", timeout=1))
     job = cluster.run("start", "--scheduler", "slurm", str(cluster.inventory.parent / "job.toml"))
     assert job.returncode == ExitCode.USAGE
     assert "its nodes are those of an inventory, and here they are Slurm's" in job.stderr
     assert "--scheduler none -i cluster.ini" in job.stderr
+
+
+def test_detach_is_refused_with_a_way_to_the_background(cluster: DirectoryCluster) -> None:
+    (cluster.inventory.parent / "job.toml").write_text(JOB.format(listen="0.0.0.0", timeout=1))
+    job = cluster.run("start", "-i", str(cluster.inventory), "--detach", str(cluster.inventory.parent / "job.toml"))
+    assert job.returncode == ExitCode.USAGE
+    assert "--detach: not for a job of several roles" in job.stderr
+    assert "systemd-run --user -d pylaunch start" in job.stderr
 
 
 def test_too_few_hosts_are_refused_before_any_is_contacted(cluster: DirectoryCluster) -> None:

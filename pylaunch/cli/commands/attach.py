@@ -27,7 +27,7 @@ def command(run: str | None, *, inventory: Path | None, **given: Any) -> int:
 
     Ctrl-C stops the run cleanly, a second one kills it. To look without that, use pylaunch logs -f.
     """
-    observers = features.observers("attach", given)
+    observers = features.observing("attach", given).new()
     record = find(run, inventory)
     with AttachView() as view:
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,13 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.cli.views import collecting
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.model.outcome import Status
+from pylaunch.model.run import RunRecord
 from pylaunch.model.text.argv import pylaunch
-from pylaunch.runs.connect.interruptible import signals
+from pylaunch.runs.connect.interruptible import InterruptSource, signals
 from pylaunch.runs.existing.logs import LogQuery
-from pylaunch.runs.logs import follow_logs
+from pylaunch.runs.logs import follow_logs, follow_together
 from pylaunch.terminal import options
-from pylaunch.terminal.flags.resolve_run import find
+from pylaunch.terminal.flags.resolve_run import find_each, name_in_job
 from pylaunch.terminal.flags.selection import chosen, pattern
 from pylaunch.terminal.views.live import Live
 
@@ -36,6 +38,7 @@ class LogFlags:
 
 @click.command()
 @options.run
+@options.role
 @options.nodes_know
 @click.option("-f", "--follow", is_flag=True, help="Stay until the run ends; Ctrl-C leaves the run alone.")
 @click.option("--rank", metavar="RANKS", help="Only these ranks: 3 or 0-3,7.")
@@ -50,23 +53,41 @@ class LogFlags:
     help="Copy all logs to DIR/HOST/RANK.out and .err instead of showing them.",
 )
 @click.option("--launcher", is_flag=True, help="What the nodes' launchers (torchrun) say, instead of the ranks.")
-def command(run: str | None, *, inventory: Path | None, collect: Path | None, **asked: Any) -> int:
-    """Show what the ranks of RUN (the only live one without) wrote: their stdout on stdout, their stderr on stderr."""
+def command(run: str | None, *, role: str | None, inventory: Path | None, collect: Path | None, **asked: Any) -> int:
+    """Show what the ranks of RUN (the only live one without) wrote: their stdout on stdout, their stderr on stderr.
+
+    RUN may be a job of several roles: the output of all of its runs, each line with its role.
+    """
     flags = LogFlags(**asked)
     since = None if flags.since is None else options.since("--since", flags.since)
-    record = find(run, inventory)
+    records = find_each(run, role, inventory).records
     if collect is not None:
         _refuse_beside_collect(flags)
-        collecting.collect(record, collect)
+        for record in records:
+            collecting.collect(record, collect if len(records) == 1 else collect / name_in_job(record))
         return ExitCode.DONE
-    if record.outcome is not None and record.outcome.status is Status.REFUSED:
+    started = [each for each in records if each.outcome is None or each.outcome.status is not Status.REFUSED]
+    if not started:
+        refused = records[0].plan.run
         raise ClusterNotReadyError(
-            f"run {record.plan.run} has no logs: no rank of it was started", hint=pylaunch("status", record.plan.run)
+            f"run {refused} has no logs: no rank of it was started", hint=pylaunch("status", refused)
         )
+    label = "" if len(records) == 1 else f"{{:<{max(len(name_in_job(each)) for each in records)}}} "
+    readers = [partial(_read, each, flags, since, label) for each in started]
+    if flags.follow and len(readers) > 1:
+        follow_together(readers, signals)
+    else:
+        for read in readers:
+            read(signals)
+    return ExitCode.DONE
+
+
+def _read(record: RunRecord, flags: LogFlags, since: float | None, label: str, interrupts: InterruptSource) -> None:
+    """Show the output of one run; `label` is a format for the name of its part."""
     nodes, streams = chosen(record.plan, flags.rank, flags.node, launcher=flags.launcher)
     query = LogQuery(nodes, streams, flags.follow, flags.tail, since)
-    follow_logs(record, query, Live(record.plan).show, signals, pattern=pattern(flags.grep))
-    return ExitCode.DONE
+    live = Live(record.plan, label=label and label.format(name_in_job(record)))
+    follow_logs(record, query, live.show, interrupts, pattern=pattern(flags.grep))
 
 
 def _refuse_beside_collect(flags: LogFlags) -> None:

@@ -16,7 +16,7 @@ from pylaunch.runs.connect.interruptible import signals
 from pylaunch.runs.recorder_dumps import DumpsJudged, judge_dumps
 from pylaunch.runs.stacks import stacks
 from pylaunch.terminal import console, document, options
-from pylaunch.terminal.flags.resolve_run import find
+from pylaunch.terminal.flags.resolve_run import find_each, name_in_job
 from pylaunch.terminal.flags.selection import chosen, ranks_of
 
 
@@ -31,6 +31,7 @@ class StackFlags:
 
 @click.command()
 @options.run
+@options.role
 @options.nodes_know
 @click.option("--rank", metavar="RANKS", help="Only these ranks: 3 or 0-3,7.")
 @click.option("--node", metavar="HOSTS", help="Only ranks on these nodes: n1,n3 or gpu[01-03,07].")
@@ -42,32 +43,41 @@ class StackFlags:
     help="Judge the flight recorder dumps in DIR instead, one file for each rank.",
 )
 @options.as_json
-def command(run: str | None, *, inventory: Path | None, dumps: Path | None, as_json: bool, **asked: Any) -> int:
+def command(
+    run: str | None, *, role: str | None, inventory: Path | None, dumps: Path | None, as_json: bool, **asked: Any
+) -> int:
     """Show what each rank of RUN (the only live one without) is doing, with no change to the script.
 
     Ranks with the same stack are shown once, the innermost function first. Programs other than Python show their
     process state and system call. A run that failed shows what its ranks did before pylaunch stopped them.
+    RUN may be a job of several roles: the stacks of all of its runs.
     """
     flags = StackFlags(**asked)
     if dumps is not None:
-        if run is not None or flags != StackFlags():
-            raise UsageError("--dumps reads files of any run; RUN, --rank, --node and --collectives have no effect")
+        if run is not None or role is not None or flags != StackFlags():
+            raise UsageError(
+                "--dumps reads files of any run; RUN, --role, --rank, --node and --collectives have no effect"
+            )
         judged = judge_dumps(dumps)
         if as_json:
             document.show(_content(judged))
         else:
             _show(judged)
         return ExitCode.DONE
-    record = find(run, inventory)
-    nodes, _ = chosen(record.plan, flags.rank, flags.node, launcher=False)
-    wanted = range(record.plan.world_size) if flags.rank is None else ranks_of(flags.rank, record.plan)
-    ranks = {each.rank for there in nodes for each in there.ranks}.intersection(wanted)
-    report = stacks(record, ranks, signals, call_sites=flags.collectives)
-    if as_json:
-        document.show(rank_stacks.content(report))
-    else:
-        rank_stacks.show(report, collectives=flags.collectives)
-    return ExitCode.CLUSTER_NOT_READY if report.missing else ExitCode.DONE
+    named = find_each(run, role, inventory)
+    reports = []
+    for record in named.records:
+        nodes, _ = chosen(record.plan, flags.rank, flags.node, launcher=False)
+        wanted = range(record.plan.world_size) if flags.rank is None else ranks_of(flags.rank, record.plan)
+        ranks = {each.rank for there in nodes for each in there.ranks}.intersection(wanted)
+        reports.append(stacks(record, ranks, signals, call_sites=flags.collectives))
+        if not as_json:
+            if named.job is not None:
+                console.data(f"{name_in_job(record)}:")
+            rank_stacks.show(reports[-1], collectives=flags.collectives)
+    contents = [rank_stacks.content(each) for each in reports]
+    document.show(contents[0] if named.job is None else {"job": named.job.job, "runs": contents})
+    return ExitCode.CLUSTER_NOT_READY if any(each.missing for each in reports) else ExitCode.DONE
 
 
 def _show(judged: DumpsJudged) -> None:

@@ -165,7 +165,8 @@ def command(inventory: Path | None, limit: str | None, **given: Any) -> int:
     stops all others. Ctrl-C stops the run cleanly, a second one kills it.
     """
     del given["as_json"]  # The invocation has it.
-    observers = features.observers("start", given)
+    observing = features.observing("start", given)
+    observers = observing.new()
     source = features.start_source(given, has_inventory=inventory is not None)
     typed = StartFlags(**given)
     if (file := features.start_file(typed.words)) is not None:
@@ -174,7 +175,7 @@ def command(inventory: Path | None, limit: str | None, **given: Any) -> int:
             raise UsageError(
                 f"{typed.words[0]}: its nodes are those of an inventory, and here they are Slurm's", hint=hint
             )
-        started: int = imported(file.module).started(typed, inventory, limit, features.judge_settings)
+        started: int = imported(file.module).started(typed, inventory, limit, features.judge_settings, observing)
         return started
     late = imported("pylaunch.cli.planning")  # During these 300 ms, Slurm answers and its agents load.
     code: int = late.plan_and_run(typed, source, inventory, limit, observers)

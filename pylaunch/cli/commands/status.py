@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -11,12 +12,14 @@ from pylaunch.cli.views import proving
 from pylaunch.cli.views.watching import board_now, progress, watch_attempts
 from pylaunch.errors import ExitCode
 from pylaunch.model.hostset import fold_ranks
+from pylaunch.model.job import RolePart
 from pylaunch.model.run import RunRecord
 from pylaunch.runs.prepare.slowness import slow_nodes
-from pylaunch.runs.status import RunReport, node_start_seconds, previous_attempt, report, start_seconds
+from pylaunch.runs.status import RunReport, node_start_seconds, previous_attempt, report, start_seconds, statuses
+from pylaunch.store import runs
 from pylaunch.terminal import console, document, options
-from pylaunch.terminal.flags.resolve_run import find
-from pylaunch.terminal.listing import row, slurm_cell
+from pylaunch.terminal.flags.resolve_run import find_each, name_in_job
+from pylaunch.terminal.listing import COLUMNS, row, slurm_cell
 from pylaunch.terminal.views import run_data
 from pylaunch.terminal.views.board import Board
 from pylaunch.terminal.views.live import counted, show_hang, show_outcome
@@ -24,17 +27,24 @@ from pylaunch.terminal.views.live import counted, show_hang, show_outcome
 
 @click.command()
 @options.run
+@options.role
 @options.nodes_know
 @click.option("--watch", is_flag=True, help="Show it live until it ends; Ctrl-C leaves the run alone.")
 @click.option("--verbose", "-v", is_flag=True, help="Also rejected causes of a failure, and facts that are missing.")
 @options.as_json
-def command(run: str | None, *, inventory: Path | None, watch: bool, verbose: bool, as_json: bool) -> int:
+def command(run: str | None, *, role: str | None, inventory: Path | None, watch: bool, **asked: bool) -> int:
     """Show RUN (an id, or the beginning of one; the only live one without): nodes, ranks, state or outcome.
 
     With --watch: its progress as the nodes report it, on a terminal as a board, else as a line when something changes,
-    or as JSON, one object a line; at the end, its outcome.
+    or as JSON, one object a line; at the end, its outcome. RUN may be a job of several roles: a line for each run.
     """
-    record = find(run, inventory)
+    verbose, as_json = asked["verbose"], asked["as_json"]
+    named = find_each(run, role, inventory)
+    if watch:
+        named.refuse_several("--watch")
+    if named.job is not None and (as_json or len(named.records) > 1):
+        return _show_job(named.job, named.records, as_json=as_json)
+    (record,) = named.records
     if watch:
         last = watch_attempts(record, as_json=as_json)
         if last is None:
@@ -50,6 +60,22 @@ def command(run: str | None, *, inventory: Path | None, watch: bool, verbose: bo
         _show(known, board, verbose=verbose)
         if watch and inventory is not None and record.plan.job.max_restarts:
             console.say(f"\nhint: started again elsewhere? pylaunch ps -i {inventory}")
+    return ExitCode.DONE
+
+
+def _show_job(job: RolePart, records: Sequence[RunRecord], *, as_json: bool) -> int:
+    """Show the runs of a job."""
+    now = time.time()
+    states = statuses(records, console.say)
+    known = [
+        RunReport(each, state, runs.controller(each.plan.run)) for each, state in zip(records, states, strict=True)
+    ]
+    if as_json:
+        found = [{**run_data.details(each), **progress(_board(each), now)} for each in known]
+        document.show({"job": job.job, "name": job.job_name, "runs": found})
+        return ExitCode.DONE
+    console.data(f"job {job.job_name} ({job.job}): {counted(len(records), 'run')}")
+    console.table(("PART", *COLUMNS), [(name_in_job(each.record), *row(each, now)) for each in known])
     return ExitCode.DONE
 
 

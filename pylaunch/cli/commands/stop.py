@@ -20,34 +20,43 @@ from pylaunch.runs.connect.interruptible import signals
 from pylaunch.runs.status import slurm_states
 from pylaunch.runs.stop import StartInterrupted, StopEvent, StopReport, stop_run, unfinished_runs, with_earlier_attempts
 from pylaunch.terminal import console, document, options
-from pylaunch.terminal.flags.resolve_run import discovered, find
+from pylaunch.terminal.flags.resolve_run import discovered, find_each
 from pylaunch.terminal.views import run_data
 from pylaunch.terminal.views.live import Live, show_proof
 
 
 @click.command()
 @options.run
+@options.role
 @options.nodes_know
 @click.option("--all", "everything", is_flag=True, help="Every run that is not known to have ended.")
 @click.option("--now", is_flag=True, help="SIGKILL at once instead of SIGTERM and the run's grace period.")
 @options.as_json
-def command(run: str | None, *, inventory: Path | None, everything: bool, now: bool, as_json: bool) -> int:
+def command(run: str | None, *, role: str | None, inventory: Path | None, everything: bool, **asked: bool) -> int:
     """Stop RUN (the only live one without) on all of its nodes, and prove that they are clean.
 
-    RUN means all of its attempts, RUN.1 only the first restart.
+    RUN means all of its attempts, RUN.1 only the first restart. RUN may be a job of several roles: those that use
+    others stop first, the services last.
     """
-    if everything and run is not None:
-        raise UsageError(f"--all and run {run}: one of them", hint=f"pylaunch stop {run}")
+    now = asked["now"]
+    if everything and (run is not None or role is not None):
+        raise UsageError("--all is every run: neither RUN nor --role is possible", hint="pylaunch stop --all")
     if not everything:
-        last = find(run, inventory)
+        last = find_each(run, role, inventory).records
         is_one_attempt = run is not None and "." in run
-        return _stop_each([last] if is_one_attempt else with_earlier_attempts(last), now=now)
+        return _stop_each(
+            last if is_one_attempt else [each for one in last for each in with_earlier_attempts(one)], now=now
+        )
     if inventory is not None:
         adopt_runs(discovered(load_cluster(inventory)), past=False)
-    records = unfinished_runs(console.say)
+    records = sorted(unfinished_runs(console.say), key=_stop_order)
     if not records:
         console.say("no run is live")
     return _stop_each(records, now=now)
+
+
+def _stop_order(record: RunRecord) -> int:
+    return 0 if record.plan.job.part is None else record.plan.job.part.stop_order
 
 
 def _stop_each(records: Sequence[RunRecord], *, now: bool) -> int:

@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from pylaunch.base.dataclass import dataclass, replace
@@ -32,11 +33,12 @@ from pylaunch.model.run import Event, EventKind
 from pylaunch.probe.ask import ask, parted, understood_all
 from pylaunch.probe.program import program
 from pylaunch.runs.connect.interruptible import Interrupter
-from pylaunch.runs.follow.run_events import LinesWritten
+from pylaunch.runs.follow.run_events import LinesWritten, UsageReported
 from pylaunch.runs.follow.run_follower import LAST_S
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.runs.start import PlannedRun, StartOptions, begin, end_leftovers, run
 from pylaunch.runs.start_events import AttemptEnded, RanksReleased, StartEvent
+from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.transport import interrupts
 from pylaunch.verdict.rank_end import described
 
@@ -50,6 +52,11 @@ _LOST = re.compile(
 TEST_EVERY_S = 1.0
 TEST_TIMEOUT_S = 20.0
 LONGEST_WHY = 300
+SEEN_BY_RANKS = (ReadyBy.OUTPUT, ReadyBy.STEP)
+"""Tests that need no question to a node: ranks report it."""
+
+WAKES_S = 0.005
+"""In which the thread of a part that is released wakes up and sends the release."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +66,8 @@ class PlannedPart:
     part: Part
     planned: PlannedRun
     options: StartOptions
+    observers: tuple[RunObserver, ...] = ()
+    """Those of its run; they are called in the thread of the part."""
 
     @property
     def run(self) -> str:
@@ -80,6 +89,8 @@ class JobEnd:
 
     course: Course
     parts: Mapping[str, PartOver]
+    files: tuple[Path, ...]
+    """Files about its runs that observers wrote."""
 
 
 Show = Callable[[PlannedPart, "StartEvent | PartOver"], None]
@@ -125,20 +136,27 @@ class _PartRun:
     def __init__(self, planned: PlannedPart, show: Show, heard: SimpleQueue[CourseEvent]) -> None:
         self.planned = planned
         self.over: PartOver | None = None
+        self.files: tuple[Path, ...] = ()
         self.name = planned.part.name
         self._show = show
         self._heard = heard
         self._interrupter = Interrupter()
         self._go = threading.Event()
+        self._instant = 0.0
+        self.lead_s = 0.0
+        """Seconds that its release needs; known when it is prepared."""
+
         self._stop_reason = ""
         self._interrupts = 0
         ready = planned.part.role.ready
         is_line = ready is not None and ready.by is ReadyBy.OUTPUT
+        self._step = int(ready.target) if ready is not None and ready.by is ReadyBy.STEP else None
         self._line = re.compile(ready.target) if ready is not None and is_line else None
         self.thread = threading.Thread(target=self._run, name=f"part {self.name}", daemon=True)
 
-    def let_go(self) -> None:
-        """Release its ranks."""
+    def let_go(self, instant: float) -> None:
+        """Release its ranks at this instant, in seconds since the epoch."""
+        self._instant = instant
         self._go.set()
 
     def stop(self, reason: str, *, is_kill: bool) -> None:
@@ -149,17 +167,20 @@ class _PartRun:
             self._interrupts += 1
             self._interrupter.interrupt(reason)  # The second one kills.
 
-    def _hold(self) -> None:
+    def _hold(self, lead_s: float) -> float:
         """Wait before the release, until the job lets this part go. Raises InterruptedBeforeReleaseError."""
+        self.lead_s = lead_s
         self._heard.put(PartPrepared(self.name))
         self._go.wait()
         self._go.clear()
         if self._stop_reason:
             raise InterruptedBeforeReleaseError(self._stop_reason)
+        return self._instant
 
     def _run(self) -> None:
         planned = self.planned.planned
-        options = replace(self.planned.options, hold=self._hold)
+        usage_every_s = 0.0 if self._step is None else TEST_EVERY_S
+        options = replace(self.planned.options, hold=self._hold, usage_every_s=usage_every_s)
         over: PartOver
         try:
             if options.ends_leftovers:
@@ -179,12 +200,26 @@ class _PartRun:
         self.over = over
         self._show(self.planned, over)
         self._heard.put(PartEnded(self.name, status, reason))
+        # The job continues meanwhile: a slow target of a notification delays no stop.
+        was_stopped = status is Status.STOPPED and over.outcome is None
+        stopped = Outcome(status, reason, time.time(), (), {}) if was_stopped else None
+        ending = RunEnding(self.planned.run, over.outcome or stopped, over.error)
+        for observer in self.planned.observers:
+            observer.at_end(ending)
+        self.files = tuple(ending.files)
 
     def _emit(self, event: StartEvent) -> None:
         self._show(self.planned, event)
+        for observer in self.planned.observers:
+            observer.on_event(event)
         match event:
-            case RanksReleased():
-                self._heard.put(PartReleased(self.name))
+            case RanksReleased(start=started):
+                self._heard.put(PartReleased(self.name, started.instant))
+            case UsageReported() if self._step is not None:
+                done = next((mark for mark in event.usage.steps if mark.step >= self._step), None)
+                if done is not None:
+                    why = f"rank {done.rank} marked step {done.step}"
+                    self._heard.put(ReadinessSeen(self.name, is_ready=True, why=why))
             case AttemptEnded(plan, outcome) if outcome.status is Status.FAILED:
                 self._heard.put(_failure(self.name, plan.attempt, outcome))
             case Event(kind=EventKind.STOP_ASKED):
@@ -218,14 +253,16 @@ def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course]
             changed(course)
             for action in actions:
                 if isinstance(action, LetGo):
-                    for name in action.parts:
-                        runs[name].let_go()
+                    together = [runs[name] for name in action.parts]
+                    instant = time.time() + max(each.lead_s for each in together) + WAKES_S * len(together)
+                    for each in together:
+                        each.let_go(instant)
                 else:
                     runs[action.part].stop(action.reason, is_kill=action.is_kill)
             for name, state in course.parts.items():
                 ready = state.role.ready
                 is_alive = name in testers and testers[name].is_alive()
-                if state.is_tested and ready is not None and ready.by is not ReadyBy.OUTPUT and not is_alive:
+                if state.is_tested and ready is not None and ready.by not in SEEN_BY_RANKS and not is_alive:
                     testers[name] = _tester(runs[name].planned, ready, course, heard)
             deadline = course.deadline()
             with contextlib.suppress(Empty):
@@ -234,7 +271,8 @@ def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course]
         for each in runs.values():
             each.thread.join()
     changed(course)
-    return JobEnd(course, {name: each.over or PartOver(None) for name, each in runs.items()})
+    files = tuple(file for each in runs.values() for file in each.files)
+    return JobEnd(course, {name: each.over or PartOver(None) for name, each in runs.items()}, files)
 
 
 @contextlib.contextmanager

@@ -45,6 +45,9 @@ class PartState:
     has_started: bool = False
     """Ranks of it have run."""
 
+    released_at: float | None = None
+    """Instant of its last release, in seconds since the epoch."""
+
     last_test: str = ""
     """Result of the last readiness test."""
 
@@ -76,6 +79,8 @@ class PartReleased:
     """The ranks of a part run."""
 
     part: str
+    at: float
+    """Instant of the release, in seconds since the epoch: the same for all parts that start together."""
 
 
 @dataclass(frozen=True)
@@ -163,12 +168,42 @@ class Ending:
     """Seconds since the epoch."""
 
 
+def users_of(roles: Iterable[JobRole]) -> dict[str, frozenset[str]]:
+    """Return the roles that end before each role: those that come after it, and before a service all that are none.
+
+    A service that itself comes after a role that is none may use it, so it waits only for those that come after it.
+    """
+    known = {role.name: role for role in roles}
+
+    def uses(name: str) -> set[str]:
+        return {each for other in known[name].after for each in (other, *uses(other))}
+
+    used = {name: uses(name) for name in known}
+    users = {name: {other for other in known if name in used[other]} for name in known}
+    mortal = {name for name, role in known.items() if not role.service}
+    for name in known.keys() - mortal:
+        if not used[name] & mortal:
+            users[name] |= mortal
+    return {name: frozenset(found) for name, found in users.items()}
+
+
+def stop_order(roles: Iterable[JobRole]) -> dict[str, int]:
+    """Return a number for each role: one with a smaller number stops first."""
+    users = users_of(roles)
+
+    def depth(name: str) -> int:
+        return max((depth(other) + 1 for other in users[name]), default=0)
+
+    return {name: depth(name) for name in users}
+
+
 class Course:
     """State of a job."""
 
     def __init__(self, roles: Mapping[str, JobRole], now: float) -> None:
         """`roles` are the roles of the parts by name of the part; `now` is monotonic."""
         self.parts = {name: PartState(role, since=now) for name, role in roles.items()}
+        self._users = users_of({role.name: role for role in roles.values()}.values())
         self.failures: list[AttemptFailed] = []
         self.ending: Ending | None = None
         self._is_killed = False
@@ -192,6 +227,7 @@ class Course:
             case PartFailing() if self.parts[event.part].phase in (Phase.STARTING, Phase.RUNNING, Phase.READY):
                 self._enter(event.part, Phase.PREPARING, now)
             case PartReleased() if self.parts[event.part].phase is Phase.STARTING:
+                self.parts[event.part] = replace(self.parts[event.part], released_at=event.at)
                 has_test = self.parts[event.part].role.ready is not None
                 self._enter(event.part, Phase.RUNNING if has_test else Phase.READY, now)
             case ReadinessSeen() if self.parts[event.part].is_tested:
@@ -269,12 +305,7 @@ class Course:
             return False
         if part.phase in (Phase.PREPARING, Phase.PREPARED):
             return True
-        users = (
-            other
-            for other in self.parts.values()
-            if part.role.name in other.role.after or (part.role.service and not other.role.service)
-        )
-        return not any(other.is_live for other in users)
+        return not any(other.role.name in self._users[part.role.name] for other in self._live())
 
     def _ending_by(self, event: PartEnded, role: JobRole, wall: float) -> Ending | None:
         """Return why the job ends because a part has ended; None if it continues."""

@@ -19,6 +19,8 @@ MOST_REPLICAS = 512
 READY_TIMEOUT_S = 600.0
 LONGEST_S = 7 * 86400.0
 PORTS = range(1, 65536)
+BESIDE = "role:"
+"""Beginning of the `hosts` of a role that is placed on those of another one."""
 
 
 class OnFailure(Enum):
@@ -43,6 +45,9 @@ class ReadyBy(Enum):
     OUTPUT = "output"
     """A rank writes a line that matches a regular expression."""
 
+    STEP = "step"
+    """A rank has marked a step with `pylaunch.runtime.step`, this one or a later one."""
+
     FILE = "file"
     """A file exists on the first node of the replica."""
 
@@ -53,7 +58,7 @@ class ReadyTest:
 
     by: ReadyBy
     target: str
-    """Name or number of a port; the regular expression; the absolute path of the file."""
+    """Name or number of a port; the regular expression; the number of the step; the absolute path of the file."""
 
     path: str = ""
     """Path of the HTTP request."""
@@ -77,7 +82,7 @@ class JobRole:
     """Hosts of each replica; None is all that are left."""
 
     hosts: str | None = None
-    """Pattern of the inventory's hosts and groups; None is any host."""
+    """Pattern of the inventory's hosts and groups, or role:NAME for the hosts of another role; None is any host."""
 
     replicas: int = 1
     shared: bool = False
@@ -96,6 +101,11 @@ class JobRole:
     on_failure: OnFailure = OnFailure.END
     service: bool = False
     """Runs until the other roles have ended; pylaunch stops it then."""
+
+    @property
+    def beside(self) -> str | None:
+        """Role on whose hosts it is placed."""
+        return self.hosts.removeprefix(BESIDE) if self.hosts is not None and self.hosts.startswith(BESIDE) else None
 
 
 @dataclass(frozen=True)
@@ -296,13 +306,16 @@ class _FileReader:
         except ValueError:
             by = None
         if by is None or not colon or not target:
-            self._say(f"ready = {value!r}: expected tcp:PORT, http:PORT/PATH, output:REGEX or file:PATH")
+            self._say(f"ready = {value!r}: expected tcp:PORT, http:PORT/PATH, output:REGEX, step:NUMBER or file:PATH")
             return None
         if by is ReadyBy.OUTPUT:
             try:
                 re.compile(target)
             except re.error as error:
                 self._say(f"ready = {value!r}: {error}")
+        if by is ReadyBy.STEP and not target.isdecimal():
+            self._say(f"ready = {value!r}: expected the number of a step, such as step:1")
+            return None
         if by is ReadyBy.FILE and not target.startswith("/"):
             self._say(f"ready = {value!r}: expected an absolute path")
         if by not in (ReadyBy.TCP, ReadyBy.HTTP):
@@ -328,6 +341,11 @@ class _FileReader:
             for other in role.after:
                 if other not in names:
                     self._say(f"[roles.{role.name}] after = {other!r}: no such role")
+            there = names.get(role.beside or "")
+            if role.beside is not None and (there is None or there.beside is not None):
+                self._say(f"[roles.{role.name}] hosts = {role.hosts!r}: expected a role that has hosts of its own")
+            elif there is not None and not (role.shared and there.shared):
+                self._say(f"[roles.{role.name}] hosts = {role.hosts!r}: both roles need shared = true")
         if circle := _circle(names):
             self._say(f"after: {' after '.join(circle)} is a circle")
 

@@ -50,7 +50,7 @@ def placed(job: JobFile, cluster: Cluster, named: Callable[[str], Sequence[str]]
     A role without `nodes` takes the hosts that the others leave. Raises UsageError where there are too few hosts.
     """
     placer = _Placer(cluster)
-    counted = sorted(job.roles, key=lambda role: role.nodes is None)
+    counted = sorted(job.roles, key=lambda role: (role.beside is not None, role.nodes is None))
     found = {role.name: placer.parts(role, named) for role in counted}
     return tuple(part for role in job.roles for part in found[role.name])
 
@@ -67,7 +67,11 @@ class _Placer:
 
     def parts(self, role: JobRole, named: Callable[[str], Sequence[str]]) -> tuple[Part, ...]:
         """Return the replicas of `role`, and take their hosts."""
-        pool = self._cluster.names if role.hosts is None else tuple(named(role.hosts))
+        if role.beside is not None:
+            there = self._parts.items()
+            pool = tuple(name for name, roles in there if role.beside in {other.name for other in roles})
+        else:
+            pool = self._cluster.names if role.hosts is None else tuple(named(role.hosts))
         nodes = max(len(self._open(role, pool)) // role.replicas, 1) if role.nodes is None else role.nodes
         return tuple(Part(role, each, self._taken(role, each, nodes, pool)) for each in range(role.replicas))
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +16,25 @@ from pylaunch.base.dataclass import fields, replace
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features.job import job_file
 from pylaunch.features.job.controller import PlannedPart, free_ports, run_job
+from pylaunch.features.job.course import stop_order
 from pylaunch.features.job.job_file import JobFile, filled
 from pylaunch.features.job.placement import Part, environment, own_places, placed, places, with_ports
-from pylaunch.features.job.view import JobView, outcome_data, plan_data, show_end, show_plan
+from pylaunch.features.job.view import JobView, job_id, outcome_data, plan_data, reason, show_end, show_plan
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
+from pylaunch.model.job import RolePart
+from pylaunch.model.outcome import Outcome
 from pylaunch.model.setting import Judge
 from pylaunch.runs.start import plan_start
 from pylaunch.runs.start_events import StartEvent
 from pylaunch.store import runs
 from pylaunch.terminal import console, document
+from pylaunch.terminal.doors import Observing, RunEnding
+from pylaunch.terminal.flags import sync
 from pylaunch.terminal.flags.requested import requested
 from pylaunch.terminal.flags.start import StartFlags
 from pylaunch.terminal.invocation import current
+from pylaunch.terminal.views.live import counted
 from pylaunch.terminal.views.starting import lines
 
 LARGEST = 1 << 20
@@ -42,13 +49,13 @@ OF_THE_JOB = frozenset({"words", "dry_run", "inventory", "hosts", "limit", "as_j
 DRY_RUN_PORTS = range(29599, 29399, -1)
 
 
-def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge: Judge) -> int:
+def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge: Judge, observing: Observing) -> int:
     """Start the job of a file, whose name is the first of the words, and return the exit code.
 
-    `judge` judges the variables of each role.
+    `judge` judges the variables of each role; `observing` has observers for each run.
     """
     context = click.get_current_context()
-    defaults = _given_here(context, typed)
+    defaults = _given_here(context, typed, observing.options)
     path, sets = _words(typed.words)
     options = [each.name for each in fields(StartFlags) if each.name not in NOT_IN_A_ROLE]
     job = job_file.read(_text(path), path, sets, options)
@@ -66,11 +73,19 @@ def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge:
     with contextlib.ExitStack() as stack:
         if current().as_json:
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
-        ended = run_job(planned, view.show, view.changed)
+        console.say(f"job {job.name} is {job_id(planned)}: {counted(len(planned), 'run')}")
+        watched = [replace(each, observers=observing.new()) for each in planned]
+        ended = run_job(watched, view.show, view.changed)
     document.show(outcome_data(job, ended, planned))
     show_end(job.name, ended, planned)
     ending = ended.course.ending
-    return ExitCode.BUG if ending is None else ending.status.exit_code
+    if ending is None:
+        return ExitCode.BUG
+    of_job = RunEnding(job_id(planned), Outcome(ending.status, reason(ended, planned), ending.at, (), {}))
+    of_job.files.extend(ended.files)
+    for observer in observing.new():
+        observer.at_end_of_job(job.name, of_job)
+    return ending.status.exit_code
 
 
 def _words(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
@@ -110,17 +125,21 @@ def _named(cluster: Cluster, inventory: Path | None, pattern: str) -> list[str]:
     return found
 
 
-def _given_here(context: click.Context, typed: StartFlags) -> dict[str, Any]:
+def _given_here(context: click.Context, typed: StartFlags, elsewhere: frozenset[str]) -> dict[str, Any]:
     """Return the options of the command line, which hold for every role. Raises UsageError for those that cannot."""
     names = [each.name for each in context.command.params if each.name is not None]
-    typed_here = {name for name in names if _is_typed(context, name)} - OF_THE_JOB
+    typed_here = {name for name in names if _is_typed(context, name)} - OF_THE_JOB - elsewhere
     roles_have = {each.name for each in fields(StartFlags)} - NOT_IN_A_ROLE
     refused = sorted(typed_here - roles_have)
     if refused:
         shown = ", ".join(f"--{name.replace('_', '-')}" for name in refused)
-        raise UsageError(
-            f"{shown}: not for a job of several roles", hint="omit it; the job file says what each role has"
-        )
+        hint = "omit it; the job file says what each role has"
+        if "detach" in refused:
+            hint = (
+                "its controller restarts roles and ends services, so it stays: in tmux, or in the background with "
+                "systemd-run --user -d pylaunch start … job.toml; then ps, logs and stop take the job's id"
+            )
+        raise UsageError(f"{shown}: not for a job of several roles", hint=hint)
     return {name: getattr(typed, name) for name in typed_here}
 
 
@@ -134,9 +153,10 @@ def _planned(
     """Plan the run of each part. Raises UsageError with the role."""
     job_id = runs.new_run_id()
     flags = {role.name: _flags(role.name, role.options, command, defaults) for role in job.roles}
-    everywhere = places(parts)
+    everywhere, order = places(parts), stop_order(job.roles)
     found: list[PlannedPart] = []
     notes: dict[str, None] = {}
+    tree_of = cache(sync.given)
     for part in parts:
         role, where = part.role, f"[roles.{part.role.name}] program"
         values = {**everywhere, **own_places(part, job_id)}
@@ -146,9 +166,10 @@ def _planned(
         mine = [f"{name}={value}" for name, value in environment(part, parts, job_id).items()]
         given = replace(given, words=words, env=(*mine, *env), nodes=len(part.cluster.hosts), kill_on_disconnect=True)
         try:
-            asked = requested(given, os.environ, ())
+            asked = requested(given, os.environ, (), tree_of)
             events: list[StartEvent] = []
-            planned = plan_start(part.cluster, asked.job, judge, events.append)
+            place = RolePart(job_id, job.name, role.name, part.name, order[role.name])
+            planned = plan_start(part.cluster, replace(asked.job, part=place), judge, events.append)
             notes |= dict.fromkeys(f"{role.name}: {line}" for event in events for line in lines(event))
         except UsageError as error:
             error.message = f"[roles.{role.name}] {error.message}"

@@ -17,7 +17,7 @@ from pylaunch.runs.follow.run_events import LinesWritten, Notice, UsageReported
 from pylaunch.runs.follow.run_follower import STOPS
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.runs.start_events import AttemptEnded, AttemptRefused, AttemptStarted, RunBegun, StartEvent
-from pylaunch.terminal import console, hints
+from pylaunch.terminal import console, document, hints
 from pylaunch.terminal.views.live import Live, counted, show_outcome
 from pylaunch.terminal.views.starting import lines
 
@@ -111,7 +111,9 @@ def show_end(job: str, ended: JobEnd, parts: Sequence[PlannedPart]) -> None:
             console.say(f"then: {each.part}: {each.text}")
     names = dict.fromkeys(each.part for each in first) or {ending.part: None}
     if ending.status is Status.FAILED:
-        hints.say(*(f"pylaunch logs {runs[name]}    # {name}" for name in names))
+        hints.say(
+            *(f"pylaunch logs {runs[name]}    # {name}" for name in names), f"pylaunch status {job_id(parts)}    # all"
+        )
 
 
 def outcome_data(job: JobFile, ended: JobEnd, parts: Sequence[PlannedPart]) -> dict[str, object]:
@@ -119,6 +121,7 @@ def outcome_data(job: JobFile, ended: JobEnd, parts: Sequence[PlannedPart]) -> d
     ending = ended.course.ending
     return {
         "job": job.name,
+        "id": job_id(parts),
         "status": None if ending is None else ending.status.value,
         "reason": None if ending is None else ": ".join(filter(None, (ending.reason, ending.detail))),
         "failed_first": [
@@ -129,6 +132,7 @@ def outcome_data(job: JobFile, ended: JobEnd, parts: Sequence[PlannedPart]) -> d
                 **_part(each),
                 "status": state.status.value if (state := ended.course.parts[each.part.name]).status else None,
                 "reason": state.reason,
+                "released": None if state.released_at is None else document.moment(state.released_at),
             }
             for each in parts
         ],
@@ -137,7 +141,22 @@ def outcome_data(job: JobFile, ended: JobEnd, parts: Sequence[PlannedPart]) -> d
 
 def plan_data(job: JobFile, parts: Sequence[PlannedPart]) -> dict[str, object]:
     """Return the content of the JSON document of --dry-run."""
-    return {"job": job.name, "parts": [_part(each) for each in parts]}
+    return {"job": job.name, "id": job_id(parts), "parts": [_part(each) for each in parts]}
+
+
+def job_id(parts: Sequence[PlannedPart]) -> str:
+    """Return the id of the job, which other verbs take."""
+    return next(part.job for each in parts if (part := each.planned.plan.job.part) is not None)
+
+
+def reason(ended: JobEnd, parts: Sequence[PlannedPart]) -> str:
+    """Return why the job ended, without any text of a node: it may contain a secret of a role."""
+    ending = ended.course.ending
+    if ending is None:
+        return ""
+    runs = {each.part.name: each.run for each in parts}
+    first = [f"{each.part} (run {runs[each.part]})" for each in ended.course.first_failures()]
+    return ending.reason + (f"; failed first: {', '.join(first)}" if first else "")
 
 
 def _part(each: PlannedPart) -> dict[str, object]:

@@ -7,7 +7,7 @@ from enum import Enum
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.hostset import fold
-from pylaunch.model.outcome import Outcome
+from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.secret import masked
@@ -83,6 +83,8 @@ class Narration:
         """Outcome of the attempt before."""
 
         self._is_started = False
+        self._subject = ""
+        """Name of a job of several roles that has ended."""
 
     def mask_with(self, hide: Callable[[str], str]) -> None:
         """Mask with `hide` from now on."""
@@ -95,7 +97,7 @@ class Narration:
                 self._plan = plan
             case Attached(record):
                 self._plan = record.plan
-            case RanksReleased(plan, start) if not self._is_started:
+            case RanksReleased(plan, start) if not self._is_started and plan.job.part is None:
                 self._is_started = True
                 ranks = "1 rank" if plan.world_size == 1 else f"{plan.world_size} ranks"
                 seconds = sum(start.phases.values())
@@ -114,13 +116,24 @@ class Narration:
                 pass
         return None
 
-    def of_end(self, ending: RunEnding, now: float) -> Notification:
-        """Return the notification of the end of the run, with the files about it."""
+    def of_end(self, ending: RunEnding, now: float) -> Notification | None:
+        """Return the notification of the end of the run, with the files about it.
+
+        None for a part of a job of several roles that has not failed: the job ends with one of its own.
+        """
+        part = None if self._plan is None else self._plan.job.part
+        if part is not None and (ending.outcome is None or ending.outcome.status is not Status.FAILED):
+            return None
         outcome = ending.outcome
         if outcome is not None:
             return self._made(Moment.END, now, outcome.reason, outcome.status.value, ending)
         reason = "the start ended with an error" if ending.error is None else ending.error.message
         return self._made(Moment.END, now, reason, "refused", ending)
+
+    def of_job(self, name: str, ending: RunEnding, now: float) -> Notification | None:
+        """Return the notification of the end of a job of several roles."""
+        self._subject = f"job {name} ({ending.run})"
+        return self.of_end(ending, now)
 
     def _made(
         self, moment: Moment, now: float, reason: str, status: str = "running", ending: RunEnding | None = None
@@ -129,9 +142,11 @@ class Narration:
         run = plan.run if plan is not None else "" if ending is None else ending.run
         files = () if ending is None else tuple(self._line(str(path)) for path in ending.files)
         shown = self._line(reason)
+        part = None if plan is None else plan.job.part
+        subject = self._subject or f"run {run}" + (f", {part.name} of job {part.job_name}" if part else "")
         what = {Moment.START: "started: ", Moment.END: f"{status}: "}.get(moment, "")
         return Notification(
-            moment, run, status, shown, self._line(f"pylaunch run {run}: {what}{' · '.join((shown, *files))}"), now,
+            moment, run, status, shown, self._line(f"pylaunch {subject}: {what}{' · '.join((shown, *files))}"), now,
             hosts="" if plan is None else self._line(fold(plan.cluster.names)),
             ranks=0 if plan is None else plan.world_size,
             command="" if plan is None else self._line(quoted(masked(plan.job.command))),

@@ -48,7 +48,14 @@ class _Notifier(RunObserver):
 
     def at_end(self, ending: RunEnding) -> None:
         """Notify of the end, and wait for all targets together as long as one delivery may take."""
-        self._queue(self._narration.of_end(ending, time.time()))
+        self._end(self._narration.of_end(ending, time.time()))
+
+    def at_end_of_job(self, name: str, ending: RunEnding) -> None:
+        """Notify of the end of a job of several roles, as of that of a run."""
+        self._end(self._narration.of_job(name, ending, time.time()))
+
+    def _end(self, notification: Notification | None) -> None:
+        self._queue(notification)
         until = time.monotonic() + LIMIT_S
         for queue in self._queues:
             queue.close(until)

@@ -44,7 +44,10 @@ class _ReportWriter(RunObserver):
         write = imported("pylaunch.features.report.write")  # Jinja, for HTML, takes 0.03 s.
         try:
             record = runs.read(runs.attempts(ending.run)[-1])
-            named = self._file or output_file(f"pylaunch-{record.plan.run}.html")
+            part, file = record.plan.job.part, self._file
+            if part is not None and file is not None:
+                file = file.with_stem(f"{file.stem}-{part.name}")  # Another role may fail, too.
+            named = file or output_file(f"pylaunch-{record.plan.run}.html")
             made = write.write_report(record, named, os.environ, features.measured, hints.of_run(record.plan))
         except UsageError as error:
             console.say(f"warning: no report: {error.message}")

@@ -13,7 +13,7 @@ from pylaunch.features.report import view
 from pylaunch.features.report.write import write_report
 from pylaunch.store.output_directory import OUTPUT_DIRECTORY, output_file
 from pylaunch.terminal import document, hints, options
-from pylaunch.terminal.flags.resolve_run import find_newest
+from pylaunch.terminal.flags.resolve_run import find_each, find_newest
 
 EXAMPLES = """\b
 Examples:
@@ -25,20 +25,25 @@ Examples:
 
 @click.command(epilog=EXAMPLES)
 @options.run
+@options.role
 @options.nodes_know
 @options.output(f"File to write.  [default: {OUTPUT_DIRECTORY}/pylaunch-RUN.html]")
 @options.as_json
-def command(run: str | None, *, inventory: Path | None, output: Path | None, as_json: bool) -> int:
+def command(run: str | None, *, role: str | None, inventory: Path | None, output: Path | None, as_json: bool) -> int:
     """Write RUN (the newest one without) as one HTML file: why it failed, timeline, stacks, collectives, last lines.
 
     The file needs no network and no JavaScript. Secrets are masked. The last lines of ranks are read from the
-    nodes that answer.
+    nodes that answer. RUN may be a job of several roles: a file for each of its runs.
     """
-    record = find_newest(run, inventory)
-    file = output or output_file(f"pylaunch-{record.plan.run}.html")
-    made = write_report(record, file, os.environ, features.measured, hints.of_run(record.plan))
-    if as_json:
-        document.show(view.report_as_json(made))
-    else:
-        view.show_report(made)
+    named = find_each(run, role, inventory, find_newest)
+    if output is not None:
+        named.refuse_several("--output", str(output))
+    made = []
+    for record in named.records:
+        file = output or output_file(f"pylaunch-{record.plan.run}.html")
+        made.append(write_report(record, file, os.environ, features.measured, hints.of_run(record.plan)))
+        if not as_json:
+            view.show_report(made[-1])
+    found = [view.report_as_json(each) for each in made]
+    document.show(found[0] if named.job is None else {"job": named.job.job, "runs": found})
     return ExitCode.DONE

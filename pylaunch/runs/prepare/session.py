@@ -7,6 +7,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import TypeVar
 
 from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass, field
@@ -38,6 +39,8 @@ after the instant starts its ranks at once, so that a longer lead would not star
 
 SENT_S = 0.0005
 """Lead for each node, whose message has to be sent before the instant: the last of 1,000 is sent after 0.2 s."""
+
+T = TypeVar("T")
 
 LISTENS_S = 1.0
 """Longest wait for one message of a node that prepares: a longer one shows that this process was held up."""
@@ -127,6 +130,9 @@ class Start:
     skew_uncertainty: float
     """Sum of the two largest clock uncertainties: the error of `skew` is not larger."""
 
+    instant: float
+    """Common instant of the release, in seconds since the epoch on the controller's clock."""
+
 
 class Session:
     """One attempt from the first connection to the release."""
@@ -186,21 +192,23 @@ class Session:
         clocks = {name: link.clock for name, link in self._fleet.links.items()}
         return PreparedNodes(self._essentials, self._libraries, clocks, connections)
 
-    async def release(self) -> Start:
-        """Release all prepared nodes at one instant, once their ranks have imported what the job preloads.
+    @property
+    def lead_s(self) -> float:
+        """Seconds that the release of all nodes needs before the common instant."""
+        links = self._fleet.links
+        return lead_s(self._answered_s, len(links)) + 2 * max(link.clock.uncertainty for link in links.values())
 
-        Raises InterruptedBeforeReleaseError for an interrupt while they import.
-        """
-        if self._plan.job.preload:
-            await self._preload()
+    async def release(self, instant: float | None = None) -> Start:
+        """Release all prepared nodes at one instant: `instant`, in seconds since the epoch, or as soon as possible."""
         prepared = time.monotonic()
-        start = await self._release()
+        instant = time.time() + self.lead_s if instant is None else instant
+        start = await self._release(instant)
         phases = {**self._phases, "release": time.monotonic() - prepared}
         self._report(EventKind.RELEASED, None, f"rendezvous port {self._port}", seconds={**phases, "skew": start})
         for slow in slow_nodes(self._node_seconds):
             self._emit(Notice(f"note: {slow}"))
         clocks = sorted((link.clock.uncertainty for link in self._fleet.links.values()), reverse=True)
-        return Start(phases, start, sum(clocks[:2]))
+        return Start(phases, start, sum(clocks[:2]), instant)
 
     async def _connect(self, install: Install) -> None:
         names = tuple(self._tasks)
@@ -239,10 +247,10 @@ class Session:
         for line in shipped_lines(tree, answers):
             self._emit(Notice(line))
 
-    async def unless_interrupted(self, work: Coroutine[None, None, None]) -> None:
+    async def unless_interrupted(self, work: Coroutine[None, None, T]) -> T:
         """Await `work`. An interrupt cancels it and raises InterruptedBeforeReleaseError."""
         try:
-            await self._fleet.unless_interrupted(work)
+            return await self._fleet.unless_interrupted(work)
         except KeyboardInterrupt as interrupt:
             raise _interrupted(interrupt) from None
 
@@ -317,11 +325,15 @@ class Session:
                 return barrier
         return barrier.with_refused(host, self._reasons.get(host, ()), time.monotonic())
 
-    async def _preload(self) -> None:
-        """Wait until every node has ended its preload, and report the hosts whose ranks start without one.
+    async def preload(self) -> None:
+        """Wait until every node has ended the preload of the job, and report the hosts whose ranks start without one.
+
+        Raises InterruptedBeforeReleaseError for an interrupt.
 
         The first collective needs every rank, so that no rank would be earlier there if others were released before.
         """
+        if not self._plan.job.preload:
+            return
         began = time.monotonic()
         if self._preloading:
             self._emit(Notice(f"importing on {fold(self._preloading)}"))
@@ -351,11 +363,9 @@ class Session:
             self._not_preloaded.setdefault(message.reason, []).append(host)
         self._preloading.discard(host)
 
-    async def _release(self) -> float:
+    async def _release(self, instant: float) -> float:
         """Send every node the same instant on its own clock, and return the measured skew."""
         links = self._fleet.links
-        delay_s = max(link.clock.uncertainty for link in links.values())
-        instant = time.time() + lead_s(self._answered_s, len(links)) + 2 * delay_s
         key = secrets.token_hex(KEY_BYTES)
         await self._fleet.send(
             {

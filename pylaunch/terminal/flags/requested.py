@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.job import JobSpec
 from pylaunch.runs.start import StartOptions
 from pylaunch.runs.start_checks import at_start_checks
+from pylaunch.runs.sync.tree import Tree
 from pylaunch.terminal import console, options
 from pylaunch.terminal.flags import environment, program, sync
 from pylaunch.terminal.flags.program import Program
@@ -28,12 +29,17 @@ class Requested:
     options: StartOptions
 
 
-def requested(typed: StartFlags, ours: Mapping[str, str], long_options: Collection[str]) -> Requested:
-    """Return the job of `typed`; `ours` is the environment of pylaunch.
+def requested(
+    typed: StartFlags,
+    ours: Mapping[str, str],
+    long_options: Collection[str],
+    tree_of: Callable[[sync.SyncFlags], Tree | None] = sync.given,
+) -> Requested:
+    """Return the job of `typed`; `ours` is the environment of pylaunch, `tree_of` reads the tree to ship.
 
     Words of the program that are one of `long_options` are reported. Raises UsageError for what cannot be started.
     """
-    tree = sync.given(typed)
+    tree = tree_of(sync.of(typed))
     chosen, flags = program.understood(typed, tree)
     program.report_misplaced(chosen, flags.workdir, tree, long_options)
     env = environment.given(flags, ours)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.load import source_of
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
+from pylaunch.model.job import RolePart
 from pylaunch.model.plan import base_of
 from pylaunch.model.run import RunRecord
 from pylaunch.model.text.argv import pylaunch, quoted
 from pylaunch.runs.all_runs import (
     RunNotNamedError,
     discover_runs,
+    find_job,
     find_live_run,
     find_newest_run,
     find_run,
@@ -27,6 +31,8 @@ from pylaunch.store.runs import UnknownRunError
 from pylaunch.terminal import console
 from pylaunch.terminal.invocation import current
 from pylaunch.terminal.listing import duration, job_words
+
+ID_DIGITS = 8
 
 
 def find(run: str | None, inventory: Path | None) -> RunRecord:
@@ -46,6 +52,58 @@ def find(run: str | None, inventory: Path | None) -> RunRecord:
             raise
         hint = f"started elsewhere? its nodes know it: -i cluster.ini; what is known here: {error.hint}"
         raise UsageError(error.message, hint=hint) from None
+
+
+@dataclass(frozen=True)
+class RunsNamed:
+    """Runs that a command line names: one, or those of a job."""
+
+    records: list[RunRecord]
+    """Of a job those that stop first are first."""
+
+    job: RolePart | None = None
+    """A part of the job; None for a run that was named itself."""
+
+    def refuse_several(self, *option: str) -> None:
+        """Raise UsageError for an option that is about one run."""
+        if len(self.records) > 1:
+            hint = pylaunch(current().verb or "status", base_of(self.records[0].plan.run), *option)
+            raise UsageError(f"{quoted(option)}: expected one run, and the job has {len(self.records)}", hint=hint)
+
+
+def find_each(
+    name: str | None,
+    role: str | None,
+    inventory: Path | None,
+    find_one: Callable[[str | None, Path | None], RunRecord] = find,
+) -> RunsNamed:
+    """Return the runs that `name` stands for: one as `find_one` finds it, or those of a job.
+
+    `role` leaves the runs of this role of a job. Raises as `find` does, UsageError for a beginning of a run and a job.
+    """
+    if name is None and role is not None:
+        raise UsageError(f"--role {role}: of which job? its id is missing", hint="jobs: pylaunch ps --all")
+    if name is None or (role is None and "." in name):
+        return RunsNamed([find_one(name, inventory)])
+    is_run = is_recorded(name)
+    if is_run and role is None and len(name) == ID_DIGITS:
+        return RunsNamed([find_one(name, inventory)])
+    try:
+        job = find_job(name, role, None if inventory is None or is_run else discovered(load_cluster(inventory)))
+    except UnknownRunError:
+        if role is None:
+            return RunsNamed([find_one(name, inventory)])
+        hint = f"only jobs of several roles have roles: omit --role {role}" if is_run else "pylaunch ps --all"
+        raise UsageError(f"--role {role}: no job {name} is known here", hint=hint) from None
+    if is_run and role is None:
+        raise UsageError(f"{name} begins a run and a job", hint="give more digits")
+    return RunsNamed(job, job[0].plan.job.part)
+
+
+def name_in_job(record: RunRecord) -> str:
+    """Return the name of the part of a job that a run is; its id for a run of its own."""
+    part = record.plan.job.part
+    return record.plan.run if part is None else part.name
 
 
 def find_newest(run: str | None, inventory: Path | None) -> RunRecord:

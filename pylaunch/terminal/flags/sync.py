@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import click
 
-from pylaunch.base.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass, fields
 from pylaunch.errors import UsageError
 from pylaunch.model.job import TREE, Sync
 from pylaunch.model.text.argv import quoted
@@ -54,6 +54,11 @@ def options(command: F) -> F:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+def of(flags: SyncFlags) -> SyncFlags:
+    """Return the flags of `options` alone: those of starts that ship the same tree are equal."""
+    return SyncFlags(**{each.name: getattr(flags, each.name) for each in fields(SyncFlags)})
 
 
 def given(flags: SyncFlags) -> Tree | None:

@@ -35,7 +35,14 @@ def summary(report: RunReport, now: float) -> dict[str, object]:
         "command": quoted(record.plan.job.command),
         "inventory": list(record.plan.sources),
         "slurm_jobs": slurm_jobs(record.plan, report.jobs),
+        "part_of": part_of(record.plan),
     }
+
+
+def part_of(plan: RunPlan) -> dict[str, str] | None:
+    """Return the place of a run in a job of several roles; None for a run of its own."""
+    part = plan.job.part
+    return None if part is None else {"job": part.job, "name": part.job_name, "role": part.role, "part": part.name}
 
 
 def slurm_jobs(plan: RunPlan, states: Mapping[str, JobState]) -> list[dict[str, object]]:

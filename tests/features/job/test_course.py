@@ -15,10 +15,12 @@ from pylaunch.features.job.course import (
     Phase,
     ReadinessSeen,
     StopPart,
+    stop_order,
 )
 from pylaunch.features.job.job_file import JobRole, OnFailure, ReadyBy, ReadyTest
 from pylaunch.model.outcome import Status
 
+AT = 1000.0
 READY = ReadyTest(ReadyBy.HTTP, "http", "/health")
 
 
@@ -50,7 +52,7 @@ class Job:
         for name in self.course.parts:
             self.does(PartPrepared(name))
         for name in self.course.parts:
-            self.does(PartReleased(name), ReadinessSeen(name, is_ready=True, why=""))
+            self.does(PartReleased(name, AT), ReadinessSeen(name, is_ready=True, why=""))
         return self
 
     @property
@@ -69,7 +71,11 @@ def test_a_role_waits_until_all_replicas_of_the_one_before_are_ready() -> None:
     job = Job(**{"server.0": SERVER, "server.1": SERVER, "trainer": TRAINER})
     job.does(PartPrepared("server.0"), PartPrepared("server.1"), PartPrepared("trainer"))
     assert (
-        job.does(PartReleased("server.0"), PartReleased("server.1"), ReadinessSeen("server.0", is_ready=True, why=""))
+        job.does(
+            PartReleased("server.0", AT),
+            PartReleased("server.1", AT),
+            ReadinessSeen("server.0", is_ready=True, why=""),
+        )
         == []
     )
     assert job.does(ReadinessSeen("server.1", is_ready=False, why="refused")) == []
@@ -78,7 +84,7 @@ def test_a_role_waits_until_all_replicas_of_the_one_before_are_ready() -> None:
 
 def test_a_role_that_is_not_ready_in_time_ends_the_job_with_what_was_seen_last() -> None:
     job = Job(server=SERVER, trainer=TRAINER)
-    job.does(PartPrepared("server"), PartPrepared("trainer"), PartReleased("server"))
+    job.does(PartPrepared("server"), PartPrepared("trainer"), PartReleased("server", AT))
     job.does(ReadinessSeen("server", is_ready=False, why="connection refused"))
     job.now = job.course.deadline() or 0.0
     assert job.course.decide(job.now, 0.0) == [
@@ -119,7 +125,7 @@ def test_a_part_that_may_fail_does_not_end_the_job_unless_all_do() -> None:
 
 def test_a_part_that_may_fail_ends_a_job_in_which_others_wait_for_it() -> None:
     job = Job(server=role("server", ready=READY, on_failure=OnFailure.CONTINUE, service=True), trainer=TRAINER)
-    job.does(PartPrepared("server"), PartPrepared("trainer"), PartReleased("server"))
+    job.does(PartPrepared("server"), PartPrepared("trainer"), PartReleased("server", AT))
     assert job.does(PartEnded("server", Status.FAILED, "")) == [
         StopPart("trainer", "trainer waits for server, which has ended"),
     ]
@@ -130,7 +136,7 @@ def test_a_restart_waits_for_the_servers_that_are_left_and_ends_the_job_where_no
     job = Job(**{"server.0": server, "server.1": server, "trainer": TRAINER}).runs()
     assert job.does(PartEnded("server.0", Status.FAILED, ""), PartFailing("trainer")) == []
     assert job.does(PartPrepared("trainer")) == [LetGo(("trainer",))]
-    assert job.does(PartReleased("trainer"), PartEnded("server.1", Status.FAILED, ""), PartFailing("trainer")) == []
+    assert job.does(PartReleased("trainer", AT), PartEnded("server.1", Status.FAILED, ""), PartFailing("trainer")) == []
     assert job.does(PartPrepared("trainer")) == [StopPart("trainer", "trainer waits for server, which has ended")]
     assert job.ended == (Status.FAILED, "trainer waits for server, which has ended")
 
@@ -155,7 +161,7 @@ def test_a_part_that_restarts_waits_until_the_server_that_restarts_is_ready_agai
     assert job.does(PartFailing("server"), PartFailing("trainer"), PartPrepared("trainer")) == []
     assert job.does(PartPrepared("server")) == [LetGo(("server",))]
     assert job.course.parts["server"].phase is Phase.STARTING
-    assert job.does(PartReleased("server")) == []
+    assert job.does(PartReleased("server", AT)) == []
     assert job.does(ReadinessSeen("server", is_ready=True, why="")) == [LetGo(("trainer",))]
 
 
@@ -207,3 +213,12 @@ def test_a_part_that_lost_the_connection_to_a_failed_one_is_a_victim() -> None:
 
 def test_an_old_failure_that_a_restart_has_mended_is_no_cause() -> None:
     assert first(failed("server", 10.0), failed("trainer", 90.0), by="trainer") == ["trainer at 90.0"]
+
+
+def test_users_stop_before_what_they_use_and_a_service_that_uses_a_trainer_stops_before_it() -> None:
+    watcher = role("watcher", after=("trainer",), service=True)
+    assert stop_order((SERVER, TRAINER, watcher)) == {"watcher": 0, "trainer": 1, "server": 2}
+    job = Job(server=SERVER, trainer=TRAINER, watcher=watcher).runs()
+    assert job.does(Interrupt("SIGINT")) == [StopPart("watcher", "SIGINT")]
+    assert job.does(PartEnded("watcher", Status.STOPPED, "")) == [StopPart("trainer", "SIGINT")]
+    assert job.does(PartEnded("trainer", Status.STOPPED, "")) == [StopPart("server", "SIGINT")]

@@ -78,6 +78,12 @@ def test_all_errors_are_reported_together_with_their_role() -> None:
         (role("ports = { a = 70000 }"), "[roles.a] ports: a = 70000: expected a name and a port, or 0 for a free one"),
         (role('on-failure = "retry"'), "[roles.a] on-failure = 'retry': expected end or continue"),
         (role("nodes = true"), "[roles.a] nodes = True: expected a whole number from 1 to 100000"),
+        (role('ready = "step:first"'), "[roles.a] ready = 'step:first': expected the number of a step, such as step:1"),
+        (role('hosts = "role:b"'), "[roles.a] hosts = 'role:b': expected a role that has hosts of its own"),
+        (
+            role('hosts = "role:b"\nshared = true') + '[roles.b]\nprogram = "y"\n',
+            "[roles.a] hosts = 'role:b': both roles need shared = true",
+        ),
         (role("ready-timeout = 0"), "[roles.a] ready-timeout = 0: expected seconds, at most 604800"),
     ],
 )  # fmt: skip

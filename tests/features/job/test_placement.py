@@ -39,6 +39,14 @@ def test_a_role_takes_only_hosts_of_its_pattern() -> None:
     assert hosts(found) == {"a": ("n3",), "b": ("n1", "n2")}
 
 
+def test_a_role_beside_another_one_is_on_its_hosts_also_when_others_are_free() -> None:
+    found = parts(
+        cluster(3),
+        role("driver", hosts="role:head", shared=True), role("head", nodes=1, shared=True), role("w", nodes=1),
+    )  # fmt: skip
+    assert hosts(found) == {"driver": ("n1",), "head": ("n1",), "w": ("n2",)}
+
+
 def test_too_few_hosts_are_refused_with_the_roles_that_have_the_others() -> None:
     with pytest.raises(UsageError, match=r"needs 2 of the hosts n\[1-3\]: replica 0 needs 2 and finds 1") as caught:
         parts(cluster(3), role("a", nodes=2), role("b", nodes=2))

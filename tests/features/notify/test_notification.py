@@ -24,7 +24,7 @@ SECRET = "tr0ub4dor-and-3"
 JOB = JobSpec(("train.py", "--api-key", "hunter22"), Framework.COMMAND, "/srv", ranks_per_node=2, max_restarts=3)
 PLAN = plan_run(Cluster((Host("gpu01", "10.0.0.1"), Host("gpu02", "10.0.0.2"))), JOB, "7f3a9c01")
 AGAIN = replan(PLAN, ("gpu01", "gpu02"))
-STARTED = Start({"connect": 0.5, "release": 1.0}, 0.001, 0.001)
+STARTED = Start({"connect": 0.5, "release": 1.0}, 0.001, 0.001, 100.0)
 FAILED = Outcome(Status.FAILED, f"rank 1 on gpu02 printed \x1b[2J\n{SECRET}", NOW, (), {})
 
 
@@ -66,14 +66,14 @@ def test_there_is_a_notification_of_a_hang_and_its_end_and_none_of_progress(narr
 
 
 def test_output_of_ranks_is_one_masked_line_that_no_terminal_obeys(narration: Narration) -> None:
-    end = narration.of_end(RunEnding(PLAN.run, FAILED), NOW)
+    end = present(narration.of_end(RunEnding(PLAN.run, FAILED), NOW))
     assert end.text == r"pylaunch run 7f3a9c01: failed: rank 1 on gpu02 printed \x1b[2J\n***"
     assert "hunter22" not in str(end.as_data())
-    endless = narration.of_end(RunEnding(PLAN.run, replace(FAILED, reason="x" * 100_000)), NOW)
+    endless = present(narration.of_end(RunEnding(PLAN.run, replace(FAILED, reason="x" * 100_000)), NOW))
     assert len(endless.text) == len(endless.reason) == LONGEST + 1
 
 
 def test_a_refused_start_has_a_notification_with_its_error_also_before_any_attempt() -> None:
     error = ClusterNotReadyError("2 of 2 nodes refused")
-    end = Narration(str).of_end(RunEnding("7f3a9c01", None, error), NOW)
+    end = present(Narration(str).of_end(RunEnding("7f3a9c01", None, error), NOW))
     assert (end.status, end.text) == ("refused", "pylaunch run 7f3a9c01: refused: 2 of 2 nodes refused")

@@ -112,7 +112,7 @@ def preloaded(*messages: tuple[str, object]) -> tuple[Session, Listener, list[tu
         await arrive(fleet, *messages)
         session = Session(Launch(plan, render(plan), AgentArchive(b"", "0123"), record=""), fleet, listener)
         async with asyncio.timeout(60):
-            await session._preload()
+            await session.preload()
         return session, listener, await left(fleet)
 
     return asyncio.run(wait())

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.base.dataclass import replace
+from pylaunch.errors import UsageError
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec, RolePart
+from pylaunch.model.plan import RunPlan, plan_run
+from pylaunch.store import runs
+from pylaunch.store.job_parts import recorded_parts
+from pylaunch.store.node_record import NotARecordError, pack, unpack
+from pylaunch.terminal.flags.resolve_run import find_each
+
+CLUSTER = Cluster((Host("n1", "10.0.0.1"),))
+SERVER = RolePart("0b5e0000", "rl", "server", "server.0", 1)
+TRAINER = RolePart("0b5e0000", "rl", "trainer", "trainer")
+
+
+def plan(run: str, part: RolePart | None) -> RunPlan:
+    return plan_run(CLUSTER, JobSpec(("a.py",), Framework.COMMAND, "/w", part=part), run)
+
+
+def recorded(run: str, part: RolePart | None, *, is_foreign: bool = False) -> None:
+    runs.begin(plan(run, part), "0123456789abcdef", now=100.0, is_foreign=is_foreign)
+
+
+def test_a_job_stands_for_its_runs_those_that_stop_first_first() -> None:
+    recorded("7f3a9c01", SERVER)
+    recorded("7f3a9c02", TRAINER)
+    recorded("0b000000", None)
+    named = find_each("0b5e", None, None)
+    assert [each.plan.run for each in named.records] == ["7f3a9c02", "7f3a9c01"]
+    assert [each.plan.run for each in find_each("0b5e0000", "server", None).records] == ["7f3a9c01"]
+    assert find_each("7f3a9c02", None, None).job is None
+
+
+def test_a_beginning_of_a_run_and_of_a_job_is_refused_and_so_is_a_role_of_a_run() -> None:
+    recorded("7f3a9c01", SERVER)
+    recorded("0b000000", None)
+    with pytest.raises(UsageError, match="0b begins a run and a job"):
+        find_each("0b", None, None)
+    with pytest.raises(UsageError, match="no job 0b000000 is known here"):
+        find_each("0b000000", "server", None)
+    with pytest.raises(UsageError, match="of which job"):
+        find_each(None, "server", None)
+
+
+def test_nodes_know_the_part_and_add_no_run_to_a_job_that_was_started_here() -> None:
+    part = unpack(pack(plan("7f3a9c01", SERVER), "0123456789abcdef", 100.0), CLUSTER).plan.job.part
+    assert part == SERVER
+    recorded("7f3a9c03", TRAINER, is_foreign=True)
+    assert recorded_parts() == {"7f3a9c03": TRAINER}
+    recorded("7f3a9c01", SERVER)
+    assert recorded_parts() == {"7f3a9c01": SERVER}
+
+
+def test_a_part_of_a_node_that_is_no_part_is_no_record() -> None:
+    with pytest.raises(NotARecordError):
+        unpack(pack(plan("7f3a9c01", replace(SERVER, job="../x")), "0123456789abcdef", 100.0), CLUSTER)
