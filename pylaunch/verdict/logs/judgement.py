@@ -15,6 +15,7 @@ from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
 from pylaunch.model.text.sanitise import visible_line
+from pylaunch.verdict.logs.errors.uncaught import exception_match
 from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.verdict.logs.facts import LogFacts, is_before
 from pylaunch.verdict.logs.gpu_memory import read_gpu_memory
@@ -24,7 +25,6 @@ from pylaunch.verdict.logs.scan import LogMatch, LogScan
 from pylaunch.verdict.logs.signature import CauseClass, Role, SignatureCatalogue
 from pylaunch.verdict.logs.timeouts import TIMEOUTS
 from pylaunch.verdict.logs.traceback import ExceptionUnit
-from pylaunch.verdict.logs.uncaught import exception_match
 from pylaunch.verdict.logs.waiting import read_waiting
 
 HEAD = 120

@@ -103,7 +103,9 @@ def _gai(match: LogMatch, facts: LogFacts) -> Clue:
     if code not in ("-2", "-3"):
         return Clue("dns-hosts", f"{host} has no address of this family", LOW, role=Role.BENIGN)
     why = "the resolver does not answer" if code == "-3" else "the name is unknown"
-    return Clue("dns-hosts", f"{host} cannot be resolved: {why}", HIGH)
+    is_alone = len(facts.matches) == 1 and not any(scan.exceptions for scan in facts.scans)
+    return Clue("dns-hosts", f"{host} cannot be resolved: {why}", HIGH, role=Role.BENIGN if is_alone else None,
+                because="one line of torch, which tries again: no failure" if is_alone else "")  # fmt: skip
 
 
 _PORT = re.compile(
@@ -270,6 +272,7 @@ def _cuda_of_nccl(match: LogMatch, facts: LogFacts) -> Clue:
 _CUDA = (
     ("out of memory", "gpu-memory-foreign"),
     ("driver version is insufficient", "driver-old"),
+    ("stub library", "library-mismatch"),
     ("not supported", "driver-old"),
     ("invalid device ordinal", "app-device-mapping"),
     ("illegal memory access", "gpu-program-fault"),

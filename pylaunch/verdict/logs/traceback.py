@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pylaunch.base.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.verdict.logs.line import LogTime, Origin, ParsedLine
 
 TRACEBACK = b"Traceback (most recent call last"
@@ -19,6 +19,9 @@ LONGEST_REACH = 2000
 
 _FRAME = re.compile(r'\s{1,20}File "(?P<path>[^"]{1,400})", line (?P<line>\d{1,7})(?:, in (?P<function>\S{1,200}))?')
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,200})(?::\s?(?P<message>.{0,2000}))?$")
+LONGEST_MORE = 300
+"""Characters of a line that continues a message."""
+
 CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
 """Beginnings of the lines between two tracebacks of one chain."""
 
@@ -36,6 +39,9 @@ class RaisedException:
 
     place: str
     """Innermost frame outside of libraries as PATH:LINE; else the innermost; "" without frames."""
+
+    more: str = ""
+    """Lines after a message that announces them, such as "because of the following error:"; else ""."""
 
     @property
     def text(self) -> str:
@@ -135,8 +141,11 @@ class _Growing:
                 return False
             self._chain.append(RaisedException(found["type"], found["message"] or "", number, _place(self._frames)))
             self._last, self._since, self._in_traceback = number, 0, False
-        elif not text.startswith(CHAINED) and text and self._chain and self._since > 3:
-            return False
+        elif not text.startswith(CHAINED) and text and self._chain:
+            if self._since > 3:
+                return False
+            if announces_more(self._chain[-1].text):
+                self._chain[-1] = replace(self._chain[-1], more=f"{self._chain[-1].more} {text.strip()[:LONGEST_MORE]}")
         return True
 
     def unit(self, file: str) -> ExceptionUnit | None:
@@ -144,6 +153,11 @@ class _Growing:
         if not self._chain:
             return None
         return ExceptionUnit(self._first.origin, self._first.time, file, self._number, self._last, tuple(self._chain))
+
+
+def announces_more(text: str) -> bool:
+    """Return True for the message of an exception that continues in the lines after it."""
+    return text.rstrip().endswith((":", "Error", "Exception")) or "following error" in text or "what():" in text
 
 
 def is_of_library(place: str) -> bool:

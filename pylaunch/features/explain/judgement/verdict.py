@@ -4,7 +4,8 @@
 2. Then what several lines show together: ranks that differ, tables of tools.
 3. Then exceptions, signals and symptoms that signatures know.
 4. Without an error, the last lines show where the programs stand, and what they wait for.
-5. Without a known cause, the first error by its form is shown: the verdict is that its cause is not known.
+5. Without a known cause, the first error by its form is shown. Where the form of its words shows a class of causes,
+   that class is named, never with high confidence; else the verdict is that its cause is not known.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pylaunch.features.explain.judgement.indications.indicated import STALL, wai
 from pylaunch.features.explain.judgement.indications.indications import indications_in
 from pylaunch.features.explain.judgement.standstill import stands_at
 from pylaunch.model.text.sanitise import visible_line
+from pylaunch.verdict.logs.errors.error_class import error_class
 from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.verdict.logs.facts import LogFacts, is_before
 from pylaunch.verdict.logs.judgement import (
@@ -34,6 +36,16 @@ from pylaunch.verdict.logs.judgement import (
 from pylaunch.verdict.logs.line import LogTime
 from pylaunch.verdict.logs.scan import KeptLine, LogScan
 from pylaunch.verdict.logs.signature import Role, SignatureCatalogue
+from pylaunch.verdict.logs.traceback import LONGEST_MORE, announces_more
+
+WORDS = "words"
+"""Name in place of a signature for a cause that the words of the first error show."""
+
+
+CONTINUED = 2
+"""Lines after an error that its message may have."""
+
+_ANNOUNCING = ("terminate called",)
 
 
 @dataclass(frozen=True)
@@ -81,6 +93,8 @@ def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan]) -> LogVe
     lines = error_lines(facts, {**texts.roles, **benign})
     error = _floor(lines, causes, texts)
     has_failed = True
+    if (named := _by_words(catalogue, facts, error)) is not None:
+        causes, error = (named, *causes), None
     if not (texts.failed or causes or (error is not None and error.weight is not ErrorWeight.FAILURE)):
         causes = tuple(cause_of(catalogue, facts, *each) for each in stands_at(catalogue, facts))
         error = None if causes else error
@@ -98,6 +112,27 @@ def _floor(lines: ErrorLines, causes: Sequence[LogCause], texts: TextVerdict) ->
         return None
     at = (lines.first.time, lines.first.file, lines.first.line)
     return None if any(is_before((each.time, each.file, each.line), at) for each in texts.symptoms) else found
+
+
+def _by_words(catalogue: SignatureCatalogue, facts: LogFacts, error: FirstError | None) -> LogCause | None:
+    """Return the cause whose class the words of the first error show; None for the text of a victim or a report."""
+    if error is None or not error.is_own:
+        return None
+    line = error.evidence
+    found = error_class(line.text) or error_class(line.text + _continued(facts, line))
+    if found is None:
+        return None
+    text = visible_line(line.text)[:LONGEST_TEXT]
+    return LogCause(catalogue.causes[found.cause], WORDS, text, found.confidence, (), None, (line,), found.because)
+
+
+def _continued(facts: LogFacts, line: EvidenceLine) -> str:
+    """Return the lines of the same process that continue the message of an error, if it announces them."""
+    if not announces_more(line.text) and not line.text.startswith(_ANNOUNCING):
+        return ""
+    tail = facts.by_file[line.file].tail
+    after = [each.text.strip() for each in tail if line.line < each.line and str(each.origin) == line.who]
+    return "".join(f" {text[:LONGEST_MORE]}" for text in after[:CONTINUED])
 
 
 def _found(catalogue: SignatureCatalogue, found: LogFinding) -> LogCause:

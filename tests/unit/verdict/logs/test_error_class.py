@@ -1,0 +1,88 @@
+"""The class of an error is read from the form of its message, and its confidence is never high."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.errors.error_class import FORMS, OF_PROGRAMS, error_class
+
+CLASSES = {
+    "ImportError: orbit>=2.1,<3 is required but orbit 1.9 is installed": "package-mismatch",
+    "RuntimeError: orbit needs a newer version of lattice": "package-mismatch",
+    "TypeError: Planner.__init__() got an unexpected keyword argument 'depth'": "package-mismatch",
+    "AttributeError: 'DistributedDataParallel' object has no attribute '_set_plan'": "package-mismatch",
+    "OSError: /lib64/libm.so.6: version `GLIBC_2.38' not found (required by /srv/liborbit.so)": "library-mismatch",
+    "ImportError: /srv/orbit.so: undefined symbol: _ZN5orbit4planEv": "library-mismatch",
+    "orbit: error: the provided PTX was compiled with an unsupported toolchain.": "driver-old",
+    "ValueError: Orbit only supports Hopper GPUs": "gpu-architecture",
+    "RuntimeError: paged cache needs 9 GiB, larger than the available 4 GiB of memory": "gpu-memory",
+    "MemoryError: Unable to allocate 31.2 GiB for an array": "host-oom",
+    "orbit.CacheError: quota exceeded: 12 bytes over": "storage-full",
+    "RuntimeError: no GPUs available": "gpu-missing",
+    "RuntimeError: plan and data must be on the same device": "device-placement",
+    "orbit: error: unrecognized arguments: --local-rank=3": "script-arguments",
+    "ERROR: Could not consume arg: --local_rank=0": "script-arguments",
+    "AssertionError: hidden size 4097 is not divisible by 8": "parallel-layout",
+    "ValueError: world_size (7) must be equal to tp * pp (8)": "parallel-layout",
+    "RuntimeError: missing keys in the state_dict: ['layers.0']": "checkpoint-mismatch",
+    "OrbitError: step_400/model.safetensors: unexpected end of stream": "checkpoint-damaged",
+    "OrbitError: shard-7.tar: checksum differs": "data-damaged",
+    "orbit.ConfigKeyError: Key 'depth' is not in struct": "framework-config",
+    "ValueError: flash attention is not supported with packing": "framework-config",
+    "IndexError: list index out of range": "program-error",
+    "TypeError: unsupported operand type(s) for //: 'NoneType' and 'NoneType'": "program-error",
+    "FileNotFoundError: [Errno 2] No such file or directory: '/srv/plan.json'": "file-missing",
+    "RuntimeError: loss is nan at step 12": "numerics",
+    "sbatch: error: Parameter --gres=gpu:1 no longer acceptable, please switch to --gpus=1": "slurm-request",
+    "slurmd: error: Munge decode failed: Rewound credential": "slurm-credential",
+    "The node was low on resource: memory.": "host-oom",
+    "[1580.1] [n1:4121:0] select.c:406  UCX  ERROR no transport to n2": "mpi-transport",
+}
+NO_CLASS = [
+    "RuntimeError: Step 1 exited with non-zero status 1",
+    "RuntimeError: Engine core initialization failed. See root cause above.",
+    "slurmstepd: error: pyxis: container start failed with error code: 1",
+    "RuntimeError: Connection reset by peer",
+    "TimeoutError: the plan timed out after 30 s",
+    "OrbitError: the orbit decayed",
+]
+
+
+@pytest.mark.parametrize("text", CLASSES)
+def test_the_form_of_a_message_shows_its_class(text: str) -> None:
+    found = error_class(text)
+    assert found is not None
+    assert found.cause == CLASSES[text]
+    assert found.confidence is not Confidence.HIGH
+    assert found.because
+
+
+@pytest.mark.parametrize("text", NO_CLASS)
+def test_a_report_a_victim_and_an_unknown_form_have_no_class(text: str) -> None:
+    assert error_class(text) is None
+
+
+def test_a_library_that_lacks_an_attribute_is_another_release_and_a_script_is_not() -> None:
+    text = "AttributeError: 'Planner' object has no attribute 'depth'"
+    assert error_class(text, "/srv/run/train.py:8") is None
+    found = error_class(text, "/srv/env/lib/python3.11/site-packages/orbit/plan.py:8")
+    assert found is not None
+    assert (found.cause, found.confidence) == ("package-mismatch", Confidence.LOW)
+
+
+def test_a_value_error_where_a_checkpoint_is_read_is_about_the_checkpoint() -> None:
+    found = error_class("ValueError: cannot turn 2 into (1, 64)", "/srv/lib/python3.11/site-packages/orbax/a.py:3")
+    assert found is not None
+    assert found.cause == "checkpoint-mismatch"
+
+
+def test_every_form_names_a_class_of_the_catalogue_and_none_is_sure() -> None:
+    known = signatures().causes
+    for cause, confidence, form in (*OF_PROGRAMS, *FORMS):
+        assert cause in known
+        assert confidence is not Confidence.HIGH
+        assert re.compile(form).groups == 0
