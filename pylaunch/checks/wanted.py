@@ -15,12 +15,15 @@ def wanted_by(
     """Return the needs of a run that are known before its first rank exists."""
     job = plan.job
     scripted = job.framework is not Framework.COMMAND
+    # What travels with the run is proven by its hash, and what an image has is examined by agents.
+    is_there = job.sync is None and job.container is None
+    pythons = {node.host.name: job.python or node.host.rank_python for node in plan.nodes}
     return Wanted(
-        workdir="" if job.sync is not None else job.workdir,  # What travels with the run is proven by its hash.
-        command=() if job.sync is not None else job.command,
-        script=(job.script or "") if scripted and job.sync is None else "",
+        workdir=job.workdir if is_there else "",
+        command=job.command if is_there else (),
+        script=(job.script or "") if scripted and is_there else "",
         devices={node.host.name: node.devices for node in plan.nodes if node.devices},
-        pythons={node.host.name: job.python or node.host.rank_python for node in plan.nodes} if scripted else {},
+        pythons=pythons if scripted and job.container is None else {},
         files=tuple(files),
         checkpoint_dir=checkpoint_dir,
         temporary_dir=job.env.get("TMPDIR", ""),

@@ -19,6 +19,7 @@ from pylaunch.terminal.late_import import imported
 
 if TYPE_CHECKING:
     from pylaunch.model.cluster import Cluster
+    from pylaunch.model.job import JobSpec
     from pylaunch.model.outcome import Outcome
     from pylaunch.model.plan import RunPlan
     from pylaunch.model.run import RunRecord
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 FEATURES = (
     "bench",
+    "containers",
     "config",
     "demo",
     "doctor",
@@ -45,7 +47,7 @@ FEATURES = (
     "history",
 )
 """Packages of this package. Their doors: VERBS, SUBCOMMANDS, OBSERVER, OBSERVER_OF_ALL_RUNS, START_FILE, NODES,
-REPORT_SECTION, JUDGE.
+JOB_OPTIONS, REPORT_SECTION, JUDGE.
 
 At the end of a run, observers act in this order: `notify` names the files that those before it have written.
 """
@@ -118,6 +120,28 @@ def start_file(words: Sequence[str]) -> StartFile | None:
     return next((door for door in doors if door is not None and words and words[0].endswith(door.suffix)), None)
 
 
+def job_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options of features that change the job of a start, which passes their values to `job_changes`."""
+    for door in _doors("JOB_OPTIONS"):
+        command = door.options(command)
+    return command
+
+
+def job_changes(given: dict[str, Any]) -> Callable[[JobSpec], JobSpec]:
+    """Take the values of `job_options` out of `given`, and return what they change in a job. Raises UsageError.
+
+    What is returned raises UsageError for a job that they do not fit.
+    """
+    changes: list[Callable[[JobSpec], JobSpec]] = [door.in_job(given) for door in _doors("JOB_OPTIONS")]
+
+    def changed(job: JobSpec) -> JobSpec:
+        for change in changes:
+            job = change(job)
+        return job
+
+    return changed
+
+
 def node_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options of the features that provide nodes to `start`, which passes their values to `start_source`."""
     for door in _sources_of_nodes():
@@ -145,9 +169,13 @@ def end_nodes(plan: RunPlan, outcome: Outcome | None) -> None:
         door.end_nodes(plan, outcome)
 
 
-def _sources_of_nodes() -> Iterator[ModuleType]:
-    modules: Iterator[str] = (getattr(package, "NODES", "") for package in _packages())
+def _doors(kind: str) -> Iterator[ModuleType]:
+    modules: Iterator[str] = (getattr(package, kind, "") for package in _packages())
     return (imported(module) for module in modules if module)
+
+
+def _sources_of_nodes() -> Iterator[ModuleType]:
+    return _doors("NODES")
 
 
 def _observer_options(verb: str) -> list[ObserverOption]:

@@ -72,6 +72,25 @@ class Sync:
     """Patterns of shipped files that its ignore files exclude."""
 
 
+@dataclass(frozen=True)
+class Mount:
+    """Directory or file of a node that ranks in a container see."""
+
+    source: str
+    target: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True)
+class Container:
+    """Root directory of the ranks, in place of that of their node."""
+
+    image: str
+    """Path on every node: a directory, or a file with a squashfs."""
+
+    mounts: tuple[Mount, ...] = ()
+
+
 STOP_GRACE = timedelta(seconds=10)
 FAILURE_GRACE = timedelta(seconds=1)
 """Grace period after a rank failed or a node was lost: the others wait for a peer that does not return."""
@@ -137,6 +156,7 @@ class JobSpec:
     """Names of further variables of every rank, whose values are sent to nodes only."""
 
     sync: Sync | None = None
+    container: Container | None = None
     python: str | None = None
     rendezvous_port: int | None = None
     """None: the first node chooses one that is free."""

@@ -18,6 +18,7 @@ LONGEST_S = 1e9
 LARGEST = 1 << 62
 MOST_DEVICES = 4096
 MOST_IMPORTS = 256
+MOST_MOUNTS = 256
 SHORTEST_USAGE_S = 0.01
 LONGEST_EXAMINATION_S = 10.0
 NOTICES = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM)
@@ -94,6 +95,11 @@ def _task_values(task: protocol.NodeTask) -> Iterator[tuple[str, Any, bool]]:
     for entry in task.preload:
         module, _, name = entry.partition(":")
         yield "preload", entry, all(map(str.isidentifier, [*module.split("."), *([name] if name else [])]))
+    if task.container is not None:
+        mounts = task.container.mounts
+        yield "mounts", len(mounts), len(mounts) <= MOST_MOUNTS
+        for path in (task.container.image, *(path for each in mounts for path in (each.source, each.target))):
+            yield "container", path, path.startswith("/") and "\0" not in path and ".." not in path.split("/")
     yield from _texts("needs", (need.path for need in task.needs))
     for where, text in (("workdir", task.workdir), ("python", task.python), ("env_file", task.env_file or "")):
         yield from _texts(where, (text,))

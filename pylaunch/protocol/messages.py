@@ -46,7 +46,7 @@ from pylaunch.protocol.examination import (
 )
 from pylaunch.protocol.fields import WireError, excerpt
 from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, OutOfMemory, RankEnd, RankState, StuckConnection
-from pylaunch.protocol.node_task import Need, NodeTask, RankTask
+from pylaunch.protocol.node_task import ContainerTask, MountTask, Need, NodeTask, RankTask
 from pylaunch.protocol.usage_report import (
     Activity,
     CaughtUp,
@@ -344,7 +344,8 @@ FROM_AGENT = (
     RankView, Examined, terminal.TerminalOutput, Finished, Failed,
 )  # fmt: skip
 _PARTS: dict[str, type[Any]] = {cls.__name__: cls for cls in (
-    NodeTask, RankTask, Need, OutOfMemory, RankState, Reason, StepMark, RankSigns, KernelEvent, StuckConnection,
+    NodeTask, RankTask, Need, ContainerTask, MountTask,
+    OutOfMemory, RankState, Reason, StepMark, RankSigns, KernelEvent, StuckConnection,
     Frame, ThreadStack, ProcessGroup, Collective, OverriddenVariable, ChildProcess,
 )}  # fmt: skip
 _COMPACT = (",", ":")

@@ -26,6 +26,25 @@ class Need:
 
 
 @dataclass(frozen=True)
+class MountTask:
+    """Directory or file of the node that ranks in a container see."""
+
+    source: str
+    target: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True)
+class ContainerTask:
+    """Container of the ranks and the launcher of a node."""
+
+    image: str
+    """Path on the node: a directory, or a file with a squashfs."""
+
+    mounts: list[MountTask]
+
+
+@dataclass(frozen=True)
 class NodeTask:
     """Everything that one node needs to take part in a run."""
 
@@ -107,6 +126,9 @@ class NodeTask:
 
     terminal_rank: int | None = None
     """Rank whose stdin, stdout and stderr are a terminal, which a person uses through the controller."""
+
+    container: ContainerTask | None = None
+    """None: ranks see the root directory of the node."""
 
     def __post_init__(self) -> None:
         if len({task.rank for task in self.ranks}) != len(self.ranks):

@@ -19,7 +19,7 @@ def node_layers(
 
     The interpreter's directory leads PATH.
     """
-    path = f"{dirname(interpreter(plan, node))}:{SYSTEM_PATH}"
+    path = ":".join(filter(None, (dirname(interpreter(plan, node)), SYSTEM_PATH)))
     is_named = node.devices or node.host.withholds_devices
     devices = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, node.devices))} if is_named else {}
     return {
@@ -67,11 +67,13 @@ MAKES_ENVIRONMENT = "pylaunch provision --roles python_env"
 _OTHER = "--python names another interpreter"
 
 
-def interpreter_need(plan: RunPlan, node: NodePlan) -> RequiredPath:
-    """Return the path of the interpreter, with a hint how to install it."""
+def interpreter_needs(plan: RunPlan, node: NodePlan) -> tuple[RequiredPath, ...]:
+    """Return the path of the interpreter, with a hint how to install it; nothing for one that is found on PATH."""
+    if not dirname(interpreter(plan, node)):
+        return ()
     provisioned = plan.job.python is None and node.host.python is None
     hint = f"{_OTHER}; this one is installed by: {MAKES_ENVIRONMENT}" if provisioned else _OTHER
-    return RequiredPath(interpreter(plan, node), hint)
+    return (RequiredPath(interpreter(plan, node), hint),)
 
 
 def script_needs(job: JobSpec) -> tuple[RequiredPath, ...]:

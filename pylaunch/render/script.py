@@ -9,7 +9,7 @@ from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RankPlan, Ru
 from pylaunch.model.text.argv import Argv
 from pylaunch.render.environment import (
     interpreter,
-    interpreter_need,
+    interpreter_needs,
     node_layers,
     rank_environment,
     script_needs,
@@ -51,6 +51,6 @@ def render(plan: RunPlan, node: NodePlan, dialect: Dialect) -> NodeCommand:
         launcher=(),
         layers=node_layers(plan, node, {**threads(node), **dialect.env}),
         ranks=tuple(map(command, node.ranks)),
-        needs=(interpreter_need(plan, node), *script_needs(plan.job)),
+        needs=(*interpreter_needs(plan, node), *script_needs(plan.job)),
         gloo=dialect.gloo,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RunPlan, base_of
 from pylaunch.render.environment import (
     interpreter,
-    interpreter_need,
+    interpreter_needs,
     node_layers,
     rank_environment,
     script_needs,
@@ -43,6 +43,6 @@ def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
         launcher=launcher,
         layers=node_layers(plan, node, threads(node)),
         ranks=tuple(RankCommand(argv, {**rank_environment(plan, node, rank), **identity}) for rank in node.ranks),
-        needs=(interpreter_need(plan, node), *script_needs(plan.job)),
+        needs=(*interpreter_needs(plan, node), *script_needs(plan.job)),
         gloo="torch",
     )

@@ -8,6 +8,7 @@ import pytest
 
 from tests.documented_commands import ROOT
 from tests.starts.cluster import DirectoryCluster, made_of_directories, no_process_stays
+from tests.starts.containers import image_of_this_machine, in_container
 
 
 @pytest.fixture
@@ -21,6 +22,12 @@ def directories(tmp_path: Path) -> Iterator[Callable[..., DirectoryCluster]]:
             return made
 
         yield make
+
+
+@pytest.fixture(params=["of the node", "of a container"])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, ...]:
+    """Flags of a start for ranks with the root directory of their node, and of an image with its programs."""
+    return () if request.param == "of the node" else in_container(image_of_this_machine(tmp_path / "image"))
 
 
 HOSTS = [f"gpu{number:02}" for number in range(1, 9)]

@@ -22,13 +22,22 @@ LOG_SPACE = 64 << 20
 
 def problems(task: protocol.NodeTask, directory: RunDirectory) -> list[protocol.Reason]:
     """Return all reasons why this node cannot run `task`, except busy ports and devices (see `holdings`)."""
-    network = [*_hostname(task), *_loopback(task), *rank_interface.problems(task)]
+    return [*of_programs(task), *of_node(task, directory)]
+
+
+def of_node(task: protocol.NodeTask, directory: RunDirectory) -> list[protocol.Reason]:
+    """Return the reasons that are no matter of the directories and programs which ranks see."""
+    return [*_logs(directory), *_hostname(task), *_loopback(task), *rank_interface.problems(task)]
+
+
+def of_programs(task: protocol.NodeTask) -> list[protocol.Reason]:
+    """Return the reasons in the directories and programs which ranks see; in a container, those of its image."""
     programs = [*program_checks.problems(task), *_needs(task)]
     if not os.path.isdir(task.workdir):
         programs = [
             each for each in programs if each.code != "path-missing" or f" {task.workdir}/" not in f" {each.message}"
         ]
-    return [*_workdir(task), *programs, *_logs(directory), *network]
+    return [*_workdir(task), *programs]
 
 
 def _workdir(task: protocol.NodeTask) -> Iterator[protocol.Reason]:

@@ -11,9 +11,15 @@ from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.run.ranks.worker_group import WorkerGroup
 from pylaunch.agent.run.run import Run
 from pylaunch.agent.shared import clean
+from pylaunch.agent.shared.essentials import essentials, installed_libraries
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import Record
+from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import NodeRoot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pylaunch.agent.containers.container import JoinableContainer
 
 CONTINUE = "to end it: pylaunch stop RUN; to resume it, there: kill -CONT PID"
 
@@ -26,11 +32,20 @@ class RefusedError(Exception):
         self.reasons = reasons
 
 
-def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop: EventLoop) -> tuple[Run, list[str]]:
-    """Return the prepared run, and the leftovers of dead runs that were removed.
+@dataclass(frozen=True)
+class PreparedRun:
+    """Run at the gate, with what the controller has to know of this node."""
 
-    Raises RefusedError with all reasons; nothing is held then.
-    """
+    run: Run
+    removed: list[str]
+    """Leftovers of dead runs."""
+
+    essentials: dict[str, str]
+    libraries: dict[str, str]
+
+
+def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop: EventLoop) -> PreparedRun:
+    """Prepare the run. Raises RefusedError with all reasons; nothing is held then."""
     stopped = stop_request.requested(root, message.task.run)
     if stopped is not None:
         raise RefusedError([protocol.Reason(stop_request.CODE, stopped)])
@@ -44,8 +59,17 @@ def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop:
         protocol.Reason("agent-stopped", f"{stopped}; its ranks may run on", CONTINUE) for stopped in cleaned.stopped
     ]
     holdings = Holdings(task, root)
-    reasons += [*node_checks.problems(task, record.directory), *holdings.take()]
-    workers = WorkerGroup(protocol.Prepare(task, message.secrets), root, record.directory)
+    container: JoinableContainer | None = None
+    facts: tuple[dict[str, str], dict[str, str]] = ({}, {})
+    if task.container is not None:
+        from pylaunch.agent.containers import examined  # noqa: PLC0415 -- only runs in containers need it
+
+        container, problems, facts = examined.prepared(task, root, record.directory)
+        reasons += [*node_checks.of_node(task, record.directory), *problems]
+    else:
+        reasons += node_checks.problems(task, record.directory)
+    reasons += holdings.take()
+    workers = WorkerGroup(protocol.Prepare(task, message.secrets), root, record.directory, container)
     try:
         if not reasons:
             reasons += [protocol.Reason("cannot-start", problem) for problem in workers.fork_to_gate()]
@@ -53,6 +77,9 @@ def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop:
         reasons.append(protocol.Reason("cannot-fork", f"a process cannot be started: {error}"))
     if reasons:
         workers.kill_at_gate()
+        workers.remove_what_they_used()
         holdings.drop()
         raise RefusedError(reasons)
-    return Run(workers, holdings, record, loop), cleaned.removed
+    if container is None:
+        facts = essentials(task.python), installed_libraries(task.python)
+    return PreparedRun(Run(workers, holdings, record, loop), cleaned.removed, *facts)

@@ -41,6 +41,7 @@ def problems(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
             is_path = "/" in program
             reason = unexecutable(path) if is_path else f"is not on PATH ({task.env.get('PATH', os.defpath)})"
             hint = "name the script without python: -- train.py" if program.startswith("python") and not is_path else ""
+            hint = "name the interpreter of the image: --python PATH" if program == task.python else hint
             yield protocol.Reason("not-executable", f"program {path} {reason}", hint)
         elif "/" not in program:
             yield from _of_another_environment(task, program, found)

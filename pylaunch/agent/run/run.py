@@ -421,7 +421,7 @@ class Run:
         for lease in self._holdings.leases:
             self._loop.forget(lease)
         self._holdings.drop()
-        self._workers.remove_launcher_files()
+        self._workers.remove_what_they_used()
         left += self._holdings.still_taken()
         self._log_index.note()
         self._scrub()

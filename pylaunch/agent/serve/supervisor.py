@@ -25,7 +25,6 @@ from pylaunch.agent.run.prepare import RefusedError, prepare_run
 from pylaunch.agent.run.ranks import spawn
 from pylaunch.agent.run.run import Run
 from pylaunch.agent.serve.connection import HIGH_WATER, Controller, Meters
-from pylaunch.agent.shared.essentials import essentials, installed_libraries
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import NodeOutcome, Record
 from pylaunch.agent.shared.sockets import local_socket
@@ -344,19 +343,20 @@ class Supervisor:
         if task.run != self.directory.run:
             raise protocol.WireError(f"Prepare for run {task.run} sent to the agent of run {self.directory.run}")
         try:
-            self._run, removed = prepare_run(message, self._root, self._record, self._loop)
+            prepared = prepare_run(message, self._root, self._record, self._loop)
         except RefusedError as refusal:
             controller.send(protocol.Refused(refusal.reasons))
             controller.is_subscribed = True
             reasons = "; ".join(reason.message for reason in refusal.reasons)
             self._end(NodeOutcome(task.run, "refused", reasons, time.time()))
             return
+        self._run = prepared.run
         self._peers = Peers(self._loop, task.host, task.peers, self._on_peer_stop)
         self._owner = controller
         controller.is_subscribed = True
         ready = protocol.Ready(
-            time.monotonic() - began, removed, essentials(task.python), self._peers.port, self._notes,
-            self._run.chosen_port, installed_libraries(task.python),
+            time.monotonic() - began, prepared.removed, prepared.essentials, self._peers.port, self._notes,
+            self._run.chosen_port, prepared.libraries,
         )  # fmt: skip
         controller.send(ready)
 

@@ -60,6 +60,9 @@ def plan_lines(plan: RunPlan, commands: Commands) -> Iterator[str]:
     yield f"{size} with --framework {plan.job.framework.value}, in {plan.job.workdir}"
     if plan.job.sync is not None:
         yield f"{TREE} is shipped: {sync.described(plan.job.sync)}"
+    if plan.job.container is not None:
+        mounts = [f"{each.source}:{each.target}{':ro' * each.read_only}" for each in plan.job.container.mounts]
+        yield f"container: {' with '.join(filter(None, (plan.job.container.image, ', '.join(mounts))))}"
     if plan.job.rank_order is RankOrder.TOPOLOGY:
         places = (f"{place}: {', '.join(names)}" for place, names in groups(node.host for node in plan.nodes))
         yield f"rank order by topology: {'; '.join(places)}"

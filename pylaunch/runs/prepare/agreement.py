@@ -17,6 +17,9 @@ _HINTS = {
     "gpu driver": "install the same driver on {hosts} and reboot; what else differs there: pylaunch drift",
     "kernel series": "boot {hosts} into the kernel of the others; what else differs there: pylaunch drift",
 }
+IMAGE = "container image"
+"""Fact that must be equal whatever the policy: with another image, ranks would be other programs."""
+
 _DRIFT = "everything that differs: pylaunch drift"
 
 
@@ -36,8 +39,10 @@ def judge(
     """Return the differences between the `essentials` of nodes (host → name → value).
 
     Names of `judged_elsewhere` are left out, because a check reports them. Hosts with the policy `off` are not
-    compared. Raises ClusterNotReadyError for differences when a compared host has the policy `refuse`.
+    compared. Raises ClusterNotReadyError for differences when a compared host has the policy `refuse`, and for images
+    that differ.
     """
+    _refuse_other_images(essentials)
     policies = {host: cluster[host].attestation for host in essentials}
     compared = {host: facts for host, facts in essentials.items() if policies[host] is not Agreement.OFF}
     refuses = any(policies[host] is Agreement.REFUSE for host in compared)
@@ -58,3 +63,14 @@ def judge(
             hint="\n      ".join([*hints, "to start all the same: pylaunch_attestation=warn in the inventory"]),
         )
     return tuple(found)
+
+
+def _refuse_other_images(essentials: Mapping[str, Mapping[str, str]]) -> None:
+    division = majority({host: facts.get(IMAGE, "") for host, facts in essentials.items()})
+    if division.odd:
+        answers = [(division.usual, division.usual_hosts)] if division.usual_hosts else []
+        raise ClusterNotReadyError(
+            "hosts differ in the image of their ranks, so no rank was started",
+            evidence=[f"{shown(value)} on {fold(hosts)}" for value, hosts in (*division.odd, *answers)],
+            hint="send one image to all of them: pylaunch push IMAGE PATH",
+        )

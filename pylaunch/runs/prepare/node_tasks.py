@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pylaunch.model.job import Container
 from pylaunch.model.plan import NODE_ENVIRONMENT, NodeCommand, NodePlan, RunPlan
 from pylaunch.model.secret import secret_values
 from pylaunch.model.setting import machines
-from pylaunch.protocol.node_task import Need, NodeTask, RankTask
+from pylaunch.protocol.node_task import ContainerTask, MountTask, Need, NodeTask, RankTask
 from pylaunch.render.hostfile import hostfile
 
 
@@ -44,4 +45,10 @@ def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) 
         rank_thread=plan.job.rank_thread,
         preload=[] if command.launcher else list(plan.job.preload),
         terminal_rank=next((rank.rank for rank in node.ranks if rank.rank == plan.job.debug_rank), None),
+        container=None if plan.job.container is None else _container_task(plan.job.container),
     )
+
+
+def _container_task(container: Container) -> ContainerTask:
+    mounts = [MountTask(mount.source, mount.target, mount.read_only) for mount in container.mounts]
+    return ContainerTask(container.image, mounts)

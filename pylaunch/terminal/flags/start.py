@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,6 +78,8 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
     queue_timeout: float | None = None
     stale: str = "leave"
     dry_run: bool = False
+    in_job: Callable[[JobSpec], JobSpec] = lambda job: job
+    """Return a job with what the options of features change in it. Raises UsageError."""
 
     def turn(self) -> Turn | None:
         """Return the place in the queue; None without --queue."""
@@ -129,7 +132,7 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
         )
         if tree is not None and (job.framework is not Framework.COMMAND or "/" in job.command[0]):
             sync.check_script(tree, workdir, job.script)
-        return job
+        return self.in_job(job)
 
     def _refuse_debug_conflicts(self) -> None:
         """Raise UsageError for a flag that has no meaning while a person debugs a rank."""

@@ -56,7 +56,7 @@ def main() -> int:
         return _fail(task["refused"])
     wakeup = _watch_signals()
     env = {**os.environ, **task["env"]}
-    pid, started = spawn.spawn(task["argv"], env, os.getcwd(), tuple(task["outputs"]))
+    pid, started = spawn.spawn(spawn.Exec(task["argv"], env, os.getcwd()), tuple(task["outputs"]))
     spawn.reached_gate(started)
     _send(supervisor, {"started": pid, "time": spawn.start_time(started) or time.time()})
     status, signalled = _wait(pid, supervisor, wakeup)

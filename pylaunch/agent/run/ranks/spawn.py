@@ -16,6 +16,7 @@ import sys
 import time
 
 from pylaunch.agent.shared import rank_files
+from pylaunch.base.dataclass import dataclass
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,10 +51,19 @@ def _call_prctl(option: int, value: int) -> None:
         raise OSError(number, f"prctl({option}, {value}): {os.strerror(number)}")
 
 
-def spawn(
-    argv: list[str], env: dict[str, str], cwd: str, outputs: tuple[str, ...], gate: tuple[int, int] | None = None
-) -> tuple[int, int]:
-    """Fork a process that executes `argv`, after `gate` if there is one. Returns its id and a descriptor to wait on.
+@dataclass(frozen=True)
+class Exec:
+    """Program that a process becomes, and where."""
+
+    argv: list[str]
+    env: dict[str, str]
+    cwd: str
+    join: Callable[[], None] | None = None
+    """Makes the process one of a container, where `argv` and `cwd` are; raises OSError. None: there is no container."""
+
+
+def spawn(what: Exec, outputs: tuple[str, ...], gate: tuple[int, int] | None = None) -> tuple[int, int]:
+    """Fork a process that executes `what`, after `gate` if there is one. Returns its id and a descriptor to wait on.
 
     `outputs` are the files to which stdout and stderr are appended, or the one device that becomes the terminal of the
     process. `gate` is both ends of a pipe. For a program that cannot run, the process writes the reason to stderr and
@@ -79,7 +89,7 @@ def spawn(
     pid = os.fork()
     if pid == 0:
         os.close(reading)
-        _become(argv, env, cwd, outputs, wait_at_gate)
+        _become(what, outputs, wait_at_gate)
     os.close(writing)
     return pid, reading
 
@@ -108,17 +118,17 @@ def start_time(reading: int) -> float | None:
     return _TIME.unpack(answer)[0] if len(answer) == _TIME.size else None
 
 
-def _become(
-    argv: list[str], env: dict[str, str], cwd: str, outputs: tuple[str, ...], wait_at_gate: Callable[[], int]
-) -> None:
-    code = NOT_RUNNABLE
+def _become(what: Exec, outputs: tuple[str, ...], wait_at_gate: Callable[[], int]) -> None:
+    argv, env, code = what.argv, what.env, NOT_RUNNABLE
     try:
         signal_me_when_parent_dies(signal.SIGKILL)
         os.setsid()
         os.umask(0o022)
         _redirect(outputs)
         _reset_signals()
-        os.chdir(cwd)
+        if what.join is not None:
+            what.join()
+        os.chdir(what.cwd)
         port = wait_at_gate()
         if port:
             argv = [with_port(word, port) for word in argv]
@@ -126,7 +136,9 @@ def _become(
         os.execvpe(argv[0], argv, env)
     except OSError as error:
         code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUNNABLE
-        os.write(2, f"pylaunch: cannot run {argv[0]} in {cwd}: {error.strerror}\n".encode("utf-8", "surrogateescape"))
+        os.write(
+            2, f"pylaunch: cannot run {argv[0]} in {what.cwd}: {error.strerror}\n".encode("utf-8", "surrogateescape")
+        )
     finally:
         os._exit(code)
 

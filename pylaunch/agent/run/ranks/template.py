@@ -224,7 +224,7 @@ class Template:
         with theirs:
             env = {sitecustomize.TEMPLATE: str(theirs.fileno()), **self._env}
             theirs.set_inheritable(True)  # Other threads close all descriptors in the processes that they start.
-            self._pid, reading = spawn.spawn(argv, env, self._task.workdir, self._outputs)
+            self._pid, reading = spawn.spawn(spawn.Exec(argv, env, self._task.workdir), self._outputs)
         if spawn.reached_gate(reading):
             spawn.start_time(reading)
         else:

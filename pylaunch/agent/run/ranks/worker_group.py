@@ -104,6 +104,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterator
 
+    from pylaunch.agent.containers.container import JoinableContainer
+
 
 def _time(value: float) -> float:
     """Return `value` if it is a number. Raises ValueError."""
@@ -128,8 +130,15 @@ class RankConnection(Lines):
 class WorkerGroup:
     """Processes of one run, from the fork to their end."""
 
-    def __init__(self, asked: protocol.Prepare, root: NodeRoot, directory: RunDirectory) -> None:
+    def __init__(
+        self,
+        asked: protocol.Prepare,
+        root: NodeRoot,
+        directory: RunDirectory,
+        container: JoinableContainer | None = None,
+    ) -> None:
         self.task = task = asked.task
+        self.container = container
         recorder = recorder_settings.settings(task, directory)
         self._layers = {Layer.RECORDER: recorder, JOB: task.env, Layer.SECRETS: asked.secrets}
         path = composed_values(self._layers).get(RUNTIME_PATH)
@@ -196,9 +205,11 @@ class WorkerGroup:
             programs = [(None, self._launcher_words(), {Layer.AGENT: own})]
         else:
             programs = [(rank.rank, rank.argv, self._rank_layers(rank)) for rank in self.task.ranks]
+        join = None if self.container is None else self.container.join
         for rank, argv, layers in programs:
             env = composed_values({**self._layers, **layers})
-            pid, started = spawn.spawn(argv, env, self.task.workdir, self._streams(rank), self._gate)
+            what = spawn.Exec(argv, env, self.task.workdir, join)
+            pid, started = spawn.spawn(what, self._streams(rank), self._gate)
             self._ranks[pid] = rank
             self.at_gate[started] = (rank, pid)
         for started, (rank, _) in self.at_gate.items():
@@ -245,13 +256,18 @@ class WorkerGroup:
             os.close(end)
 
     def _launcher_words(self) -> list[str]:
-        entry = [sys.executable, "-I", "-S", "-c", RUN_RANK_ENTRY, sys.path[0], archive()]
+        # Compiled modules are those of the agent's interpreter; a container has its own.
+        interpreter = [sys.executable] if self.container is None else [self.task.python]
+        compiled = [sys.path[0]] if self.container is None else []
+        entry = [*interpreter, "-I", "-S", "-c", RUN_RANK_ENTRY, *compiled, archive()]
         files = self._directory.file(LAUNCHER)
         given = [word.replace(protocol.LAUNCHER_FILES, files) for word in self.task.launcher]
         return [each for word in given for each in (entry if word == protocol.RANK_ENTRY else [word])]
 
-    def remove_launcher_files(self) -> None:
-        """Remove the directories that torchrun creates for its ranks and never removes."""
+    def remove_what_they_used(self) -> None:
+        """End the container, and remove the directories that torchrun creates for its ranks and never removes."""
+        if self.container is not None:
+            self.container.end()
         rank_files.remove(self._directory.file(LAUNCHER))
 
     def _rank_layers(self, rank: protocol.RankTask) -> dict[Layer, dict[str, str]]:

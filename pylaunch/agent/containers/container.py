@@ -1,0 +1,269 @@
+"""Container of one run on this node: namespaces that a holder keeps, and that each rank joins before its exec.
+
+The holder is bubblewrap with a shell of the image that waits. It is started while the node prepares, so a container
+that cannot be made refuses the run. Ranks stay children of the agent: their process ids, signals, exit statuses and
+marks are those of ranks without a container. The mounts exist in the namespaces alone, and end with their processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import time
+
+from pylaunch import protocol
+from pylaunch.agent.containers import image, mounts
+from pylaunch.agent.containers.mounts import ContainerMount
+from pylaunch.agent.run.ranks import spawn
+from pylaunch.agent.shared import processes
+from pylaunch.agent.shared.programs import path_of
+from pylaunch.base.dataclass import dataclass
+from pylaunch.base.layout import NodeRoot, RunDirectory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWUSER = 0x10000000
+MS_REC, MS_PRIVATE = 0x4000, 0x40000
+NAMESPACES = (("user", CLONE_NEWUSER), ("mnt", CLONE_NEWNS))
+"""In the order in which a process joins them: the first gives it the right to join the second."""
+
+START_S = 30.0
+"""Time for the holder to be ready; a file of an image may be on a slow file system."""
+
+POLL_S = 0.01
+MOST_TEXT = 300
+HOLD = ["/bin/sh", "-c", "echo $$; read -r end"]
+"""Program of the holder in the image: its process id, then nothing until it is ended."""
+
+ENGINE, OPENER = "bwrap", "squashfuse"
+PACKAGES = {ENGINE: "bubblewrap", OPENER: "squashfuse"}
+"""Package of each program."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class ContainerError(Exception):
+    """This node cannot run the ranks in their container."""
+
+    def __init__(self, reason: protocol.Reason) -> None:
+        super().__init__(reason.message)
+        self.reason = reason
+
+
+class JoinableContainer:
+    """Namespaces of the ranks of one run. `digest` identifies the image."""
+
+    def __init__(self, digest: str, holder: int, held: int, mount_point: str) -> None:
+        self.digest = digest
+        self._holder = holder
+        self._held = held
+        """Pipe whose end the shell of the holder waits for."""
+
+        self._mount_point = mount_point
+        self._namespaces: list[tuple[int, int]] = []
+        """Descriptors of the namespaces that differ from those of this process, with their kinds."""
+
+    def found(self, pid: int) -> None:
+        """Keep the namespaces of `pid`, a process of the container. Raises OSError."""
+        for name, kind in NAMESPACES:
+            path = f"/proc/{pid}/ns/{name}"
+            if os.readlink(path) != os.readlink(f"/proc/self/ns/{name}"):
+                self._namespaces.append((os.open(path, os.O_RDONLY | os.O_CLOEXEC), kind))
+
+    def join(self) -> None:
+        """Make this process, which has one thread, a process of the container. Raises OSError."""
+        for descriptor, kind in self._namespaces:
+            _call("setns", descriptor, kind)
+
+    def inside(self, ask: Callable[[], Any]) -> Any:
+        """Return what `ask` returns in a process of the container: a value of JSON. Raises ContainerError."""
+        # The standard library of this interpreter need not be in the image.
+        import ast  # noqa: F401, PLC0415
+        import subprocess  # noqa: F401, PLC0415
+
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            answer: dict[str, Any] = {"error": "no answer"}
+            try:
+                self.join()
+                os.chdir("/")
+                answer = {"value": ask()}
+            except (OSError, ImportError) as error:
+                answer = {"error": str(error)}
+            finally:
+                with os.fdopen(writing, "w") as answered:
+                    json.dump(answer, answered)
+                os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading) as answers:
+            text = answers.read()
+        os.waitpid(pid, 0)
+        found = json.loads(text) if text else {"error": "no answer"}
+        if "error" in found:
+            text = f"the container cannot be examined: {found['error'][:MOST_TEXT]}"
+            raise ContainerError(protocol.Reason("container", text))
+        return found["value"]
+
+    def end(self) -> None:
+        """End the holder; the mounts end with the last process of the container."""
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(self._holder, signal.SIGKILL)
+            os.waitpid(self._holder, 0)
+        for descriptor in (self._held, *(descriptor for descriptor, _ in self._namespaces)):
+            os.close(descriptor)
+        with contextlib.suppress(OSError):
+            os.rmdir(self._mount_point)
+
+
+@dataclass(frozen=True)
+class ContainerHolder:
+    """Programs of the node, image and mounts of a holder."""
+
+    engine: str
+    opener: str
+    """Program that mounts a file; "" for a directory."""
+
+    image: str
+    mount_point: str
+    places: list[ContainerMount]
+    env: dict[str, str]
+
+
+def begun(task: protocol.NodeTask, root: NodeRoot, directory: RunDirectory) -> JoinableContainer:
+    """Start the holder for the container of `task`. Raises ContainerError; nothing is left then."""
+    assert task.container is not None
+    path = task.container.image
+    try:
+        is_file = image.is_file(path)
+        engine, opener = _programs(is_file=is_file)
+        places = mounts.places(task, root)
+        digest = image.digest(path, root)
+    except image.ImageError as error:
+        raise ContainerError(protocol.Reason("container-image", str(error), f"pylaunch push IMAGE {path}")) from None
+    except mounts.MountError as error:
+        raise ContainerError(protocol.Reason("container-mount", str(error))) from None
+    env = {processes.RUN_MARK: task.run, processes.ROOT_MARK: root.path, "PATH": os.environ.get("PATH", os.defpath)}
+    holder = ContainerHolder(engine, opener, path, directory.file("image"), places, env)
+    if is_file:
+        os.makedirs(holder.mount_point, exist_ok=True)
+    return _held(holder, digest)
+
+
+def _programs(*, is_file: bool) -> tuple[str, str]:
+    """Return the paths of the programs of the holder. Raises ContainerError."""
+    wanted = [ENGINE, OPENER] if is_file else [ENGINE]
+    found = {name: path_of(name) or "" for name in wanted}
+    lacking = [name for name, path in found.items() if not path]
+    if lacking:
+        text = f"{' and '.join(lacking)} not found, which a container needs"
+        hint = f"on that host, as root: apt install {' '.join(PACKAGES[name] for name in lacking)}"
+        raise ContainerError(protocol.Reason("container-engine", text, hint))
+    return found[ENGINE], found.get(OPENER, "")
+
+
+def _held(holder: ContainerHolder, digest: str) -> JoinableContainer:
+    """Start `holder`, and return the container when it is there. Raises ContainerError."""
+    reading, writing = os.pipe()
+    stdin, held = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _become(holder, stdin, writing)
+    for descriptor in (writing, stdin):
+        os.close(descriptor)
+    container = JoinableContainer(digest, pid, held, holder.mount_point)
+    try:
+        container.found(_ready(reading))
+    except OSError as error:
+        container.end()
+        hint = f"the image needs a shell at {HOLD[0]}, and what it loads" if HOLD[0] in str(error) else ""
+        text = f"image {holder.image}: {str(error)[:MOST_TEXT]}"
+        raise ContainerError(protocol.Reason("container", text, hint)) from None
+    finally:
+        os.close(reading)
+    return container
+
+
+def _become(holder: ContainerHolder, stdin: int, stdout: int) -> None:
+    """Replace this process by bubblewrap. What it says, errors included, goes to `stdout`."""
+    try:
+        spawn.signal_me_when_parent_dies(signal.SIGKILL)
+        os.setsid()
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        for number, stream in enumerate((stdin, stdout, stdout)):
+            os.dup2(stream, number)
+        root, identity = holder.image, []
+        if holder.opener:
+            identity = _own_mounts()
+            _mount_file(holder)
+            root = holder.mount_point
+        arguments = ["--die-with-parent", *identity, *mounts.words(root, holder.places), "--chdir", "/"]
+        descriptor = os.memfd_create(ENGINE, 0)
+        os.write(descriptor, b"".join(os.fsencode(word) + b"\0" for word in arguments))
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.execve(holder.engine, [holder.engine, "--args", str(descriptor), "--", *HOLD], holder.env)
+    except (OSError, mounts.MountError) as error:
+        os.write(2, f"{error}\n".encode("utf-8", "surrogateescape"))
+    finally:
+        os._exit(1)
+
+
+def _own_mounts() -> list[str]:
+    """Give this process mounts of its own, and return the arguments with which bubblewrap keeps the user."""
+    uid, gid = os.getuid(), os.getgid()
+    _call("unshare", CLONE_NEWNS | (CLONE_NEWUSER if uid else 0))
+    if uid:
+        for name, content in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
+            target = os.open(f"/proc/self/{name}", os.O_WRONLY)
+            os.write(target, content.encode())
+            os.close(target)
+    if _libc.mount(b"none", b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None) != 0:
+        raise OSError(ctypes.get_errno(), "the mounts of the container cannot be separated")
+    return ["--unshare-user", "--uid", str(uid), "--gid", str(gid)] if uid else []
+
+
+def _mount_file(holder: ContainerHolder) -> None:
+    """Mount the file of `holder`, by a process that ends with this one. Raises OSError."""
+    before = os.stat(holder.mount_point).st_dev
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        spawn.signal_me_when_parent_dies(signal.SIGKILL)
+        if os.getppid() == parent:
+            words = [holder.opener, "-f", "-o", "ro", holder.image, holder.mount_point]
+            with contextlib.suppress(OSError):
+                os.execve(holder.opener, words, holder.env)
+        os._exit(1)
+    until = time.monotonic() + START_S
+    while os.stat(holder.mount_point).st_dev == before:
+        ended, _ = os.waitpid(pid, os.WNOHANG)
+        if ended or time.monotonic() > until:
+            raise OSError(f"{OPENER} cannot mount it")
+        time.sleep(POLL_S)
+
+
+def _ready(reading: int) -> int:
+    """Return the process id in the first line of the holder. Raises OSError with what it says instead."""
+    output = b""
+    until = time.monotonic() + START_S
+    while not output.endswith(b"\n") or not output.strip().isdigit():
+        ready, _, _ = select.select([reading], [], [], max(0.0, until - time.monotonic()))
+        chunk = os.read(reading, 4096) if ready else b""
+        output += chunk
+        if not chunk:
+            lines = output.decode("utf-8", "replace").strip().splitlines()
+            raise OSError("; ".join(lines[-2:]) or f"no container within {START_S:g} s")
+    return int(output)
+
+
+def _call(name: str, *arguments: int) -> None:
+    if getattr(_libc, name)(*arguments) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")

@@ -1,0 +1,10 @@
+"""Containers of ranks: `start --container IMAGE`. Ranks have the root directory of an image on their nodes.
+
+flags    options of a start, and the job with its container
+
+The part on nodes is `agent/containers`. The core has the value (`model/job.py`), sends it, and compares the images.
+"""
+
+from __future__ import annotations
+
+JOB_OPTIONS = "pylaunch.features.containers.flags"

@@ -1,0 +1,74 @@
+"""Options of a start that give its ranks a container."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pylaunch.base.dataclass import replace
+from pylaunch.errors import UsageError
+from pylaunch.model.job import Container, JobSpec, Mount
+
+READ_ONLY = "ro"
+PYTHON = "python3"
+"""Interpreter of ranks in a container, found on PATH there."""
+
+_OPTIONS = (
+    click.option(
+        "--container", metavar="IMAGE",
+        help="Root directory of the ranks: a directory or a squashfs file that is on every node.",
+    ),
+    click.option(
+        "--container-mount", "container_mounts", multiple=True, metavar="SRC:DST[:ro]",
+        help="Directory or file of the node that ranks in the container see. Repeatable.",
+    ),
+)  # fmt: skip
+
+
+def options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add --container and --container-mount."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def in_job(given: MutableMapping[str, Any]) -> Callable[[JobSpec], JobSpec]:
+    """Take the values of `options` out of `given`, and return what they change in a job. Raises UsageError."""
+    image: str | None = given.pop("container")
+    mounts = tuple(_mount(word) for word in given.pop("container_mounts"))
+    if image is None:
+        if mounts:
+            raise UsageError(
+                "--container-mount goes with --container", hint="pylaunch start --container IMAGE --container-mount …"
+            )
+        return lambda job: job
+    container = Container(_absolute("--container", image), mounts)
+    return lambda job: _with(job, container)
+
+
+def _with(job: JobSpec, container: Container) -> JobSpec:
+    if job.preload:
+        raise UsageError("--preload and --container: ranks in a container are not forked", hint="omit --preload")
+    return replace(job, container=container, python=job.python or PYTHON)
+
+
+def _mount(word: str) -> Mount:
+    source, colon, rest = word.partition(":")
+    target, _, mode = rest.partition(":")
+    if not colon or mode not in ("", READ_ONLY):
+        raise UsageError(
+            f"--container-mount {word}: expected SRC:DST or SRC:DST:ro", hint="--container-mount /data:/data:ro"
+        )
+    if target.rstrip("/") == "":
+        raise UsageError(f"--container-mount {word}: a mount cannot replace the image", hint=f"{source}:/data")
+    option = f"--container-mount {word}"
+    return Mount(_absolute(option, source), _absolute(option, target), read_only=mode == READ_ONLY)
+
+
+def _absolute(option: str, path: str) -> str:
+    if not path.startswith("/") or ".." in path.split("/"):
+        raise UsageError(f"{option}: expected an absolute path, got {path!r}", hint=str(Path(path).resolve()))
+    return path.rstrip("/") or "/"

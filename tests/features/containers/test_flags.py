@@ -1,0 +1,54 @@
+"""Options of a container: the job that they describe, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.errors import UsageError
+from pylaunch.features.containers import flags
+from pylaunch.model.job import Container, Framework, JobSpec, Mount
+
+JOB = JobSpec(("train.py",), Framework.DIRECT, "/work")
+
+
+def given(image: str | None, *mounts: str) -> dict[str, object]:
+    return {"container": image, "container_mounts": mounts, "nodes": 2}
+
+
+def test_the_job_has_the_image_its_mounts_and_the_python_of_the_image() -> None:
+    values = given("/images/torch.sqsh", "/data:/data:ro", "/scratch/me/:/scratch")
+    job = flags.in_job(values)(JOB)
+    mounts = (Mount("/data", "/data", read_only=True), Mount("/scratch/me", "/scratch"))
+    assert job.container == Container("/images/torch.sqsh", mounts)
+    assert job.python == "python3"
+    assert values == {"nodes": 2}
+
+
+def test_a_job_without_a_container_and_a_python_that_was_chosen_stay() -> None:
+    assert flags.in_job(given(None))(JOB) is JOB
+    chosen = JobSpec(("train.py",), Framework.DIRECT, "/work", python="/opt/conda/bin/python")
+    assert flags.in_job(given("/image"))(chosen).python == "/opt/conda/bin/python"
+
+
+@pytest.mark.parametrize(
+    ("image", "mount", "error"),
+    [
+        (None, "/data:/data", "--container-mount goes with --container"),
+        ("image.sqsh", "/data:/data", "--container: expected an absolute path, got 'image.sqsh'"),
+        ("/image", "/data", "--container-mount /data: expected SRC:DST or SRC:DST:ro"),
+        ("/image", "/data:/data:rw", "--container-mount /data:/data:rw: expected SRC:DST or SRC:DST:ro"),
+        ("/image", "/data:data", "--container-mount /data:data: expected an absolute path, got 'data'"),
+        ("/image", "/data:/a/../..", "--container-mount /data:/a/../..: expected an absolute path"),
+        ("/image", "/data:/", "--container-mount /data:/: a mount cannot replace the image"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_its_place(image: str | None, mount: str, error: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        flags.in_job(given(image, mount))
+    assert str(refused.value).startswith(error)
+
+
+def test_ranks_in_a_container_are_not_preloaded() -> None:
+    job = JobSpec(("train.py",), Framework.DIRECT, "/work", preload=("torch",))
+    with pytest.raises(UsageError, match="--preload and --container"):
+        flags.in_job(given("/image"))(job)

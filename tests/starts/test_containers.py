@@ -1,0 +1,103 @@
+"""Ranks in containers: what they see of image and node, images that differ, and nodes that cannot make a container."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent.shared import processes
+from pylaunch.errors import ExitCode
+from tests.starts.cluster import DirectoryCluster, ended
+from tests.starts.containers import image_of_this_machine, in_container
+
+SEES = """\
+import os
+assert os.path.exists("/marker") and not os.path.exists("/home"), os.listdir("/")
+try:
+    open("/usr/written", "w")
+    raise SystemExit("/usr can be written")
+except OSError:
+    assert os.path.exists("/dev/shm")
+open(os.environ["RANK"] + ".seen", "w").write(f"{os.getuid()} {os.readlink('/proc/self/ns/pid')}")
+"""
+WITH_MOUNT = "exec unshare --mount sh -c 'mount --bind {} {} && exec /usr/bin/python3 \"$@\"' sh"
+
+
+def run(cluster: DirectoryCluster, directory: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    (directory / "train.py").write_text(SEES)
+    words = ("--framework", "direct", "--workdir", str(directory), *flags)
+    return ended(cluster.begin("start", "-i", str(cluster.inventory), *words, "--", "train.py"))
+
+
+@pytest.mark.parametrize("kind", ["directory", "squashfs"])
+def test_ranks_see_the_image_and_of_their_node_the_directory_of_work_and_the_devices(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path, kind: str
+) -> None:
+    cluster = directories("n1", "n2")
+    image = image_of_this_machine(tmp_path / "image")
+    if kind == "squashfs":
+        if not (shutil.which("squashfuse") and shutil.which("mksquashfs") and os.access("/dev/fuse", os.W_OK)):
+            pytest.skip("needs squashfuse and /dev/fuse")
+        subprocess.run(["mksquashfs", image, f"{image}.sqsh"], check=True, stdout=subprocess.DEVNULL)
+        image = Path(f"{image}.sqsh")
+    done = run(cluster, tmp_path, *in_container(image))
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert "n[1-2]: clean" in done.stderr
+    for rank in range(2):
+        assert (tmp_path / f"{rank}.seen").read_text() == f"{os.getuid()} {Path('/proc/self/ns/pid').readlink()}"
+    assert str(tmp_path) not in Path("/proc/mounts").read_text(), "the mounts are those of the container alone"
+    roots = {str(node.path / "root") for node in cluster.nodes.values()}
+    assert not [each for each in processes.mine() if any(processes.run_of(each.pid, root) for root in roots)]
+
+
+def test_each_node_that_cannot_make_the_container_is_refused_with_what_it_lacks(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    cluster = directories("n1", "n2")
+    python = cluster.nodes["n2"].path / "python3"
+    python.write_text(python.read_text().replace("exec /usr/bin/python3", "PATH=/nowhere exec /usr/bin/python3"))
+    image = image_of_this_machine(tmp_path / "image")
+    done = run(cluster, tmp_path, *in_container(image), "--container-mount", "/no/data:/data")
+    assert done.returncode == ExitCode.CLUSTER_NOT_READY
+    assert "n2: bwrap not found, which a container needs" in done.stderr
+    assert "apt install bubblewrap" in done.stderr
+    assert "n1: --container-mount /no/data:/data: /no/data does not exist" in done.stderr
+    assert not list(tmp_path.glob("*.seen"))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="mounts another image for one node")
+def test_images_that_differ_refuse_the_start(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> None:
+    cluster = directories("n1", "n2", "n3")
+    image = image_of_this_machine(tmp_path / "image")
+    other = image_of_this_machine(tmp_path / "other")
+    (other / "etc" / "changed").touch()
+    python = cluster.nodes["n3"].path / "python3"
+    python.write_text(python.read_text().replace("exec /usr/bin/python3", WITH_MOUNT.format(other, image)))
+    done = run(cluster, tmp_path, *in_container(image))
+    assert done.returncode == ExitCode.CLUSTER_NOT_READY, done.stderr
+    assert "hosts differ in the image of their ranks, so no rank was started" in done.stderr
+    assert " on n3\n" in done.stderr
+    assert " on n[1-2]\n" in done.stderr
+    assert not list(tmp_path.glob("*.seen"))
+
+
+def test_an_image_that_no_node_has_and_one_without_a_program_are_refused(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    cluster = directories("n1", "n2")
+    done = run(cluster, tmp_path, "--container", "/no/image.sqsh")
+    assert done.returncode == ExitCode.CLUSTER_NOT_READY
+    assert "n[1-2]: image /no/image.sqsh does not exist" in done.stderr
+    assert "pylaunch push " in done.stderr
+    image = image_of_this_machine(tmp_path / "image")
+    empty = run(cluster, tmp_path, "--container", str(image))
+    assert empty.returncode == ExitCode.CLUSTER_NOT_READY
+    assert "the image needs a shell at /bin/sh, and what it loads" in empty.stderr
+    without = run(cluster, tmp_path, *in_container(image), "--python", "/opt/conda/bin/python")
+    assert without.returncode == ExitCode.CLUSTER_NOT_READY
+    assert "/opt/conda/bin/python does not exist" in without.stderr

@@ -1,0 +1,60 @@
+"""Identity of an image: what changes it, what does not, and what is no image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pylaunch.agent.containers import image
+from pylaunch.base.layout import NodeRoot
+
+
+def test_the_hash_of_a_file_is_that_of_its_content_and_is_read_again_after_a_change(tmp_path: Path) -> None:
+    root = NodeRoot(str(tmp_path))
+    one, other = tmp_path / "one.sqsh", tmp_path / "other.sqsh"
+    one.write_bytes(b"hsqs" + bytes(100))
+    other.write_bytes(b"hsqs" + bytes(100))
+    first = image.digest(str(one), root)
+    assert first == image.digest(str(other), root) == image.digest(str(one), root)
+    one.write_bytes(b"hsqs" + bytes(99) + b"x")
+    assert image.digest(str(one), root) != first
+
+
+def test_a_damaged_memory_of_hashes_is_none(tmp_path: Path) -> None:
+    root = NodeRoot(str(tmp_path))
+    file = tmp_path / "one.sqsh"
+    file.write_bytes(b"hsqs")
+    first = image.digest(str(file), root)
+    for damage in ("no JSON", '{"images": 3}', '{"images": [3, []]}'):
+        (tmp_path / "images.json").write_text(damage)
+        assert image.digest(str(file), root) == first
+
+
+def test_a_directory_is_known_by_names_modes_and_sizes(tmp_path: Path) -> None:
+    root, directory = NodeRoot(str(tmp_path)), tmp_path / "image"
+    (directory / "usr" / "bin").mkdir(parents=True)
+    (directory / "bin").symlink_to("usr/bin")
+    (directory / "usr" / "bin" / "sh").write_text("1")
+    found = {image.digest(str(directory), root)}
+    (directory / "usr" / "bin" / "sh").write_text("2")
+    assert found == {image.digest(str(directory), root)}
+    for change in (
+        lambda: (directory / "usr" / "bin" / "sh").write_text("12"),
+        lambda: (directory / "usr" / "bin" / "sh").chmod(0o755),
+        lambda: (directory / "sbin").symlink_to("usr/bin"),
+    ):
+        change()
+        found.add(image.digest(str(directory), root))
+    assert len(found) == 4
+
+
+@pytest.mark.parametrize(
+    ("content", "error"), [(b"MZ", "is neither a directory nor a squashfs"), (None, "does not exist")]
+)
+def test_what_is_no_image_is_refused(tmp_path: Path, content: bytes | None, error: str) -> None:
+    path = tmp_path / "image"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(image.ImageError, match=f"image {path} {error}"):
+        image.digest(str(path), NodeRoot(str(tmp_path)))
