@@ -51,6 +51,7 @@ def _project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "examples").symlink_to(ROOT / "examples")
     for path in (ROOT / "examples" / "roles").iterdir():
         (directory / path.name).write_text(path.read_text())
+    (directory / "ray.toml").write_text((ROOT / "examples/ray/job.toml").read_text())
     (directory / "job.env").write_text("NCCL_DEBUG=WARN\n")
     return directory
 
