@@ -12,6 +12,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.model.job import JobSpec
 from pylaunch.model.outcome import Outcome
 from pylaunch.protocol.node_evidence import RankEnd
+from pylaunch.verdict.logs.errors.uncaught import EXCEPTION
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.judgement import judge_texts
 from pylaunch.verdict.logs.scan import LogSearch
@@ -77,7 +78,7 @@ class _TextClasses:
         self._search = LogSearch.of(catalogue)
 
     def of(self, ends: list[RankEnd]) -> str:
-        """Return the class of the first cause that the texts of `ends` show; "" for none."""
+        """Return the class of the first cause that the texts of `ends` show; "" for none, or one by its form alone."""
         facts = LogFacts([scan_of_end(self._search, end) for end in ends])
         first = judge_texts(self._catalogue, facts).first
-        return "" if first is None else first.cause.id
+        return "" if first is None or first.signature == EXCEPTION else first.cause.id

@@ -45,8 +45,8 @@ _BLAMELESS = (
 )  # fmt: skip
 """Pages whose signatures name nobody: the rank that prints the line may be a victim, or one of many with this fault."""
 
-ABSTAINING = ("killed", "unexplained", "nccl-unexplained", "peer-lost", "rank-absent")
-"""Classes without a cause: their verdict asks a question."""
+ABSTAINING = ("killed", "native-crash", "unexplained", "nccl-unexplained", "peer-lost", "rank-absent")
+"""Classes without a cause: their verdict asks a question. A crash or a kill is a fact, and its reason is elsewhere."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from pylaunch.base.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import fold_ranks, named_ranks
 from pylaunch.verdict.causes.xid import XIDS, XidKind
@@ -46,6 +46,8 @@ LOW, MEDIUM, HIGH = Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH
 
 def read(match: LogMatch, facts: LogFacts) -> Clue:
     """Return the reading of a match: that of its reader, else the default of its signature."""
+    if not facts.ids.isdisjoint(match.signature.yields_to):
+        return replace(default(match, LOW), role=Role.SYMPTOM)
     if (reader := READERS.get(match.signature.id)) is not None:
         return reader(match, facts)
     return default(match)
@@ -368,10 +370,6 @@ def _slurm(match: LogMatch, facts: LogFacts) -> Clue:
     return Clue("scheduler-stop", "Slurm ended the job or step", LOW, role=Role.SYMPTOM)
 
 
-def _unreachable(match: LogMatch, facts: LogFacts) -> Clue:
-    return Clue("coordinator-unreachable", "the agent could not reach the rendezvous store", LOW)
-
-
 def _desync(match: LogMatch, facts: LogFacts) -> Clue:
     named = re.findall(r"\d{1,7}", match.groups.get("ranks", ""))
     ranks = tuple(sorted({int(each) for each in named}))
@@ -416,7 +414,6 @@ READERS: dict[str, Reader] = {
     "c10d-clients-missing": _joined,
     "store-barrier-timeout": _joined,
     "store-barrier-waiting": _joined,
-    "elastic-c10d-conn": _unreachable,
     "gloo-fullmesh": _full_mesh,
     "gloo-connect-refused": _gloo_refused,
     "gloo-ifname-notfound": _interface,

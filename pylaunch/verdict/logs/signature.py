@@ -89,6 +89,9 @@ class Signature:
     explains: tuple[str, ...] | None = None
     """For a warning: signatures that it can be the cause of; None for any; () for none but the end of a log."""
 
+    yields_to: tuple[str, ...] = ()
+    """Signatures of which this text is a consequence, wherever they are in the logs."""
+
     generic: bool = False
     """Another root in the same line is more specific."""
 
@@ -129,7 +132,7 @@ class SignatureCatalogue:
 
 
 _REQUIRED = {"role", "means", "anchors", "pattern", "example", "sources"}
-_OPTIONAL = {"apart", "cause", "confidence", "explains", "generic", "spans", "shows"}
+_OPTIONAL = {"apart", "cause", "confidence", "explains", "generic", "spans", "shows", "yields_to"}
 _OF_A_CAUSE = {"page", "kind", "title", "sure", "check", "fix"}
 
 
@@ -146,8 +149,8 @@ def parse_catalogue(texts: Mapping[str, str]) -> SignatureCatalogue:
     for each in signatures.values():
         if strange := {field for form in each.shows for field in fields_of(form)} - set(each.pattern.groupindex):
             raise ValueError(f"signature {each.id} shows unknown groups: {', '.join(sorted(strange))}")
-        if unknown := set(each.explains or ()) - set(signatures):
-            raise ValueError(f"signature {each.id} explains unknown signatures: {', '.join(sorted(unknown))}")
+        if unknown := {*(each.explains or ()), *each.yields_to} - set(signatures):
+            raise ValueError(f"signature {each.id} names unknown signatures: {', '.join(sorted(unknown))}")
     return SignatureCatalogue(causes, signatures)
 
 
@@ -182,6 +185,7 @@ def _signature(key: str, page: str, entry: Mapping[str, object], causes: Mapping
         example=_text(key, entry["example"]),
         sources=_texts(key, entry["sources"]),
         explains=_texts(key, entry["explains"]) if "explains" in entry else None,
+        yields_to=_texts(key, entry.get("yields_to", [])),
         generic=entry.get("generic") is True,
         spans=entry.get("spans") is True,
         confidence=Confidence(entry.get("confidence", Confidence.HIGH.value)),

@@ -111,6 +111,9 @@ class CollectiveTimeouts:
     ran_ahead: bool
     """True if a rank had called more collectives than the one in which it waited."""
 
+    shows_enqueued: bool
+    """True if a line shows the last collective that a waiting rank had called."""
+
     @property
     def all_wait_together(self) -> bool:
         """True if all ranks from 0 on report, and wait in the same collective."""
@@ -129,6 +132,7 @@ def collective_timeouts(matches: Iterable[LogMatch], scans: Sequence[LogScan]) -
         for each in groups.values()
         for rank, number in each.enqueued.items()
     )
+    shown = any(rank in each.waits for each in groups.values() for rank in each.enqueued)
     numbers = frozenset(wait.number for each in groups.values() for wait in each.waits.values())
     may_be_silent = set(groups) <= set(_DEFAULT_GROUPS)
     return CollectiveTimeouts(
@@ -138,6 +142,7 @@ def collective_timeouts(matches: Iterable[LogMatch], scans: Sequence[LogScan]) -
         _parties(groups),
         numbers,
         ahead,
+        shown,
     )
 
 

@@ -75,8 +75,12 @@ def _alone_at_work(absent: tuple[int, ...], facts: LogFacts) -> bool:
 
 
 def _in_the_loop(timeouts: CollectiveTimeouts) -> bool:
-    """Return True if all ranks wait in the same collective, which is a late one, and none ran ahead of the GPU."""
-    return len(timeouts.numbers) == 1 and min(timeouts.numbers) > EARLY_SEQUENCE and not timeouts.ran_ahead
+    """Return True if all ranks wait in the same collective, which is a late one, and none ran ahead of the GPU.
+
+    A line that does not show how far its rank was says nothing where it is the only one.
+    """
+    is_late = len(timeouts.numbers) == 1 and min(timeouts.numbers) > EARLY_SEQUENCE
+    return is_late and not timeouts.ran_ahead and (timeouts.shows_enqueued or len(timeouts.reporters) > 1)
 
 
 def _work(facts: LogFacts) -> str:

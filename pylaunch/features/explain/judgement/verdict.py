@@ -91,7 +91,7 @@ def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan]) -> LogVe
     causes = (*texts.roots, *found, *texts.others)
     benign = {(each.file, each.line): Role.BENIGN for each in facts.of(STALL) if each.file in over}
     lines = error_lines(facts, {**texts.roles, **benign})
-    error = _floor(lines, causes, texts)
+    error = _floor(facts, lines, causes, texts)
     has_failed = True
     if (named := _by_words(catalogue, facts, error)) is not None:
         causes, error = (named, *causes), None
@@ -103,12 +103,17 @@ def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan]) -> LogVe
     return LogVerdict(causes, texts.rejected, has_failed, error, survived, _last(scans))
 
 
-def _floor(lines: ErrorLines, causes: Sequence[LogCause], texts: TextVerdict) -> FirstError | None:
-    """Return the first error, unless a cause is known, or a symptom that precedes it; wrappers only report one."""
+def _floor(facts: LogFacts, lines: ErrorLines, causes: Sequence[LogCause], texts: TextVerdict) -> FirstError | None:
+    """Return the first error, unless a cause is known, or a symptom that precedes it; wrappers only report one.
+
+    An exception is none that a process survived until a signal ended it.
+    """
     found = first_error(lines)
     if found is None or not causes:
         return found
     if causes[0].cause.id not in ABSTAINING or found.weight >= ErrorWeight.FAILURE or lines.first is None:
+        return None
+    if facts.ended_by_signal and facts.is_in_exception(lines.first.file, lines.first.line):
         return None
     at = (lines.first.time, lines.first.file, lines.first.line)
     return None if any(is_before((each.time, each.file, each.line), at) for each in texts.symptoms) else found

@@ -62,11 +62,14 @@ _REFUSED = (
 )
 
 OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
-    ("slurm-credential", MEDIUM, r"(?i:munge|job credential|authentication (?:error|credential)|invalid user id)"),
+    ("slurm-credential", MEDIUM,
+     (r"(?i:\bmunge|job credential|protocol authentication|invalid authentication credential"
+     r"|fatal: invalid user id)")),
     ("slurm-prolog", MEDIUM,
      (r"^(?:\S{1,40}: )?(?:error: )?.{0,80}(?i:prolog|epilog)\b.{0,80}(?i:fail|error|can not|could not|exit"
      r"|status)")),
-    ("container-gpu", MEDIUM, r"nvidia-container-(?:cli|runtime)|nvidia-ctk|CDI device"),
+    ("container-gpu", MEDIUM,
+     r"nvidia-container-(?:cli|runtime)|nvidia-ctk|CDI device|NVIDIA Container Runtime: error"),
     ("container-image", MEDIUM,
      (r"(?i:ErrImagePull|ImagePullBackOff|failed to pull image|manifest (?:unknown|for .{0,120} not found)"
      r"|pull access denied)|(?:pyxis|enroot).{0,40}requested URL returned error|https?://\S{0,120}/(?:v2"
@@ -186,6 +189,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      rf"{_SAMPLES}"
      r".{0,160}(?i:unexpected end|truncat|corrupt|bad magic|incomplete|checksum|\bCRC\b)"
      r"|(?i:corrupt(?:ed)? (?:record|shard|image|file|data)|magic bytes|invalid (?:magic|image|tfrecord))")),
+    ("program-error", MEDIUM, r"(?i:expected input batch_size .{0,40}to match|expected hidden\[\d\] size)"),
     ("framework-config", MEDIUM, r"(?i:uniform .{0,40}(?:dtype|requires_grad))"),
     ("program-error", MEDIUM,
      (r"CastError|(?i:stack expects each tensor)|(?i:couldn't cast|column names don't match)|Arrow(?:Invalid"
@@ -194,20 +198,26 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      (r"(?i:yaml\.\w+\.\w+Error|(?:parser|scanner)\.\w+Error|toml\w*\.\w*Decode\w*"
      r"|could not parse .{0,60}config)|(?i:error (?:parsing|reading) .{0,80}\.(?:ya?ml|toml|json|cfg|ini))")),
     ("parallel-layout", MEDIUM,
-     (r"(?i:divisible|not a multiple of|must be (?:a )?multiple of|cannot be (?:evenly )?(?:divided|split"
-     r"|sharded))|(?i:"
+     (r"(?i:(?:heads?|hidden|vocab\w*|layers?|experts?|batch\w*|world|ranks?|devices?|gpus?|nodes?|mesh|shard\w*"
+     r"|dim(?:ension)?|parallel\w*|\b[tpcde]p\b).{0,80}(?:divisible|multiple of"
+     r"|(?:divided|split|sharded))|divisible .{0,60}"
+     r"(?:world|ranks?|devices?|gpus?|nodes?|mesh|parallel\w*))|(?i:"
      rf"{_PARALLEL}"
      r").{0,160}(?i:must|should|not equal|mismatch|larger|greater|exceed|less|expected|\bgot\b|is not|!=)"
      r"|(?i:(?:must|should|not equal|mismatch|larger|greater|exceed|less|expected).{0,100}"
      rf"{_PARALLEL}"
      r")")),
     ("package-mismatch", MEDIUM,
-     (r"(?i:[\w.-]{2,40} ?(?:>=|<=|==|~=|!=|<|>) ?v?\d[\w.]{0,20}.{0,80}(?:required|but|installed|found|have"
-     r"|please|upgrade|install))|(?i:(?:requires?|needs?|depends on|install|upgrade to|please use|support(?:s"
-     r"|ed)?|expects?)\b.{0,60}(?:>=|<=|==|~=|<|>) ?v?\d)|(?i:(?:requires?|needs?) (?:a |the )?(?:newer|latest"
+     (r"(?i:[\w.-]{2,40} ?(?:>=|<=|==|~=|!=|<|>) ?v?\d[\w.]{0,20}.{0,80}(?:is required|installed|upgrade|\binstall\b"
+     r"|you have))|(?i:(?:requires?|needs?|depends on|install|upgrade to|please use|support(?:s|ed)?|expects?)\b.{0,60}"
+     r"(?:[\w\]](?:>=|<=|==|~=|<|>)|\b(?:version|torch|python|cuda|transformers|numpy) (?:>=|<=|==|~=|<|>)) ?v?\d)"
+     r"|(?i:(?:requires?|needs?) (?:a |the )?(?:newer|latest"
      r"|later|older|minimum|at least)? ?(?:version|release) )|(?i:(?:version|release)s? .{0,60}(?:mismatch"
      r"|incompatible|not compatible|too old|too new|not supported|unsupported|conflict))|(?i:(?:incompatible"
-     r"|unsupported|mismatched?|conflicting) .{0,30}versions?\b|please (?:upgrade|update|downgrade) )"
+     r"|unsupported|mismatched?|conflicting) .{0,30}versions?\b|please (?:upgrade|update|downgrade) (?:your |the )?"
+     r"(?:pip|\S{0,20}(?:torch|transformers|package|library|version|driver|release)"
+     r"|to (?:version )?v?\d|[\w-]{2,40}(?: to|[=<>]=))"
+     r")"
      r"|(?i:(?:requires|needs) .{0,40}\d+\.\d+(?:\.\d+)? or (?:newer|later|higher|above))|cannot import name"
      r"|got an unexpected keyword argument|AttributeError: (?:module|type object"
      r"|partially initialized module) '|AttributeError: '(?:DistributedDataParallel|FullyShardedDataParallel"
@@ -235,7 +245,9 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("hub-access", MEDIUM,
      (r"(?i:gated repo|(?:401|403) client error|Repository ?Not ?Found|invalid (?:user )?(?:token"
      r"|credentials).{0,60}(?:hugging|hub))")),
-    ("hub-unreachable", MEDIUM, r"(?i:huggingface\.co|hf\.co|modelscope\.cn|hf_hub|LocalEntryNotFound|offline mode)"),
+    ("hub-unreachable", MEDIUM,
+     (r"(?i:(?:huggingface\.co|\bhf\.co|modelscope\.cn)"
+     r"(?!/(?:docs|blog|models\b|join|settings|spaces|papers))|hf_hub|LocalEntryNotFound|offline mode)")),
     ("proxy-variables", LOW, r"ProxyError|(?i:unable to connect to proxy)"),
     ("dns-hosts", MEDIUM,
      (r"(?i:name or service not known|name resolution|could not resolve|unknown host|no such host|getaddrinfo"
@@ -248,10 +260,11 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("file-missing", MEDIUM,
      (r"Errno 2\] No such file or directory(?!.{0,300}' -> ')|(?i:FileNotFoundError(?!.{0,300} -> )"
      r"|NotADirectoryError|IsADirectoryError|PermissionError)|(?i:(?:file|director(?:y|ies)|folder|path|dataset"
-     r"|checkpoint|tokenizer|config|tracker)\b.{0,160}(?:does not exist|doesn't exist|not exist|not found"
-     r"|cannot be found|could not be found|missing))|(?i:(?:can(?:no|')t|could(?: not|n't)|unable to"
-     r"|failed to) (?:find|open|read|locate|access|load)\b.{0,80}(?:/|file|path|director|folder|checkpoint"
-     r"|tokenizer|dataset))|(?i:expected a string path to|no (?:files?|data|checkpoints?) (?:were "
+     r"|checkpoint|tokenizer|config(?:uration)? file|config\.\w{2,5}|tracker)\b.{0,160}(?:does not exist"
+     r"|doesn't exist|not exist|not found|cannot be found|could not be found|missing))"
+     r"|(?i:(?:can(?:no|')t|could(?: not|n't)|unable to|failed to) (?:find|open|read|locate|access"
+     r"|load)\b.{0,80}(?:[ '\"]\.{0,2}/\w|file|path|director|folder"
+     r"|checkpoint|tokenizer|dataset))|(?i:expected a string path to|no (?:files?|data|checkpoints?) (?:were "
      r"|was )?found (?:in|at|under))|(?:/[\w.@+=-]+){2,}\S* (?i:does not exist|not found|is not a (?:file"
      r"|directory))")),
     ("data-damaged", LOW, r"JSONDecodeError"),
@@ -278,6 +291,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      rf"{_DTYPE}"
      r")|(?i:out of (?:range|bounds)|index \d+ is)|'NoneType'|unsupported operand|^(?:Index|Name|UnboundLocal"
      r"|ZeroDivision|Recursion|Syntax|Indentation)Error\b")),
+    ("program-error", LOW, r"^KeyError: "),
 )  # fmt: skip
 """Class, confidence and form."""
 

@@ -34,6 +34,8 @@ CLASSES = {
     "orbit.ConfigKeyError: Key 'depth' is not in struct": "framework-config",
     "ValueError: flash attention is not supported with packing": "framework-config",
     "IndexError: list index out of range": "program-error",
+    "KeyError: 'plan'": "program-error",
+    "ValueError: Expected input batch_size (32) to match target batch_size (16).": "program-error",
     "TypeError: unsupported operand type(s) for //: 'NoneType' and 'NoneType'": "program-error",
     "FileNotFoundError: [Errno 2] No such file or directory: '/srv/plan.json'": "file-missing",
     "RuntimeError: loss is nan at step 12": "numerics",
@@ -49,6 +51,11 @@ NO_CLASS = [
     "RuntimeError: Connection reset by peer",
     "TimeoutError: the plan timed out after 30 s",
     "OrbitError: the orbit decayed",
+    "ValueError: the sweep requires alpha >= 0.5 but 0.1 was given; please update the sweep",
+    "ValueError: image height 511 is not divisible by 32",
+    "tracker.AuthenticationError: authentication error: the key of the tracker is not valid",
+    "ValueError: plan 7 has no steps, see https://huggingface.co/docs/orbit",
+    "RuntimeError: option depth is missing in config",
 ]
 
 

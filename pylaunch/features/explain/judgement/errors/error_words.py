@@ -51,7 +51,7 @@ ANCHORS = tuple(
         "not responding",
         "fallen", "Link ", "link is", "errno", "Errno", "ECONN", "nrecoverable", "corrupt", "xpired", "NotFound",
         "ermitted", "quota", "WARN Call", "llegal", "bus error", "closed by", "ndefined", "nbound", "roblem",
-        "fault", "crash", "lost",
+        "fault", "crash", "lost", "achine check", "achine Check",
     )
 )  # fmt: skip
 """Literals: each line with the form of an error contains one of these or of WEAK_ANCHORS."""

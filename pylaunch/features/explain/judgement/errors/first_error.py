@@ -169,7 +169,8 @@ class _Lines:
         return form.weight
 
     def _is_survived(self, line: KeptLine, form: ErrorForm) -> bool:
-        if self._known.get((line.file, line.line)) is Role.BENIGN:
+        role = self._known.get((line.file, line.line))
+        if role is Role.BENIGN or (role is Role.WARNING and form.weight is ErrorWeight.FAILURE):
             return True
         reach = self._reach[self._numbers[bisect_right(self._numbers, line.line) - 1]]
         if self._scan.lines - line.line > NEAR_LINES and self._scan.lines - reach > FOLLOWED_LINES:
