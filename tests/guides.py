@@ -40,7 +40,10 @@ IN_NO_TEST = {
     "pylaunch push ": "needs files of the reader; tests/starts/test_push.py and tests/lab/test_push.py push others",
     "ssh-keygen -lf": "is typed on the console of a host",
     "ufw ": "opens ports of a host with ufw",
-    "pip download ": "needs an index that has pylaunch",
+    "pip wheel ": "downloads the dependencies of pylaunch; tests/contract/test_installed_wheel.py builds its wheel",
+    "skopeo ": "downloads an image",
+    "umoci ": "unpacks that image",
+    "mksquashfs ": "packs that image",
     "export PIP_NO_INDEX": "belongs to the next line",
     "pip install ": "installs what scripts/setup installs",
     "DS_BUILD_OPS=0 pip wheel": "downloads sources; tests/lab/conftest.py builds the same wheel",
@@ -51,7 +54,8 @@ IN_NO_TEST = {
 
 
 _SAMPLE = re.compile(
-    r"\s*(?:error:|warning:|note:|FAIL|run [0-9a-f]|rank \d|waiting for|Slurm job|sbatch script"  # what pylaunch prints
+    r"\s*(?:error:|warning:|note:|FAIL|run [0-9a-f]|rank \d|waiting for|code: |Slurm job"
+    r"|sbatch script"  # what pylaunch prints
     r"|n\S*: |n\d:\d |\[0-5\] \|"  # of a node, of a rank, of several
     r"|\[\w|# |#!|\S+ ansible_host="  # a file
     r"|refused = |raise )"  # Python

@@ -164,7 +164,7 @@ def run(arguments: list[str]) -> int:
         error.hint = error.hint and hints.completed(error.hint, invocation)
         console.say(error.render())
     try:
-        document.close(invocation, code, error)
+        document.close(invocation, code, error or invocation.printed_error)
     except BrokenPipeError:
         console.silence(sys.stdout)
     return code

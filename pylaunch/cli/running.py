@@ -17,7 +17,7 @@ from pylaunch.runs.start_checks import ChecksFailedError
 from pylaunch.runs.start_events import RanksReleased, StartEvent
 from pylaunch.store import runs
 from pylaunch.store.paths import run_paths
-from pylaunch.terminal import console, document
+from pylaunch.terminal import console, document, hints
 from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.terminal.invocation import current
 from pylaunch.terminal.views import findings, run_data
@@ -28,7 +28,7 @@ from pylaunch.transport.background import Background, fork_to_background
 
 @dataclass(frozen=True)
 class Presentation:
-    """Flags of a start that its workflow does not know."""
+    """Flags of a start that `runs` does not know."""
 
     detach: bool = False
     """Return when the ranks run."""
@@ -169,6 +169,7 @@ def wait_until_well(run: str, background: Background, log: Path) -> int:
     if not well:
         code = background.exit_code()
         _show(log, shown)
+        current().printed_error = _recorded_error(run, code)
         return code
     console.say(
         f"run {run} continues in the background\n\n"
@@ -177,6 +178,17 @@ def wait_until_well(run: str, background: Background, log: Path) -> int:
         f"      pylaunch stop {run}"
     )
     return ExitCode.DONE
+
+
+def _recorded_error(run: str, code: int) -> PylaunchError | None:
+    """Return the error with which the background process ended, from the record of the run."""
+    outcome = runs.read(run).outcome
+    if outcome is None:
+        return None
+    hint = hints.completed(outcome.hint, current()) if outcome.hint else None
+    error = PylaunchError(outcome.reason, evidence=outcome.evidence, hint=hint)
+    error.exit_code = ExitCode(code)
+    return error
 
 
 def _show(log: Path, shown: int) -> int:

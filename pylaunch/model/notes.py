@@ -1,4 +1,4 @@
-"""Warnings of a workflow that end nothing, for the callers that want them."""
+"""Warnings of a verb that end nothing, for the callers that want them."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def at_start_checks(*, skip: Sequence[str] = ()) -> tuple[Check, ...]:
 
 
 class ChecksAtStart:
-    """One preflight beside a start. Entering begins it; leaving abandons questions that are still open."""
+    """The checks of one start, beside it. Entering begins it; leaving abandons questions that are still open."""
 
     def __init__(self, plan: RunPlan, checks: Sequence[Check], emit: Emit) -> None:
         self._plan = plan

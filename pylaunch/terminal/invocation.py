@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from pylaunch.base.dataclass import dataclass
+from pylaunch.errors import PylaunchError
 from pylaunch.model.text.argv import Argv
 
 
@@ -25,6 +26,9 @@ class Invocation:
     as_json: bool = False
     document: Mapping[str, object] | None = None
     """Document of the verb for --json, printed at the end."""
+
+    printed_error: PylaunchError | None = None
+    """Error that the background process of this command has printed: it belongs to the document."""
 
     is_stream: bool = False
     """Documents are printed one a line."""

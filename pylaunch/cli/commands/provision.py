@@ -71,7 +71,7 @@ class ProvisionFlags:
 
     @property
     def options(self) -> ProvisionOptions:
-        """The flags that the workflow knows."""
+        """The flags that `provision` knows."""
         return ProvisionOptions(
             options.words(self.roles),
             self.environment,

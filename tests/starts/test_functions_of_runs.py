@@ -1,4 +1,4 @@
-"""The workflows of runs that exist, without a command line: from any thread, printing nothing."""
+"""Functions for runs that exist, without a command line: from any thread, printing nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workflow of a start without a command line: in a thread, reporting events, ended by a call."""
+"""A start without a command line: in a thread, reporting events, ended by a call."""
 
 from __future__ import annotations
 
