@@ -41,6 +41,10 @@ FIRST_FETCH_S = 5.0
 MOST_LATE = 2
 """Overdue fetches in a row after which a host gets what only this source has from the controller."""
 
+SEPARATED = 3
+"""Hosts that got nothing from as many sources, while no host has got anything from another one: probably a firewall is
+between all of them, and each further attempt would cost seconds, so the controller sends everything."""
+
 WRONG = "wrong"
 """Reason of a host for bytes that have not the hash of their piece."""
 
@@ -121,6 +125,9 @@ class Swarm:
         self._parked: dict[int, set[str]] = {}
         """Pieces → hosts that wait for another host to get one, because they may not ask those that have it."""
 
+        self._failed: set[tuple[str, str]] = set()
+        """Hosts that no longer ask a source, with that source."""
+
         self._send_times: deque[float] = deque(maxlen=32)
         self._fetch_times: deque[float] = deque(maxlen=64)
 
@@ -173,6 +180,7 @@ class Swarm:
             self.wrong.setdefault(source, set()).add(host)
         if member.failures[source] > 1:
             self._members[source].accused_by.add(host)
+            self._failed.add((host, source))
 
     def leave(self, host: str) -> None:
         """Remove a host that is lost."""
@@ -256,7 +264,14 @@ class Swarm:
             self._direct.setdefault(member.name, {})[piece] = None
 
     def _is_permitted(self, member: _Member, source: str) -> bool:
-        return source != member.name and member.failures.get(source, 0) < 2 and not self._is_excluded(source)
+        is_tried = source == member.name or member.failures.get(source, 0) > 1
+        return not is_tried and not self._are_separated() and not self._is_excluded(source)
+
+    def _are_separated(self) -> bool:
+        """Return whether no host seems to reach another one."""
+        if self._fetch_times or len(self._failed) < SEPARATED:
+            return False
+        return all(len({pair[side] for pair in self._failed}) >= SEPARATED for side in (0, 1))
 
     def _is_excluded(self, source: str) -> bool:
         """Return whether two hosts that got pieces from others got none from `source`, and more than got some."""

@@ -15,7 +15,7 @@ from pylaunch.errors import ExitCode
 from pylaunch.features.job import on_node
 from pylaunch.features.job.controller import TEST_EVERY_S
 from tests.json_pages import has_the_forms, undescribed
-from tests.starts.cluster import DirectoryCluster, ended
+from tests.starts.cluster import CommandLine, DirectoryCluster, ended
 
 SERVER = """\
 import http.server, os, sys
@@ -237,6 +237,9 @@ def test_the_id_of_a_job_stands_for_its_runs_and_stop_ends_them_in_order_after_t
     assert [each["outcome"]["status"] for each in runs] == ["stopped"] * 3
     assert all(host["clean"] for each in runs for host in each["outcome"]["hosts"])
     assert cluster.run("report", job, "-o", "x.html").returncode == ExitCode.USAGE
+    elsewhere = CommandLine(cluster.inventory, directory / "elsewhere")
+    known = document(elsewhere.run("ps", job, "-i", str(cluster.inventory), "--json"), "pylaunch ps")
+    assert [each["status"] for each in known["runs"]] == ["stopped"] * 3
 
 
 def document(ended_command: subprocess.CompletedProcess[str], section: str) -> dict[str, Any]:

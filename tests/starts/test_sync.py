@@ -100,6 +100,7 @@ def test_a_node_that_lies_and_one_that_is_full_cost_the_others_nothing(cluster: 
     (cluster.nodes["n3"].path / "full").touch()
     report = started(cluster, work)
     assert "note: n3: no code from other nodes, so this machine sends it: File too large" in report
+    assert "; the nodes lacked 34 MiB" in report, "n3 got nothing from others"
     assert "warning: n2 sent wrong bytes, according to n" in report, report
 
 

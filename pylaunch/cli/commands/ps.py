@@ -30,15 +30,18 @@ def command(job: str | None, *, role: str | None, everything: bool, inventory: P
     With JOB, the id of a job of several roles: all of its runs.
     """
     content: dict[str, object] = {}
+    found = None
     if inventory is not None:
         cluster = load_cluster(inventory)
         found = discovered(cluster)
         adopt_runs(found, past=everything)
         content["hosts"] = document.hosts(cluster.names, found.silent, {})
     now = time.time()
-    listed = list_runs(past=everything or job is not None, on_note=console.say)
+    chosen = None
     if job is not None or role is not None:
-        chosen = {base_of(each.plan.run) for each in find_each(job, role, None).records}
+        chosen = {base_of(each.plan.run) for each in find_each(job, role, None, found=found).records}
+    listed = list_runs(past=everything or job is not None, on_note=console.say)
+    if chosen is not None:
         listed = [each for each in listed if base_of(each.record.plan.run) in chosen]
     if as_json:
         document.show({**content, "runs": [run_data.summary(each, now) for each in listed]})

@@ -56,7 +56,9 @@ SEEN_BY_RANKS = (ReadyBy.OUTPUT, ReadyBy.STEP)
 """Tests that need no question to a node: ranks report it."""
 
 WAKES_S = 0.005
-"""In which the thread of a part that is released wakes up and sends the release."""
+MOST_WAKES_S = 2.0
+"""In which the thread of a part that is released wakes up and sends the release, and of all parts together: nodes
+refuse an instant that is more than RELEASE_AHEAD_S away."""
 
 
 @dataclass(frozen=True)
@@ -239,6 +241,11 @@ def _failure(name: str, run_id: str, outcome: Outcome) -> AttemptFailed:
     return AttemptFailed(name, run_id, end.time, f"{end.who} {described(end)}", bool(end.symptom), lost)
 
 
+def lead_together_s(leads: Sequence[float]) -> float:
+    """Return the seconds that the release of parts at one instant needs, each of which needs one of `leads`."""
+    return max(leads) + min(WAKES_S * len(leads), MOST_WAKES_S)
+
+
 def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course], None]) -> JobEnd:
     """Run all parts to the end of the job. `changed` gets each new state, in this thread, which receives signals."""
     heard: SimpleQueue[CourseEvent] = SimpleQueue()
@@ -254,7 +261,7 @@ def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course]
             for action in actions:
                 if isinstance(action, LetGo):
                     together = [runs[name] for name in action.parts]
-                    instant = time.time() + max(each.lead_s for each in together) + WAKES_S * len(together)
+                    instant = time.time() + lead_together_s([each.lead_s for each in together])
                     for each in together:
                         each.let_go(instant)
                 else:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import tarfile
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -61,43 +60,34 @@ async def ship(
     tree: Tree, fleet: Fleet, cluster: Cluster, say: Callable[[str], None]
 ) -> dict[str, Shipped | NotShippedError]:
     """Ship the code to each host of `cluster`, many at a time; return the result by name."""
-    if len(cluster.names) > 1 and tree.manifest.size >= LEAST_SAVED:
-        return await _ship_together(tree, fleet, CodeExchange(tree, cluster, say), cluster.names)
+    is_shared = len(cluster.names) > 1 and tree.manifest.size >= LEAST_SAVED
+    exchange = CodeExchange(tree, cluster, say) if is_shared else None
     room = asyncio.Semaphore(CONNECTING)
 
     async def to(name: str) -> Shipped | NotShippedError:
+        async def remaining(missing: list[int]) -> list[int]:
+            if exchange is None:
+                return missing
+            room.release()  # The exchange begins when all have asked.
+            try:
+                return await exchange.remaining(name, missing)
+            finally:
+                await room.acquire()
+
         async with room:
-            return await _shipped(tree, fleet, name, _everything)
-
-    return dict(zip(cluster.names, await asyncio.gather(*(to(name) for name in cluster.names)), strict=True))
-
-
-async def _ship_together(
-    tree: Tree, fleet: Fleet, exchange: CodeExchange, names: Sequence[str]
-) -> dict[str, Shipped | NotShippedError]:
-    """Ship the code to all hosts at the same time, because they exchange it."""
-
-    async def to(name: str) -> Shipped | NotShippedError:
-        try:
-            return await _shipped(tree, fleet, name, functools.partial(exchange.remaining, name))
-        finally:
-            exchange.without(name)
+            try:
+                return await _ship(tree, await fleet.channel(name, "ship"), remaining)
+            except NotShippedError as error:
+                return error
+            finally:
+                if exchange is not None:
+                    exchange.without(name)
 
     try:
-        return dict(zip(names, await asyncio.gather(*map(to, names)), strict=True))
+        return dict(zip(cluster.names, await asyncio.gather(*map(to, cluster.names)), strict=True))
     finally:
-        await exchange.end()
-
-
-async def _shipped(tree: Tree, fleet: Fleet, name: str, remaining: Remaining) -> Shipped | NotShippedError:
-    try:
-        return await _ship(tree, await fleet.channel(name, "ship"), remaining)
-    except NotShippedError as error:
-        return error
-
-
-async def _everything(missing: list[int]) -> list[int]:
-    return missing
+        if exchange is not None:
+            await exchange.end()
 
 
 def shipped_lines(tree: Tree, answers: Mapping[str, Shipped | NotShippedError]) -> Iterator[str]:
@@ -115,6 +105,10 @@ def shipped_lines(tree: Tree, answers: Mapping[str, Shipped | NotShippedError]) 
             yield f"{sent} to {path}, a new copy: files that ranks wrote on other hosts are not there"
         else:
             yield f"{sent} to {path}"
+
+
+async def _everything(missing: list[int]) -> list[int]:
+    return missing
 
 
 async def _ship(tree: Tree, child: Child, remaining: Remaining = _everything) -> Shipped:

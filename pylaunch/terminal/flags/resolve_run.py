@@ -76,27 +76,33 @@ def find_each(
     role: str | None,
     inventory: Path | None,
     find_one: Callable[[str | None, Path | None], RunRecord] = find,
+    found: Discovery | None = None,
 ) -> RunsNamed:
     """Return the runs that `name` stands for: one as `find_one` finds it, or those of a job.
 
-    `role` leaves the runs of this role of a job. Raises as `find` does, UsageError for a beginning of a run and a job.
+    `role` leaves the runs of this role of a job. `found` is what hosts of the inventory reported, if they were asked
+    already. Raises as `find` does, UsageError for a beginning of a run and a job.
     """
     if name is None and role is not None:
         raise UsageError(f"--role {role}: of which job? its id is missing", hint="jobs: pylaunch ps --all")
     if name is None or (role is None and "." in name):
         return RunsNamed([find_one(name, inventory)])
     is_run = is_recorded(name)
-    if is_run and role is None and len(name) == ID_DIGITS:
+    is_whole = is_run and len(name) == ID_DIGITS
+    if is_whole and role is None and not find_run(name).is_foreign:
         return RunsNamed([find_one(name, inventory)])
+    if inventory is not None and found is None and not is_run:
+        found = discovered(load_cluster(inventory))
     try:
-        job = find_job(name, role, None if inventory is None or is_run else discovered(load_cluster(inventory)))
+        job = find_job(name, role, found)
     except UnknownRunError:
         if role is None:
             return RunsNamed([find_one(name, inventory)])
         hint = f"only jobs of several roles have roles: omit --role {role}" if is_run else "pylaunch ps --all"
         raise UsageError(f"--role {role}: no job {name} is known here", hint=hint) from None
-    if is_run and role is None:
-        raise UsageError(f"{name} begins a run and a job", hint="give more digits")
+    if is_run and role is None and (not is_whole or job[0].is_foreign):
+        # A run that nodes gave the id of a job that was started here does not take its place.
+        raise UsageError(f"{name} begins a run and a job", hint="give more digits, or the id of one run of the job")
     return RunsNamed(job, job[0].plan.job.part)
 
 

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pylaunch.agent.run.run import RELEASE_AHEAD_S
+from pylaunch.features.job.controller import WAKES_S, lead_together_s
 from pylaunch.features.job.course import (
     AttemptFailed,
     Course,
@@ -19,6 +21,7 @@ from pylaunch.features.job.course import (
 )
 from pylaunch.features.job.job_file import JobRole, OnFailure, ReadyBy, ReadyTest
 from pylaunch.model.outcome import Status
+from pylaunch.runs.prepare.session import MOST_LEAD_S
 
 AT = 1000.0
 READY = ReadyTest(ReadyBy.HTTP, "http", "/health")
@@ -222,3 +225,8 @@ def test_users_stop_before_what_they_use_and_a_service_that_uses_a_trainer_stops
     assert job.does(Interrupt("SIGINT")) == [StopPart("watcher", "SIGINT")]
     assert job.does(PartEnded("watcher", Status.STOPPED, "")) == [StopPart("trainer", "SIGINT")]
     assert job.does(PartEnded("trainer", Status.STOPPED, "")) == [StopPart("server", "SIGINT")]
+
+
+def test_however_many_parts_start_together_nodes_accept_their_instant() -> None:
+    assert lead_together_s([MOST_LEAD_S] * 8) == MOST_LEAD_S + 8 * WAKES_S
+    assert lead_together_s([MOST_LEAD_S] * 4096) < RELEASE_AHEAD_S / 2

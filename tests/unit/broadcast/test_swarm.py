@@ -201,3 +201,18 @@ def test_while_the_controller_waits_for_a_host_that_has_everything_it_sends_noth
     assert swarm.orders(0.0, may_send=False) == []
     swarm.join("old", (0, 1))
     assert {type(order) for order in swarm.orders(1.0)} == {Fetch}
+
+
+def test_hosts_that_cannot_reach_each_other_stop_to_try_and_get_everything_from_the_controller() -> None:
+    names = tuple(f"n{number}" for number in range(1, 17))
+    separated = Simulation(16, 10, unreachable=names)
+    separated.run()
+    assert separated.swarm.sent == 160
+    tried = [order for order in separated.orders if isinstance(order, Fetch)]
+    assert len(tried) < 64, "each takes seconds behind a firewall that drops packets"
+
+
+def test_three_hosts_that_nobody_reaches_do_not_keep_the_others_from_each_other() -> None:
+    seeds = Simulation(16, 50, have={"n16": [*range(49)]}, unreachable=("n1", "n2", "n3"))
+    seeds.run()
+    assert seeds.swarm.sent < 4 * 50
