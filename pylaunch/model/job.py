@@ -8,6 +8,7 @@ from enum import Enum
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.model.text.argv import Argv
+from pylaunch.protocol.node_task import MountTask
 
 USUAL_PORT = 29500
 """Default rendezvous port of torchrun, and the first that a node tries."""
@@ -73,22 +74,13 @@ class Sync:
 
 
 @dataclass(frozen=True)
-class Mount:
-    """Directory or file of a node that ranks in a container see."""
-
-    source: str
-    target: str
-    read_only: bool = False
-
-
-@dataclass(frozen=True)
 class Container:
     """Root directory of the ranks, in place of that of their node."""
 
     image: str
     """Path on every node: a directory, or a file with a squashfs."""
 
-    mounts: tuple[Mount, ...] = ()
+    mounts: tuple[MountTask, ...] = ()
 
 
 STOP_GRACE = timedelta(seconds=10)

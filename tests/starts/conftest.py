@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pylaunch.features import FEATURES
 from tests.documented_commands import ROOT
 from tests.starts.cluster import DirectoryCluster, made_of_directories, no_process_stays
 from tests.starts.containers import image_of_this_machine, in_container
@@ -24,7 +25,7 @@ def directories(tmp_path: Path) -> Iterator[Callable[..., DirectoryCluster]]:
         yield make
 
 
-@pytest.fixture(params=["of the node", "of a container"])
+@pytest.fixture(params=["of the node", *(["of a container"] if "containers" in FEATURES else [])])
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, ...]:
     """Flags of a start for ranks with the root directory of their node, and of an image with its programs."""
     return () if request.param == "of the node" else in_container(image_of_this_machine(tmp_path / "image"))

@@ -1,7 +1,11 @@
-"""Ranks in containers: what they see of image and node, images that differ, and nodes that cannot make a container."""
+"""Ranks in containers: what they see of image and node, images that differ, and nodes that cannot make a container.
+
+These starts need pylaunch.features.containers.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,6 +16,7 @@ import pytest
 
 from pylaunch.agent.shared import processes
 from pylaunch.errors import ExitCode
+from tests.json_pages import has_the_forms, undescribed
 from tests.starts.cluster import DirectoryCluster, ended
 from tests.starts.containers import image_of_this_machine, in_container
 
@@ -53,6 +58,18 @@ def test_ranks_see_the_image_and_of_their_node_the_directory_of_work_and_the_dev
     assert str(tmp_path) not in Path("/proc/mounts").read_text(), "the mounts are those of the container alone"
     roots = {str(node.path / "root") for node in cluster.nodes.values()}
     assert not [each for each in processes.mine() if any(processes.run_of(each.pid, root) for root in roots)]
+
+
+def test_a_plan_has_the_container(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> None:
+    cluster = directories("n1")
+    job = ("-i", str(cluster.inventory), "--framework", "command", "--workdir", "/", "--dry-run", "--json")
+    image = ("--container", "/images/torch.sqsh", "--container-mount", "/data:/mnt/data:ro")
+    shown = cluster.run("start", *job, *image, "--", "true")
+    document = json.loads(shown.stdout)
+    has_the_forms(document)
+    assert undescribed(document, "pylaunch start") == set()
+    mounts = [{"source": "/data", "target": "/mnt/data", "read_only": True}]
+    assert document["plan"]["container"] == {"image": "/images/torch.sqsh", "mounts": mounts}
 
 
 def test_each_node_that_cannot_make_the_container_is_refused_with_what_it_lacks(

@@ -21,6 +21,7 @@ from pylaunch.agent.containers.mounts import ContainerMount
 from pylaunch.agent.run.ranks import spawn
 from pylaunch.agent.shared import processes
 from pylaunch.agent.shared.programs import path_of
+from pylaunch.base import untrusted_json
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import NodeRoot, RunDirectory
 
@@ -39,8 +40,12 @@ START_S = 30.0
 
 POLL_S = 0.01
 MOST_TEXT = 300
-HOLD = ["/bin/sh", "-c", "echo $$; read -r end"]
-"""Program of the holder in the image: its process id, then nothing until it is ended."""
+MOST_OUTPUT = 1 << 16
+"""Bytes of the programs of a holder, and of an examination, which are those of an image: whatever it prints."""
+
+READY = b"ready\n"
+HOLD = ["/bin/sh", "-c", f"echo {READY.decode().strip()}; read -r end"]
+"""Program of the holder in the image: one line, then nothing until it is ended."""
 
 ENGINE, OPENER = "bwrap", "squashfuse"
 PACKAGES = {ENGINE: "bubblewrap", OPENER: "squashfuse"}
@@ -76,6 +81,8 @@ class JoinableContainer:
             path = f"/proc/{pid}/ns/{name}"
             if os.readlink(path) != os.readlink(f"/proc/self/ns/{name}"):
                 self._namespaces.append((os.open(path, os.O_RDONLY | os.O_CLOEXEC), kind))
+        if not self._namespaces or processes.read(pid).parent != self._holder:
+            raise OSError(f"{ENGINE} has no process in the container")
 
     def join(self) -> None:
         """Make this process, which has one thread, a process of the container. Raises OSError."""
@@ -93,6 +100,7 @@ class JoinableContainer:
         if pid == 0:
             answer: dict[str, Any] = {"error": "no answer"}
             try:
+                spawn.signal_me_when_parent_dies(signal.SIGKILL)
                 self.join()
                 os.chdir("/")
                 answer = {"value": ask()}
@@ -103,20 +111,27 @@ class JoinableContainer:
                     json.dump(answer, answered)
                 os._exit(0)
         os.close(writing)
-        with os.fdopen(reading) as answers:
-            text = answers.read()
-        os.waitpid(pid, 0)
+        try:
+            text = _read_until(reading, lambda text: False)
+        except OSError as error:
+            text = json.dumps({"error": str(error)}).encode()
+        finally:
+            os.close(reading)
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
         found = json.loads(text) if text else {"error": "no answer"}
         if "error" in found:
-            text = f"the container cannot be examined: {found['error'][:MOST_TEXT]}"
-            raise ContainerError(protocol.Reason("container", text))
+            reason = f"the container cannot be examined: {found['error'][:MOST_TEXT]}"
+            raise ContainerError(protocol.Reason("container", reason))
         return found["value"]
 
     def end(self) -> None:
         """End the holder; the mounts end with the last process of the container."""
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):
-            os.kill(self._holder, signal.SIGKILL)
-            os.waitpid(self._holder, 0)
+        with contextlib.suppress(ChildProcessError):
+            # One that has ended and was waited for is no child, and its process id may be that of another process.
+            if os.waitpid(self._holder, os.WNOHANG) == (0, 0):
+                os.kill(self._holder, signal.SIGKILL)
+                os.waitpid(self._holder, 0)
         for descriptor in (self._held, *(descriptor for descriptor, _ in self._namespaces)):
             os.close(descriptor)
         with contextlib.suppress(OSError):
@@ -154,7 +169,11 @@ def begun(task: protocol.NodeTask, root: NodeRoot, directory: RunDirectory) -> J
     holder = ContainerHolder(engine, opener, path, directory.file("image"), places, env)
     if is_file:
         os.makedirs(holder.mount_point, exist_ok=True)
-    return _held(holder, digest)
+    container = _held(holder, digest)
+    if is_file and not image.is_still(path, root, digest):
+        container.end()
+        raise ContainerError(protocol.Reason("container-image", f"image {path} changed while it was mounted"))
+    return container
 
 
 def _programs(*, is_file: bool) -> tuple[str, str]:
@@ -172,15 +191,17 @@ def _programs(*, is_file: bool) -> tuple[str, str]:
 def _held(holder: ContainerHolder, digest: str) -> JoinableContainer:
     """Start `holder`, and return the container when it is there. Raises ContainerError."""
     reading, writing = os.pipe()
+    info, informing = os.pipe()
     stdin, held = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _become(holder, stdin, writing)
-    for descriptor in (writing, stdin):
+        _become(holder, stdin, writing, informing)
+    for descriptor in (writing, stdin, informing):
         os.close(descriptor)
     container = JoinableContainer(digest, pid, held, holder.mount_point)
     try:
-        container.found(_ready(reading))
+        _read_until(reading, lambda output: output.endswith(READY), fail_at_end=True)
+        container.found(_process_of(os.read(info, MOST_OUTPUT)))
     except OSError as error:
         container.end()
         hint = f"the image needs a shell at {HOLD[0]}, and what it loads" if HOLD[0] in str(error) else ""
@@ -188,11 +209,12 @@ def _held(holder: ContainerHolder, digest: str) -> JoinableContainer:
         raise ContainerError(protocol.Reason("container", text, hint)) from None
     finally:
         os.close(reading)
+        os.close(info)
     return container
 
 
-def _become(holder: ContainerHolder, stdin: int, stdout: int) -> None:
-    """Replace this process by bubblewrap. What it says, errors included, goes to `stdout`."""
+def _become(holder: ContainerHolder, stdin: int, stdout: int, info: int) -> None:
+    """Replace this process by bubblewrap. Its output, errors included, goes to `stdout`, its own words to `info`."""
     try:
         spawn.signal_me_when_parent_dies(signal.SIGKILL)
         os.setsid()
@@ -204,7 +226,16 @@ def _become(holder: ContainerHolder, stdin: int, stdout: int) -> None:
             identity = _own_mounts()
             _mount_file(holder)
             root = holder.mount_point
-        arguments = ["--die-with-parent", *identity, *mounts.words(root, holder.places), "--chdir", "/"]
+        os.set_inheritable(info, True)
+        arguments = [
+            "--die-with-parent",
+            "--info-fd",
+            str(info),
+            *identity,
+            *mounts.words(root, holder.places),
+            "--chdir",
+            "/",
+        ]
         descriptor = os.memfd_create(ENGINE, 0)
         os.write(descriptor, b"".join(os.fsencode(word) + b"\0" for word in arguments))
         os.lseek(descriptor, 0, os.SEEK_SET)
@@ -241,26 +272,41 @@ def _mount_file(holder: ContainerHolder) -> None:
             with contextlib.suppress(OSError):
                 os.execve(holder.opener, words, holder.env)
         os._exit(1)
-    until = time.monotonic() + START_S
     while os.stat(holder.mount_point).st_dev == before:
         ended, _ = os.waitpid(pid, os.WNOHANG)
-        if ended or time.monotonic() > until:
+        if ended:
             raise OSError(f"{OPENER} cannot mount it")
         time.sleep(POLL_S)
 
 
-def _ready(reading: int) -> int:
-    """Return the process id in the first line of the holder. Raises OSError with what it says instead."""
+def _read_until(reading: int, is_complete: Callable[[bytes], bool], *, fail_at_end: bool = False) -> bytes:
+    """Return the output of a process of the container up to its end. Raises OSError for too much, or too late."""
     output = b""
     until = time.monotonic() + START_S
-    while not output.endswith(b"\n") or not output.strip().isdigit():
+    while not is_complete(output):
         ready, _, _ = select.select([reading], [], [], max(0.0, until - time.monotonic()))
-        chunk = os.read(reading, 4096) if ready else b""
+        if not ready:
+            raise OSError(f"no answer within {START_S:g} s")
+        chunk = os.read(reading, MOST_OUTPUT)
         output += chunk
+        if len(output) > MOST_OUTPUT:
+            raise OSError(f"a program of the image prints more than {MOST_OUTPUT >> 10} KiB")
+        if not chunk and not fail_at_end:
+            break
         if not chunk:
-            lines = output.decode("utf-8", "replace").strip().splitlines()
-            raise OSError("; ".join(lines[-2:]) or f"no container within {START_S:g} s")
-    return int(output)
+            raise OSError("; ".join(output.decode("utf-8", "replace").strip().splitlines()[-2:]) or "no output")
+    return output
+
+
+def _process_of(info: bytes) -> int:
+    """Return the process id of the shell, as bubblewrap reports it: an image can print any. Raises OSError."""
+    try:
+        pid = untrusted_json.parse_object(info, MOST_OUTPUT).get("child-pid")
+    except ValueError:
+        pid = None
+    if not isinstance(pid, int):
+        raise OSError(f"{ENGINE} names no process of the container")
+    return pid
 
 
 def _call(name: str, *arguments: int) -> None:

@@ -51,6 +51,16 @@ def digest(image: str, root: NodeRoot) -> str:
         return f"sha256:{_of_file(image, root)}" if is_file(image) else f"names and sizes:{_of_directory(image)}"
     except OSError as error:
         raise ImageError(f"image {image}: {error.filename or image} cannot be read: {error.strerror}") from None
+    except RecursionError:
+        raise ImageError(f"image {image} has too many levels of directories") from None
+
+
+def is_still(image: str, root: NodeRoot, before: str) -> bool:
+    """Return whether a file has the hash that it had `before` it was mounted."""
+    try:
+        return digest(image, root) == before
+    except ImageError:
+        return False
 
 
 def _of_file(image: str, root: NodeRoot) -> str:

@@ -12,6 +12,7 @@ import stat
 from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import NodeRoot
+from pylaunch.protocol.node_task import MountTask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ OF_THE_NODE = ("/dev", "/proc", "/sys", "/run", "/tmp", "/var/tmp")
 FILES_OF_THE_NODE = ("/etc/hosts", "/etc/resolv.conf", "/etc/passwd", "/etc/group")
 """Names of hosts and of the user. The node's users are those of a rank, so its file names are right."""
 
-MOST_ENTRIES = 10_000
-"""Entries of one directory of an image that are mounted again."""
+MOST_WORDS = 8_900
+"""Arguments that bubblewrap takes, less those of `container.py`: each entry that is mounted again has three."""
 
 
 class MountError(Exception):
@@ -32,15 +33,13 @@ class MountError(Exception):
 
 
 @dataclass(frozen=True)
-class ContainerMount:
-    """Mount, for which the image has to contain a directory or a file."""
+class ContainerMount(MountTask):
+    """Mount, for which the image has to contain a directory or a file.
 
-    source: str
-    """Path on the node; "" for an empty directory in memory, where the image has nothing."""
+    Without a source, it is an empty directory in memory, where the image has nothing.
+    """
 
-    target: str
     is_directory: bool = True
-    read_only: bool = False
 
 
 def places(task: protocol.NodeTask, root: NodeRoot) -> list[ContainerMount]:
@@ -53,15 +52,40 @@ def places(task: protocol.NodeTask, root: NodeRoot) -> list[ContainerMount]:
         for path in FILES_OF_THE_NODE
         if os.path.isfile(path)
     ]
-    found += [ContainerMount("", home)] if home != "/" else []
     found.append(ContainerMount(root.path, root.path))
     if task.workdir != "/" and os.path.isdir(task.workdir):
         found.append(ContainerMount(task.workdir, task.workdir))
     for mount in task.container.mounts:
+        option = f"--container-mount {mount.source}:{mount.target}"
         if not os.path.exists(mount.source):
-            raise MountError(f"--container-mount {mount.source}:{mount.target}: {mount.source} does not exist")
-        found.append(ContainerMount(mount.source, mount.target, os.path.isdir(mount.source), mount.read_only))
-    return list({place.target: place for place in found}.values())
+            raise MountError(f"{option}: {mount.source} does not exist")
+        if f"{mount.target}/".startswith(f"{root.path}/"):
+            raise MountError(f"{option}: {root.path} is the directory of pylaunch")
+        found.append(ContainerMount(mount.source, mount.target, mount.read_only, os.path.isdir(mount.source)))
+    found = list({place.target: place for place in found}.values())
+    if home != "/" and _above(home, found) is None and home not in {place.target for place in found}:
+        found.append(ContainerMount("", home))
+    for place in found:
+        _must_have_a_place(place, _above(place.target, found))
+    return found
+
+
+def _above(target: str, places: Sequence[ContainerMount]) -> ContainerMount | None:
+    """Return the nearest mount of the node that contains `target`."""
+    around = [place for place in places if place.source and target.startswith(f"{place.target}/")]
+    return max(around, key=lambda place: len(place.target), default=None)
+
+
+def _must_have_a_place(place: ContainerMount, above: ContainerMount | None) -> None:
+    """Refuse a mount in another one that lacks it: bubblewrap would make a directory on the node, which would stay."""
+    if above is None or (above.source, place.source) == (above.target, place.target):
+        return
+    found = above.source + place.target[len(above.target) :]
+    if not os.path.exists(found):
+        text = (
+            f"{place.source}:{place.target} is in the mount {above.source}:{above.target}, and {found} does not exist"
+        )
+        raise MountError(f"--container-mount: {text}")
 
 
 def words(image: str, places: Sequence[ContainerMount]) -> list[str]:
@@ -71,6 +95,11 @@ def words(image: str, places: Sequence[ContainerMount]) -> list[str]:
     found = [] if "/" in rebuilt else ["--ro-bind", image, "/"]
     for directory in sorted(rebuilt, key=lambda path: path.count("/") if path != "/" else 0):
         found += _in_memory(image, directory, rebuilt[directory])
+        if len(found) > MOST_WORDS - 3 * len(places):
+            entries = (
+                f"{directory} of the image, or a directory above it, has too many entries (about {MOST_WORDS // 3})"
+            )
+            raise MountError(f"{entries} for a mount whose place it lacks: make the place in the image")
     for place in sorted(places, key=lambda place: place.target.count("/")):
         if not place.source:
             found += ["--tmpfs", place.target]
@@ -109,10 +138,7 @@ def _kind(path: str) -> str | None:
 def _in_memory(image: str, directory: str, left_out: set[str]) -> Iterator[str]:
     """Yield the arguments that make `directory` one in memory, with the entries of the image but `left_out`."""
     yield from ("--tmpfs", directory)
-    entries = sorted(os.listdir(image + directory))
-    if len(entries) > MOST_ENTRIES:
-        raise MountError(f"the image has more than {MOST_ENTRIES} entries in {directory}, where a mount needs a place")
-    for entry in entries:
+    for entry in sorted(os.listdir(image + directory)):
         if entry in left_out:
             continue
         path = os.path.join(directory, entry)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from pylaunch.base.dataclass import dataclass
+from pylaunch.base.dataclass import asdict, dataclass
 from pylaunch.base.rank_environment import AGENT_VARIABLES, RUNTIME_PATH, ComposedVariable, Layer, compose
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.job import TREE, RankOrder
@@ -151,6 +151,7 @@ def plan_document(plan: RunPlan, commands: Commands) -> dict[str, Any]:
         "framework": plan.job.framework.value,
         "workdir": plan.job.workdir,
         "sync": None if plan.job.sync is None else plan.job.sync.tree,
+        "container": None if plan.job.container is None else asdict(plan.job.container),
         "node_environment": NODE_ENVIRONMENT,
         "rank_order": plan.job.rank_order.value,
         "master": f"{plan.coordinator.host.rank_address}:{plan.port}",

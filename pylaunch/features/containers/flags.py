@@ -10,9 +10,13 @@ import click
 
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
-from pylaunch.model.job import Container, JobSpec, Mount
+from pylaunch.model.job import Container, JobSpec
+from pylaunch.protocol.node_task import MountTask
 
 READ_ONLY = "ro"
+OF_THE_NODE = ("/proc", "/sys", "/dev")
+"""Directories that ranks see as they are on the node: a mount over one of them hides devices and processes."""
+
 PYTHON = "python3"
 """Interpreter of ranks in a container, found on PATH there."""
 
@@ -45,6 +49,9 @@ def in_job(given: MutableMapping[str, Any]) -> Callable[[JobSpec], JobSpec]:
                 "--container-mount goes with --container", hint="pylaunch start --container IMAGE --container-mount …"
             )
         return lambda job: job
+    twice = [mount.target for mount in mounts if sum(mount.target == each.target for each in mounts) > 1]
+    if twice:
+        raise UsageError(f"--container-mount: two mounts at {twice[0]}", hint="give each DST once")
     container = Container(_absolute("--container", image), mounts)
     return lambda job: _with(job, container)
 
@@ -55,20 +62,23 @@ def _with(job: JobSpec, container: Container) -> JobSpec:
     return replace(job, container=container, python=job.python or PYTHON)
 
 
-def _mount(word: str) -> Mount:
+def _mount(word: str) -> MountTask:
     source, colon, rest = word.partition(":")
     target, _, mode = rest.partition(":")
     if not colon or mode not in ("", READ_ONLY):
         raise UsageError(
             f"--container-mount {word}: expected SRC:DST or SRC:DST:ro", hint="--container-mount /data:/data:ro"
         )
-    if target.rstrip("/") == "":
-        raise UsageError(f"--container-mount {word}: a mount cannot replace the image", hint=f"{source}:/data")
     option = f"--container-mount {word}"
-    return Mount(_absolute(option, source), _absolute(option, target), read_only=mode == READ_ONLY)
+    mount = MountTask(_absolute(option, source), _absolute(option, target), read_only=mode == READ_ONLY)
+    if mount.target == "/":
+        raise UsageError(f"{option}: a mount cannot replace the image", hint=f"{source}:/data")
+    if mount.target in OF_THE_NODE or mount.target.startswith(("/proc/", "/sys/")):
+        raise UsageError(f"{option}: {mount.target} is that of the node", hint=f"{source}:/data")
+    return mount
 
 
 def _absolute(option: str, path: str) -> str:
     if not path.startswith("/") or ".." in path.split("/"):
         raise UsageError(f"{option}: expected an absolute path, got {path!r}", hint=str(Path(path).resolve()))
-    return path.rstrip("/") or "/"
+    return "/" + "/".join(part for part in path.split("/") if part not in ("", "."))

@@ -6,7 +6,7 @@ from pylaunch.model.job import Container
 from pylaunch.model.plan import NODE_ENVIRONMENT, NodeCommand, NodePlan, RunPlan
 from pylaunch.model.secret import secret_values
 from pylaunch.model.setting import machines
-from pylaunch.protocol.node_task import ContainerTask, MountTask, Need, NodeTask, RankTask
+from pylaunch.protocol.node_task import ContainerTask, Need, NodeTask, RankTask
 from pylaunch.render.hostfile import hostfile
 
 
@@ -50,5 +50,4 @@ def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) 
 
 
 def _container_task(container: Container) -> ContainerTask:
-    mounts = [MountTask(mount.source, mount.target, mount.read_only) for mount in container.mounts]
-    return ContainerTask(container.image, mounts)
+    return ContainerTask(container.image, list(container.mounts))

@@ -6,7 +6,8 @@ import pytest
 
 from pylaunch.errors import UsageError
 from pylaunch.features.containers import flags
-from pylaunch.model.job import Container, Framework, JobSpec, Mount
+from pylaunch.model.job import Container, Framework, JobSpec
+from pylaunch.protocol.node_task import MountTask
 
 JOB = JobSpec(("train.py",), Framework.DIRECT, "/work")
 
@@ -18,7 +19,7 @@ def given(image: str | None, *mounts: str) -> dict[str, object]:
 def test_the_job_has_the_image_its_mounts_and_the_python_of_the_image() -> None:
     values = given("/images/torch.sqsh", "/data:/data:ro", "/scratch/me/:/scratch")
     job = flags.in_job(values)(JOB)
-    mounts = (Mount("/data", "/data", read_only=True), Mount("/scratch/me", "/scratch"))
+    mounts = (MountTask("/data", "/data", read_only=True), MountTask("/scratch/me", "/scratch"))
     assert job.container == Container("/images/torch.sqsh", mounts)
     assert job.python == "python3"
     assert values == {"nodes": 2}
@@ -40,12 +41,27 @@ def test_a_job_without_a_container_and_a_python_that_was_chosen_stay() -> None:
         ("/image", "/data:data", "--container-mount /data:data: expected an absolute path, got 'data'"),
         ("/image", "/data:/a/../..", "--container-mount /data:/a/../..: expected an absolute path"),
         ("/image", "/data:/", "--container-mount /data:/: a mount cannot replace the image"),
+        ("/image", "/data://.", "--container-mount /data://.: a mount cannot replace the image"),
+        ("/image", "/data://proc/", "--container-mount /data://proc/: /proc is that of the node"),
+        ("/image", "/data:/./dev", "--container-mount /data:/./dev: /dev is that of the node"),
+        ("/image", "/data:/sys/fs", "--container-mount /data:/sys/fs: /sys/fs is that of the node"),
+        ("/image/../other", "/data:/data", "--container: expected an absolute path, got '/image/../other'"),
     ],
 )
 def test_a_wrong_value_is_refused_with_its_place(image: str | None, mount: str, error: str) -> None:
     with pytest.raises(UsageError) as refused:
         flags.in_job(given(image, mount))
     assert str(refused.value).startswith(error)
+
+
+def test_two_mounts_at_one_place_are_refused() -> None:
+    with pytest.raises(UsageError, match="--container-mount: two mounts at /data"):
+        flags.in_job(given("/image", "/a:/data", "/b:/data/"))
+
+
+def test_a_mount_below_the_devices_and_an_image_with_any_name_are_taken() -> None:
+    job = flags.in_job(given("/im age\nx;$(y)", "/big:/dev/shm"))(JOB)
+    assert job.container == Container("/im age\nx;$(y)", (MountTask("/big", "/dev/shm"),))
 
 
 def test_ranks_in_a_container_are_not_preloaded() -> None:

@@ -69,10 +69,10 @@ def task(workdir: str, *asked: MountTask) -> NodeTask:
 
 
 def test_ranks_see_the_working_directory_the_node_root_and_the_mounts_of_the_user(tmp_path: Path) -> None:
-    asked = MountTask(str(tmp_path), "/tmp", read_only=True)
+    asked = MountTask(str(tmp_path), "/run", read_only=True)
     found = {place.target: place for place in mounts.places(task(str(tmp_path), asked), NodeRoot("/var/tmp/root"))}
     assert {"/dev", "/proc", "/sys", "/var/tmp/root", "/home/me", str(tmp_path)} <= found.keys()
-    assert found["/tmp"] == ContainerMount(str(tmp_path), "/tmp", read_only=True)
+    assert found["/run"] == ContainerMount(str(tmp_path), "/run", read_only=True)
 
 
 def test_a_working_directory_that_only_the_image_has_is_the_image_s() -> None:
@@ -82,3 +82,27 @@ def test_a_working_directory_that_only_the_image_has_is_the_image_s() -> None:
 def test_a_mount_without_a_source_is_refused() -> None:
     with pytest.raises(mounts.MountError, match="--container-mount /none:/data: /none does not exist"):
         mounts.places(task("/", MountTask("/none", "/data")), NodeRoot("/root/p"))
+
+
+@pytest.mark.parametrize(
+    ("target", "error"),
+    [
+        ("{root}", "{root} is the directory of pylaunch"),
+        ("{root}/runs", "{root} is the directory of pylaunch"),
+        ("{above}", "{root}:{root} is in the mount /usr:{above}, and /usr/root does not exist"),
+        ("/tmp/no/data", "/usr:/tmp/no/data is in the mount /tmp:/tmp, and /tmp/no/data does not exist"),
+    ],
+)
+def test_a_mount_that_hides_the_directory_of_pylaunch_or_needs_a_new_directory_of_the_node_is_refused(
+    tmp_path: Path, target: str, error: str
+) -> None:
+    (tmp_path / "root").mkdir()
+    names = {"root": str(tmp_path / "root"), "above": str(tmp_path)}
+    with pytest.raises(mounts.MountError) as refused:
+        mounts.places(task("/", MountTask("/usr", target.format(**names))), NodeRoot(names["root"]))
+    assert str(refused.value).endswith(error.format(**names))
+
+
+def test_the_home_of_the_user_is_that_of_a_mount_above_it() -> None:
+    found = mounts.places(task("/", MountTask("/usr", "/home")), NodeRoot("/root/p"))
+    assert "/home/me" not in {place.target for place in found}
