@@ -35,6 +35,7 @@ IN_NO_TEST = {
     "pylaunch start --max-requeues 3": "is a line of a job script of Slurm; tests/lab/test_slurm.py",
     "pylaunch start -i cluster.ini --debug-rank": "needs a terminal; tests/starts/test_debug_rank.py",
     "pylaunch start -i cluster.ini --sync . --python /opt/venv/": "needs Ray; tests/starts/test_job.py plans the job",
+    "pylaunch start -i cluster.ini --container": "needs an image on the nodes; tests/starts/test_containers.py",
     "pylaunch check -H": "needs hosts that the resolver knows; tests/lab/test_hosts_without_a_file.py",
     "pylaunch doctor -H": "needs hosts that the resolver knows; tests/lab/test_hosts_without_a_file.py",
     "pylaunch push ": "needs files of the reader; tests/starts/test_push.py and tests/lab/test_push.py push others",
