@@ -14,7 +14,7 @@ SCRIPT = """
 import sys
 from datetime import timedelta
 sys.path.insert(0, sys.argv[1])
-from pylaunch.agent.shared import ports
+from pylaunch.agent.shared.sockets import ports
 from torch.distributed import TCPStore
 port, use_libuv = int(sys.argv[2]), sys.argv[3] == "True"
 with ports.hold(port):
