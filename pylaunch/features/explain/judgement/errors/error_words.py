@@ -70,7 +70,7 @@ WEAK_ANCHORS = tuple(
         "Call Trace", "Abort", "freed", "free()", "malloc()", "smashing", "stopped", "needed", "abandon",
         "\x1b[31m", "E   ", "level=", "signal", "Hangup", "trap", "stuck", "victed", "uplicate", "neither",
         "isagree", "onflict", "nexpected", "too ", "changed", "differ", "ot init", "ot avail", "ot allow",
-        "emounting", "achine check", "blocked for", "WARN ",
+        "emounting", "achine check", "blocked for", "WARN ", "low on ", "eturn value", "eturned value",
     )
 )  # fmt: skip
 """Literals that are frequent in healthy logs: lines that have only these count near the end of a log alone."""
@@ -176,7 +176,7 @@ FAILS = any_of(
     r"error", r"exception", r"broken", r"lost", r"stall(?:ed)?", r"deadlock", r"requires", r"stuck", r"evicted",
     r"duplicate", r"neither", r"disagree\w?", r"conflict\w{0,3}", r"unexpected(?:ly)?",
     r"too (?:open|old|new|small|large|long|many|few|big|short)", r"has changed", r"have changed", r"differs?",
-    r"not (?:initiali[sz]ed|available|allowed|found|enough)", r"problem", r"fault",
+    r"not (?:initiali[sz]ed|available|allowed|found|enough)", r"problem", r"fault", r"(?:was|is|running) low on",
     ignore_case=True, words=True,
 )  # fmt: skip
 """Words of a failure in a line without a level."""
