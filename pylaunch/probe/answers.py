@@ -11,6 +11,7 @@ import msgspec
 
 from pylaunch.agent.probe.registry import READERS, EachReader, ReadingKey, reader_of
 from pylaunch.base.dataclass import dataclass
+from pylaunch.model.text import typed_json
 from pylaunch.protocol.readings import devices, roles
 from pylaunch.protocol.readings import hosts as other_readings
 
@@ -43,7 +44,7 @@ class _Each(msgspec.Struct):
 
 def readings(answered: Mapping[str, Any], asked: Iterable[str]) -> dict[str, Reading]:
     """Return the readings that were `asked` for, values not yet decoded. Raises one of MALFORMED."""
-    found = msgspec.convert(answered["readings"], dict[str, Reading])
+    found = typed_json.converted(answered["readings"], dict[str, Reading])
     for name in asked:
         if found[name].unmeasured is None and found[name].value is msgspec.UNSET:
             raise ValueError(f"no value of {name}")
@@ -65,8 +66,8 @@ def value(found: Mapping[str, Any | Unmeasured], reader: ReadingKey[V]) -> V | U
 
 def _value(reader: Any, raw: Any) -> Any:
     if not isinstance(reader, EachReader):
-        return msgspec.convert(raw, value_type(reader.look))
-    return [_one(reader, each) for each in msgspec.convert(raw, list[_Each])]
+        return typed_json.converted(raw, value_type(reader.look))
+    return [_one(reader, each) for each in typed_json.converted(raw, list[_Each])]
 
 
 def _one(reader: EachReader[Any, Any], each: _Each) -> Any | Unmeasured:
@@ -74,7 +75,7 @@ def _one(reader: EachReader[Any, Any], each: _Each) -> Any | Unmeasured:
         return Unmeasured(each.unmeasured)
     if each.value is msgspec.UNSET:
         raise ValueError(f"no value of {reader}")
-    return msgspec.convert(each.value, value_type(reader.one) | None)
+    return typed_json.converted(each.value, value_type(reader.one) | None)
 
 
 @functools.cache

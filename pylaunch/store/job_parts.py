@@ -8,6 +8,7 @@ import msgspec
 
 from pylaunch.model.job import RolePart
 from pylaunch.model.plan import base_of
+from pylaunch.model.text import typed_json
 from pylaunch.store import runs
 from pylaunch.store.paths import run_paths
 
@@ -37,7 +38,7 @@ def recorded_parts() -> dict[str, RolePart]:
         if run in own or run in foreign:
             continue
         with contextlib.suppress(OSError, msgspec.DecodeError):  # Readers of all records report it.
-            head = msgspec.json.decode(run_paths(attempt).plan.read_bytes(), type=_PartOfHead)
+            head = typed_json.decoded(run_paths(attempt).plan.read_bytes(), _PartOfHead)
             if head.plan.job.part is not None:
                 (foreign if head.is_foreign else own)[run] = head.plan.job.part
     jobs = {part.job for part in own.values()}

@@ -23,6 +23,7 @@ from pylaunch.model.job import Framework, JobSpec, RolePart
 from pylaunch.model.plan import NodePlan, RankPlan, RunPlan, attempt_of
 from pylaunch.model.run import RunRecord
 from pylaunch.model.secret import masked
+from pylaunch.model.text import typed_json
 
 MAX_SIZE = 4 << 20
 """Bytes of a record once it is decompressed: argument lists are 2 MiB at most."""
@@ -37,9 +38,15 @@ MAX_CONTENT = 16 << 20
 """Bytes of all records of one node together once they are decompressed."""
 
 MOST_NAME = 64
-"""Characters of the name of a job; more roles than that do not stop one after the other."""
+"""Characters of the name of a job."""
+
+MOST_STOPS = 64
+"""Roles of a job that stop one after the other; those after them stop together."""
 
 _WEEK_S = 7 * 24 * 3600
+_JOB = re.compile(r"[0-9a-f]{8}")
+_ROLE = re.compile(r"(?a)[a-z][\w-]{0,30}")
+_PART = re.compile(r"(?a)[a-z][\w-]{0,30}(?:\.\d{1,3})?")
 
 RunId = Annotated[str, Meta(pattern=r"\A[0-9a-f]{8}(\.[1-9][0-9]{0,4})?\Z")]
 AgentVersion = Annotated[str, Meta(pattern=r"\A[0-9a-f]{16}\Z")]
@@ -88,7 +95,7 @@ def pack(plan: RunPlan, agent: str, created_at: float) -> str:
         max_restarts=min(job.max_restarts, 1 << 16),
         grace_s=None if job.grace is None else min(job.grace.total_seconds(), _WEEK_S),
         node_timeout_s=min(job.node_timeout.total_seconds(), _WEEK_S),
-        part=None if job.part is None else replace(job.part, job_name=_encodable(job.part.job_name)[:MOST_NAME]),
+        part=None if job.part is None else _bounded(job.part),
     )
     return base64.b64encode(zlib.compress(msgspec.json.encode(record), 9)).decode()
 
@@ -155,7 +162,7 @@ def _inflated(text: str, most: int) -> bytes:
 
 def _decoded(content: bytes) -> _NodeRecord:
     try:
-        found = msgspec.json.decode(content, type=_NodeRecord)
+        found = typed_json.decoded(content, _NodeRecord)
     except (ValueError, msgspec.DecodeError, RecursionError) as error:
         raise NotARecordError(f"no record of a run: {error}") from None
     names = [*(node.host for node in found.nodes), *found.spares]
@@ -166,11 +173,14 @@ def _decoded(content: bytes) -> _NodeRecord:
     return found
 
 
+def _bounded(part: RolePart) -> RolePart:
+    name = _encodable(part.job_name)[:MOST_NAME]
+    return replace(part, job_name=name, stop_order=min(part.stop_order, MOST_STOPS))
+
+
 def _is_bounded(part: RolePart) -> bool:
-    names = re.fullmatch(
-        r"(?a)[0-9a-f]{8} [a-z][\w-]{0,30} [a-z][\w-]{0,30}(\.\d{1,3})?", f"{part.job} {part.role} {part.name}"
-    )
-    return names is not None and len(part.job_name) <= MOST_NAME and 0 <= part.stop_order <= MOST_NAME
+    has_names = _JOB.fullmatch(part.job) and _ROLE.fullmatch(part.role) and _PART.fullmatch(part.name)
+    return bool(has_names) and len(part.job_name) <= MOST_NAME and 0 <= part.stop_order <= MOST_STOPS
 
 
 def _record(found: _NodeRecord, cluster: Cluster) -> RunRecord:

@@ -26,6 +26,7 @@ from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan, attempt_of, base_of, without_secrets
 from pylaunch.model.run import Event, RunRecord
+from pylaunch.model.text import typed_json
 from pylaunch.protocol.examination import RankView
 from pylaunch.store.account import user_and_host
 from pylaunch.store.paths import RunPaths, run_paths, runs_directory, state_directory
@@ -222,10 +223,10 @@ def read(run: str) -> RunRecord:
     """Return the record of run `run` (its whole id). Raises UsageError if it is damaged, naming the file."""
     paths = run_paths(run)
     try:
-        head = msgspec.json.decode(paths.plan.read_bytes(), type=_Head)
+        head = typed_json.decoded(paths.plan.read_bytes(), _Head)
         outcome = None
         if paths.outcome.exists():
-            outcome = msgspec.json.decode(paths.outcome.read_bytes(), type=Outcome)
+            outcome = typed_json.decoded(paths.outcome.read_bytes(), Outcome)
         return RunRecord(
             head.plan, head.agent, head.created_at, _events(paths), outcome, head.is_foreign, head.started_by
         )
@@ -241,7 +242,7 @@ def _events(paths: RunPaths) -> tuple[Event, ...]:
     events = []
     for line in paths.events.read_bytes().splitlines():
         with contextlib.suppress(msgspec.DecodeError):  # Torn by a death, or by a disk that was full for a while.
-            events.append(msgspec.json.decode(line, type=Event))
+            events.append(typed_json.decoded(line, Event))
     return tuple(events)
 
 
@@ -252,7 +253,7 @@ def views(run: str) -> tuple[RankView, ...]:
     if path.exists():
         for line in path.read_bytes().splitlines():
             with contextlib.suppress(msgspec.DecodeError):  # Torn, as in `_events`.
-                view = msgspec.json.decode(line, type=RankView)
+                view = typed_json.decoded(line, RankView)
                 found[view.rank] = view
     return tuple(found[rank] for rank in sorted(found))
 
@@ -263,7 +264,7 @@ def findings(run: str) -> tuple[Finding, ...]:
     found = []
     for line in path.read_bytes().splitlines() if path.exists() else ():
         with contextlib.suppress(msgspec.DecodeError):  # Torn, as in `_events`.
-            found.append(msgspec.json.decode(line, type=Finding))
+            found.append(typed_json.decoded(line, Finding))
     return tuple(found)
 
 

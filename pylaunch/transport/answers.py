@@ -8,6 +8,7 @@ import msgspec
 
 from pylaunch.base import untrusted_json
 from pylaunch.base.untrusted_json import UntrustedJsonError
+from pylaunch.model.text import typed_json
 from pylaunch.transport.pipes import MOST
 
 T = TypeVar("T")
@@ -26,7 +27,7 @@ class NotAnAnswerError(Exception):
 def decoded(text: str | bytes, kind: type[T], max_size: int = MOST) -> T:
     """Return the JSON in `text` as a `kind`, a type that msgspec knows. Raises NotAnAnswerError."""
     try:
-        return msgspec.convert(untrusted_json.parse(text, max_size), kind)
+        return typed_json.converted(untrusted_json.parse(text, max_size), kind)
     except (UntrustedJsonError, msgspec.ValidationError) as error:
         raise NotAnAnswerError(f"{error}: {shown(text)}") from None
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-import msgspec
-
 from pylaunch.agent.piped import sweep as node_sweep
 from pylaunch.agent.probe.readers import gpu, lease, occupants
 from pylaunch.agent.probe.registry import ReadingKey
 from pylaunch.base.dataclass import dataclass
 from pylaunch.checks.occupancy.processes import Occupancy, Occupant, occupancy
 from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.text import typed_json
 from pylaunch.probe import answers
 from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import Answered, Unreachable, ask, parted, understood_all
@@ -103,7 +102,7 @@ def sweep(
 
 def _swept(answer: Answered) -> Swept:
     def phrases(name: str) -> tuple[str, ...]:
-        return msgspec.convert(answer[name], tuple[str, ...])
+        return typed_json.converted(answer[name], tuple[str, ...])
 
     removed, left, stopped = phrases("removed"), phrases("left"), phrases("stopped")
     return Swept(removed, left, stopped, phrases("ended"), phrases("stays"), _view(answer))

@@ -12,6 +12,7 @@ from pylaunch.errors import PylaunchError
 from pylaunch.features.fetch.choice import Fetched, NodeFile
 from pylaunch.model.cluster import Connection, Host
 from pylaunch.model.plan import RunPlan
+from pylaunch.model.text import typed_json
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.probe.ask import Answered, Unreachable, ask, parted, understood_all
 from pylaunch.probe.program import FROM_STDIN, program
@@ -80,7 +81,7 @@ def _reason(why: Unreachable) -> str:
 
 
 def _read(answer: Answered) -> FileList:
-    return msgspec.convert(answer, FileList)
+    return typed_json.converted(answer, FileList)
 
 
 def _place(plan: RunPlan, host: Host) -> tuple[str, str, str]:

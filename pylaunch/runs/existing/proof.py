@@ -13,6 +13,7 @@ from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Connection
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import RunRecord
+from pylaunch.model.text import typed_json
 from pylaunch.probe.ask import TIMEOUT_S, ask, parted
 from pylaunch.probe.program import program
 from pylaunch.transport.slurm import commands
@@ -114,7 +115,7 @@ def _read(answer: Mapping[str, object]) -> NodeProof:
     if "error" in answer:
         return NodeProof(reason=str(answer["error"])[:WORDS])
     try:
-        proof = msgspec.convert(answer, _ProofAnswer)
+        proof = typed_json.converted(answer, _ProofAnswer)
     except msgspec.ValidationError as error:
         return NodeProof(reason=f"its answer cannot be read: {error}")
     return NodeProof(_bounded(proof.found), _bounded(proof.left), proof.restarted)

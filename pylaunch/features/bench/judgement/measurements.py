@@ -16,6 +16,7 @@ import msgspec
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
 from pylaunch.features.bench.judgement.operations import Operation
+from pylaunch.model.text import typed_json
 
 PREFIX = "pylaunch bench: "
 """As in `ranks/bench_rank.py`."""
@@ -182,7 +183,7 @@ class Readings:
 
 def _decoded(body: str) -> Measured | None:
     try:
-        decoded: Measured = msgspec.convert(parse_object(body, MOST_LINE), Measured)
+        decoded: Measured = typed_json.converted(parse_object(body, MOST_LINE), Measured)
     except (UntrustedJsonError, msgspec.ValidationError):
         return None
     return decoded

@@ -14,6 +14,7 @@ from pylaunch.features.bench.judgement.baseline import Baseline, Level, levels, 
 from pylaunch.features.bench.run.events import BenchRequest, BenchResult
 from pylaunch.inventory.host_list import is_host_list
 from pylaunch.model.cluster import Cluster
+from pylaunch.model.text import typed_json
 from pylaunch.store.paths import project_bench_baseline
 from pylaunch.store.whole_file import SHARED, write_whole
 
@@ -77,7 +78,7 @@ def read_baseline(path: Path) -> Baseline | None:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     try:
-        file = msgspec.json.decode(text, type=_BaselineFile)
+        file = typed_json.decoded(text, _BaselineFile)
     except msgspec.MsgspecError as error:
         raise UsageError(f"{path}: {error}", hint="make a new one: pylaunch bench --save-baseline") from None
     levels = {(row.operation, row.bytes): Level(row.busbw_gbps, row.noise) for row in file.levels}

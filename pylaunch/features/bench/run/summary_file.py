@@ -6,6 +6,7 @@ import msgspec
 
 from pylaunch.errors import UsageError
 from pylaunch.features.bench.judgement.summary import BenchSummary
+from pylaunch.model.text import typed_json
 from pylaunch.store.paths import run_paths
 from pylaunch.store.whole_file import write_whole
 
@@ -24,7 +25,7 @@ def read_bench_summary(run: str) -> BenchSummary | None:
     """
     path = run_paths(run).bench
     try:
-        return msgspec.json.decode(path.read_bytes(), type=BenchSummary)
+        return typed_json.decoded(path.read_bytes(), BenchSummary)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError) as error:
