@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import traceback
 
@@ -150,10 +151,22 @@ def pylaunch() -> None:
 
 def main() -> None:
     """Entry point: run the command line and exit with one of the documented codes."""
+    _open_closed_streams()
     interrupts.install("interrupted twice: ended at once, without waiting for anything", ExitCode.INTERRUPTED)
     code = run(sys.argv[1:])
     interrupts.leaving()
     sys.exit(code)
+
+
+def _open_closed_streams() -> None:
+    """Open /dev/null for each standard stream that the caller has closed, as some daemons do.
+
+    Else the next file takes its number, and an error of a child process is written into it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.open(os.devnull, os.O_RDWR)  # The lowest free number: `number`, because those below it are open.
+            setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115 -- open until the end
 
 
 def run(arguments: list[str]) -> int:

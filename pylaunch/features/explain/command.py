@@ -52,5 +52,7 @@ def _explained(logs: tuple[str, ...], inventory: Path | None) -> LogExplanation:
         if "/" in logs[0] or "." in logs[0]:
             raise UsageError(f"{logs[0]}: no such file", hint="pylaunch explain LOGFILE…; runs: pylaunch ps --all")
         return explain_run(find(logs[0], inventory), console.say, signals)
-    stdin: BufferedReader = BufferedReader(FileIO(sys.stdin.fileno(), closefd=False))
+    stdin: BufferedReader | None = None
+    if STDIN in logs:
+        stdin = BufferedReader(FileIO(sys.stdin.fileno(), closefd=False))
     return explain_files([Path(each) for each in logs], stdin, console.say)
