@@ -47,15 +47,17 @@ def follow_logs(
     read_logs(record, emit if pattern is None else matching(pattern, emit), query, source)
 
 
-def follow_together(readers: Sequence[Callable[[InterruptSource], None]], interrupts: InterruptSource) -> None:
-    """Call all `readers` at the same time, each in a thread. An interrupt ends all. Raises what a reader raises."""
+def read_each(
+    readers: Sequence[Callable[[InterruptSource], None]], interrupts: InterruptSource, *, at_once: bool
+) -> None:
+    """Call `readers` in turn, or all `at_once`, in threads. An interrupt ends all. Raises what a reader raises."""
     sources = [Interrupter() for _ in readers]
 
     def to_all(reason: str) -> None:
         for each in sources:
             each.interrupt(reason)
 
-    with interrupts(to_all, LAST_S), ThreadPoolExecutor(len(readers), "logs") as pool:
+    with interrupts(to_all, LAST_S), ThreadPoolExecutor(len(readers) if at_once else 1, "logs") as pool:
         reading = [pool.submit(read, source) for read, source in zip(readers, sources, strict=True)]
         for each in reading:
             each.result()

@@ -170,7 +170,7 @@ def test_an_answer_of_another_process_is_no_readiness(cluster: DirectoryCluster)
 
 def test_one_role_that_is_refused_lets_no_rank_of_another_one_start(cluster: DirectoryCluster) -> None:
     job = start(cluster, "--set", "trainer.workdir=/nonexistent")
-    assert job.returncode == ExitCode.CLUSTER_NOT_READY
+    assert job.returncode == ExitCode.CLUSTER_NOT_READY, job.stderr
     assert "error: job rl: trainer was not started: 1 of 1 hosts cannot take part" in job.stderr
     assert {each["status"] for each in cluster.outcomes().values()} == {"refused"}
 
@@ -229,6 +229,22 @@ def test_the_id_of_a_job_stands_for_its_runs_and_stop_ends_them_in_order_after_t
     unknown = cluster.run("logs", job, "--role", "trainers")
     assert unknown.returncode == ExitCode.USAGE
     assert f"job {job} has no such role; it has: server, trainer" in unknown.stderr
+
+    python = cluster.nodes["n1"].path / "python3"
+    python.rename(python.with_name("away"))
+    of_lost = f"run {next(each['run'] for each in listed['runs'] if each['part_of']['part'] == 'server.0')}: no agent"
+    read = cluster.run("logs", job)
+    assert (read.returncode, read.stdout) == (ExitCode.CLUSTER_NOT_READY, logs.stdout)
+    assert read.stderr.startswith(f"server.0: {of_lost}")
+    looked = cluster.run("stacks", job, "--json")
+    assert looked.returncode == ExitCode.CLUSTER_NOT_READY
+    unreachable = [each["unreachable"] for each in document(looked, "pylaunch stacks")["runs"]]
+    assert [each is None for each in unreachable] == [True, False, True]
+    assert unreachable[1].startswith(of_lost)
+    kept = cluster.run("stop", job, "--role", "server")
+    assert kept.returncode == ExitCode.CLUSTER_NOT_READY
+    assert kept.stderr.endswith(f"hint: when their nodes can be reached again: pylaunch stop {job} --role server\n")
+    python.with_name("away").rename(python)
 
     stopped = cluster.run("stop", job, "--json")
     assert stopped.returncode == ExitCode.DONE, stopped.stderr

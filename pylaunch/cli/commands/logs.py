@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,8 @@ from pylaunch.model.run import RunRecord
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.runs.connect.interruptible import InterruptSource, signals
 from pylaunch.runs.existing.logs import LogQuery
-from pylaunch.runs.logs import follow_logs, follow_together
-from pylaunch.terminal import options
+from pylaunch.runs.logs import follow_logs, read_each
+from pylaunch.terminal import console, options
 from pylaunch.terminal.flags.resolve_run import find_each, name_in_job
 from pylaunch.terminal.flags.selection import chosen, pattern
 from pylaunch.terminal.views.live import Live
@@ -60,12 +61,16 @@ def command(run: str | None, *, role: str | None, inventory: Path | None, collec
     """
     flags = LogFlags(**asked)
     since = None if flags.since is None else options.since("--since", flags.since)
-    records = find_each(run, role, inventory).records
+    named = find_each(run, role, inventory)
+    records = named.records
     if collect is not None:
         _refuse_beside_collect(flags)
-        for record in records:
-            collecting.collect(record, collect if len(records) == 1 else collect / name_in_job(record))
-        return ExitCode.DONE
+        places = [collect if len(records) == 1 else collect / name_in_job(record) for record in records]
+        copying = [partial(collecting.collect, each, place) for each, place in zip(records, places, strict=True)]
+        return _read_parts(records, copying, at_once=False)
+    for option, value in (("--rank", flags.rank), ("--node", flags.node)):
+        if value is not None:
+            named.refuse_several(option, value)
     started = [each for each in records if each.outcome is None or each.outcome.status is not Status.REFUSED]
     if not started:
         refused = records[0].plan.run
@@ -73,13 +78,30 @@ def command(run: str | None, *, role: str | None, inventory: Path | None, collec
             f"run {refused} has no logs: no rank of it was started", hint=pylaunch("status", refused)
         )
     label = "" if len(records) == 1 else f"{{:<{max(len(name_in_job(each)) for each in records)}}} "
-    readers = [partial(_read, each, flags, since, label) for each in started]
-    if flags.follow and len(readers) > 1:
-        follow_together(readers, signals)
-    else:
-        for read in readers:
-            read(signals)
-    return ExitCode.DONE
+    return _read_parts(started, [partial(_read, each, flags, since, label) for each in started], at_once=flags.follow)
+
+
+def _read_parts(
+    records: Sequence[RunRecord], readers: Sequence[Callable[[InterruptSource], None]], *, at_once: bool
+) -> int:
+    """Call a reader for each run. Of several, one whose nodes cannot be reached or do not know it hides no other."""
+    if len(readers) == 1:
+        readers[0](signals)
+        return ExitCode.DONE
+    failed: list[ClusterNotReadyError] = []
+
+    def tried(record: RunRecord, read: Callable[[InterruptSource], None], interrupts: InterruptSource) -> None:
+        try:
+            read(interrupts)
+        except ClusterNotReadyError as error:
+            console.say(f"{name_in_job(record)}: {error.message}")
+            failed.append(error)
+
+    each = [partial(tried, record, read) for record, read in zip(records, readers, strict=True)]
+    read_each(each, signals, at_once=at_once)
+    if len(failed) == len(readers):
+        raise failed[0]
+    return ExitCode.CLUSTER_NOT_READY if failed else ExitCode.DONE
 
 
 def _read(record: RunRecord, flags: LogFlags, since: float | None, label: str, interrupts: InterruptSource) -> None:

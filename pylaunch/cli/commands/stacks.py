@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,14 @@ import click
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.cli.views import rank_stacks
-from pylaunch.errors import ExitCode, UsageError
+from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.model.diagnosis.hang import HangFinding
 from pylaunch.model.hostset import fold_ranks
+from pylaunch.model.job import RolePart
+from pylaunch.model.run import RunRecord
 from pylaunch.runs.connect.interruptible import signals
 from pylaunch.runs.recorder_dumps import DumpsJudged, judge_dumps
-from pylaunch.runs.stacks import stacks
+from pylaunch.runs.stacks import StacksReport, stacks
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import find_each, name_in_job
 from pylaunch.terminal.flags.selection import chosen, ranks_of
@@ -65,19 +68,46 @@ def command(
             _show(judged)
         return ExitCode.DONE
     named = find_each(run, role, inventory)
-    reports = []
-    for record in named.records:
-        nodes, _ = chosen(record.plan, flags.rank, flags.node, launcher=False)
-        wanted = range(record.plan.world_size) if flags.rank is None else ranks_of(flags.rank, record.plan)
-        ranks = {each.rank for there in nodes for each in there.ranks}.intersection(wanted)
-        reports.append(stacks(record, ranks, signals, call_sites=flags.collectives))
+    for option, value in (("--rank", flags.rank), ("--node", flags.node)):
+        if value is not None:
+            named.refuse_several(option, value)
+    if named.job is None:
+        report = _report(named.records[0], flags)
+        if as_json:
+            document.show(rank_stacks.content(report))
+        else:
+            rank_stacks.show(report, collectives=flags.collectives)
+        return ExitCode.CLUSTER_NOT_READY if report.missing else ExitCode.DONE
+    return _show_job(named.job, named.records, flags, as_json=as_json)
+
+
+def _report(record: RunRecord, flags: StackFlags) -> StacksReport:
+    nodes, _ = chosen(record.plan, flags.rank, flags.node, launcher=False)
+    wanted = range(record.plan.world_size) if flags.rank is None else ranks_of(flags.rank, record.plan)
+    ranks = {each.rank for there in nodes for each in there.ranks}.intersection(wanted)
+    return stacks(record, ranks, signals, call_sites=flags.collectives)
+
+
+def _show_job(job: RolePart, records: Sequence[RunRecord], flags: StackFlags, *, as_json: bool) -> int:
+    """Show the runs of a job. One whose nodes cannot be reached hides no other."""
+    contents: list[Mapping[str, object]] = []
+    is_complete = True
+    for record in records:
         if not as_json:
-            if named.job is not None:
-                console.data(f"{name_in_job(record)}:")
-            rank_stacks.show(reports[-1], collectives=flags.collectives)
-    contents = [rank_stacks.content(each) for each in reports]
-    document.show(contents[0] if named.job is None else {"job": named.job.job, "runs": contents})
-    return ExitCode.CLUSTER_NOT_READY if any(each.missing for each in reports) else ExitCode.DONE
+            console.data(f"{name_in_job(record)}:")
+        try:
+            report = _report(record, flags)
+        except ClusterNotReadyError as error:
+            contents.append({"run": record.plan.run, "unreachable": error.message})
+            console.say(f"{name_in_job(record)}: {error.message}")
+            is_complete = False
+            continue
+        contents.append({**rank_stacks.content(report), "unreachable": None})
+        is_complete = is_complete and not report.missing
+        if not as_json:
+            rank_stacks.show(report, collectives=flags.collectives)
+    document.show({"job": job.job, "runs": contents})
+    return ExitCode.DONE if is_complete else ExitCode.CLUSTER_NOT_READY
 
 
 def _show(judged: DumpsJudged) -> None:

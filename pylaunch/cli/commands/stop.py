@@ -15,6 +15,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import RunRecord
 from pylaunch.model.slurm_job import JobState
+from pylaunch.model.text.argv import pylaunch
 from pylaunch.runs.all_runs import adopt_runs
 from pylaunch.runs.connect.interruptible import signals
 from pylaunch.runs.status import slurm_states
@@ -44,22 +45,23 @@ def command(run: str | None, *, role: str | None, inventory: Path | None, everyt
     if not everything:
         last = find_each(run, role, inventory).records
         is_one_attempt = run is not None and "." in run
-        return _stop_each(
-            last if is_one_attempt else [each for one in last for each in with_earlier_attempts(one)], now=now
-        )
+        named = last if is_one_attempt else [each for one in last for each in with_earlier_attempts(one)]
+        words = (run or last[0].plan.run, *(() if role is None else ("--role", role)))
+        return _stop_each(named, now=now, again=pylaunch("stop", *words))
     if inventory is not None:
         adopt_runs(discovered(load_cluster(inventory)), past=False)
     records = sorted(unfinished_runs(console.say), key=_stop_order)
     if not records:
         console.say("no run is live")
-    return _stop_each(records, now=now)
+    return _stop_each(records, now=now, again=pylaunch("stop", "--all"))
 
 
 def _stop_order(record: RunRecord) -> int:
     return 0 if record.plan.job.part is None else record.plan.job.part.stop_order
 
 
-def _stop_each(records: Sequence[RunRecord], *, now: bool) -> int:
+def _stop_each(records: Sequence[RunRecord], *, now: bool, again: str) -> int:
+    """Stop `records` one after the other; `again` is the command that stops the same runs."""
     failed = []
     ended: list[dict[str, object]] = []
     for record in records:
@@ -80,7 +82,7 @@ def _stop_each(records: Sequence[RunRecord], *, now: bool) -> int:
     if failed and len(records) == 1:
         raise failed[0]
     if failed:
-        raise _together(failed, len(records))
+        raise _together(failed, len(records), again)
     return ExitCode.DONE
 
 
@@ -96,11 +98,11 @@ def _end_jobs(plans: Sequence[RunPlan]) -> Mapping[str, JobState]:
     return states
 
 
-def _together(failed: list[ClusterNotReadyError], of: int) -> PylaunchError:
+def _together(failed: list[ClusterNotReadyError], of: int, again: str) -> PylaunchError:
     return ClusterNotReadyError(
         f"{len(failed)} of {of} runs are not known to have ended",
         evidence=[line for error in failed for line in (error.message, *error.evidence)],
-        hint="when their nodes can be reached again: pylaunch stop --all",
+        hint=f"when their nodes can be reached again: {again}",
     )
 
 

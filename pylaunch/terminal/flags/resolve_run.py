@@ -97,7 +97,7 @@ def find_each(
         job = find_job(name, role, found)
     except UnknownRunError:
         if role is None:
-            return RunsNamed([find_one(name, inventory)])
+            return RunsNamed([find_one(name, inventory) if found is None else find_run(name, found)])
         hint = f"only jobs of several roles have roles: omit --role {role}" if is_run else "pylaunch ps --all"
         raise UsageError(f"--role {role}: no job {name} is known here", hint=hint) from None
     if is_run and role is None and (not is_whole or job[0].is_foreign):

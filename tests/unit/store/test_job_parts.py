@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pylaunch.base.dataclass import replace
@@ -7,9 +9,11 @@ from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec, RolePart
 from pylaunch.model.plan import RunPlan, plan_run
+from pylaunch.runs.existing.discover import Discovery
 from pylaunch.store import runs
 from pylaunch.store.job_parts import recorded_parts
 from pylaunch.store.node_record import NotARecordError, pack, unpack
+from pylaunch.terminal.flags import resolve_run
 from pylaunch.terminal.flags.resolve_run import find_each
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"),))
@@ -33,6 +37,20 @@ def test_a_job_stands_for_its_runs_those_that_stop_first_first() -> None:
     assert [each.plan.run for each in named.records] == ["7f3a9c02", "7f3a9c01"]
     assert [each.plan.run for each in find_each("0b5e0000", "server", None).records] == ["7f3a9c01"]
     assert find_each("7f3a9c02", None, None).job is None
+
+
+def test_hosts_are_asked_once_for_a_run_that_is_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def ask(cluster: Cluster) -> Discovery:
+        asked.append(cluster)
+        return Discovery((), frozenset(), {})
+
+    monkeypatch.setattr(resolve_run, "load_cluster", lambda _: CLUSTER)
+    monkeypatch.setattr(resolve_run, "discovered", ask)
+    with pytest.raises(UsageError, match="7f3a9c09"):
+        find_each("7f3a9c09", None, Path("cluster.ini"))
+    assert asked == [CLUSTER]
 
 
 def test_a_beginning_of_a_run_and_of_a_job_is_refused_and_so_is_a_role_of_a_run() -> None:
