@@ -1,4 +1,4 @@
-"""State of a released run: what each report of a node means for all nodes. Pure; `launch.follow` obeys it.
+"""State of a released run: what each report of a node means for all nodes. Pure; `runs.follow` obeys it.
 
 The first failure, a lost node or a request by a person stops all nodes. The run is over when every node has finished or
 is lost; its outcome is derived from the same state.

@@ -96,10 +96,13 @@ def test_a_process_that_another_launcher_started_as_another_rank_shows_no_values
     launcher += "subprocess.call([sys.executable, 'train.py'], env=env)\n"
     given = {"MASTER_PORT": "29500", "RANK": "1", "WORLD_SIZE": "2"}
     words = [program(tmp_path, launcher % own, f"{name}.py") for name, own in (("same", ""), ("other", "'RANK': '0'"))]
+    program(tmp_path, f"import os, time\nos.environ['RANK'] = '7'\ndef train(): time.sleep(600)\n{UP}train()", "own.py")
+    words.append(program(tmp_path, (launcher % "").replace("train.py", "own.py"), "wrapper.py"))
     ranks = [protocol.RankTask(number, number, each, given) for number, each in enumerate(words)]
     controller = node.started(task(tmp_path, "true", ranks=ranks, world_size=2))
-    until_up(controller, 2)
+    until_up(controller, 3)
     seen = views(controller)
-    assert [stack(seen[rank]) for rank in (0, 1)] == [["train", "<module>"]] * 2
-    assert [(seen[rank].is_other_rank, len(seen[rank].overrides)) for rank in (0, 1)] == [(False, 1), (True, 0)]
-    assert seen[1].note == "no collectives: another launcher started this process, with another rank or world size"
+    assert [stack(seen[rank]) for rank in range(3)] == [["train", "<module>"]] * 3
+    facts = [(seen[rank].is_other_rank, [each.name for each in seen[rank].overrides]) for rank in range(3)]
+    assert facts == [(False, ["MASTER_PORT"]), (True, []), (False, ["MASTER_PORT", "RANK"])], "a script is no launcher"
+    assert seen[1].note.startswith("no collectives: a launcher in the rank started this process")

@@ -94,6 +94,7 @@ class Guide:
             "job.env": "NCCL_DEBUG=WARN\n",
             "myriad.log": LOG,
             "run.log": UNKNOWN,
+            "stages.log": UNKNOWN,
             "job.toml": (ROOT / "examples/roles/job.toml").read_text(),
             "rollout.py": SERVER,
             "trainer.py": TRAINER,

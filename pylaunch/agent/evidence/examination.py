@@ -19,7 +19,14 @@ from functools import partial
 from pylaunch import protocol
 from pylaunch.agent.evidence.ranks import child_processes, moved_bytes, process_view, py_spy, rank_report, rank_states
 from pylaunch.agent.evidence.ranks.child_processes import ChildStacks
-from pylaunch.agent.evidence.ranks.rank_answer import MOST_BYTES, RankAnswer, decoded, overrides, stacks_of_faulthandler
+from pylaunch.agent.evidence.ranks.rank_answer import (
+    MOST_BYTES,
+    RankAnswer,
+    decoded,
+    overrides,
+    stacks_of_faulthandler,
+    started_as_other_rank,
+)
 from pylaunch.agent.in_rank.questions import SIGNUM
 from pylaunch.agent.in_rank.sitecustomize import PROCESSES
 from pylaunch.agent.logs.masking import Mask
@@ -28,7 +35,7 @@ from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.base.layout import RunDirectory
-from pylaunch.protocol.examination import RankView, has_other_numbers
+from pylaunch.protocol.examination import RankView
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +63,7 @@ MOST_STACKS = 128 << 10
 
 NO_HELPER = "Python was started with -I, -E or -S, or with another PYTHONPATH"
 NO_THREAD = "the run was started with --no-rank-thread"
-OTHER_RANK = "no collectives: another launcher started this process, with another rank or world size"
+OTHER_RANK = "no collectives: a launcher in the rank started this process with another rank or world size"
 NOT_PYTHON = "no stacks: not a Python program"
 _CREDENTIALS = struct.Struct("iII")
 _NOTHING = RankAnswer([], [], [])
@@ -353,7 +360,8 @@ class Examination:
         is_recorded = self._request.serial == protocol.UNASKED
         listed, count = ((), 0) if is_recorded else child_processes.children(process.pid)
         used = overrides(answer.meeting, self._run.given(question.rank))
-        is_other = question.number > 0 and has_other_numbers(used)
+        started = processes.environment(question.answering or process.pid) if question.number else {}
+        is_other = started_as_other_rank(started, self._run.given(question.rank))
         if is_other:
             answer, used = replace(answer, groups=[], collectives=[], note=OTHER_RANK), ()
         return RankView(

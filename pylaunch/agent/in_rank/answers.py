@@ -123,7 +123,17 @@ def thread_names(stacks: "Iterable[int]", main: int) -> "list[tuple[int, str]]":
 def last_meeting() -> str:
     """Return how this process, which exits, met the others, and whether its exception is from there."""
     used = used_to_meet(failed_frames())
-    return dumped({"meeting": meeting(used), "is_from_there": used is not None})
+    return dumped({"meeting": meeting(used), "started": started_numbers(), "is_from_there": used is not None})
+
+
+def started_numbers() -> "list[list[str]]":
+    """Return RANK and WORLD_SIZE with which this process was started, whatever the script made of them."""
+    try:
+        with open("/proc/self/environ", "rb") as source:
+            variables = source.read().decode("utf-8", "replace").split("\0")
+    except OSError:
+        return []
+    return [each.split("=", 1) for each in variables if each.startswith(("RANK=", "WORLD_SIZE="))][:2]
 
 
 def meeting(used: "dict[str, str] | None") -> "list[object]":

@@ -93,7 +93,9 @@ def overridden(ranks: Iterable[Meeting], world_size: int) -> OverrideFinding | N
     ordered = sorted(groups, key=order)
     lines = [_line(groups[group], group[0]) for group in ordered]
     (name, _, _), first = ordered[0], groups[ordered[0]]
-    is_known = bool(others[name]) or not unknown[name] or any(_contradicts_itself(each, world_size) for each in first)
+    # Ranks whose numbers are unknown may be the other members of a second group.
+    is_clear = not unknown[name] or (bool(others[name]) and name not in NUMBERS)
+    is_known = is_clear or any(_contradicts_itself(each, world_size) for each in first)
     is_sure = is_known and not _agree(all_ranks, world_size)
     if not others[name] and unknown[name]:
         lines[0] += f"; the values of {named_ranks(unknown[name])} are unknown"

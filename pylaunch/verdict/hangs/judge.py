@@ -224,14 +224,14 @@ def _of_roots(snapshot: Snapshot, graph: WaitGraph, roots: list[int]) -> HangFin
     is_constant = all(snapshot.is_constant(rank) for rank in roots)
     is_still = all(snapshot.lately(rank) for rank in roots)
     at_locks = snapshot.children_at_locks(roots[0]) if is_still and len(roots) == 1 else []
-    child = stopped_child(snapshot.views[roots[0]]) if len(roots) == 1 else None
     in_healthy_phase = bool(phases) and (SlowPhase.DEBUGGER in phases or not is_still)
+    child = stopped_child(snapshot.views[roots[0]]) if len(roots) == 1 and is_still and not in_healthy_phase else None
     kind, changed_by, confidence = HangKind.LATE, "a later sample shows another stack there", Confidence.HIGH
     if SlowPhase.INPUT in phases:
         changed_by = "a person answers"
     elif at_locks and not in_healthy_phase:
         text, confidence = f"{text}, and {shown_lock_wait(at_locks)}", Confidence.MEDIUM
-    elif child and phases and not in_healthy_phase:
+    elif child:
         confidence = Confidence.MEDIUM
     elif phases:
         kind, confidence, changed_by = HangKind.BUSY, Confidence.MEDIUM, "it neither computes nor moves data for long"

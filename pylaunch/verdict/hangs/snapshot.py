@@ -216,7 +216,8 @@ class Snapshot:
         if phase := slow_phase(view):
             return f"is {phase.value}: {shown_place(view) or view.wchan}{_shown_stopped(view)}"
         if has_left_script(view):
-            return f"has left its script and waits for its other threads or processes{_shown_threads(view)}"
+            waits = f"has left its script and waits for its other threads or processes{_shown_threads(view)}"
+            return waits + _shown_stopped(view)
         if shown := shown_place(view):
             moves = self.moves_data(rank) and not distributed_call(view)
             return f"is in {shown}" + (" and reads or writes data" if moves else "") + _shown_stopped(view)

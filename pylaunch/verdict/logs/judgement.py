@@ -20,7 +20,7 @@ from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.verdict.logs.facts import LogFacts, is_before
 from pylaunch.verdict.logs.gpu_memory import read_gpu_memory
 from pylaunch.verdict.logs.line import LogTime
-from pylaunch.verdict.logs.reading import Clue, read
+from pylaunch.verdict.logs.reading import Clue, default, read
 from pylaunch.verdict.logs.scan import LogMatch, LogScan
 from pylaunch.verdict.logs.signature import CauseClass, Role, SignatureCatalogue
 from pylaunch.verdict.logs.timeouts import TIMEOUTS
@@ -144,9 +144,12 @@ class _Judge:
         self._facts = facts
         self._weigh = weigh
         self._rejected: list[RejectedText] = []
+        self._standing: set[str] = set()
+        """Signatures of texts that inform of a failure which no process survived."""
 
     def verdict(self) -> TextVerdict:
         matches = [match for match in self._facts.matches if not _INFORMS.search(match.text[:HEAD])]
+        self._standing = {each.signature.id for each in matches if not self._survives(each)}
         exceptions = [each for scan in self._facts.scans for each in self._unexplained(scan)]
         readings = [(match, self._read(match)) for match in matches]
         roots = [_Candidate(match, reading, 0) for match, reading in readings if _role(match, reading) is Role.ROOT]
@@ -187,6 +190,8 @@ class _Judge:
         return roles
 
     def _read(self, match: LogMatch) -> Clue:
+        if not self._standing.isdisjoint(match.signature.yields_to):
+            return replace(default(match, Confidence.LOW), role=Role.SYMPTOM)
         is_memory = match.signature.id == "cuda-oom"
         return self._weigh(match, read_gpu_memory(match, self._facts) if is_memory else read(match, self._facts))
 
@@ -212,7 +217,10 @@ class _Judge:
         return self._facts.is_in_exception(candidate.match.file, candidate.match.line)
 
     def _is_survived(self, candidate: _Candidate) -> bool:
-        match = candidate.match
+        return self._survives(candidate.match)
+
+    def _survives(self, match: LogMatch) -> bool:
+        """Return True if the process continued after this text."""
         return self._facts.is_survived(match.file, match.line, match.origin)
 
     def _is_fatal(self, candidate: _Candidate) -> bool:

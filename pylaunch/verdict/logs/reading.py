@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import fold_ranks, named_ranks
 from pylaunch.verdict.causes.xid import XIDS, XidKind
@@ -46,8 +46,6 @@ LOW, MEDIUM, HIGH = Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH
 
 def read(match: LogMatch, facts: LogFacts) -> Clue:
     """Return the reading of a match: that of its reader, else the default of its signature."""
-    if not facts.ids.isdisjoint(match.signature.yields_to):
-        return replace(default(match, LOW), role=Role.SYMPTOM)
     if (reader := READERS.get(match.signature.id)) is not None:
         return reader(match, facts)
     return default(match)
@@ -105,7 +103,8 @@ def _gai(match: LogMatch, facts: LogFacts) -> Clue:
     if code not in ("-2", "-3"):
         return Clue("dns-hosts", f"{host} has no address of this family", LOW, role=Role.BENIGN)
     why = "the resolver does not answer" if code == "-3" else "the name is unknown"
-    is_alone = len(facts.matches) == 1 and not any(scan.exceptions for scan in facts.scans)
+    harmless = {each.signature.id for each in facts.matches if each.signature.role in (Role.CONTEXT, Role.BENIGN)}
+    is_alone = facts.ids <= {match.signature.id, *harmless} and not any(scan.exceptions for scan in facts.scans)
     return Clue("dns-hosts", f"{host} cannot be resolved: {why}", HIGH, role=Role.BENIGN if is_alone else None,
                 because="one line of torch, which tries again: no failure" if is_alone else "")  # fmt: skip
 

@@ -157,7 +157,7 @@ class _Growing:
 
 def announces_more(text: str) -> bool:
     """Return True for the message of an exception that continues in the lines after it."""
-    return text.rstrip().endswith((":", "Error", "Exception")) or "following error" in text or "what():" in text
+    return text.rstrip().endswith(":") or "following error" in text or "what():" in text
 
 
 def is_of_library(place: str) -> bool:

@@ -6,9 +6,8 @@ import os
 
 from pylaunch import protocol
 from pylaunch.agent.evidence.examination import ENDS, STACKS
-from pylaunch.agent.evidence.ranks.rank_answer import LastMeeting, decoded_meeting, overrides
+from pylaunch.agent.evidence.ranks.rank_answer import LastMeeting, decoded_meeting, overrides, started_as_other_rank
 from pylaunch.agent.shared import rank_files
-from pylaunch.protocol.examination import has_other_numbers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def last_meeting(
         return (), False
     end, met = next(((end, each) for end, each in found if each.is_from_there), found[0])
     used = overrides(met.meeting, given)
-    is_other = bool(end) and has_other_numbers(used)  # Another launcher in the rank started this process.
+    is_other = bool(end) and started_as_other_rank(met.started, given)
     return (() if is_other else used), met.is_from_there
 
 

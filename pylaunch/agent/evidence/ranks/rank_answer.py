@@ -22,6 +22,9 @@ MODULE = "/in_rank/questions.py"
 _HEADER = re.compile(r"(?:Current thread|Thread) 0x([0-9a-f]+)(?: \[(.*)\])? \(most recent call first\):$")
 _FRAME = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)$')
 
+NUMBERS = ("RANK", "WORLD_SIZE")
+"""Variables that a launcher gives to each of its ranks."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Iterable, Mapping, TypeVar
@@ -52,6 +55,9 @@ class LastMeeting:
 
     meeting: list[tuple[str, str, str]]
     """As in `RankAnswer`."""
+
+    started: Mapping[str, str]
+    """RANK and WORLD_SIZE with which the process was started."""
 
     is_from_there: bool
     """Its exception is from a function in which ranks meet."""
@@ -97,7 +103,8 @@ def decoded_meeting(written: bytes) -> LastMeeting:
     line = next((each for each in reversed(written.splitlines()) if each.startswith(b"{")), b"")
     body = untrusted_json.parse_object(line, MOST_BYTES)
     try:
-        return LastMeeting(_meeting(body), body["is_from_there"] is True)
+        started = {_text(name): _text(value) for name, value in _list(body["started"], len(NUMBERS))}
+        return LastMeeting(_meeting(body), started, body["is_from_there"] is True)
     except (KeyError, TypeError) as error:
         raise ValueError(f"expected how a rank met the others: {error}") from None
 
@@ -142,6 +149,14 @@ def _seconds(given: Any) -> float:
     if not isinstance(given, (int, float)) or isinstance(given, bool):
         raise TypeError(f"seconds instead of {type(given).__name__}")
     return float(given)
+
+
+def started_as_other_rank(started: Mapping[str, str], given: Mapping[str, str]) -> bool:
+    """Return True if a process was `started` with another rank or world size than its rank was `given`.
+
+    A launcher in the rank does that. A script that changes its own variables does not change these.
+    """
+    return any(name in started and name in given and started[name] != given[name] for name in NUMBERS)
 
 
 def overrides(

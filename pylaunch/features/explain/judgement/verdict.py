@@ -1,6 +1,6 @@
 """Judge the logs of a run: causes that signatures, comparisons and tables show, or the first error by its form. Pure.
 
-1. Roots that a signature knows come first (`explain.logs.judgement`).
+1. Roots that a signature knows come first (`verdict.logs.judgement`).
 2. Then what several lines show together: ranks that differ, tables of tools.
 3. Then exceptions, signals and symptoms that signatures know.
 4. Without an error, the last lines show where the programs stand, and what they wait for.

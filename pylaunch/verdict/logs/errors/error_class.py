@@ -1,7 +1,8 @@
 """Class of an error that no signature knows, by the form of its message: the kind of cause, with its values. Pure.
 
-A form is a kind of sentence that many programs print ("X>=2 is required but you have 1.9", "must be divisible by"), and
-no text of one program. It is read only in a line that ended a process, so that it may be weaker than a signature.
+A form is a kind of sentence that many programs print ("X>=2 is required but you have 1.9", "must be divisible by");
+`OF_PROGRAMS` has those of one program each. It is read only in a line that ended a process, so that it may be weaker
+than a signature.
 The order counts: specific forms come first. The confidence is never high.
 """
 
@@ -131,14 +132,14 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|works) on) .{0,40}(?:GPUs? with|SM\d\d|Hopper|Ampere))")),
     ("container-shm", MEDIUM, r"/dev/shm|insufficient shared memory"),
     ("storage-full", MEDIUM,
-     (r"No space left on device|Disk quota exceeded|low on resource: ephemeral-storage"
+     (r"No space left on device|Disk quota exceeded"
      r"|(?i:not enough (?:free )?(?:disk|space)|disk (?:is )?full|quota (?:was )?exceeded.{0,40}(?:disk|stor"
      r"|byte|block))|unexpected pos \d|PytorchStreamWriter failed writing")),
     ("container-shm", MEDIUM, r"(?i:out of shared memory|bus error)"),
     ("host-oom", MEDIUM,
-     (r"(?i:cgroup out of memory|Out of memory: Kill)|Cannot allocate memory"
-     r"|Unable to allocate [\d.]+ [KMGTP]i?B|bad_alloc|^MemoryError\b|DefaultCPUAllocator|OOMKilled"
-     r"|low on resource: memory|(?i:exceeded (?:the )?(?:job |step )?memory limit)|(?i:not enough (?:host"
+     (r"Cannot allocate memory"
+     r"|Unable to allocate [\d.]+ [KMGTP]i?B|bad_alloc|^MemoryError\b|DefaultCPUAllocator"
+     r"|(?i:exceeded (?:the )?(?:job |step )?memory limit)|(?i:not enough (?:host"
      r"|system|cpu) memory|can't allocate memory)")),
     ("gpu-memory", MEDIUM,
      (r"(?i:out of (?:\w+ )?memory)|RESOURCE_EXHAUSTED|STATUS_ALLOC_FAILED|OutOfMemory"
@@ -248,7 +249,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("hub-unreachable", MEDIUM,
      (r"(?i:(?:huggingface\.co|\bhf\.co|modelscope\.cn)"
      r"(?!/(?:docs|blog|models\b|join|settings|spaces|papers))|hf_hub|LocalEntryNotFound|offline mode)")),
-    ("proxy-variables", LOW, r"ProxyError|(?i:unable to connect to proxy)"),
+    ("hub-unreachable", LOW, r"ProxyError|(?i:unable to connect to proxy)"),
     ("dns-hosts", MEDIUM,
      (r"(?i:name or service not known|name resolution|could not resolve|unknown host|no such host|getaddrinfo"
      r"|gaierror|nodename nor servname)")),
@@ -265,7 +266,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|(?i:(?:can(?:no|')t|could(?: not|n't)|unable to|failed to) (?:find|open|read|locate|access"
      r"|load)\b.{0,80}(?:[ '\"]\.{0,2}/\w|file|path|director|folder"
      r"|checkpoint|tokenizer|dataset))|(?i:expected a string path to|no (?:files?|data|checkpoints?) (?:were "
-     r"|was )?found (?:in|at|under))|(?:/[\w.@+=-]+){2,}\S* (?i:does not exist|not found|is not a (?:file"
+     r"|was )?found (?:in|at|under))|/[\w.@+=-]{1,80}/\S{0,300} (?i:does not exist|not found|is not a (?:file"
      r"|directory))")),
     ("data-damaged", LOW, r"JSONDecodeError"),
     ("numerics", MEDIUM,

@@ -51,8 +51,9 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
 
 
 def _classed(unit: ExceptionUnit) -> tuple[RaisedException, ErrorClass | None]:
-    """Return the last exception of a chain with its class; else an earlier one whose form shows a class."""
+    """Return the last exception of a chain with its class; else an earlier one that is no mere program error."""
     for raised in reversed(unit.chain):
-        if found := error_class(raised.text + raised.more, raised.place):
+        found = error_class(raised.text + raised.more, raised.place)
+        if found is not None and (raised is unit.chain[-1] or found.cause != "program-error"):
             return raised, found
     return unit.chain[-1], None

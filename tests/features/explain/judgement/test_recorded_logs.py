@@ -47,7 +47,8 @@ def test_ends_of_victims_accuse_no_rank(file: Path) -> None:
     assert found.first is not None
     is_own = "own-exception" in file.stem
     assert (5 in found.first.ranks) == is_own
-    assert (found.first.cause.id in ("program-error", "numerics")) == is_own
+    assert (found.first.cause.id == "numerics") == is_own
+    assert found.first.cause.id != "program-error"
 
 
 @pytest.mark.parametrize("file", HEALTHY, ids=lambda file: file.stem)
@@ -69,8 +70,12 @@ def test_a_text_yields_to_the_one_of_which_it_is_a_consequence() -> None:
     both = judge_logs(signatures(), [scan(SEARCH, "x.log", [(silent + credential).encode()])])
     alone = judge_logs(signatures(), [scan(SEARCH, "x.log", [silent.encode()])])
     assert [cause.cause.id for cause in both.causes] == ["slurm-credential"]
-    assert alone.first is not None
-    assert alone.first.cause.id == "slurm-node"
+    informs = f"INFO: of the job before: {credential}".encode()
+    informed = judge_logs(signatures(), [scan(SEARCH, "x.log", [silent.encode()]), scan(SEARCH, "y.log", [informs])])
+    for verdict in (alone, informed):
+        assert verdict.first is not None
+        assert verdict.first.cause.id == "slurm-node"
+    assert informed.first == alone.first, "a text that only informs is no cause"
 
 
 def test_an_exception_that_a_process_survived_until_a_signal_is_not_the_first_error() -> None:
@@ -79,3 +84,15 @@ def test_an_exception_that_a_process_survived_until_a_signal_is_not_the_first_er
     verdict = judge_logs(signatures(), [scan(SEARCH, "x.log", [(survived + end).encode()])])
     assert verdict.abstains
     assert verdict.first_error is None
+
+
+GAI = (
+    "[W1112 10:00:00.000 socket.cpp:759] [c10d] The IPv6 network addresses of (node-0, 29500) cannot be retrieved "
+    "(gai error: -3 - Temporary failure in name resolution).\n"
+)
+
+
+@pytest.mark.parametrize("text", [GAI, GAI * 2, "n1:7:7 [0] NCCL INFO NCCL version 2.21.5+cuda12.4\n" + GAI])
+def test_lines_of_torch_about_a_name_that_it_asks_for_again_are_no_failure_alone(text: str) -> None:
+    verdict = judge_logs(signatures(), [scan(SEARCH, "x.log", [text.encode()])])
+    assert [cause.cause.id for cause in verdict.causes] == []

@@ -132,13 +132,17 @@ def test_variables_with_other_values_than_given_are_those_that_torch_uses_else_t
     assert overrides(meeting, {}) == ()
 
 
-EXIT = b'{"meeting":[["RANK","0","0"]],"is_from_there":true}\n'
+EXIT = b'{"meeting":[["RANK","0","0"]],"started":[["RANK","0"]],"is_from_there":true}\n'
 
 
-@pytest.mark.parametrize("before", [b"", FAULTHANDLER.encode(), b'{"meeting":[],"is_from_there":false}\n'])
+@pytest.mark.parametrize(
+    "before", [b"", FAULTHANDLER.encode(), b'{"meeting":[],"started":[["RANK","0"]],"is_from_there":false}\n']
+)
 @pytest.mark.parametrize("after", [b"", b"Current thread 0x00007fd7bf364040 (most recent call first):\n  Garbage-"])
 def test_the_line_of_a_rank_that_exited_is_found_among_stacks(before: bytes, after: bytes) -> None:
-    assert decoded_meeting(before + EXIT + after) == LastMeeting([("RANK", "0", "0")], is_from_there=True)
+    assert decoded_meeting(before + EXIT + after) == LastMeeting(
+        [("RANK", "0", "0")], {"RANK": "0"}, is_from_there=True
+    )
 
 
 @given(st.binary() | st.builds(EXIT.replace, st.just(b'"0"'), st.binary()))
