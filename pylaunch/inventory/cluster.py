@@ -9,7 +9,7 @@ from typing import TypeVar
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.inventory import keys
 from pylaunch.inventory.listing import Listing
-from pylaunch.model.cluster import ENV_ROOT, NODE_ROOT, Connection, Host, SshOptions
+from pylaunch.model.cluster import ENV_ROOT, NODE_ROOT, Cluster, Connection, Host, SshOptions
 from pylaunch.model.hostset import fold
 
 GROUP = "cluster"
@@ -47,7 +47,7 @@ def group_in_use(listing: Listing) -> str:
 def read_hosts(listing: Listing) -> InventoryReading:
     """Return the hosts of the cluster in rank order, and all errors in their variables."""
     readers = [_HostReader(name, listing.variables.get(name, {})) for name in listing.hosts_of(group_in_use(listing))]
-    hosts = _on_this_machine([reader.host() for reader in readers])
+    hosts = [reader.host() for reader in readers]
     ranks = {reader.name: rank for reader in readers if (rank := reader.take("rank", keys.whole_number)) is not None}
     complaints = [complaint for reader in readers for complaint in reader.complaints]
     complaints += _shared_ranks(ranks) + _shared_addresses(hosts) + _loopback_among_others(hosts)
@@ -56,11 +56,13 @@ def read_hosts(listing: Listing) -> InventoryReading:
     return InventoryReading(tuple(hosts), tuple(complaints))
 
 
-def _on_this_machine(hosts: list[Host]) -> list[Host]:
-    """Return the hosts; if all are directories of this machine, those without an address of their own on loopback."""
-    if any(host.connection is not Connection.LOCAL for host in hosts):
-        return hosts
-    return [replace(host, address=LOOPBACK) if host.address == host.name else host for host in hosts]
+def with_loopback(cluster: Cluster) -> Cluster:
+    """Return the cluster; if all its hosts are directories of this machine, those without an address of their own are
+    on loopback, where they reach each other."""
+    if any(host.connection is not Connection.LOCAL for host in cluster.hosts):
+        return cluster
+    hosts = (replace(host, address=LOOPBACK) if host.address == host.name else host for host in cluster.hosts)
+    return replace(cluster, hosts=tuple(hosts))
 
 
 class _HostReader:
@@ -176,6 +178,7 @@ def _owners(values: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
 
 def _loopback_among_others(hosts: Sequence[Host]) -> list[Complaint]:
     """Return hosts with a loopback address, which works only when all nodes are this machine."""
+    hosts = with_loopback(Cluster(tuple(hosts))).hosts
     on_loopback = [host for host in hosts if _is_loopback(host.rank_address)]
     if len(on_loopback) == len(hosts):
         return []

@@ -21,5 +21,5 @@ def known_secrets(plan: RunPlan, ours: Mapping[str, str]) -> set[str]:
     values |= {value for name, value in job.env.items() if sounds_secret(name)}
     values |= set(secrets_in(json.dumps(msgspec.to_builtins(plan))))
     for source in plan.sources:
-        values |= {value for text in texts_of(Path(source)) for value in secrets_in(text)}
+        values |= {value for text in texts_of(Path(source)).values() for value in secrets_in(text)}
     return values

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pylaunch.errors import InventoryError
 from pylaunch.inventory import cache, refusal
-from pylaunch.inventory.cluster import Complaint, group_in_use, read_hosts
+from pylaunch.inventory.cluster import Complaint, group_in_use, read_hosts, with_loopback
 from pylaunch.inventory.host_list import is_host_list, names_in
 from pylaunch.inventory.limit import limited
 from pylaunch.inventory.listing import Listing
@@ -49,23 +49,27 @@ def load_cluster(inventory: Path | None, *, limit: str | None = None) -> Cluster
     if source is None:
         cluster = Cluster((this_machine(),))
         return cluster if limit is None else limited(cluster, limit, {})
+    return _selected(_ask_ansible(source), source, limit)
+
+
+def load_with_variables(source: Path, *, limit: str | None) -> tuple[Cluster, Mapping[str, Mapping[str, object]]]:
+    """Return the cluster of the inventory `source` as `load_cluster` does, and the variables of each host as Ansible
+    parsed them."""
     listing = _ask_ansible(source)
+    return _selected(listing, source, limit), listing.variables
+
+
+def _selected(listing: Listing, source: Path, limit: str | None) -> Cluster:
     cluster = _checked(listing, source)
-    return cluster if limit is None else limited(cluster, limit, {g: listing.hosts_of(g) for g in listing.groups})
+    if limit is not None:
+        cluster = limited(cluster, limit, {group: listing.hosts_of(group) for group in listing.groups})
+    return with_loopback(cluster)
 
 
 def source_of(inventory: Path | None) -> Path | None:
     """Return the inventory that `load_cluster` reads: a host list, or an absolute path; None for this machine alone."""
     source = inventory if inventory is not None else _found_here(Path.cwd())
     return source if source is None or is_host_list(source) else source.absolute()
-
-
-def variables_of(source: Path) -> tuple[Mapping[str, Mapping[str, object]], Mapping[str, str]]:
-    """Return the variables of each host as Ansible parsed them, and the texts of the inventory's files by name.
-
-    Raises InventoryError.
-    """
-    return _ask_ansible(source).variables, {} if is_host_list(source) else _texts(source)
 
 
 def this_machine(devices: Path = Path("/dev")) -> Host:
@@ -198,12 +202,12 @@ def _texts(source: Path) -> dict[str, str]:
     return texts
 
 
-def texts_of(source: Path) -> list[str]:
-    """Return the text of the files of an inventory; none for a list of hosts, or where they cannot be read."""
+def texts_of(source: Path) -> Mapping[str, str]:
+    """Return the text of each file of an inventory; none for a list of hosts, or where they cannot be read."""
     try:
-        return [] if is_host_list(source) or not source.exists() else list(_texts(source).values())
+        return {} if is_host_list(source) or not source.exists() else _texts(source)
     except OSError:
-        return []
+        return {}
 
 
 def _directory(source: Path) -> Path:

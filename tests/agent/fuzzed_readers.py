@@ -91,7 +91,8 @@ def readers(directory: RunDirectory) -> dict[str, tuple[Callable[[bytes], object
         "recorder.json": (read_json, (DumpRefusedError,), json.dumps(DUMP).encode()),
         "rank.answer": (rank_answer.decoded, (ValueError,), json.dumps(ANSWER).encode()),
         "rank.last_meeting": (
-            rank_answer.decoded_meeting, (ValueError,), b'{"meeting":[["RANK","0","1"]],"is_from_there":true}\n',
+            rank_answer.decoded_meeting, (ValueError,),
+            b'{"meeting":[["RANK","0","1"]],"started":[["RANK","0"]],"is_from_there":true}\n',
         ),
         "rank.faulthandler": (
             lambda content: rank_answer.stacks_of_faulthandler(content.decode("utf-8", "replace")), (ValueError,),

@@ -98,7 +98,7 @@ def test_a_signal_of_slurm_reaches_a_supervisor_that_has_just_been_forked(
 ) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    node.altered_by = "from pylaunch.agent.run import session_scope; "
+    node.altered_by = "from pylaunch.agent.run.ranks import session_scope; "
     node.altered_by += f"session_scope.leave_session = lambda run: open({str(gate)!r}).read()"
     daemon = start_daemon(LONG_S)
     node.open()

@@ -14,7 +14,8 @@ import yaml
 from tests.hinted_commands import commands_in, must_be_accepted
 
 ROOT = Path(__file__).parents[2]
-PATH = re.compile(r"(?<![\w/.…}])/(?:etc|opt|usr/local|dev/shm)(?:/[\w.…-]+)*")
+PATH = re.compile(r"(?<![\w/.…}])/(?:etc|opt|usr/local)(?:/[\w.…-]+)*")
+FILES = "Files and directories that its variables name (its README has services and what it only verifies):"
 ROLES = sorted(path.name for path in (ROOT / "roles").iterdir())
 
 
@@ -77,7 +78,8 @@ def undone(role: str) -> str:
 def page(role: str) -> str:
     """The page as it should be."""
     about = loaded(role, "meta/argument_specs.yml")["argument_specs"]["main"]["short_description"]
-    paths = "".join(f"- `{path}`\n" for path in changed_paths(role))
+    named = [f"the path in `{name}`" for name in loaded(role, "defaults/main.yml") if name.endswith("_path")]
+    paths = "".join(f"- {path}\n" for path in [*(f"`{path}`" for path in changed_paths(role)), *named])
     every = " --all" if role == "python_env" else ""
     return f"""\
 # Role {role}
@@ -90,7 +92,7 @@ generated from the role's argument specification, defaults and reset.
 `pylaunch provision -i cluster.ini --roles {role} --plan --diff` shows it for your hosts and changes nothing;
 without `--plan --diff` it is done.
 
-{packages(role)}{"Files and directories that its variables name:" if paths else "It writes no file."}
+{packages(role)}{FILES if paths else "It writes no file."}
 
 {paths}
 ## Undo

@@ -46,14 +46,14 @@ def start(lab: Lab, work: Path, *arguments: str) -> Completed:
 def test_all_nodes_run_the_same_tree_and_the_second_time_only_what_changed_travels(lab: Lab, work: Path) -> None:
     first = start(lab, work, "--", "./run.sh")
     assert first.returncode == ExitCode.DONE, first.stderr
-    assert "n[1-3]: sent 4 of 4 files (3.0 MiB)" in first.stderr
+    assert "n[1-3]: received 4 of 4 files (3.0 MiB)" in first.stderr
     assert first.stdout.count("| version 1\n") == 3
     assert len(set(re.findall(r"[0-9a-f]{64}", first.stdout))) == 1
     assert first.stdout.count("cannot access 'secret.env'") == 3
     (work / "lib/step").write_text("echo version two\n")
     second = start(lab, work, "--", "./run.sh")
     assert second.stdout.count("| version two\n") == 3
-    assert "n[1-3]: sent 1 of 4 files (17 bytes)" in second.stderr
+    assert "n[1-3]: received 1 of 4 files (17 bytes)" in second.stderr
     status = json.loads(lab.pylaunch("status", newest(lab), "--json").stdout)
     assert set(status["start_seconds"]) == {"connect", "ship", "prepare", "release", "skew"}
     fetched = lab.pylaunch("fetch", status["run"], "out.*", "weights.bin", "--to", "home", cwd=work)
@@ -78,7 +78,7 @@ def test_a_restart_resumes_from_the_snapshot_that_a_killed_rank_wrote_beside_its
     assert sorted(line.partition("| ")[2] for line in run.stdout.splitlines() if "resumed" in line) == [
         f"resumed from epoch 3 on {rank}" for rank in range(3)
     ]
-    assert "n[1-3]: sent 0 of 4 files (0 bytes); ranks continue in /var/tmp/pylaunch-0/trees/" in run.stderr
+    assert "n[1-3]: received 0 of 4 files (0 bytes); ranks continue in /var/tmp/pylaunch-0/trees/" in run.stderr
     must_be_clean(lab)
 
 

@@ -52,8 +52,8 @@ def _project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "examples").symlink_to(ROOT / "examples")
     for path in (ROOT / "examples" / "roles").iterdir():
         (directory / path.name).write_text(path.read_text())
-    for name, path in (("ray.toml", "examples/ray/job.toml"), ("driver.py", "examples/ray/driver.py")):
-        (directory / name).write_text((ROOT / path).read_text())
+    for name, example in (("ray.toml", "examples/ray/job.toml"), ("driver.py", "examples/ray/driver.py")):
+        (directory / name).write_text((ROOT / example).read_text())
     (directory / "job.env").write_text("NCCL_DEBUG=WARN\n")
     return directory
 

@@ -81,10 +81,10 @@ def test_attempts_share_their_directory_and_a_spare_that_joins_gets_the_code(
     assert sorted(cluster.run("logs", f"{run}.2").stdout.splitlines()) == [
         f"n1:0 | {run}", "n1:0 | shipped", "n3:1 | shipped",
     ]  # fmt: skip
-    assert f"n1: sent 0 of 2 files (0 bytes); ranks continue in {cluster.nodes['n1'].path}/root/trees/{run}" in (
+    assert f"n1: received 0 of 2 files (0 bytes); ranks continue in {cluster.nodes['n1'].path}/root/trees/{run}" in (
         start.stderr
     )
-    assert "n3: sent 0 of 2 files" in start.stderr
+    assert "n3: received 0 of 2 files" in start.stderr
     assert "a new copy: files that ranks wrote on other hosts are not there" in start.stderr
 
 

@@ -80,14 +80,14 @@ def forget(cluster: DirectoryCluster, *names: str) -> None:
 def test_code_leaves_the_controller_once_and_changes_alone_travel(cluster: DirectoryCluster, work: Path) -> None:
     first = started(cluster, work)
     assert re.search(r"code: this machine sent (34|35|36|37|38|39|4\d) MiB; the nodes lacked 102 MiB", first), first
-    assert first.count(": sent 2 of 2 files (34 MiB)") == 3
+    assert first.count(": received 2 of 2 files (34 MiB)") == 3
     for node in cluster.nodes.values():
         stored = [path for path in (node.path / "root/blobs").rglob("*") if path.is_file() and path.name != "lock"]
         assert sorted(path.stat().st_mode & 0o777 for path in stored) == [0o400, 0o400]
         assert not list((node.path / "root/blobs").glob(".*"))
     (work / "run.sh").write_text("#!/bin/sh\nsha256sum  weights\n")
     second = started(cluster, work)
-    assert second.count(": sent 1 of 2 files (29 bytes)") == 3
+    assert second.count(": received 1 of 2 files (29 bytes)") == 3
     assert "code: this machine" not in second
     forget(cluster, "n3")
     assert "code: this machine sent 0 bytes; the nodes lacked 34 MiB" in started(cluster, work)
@@ -119,5 +119,5 @@ def test_a_start_after_one_that_was_killed_sends_what_is_still_missing(cluster: 
     os.kill(int(hanging.with_name("pid").read_text()), signal.SIGKILL)
     hanging.unlink()
     report = started(cluster, work)
-    assert report.count(": sent 0 of 2 files") == 2, report
-    assert "n3: sent 2 of 2 files (34 MiB)" in report
+    assert report.count(": received 0 of 2 files") == 2, report
+    assert "n3: received 2 of 2 files (34 MiB)" in report

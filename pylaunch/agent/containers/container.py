@@ -13,6 +13,7 @@ import json
 import os
 import select
 import signal
+import tempfile
 import time
 
 from pylaunch import protocol
@@ -34,6 +35,9 @@ CLONE_NEWUSER = 0x10000000
 MS_REC, MS_PRIVATE = 0x4000, 0x40000
 NAMESPACES = (("user", CLONE_NEWUSER), ("mnt", CLONE_NEWNS))
 """In the order in which a process joins them: the first gives it the right to join the second."""
+
+MEMORY = "/dev/shm"
+"""File system in memory, for arguments. Not every Python has memfd_create."""
 
 START_S = 30.0
 """Time for the holder to be ready; a file of an image may be on a slow file system."""
@@ -236,10 +240,11 @@ def _become(holder: ContainerHolder, stdin: int, stdout: int, info: int) -> None
             "--chdir",
             "/",
         ]
-        descriptor = os.memfd_create(ENGINE, 0)
-        os.write(descriptor, b"".join(os.fsencode(word) + b"\0" for word in arguments))
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        os.execve(holder.engine, [holder.engine, "--args", str(descriptor), "--", *HOLD], holder.env)
+        with tempfile.TemporaryFile(dir=MEMORY) as file:
+            file.write(b"".join(os.fsencode(word) + b"\0" for word in arguments))
+            file.seek(0)
+            os.set_inheritable(file.fileno(), True)
+            os.execve(holder.engine, [holder.engine, "--args", str(file.fileno()), "--", *HOLD], holder.env)
     except (OSError, mounts.MountError) as error:
         os.write(2, f"{error}\n".encode("utf-8", "surrogateescape"))
     finally:

@@ -131,7 +131,7 @@ class PieceStore:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise StoreError(f"another push of the same files to {self._base} is under way") from None
+            raise StoreError(f"another transfer of the same files to {self._base} is under way") from None
         os.utime(self._lock)  # It is in use: not abandoned.
         return is_new
 

@@ -26,6 +26,7 @@ import socket
 import ssl
 import struct
 import sys
+import tempfile
 import threading
 import time
 
@@ -40,8 +41,7 @@ FETCHERS = 4
 """Pieces that this node fetches at the same time."""
 
 MOST_SERVED = 32
-"""Connections that are served at the same time; another user of the network can
-occupy them for some minutes."""
+"""Connections that are served at the same time; a stranger can occupy one for ANSWER_S, in which the handshake ends."""
 
 CONNECT_S = 3.0
 ANSWER_S = 5.0
@@ -53,6 +53,9 @@ UNHEARD_S = 60.0
 the same files can take over. The controller sends an empty message each second."""
 
 CHUNK = 256 << 10
+MEMORY = "/dev/shm"
+"""File system in memory."""
+
 _PIECE = struct.Struct("!I")
 CERTIFICATE = "-----BEGIN CERTIFICATE-----"
 
@@ -88,12 +91,11 @@ def tls_context(identity: str, side: int) -> ssl.SSLContext:
     context.load_verify_locations(cadata=identity[identity.index(CERTIFICATE) :])
     if side == ssl.PROTOCOL_TLS_SERVER:
         context.num_tickets = 0  # No resumption: every connection proves its key.
-    file = os.memfd_create("identity")  # `ssl` reads keys from files only; this one is in no directory.
-    try:
-        os.write(file, identity.encode())
-        context.load_cert_chain(f"/proc/self/fd/{file}")
-    finally:
-        os.close(file)
+    # `ssl` reads keys from files only; this one is in memory and in no directory. Not every Python has memfd_create.
+    with tempfile.TemporaryFile(dir=MEMORY) as file:
+        file.write(identity.encode())
+        file.flush()
+        context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
     return context
 
 

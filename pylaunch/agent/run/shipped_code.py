@@ -8,7 +8,7 @@ time (ctime) decides that, because a copied file can have an old modification ti
     the manifest, one line   ──►
                              ◄──  {"missing": [indices in the sorted hashes]}
     a tar stream of those    ──►     without content that a broadcast has put into the store meanwhile
-                             ◄──  {"tree": path, "received": bytes, "reused": bool} | {"error": why}
+                             ◄──  {"tree": path, "reused": bool} | {"error": why}
 """
 
 from __future__ import annotations
@@ -129,10 +129,7 @@ def _receive(root: NodeRoot, directory: RunDirectory, source: IO[bytes]) -> None
             _lay_out(root, directory.run, manifest, line)
     with contextlib.suppress(BlockingIOError), _lock(root, fcntl.LOCK_EX | fcntl.LOCK_NB):
         prune(root)
-    received = sum(wanted[place][1] for place in missing)
-    _send(
-        {"tree": root.tree(directory.run), "received": received, "reused": is_reused and _has_worked(root, directory)}
-    )
+    _send({"tree": root.tree(directory.run), "reused": is_reused and _has_worked(root, directory)})
 
 
 def _has_worked(root: NodeRoot, directory: RunDirectory) -> bool:

@@ -50,7 +50,7 @@ class View(Protocol):
 
 
 class Spectator:
-    """A `launch.existing.watch.Onlooker` that keeps a board."""
+    """A `runs.existing.watch.Onlooker` that keeps a board."""
 
     usage_every_s = USAGE_S
 

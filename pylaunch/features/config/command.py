@@ -10,7 +10,7 @@ import click
 
 from pylaunch.errors import ExitCode
 from pylaunch.features.config.host_values import DEFAULT, SettingInUse, hosts_cell, shortened, values_of_hosts
-from pylaunch.inventory.load import INVENTORY, load_cluster, source_of, variables_of
+from pylaunch.inventory.load import INVENTORY, load_cluster, load_with_variables, source_of, texts_of
 from pylaunch.inventory.settings import SETTINGS, Settings, read_settings
 from pylaunch.store.paths import cache_directory, state_directory
 from pylaunch.terminal import console, document, options
@@ -35,9 +35,11 @@ def show(inventory: Path | None, limit: str | None, as_json: bool) -> int:
     The environment of the ranks is shown by pylaunch start --dry-run, the variables of roles by pylaunch help.
     """
     here = list(_here(inventory, read_settings(Path.cwd()), os.environ))
-    cluster, source = load_cluster(inventory, limit=limit), source_of(inventory)
-    variables, files = ({}, {}) if source is None else variables_of(source)
-    of_hosts = values_of_hosts(cluster.hosts, variables, files)
+    if (source := source_of(inventory)) is None:
+        of_hosts = values_of_hosts(load_cluster(None, limit=limit).hosts, {}, {})
+    else:
+        cluster, variables = load_with_variables(source, limit=limit)
+        of_hosts = values_of_hosts(cluster.hosts, variables, texts_of(source))
     if as_json:
         rows = [(each.name, each.value, each.source, list(each.hosts)) for each in (*here, *of_hosts)]
         document.show({"settings": [dict(zip(("name", "value", "source", "hosts"), row, strict=True)) for row in rows]})
@@ -51,13 +53,15 @@ def _here(inventory: Path | None, settings: Settings, environment: Mapping[str, 
     """Yield the settings of this machine and its working directory."""
     source = source_of(inventory)
     if inventory is not None:
-        origin = current().inventory[0] if current().inventory else "-i"
+        origin = current().inventory[0]
     elif settings.inventory is not None:
         origin = SETTINGS
     else:
         origin = f"{INVENTORY} in this directory" if source is not None else DEFAULT
     yield SettingInUse("inventory", "this machine alone" if source is None else str(source), origin)
-    yield SettingInUse("scheduler", settings.scheduler or "none", SETTINGS if settings.scheduler else DEFAULT)
+    if job := environment.get("SLURM_JOB_ID"):
+        yield SettingInUse("nodes", f"those of Slurm job {job}, unless --scheduler none", "SLURM_JOB_ID")
+    yield SettingInUse("scheduler", settings.scheduler or "auto", SETTINGS if settings.scheduler else DEFAULT)
     for name, value in settings.slurm.items():
         yield SettingInUse(f"slurm.{name}", str(value), SETTINGS)
     for name, directory, variable in (

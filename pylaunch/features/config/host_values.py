@@ -10,8 +10,12 @@ from pylaunch.inventory.keys import ALIASES, KEYS
 from pylaunch.inventory.locate import place_of
 from pylaunch.model.cluster import Host
 from pylaunch.model.hostset import fold
+from pylaunch.model.text.redaction import Redaction, secrets_in
 
 DEFAULT = "default"
+INTERPRETER = "ansible_python_interpreter"
+"""Interpreter of Ansible, which runs the agent, too, where no other one is named."""
+
 MOST_ROWS = 4
 """A key with more values than this is shown in one row."""
 
@@ -76,6 +80,9 @@ def _of_host(host: Host, variables: Mapping[str, object], files: Mapping[str, st
                 _shown(spelled, host.name, variables),
                 place_of(files, host.name, spelled, variables[spelled]) or "inventory",
             )
+        elif key == "pylaunch_agent_python" and INTERPRETER in variables:
+            source = place_of(files, host.name, INTERPRETER, variables[INTERPRETER]) or "inventory"
+            yield key, host.agent_python, source
         elif key in defaults:
             yield key, defaults[key], DEFAULT
 
@@ -86,4 +93,5 @@ def _shown(key: str, host: str, variables: Mapping[str, object]) -> str:
         value = resolved(value, host, variables)
     except ValueError:
         return str(value)  # A template that only a play can render.
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return Redaction(secrets_in(text)).hide(text)

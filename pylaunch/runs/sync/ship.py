@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import tarfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -65,18 +66,17 @@ async def ship(
     room = asyncio.Semaphore(CONNECTING)
 
     async def to(name: str) -> Shipped | NotShippedError:
-        async def remaining(missing: list[int]) -> list[int]:
-            if exchange is None:
-                return missing
+        async def remaining(shared: CodeExchange, missing: list[int]) -> list[int]:
             room.release()  # The exchange begins when all have asked.
             try:
-                return await exchange.remaining(name, missing)
+                return await shared.remaining(name, missing)
             finally:
                 await room.acquire()
 
         async with room:
             try:
-                return await _ship(tree, await fleet.channel(name, "ship"), remaining)
+                child = await fleet.channel(name, "ship")
+                return await _ship(tree, child, None if exchange is None else partial(remaining, exchange))
             except NotShippedError as error:
                 return error
             finally:
@@ -91,27 +91,23 @@ async def ship(
 
 
 def shipped_lines(tree: Tree, answers: Mapping[str, Shipped | NotShippedError]) -> Iterator[str]:
-    """Return what was sent and where ranks work, one line for nodes with equal results."""
+    """Return what arrived and where ranks work, one line for nodes with equal results."""
     alike: dict[tuple[bool, int, int, str], list[str]] = {}
     for name, answer in answers.items():
         if isinstance(answer, Shipped):
             alike.setdefault((answer.is_reused, answer.files, answer.size, answer.path), []).append(name)
     is_restart = any(is_reused for is_reused, *_ in alike)
     for (is_reused, files, size, path), names in alike.items():
-        sent = f"{fold(names)}: sent {files} of {len(tree.manifest.blobs)} files ({shown_size(size)})"
+        received = f"{fold(names)}: received {files} of {len(tree.manifest.blobs)} files ({shown_size(size)})"
         if is_reused:
-            yield f"{sent}; ranks continue in {path}, with the files that they wrote there"
+            yield f"{received}; ranks continue in {path}, with the files that they wrote there"
         elif is_restart:
-            yield f"{sent} to {path}, a new copy: files that ranks wrote on other hosts are not there"
+            yield f"{received} to {path}, a new copy: files that ranks wrote on other hosts are not there"
         else:
-            yield f"{sent} to {path}"
+            yield f"{received} to {path}"
 
 
-async def _everything(missing: list[int]) -> list[int]:
-    return missing
-
-
-async def _ship(tree: Tree, child: Child, remaining: Remaining = _everything) -> Shipped:
+async def _ship(tree: Tree, child: Child, remaining: Remaining | None = None) -> Shipped:
     try:
         try:
             await _in_time(child.send(tree.manifest.encoded))
@@ -119,15 +115,15 @@ async def _ship(tree: Tree, child: Child, remaining: Remaining = _everything) ->
             raise await _why(child) from None
         answer = await _answer(child, _Missing)
         wanted = list(tree.manifest.blobs.values())
-        places = dict.fromkeys(answer.missing)
+        places = list(dict.fromkeys(answer.missing))
         if any(place not in range(len(wanted)) for place in places):
             raise NotShippedError(f"it asks for a file that the tree does not have: {max(places)} of {len(wanted)}")
-        sent = [wanted[place] for place in await remaining(list(places))]
         if places:
-            await _send(child, tree.directory, sent)
+            sent = places if remaining is None else await remaining(places)
+            await _send(child, tree.directory, [wanted[place] for place in sent])
             child.close_stdin()
         done = await _answer(child, _Received)
-        return Shipped(done.tree, len(places), done.received, done.reused)
+        return Shipped(done.tree, len(places), sum(wanted[place].size for place in places), done.reused)
     finally:
         await child.end()
 
@@ -173,7 +169,6 @@ class _Missing(msgspec.Struct):
 
 class _Received(msgspec.Struct):
     tree: str
-    received: int
     reused: bool
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from pylaunch.cli import main
 from pylaunch.errors import ExitCode
 from pylaunch.features.config.host_values import MOST_ROWS, SettingInUse, shortened, values_of_hosts
+from pylaunch.inventory import load
+from pylaunch.inventory.listing import Listing
 from pylaunch.model.cluster import Host
 
 INI = """\
@@ -52,3 +55,46 @@ def test_without_an_inventory_it_is_this_machine(
     assert main.run(["config", "show"]) == ExitCode.DONE
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("inventory")]
     assert line.split()[1:] == ["this", "machine", "alone", "default"]
+
+
+def rows_of(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    return {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+
+
+def test_a_slurm_job_is_the_source_of_the_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main.run(["config", "show"]) == ExitCode.DONE
+    assert "nodes" not in rows_of(capsys)
+    monkeypatch.setenv("SLURM_JOB_ID", "4711")
+    assert main.run(["config", "show"]) == ExitCode.DONE
+    assert "those of Slurm job 4711" in rows_of(capsys)["nodes"]
+
+
+def test_ansible_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+
+    def ask(source: Path) -> Listing:
+        asked.append(source)
+        variables = {"gpu01": {"ansible_host": "10.0.0.1"}, "gpu02": {"ansible_host": "10.0.0.2"}}
+        return Listing.parse(json.dumps({"_meta": {"hostvars": variables}, "all": {"hosts": [*variables]}}))
+
+    monkeypatch.setattr(load, "_ask_ansible", ask)
+    inventory = tmp_path / "cluster.ini"
+    inventory.write_text(INI)
+    assert main.run(["config", "show", "-i", str(inventory), "--limit", "gpu02"]) == ExitCode.DONE
+    row = rows_of(capsys)["ansible_host"]
+    assert "10.0.0.2" in row
+    assert "cluster.ini:3" in row
+    assert asked == [inventory]
+
+
+def test_a_secret_in_a_variable_is_masked() -> None:
+    variables = {"gpu01": {"ansible_ssh_common_args": "-o ProxyCommand='jump --password=hunter2 %h'"}}
+    found = values_of_hosts([Host("gpu01", "gpu01")], variables, {})
+    (value,) = [each.value for each in found if each.name == "ansible_ssh_common_args"]
+    assert value.startswith("-o ProxyCommand='jump --password=***")
+    assert "hunter2" not in value

@@ -10,9 +10,10 @@ import pytest
 import yaml
 
 from pylaunch.inventory import refusal
-from pylaunch.inventory.cluster import read_hosts
+from pylaunch.inventory.cluster import read_hosts, with_loopback
 from pylaunch.inventory.listing import Listing
 from pylaunch.inventory.load import explained
+from pylaunch.model.cluster import Cluster
 
 CASES = Path(__file__).parents[2] / "cases"
 
@@ -48,7 +49,15 @@ def test_directories_of_this_machine_meet_on_loopback_unless_they_have_another_a
         "all": {"hosts": ["n1", "n2"]},
     }
     reading = read_hosts(Listing.parse(json.dumps(listing)))
-    assert ([host.address for host in reading.hosts], reading.complaints) == (addresses, ())
+    found = with_loopback(Cluster(reading.hosts))
+    assert ([host.address for host in found.hosts], reading.complaints) == (addresses, ())
+
+
+def test_two_directories_of_one_root_are_refused_by_what_is_written() -> None:
+    local = {"ansible_connection": "local"}
+    listing = {"_meta": {"hostvars": {"n1": local, "n2": local}}, "all": {"hosts": ["n1", "n2"]}}
+    (complaint,) = read_hosts(Listing.parse(json.dumps(listing))).complaints
+    assert (complaint.host, complaint.key) == ("n2", None), "no line sets the address"
 
 
 @pytest.mark.parametrize("case", cases("inventory_refusals"))

@@ -19,6 +19,8 @@ ONLY_LINUX = {
     "eventfd", "SO_PEERCRED", "splice", "accept4", "CDLL", "sigtimedwait", "PR_SET_PDEATHSIG", "AF_NETLINK",
 }  # fmt: skip
 KNOWN = {
+    "features/containers/flags.py: /proc": "a path in the image",
+    "features/containers/flags.py: /sys": "a path in the image",
     "transport/pipes.py: pidfd_open": "falls back to polling",
     "transport/process.py: pidfd_open": "ends another controller of this machine",
     "transport/process.py: pidfd_send_signal": "ends another controller of this machine",
@@ -34,7 +36,8 @@ def uses(tree: ast.Module) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom):
             yield from (each.name for each in node.names if each.name in ONLY_LINUX)
         if isinstance(node, ast.Call):
-            texts = [each.value for each in node.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+            parts = (part for each in (*node.args, *node.keywords) for part in ast.walk(each))
+            texts = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
             yield from ("/" + text.split("/")[1] for text in texts if text.startswith(("/proc", "/sys/")))
             if isinstance(node.func, ast.Attribute) and node.func.attr in ("bind", "connect"):
                 yield from ("abstract socket" for text in texts if text.startswith("\0"))
@@ -57,3 +60,5 @@ def test_what_only_linux_has_is_used_in_known_places() -> None:
 def test_uses_are_found() -> None:
     source = "import os, select\nselect.epoll()\nopen('/proc/stat')\ns.bind('\\0name')\nfrom os import setns\n"
     assert sorted(uses(ast.parse(source))) == ["/proc", "abstract socket", "epoll", "setns"]
+    composed = "open(f'/proc/{pid}/stat')\nos.listdir(path='/sys/class')\ns.connect('\\0' + name)\n"
+    assert sorted(uses(ast.parse(composed))) == ["/proc", "/sys", "abstract socket"]

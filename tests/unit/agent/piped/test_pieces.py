@@ -43,6 +43,11 @@ def opened(payload: Payload) -> PieceStore:
     return store
 
 
+def test_a_python_without_memfd_create_reads_the_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "memfd_create")
+    assert tls_context(IDENTITY, ssl.PROTOCOL_TLS_SERVER).verify_mode is ssl.CERT_REQUIRED
+
+
 def test_files_have_their_names_at_the_end_alone(payload: Payload, tmp_path: Path) -> None:
     store = opened(payload)
     assert store.have == [False, False]
@@ -126,7 +131,7 @@ def test_a_directory_of_pieces_that_others_may_enter_and_one_in_use_are_refused(
     payload: Payload, tmp_path: Path
 ) -> None:
     first = opened(payload)
-    with pytest.raises(StoreError, match="another push of the same files"):
+    with pytest.raises(StoreError, match="another transfer of the same files"):
         opened(payload)
     first.close()
     next((tmp_path / "node").glob(".pylaunch-push-*")).chmod(0o750)
