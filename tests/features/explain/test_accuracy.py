@@ -11,8 +11,8 @@ from benchmarks import explain_accuracy as measured
 from benchmarks.explain_accuracy import Judged
 
 
-def case(named: str | None, *expected: str, confidence: str = "high", batch: int = 1) -> Judged:
-    return Judged("case", expected, named, confidence if named else "", batch)
+def case(named: str | None, *expected: str, confidence: str = "high") -> Judged:
+    return Judged("case", expected, named, confidence if named else "")
 
 
 @pytest.mark.parametrize(
@@ -48,24 +48,14 @@ def test_shares_are_of_all_cases_and_those_by_confidence_of_the_named_ones() -> 
     assert "| unseen | low | 1 | 1 (100 %) | 0 |" in lines
 
 
-def test_batches_have_rows_of_their_own_if_there_are_several() -> None:
-    later = [case("memlock", "memlock", batch=2), case("memlock", "nofile", batch=2)]
-    part = measured.part_of({"seen": [case("memlock", "memlock")], "unseen": [*UNSEEN, *later]})
-    assert "| seen | 1 | 1 (100 %) | 0 (0 %) | 0 (0 %) |" in part
-    assert "| unseen | 7 | 4 (57 %) | 1 (14 %) | 2 (29 %) |" in part
-    assert "| unseen, batch 1 | 5 | 3 (60 %)" in part
-    assert "| unseen, batch 2 | 2 | 1 (50 %)" in part
-    assert "batch 1 |" not in measured.part_of({"seen": [], "unseen": UNSEEN})
-
-
 def test_abstaining_classes_name_no_cause_unless_the_thread_settled_on_one(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("Signal 9 (SIGKILL) received by PID 71\n")
-    (tmp_path / "index.toml").write_text('[a]\ncause = "host-oom"\nalso = ["killed"]\nbatch = 3\n')
+    (tmp_path / "index.toml").write_text('[a]\ncause = "host-oom"\nalso = ["killed"]\n')
     [alone] = measured.judged(tmp_path)
-    assert (alone.named, alone.outcome, alone.batch) == ("killed", "right", 3)
+    assert (alone.named, alone.outcome) == ("killed", "right")
     (tmp_path / "index.toml").write_text("[a]\nabstains = true\n")
     [alone] = measured.judged(tmp_path)
-    assert (alone.named, alone.confidence, alone.outcome, alone.batch) == (None, "", "right", 1)
+    assert (alone.named, alone.confidence, alone.outcome) == (None, "", "right")
 
 
 def test_the_part_about_logs_replaces_the_old_one() -> None:
