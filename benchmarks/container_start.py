@@ -9,12 +9,11 @@ get bubblewrap and squashfuse by apt, and /dev/fuse.
 from __future__ import annotations
 
 import os
-import statistics
 import subprocess
 import time
 from pathlib import Path
 
-from on_lab import PYLAUNCH, asked, lab, pylaunch
+from on_lab import PYLAUNCH, asked, head, lab, pylaunch, row
 
 LINKS = ("bin", "sbin", "lib", "lib64")
 INSTALL = (
@@ -54,8 +53,9 @@ def main() -> None:
                 took = start(inventory, image)
                 if run:  # The first ones install the agent, and read the images.
                     seconds[kind].append(took)
+        head()
         for kind, found in seconds.items():
-            print(f"{kind:<24}{statistics.median(found):>8.2f}{max(found):>8.2f}")
+            row(kind, found)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,10 @@ class MountTask:
     read_only: bool = False
 
 
+CONTAINER_IMAGE = "container image"
+"""Name of the hash of the image in `Ready.essentials`."""
+
+
 @dataclass(frozen=True)
 class ContainerTask:
     """Container of the ranks and the launcher of a node."""

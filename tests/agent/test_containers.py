@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pylaunch.agent.containers import container as containers
+from pylaunch.agent.containers import examined
 from pylaunch.agent.containers.container import ContainerError, JoinableContainer
+from pylaunch.agent.run import node_checks, program_checks
 from pylaunch.agent.shared import processes
 from pylaunch.base.layout import NodeRoot
-from pylaunch.protocol.node_task import ContainerTask, MountTask, NodeTask
+from pylaunch.protocol.node_task import ContainerTask, MountTask
+from tests.agent.controller import task
 from tests.starts.containers import image_of_this_machine
 from tests.waiting import wait_until
 
@@ -40,12 +46,10 @@ def made(tmp_path: Path) -> Iterator[Make]:
 
     def make(image: Path, *mounts: MountTask) -> JoinableContainer:
         asked = ContainerTask(str(image), [MountTask("/usr", "/usr", read_only=True), *mounts])
-        task = NodeTask(
-            "7f3a", "n1", 0, str(tmp_path), [], {"HOME": "/root"}, [], None, [], [], 1.0, 1, container=asked
-        )  # fmt: skip
+        of_node = task(tmp_path, run="7f3a", env={"HOME": "/root"}, container=asked)
         directory = root.run(f"run-{len(kept)}")
-        Path(directory.path).mkdir(parents=True)
-        kept.append(containers.begun(task, root, directory))
+        Path(directory.path).mkdir(parents=True, exist_ok=True)
+        kept.append(containers.start_container(of_node, root, directory))
         return kept[-1]
 
     yield make
@@ -54,6 +58,16 @@ def made(tmp_path: Path) -> Iterator[Make]:
     wait_until(lambda: below(os.getpid()) == before, "the processes of the container end")
     assert str(tmp_path) not in Path("/proc/mounts").read_text()
     assert not list(Path(root.path).glob("runs/*/image"))
+
+
+def test_an_image_is_sent_where_it_is_missing_and_not_where_it_is_none(made: Make, tmp_path: Path) -> None:
+    with pytest.raises(ContainerError) as missing:
+        made(tmp_path / "image")
+    assert missing.value.reason.hint == f"pylaunch push IMAGE {tmp_path / 'image'}"
+    (tmp_path / "other").write_text("MZ")
+    with pytest.raises(ContainerError) as none:
+        made(tmp_path / "other")
+    assert none.value.reason.hint == ""
 
 
 def with_shell(directory: Path, body: str) -> Path:
@@ -105,16 +119,160 @@ def test_an_image_that_answers_without_end_or_never_is_given_up(
     container = made(image_of_this_machine(tmp_path / "image"))
     with pytest.raises(ContainerError, match="more than 64 KiB"):
         container.inside(lambda: "x" * (1 << 20))
-    monkeypatch.setattr(containers, "START_S", 0.2)
+    monkeypatch.setattr(containers, "ASK_S", 0.2)
     with pytest.raises(ContainerError, match="no answer within"):
         container.inside(signal.pause)
 
 
-def fake_opener(directory: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """Let `text` run in place of squashfuse."""
+def test_an_interpreter_that_never_ends_is_named_and_no_process_of_it_stays(
+    made: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert program_checks.LOOK_S < containers.ASK_S
+    monkeypatch.setattr(program_checks, "LOOK_S", 0.5)
+    image = image_of_this_machine(tmp_path / "image")
+    (image / "python3").write_text(f"#!/bin/sh\necho >> {tmp_path}/asked\nexec sleep 78\n")
+    (image / "python3").chmod(0o755)
+    container = made(image)
+    words = ["python3", "-m", "torch.distributed.run"]
+    asked = task(tmp_path, launcher=words, python="python3", env={"PATH": "/:/usr/bin"})
+    (code, text), *others = container.inside(
+        lambda: [(each.code, each.message) for each in node_checks.of_programs(asked)]
+    )
+    assert (code, text) == ("interpreter-broken", "/python3 does not run on this node: no end within 0.5 s")
+    assert not others
+    assert (tmp_path / "asked").read_text() == "\n", "an interpreter that never ends is waited for once"
+    monkeypatch.setattr(program_checks, "LOOK_S", 60.0)
+    monkeypatch.setattr(containers, "ASK_S", 0.5)
+    with pytest.raises(ContainerError, match="no answer within"):
+        container.inside(lambda: list(node_checks.of_programs(asked)))
+    wait_until(lambda: ["sleep", "78"] not in commands(), "the interpreter ends")
+
+
+def test_a_launcher_on_path_of_the_image_whose_package_is_missing_is_refused(made: Make, tmp_path: Path) -> None:
+    image = image_of_this_machine(tmp_path / "image")
+    (image / "python3").symlink_to("/usr/bin/python3")
+    words = ["python3", "-m", "no_such_package.run"]
+    asked = task(tmp_path, launcher=words, python="python3", env={"PATH": "/:/usr/bin"})
+    found = made(image).inside(lambda: [each.message for each in node_checks.of_programs(asked)])
+    assert found == ["/python3 has no module no_such_package, of which no_such_package.run is a part"]
+
+
+def commands() -> list[list[str]]:
+    """Return the command lines of the processes of this user."""
+    found = []
+    for process in processes.mine():
+        with contextlib.suppress(OSError):
+            found.append(Path(f"/proc/{process.pid}/cmdline").read_text().split("\0")[:-1])
+    return found
+
+
+def test_the_process_that_answers_ends_there_also_without_an_answer(
+    made: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would continue as another agent, on the same connections, until it is killed."""
+    container, test = made(image_of_this_machine(tmp_path / "image")), os.getpid()
+    read_until = containers._read_until
+
+    def when_it_has_ended(reading: int, *rest: Any) -> bytes:
+        text = read_until(reading, *rest)
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        return text
+
+    monkeypatch.setattr(containers, "_read_until", when_it_has_ended)
+    try:
+        with pytest.raises(ValueError, match="Expecting value"):
+            container.inside(lambda: {"an answer that JSON has no form for"})
+    finally:
+        if os.getpid() != test:
+            (tmp_path / "another").touch()
+            os._exit(1)
+    assert not (tmp_path / "another").exists()
+
+
+@pytest.mark.parametrize("call", ["fork", "makedirs"])
+def test_a_node_without_room_for_a_container_refuses_the_run_and_keeps_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    (tmp_path / "image").write_bytes(b"hsqs")
+    root, opened = NodeRoot(str(tmp_path / "root")), descriptors()
+    directory = root.run("r1")
+    Path(directory.path).mkdir(parents=True)
+    monkeypatch.setattr(containers, "path_of", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(os, call, lambda *_, **__: raised(OSError(errno.EAGAIN, "no room")))
+    asked = task(tmp_path, ["true"], container=ContainerTask(str(tmp_path / "image"), []))
+    container, (reason,), _ = examined.prepared(asked, root, directory)
+    assert (container, reason.code) == (None, "container")
+    assert reason.message == f"the container cannot be made: [Errno {errno.EAGAIN}] no room"
+    assert not list(Path(directory.path).iterdir())
+    assert descriptors() == opened
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def raised(error: OSError) -> None:
+    raise error
+
+
+def test_an_examination_that_a_node_cannot_start_or_ends_refuses_the_run(
+    made: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container = made(image_of_this_machine(tmp_path / "image"))
+    asked, root = task(tmp_path, ["true"]), NodeRoot(str(tmp_path / "root"))
+    monkeypatch.setattr(examined, "start_container", lambda *_: container)
+    monkeypatch.setattr(containers, "_read_until", lambda *_: b'{"value": {"rea')
+    assert [each.code for each in examined.prepared(asked, root, root.run("run-0"))[1]] == ["container"]
+    monkeypatch.setattr(os, "fork", lambda: raised(OSError(errno.EAGAIN, "no room")))
+    found, (reason,), _ = examined.prepared(asked, root, root.run("run-0"))
+    assert (found, reason.message) == (container, f"the container cannot be made: [Errno {errno.EAGAIN}] no room")
+
+
+def test_the_library_of_the_driver_is_named_where_the_node_has_it(
+    made: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container = made(image_of_this_machine(tmp_path / "image"))
+    monkeypatch.setattr(examined, "start_container", lambda *_: container)
+    monkeypatch.setattr(examined, "GPU_DRIVER", "/proc/self/stat")
+    monkeypatch.setattr(examined, "CUDA", "shadow")
+    monkeypatch.setattr(examined, "LIBRARY_DIRECTORIES", ("/nowhere", "/etc"))
+    root = NodeRoot(str(tmp_path / "root"))
+    asked = task(tmp_path, ["true"], devices=[0])
+    (reason,) = examined.prepared(asked, root, root.run("run-0"))[1]
+    assert reason.code == "container-gpu"
+    assert reason.hint == "mount it, and others of the driver: --container-mount /etc/shadow:/etc/shadow:ro"
+
+
+@pytest.mark.parametrize(
+    "text", ["No permissions to create new namespace, likely because …", "setting up uid map: Permission denied"]
+)
+def test_a_node_that_refuses_namespaces_to_bubblewrap_is_at_fault_and_not_the_image(
+    made: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    fake_program(tmp_path / "fake", monkeypatch, "bwrap", f"echo 'bwrap: {text}' >&2\nexit 1")
+    with pytest.raises(ContainerError, match=f"^no namespaces for a container: bwrap: {text}") as refused:
+        made(image_of_this_machine(tmp_path / "image"))
+    assert refused.value.reason.code == "container-engine"
+    assert "sysctl kernel.apparmor_restrict_unprivileged_userns" in refused.value.reason.hint
+
+
+def test_a_node_that_refuses_namespaces_for_a_file_is_at_fault_and_not_the_image(
+    made: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image_of_this_machine(tmp_path / "image")
+    (tmp_path / "file").write_bytes(b"hsqs")
+    fake_program(tmp_path / "fake", monkeypatch, "squashfuse", "exit 1")
+    refusal = OSError(errno.EPERM, "unshare: Operation not permitted")
+    monkeypatch.setattr(containers, "_call", lambda *_: raised(refusal))
+    with pytest.raises(ContainerError, match=r"^no namespaces for a container: .*unshare: Operation not permitted"):
+        made(tmp_path / "file")
+
+
+def fake_program(directory: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str) -> None:
+    """Let `text` run in place of a program of the node."""
     directory.mkdir()
-    (directory / "squashfuse").write_text(f"#!/bin/sh\n{text}\n")
-    (directory / "squashfuse").chmod(0o755)
+    (directory / name).write_text(f"#!/bin/sh\n{text}\n")
+    (directory / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
 
 
@@ -123,7 +281,9 @@ def test_a_file_that_changes_while_it_is_mounted_is_refused(
     made: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = squashed(image_of_this_machine(tmp_path / "image"))
-    fake_opener(tmp_path / "fake", monkeypatch, f'echo >> {file}\nexec {shutil.which("squashfuse")} "$@"')
+    fake_program(
+        tmp_path / "fake", monkeypatch, "squashfuse", f'echo >> {file}\nexec {shutil.which("squashfuse")} "$@"'
+    )
     with pytest.raises(ContainerError, match="changed while it was mounted"):
         made(file)
 
@@ -134,7 +294,7 @@ def test_a_file_that_cannot_be_mounted_is_refused_and_its_opener_ended(
 ) -> None:
     image_of_this_machine(tmp_path / "image")
     (tmp_path / "file").write_bytes(b"hsqs")
-    fake_opener(tmp_path / "fake", monkeypatch, text)
+    fake_program(tmp_path / "fake", monkeypatch, "squashfuse", text)
     monkeypatch.setattr(containers, "START_S", 1.0)
     with pytest.raises(ContainerError, match=error):
         made(tmp_path / "file")
@@ -168,9 +328,11 @@ def test_two_runs_in_two_images_see_their_own_and_can_write_neither(made: Make, 
     for name in names:
         image = image_of_this_machine(tmp_path / name)
         (image / name).touch()
-        container = made(squashed(image) if kind == "file" else image)
+        # Places that the image lacks: their directories are in memory, and what is written there would be lost.
+        places = [MountTask("/usr/lib", "/new/lib"), MountTask("/usr/lib", "/etc/new/lib")]
+        container = made(squashed(image) if kind == "file" else image, *places)
         assert container.inside(lambda: [each for each in names if Path("/", each).exists()]) == [name]
-        for path in map(Path, ("/marker", "/etc/passwd", "/usr/written")):
+        for path in map(Path, ("/marker", "/etc/passwd", "/usr/written", "/new/x", "/etc/new/x", "/x", "/etc/x")):
             with pytest.raises(ContainerError, match=r"Read-only file system|Permission denied"):
                 container.inside(path.touch)
 

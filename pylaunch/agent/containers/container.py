@@ -19,6 +19,7 @@ import time
 from pylaunch import protocol
 from pylaunch.agent.containers import image, mounts
 from pylaunch.agent.containers.mounts import ContainerMount
+from pylaunch.agent.run import program_checks
 from pylaunch.agent.run.ranks import spawn
 from pylaunch.agent.shared import processes
 from pylaunch.agent.shared.programs import path_of
@@ -42,6 +43,9 @@ MEMORY = "/dev/shm"
 START_S = 30.0
 """Time for the holder to be ready; a file of an image may be on a slow file system."""
 
+ASK_S = program_checks.LOOK_S + 5.0
+"""Time for an examination, in which a program of the image that never ends is named first."""
+
 POLL_S = 0.01
 MOST_TEXT = 300
 MOST_OUTPUT = 1 << 16
@@ -54,6 +58,11 @@ HOLD = ["/bin/sh", "-c", f"echo {READY.decode().strip()}; read -r end"]
 ENGINE, OPENER = "bwrap", "squashfuse"
 PACKAGES = {ENGINE: "bubblewrap", OPENER: "squashfuse"}
 """Package of each program."""
+
+NO_NAMESPACES = ("new namespace", "uid map")
+"""Words of bubblewrap, and of `_own_mounts`, where the node refuses the namespaces, whatever the image is."""
+
+SETTINGS = "kernel.apparmor_restrict_unprivileged_userns user.max_user_namespaces"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -79,7 +88,7 @@ class JoinableContainer:
         self._namespaces: list[tuple[int, int]] = []
         """Descriptors of the namespaces that differ from those of this process, with their kinds."""
 
-    def found(self, pid: int) -> None:
+    def keep_namespaces_of(self, pid: int) -> None:
         """Keep the namespaces of `pid`, a process of the container. Raises OSError."""
         for name, kind in NAMESPACES:
             path = f"/proc/{pid}/ns/{name}"
@@ -94,33 +103,41 @@ class JoinableContainer:
             _call("setns", descriptor, kind)
 
     def inside(self, ask: Callable[[], Any]) -> Any:
-        """Return what `ask` returns in a process of the container: a value of JSON. Raises ContainerError."""
+        """Return what `ask` returns in a process of the container: a value of JSON.
+
+        Programs that `ask` has started end with it. Raises ContainerError; OSError or ValueError where this node has no
+        process for it, or ends that process.
+        """
         # The standard library of this interpreter need not be in the image.
         import ast  # noqa: F401, PLC0415
         import subprocess  # noqa: F401, PLC0415
 
-        reading, writing = os.pipe()
-        pid = os.fork()
+        (reading, writing), pid = _forked_with(1)
         if pid == 0:
             answer: dict[str, Any] = {"error": "no answer"}
             try:
                 spawn.signal_me_when_parent_dies(signal.SIGKILL)
+                os.setsid()
                 self.join()
                 os.chdir("/")
                 answer = {"value": ask()}
             except (OSError, ImportError) as error:
                 answer = {"error": str(error)}
             finally:
-                with os.fdopen(writing, "w") as answered:
-                    json.dump(answer, answered)
-                os._exit(0)
+                try:
+                    with os.fdopen(writing, "w") as answered:
+                        json.dump(answer, answered)
+                finally:
+                    os._exit(0)
         os.close(writing)
         try:
-            text = _read_until(reading, lambda text: False)
+            text = _read_until(reading, lambda text: False, ASK_S)
         except OSError as error:
             text = json.dumps({"error": str(error)}).encode()
         finally:
             os.close(reading)
+            with contextlib.suppress(ProcessLookupError):  # It has no session yet, and so has started nothing.
+                os.killpg(pid, signal.SIGKILL)
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
         found = json.loads(text) if text else {"error": "no answer"}
@@ -156,8 +173,8 @@ class ContainerHolder:
     env: dict[str, str]
 
 
-def begun(task: protocol.NodeTask, root: NodeRoot, directory: RunDirectory) -> JoinableContainer:
-    """Start the holder for the container of `task`. Raises ContainerError; nothing is left then."""
+def start_container(task: protocol.NodeTask, root: NodeRoot, directory: RunDirectory) -> JoinableContainer:
+    """Start the holder for the container of `task`. Raises ContainerError or OSError; nothing is left then."""
     assert task.container is not None
     path = task.container.image
     try:
@@ -166,14 +183,15 @@ def begun(task: protocol.NodeTask, root: NodeRoot, directory: RunDirectory) -> J
         places = mounts.places(task, root)
         digest = image.digest(path, root)
     except image.ImageError as error:
-        raise ContainerError(protocol.Reason("container-image", str(error), f"pylaunch push IMAGE {path}")) from None
+        hint = f"pylaunch push IMAGE {path}" if error.is_missing else ""
+        raise ContainerError(protocol.Reason("container-image", str(error), hint)) from None
     except mounts.MountError as error:
         raise ContainerError(protocol.Reason("container-mount", str(error))) from None
     env = {processes.RUN_MARK: task.run, processes.ROOT_MARK: root.path, "PATH": os.environ.get("PATH", os.defpath)}
     holder = ContainerHolder(engine, opener, path, directory.file("image"), places, env)
     if is_file:
         os.makedirs(holder.mount_point, exist_ok=True)
-    container = _held(holder, digest)
+    container = _start_holder(holder, digest)
     if is_file and not image.is_still(path, root, digest):
         container.end()
         raise ContainerError(protocol.Reason("container-image", f"image {path} changed while it was mounted"))
@@ -192,29 +210,51 @@ def _programs(*, is_file: bool) -> tuple[str, str]:
     return found[ENGINE], found.get(OPENER, "")
 
 
-def _held(holder: ContainerHolder, digest: str) -> JoinableContainer:
-    """Start `holder`, and return the container when it is there. Raises ContainerError."""
-    reading, writing = os.pipe()
-    info, informing = os.pipe()
-    stdin, held = os.pipe()
-    pid = os.fork()
+def _start_holder(holder: ContainerHolder, digest: str) -> JoinableContainer:
+    """Start `holder`, and return the container when it is there. Raises ContainerError or OSError."""
+    try:
+        (reading, writing, info, informing, stdin, held), pid = _forked_with(3)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.rmdir(holder.mount_point)
+        raise
     if pid == 0:
         _become(holder, stdin, writing, informing)
     for descriptor in (writing, stdin, informing):
         os.close(descriptor)
     container = JoinableContainer(digest, pid, held, holder.mount_point)
     try:
-        _read_until(reading, lambda output: output.endswith(READY), fail_at_end=True)
-        container.found(_process_of(os.read(info, MOST_OUTPUT)))
+        _read_until(reading, lambda output: output.endswith(READY), START_S, fail_at_end=True)
+        container.keep_namespaces_of(_process_of(os.read(info, MOST_OUTPUT)))
     except OSError as error:
         container.end()
-        hint = f"the image needs a shell at {HOLD[0]}, and what it loads" if HOLD[0] in str(error) else ""
-        text = f"image {holder.image}: {str(error)[:MOST_TEXT]}"
-        raise ContainerError(protocol.Reason("container", text, hint)) from None
+        raise ContainerError(_refusal(holder.image, str(error))) from None
     finally:
         os.close(reading)
         os.close(info)
     return container
+
+
+def _forked_with(pipes: int) -> tuple[list[int], int]:
+    """Return the ends of as many pipes, and the result of a fork. Raises OSError; no descriptor is left then."""
+    ends: list[int] = []
+    try:
+        for _ in range(pipes):
+            ends += os.pipe()
+        return ends, os.fork()
+    except OSError:
+        for descriptor in ends:
+            os.close(descriptor)
+        raise
+
+
+def _refusal(path: str, text: str) -> protocol.Reason:
+    """Return the reason for a holder that ended with `text`."""
+    if any(words in text for words in NO_NAMESPACES):
+        hint = f"allow user namespaces on that host, or start as root; what limits them there: sysctl {SETTINGS}"
+        return protocol.Reason("container-engine", f"no namespaces for a container: {text[:MOST_TEXT]}", hint)
+    hint = f"the image needs a shell at {HOLD[0]}, and what it loads" if HOLD[0] in text else ""
+    return protocol.Reason("container", f"image {path}: {text[:MOST_TEXT]}", hint)
 
 
 def _become(holder: ContainerHolder, stdin: int, stdout: int, info: int) -> None:
@@ -254,14 +294,17 @@ def _become(holder: ContainerHolder, stdin: int, stdout: int, info: int) -> None
 def _own_mounts() -> list[str]:
     """Give this process mounts of its own, and return the arguments with which bubblewrap keeps the user."""
     uid, gid = os.getuid(), os.getgid()
-    _call("unshare", CLONE_NEWNS | (CLONE_NEWUSER if uid else 0))
-    if uid:
-        for name, content in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
-            target = os.open(f"/proc/self/{name}", os.O_WRONLY)
-            os.write(target, content.encode())
-            os.close(target)
-    if _libc.mount(b"none", b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None) != 0:
-        raise OSError(ctypes.get_errno(), "the mounts of the container cannot be separated")
+    try:
+        _call("unshare", CLONE_NEWNS | (CLONE_NEWUSER if uid else 0))
+        if uid:
+            for name, content in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
+                target = os.open(f"/proc/self/{name}", os.O_WRONLY)
+                os.write(target, content.encode())
+                os.close(target)
+        if _libc.mount(b"none", b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None) != 0:
+            raise OSError(ctypes.get_errno(), "the mounts of the container cannot be separated")
+    except OSError as error:
+        raise OSError(error.errno, f"{NO_NAMESPACES[0]}: {error.strerror}") from None
     return ["--unshare-user", "--uid", str(uid), "--gid", str(gid)] if uid else []
 
 
@@ -284,14 +327,16 @@ def _mount_file(holder: ContainerHolder) -> None:
         time.sleep(POLL_S)
 
 
-def _read_until(reading: int, is_complete: Callable[[bytes], bool], *, fail_at_end: bool = False) -> bytes:
+def _read_until(
+    reading: int, is_complete: Callable[[bytes], bool], within_s: float, *, fail_at_end: bool = False
+) -> bytes:
     """Return the output of a process of the container up to its end. Raises OSError for too much, or too late."""
     output = b""
-    until = time.monotonic() + START_S
+    until = time.monotonic() + within_s
     while not is_complete(output):
         ready, _, _ = select.select([reading], [], [], max(0.0, until - time.monotonic()))
         if not ready:
-            raise OSError(f"no answer within {START_S:g} s")
+            raise OSError(f"no answer within {within_s:g} s")
         chunk = os.read(reading, MOST_OUTPUT)
         output += chunk
         if len(output) > MOST_OUTPUT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -24,6 +25,10 @@ MAX_SIZE = 1 << 16
 class ImageError(Exception):
     """The image is not here, or is none."""
 
+    def __init__(self, text: str, *, is_missing: bool = False) -> None:
+        super().__init__(text)
+        self.is_missing = is_missing
+
 
 def is_file(image: str) -> bool:
     """Return whether `image` is a file, else a directory. Raises ImageError for anything else."""
@@ -36,7 +41,7 @@ def is_file(image: str) -> bool:
             if source.read(len(MAGIC)) != MAGIC:
                 raise ImageError(f"image {image} is neither a directory nor a squashfs")
     except FileNotFoundError:
-        raise ImageError(f"image {image} does not exist") from None
+        raise ImageError(f"image {image} does not exist", is_missing=True) from None
     except OSError as error:
         raise ImageError(f"image {image} cannot be read: {error.strerror}") from None
     return True
@@ -76,7 +81,8 @@ def _of_file(image: str, root: NodeRoot) -> str:
         for chunk in iter(lambda: source.read(CHUNK), b""):
             hashed.update(chunk)
     rest = [entry for entry in known if entry[0] != state[0]][-MOST_KNOWN + 1 :]
-    rank_files.replace(_memory(root), json.dumps({"images": [*rest, [*state, hashed.hexdigest()]]}).encode())
+    with contextlib.suppress(OSError):  # The next start hashes the file again.
+        rank_files.replace(_memory(root), json.dumps({"images": [*rest, [*state, hashed.hexdigest()]]}).encode())
     return hashed.hexdigest()
 
 
@@ -97,7 +103,7 @@ def _of_directory(image: str) -> str:
     hashed = hashlib.sha256()
     for path, directories, files in os.walk(image, onerror=_fail):
         directories.sort()
-        for name in sorted([*files, *(each for each in directories if os.path.islink(os.path.join(path, each)))]):
+        for name in sorted([*files, *directories]):
             full = os.path.join(path, name)
             status = os.lstat(full)
             target = os.readlink(full) if stat.S_ISLNK(status.st_mode) else ""
@@ -108,4 +114,6 @@ def _of_directory(image: str) -> str:
 
 
 def _fail(error: OSError) -> None:
-    raise error
+    """Pass over a directory that is closed to this user, as it is to ranks: its mode is part of the hash."""
+    if not isinstance(error, PermissionError):
+        raise error

@@ -1,7 +1,7 @@
 """Mounts of a container: an image as the root directory, with directories of the node, as arguments of bubblewrap.
 
 The image is read-only, and a mount needs an existing place. Where the image lacks one, its nearest directory becomes a
-directory in memory that contains each entry of the image again.
+read-only directory in memory that contains each entry of the image again.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def words(image: str, places: Sequence[ContainerMount]) -> list[str]:
     found = [] if "/" in rebuilt else ["--ro-bind", image, "/"]
     for directory in sorted(rebuilt, key=lambda path: path.count("/") if path != "/" else 0):
         found += _in_memory(image, directory, rebuilt[directory])
-        if len(found) > MOST_WORDS - 3 * len(places):
+        if len(found) > MOST_WORDS - 3 * len(places) - 2 * len(rebuilt):
             entries = (
                 f"{directory} of the image, or a directory above it, has too many entries (about {MOST_WORDS // 3})"
             )
@@ -107,6 +107,11 @@ def words(image: str, places: Sequence[ContainerMount]) -> list[str]:
             found += ["--dev-bind", place.source, place.target]
         else:
             found += ["--ro-bind" if place.read_only else "--bind", place.source, place.target]
+    targets = {place.target for place in places}
+    for directory in rebuilt:
+        # What a rank wrote there would fill the memory of the node, and be lost. A mount of the node hides others.
+        if directory not in targets and _above(directory, places) is None:
+            found += ["--remount-ro", directory]
     return found
 
 

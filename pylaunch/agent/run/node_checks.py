@@ -26,7 +26,7 @@ def problems(task: protocol.NodeTask, directory: RunDirectory) -> list[protocol.
 
 
 def of_node(task: protocol.NodeTask, directory: RunDirectory) -> list[protocol.Reason]:
-    """Return the reasons that are no matter of the directories and programs which ranks see."""
+    """Return the reasons that do not depend on the root directory of the ranks."""
     return [*_logs(directory), *_hostname(task), *_loopback(task), *rank_interface.problems(task)]
 
 
@@ -56,7 +56,8 @@ def _needs(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     for need in task.needs:
         path = os.path.join(task.workdir, need.path)
         if not os.path.exists(path):
-            yield protocol.Reason("path-missing", f"{path} {program_checks.absence(path)}", need.hint)
+            hint = program_checks.of_the_image(task, need.path) or need.hint
+            yield protocol.Reason("path-missing", f"{path} {program_checks.absence(path)}", hint)
 
 
 def _logs(directory: RunDirectory) -> Iterator[protocol.Reason]:

@@ -41,13 +41,21 @@ def problems(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
             is_path = "/" in program
             reason = unexecutable(path) if is_path else f"is not on PATH ({task.env.get('PATH', os.defpath)})"
             hint = "name the script without python: -- train.py" if program.startswith("python") and not is_path else ""
-            hint = "name the interpreter of the image: --python PATH" if program == task.python else hint
+            hint = of_the_image(task, program) or hint
             yield protocol.Reason("not-executable", f"program {path} {reason}", hint)
         elif "/" not in program:
             yield from _of_another_environment(task, program, found)
-    yield from _interpreter(task)
-    yield from _launcher_module(task)
+    broken = list(_interpreter(task))
+    yield from broken
+    if not broken:  # One that never ends is waited for once.
+        yield from _launcher_module(task)
     yield from _framework(task)
+
+
+def of_the_image(task: protocol.NodeTask, program: str) -> str:
+    """Return the hint for a missing interpreter of ranks in a container; "" for anything else."""
+    is_interpreter = task.container is not None and program == task.python
+    return "name the interpreter of the image: --python PATH" if is_interpreter else ""
 
 
 def unexecutable(path: str) -> str:
@@ -73,11 +81,12 @@ def absence(path: str) -> str:
 def _interpreter(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     """Refuse an interpreter that does not run here: its library, its loader or its architecture may be missing."""
     programs = {rank.argv[0] for rank in task.ranks if rank.argv} | set(task.launcher[:1])
-    if task.python not in programs or not os.access(task.python, os.X_OK) or os.path.isdir(task.python):
+    python = path_of(task.python, task.env.get("PATH", os.defpath))
+    if task.python not in programs or python is None:
         return
     import subprocess  # noqa: PLC0415 -- 3 ms that only Python ranks cost
 
-    words = [task.python, "-I", "-S", "-c", ""]
+    words = [python, "-I", "-S", "-c", ""]
     try:
         ended = subprocess.run(words, env=task.env, cwd="/", timeout=LOOK_S, capture_output=True)
     except subprocess.TimeoutExpired:
@@ -90,7 +99,7 @@ def _interpreter(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
         lines = ended.stderr.decode("utf-8", "replace").strip().splitlines()
         text = lines[-1][:MOST_TEXT] if lines else f"status {ended.returncode}"
     hint = "repair it there, or choose another: --python PATH"
-    yield protocol.Reason("interpreter-broken", f"{task.python} does not run on this node: {text}", hint)
+    yield protocol.Reason("interpreter-broken", f"{python} does not run on this node: {text}", hint)
 
 
 def _of_another_environment(task: protocol.NodeTask, program: str, path: str) -> Iterator[protocol.Reason]:
@@ -117,10 +126,10 @@ def _python_of(path: str) -> str:
 
 def _launcher_module(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     """Refuse a launcher whose package is missing, because it would fail after the start, before any rank."""
-    if task.launcher[1:2] != ["-m"] or not os.path.exists(task.launcher[0]):
+    if task.launcher[1:2] != ["-m"]:
         return
-    python, package = task.launcher[0], task.launcher[2].partition(".")[0]
-    if _is_installed_beside(python, package):
+    python, package = path_of(task.launcher[0], task.env.get("PATH", os.defpath)), task.launcher[2].partition(".")[0]
+    if python is None or _is_installed_beside(python, package):
         return
     import subprocess  # noqa: PLC0415 -- 3 ms that only such launchers cost
 

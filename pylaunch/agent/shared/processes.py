@@ -142,7 +142,7 @@ def open_files(pid: int) -> list[str] | None:
 
 
 def run_of(pid: int, root: str) -> str | None:
-    """Return the run under `root` whose mark `pid` carries; None for processes in containers: their roots differ."""
+    """Return the run under `root` whose mark `pid` carries; None for processes of another pid namespace."""
     environ = _environ(pid)
     if _ROOT_MARK not in environ:
         return None  # Every other process of this user, of which a node may have thousands.

@@ -14,7 +14,7 @@ from pylaunch.model.job import Container, JobSpec
 from pylaunch.protocol.node_task import MountTask
 
 READ_ONLY = "ro"
-OF_THE_NODE = ("/proc", "/sys", "/dev")
+NOT_REPLACED = ("/proc", "/sys", "/dev")
 """Directories that ranks see as they are on the node: a mount over one of them hides devices and processes."""
 
 PYTHON = "python3"
@@ -72,9 +72,9 @@ def _mount(word: str) -> MountTask:
     option = f"--container-mount {word}"
     mount = MountTask(_absolute(option, source), _absolute(option, target), read_only=mode == READ_ONLY)
     if mount.target == "/":
-        raise UsageError(f"{option}: a mount cannot replace the image", hint=f"{source}:/data")
-    if mount.target in OF_THE_NODE or mount.target.startswith(("/proc/", "/sys/")):
-        raise UsageError(f"{option}: {mount.target} is that of the node", hint=f"{source}:/data")
+        raise UsageError(f"{option}: a mount cannot replace the image", hint=f"--container-mount {source}:/data")
+    if mount.target in NOT_REPLACED or mount.target.startswith(("/proc/", "/sys/")):
+        raise UsageError(f"{option}: {mount.target} is that of the node", hint=f"--container-mount {source}:/data")
     return mount
 
 

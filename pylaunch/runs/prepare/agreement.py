@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Agreement, Cluster
-from pylaunch.model.diagnosis.majority import majority, shown
+from pylaunch.model.diagnosis.majority import Majority, majority, shown
 from pylaunch.model.hostset import fold
+from pylaunch.protocol.node_task import CONTAINER_IMAGE
 
 _HINTS = {
     "environment digest": "pylaunch provision --roles python_env --limit {hosts}",
@@ -17,9 +18,6 @@ _HINTS = {
     "gpu driver": "install the same driver on {hosts} and reboot; what else differs there: pylaunch drift",
     "kernel series": "boot {hosts} into the kernel of the others; what else differs there: pylaunch drift",
 }
-IMAGE = "container image"
-"""Fact that must be equal whatever the policy: with another image, ranks would be other programs."""
-
 _DRIFT = "everything that differs: pylaunch drift"
 
 
@@ -51,10 +49,9 @@ def judge(
     for name in dict.fromkeys(name for facts in compared.values() for name in facts if name not in left_out):
         division = majority({host: facts.get(name, "") for host, facts in compared.items()})
         if division.odd:
-            answers = [(division.usual, division.usual_hosts)] if division.usual_hosts else []
-            values = "; ".join(f"{shown(value)} on {fold(hosts)}" for value, hosts in (*division.odd, *answers))
             odd = fold(host for _, hosts in division.odd for host in hosts)
-            found.append(NodeDifference(f"{name}: {values}", _HINTS.get(name, _DRIFT).format(hosts=odd)))
+            hint = _HINTS.get(name, _DRIFT).format(hosts=odd)
+            found.append(NodeDifference(f"{name}: {'; '.join(_values(division))}", hint))
     if found and refuses:
         hints = dict.fromkeys(each.hint for each in found)
         raise ClusterNotReadyError(
@@ -65,12 +62,18 @@ def judge(
     return tuple(found)
 
 
+def _values(division: Majority[str]) -> list[str]:
+    """Return each value with its hosts, the usual one last."""
+    usual = [(division.usual, division.usual_hosts)] if division.usual_hosts else []
+    return [f"{shown(value)} on {fold(hosts)}" for value, hosts in (*division.odd, *usual)]
+
+
 def _refuse_other_images(essentials: Mapping[str, Mapping[str, str]]) -> None:
-    division = majority({host: facts.get(IMAGE, "") for host, facts in essentials.items()})
+    """Refuse images that differ, whatever the policy: ranks in them would be different programs."""
+    division = majority({host: facts.get(CONTAINER_IMAGE, "") for host, facts in essentials.items()})
     if division.odd:
-        answers = [(division.usual, division.usual_hosts)] if division.usual_hosts else []
         raise ClusterNotReadyError(
             "hosts differ in the image of their ranks, so no rank was started",
-            evidence=[f"{shown(value)} on {fold(hosts)}" for value, hosts in (*division.odd, *answers)],
+            evidence=_values(division),
             hint="send one image to all of them: pylaunch push IMAGE PATH",
         )

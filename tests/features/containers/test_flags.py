@@ -54,6 +54,13 @@ def test_a_wrong_value_is_refused_with_its_place(image: str | None, mount: str, 
     assert str(refused.value).startswith(error)
 
 
+def test_the_hint_for_a_wrong_place_is_an_option_that_is_taken() -> None:
+    for target in ("/", "/proc"):
+        with pytest.raises(UsageError) as refused:
+            flags.in_job(given("/image", f"/scratch:{target}"))
+        assert refused.value.hint == "--container-mount /scratch:/data"
+
+
 def test_two_mounts_at_one_place_are_refused() -> None:
     with pytest.raises(UsageError, match="--container-mount: two mounts at /data"):
         flags.in_job(given("/image", "/a:/data", "/b:/data/"))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pylaunch.agent.containers import image
+from pylaunch.agent.shared import rank_files
 from pylaunch.base.layout import NodeRoot
 
 
@@ -43,10 +47,44 @@ def test_a_directory_is_known_by_names_modes_and_sizes(tmp_path: Path) -> None:
         lambda: (directory / "usr" / "bin" / "sh").write_text("12"),
         lambda: (directory / "usr" / "bin" / "sh").chmod(0o755),
         lambda: (directory / "sbin").symlink_to("usr/bin"),
+        lambda: (directory / "data").mkdir(),
+        lambda: (directory / "data").chmod(0o700),
     ):
         change()
         found.add(image.digest(str(directory), root))
-    assert len(found) == 4
+    assert len(found) == 6
+
+
+def test_a_directory_that_is_closed_to_this_user_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, directory = NodeRoot(str(tmp_path)), tmp_path / "image"
+    (directory / "root" / "below").mkdir(parents=True)
+    scandir = os.scandir
+
+    def closed(path: str) -> Any:
+        """Root can read any directory."""
+        if str(path).endswith("/root"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    found = image.digest(str(directory), root)
+    (directory / "root").chmod(0o700)
+    assert image.digest(str(directory), root) != found
+
+
+def test_a_hash_that_cannot_be_remembered_is_still_the_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "one.sqsh"
+    file.write_bytes(b"hsqs")
+    before = image.digest(str(file), NodeRoot(str(tmp_path)))
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(rank_files, "replace", full)
+    (tmp_path / "images.json").unlink()
+    assert image.digest(str(file), NodeRoot(str(tmp_path))) == before
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,8 @@ def test_the_nearest_directory_of_a_missing_place_is_made_again_in_memory(image:
         "--tmpfs", "/data",
         "--dev-bind", "/dev", "/dev",
         "--bind", "/scratch", "/data/deep/scratch",
+        "--remount-ro", "/data",
+        "--remount-ro", "/",
     ]  # fmt: skip
 
 
@@ -53,12 +55,28 @@ def test_a_place_that_is_a_link_in_the_image_is_replaced(image: Path) -> None:
     """A link could lead out of the image, and bubblewrap would follow it on the node."""
     words = mounts.words(str(image), [ContainerMount("/other", "/lib")])
     assert "--symlink" not in words
-    assert words[-3:] == ["--bind", "/other", "/lib"]
+    assert words[-5:] == ["--bind", "/other", "/lib", "--remount-ro", "/"]
 
 
 def test_a_home_that_the_image_lacks_is_in_memory(image: Path) -> None:
-    assert mounts.words(str(image), [ContainerMount("", "/home/new")])[-2:] == ["--tmpfs", "/home/new"]
+    words = mounts.words(str(image), [ContainerMount("", "/home/new")])
+    assert words[-4:] == ["--tmpfs", "/home/new", "--remount-ro", "/home"]
     assert "--tmpfs" not in mounts.words(str(image), [ContainerMount("", "/home/old")])
+
+
+def test_a_directory_of_the_node_over_one_in_memory_stays_writable(image: Path) -> None:
+    asked = [ContainerMount("/scratch", "/data"), ContainerMount("/other", "/data/new/other")]
+    assert "--remount-ro" not in mounts.words(str(image), asked)
+
+
+def test_no_more_words_than_bubblewrap_takes(image: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = [ContainerMount("/scratch", "/data/deep/scratch"), ContainerMount("/dev", "/dev")]
+    needed = len(mounts.words(str(image), asked))
+    monkeypatch.setattr(mounts, "MOST_WORDS", needed)
+    assert len(mounts.words(str(image), asked)) == needed
+    monkeypatch.setattr(mounts, "MOST_WORDS", needed - 1)
+    with pytest.raises(mounts.MountError, match="too many entries"):
+        mounts.words(str(image), asked)
 
 
 def task(workdir: str, *asked: MountTask) -> NodeTask:

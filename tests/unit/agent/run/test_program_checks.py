@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from pylaunch.agent.run import program_checks
+from pylaunch.agent.run import node_checks, program_checks
+from pylaunch.protocol.node_task import ContainerTask, Need
 from tests.agent.controller import task
 
 
@@ -23,3 +25,15 @@ def test_a_mount_with_noexec_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     asked = task(tmp_path, [str(python), "train.py"], python=str(python))
     (found,) = program_checks.problems(asked)
     assert (found.code, found.message) == ("not-executable", f"program {python} {reason}")
+
+
+@pytest.mark.parametrize("python", ["python3", "/opt/none/bin/python"])
+def test_the_interpreter_of_the_image_is_a_hint_for_ranks_in_a_container_alone(tmp_path: Path, python: str) -> None:
+    needs = [Need("/opt/none/bin/python", "install it")] if "/" in python else []
+    asked = task(tmp_path, [python, "train.py"], python=python, needs=needs, env={"PATH": "/none"})
+    (inside,) = node_checks.of_programs(dataclasses.replace(asked, container=ContainerTask("/image", [])))
+    (outside,) = node_checks.of_programs(asked)
+    hint = "name the interpreter of the image: --python PATH"
+    assert inside.hint == hint
+    assert outside.message == inside.message
+    assert outside.hint != hint
