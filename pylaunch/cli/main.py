@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 import traceback
+from pathlib import Path
 
 import click
 
@@ -203,6 +204,8 @@ def _ended(arguments: list[str], invocation: Invocation) -> tuple[int, PylaunchE
             return ExitCode.USAGE, _no_such_option(error, asked)
         return ExitCode.USAGE, UsageError(error.format_message(), hint=f"{asked} --help")
     except OSError as error:
+        if error.errno == errno.ENOENT and not _has_working_directory():
+            return ExitCode.USAGE, UsageError("the working directory was removed", hint="cd to one that exists")
         if error.errno not in _NO_ROOM:
             return ExitCode.BUG, _bug()
         where = f"{error.filename}: " if error.filename else ""
@@ -211,6 +214,14 @@ def _ended(arguments: list[str], invocation: Invocation) -> tuple[int, PylaunchE
     except Exception:  # noqa: BLE001 -- the one boundary: whatever arrives here is our bug
         return ExitCode.BUG, _bug()
     return answer if isinstance(answer, int) else ExitCode.DONE, None
+
+
+def _has_working_directory() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _no_such_option(error: click.NoSuchOption, asked: str) -> UsageError:

@@ -44,6 +44,14 @@ def test_an_agent_that_is_whole_in_a_root_of_ours_answers(root: Path) -> None:
     assert json.loads(run(RUNS, root).stdout) == []
 
 
+@pytest.mark.parametrize("path", ["", "/nowhere"])
+def test_a_login_shell_without_a_path_makes_no_trap_of_a_root_of_ours(
+    path: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", path)
+    assert run(RUNS, root).stdout == "[]\n"
+
+
 @pytest.mark.parametrize("script", [ENTER, RUNS])
 def test_a_login_shell_that_is_csh_can_pass_the_script_on(script: str) -> None:
     assert "\n" not in script  # csh: Unmatched '\''.

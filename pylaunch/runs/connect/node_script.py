@@ -31,6 +31,7 @@ def _one_line(script: str) -> str:
 
 
 _TRUST = f"""\
+command -v sha256sum > /dev/null || PATH=/usr/bin:/bin${{PATH:+:$PATH}}
 root=$1$2
 [ "$3" = user ] && root=$1$(id -u)$2
 [ -x "$4" ] || exit {PYTHON_ABSENT}

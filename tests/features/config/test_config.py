@@ -98,3 +98,14 @@ def test_a_secret_in_a_variable_is_masked() -> None:
     (value,) = [each.value for each in found if each.name == "ansible_ssh_common_args"]
     assert value.startswith("-o ProxyCommand='jump --password=***")
     assert "hunter2" not in value
+
+
+def test_a_working_directory_that_was_removed_is_said_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main.run(["config", "show"]) == ExitCode.USAGE
+    assert capsys.readouterr().err == "error: the working directory was removed\n\nhint: cd to one that exists\n"
