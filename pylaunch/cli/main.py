@@ -84,7 +84,7 @@ _EXAMPLES = (
 )
 """Command lines of the core in the help, after those of features; in 76 columns."""
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 
 
 class Verbs(CommandGroup):
@@ -181,6 +181,12 @@ def run(arguments: list[str]) -> int:
         document.close(invocation, code, error or invocation.printed_error)
     except BrokenPipeError:
         console.silence(sys.stdout)
+    except OSError as lost:
+        if lost.errno not in _NO_ROOM:
+            raise
+        console.silence(sys.stdout)
+        console.say(UsageError(f"stdout: {lost.strerror}", hint="the document of --json is not whole").render())
+        return code or ExitCode.USAGE
     return code
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pylaunch.errors import ExitCode
+
 PYLAUNCH = Path(sys.executable).with_name("pylaunch")
 LOG = "RuntimeError: CUDA error: out of memory\n"
 
@@ -24,3 +26,14 @@ def test_a_log_is_explained_without_a_stream(closed: str, tmp_path: Path) -> Non
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["run.log"]
     assert (tmp_path / "run.log").read_text() == LOG
+
+
+def test_a_document_that_finds_no_room_is_no_success(tmp_path: Path) -> None:
+    (tmp_path / "run.log").write_text(LOG)
+    with Path("/dev/full").open("wb") as full:
+        command = [str(PYLAUNCH), "explain", "run.log", "--json"]
+        ended = subprocess.run(
+            command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60
+        )
+    assert ended.returncode == ExitCode.USAGE
+    assert ended.stderr.splitlines()[0] == "error: stdout: No space left on device"
