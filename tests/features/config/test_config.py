@@ -100,7 +100,7 @@ def test_a_secret_in_a_variable_is_masked() -> None:
     assert "hunter2" not in value
 
 
-def test_a_working_directory_that_was_removed_is_said_to_be(
+def test_a_working_directory_that_was_removed_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gone = tmp_path / "gone"
