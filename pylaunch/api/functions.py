@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from pylaunch import features
 from pylaunch.api.run_handle import RunHandle
 from pylaunch.base.dataclass import replace
 from pylaunch.checks import check_hosts as checking
@@ -67,7 +68,7 @@ def check(
     are findings. Raises UsageError for a check that does not exist, and for a job that does not fit the cluster.
     """
     planned = JobSpec(checking.NO_SCRIPT, Framework.DIRECT, "/") if job is None else job
-    checks = select(suite.CHECKS, only=only, skip=skip, deep=deep)
+    checks = select((*suite.CHECKS, *features.checks()), only=only, skip=skip, deep=deep)
     return checking.check(checking.plan_check(cluster, planned, checking.Needs(), checks))
 
 

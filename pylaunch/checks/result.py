@@ -47,7 +47,8 @@ def result(survey: Survey, checks: Sequence[Check], findings: Sequence[Finding],
     """Return the findings in order, with those about unreachable hosts."""
     found = [*_unreachable(survey, findings), *findings]
     order = list(Severity)
-    asked = [check.id for check in checks if any(check.asks(host, survey.wanted) for host in survey.cluster.hosts)]
+    named, there = {finding.check for finding in findings}, survey.cluster.hosts
+    asked = [each.id for each in checks if each.id in named or any(each.asks(host, survey.wanted) for host in there)]
     ordered = sorted(found, key=lambda finding: order.index(finding.severity))
     unreachable = {name: why.reason for name, why in survey.unreachable.items()}
     silent = {check.id: hosts for check in checks if (hosts := _silent(survey, check))}

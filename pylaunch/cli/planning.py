@@ -39,7 +39,8 @@ def plan_and_run(
     terminal = None if flags.dry_run else lent_terminal(job.debug_rank, detach=flags.detach, as_json=as_json)
     wanted = replace(asked.options, terminal=terminal)
     with source.nodes(NodesWanted(inventory, limit, flags.nodes, flags.spares, flags.dry_run), job) as nodes:
-        planned = plan_start(nodes.cluster, job, judge_settings, StartView().show)
+        cluster, job = typed.choice(nodes.cluster, job)
+        planned = plan_start(cluster, job, judge_settings, StartView().show)
         planned = nodes.recorded(planned)
         wanted = replace(wanted, requeues=nodes.requeues)
         program.report_ranks_alone(asked.program, planned.plan.world_size)

@@ -28,3 +28,27 @@ def test_a_run_is_in_the_history_when_it_has_ended(directories: Callable[..., Di
     shown = cluster.run("history")
     assert shown.returncode == ExitCode.DONE, shown.stderr
     assert "n2    2 " in shown.stdout
+
+
+def test_a_node_that_failed_twice_is_named_by_check_and_left_out(directories: Callable[..., DirectoryCluster]) -> None:
+    cluster = directories("n1", "n2", "n3")
+    broken = "[ $RANK = 1 ] || exec sleep 600; echo 'CUDA error: uncorrectable ECC error encountered' >&2; exit 1"
+    for _ in range(2):
+        failed = ended(cluster.start("--limit", "n1,n2", "--", "sh", "-c", broken))
+        assert failed.returncode == ExitCode.JOB_FAILED, failed.stderr
+    checked = cluster.run("check", "-i", str(cluster.inventory), "--only", "history", "--json")
+    assert checked.returncode == ExitCode.DONE, checked.stderr
+    document = json.loads(checked.stdout)
+    (finding,) = document["findings"]
+    assert (finding["check"], finding["severity"], finding["hosts"]) == ("history.failures", "warn", ["n2"])
+    assert finding["text"].startswith("GPU hardware: failed 2 times within 24 hours; ")
+    assert finding["fix"].removeprefix("pylaunch explain ") in cluster.outcomes()
+    words = ("--avoid-unhealthy", "--max-restarts", "1", "--spares", "1", "--", "sh", "-c", "exit 0")
+    avoided = ended(cluster.start(*words))
+    assert avoided.returncode == ExitCode.DONE, avoided.stderr
+    assert "note: n2 is left out: GPU hardware, 2 times within 24 hours (runs " in avoided.stderr
+    assert "note: 0 of 1 spares remain" in avoided.stderr
+    assert "2 ranks on n[1,3]" in avoided.stderr
+    refused = ended(cluster.start("--avoid-unhealthy", "--nodes", "3", "--", "true"))
+    assert refused.returncode == ExitCode.CLUSTER_NOT_READY
+    assert "--avoid-unhealthy leaves 2 of 3 hosts, and the run needs 3" in refused.stderr

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from pylaunch.agent.shared.text import text_or_none
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterable
@@ -11,6 +13,9 @@ if TYPE_CHECKING:
 LEAST_BYTES = 64 << 10
 LEAST_INODES = 4
 """Below these limits, writes of a rank have failed or soon will."""
+
+DISKS = frozenset(("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"))
+"""Types of file systems on disks of this node. Others may be shared with other nodes, or be memory."""
 
 
 def full(paths: Iterable[str]) -> list[str]:
@@ -22,16 +27,27 @@ def full(paths: Iterable[str]) -> list[str]:
         except OSError:
             continue
         if device not in seen:
-            seen[device] = _described(path, status)
+            seen[device] = _described(path, status, device)
     return [phrase for phrase in seen.values() if phrase]
 
 
-def _described(path: str, status: os.statvfs_result) -> str:
+def disk_type(mountinfo: str, device: int) -> str:
+    """Return the type of a mounted file system on a disk of this node, from /proc/self/mountinfo; "" for others."""
+    number = f"{os.major(device)}:{os.minor(device)}"
+    lines = [line.split() for line in mountinfo.splitlines()]
+    types = [words[words.index("-") + 1] for words in lines if words[2] == number]
+    return types[0] if types and types[0] in DISKS else ""
+
+
+def _described(path: str, status: os.statvfs_result, device: int) -> str:
     is_root = os.getuid() == 0
     free = (status.f_bfree if is_root else status.f_bavail) * status.f_frsize
     inodes = status.f_ffree if is_root else status.f_favail
-    if status.f_blocks and free < LEAST_BYTES:
-        return f"{path} is full ({free >> 10} KiB of {(status.f_blocks * status.f_frsize) >> 20} MiB free)"
-    if status.f_files and inodes < LEAST_INODES:
-        return f"{path} has no inodes left ({inodes} of {status.f_files} free)"
-    return ""
+    is_full = bool(status.f_blocks) and free < LEAST_BYTES
+    if not is_full and not (status.f_files and inodes < LEAST_INODES):
+        return ""
+    disk = disk_type(text_or_none("/proc/self/mountinfo") or "", device)
+    on = f" on {disk} of this node" if disk else ""
+    if is_full:
+        return f"{path} is full ({free >> 10} KiB of {(status.f_blocks * status.f_frsize) >> 20} MiB free{on})"
+    return f"{path} has no inodes left ({inodes} of {status.f_files} free{on})"

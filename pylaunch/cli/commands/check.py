@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from pylaunch import features
 from pylaunch.base.dataclass import dataclass
 from pylaunch.checks import suite
 from pylaunch.checks.check import Check
 from pylaunch.checks.check_hosts import NO_SCRIPT, SHIPPED_CODE, CheckRequest, Needs, check, plan_check, with_warning
 from pylaunch.checks.result import Result
 from pylaunch.checks.selection import select
-from pylaunch.checks.start_table import START_TABLE
+from pylaunch.checks.start_table import START_TABLE, AtStart, Row
 from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.model.job import Framework, JobSpec, RankOrder
@@ -101,12 +103,13 @@ def command(
     Changes nothing but what --fix shows first. Exit code 3 when something fails.
     """
     flags = CheckFlags(**asked)
+    known = (*suite.CHECKS, *features.checks())
     if listing:
-        _show_list(words, flags.only)
+        _show_list(known, words, flags.only)
         return ExitCode.DONE
     if flags.yes and not flags.fix:
         raise UsageError("--yes is for --fix")
-    checks = select(suite.CHECKS, only=options.words(flags.only), skip=options.words(flags.skip), deep=flags.deep)
+    checks = select(known, only=options.words(flags.only), skip=options.words(flags.skip), deep=flags.deep)
     pasted = taken_apart(words)
     words = words if pasted is None else pasted.words
     cluster = hosts_to_ask(inventory, limit)
@@ -194,9 +197,9 @@ def _fixed(request: CheckRequest, found: Result, *, sure: bool) -> Result:
     return check(request)
 
 
-def _show_list(words: tuple[str, ...], only: str | None) -> None:
+def _show_list(known: Sequence[Check], words: tuple[str, ...], only: str | None) -> None:
     named = (*words, *options.words(only))
-    chosen = select(suite.CHECKS, only=named, deep=True)
+    chosen = select(known, only=named, deep=True)
     if named:
         console.data("\n\n".join(explained(each) for each in chosen))
         return
@@ -207,7 +210,7 @@ def _show_list(words: tuple[str, ...], only: str | None) -> None:
 def explained(each: Check) -> str:
     """Return the description of a check."""
     when = "only with --deep" if each.deep else "by pylaunch check"
-    row = START_TABLE[each.id]
+    row = START_TABLE.get(each.id, Row(AtStart.NOT_ASKED, "about what this machine knows, asks no host"))
     return inspect.cleandoc(
         f"""
         {each.id}: {each.title}

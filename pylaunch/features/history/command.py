@@ -97,7 +97,8 @@ def _data(rows: list[AttemptRow], runs: list[RunSummary], nodes: list[NodeSummar
                 "run": each.attempt, "status": each.status, "created": document.moment(each.created),
                 "ended": document.moment(each.ended), "ranks": each.ranks, "nodes": each.nodes,
                 "start_seconds": each.start_s, "ran_seconds": each.ran_s, "kind": each.kind or None,
-                "node": each.host or None, "reason": each.reason,
+                "node": each.host or None, "address": each.address or None, "fault": each.fault or None,
+                "reason": each.reason,
             }
             for each in rows
         ],

@@ -72,6 +72,10 @@ def _opened() -> Iterator[sqlite3.Connection]:
             database.execute(
                 f"CREATE TABLE IF NOT EXISTS attempts (attempt TEXT PRIMARY KEY, {', '.join(_COLUMNS[1:])})"
             )
+            known = {column[1] for column in database.execute("PRAGMA table_info(attempts)")}
+            for name in _COLUMNS:
+                if name not in known:  # A file of an earlier version.
+                    database.execute(f"ALTER TABLE attempts ADD COLUMN {name} DEFAULT ''")
             yield database
     except (sqlite3.Error, OSError) as error:
         raise UsageError(

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from pylaunch.base.dataclass import dataclass
+from pylaunch.features.history.faults import fault_of
 from pylaunch.model.outcome import Status
 from pylaunch.model.plan import base_of
 from pylaunch.model.run import EventKind, RunRecord
@@ -38,6 +39,11 @@ class AttemptRow:
     """Node that the failure names, or ""."""
 
     reason: str
+    address: str = ""
+    """Address of `host` in the inventory."""
+
+    fault: str = ""
+    """Reason that lies in the node itself (`faults.fault_of`), or ""."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +96,13 @@ def row_of(record: RunRecord) -> AttemptRow | None:
         start_s = sum(seconds for name, seconds in released[-1].items() if name != "skew")
     has_failed = outcome.status is Status.FAILED
     named = "" if outcome.named is None or not has_failed else outcome.named.host
+    named, fault = fault_of(outcome) or (named, "")
+    address = next((host.address for host in record.plan.cluster.hosts if host.name == named), "")
     kind = outcome.causes[0].kind if outcome.causes else UNKNOWN
     return AttemptRow(
         record.plan.run, record.created_at, outcome.ended_at, outcome.status.value, record.plan.world_size,
         len(record.plan.nodes), start_s, record.ran_s(outcome), kind if has_failed else "", visible_line(named),
-        visible_line(outcome.reason)[:LONGEST],
+        visible_line(outcome.reason)[:LONGEST], address, fault,
     )  # fmt: skip
 
 

@@ -1,0 +1,20 @@
+"""The type of a file system, from the table of mounts."""
+
+from __future__ import annotations
+
+import os
+
+from pylaunch.agent.evidence.disk_space import disk_type
+
+MOUNTS = """\
+21 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw
+30 21 0:26 / /dev/shm rw,nosuid - tmpfs tmpfs rw
+44 21 0:51 / /data rw,relatime shared:20 master:3 - nfs4 files:/data rw,vers=4.2
+"""
+
+
+def test_only_a_disk_of_the_node_has_a_type() -> None:
+    assert disk_type(MOUNTS, os.makedev(254, 1)) == "ext4"
+    assert disk_type(MOUNTS, os.makedev(0, 26)) == ""
+    assert disk_type(MOUNTS, os.makedev(0, 51)) == ""
+    assert disk_type(MOUNTS, os.makedev(8, 1)) == ""
