@@ -39,6 +39,7 @@ IN_NO_TEST = {
     "pylaunch check -H": "needs hosts that the resolver knows; tests/lab/test_hosts_without_a_file.py",
     "pylaunch doctor -H": "needs hosts that the resolver knows; tests/lab/test_hosts_without_a_file.py",
     "pylaunch push ": "needs files of the reader; tests/starts/test_push.py and tests/lab/test_push.py push others",
+    "pylaunch metrics": "serves until Ctrl-C; tests/starts/test_metrics.py",
     "ssh-keygen -lf": "is typed on the console of a host",
     "ufw ": "opens ports of a host with ufw",
     "pip wheel ": "downloads the dependencies of pylaunch; tests/contract/test_installed_wheel.py builds its wheel",

@@ -38,6 +38,7 @@ FEATURES = (
     "init",
     "job",
     "lab",
+    "metrics",
     "push",
     "render_files",
     "report",

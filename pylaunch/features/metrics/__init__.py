@@ -1,0 +1,18 @@
+"""Live runs as Prometheus metrics: `pylaunch metrics`.
+
+samples     pure: numbers of a run and its nodes, and of attempts that ended
+live_runs   watches the live runs of the records, each in a thread; nothing is stopped or recorded
+exposition  samples as metrics of prometheus-client, and the server
+command     `metrics`
+dashboard.json: a dashboard of Grafana with these metrics
+"""
+
+from __future__ import annotations
+
+from pylaunch.terminal.doors import Verb
+
+VERBS = {
+    "metrics": Verb(
+        "pylaunch.features.metrics.command", "Serve live runs as metrics for Prometheus and Grafana", after="gpus"
+    ),
+}
