@@ -13,11 +13,11 @@ import pytest
 
 from pylaunch.features.render_files.files import Target, TargetOptions, render_files
 from pylaunch.features.render_files.files.content import file_stem
-from pylaunch.features.render_files.files.shell import ELASTIC
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.render import render
+from pylaunch.render.shell import ELASTIC
 from tests.features.render_files.samples import AWKWARD, SAMPLES, planned, rendered
 
 ENDS_S = 60

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass
@@ -13,8 +13,7 @@ from pylaunch.features.render_files.files import Target, TargetOptions, render_f
 from pylaunch.features.render_files.files.content import FileSet
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.job import JobSpec
-from pylaunch.model.secret import has_password, secret_options, variable_of
-from pylaunch.model.text.argv import Argv
+from pylaunch.model.secret import refuse_secrets
 from pylaunch.runs.start import plan_start
 from pylaunch.runs.start_events import Emit
 from pylaunch.store.new_file import new_file
@@ -42,27 +41,6 @@ def render_plan(cluster: Cluster, job: JobSpec, target: Target, options: TargetO
     refuse_secrets(job.command, job.env)
     plan = plan_start(cluster, job, judge_settings, emit).plan
     return RenderedPlan(target, render_files(plan, target, options), job.secrets)
-
-
-def refuse_secrets(command: Argv, env: Mapping[str, str]) -> None:
-    """Raise UsageError for an argument or a variable that is probably a secret."""
-    for option in secret_options(command):
-        if option.startswith("argument "):
-            raise UsageError(
-                f"{option} is a URL with a password, and the files would contain it",
-                hint="pass it in a variable: --secret NAME",
-            )
-        name = variable_of(option)
-        raise UsageError(
-            f"{option}: its value is probably a secret, and the files would contain it",
-            hint=f"let the script read the variable {name}, and name it: --secret {name}",
-        )
-    for name, text in env.items():
-        if has_password(text):
-            raise UsageError(
-                f"{name} is a URL with a password, and the files would contain it",
-                hint=f"--secret {name} in place of --env {name}",
-            )
 
 
 def write_files(rendered: RenderedPlan, directory: Path, *, replaces: bool) -> RenderedPlan:

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.errors import UsageError
 from pylaunch.model.hostset import fold
-from pylaunch.model.job import Framework
 from pylaunch.model.plan import NodePlan, RunPlan
-from pylaunch.model.text.sanitise import visible_line
-from pylaunch.render.environment import interpreter
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _NO_LABEL = re.compile(r"[^a-z0-9]+")
@@ -38,11 +33,6 @@ class FileSet:
     """Values that the plan does not have and defaults stand for, one line each. The files contain them, too."""
 
 
-def comments(lines: Iterable[str]) -> list[str]:
-    """Return `lines` as comments of a shell script, YAML or hostfile: no character in them ends the comment."""
-    return [f"# {visible_line(line)}" for line in lines]
-
-
 def file_stem(node: NodePlan) -> str:
     """Return the name of the host as part of a file name, or the node rank if a path cannot have that name."""
     return node.host.name if _SAFE_NAME.fullmatch(node.host.name) else f"_node{node.node_rank}"
@@ -61,28 +51,6 @@ def title(plan: RunPlan) -> str:
     ranks = "1 rank" if plan.world_size == 1 else f"{plan.world_size} ranks"
     hosts = fold(node.host.name for node in plan.nodes)
     return f"{' '.join(plan.job.entry)}: {ranks} on {nodes} ({hosts}); written by pylaunch render"
-
-
-def is_python(plan: RunPlan) -> bool:
-    """Return True for a script or module of Python."""
-    return plan.job.framework is not Framework.COMMAND
-
-
-def common_python(plan: RunPlan) -> str:
-    """Return the interpreter of all nodes. Raises UsageError if the inventory names different ones."""
-    found = {interpreter(plan, node): node.host.name for node in plan.nodes}
-    if len(found) > 1:
-        raise UsageError(
-            f"the nodes have {len(found)} different interpreters, and these files have one for all nodes",
-            evidence=[f"{host}: {path}" for path, host in found.items()],
-            hint="--python PATH",
-        )
-    return next(iter(found))
-
-
-def rank_argv(plan: RunPlan, python: str) -> tuple[str, ...]:
-    """Return the command line of a rank without a launcher."""
-    return (python, "-u", *plan.job.command) if is_python(plan) else plan.job.command
 
 
 def ssh_remarks(plan: RunPlan) -> tuple[str, ...]:

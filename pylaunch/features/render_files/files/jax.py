@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from pylaunch.features.render_files.files import shell
-from pylaunch.features.render_files.files.content import (
-    FileSet,
-    RenderedFile,
-    file_stem,
-    host_remarks,
-    rank_argv,
-    title,
-)
+from pylaunch.features.render_files.files.content import FileSet, RenderedFile, file_stem, host_remarks, title
 from pylaunch.model.hostset import fold_ranks
 from pylaunch.model.plan import RunPlan
-from pylaunch.render import render
+from pylaunch.render import render, shell
 from pylaunch.render.environment import interpreter
+from pylaunch.render.shell import rank_argv
 
 SHUTDOWN = (
     "A process that raises waits in JAX's shutdown barrier for the others, up to 5 minutes: "

@@ -12,19 +12,11 @@ from itertools import groupby
 import yaml
 
 from pylaunch.base.dataclass import replace
-from pylaunch.features.render_files.files import shell
-from pylaunch.features.render_files.files.content import (
-    FileSet,
-    RenderedFile,
-    comments,
-    host_remarks,
-    label,
-    rank_argv,
-    title,
-)
+from pylaunch.features.render_files.files.content import FileSet, RenderedFile, host_remarks, label, title
 from pylaunch.model.job import Framework
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
-from pylaunch.render import render
+from pylaunch.render import render, shell
+from pylaunch.render.shell import comments, rank_argv
 
 OF_HOSTS = (
     "CUDA_VISIBLE_DEVICES", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "JAX_COORDINATOR_ADDRESS",

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pylaunch.features.render_files.files import shell
 from pylaunch.features.render_files.files.accelerate import SCRIPT_DIRECTORY
-from pylaunch.features.render_files.files.content import (
-    FileSet,
-    RenderedFile,
-    comments,
-    common_python,
-    host_remarks,
-    rank_argv,
-    ssh_remarks,
-    title,
-)
+from pylaunch.features.render_files.files.content import FileSet, RenderedFile, host_remarks, ssh_remarks, title
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.text.argv import quoted
-from pylaunch.render import render
+from pylaunch.render import render, shell
+from pylaunch.render.shell import comments, common_python, rank_argv
 
 HOSTFILE, RANKFILE, SCRIPT = "hostfile", "rankfile", "mpirun.sh"
 OF_OPEN_MPI = {

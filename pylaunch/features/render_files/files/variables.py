@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from pylaunch.features.render_files.files import shell
-from pylaunch.features.render_files.files.content import (
-    FileSet,
-    RenderedFile,
-    comments,
-    file_stem,
-    host_remarks,
-    rank_argv,
-    title,
-)
+from pylaunch.features.render_files.files.content import FileSet, RenderedFile, file_stem, host_remarks, title
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.text.argv import quoted
-from pylaunch.render import render
+from pylaunch.render import render, shell
 from pylaunch.render.environment import interpreter
+from pylaunch.render.shell import comments, rank_argv
 
 
 def files(plan: RunPlan, remarks: tuple[str, ...]) -> FileSet:

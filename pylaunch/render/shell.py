@@ -1,4 +1,4 @@
-"""Parts of the shell scripts that all targets share."""
+"""Parts of shell scripts that start ranks without pylaunch on the nodes, which `pylaunch render` writes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from posixpath import dirname
 
-from pylaunch.features.render_files.files.content import comments
+from pylaunch.errors import UsageError
+from pylaunch.model.job import Framework
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
 from pylaunch.model.text.argv import Argv, quoted
+from pylaunch.model.text.sanitise import visible_line
 from pylaunch.render.environment import interpreter
 
 ELASTIC = ("TORCHELASTIC_", "ROLE_")
@@ -137,3 +139,30 @@ def ssh_line(node: NodePlan, script_name: str) -> str:
     port = () if ssh.port is None else ("-p", str(ssh.port))
     user = "" if ssh.user is None else f"{ssh.user}@"
     return f"{quoted(('ssh', *port, user + node.host.address))} bash -s <{shlex.quote(script_name)}"
+
+
+def comments(lines: Iterable[str]) -> list[str]:
+    """Return `lines` as comments of a shell script, YAML or hostfile: no character in them ends the comment."""
+    return [f"# {visible_line(line)}" for line in lines]
+
+
+def is_python(plan: RunPlan) -> bool:
+    """Return True for a script or module of Python."""
+    return plan.job.framework is not Framework.COMMAND
+
+
+def common_python(plan: RunPlan) -> str:
+    """Return the interpreter of all nodes. Raises UsageError if the inventory names different ones."""
+    found = {interpreter(plan, node): node.host.name for node in plan.nodes}
+    if len(found) > 1:
+        raise UsageError(
+            f"the nodes have {len(found)} different interpreters, and these files have one for all nodes",
+            evidence=[f"{host}: {path}" for path, host in found.items()],
+            hint="--python PATH",
+        )
+    return next(iter(found))
+
+
+def rank_argv(plan: RunPlan, python: str) -> tuple[str, ...]:
+    """Return the command line of a rank without a launcher."""
+    return (python, "-u", *plan.job.command) if is_python(plan) else plan.job.command
