@@ -27,11 +27,11 @@ def script(heading: Sequence[str], body: Iterable[str]) -> str:
 
 def exported(env: Mapping[str, str]) -> list[str]:
     """Return a line that exports each variable."""
-    return [f"export {name}={_value(value)}" for name, value in env.items()]
+    return [f"export {name}={assigned(value)}" for name, value in env.items()]
 
 
-def _value(text: str) -> str:
-    """Return `text` for an assignment. One that begins with = gets quotes, so that nobody reads a comparison."""
+def assigned(text: str) -> str:
+    """Return `text` as a word. One that begins with = gets quotes, so that nobody reads a comparison."""
     word = shlex.quote(text)
     return f"'{text}'" if word.startswith("=") else word
 
@@ -53,13 +53,13 @@ def path_line(plan: RunPlan, node: NodePlan) -> list[str]:
     return [f'export PATH={shlex.quote(directory)}:"$PATH"']
 
 
-def secret_guards(plan: RunPlan) -> list[str]:
+def secret_guards(names: Sequence[str]) -> list[str]:
     """Return lines that end the script if a secret is not in the environment. The values are in no file."""
-    if not plan.job.secrets:
+    if not names:
         return []
     return [
         "# Secrets are not in this file: they must be in the environment of this script.",
-        *(f': "${{{name}:?is a secret of this job: export it first}}"' for name in plan.job.secrets),
+        *(f': "${{{name}:?is a secret of this job: export it first}}"' for name in names),
     ]
 
 
@@ -68,7 +68,7 @@ def setup(plan: RunPlan, node: NodePlan, command: NodeCommand) -> list[str]:
     return [
         *path_line(plan, node),
         *exported(shared_variables(plan, command)),
-        *secret_guards(plan),
+        *secret_guards(plan.job.secrets),
         *change_directory(plan),
     ]
 
@@ -88,7 +88,7 @@ def rank_exports(command: NodeCommand) -> list[str]:
         if name == "LOCAL_RANK" or name.startswith(ELASTIC):
             continue
         if all(rank.env[name] == value for rank in command.ranks):
-            lines.append(f"export {name}={_value(value)}")
+            lines.append(f"export {name}={assigned(value)}")
         else:
             lines.append(f"export {name}=" + ('"$LOCAL_RANK"' if value == "0" else f"$(({value} + LOCAL_RANK))"))
     return lines

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from pylaunch.terminal.doors import StartFile
 
-START_FILE = StartFile(".toml", "pylaunch.features.job.starting")
+START_FILE = StartFile(".toml", "pylaunch.features.job.starting", slurm="pylaunch.features.job.rendering")

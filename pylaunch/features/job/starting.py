@@ -55,15 +55,14 @@ def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge:
     `judge` judges the variables of each role; `observing` has observers for each run.
     """
     context = click.get_current_context()
-    defaults = _given_here(context, typed, observing.options)
-    path, sets = _words(typed.words)
-    options = [each.name for each in fields(StartFlags) if each.name not in NOT_IN_A_ROLE]
-    job = job_file.read(_text(path), path, sets, options)
+    defaults = given_here(context, typed, observing.options)
+    job = read(typed.words)
     cluster = load_cluster(inventory, limit=limit)
     parts = placed(job, cluster, lambda pattern: _named(cluster, inventory, pattern))
     free = {host.rank_address: list(DRY_RUN_PORTS) for host in cluster.hosts} if typed.dry_run else free_ports(parts)
     parts = with_ports(parts, free)
-    planned = _planned(job, parts, context.command, defaults, judge)
+    flags = flags_of_roles(job, context.command, defaults)
+    planned = planned_parts(job, parts, {**places(parts), "job": runs.new_run_id()}, flags, judge)
     if typed.dry_run:
         document.show(plan_data(job, planned))
         if not current().as_json:
@@ -86,6 +85,13 @@ def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge:
     for observer in observing.new():
         observer.at_end_of_job(job.name, of_job)
     return ending.status.exit_code
+
+
+def read(words: Sequence[str]) -> JobFile:
+    """Return the job of the file that the first of `words` names, with the values of --set. Raises UsageError."""
+    path, sets = _words(words)
+    options = [each.name for each in fields(StartFlags) if each.name not in NOT_IN_A_ROLE]
+    return job_file.read(_text(path), path, sets, options)
 
 
 def _words(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
@@ -125,7 +131,7 @@ def _named(cluster: Cluster, inventory: Path | None, pattern: str) -> list[str]:
     return found
 
 
-def _given_here(context: click.Context, typed: StartFlags, elsewhere: frozenset[str]) -> dict[str, Any]:
+def given_here(context: click.Context, typed: StartFlags, elsewhere: frozenset[str]) -> dict[str, Any]:
     """Return the options of the command line, which hold for every role. Raises UsageError for those that cannot."""
     names = [each.name for each in context.command.params if each.name is not None]
     typed_here = {name for name in names if _is_typed(context, name)} - OF_THE_JOB - elsewhere
@@ -147,13 +153,18 @@ def _is_typed(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
-def _planned(
-    job: JobFile, parts: Sequence[Part], command: click.Command, defaults: Mapping[str, Any], judge: Judge
+def planned_parts(
+    job: JobFile,
+    parts: Sequence[Part],
+    everywhere: Mapping[str, str],
+    flags: Mapping[str, StartFlags],
+    judge: Judge,
 ) -> list[PlannedPart]:
-    """Plan the run of each part. Raises UsageError with the role."""
-    job_id = runs.new_run_id()
-    flags = {role.name: _flags(role.name, role.options, command, defaults) for role in job.roles}
-    everywhere, order = places(parts), stop_order(job.roles)
+    """Plan the run of each part. Raises UsageError with the role.
+
+    `everywhere` are the values of {roles.…} and {job}; `flags` are those of each role.
+    """
+    job_id, order = everywhere["job"], stop_order(job.roles)
     found: list[PlannedPart] = []
     notes: dict[str, None] = {}
     tree_of = cache(sync.given)
@@ -180,10 +191,16 @@ def _planned(
     return found
 
 
+def flags_of_roles(job: JobFile, command: click.Command, defaults: Mapping[str, Any]) -> dict[str, StartFlags]:
+    """Return the flags of each role; `command` is `start`, whose options are keys of a role. Raises UsageError."""
+    return {role.name: _flags(role.name, role.options, command, defaults) for role in job.roles}
+
+
 def _flags(role: str, options: Mapping[str, Any], command: click.Command, defaults: Mapping[str, Any]) -> StartFlags:
     """Return the flags of a role: those of the command line, and above them those of the file."""
     try:
-        context = command.make_context("start", [*_argv(role, options)], resilient_parsing=False)
+        names = click.get_current_context().help_option_names  # `command` remembers them.
+        context = command.make_context("start", [*_argv(role, options)], help_option_names=names)
     except click.ClickException as error:
         raise UsageError(f"[roles.{role}] {error.format_message()}") from None
     own = {name: value for name, value in context.params.items() if _is_typed(context, name)}

@@ -15,22 +15,27 @@ from pylaunch.agent.shared.script_framework import choose
 from pylaunch.agent.shared.script_imports import read_program
 from pylaunch.base.dataclass import dataclass, fields, replace
 from pylaunch.errors import ExitCode, UsageError
+from pylaunch.features import start_file
 from pylaunch.features.render_files import view
 from pylaunch.features.render_files.files import Target, TargetOptions
-from pylaunch.features.render_files.work import render_plan, write_files
+from pylaunch.features.render_files.files.content import FileSet, RenderedFile
+from pylaunch.features.render_files.work import RenderedPlan, render_plan, write_files
 from pylaunch.inventory import load_cluster
 from pylaunch.model.job import Framework
 from pylaunch.model.pasted import OTHERS, program_of
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.terminal import document, options
+from pylaunch.terminal.doors import SbatchScript, StartFile
 from pylaunch.terminal.flags import environment, program
 from pylaunch.terminal.flags.start import AUTO, StartFlags, source_directory
 from pylaunch.terminal.group import CommandGroup
+from pylaunch.terminal.late_import import imported
 from pylaunch.terminal.views.starting import StartView
 
 EXAMPLES = """\b
 Examples:
   pylaunch render slurm -i cluster.ini --partition gpu --time 4:00:00 -- train.py --lr 3 >train.sbatch
+  pylaunch render slurm -i cluster.ini job.toml >job.sbatch
   pylaunch render torchrun -i cluster.ini --output files -- train.py
   pylaunch render k8s -i cluster.ini --image registry/train:1 -- -m package.train
 """
@@ -155,14 +160,10 @@ def _rendered(target: Target, where: RenderFlags, typed: StartFlags) -> int:
     if where.force and where.output is None:
         raise UsageError("--force has no effect without --output", hint="--output DIR --force")
     settings = TargetOptions(where.sbatch(), where.image, typed.workdir)
-    chosen, flags = _program(target, typed)
-    program.report_misplaced(chosen, flags.workdir, None, _long_options(), ("render", target.value))
-    env = environment.given(flags, os.environ)
-    if target.framework is None and target is not Target.MPI:
-        chosen = program.with_variables(chosen, flags.framework, env.plain)
-    job = flags.job(chosen.words, chosen.framework, env, None, is_unread=chosen.is_unread)
-    cluster = load_cluster(where.inventory, limit=where.limit)
-    made = render_plan(cluster, job, target, settings, StartView().show)
+    if (file := start_file(typed.words)) is not None:
+        made = _of_file(file, target, where, typed)
+    else:
+        made = _of_program(target, where, typed, settings)
     if where.output is not None:
         made = write_files(made, where.output, replaces=where.force)
     if where.as_json:
@@ -170,6 +171,33 @@ def _rendered(target: Target, where: RenderFlags, typed: StartFlags) -> int:
     else:
         view.show(made)
     return ExitCode.DONE
+
+
+def _of_file(file: StartFile, target: Target, where: RenderFlags, typed: StartFlags) -> RenderedPlan:
+    """Return the script of a job of several roles. Raises UsageError for a target that cannot start one."""
+    path = typed.words[0]
+    if target is not Target.SLURM:
+        raise UsageError(
+            f"{path}: {target.value} starts one program, and not the roles of a job file",
+            hint=pylaunch("render", Target.SLURM.value, path),
+        )
+    elsewhere = frozenset(each.name for each in fields(RenderFlags))
+    door = imported(file.slurm)
+    script: SbatchScript = door.sbatch_script(typed, where.inventory, where.limit, elsewhere, where.sbatch())
+    made = FileSet((RenderedFile(script.name, script.text),), (f"sbatch {script.name}",), script.remarks)
+    return RenderedPlan(target, made, script.secrets)
+
+
+def _of_program(target: Target, where: RenderFlags, typed: StartFlags, settings: TargetOptions) -> RenderedPlan:
+    """Return the files of one target for a program."""
+    chosen, flags = _program(target, typed)
+    program.report_misplaced(chosen, flags.workdir, None, _long_options(), ("render", target.value))
+    env = environment.given(flags, os.environ)
+    if target.framework is None and target is not Target.MPI:
+        chosen = program.with_variables(chosen, flags.framework, env.plain)
+    job = flags.job(chosen.words, chosen.framework, env, None, is_unread=chosen.is_unread)
+    cluster = load_cluster(where.inventory, limit=where.limit)
+    return render_plan(cluster, job, target, settings, StartView().show)
 
 
 def _program(target: Target, flags: StartFlags) -> tuple[program.Program, StartFlags]:
@@ -213,7 +241,8 @@ _subcommand(
     """Write a complete script for sbatch.
 
     Slurm chooses nodes and devices; the plan decides how many. Nodes with different numbers of ranks become a
-    heterogeneous job.
+    heterogeneous job. A job file (job.toml) becomes a script that starts its roles in their order: see pylaunch help
+    roles.
     """,
     _INTERFACE,
     _FRAMEWORK,

@@ -44,7 +44,7 @@ def files(plan: RunPlan, remarks: tuple[str, ...]) -> FileSet:
         *([] if is_alone else [SCRIPT_DIRECTORY]),
         *shell.path_line(plan, node),
         *(shell.exported(_without_devices(plan, command)) if is_alone else [f'export DS_ENV_FILE="$here/{VARIABLES}"']),
-        *(shell.secret_guards(plan) if is_alone else []),
+        *(shell.secret_guards(plan.job.secrets) if is_alone else []),
         *shell.change_directory(plan),
         f"exec {quoted((python, '-m', 'deepspeed.launcher.runner'))} \\",
         *hostfile,

@@ -40,7 +40,7 @@ def files(plan: RunPlan, remarks: tuple[str, ...]) -> FileSet:
         SCRIPT_DIRECTORY,
         *shell.path_line(plan, plan.coordinator),
         *shell.exported({**same, **meeting}),
-        *shell.secret_guards(plan),
+        *shell.secret_guards(plan.job.secrets),
         *shell.change_directory(plan),
         "# Each process of mpirun is one rank.",
         "# shellcheck disable=SC2016",

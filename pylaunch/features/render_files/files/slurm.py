@@ -44,7 +44,7 @@ def files(plan: RunPlan, remarks: tuple[str, ...], options: tuple[str, ...] = ()
         shell.STRICT,
         *shell.path_line(plan, plan.coordinator),
         *shell.exported(variables),
-        *shell.secret_guards(plan),
+        *shell.secret_guards(plan.job.secrets),
         "# Tasks get the environment of this script, also after sbatch --export=NONE.",
         "export SLURM_EXPORT_ENV=ALL",
         f'mapfile -t hosts < <(scontrol show hostnames "${nodelist}")',

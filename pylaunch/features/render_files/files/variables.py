@@ -30,7 +30,7 @@ def files(plan: RunPlan, remarks: tuple[str, ...]) -> FileSet:
             "# Variables of one rank",
             'export LOCAL_RANK="${LOCAL_RANK:-0}"',
             *shell.rank_exports(command),
-            *shell.secret_guards(plan),
+            *shell.secret_guards(plan.job.secrets),
             *(f"{line} || return" for line in shell.change_directory(plan)),
         ]
         made.append(RenderedFile(name, "\n".join(["# shellcheck shell=sh", *comments(heading), *body]) + "\n"))
