@@ -17,7 +17,7 @@ answers() { # HOST PORT PATH: it answers HTTP with a status from 200 to 399; all
 }
 has_file() { # HOST FILE: it exists there, or does within ten seconds; each test is a step.
   srun --job-name=readiness --nodes=1 --ntasks-per-node=1 --nodelist="$1" --overlap --cpu-bind=none \
-    bash -c 'for _ in {1..10}; do [[ ! -e $1 ]] || exit 0; sleep 1; done; exit 1' file "$2"
+    bash -c 'for _ in {1..10}; do [[ ! -e $1 ]] || exit 0; sleep 1; done; exit 1' file "$2" &>/dev/null
 }
 say() {
   echo "$(date +%T) $*"
@@ -108,7 +108,8 @@ stop() { # GRACE PART…: end these parts with SIGTERM, and with SIGKILL after s
     fi
     while read -r step name; do
       [[ $live == *" $name "* && -z ${sent[$step $signal]:-} ]] || continue
-      scancel --signal="$signal" "$step" && sent[$step $signal]=yes
+      sent[$step $signal]=yes
+      scancel --signal="$signal" "$step" 2>/dev/null # An error if the step ends meanwhile.
     done < <(squeue --noheader --steps --jobs="$SLURM_JOB_ID" --format='%i %j')
     hear
   done
