@@ -52,7 +52,12 @@ def _project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "examples").symlink_to(ROOT / "examples")
     for path in (ROOT / "examples" / "roles").iterdir():
         (directory / path.name).write_text(path.read_text())
-    for name, example in (("ray.toml", "examples/ray/job.toml"), ("driver.py", "examples/ray/driver.py")):
+    for name, example in (
+        ("ray.toml", "examples/ray/job.toml"),
+        ("driver.py", "examples/ray/driver.py"),
+        ("vllm.toml", "examples/vllm/job.toml"),
+        ("client.py", "examples/vllm/client.py"),
+    ):
         (directory / name).write_text((ROOT / example).read_text())
     (directory / "job.env").write_text("NCCL_DEBUG=WARN\n")
     return directory

@@ -325,3 +325,17 @@ def test_the_tests_of_readiness_see_http_tcp_and_files(capsys: pytest.CaptureFix
         assert seen("tcp", str(port)) == (True, f"127.0.0.1:{port} accepts connections")
         assert seen("tcp", str(elsewhere.getsockname()[1]))[0] is False
     assert seen("tcp", str(port)) == (False, f"127.0.0.1:{port}: connection refused")
+
+
+def test_the_example_with_vllm_runs_with_a_stand_in_whose_servers_end_after_the_client(
+    cluster: DirectoryCluster, tmp_path: Path
+) -> None:
+    example = Path(__file__).parents[2] / "examples/vllm"
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/vllm").symlink_to(example / "stand_in.py")
+    place = ("--workdir", str(example), "--python", "/usr/bin/python3", "--env", f"PATH={tmp_path}/bin:/usr/bin:/bin")
+    job = ended(cluster.begin("start", "-i", str(cluster.inventory), *place, str(example / "job.toml")))
+    assert job.returncode == ExitCode.DONE, job.stderr
+    assert job.stdout.count("Qwen/Qwen2.5-0.5B-Instruct: 'Ranks meet at'") == 2
+    assert job.stdout.count("Application shutdown complete.") == 2
+    assert job.stderr.count("ready (http:http/health)") == 2

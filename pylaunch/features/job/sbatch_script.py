@@ -16,7 +16,7 @@ from pylaunch.features.job.course import stop_order
 from pylaunch.features.job.job_file import JobFile, JobRole, OnFailure, ReadyBy, ReadyTest
 from pylaunch.features.job.placement import Part, places
 from pylaunch.features.job.supervisor import SUPERVISOR
-from pylaunch.model.cluster import Host
+from pylaunch.model.cluster import Connection, Host
 from pylaunch.model.plan import PORT_ENTRY, RunPlan
 from pylaunch.model.text.argv import quoted
 from pylaunch.render import shell, srun
@@ -72,7 +72,7 @@ def in_job(parts: Sequence[Part], names: Sequence[str], expansions: Expansions) 
     for place, part in enumerate(parts):
         nodes = tuple(names.index(name) for name in part.cluster.names)
         hosts = [
-            replace(host, address=expansions.of(f"hosts[{node}]"), fabric_address=None)
+            replace(_on_a_node(host), address=expansions.of(f"hosts[{node}]"), fabric_address=None)
             for node, host in zip(nodes, part.cluster.hosts, strict=True)
         ]
         ports: dict[str, int | str] = {}
@@ -82,6 +82,11 @@ def in_job(parts: Sequence[Part], names: Sequence[str], expansions: Expansions) 
         moved = replace(part, cluster=replace(part.cluster, hosts=tuple(hosts)), ports=ports)
         found.append(SlurmPart(moved, f"ports[{place}]", nodes))
     return tuple(found)
+
+
+def _on_a_node(host: Host) -> Host:
+    """Return `host` without the interface of a directory of this machine, which no node of Slurm has."""
+    return replace(host, interface=None) if host.connection is Connection.LOCAL else host
 
 
 def places_in_job(parts: Sequence[SlurmPart]) -> dict[str, str]:
