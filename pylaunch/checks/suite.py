@@ -13,6 +13,7 @@ from pylaunch.checks.devices import gpu, gpu_health, gpu_use, infiniband
 from pylaunch.checks.hosts import (
     clock,
     code,
+    containers,
     host,
     kernel,
     leftovers,
@@ -47,6 +48,7 @@ CHECKS: tuple[Check, ...] = (
     *python_env.CHECKS,
     *login.CHECKS,
     *code.CHECKS,
+    *containers.CHECKS,
     *leftovers.CHECKS,
     *gpu.CHECKS,
     *gpu_health.CHECKS,

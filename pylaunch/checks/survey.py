@@ -40,6 +40,9 @@ class Wanted:
     temporary_dir: str = ""
     """TMPDIR of the ranks; "" is that of the host."""
 
+    container: str = ""
+    """Image of the ranks; "" is none."""
+
     infiniband: bool = False
     """A working InfiniBand or RoCE device is required on every host."""
 

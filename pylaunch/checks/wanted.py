@@ -27,6 +27,7 @@ def wanted_by(
         files=tuple(files),
         checkpoint_dir=checkpoint_dir,
         temporary_dir=job.env.get("TMPDIR", ""),
+        container=job.container.image if job.container is not None else "",
         infiniband=infiniband,
         connected=scripted,
         listen_by_name=frozenset(

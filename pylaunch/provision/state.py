@@ -152,6 +152,9 @@ class RoleState:
     absent_paths: tuple[str, ...] = ()
     """Files and directories that must not be there."""
 
+    present_paths: tuple[str, ...] = ()
+    """Devices and others that must be there, whatever they contain."""
+
     reports: tuple[str, ...] = ()
     """Programs on the host that report their own differences: Python code that obeys `show`."""
 
@@ -228,7 +231,7 @@ def questions(states: Sequence[RoleState], *, deep: bool = False) -> dict[str, l
         "files": [*(file.path for file in files), *(path for each in communications for path in each.paths)],
         "exists": [
             *(file.only_where for file in files if file.only_where is not None),
-            *(path for state in states for path in state.absent_paths),
+            *(path for state in states for path in (*state.absent_paths, *state.present_paths)),
         ],
         "blocks": [
             {"path": block.path, "begin": block.begin, "end": block.end} for state in states for block in state.blocks

@@ -1,4 +1,4 @@
-"""Torch in a container on three real nodes: failures, a memory kill and a hang are found; nothing is left.
+"""Torch in a container on three real nodes that a role prepares: failures, a memory kill and a hang are found.
 
 These starts need pylaunch.features.containers. The image is a squashfs on a directory that all nodes share; Python and
 torch are mounted from the nodes.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,6 @@ from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.features.lab.cluster.node_faults.faults import inject
 from pylaunch.features.lab.cluster.node_faults.resource_faults import LittleMemory
-from pylaunch.features.lab.cluster.nodes.node import LabNode
 from pylaunch.transport.process import Completed
 from tests.lab.controller import must_be_clean, newest, starting
 from tests.starts.containers import image_of_this_machine
@@ -26,11 +25,8 @@ from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
 
-INSTALL = """\
-apt-get update -qq
-DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends bubblewrap squashfuse
-[ -e /dev/fuse ] || mknod /dev/fuse c 10 229
-"""
+ROLE = "container_engine"
+FILE = f"/etc/tmpfiles.d/90-pylaunch-{ROLE}.conf"
 TRAIN = """\
 import os, sys, time
 assert os.path.exists("/marker")
@@ -55,26 +51,50 @@ step()
 """
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """Three nodes that the role prepared for containers, and what was before."""
+
+    lab: Lab
+    words: tuple[str, ...]
+    """Words of a start in the image."""
+
+    refused: Completed
+    """The start on nodes without bubblewrap."""
+
+    repaired: Completed
+    """`check --fix` afterwards."""
+
+
 @pytest.fixture(scope="module")
-def cluster(fresh_lab: Callable[..., Lab], torch_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    """Three nodes with bubblewrap and squashfuse, that share the image, the script and torch."""
+def prepared(fresh_lab: Callable[..., Lab], torch_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    """Nodes that share the image, the script and torch."""
     shared = tmp_path_factory.mktemp("containers")
     image = image_of_this_machine(shared / "image")
     subprocess.run(["mksquashfs", image, shared / "image.sqsh"], check=True, stdout=subprocess.DEVNULL)
     (shared / "train.py").write_text(TRAIN)
     lab = fresh_lab(3, share=(shared, torch_python.parents[2]), inventory=shared / "cluster.ini")
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(lambda node: node.run("sh", "-ec", INSTALL), lab))
-    return lab
+    (shared / "group_vars").mkdir()
+    (shared / "group_vars" / "all.yml").write_text(f"{ROLE}_enabled: true\n")
+    environment = torch_python.parents[2]
+    mounts = [word for path in ("/usr", str(environment)) for word in ("--container-mount", f"{path}:{path}:ro")]
+    container = ("--container", str(shared / "image.sqsh"), *mounts)
+    words = ("--workdir", str(shared), "--python", str(torch_python), "--no-check", *container)
+    refused = start(lab, words, "run")
+    check = ("check", "-i", str(lab.inventory), "--only", "containers", "--fix", "--yes", *container)
+    return Prepared(lab, words, refused, lab.pylaunch(*check, timeout_s=300))
 
 
 @pytest.fixture
-def words(cluster: Lab, torch_python: Path) -> tuple[str, ...]:
+def cluster(prepared: Prepared) -> Lab:
+    """The nodes."""
+    return prepared.lab
+
+
+@pytest.fixture
+def words(prepared: Prepared) -> tuple[str, ...]:
     """Words of a start in the image."""
-    shared, environment = cluster.inventory.parent, torch_python.parents[2]
-    mounts = [word for path in ("/usr", str(environment)) for word in ("--container-mount", f"{path}:{path}:ro")]
-    image = ("--container", str(shared / "image.sqsh"), *mounts)
-    return ("--workdir", str(shared), "--python", str(torch_python), "--no-check", *image)
+    return prepared.words
 
 
 def start(lab: Lab, words: tuple[str, ...], how: str) -> Completed:
@@ -92,23 +112,35 @@ def nothing_is_left(lab: Lab) -> None:
         assert node.run("sh", "-c", "ls -d /var/tmp/pylaunch-0/runs/*/image || true").stdout == ""
 
 
-def test_a_node_without_bubblewrap_and_one_with_another_image_are_refused(cluster: Lab, words: tuple[str, ...]) -> None:
-    def away(node: LabNode) -> None:
-        node.run("mv", "/usr/bin/bwrap", "/usr/bin/bwrap.away")
+def test_nodes_without_bubblewrap_are_refused_and_the_role_brings_what_a_start_needs(prepared: Prepared) -> None:
+    lab, inventory = prepared.lab, ("-i", str(prepared.lab.inventory), "--roles", ROLE)
+    assert prepared.refused.returncode == ExitCode.CLUSTER_NOT_READY, prepared.refused.stderr
+    assert "n[1-3]: bwrap and squashfuse not found, which a container needs" in prepared.refused.stderr
+    assert prepared.repaired.returncode == ExitCode.DONE, prepared.repaired.stderr
+    assert f"n[1-3]: {ROLE} (for containers.engine)" in prepared.repaired.stderr
+    assert lab.pylaunch("provision", *inventory).stderr.startswith("3 hosts: nothing to change")
+    verified = lab.pylaunch("verify", *inventory, timeout_s=120)
+    assert verified.returncode == ExitCode.DONE, verified.stdout
+    assert "skip" not in verified.stdout
+    done = start(lab, prepared.words, "run")
+    assert done.returncode == ExitCode.DONE, done.stderr
+    reset = lab.pylaunch("provision", *inventory, "--reset", "--yes")
+    assert reset.ok, reset.stderr
+    assert lab["n1"].run("find", "/etc", "-name", f"*{ROLE}*").stdout == ""
+    again = lab.pylaunch("provision", *inventory, "--plan").stdout
+    assert again.splitlines()[1].split() == ["n[1-3]", ROLE, FILE, "missing"]
+    nothing_is_left(lab)
 
+
+def test_a_node_with_another_image_is_refused(cluster: Lab, words: tuple[str, ...]) -> None:
     image = cluster.inventory.parent / "image.sqsh"
-    away(cluster["n2"])
-    lacks = start(cluster, words, "run")
-    cluster["n2"].run("mv", "/usr/bin/bwrap.away", "/usr/bin/bwrap")
-    assert lacks.returncode == ExitCode.CLUSTER_NOT_READY, lacks.stderr
-    assert "n2: bwrap not found, which a container needs" in lacks.stderr
     cluster["n3"].run("sh", "-ec", f"cp {image} /root/other; echo >> /root/other; mount --bind /root/other {image}")
     differs = start(cluster, words, "run")
     cluster["n3"].run("umount", str(image))
     assert differs.returncode == ExitCode.CLUSTER_NOT_READY, differs.stderr
     assert "hosts differ in the image of their ranks, so no rank was started" in differs.stderr
     assert " on n3\n" in differs.stderr
-    assert "trained" not in lacks.stdout + differs.stdout
+    assert "trained" not in differs.stdout
     nothing_is_left(cluster)
 
 

@@ -64,6 +64,7 @@ class CheckFlags(sync.SyncFlags):
 @click.command(context_settings={"allow_interspersed_args": False}, epilog=EXAMPLES)
 @options.inventory
 @options.limit
+@features.job_options
 @click.option("--list", "listing", is_flag=True, help="List all checks, or explain the ones named, and leave.")
 @click.option(
     "--only", metavar="IDS", help="Only these checks or subjects, comma-separated: storage,python_env.python."
@@ -102,6 +103,7 @@ def command(
     With SCRIPT, also what that run needs: interpreter, libraries, code and files that must be the same everywhere.
     Changes nothing but what --fix shows first. Exit code 3 when something fails.
     """
+    in_job = features.job_changes(asked)
     flags = CheckFlags(**asked)
     known = (*suite.CHECKS, *features.checks())
     if listing:
@@ -115,7 +117,7 @@ def command(
     cluster = hosts_to_ask(inventory, limit)
     tree = sync.given(flags)
     needs = Needs(flags.files, flags.checkpoint_dir, flags.infiniband, flags.workdir or "")
-    request = plan_check(cluster, _job(words, flags, tree), needs, checks)
+    request = plan_check(cluster, in_job(_job(words, flags, tree)), needs, checks)
     found = check(request)
     if flags.fix:
         found = _fixed(request, found, sure=flags.yes)

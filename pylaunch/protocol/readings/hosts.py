@@ -215,6 +215,26 @@ class CgroupsReading(TypedDict):
     oom_kills: int
 
 
+class ContainerReading(TypedDict):
+    """Image, programs and namespaces for ranks in a container, as our user finds them."""
+
+    image: str
+    """"directory", "file", or "" where there is none."""
+
+    version: str
+    """As bubblewrap prints it; "" without bubblewrap."""
+
+    has_opener: bool
+    fuse: str
+    """Error of opening /dev/fuse, which only the image of a file needs."""
+
+    refused: str
+    """Error of a trial."""
+
+    settings: dict[str, str | None]
+    """Kernel settings of user namespaces; None where the kernel has no such setting."""
+
+
 class ClockReading(TypedDict):
     """Time daemons that run, the output of `chronyc -c tracking`, and whether the host may set its clock."""
 

@@ -93,6 +93,7 @@ def _differences(state: RoleState, facts: Facts) -> Iterator[Difference]:
     yield from gpu.differences(state, facts)
     yield from _communications(state, facts)
     yield from _judged(facts.exists, dict.fromkeys(state.absent_paths), _absent_path)
+    yield from _judged(facts.exists, dict.fromkeys(state.present_paths), _present_path)
     yield from _reports(state, facts)
 
 
@@ -261,6 +262,10 @@ def _how_differs_from_wanted(wanted: CommunicationFile, found: FileReading | Non
 
 def _absent_path(_wanted: None, fact: bool | None) -> str | None:
     return "is there, and must not be" if fact else None
+
+
+def _present_path(_wanted: None, fact: bool | None) -> str | None:
+    return None if fact else "missing"
 
 
 def _reports(state: RoleState, facts: Facts) -> Iterator[Difference]:

@@ -28,6 +28,7 @@ def converged(
         "exists": {
             **{file.only_where: True for state in states for file in state.files if file.only_where},
             **{path: False for state in states for path in state.absent_paths},
+            **{path: True for state in states for path in state.present_paths},
         },
         "blocks": {block.path: block.content.rstrip("\n") for state in states for block in state.blocks},
         "lines": {line.path: [] for state in states for line in state.absent_lines},

@@ -40,6 +40,7 @@ ROLE = RoleState(
     links=(DesiredLink("/opt/pylaunch/current", "envs/1"),),
     communications=(DesiredCommunication(("/etc/nccl.conf",), ("10.0.0.2",), "", "auto", (), {}, False),),
     absent_paths=("/etc/old",),
+    present_paths=("/dev/fuse",),
     reports=("/usr/local/lib/pylaunch/firewall",),
 )
 BLOCK: Found = {"blocks": {"/etc/hosts": "10.0.0.1 n1\n10.0.0.1 n1"}}
@@ -116,6 +117,7 @@ def test_a_host_in_its_desired_state_has_no_change() -> None:
             "cannot be decided: set interface=",
         ),
         ({"exists": {"/etc/old": True}}, "/etc/old", "is there, and must not be"),
+        ({"exists": {"/dev/fuse": False}}, "/dev/fuse", "missing"),
         ({"reports": {"/usr/local/lib/pylaunch/firewall": None}}, "role", "not in force"),
         ({"reports": {"/usr/local/lib/pylaunch/firewall": ["the rules are gone"]}}, "role", "the rules are gone"),
     ],
