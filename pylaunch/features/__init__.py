@@ -47,6 +47,7 @@ FEATURES = (
     "fetch",
     "notify",
     "history",
+    "top",
 )
 """Packages of this package. Their doors: VERBS, SUBCOMMANDS, OBSERVER, OBSERVER_OF_ALL_RUNS, START_FILE, NODES,
 JOB_OPTIONS, HOSTS, REPORT_SECTION, JUDGE.

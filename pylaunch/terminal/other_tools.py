@@ -9,7 +9,8 @@ from pylaunch.model.pasted import LAUNCHERS
 _TYPED_FOR = {
     "ps": "squeue list ls get runs jobs queue sacct",
     "status RUN": "describe show view info inspect scontrol",
-    "status RUN --watch": "watch top sstat monitor progress",
+    "status RUN --watch": "watch sstat monitor progress",
+    "top": "htop nvitop dashboard",
     "logs RUN -f": "log tail output cat follow",
     "attach RUN": "sattach wait fg join",
     "stop RUN": "scancel cancel kill delete del rm abort terminate down",

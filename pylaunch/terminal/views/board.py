@@ -184,7 +184,7 @@ class Board:
         hidden = len(least_busy) - MOST_ROWS
         shown = sorted(least_busy[:MOST_ROWS]) if hidden > 0 else sorted(least_busy)
         width = max((len(host) for host, _ in shown), default=0)
-        rows = [f"  {host:<{width}}  {_row(reading)}" for host, reading in shown]
+        rows = [f"  {host:<{width}}  {load_of(reading)}" for host, reading in shown]
         return rows + ([f"  and {hidden} nodes that are busier"] if hidden > 0 else [])
 
 
@@ -197,7 +197,8 @@ def _ago(mark: RankStep, now: float) -> str:
     return f"{duration(max(0.0, now - mark.time))} ago"
 
 
-def _row(reading: Usage) -> str:
+def load_of(reading: Usage) -> str:
+    """Return the load of a node in one line."""
     parts = [
         f"cpu {reading.cpu:>4.0%}",
         f"memory {shown_size(reading.memory_used)} of {shown_size(reading.memory)}",
