@@ -118,8 +118,9 @@ async def _ship(tree: Tree, child: Child, remaining: Remaining | None = None) ->
         places = list(dict.fromkeys(answer.missing))
         if any(place not in range(len(wanted)) for place in places):
             raise NotShippedError(f"it asks for a file that the tree does not have: {max(places)} of {len(wanted)}")
+        # A node that lacks nothing takes part, too: it has the content for the others.
+        sent = places if remaining is None else await remaining(places)
         if places:
-            sent = places if remaining is None else await remaining(places)
             await _send(child, tree.directory, [wanted[place] for place in sent])
             child.close_stdin()
         done = await _answer(child, _Received)
