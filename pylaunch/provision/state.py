@@ -152,8 +152,8 @@ class RoleState:
     absent_paths: tuple[str, ...] = ()
     """Files and directories that must not be there."""
 
-    present_paths: tuple[str, ...] = ()
-    """Devices and others that must be there, whatever they contain."""
+    modes: Mapping[str, str] = field(default_factory=dict)
+    """Modes of devices that must be there, by path."""
 
     reports: tuple[str, ...] = ()
     """Programs on the host that report their own differences: Python code that obeys `show`."""
@@ -231,8 +231,9 @@ def questions(states: Sequence[RoleState], *, deep: bool = False) -> dict[str, l
         "files": [*(file.path for file in files), *(path for each in communications for path in each.paths)],
         "exists": [
             *(file.only_where for file in files if file.only_where is not None),
-            *(path for state in states for path in (*state.absent_paths, *state.present_paths)),
+            *(path for state in states for path in state.absent_paths),
         ],
+        "modes": [path for state in states for path in state.modes],
         "blocks": [
             {"path": block.path, "begin": block.begin, "end": block.end} for state in states for block in state.blocks
         ],

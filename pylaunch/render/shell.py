@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from posixpath import dirname
@@ -16,6 +17,9 @@ from pylaunch.render.environment import interpreter
 ELASTIC = ("TORCHELASTIC_", "ROLE_")
 """Prefixes of variables that describe torchrun's agent, which these files do not start."""
 
+_NO_LABEL = re.compile(r"[^a-z0-9]+")
+LONGEST_LABEL = 40
+
 SHEBANG = "#!/usr/bin/env bash"
 STRICT = "set -euo pipefail"
 
@@ -23,6 +27,11 @@ STRICT = "set -euo pipefail"
 def script(heading: Sequence[str], body: Iterable[str]) -> str:
     """Return a bash script that begins with `heading` as comments and ends with the first command that fails."""
     return "\n".join([SHEBANG, *comments(heading), STRICT, *body]) + "\n"
+
+
+def label(name: str) -> str:
+    """Return `name` as a DNS label: lower case, digits and hyphens; "job" for a name without any."""
+    return _NO_LABEL.sub("-", name.lower()).strip("-")[:LONGEST_LABEL].strip("-") or "job"
 
 
 def exported(env: Mapping[str, str]) -> list[str]:

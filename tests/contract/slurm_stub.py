@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import signal
 import subprocess
 from pathlib import Path
+
+from tests.waiting import wait_until
 
 ENDS_S = 60
 _PROGRAMS = {
     "scontrol": "for ((each = 0; each < NODES; each++)); do echo 127.0.0.1; done",
-    "squeue": 'cd "$STEPS" && for each in *.pids; do [[ ! -e $each ]] || echo "7.${each%.pids} ${each%.pids}"; done',
-    "scancel": 'echo "${2#7.} ${1#--signal=}" >>"$STEPS/signals"; kill -s "${1#--signal=}" $(<"$STEPS/${2#7.}.pids")',
+    "squeue": """
+echo "7.batch batch"
+cd "$STEPS" && for each in *.name; do [[ ! -e $each ]] || echo "7.${each%.name} $(<"$each")"; done
+""",
+    "scancel": """
+id=${2#7.} signal=${1#--signal=}
+echo "$(<"$STEPS/$id.name") $signal" >>"$STEPS/signals"
+kill -s "$signal" $(<"$STEPS/$id.pids")
+""",
     "srun": """
 while [[ $1 == --* ]]; do declare "$(tr - _ <<<"${1%%=*}")=${1#*=}"; shift; done
 export SLURM_NNODES=$__nodes SLURM_NTASKS_PER_NODE=$__ntasks_per_node SLURM_NTASKS=$((__nodes * __ntasks_per_node))
@@ -19,17 +30,23 @@ for ((each = 0; each < SLURM_NTASKS; each++)); do
   export SLURM_PROCID=$each SLURM_LOCALID=$((each % __ntasks_per_node)) SLURM_NODEID=$((each / __ntasks_per_node))
   "$@" & pids+=("$!")
 done
-echo "${pids[@]}" >"$STEPS/$__job_name.pids"
+echo "${pids[@]}" >"$STEPS/$$.pids"
+echo "$__job_name" >"$STEPS/$$.name"
 code=0
 for each in "${pids[@]}"; do wait "$each" || code=$?; done
-rm "$STEPS/$__job_name.pids"
+rm "$STEPS/$$.name" "$STEPS/$$.pids"
 exit "$code"
 """,
 }
 
 
-def ran(script: str, directory: Path, nodes: int, **env: str) -> tuple[int, str, list[str]]:
-    """Run a script in `directory`, and return its exit code, its output, and the signals to its steps, in order."""
+def ran(
+    script: str, directory: Path, nodes: int, *, terminate_at: str | None = None, **env: str
+) -> tuple[int, str, list[str]]:
+    """Run a script in `directory`, and return its exit code, its output, and the signals to its steps, in order.
+
+    All of its processes get SIGTERM when the file `terminate_at` is there.
+    """
     bin_, steps = directory / "bin", directory / "steps"
     for each in (bin_, steps):
         each.mkdir()
@@ -43,8 +60,16 @@ def ran(script: str, directory: Path, nodes: int, **env: str) -> tuple[int, str,
     }  # fmt: skip
     shown = directory / "job.out"
     with shown.open("wb") as out:
-        ended = subprocess.run(
-            ("bash", "job.sbatch"), cwd=directory, env=made, stdout=out, stderr=out, timeout=ENDS_S, check=False
+        process = subprocess.Popen(
+            ("bash", "job.sbatch"), cwd=directory, env=made, stdout=out, stderr=out, start_new_session=True
         )
+        try:
+            if terminate_at is not None:
+                wait_until((directory / terminate_at).exists, terminate_at, ENDS_S)
+                os.killpg(process.pid, signal.SIGTERM)
+            process.wait(ENDS_S)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
     signals = steps / "signals"
-    return ended.returncode, shown.read_text(), signals.read_text().splitlines() if signals.exists() else []
+    return process.returncode, shown.read_text(), signals.read_text().splitlines() if signals.exists() else []

@@ -20,6 +20,11 @@ from pylaunch.store import content
 from pylaunch.transport.runner import PlaybookRun, run_playbook
 
 FILES = (("tmpfiles", 90), ("sysctl", 91))
+ROLES = (
+    "host_baseline", "firewall", "time_sync", "ssh_access", "gpu_node", "container_engine", "python_env", "nccl_env",
+)  # fmt: skip
+"""In the order of the site playbook."""
+
 OURS = Content(content.playbook("site"), content.roles_directory())
 
 INVENTORY = """
@@ -148,12 +153,12 @@ def test_the_engine_of_containers_is_off_and_changes_the_kernel_and_fuse_only_as
     on = state(enabled=True)
     assert on.packages == ("bubblewrap", "squashfuse")
     assert [file.path for file in on.files] == [device]
-    assert (on.present_paths, on.absent_paths, on.sysctls) == (("/dev/fuse",), (sysctl,), {})
+    assert (on.modes, on.absent_paths, on.sysctls) == ({"/dev/fuse": "0666"}, (sysctl,), {})
     opened = {"user.max_user_namespaces": "15000"}
     without = state(enabled=True, packages=["bubblewrap"], sysctls=opened)
     assert [file.path for file in without.files] == [sysctl]
     assert without.files[0].content.splitlines()[1:] == ["user.max_user_namespaces = 15000"]
-    assert (without.present_paths, without.absent_paths, without.sysctls) == ((), (device,), opened)
+    assert (without.modes, without.absent_paths, without.sysctls) == ({}, (device,), opened)
 
 
 def test_group_variables_and_extra_variables_rank_as_in_ansible(tmp_path: Path) -> None:
@@ -167,16 +172,7 @@ def test_a_host_without_root_gets_only_the_environment(tmp_path: Path) -> None:
     (tmp_path / "cluster.ini").write_text("[cluster]\nn1 pylaunch_unprivileged=true\n")
     desired = render(OURS, Cluster((Host("n1", "10.1.0.1"),), (str(tmp_path / "cluster.ini"),)))
     assert [state.role for state in desired.hosts["n1"]] == ["python_env"]
-    assert desired.roles == (
-        "host_baseline",
-        "firewall",
-        "time_sync",
-        "ssh_access",
-        "gpu_node",
-        "container_engine",
-        "python_env",
-        "nccl_env",
-    )
+    assert desired.roles == ROLES
 
 
 def test_known_hosts_are_the_trusted_keys_under_all_names_of_a_member_and_the_others_are_named(tmp_path: Path) -> None:
@@ -267,18 +263,8 @@ print(desired.hosts["n1"][0].limits["nofile"])
 
 def test_ansible_playbook_renders_the_same(tmp_path: Path) -> None:
     cluster = inventory(tmp_path)
-    names = (
-        "host_baseline",
-        "firewall",
-        "time_sync",
-        "ssh_access",
-        "gpu_node",
-        "container_engine",
-        "python_env",
-        "nccl_env",
-    )
     site = tmp_path / "site"
-    for name in names:
+    for name in ROLES:
         tasks = site / "roles" / name / "tasks" / "main.yml"
         tasks.parent.mkdir(parents=True)
         tasks.write_text(json.dumps([{"name": name, "ansible.builtin.debug": {"var": f"{name}_desired"}}]))
@@ -286,11 +272,11 @@ def test_ansible_playbook_renders_the_same(tmp_path: Path) -> None:
             (site / "roles" / name / part).symlink_to(content.roles_directory() / name / part)
     playbook = site / "playbooks" / "show.yml"
     playbook.parent.mkdir()
-    playbook.write_text(json.dumps([{"hosts": "cluster", "gather_facts": False, "roles": list(names)}]))
+    playbook.write_text(json.dumps([{"hosts": "cluster", "gather_facts": False, "roles": list(ROLES)}]))
     result = run_playbook(PlaybookRun(playbook, cluster))
     desired = render(OURS, cluster)
     assert result.ok, result.failures
     for host in cluster.names:
-        for name in names:
+        for name in ROLES:
             shown = result.returned[host][name][f"{name}_desired"]
             assert parse_state(name, shown) == state_of(name, desired.hosts[host])

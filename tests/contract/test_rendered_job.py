@@ -123,6 +123,9 @@ def test_a_server_that_is_never_ready_ends_the_job_with_its_name(directory: Path
             1,
             "c waits for a, which has ended",
         ),
+        ({"c": "exit 0\nafter = 'a'", "a": "exit 0"}, 0, "c a done"),
+        ({"a": "exec sleep 60\nservice = true", "batch": "exit 0"}, 0, "batch done"),
+        ({"batch": "exec sleep 60\nservice = true", "a": "exit 0"}, 0, "a done"),
         ({"a": "trap '' TERM; sleep 60\nservice = true\ngrace = 1", "b": "exit 0"}, 0, "b done"),
         ({"a": "echo all is up; exec sleep 60\nready = 'output:is up'\nservice = true", "b": "exit 0\nafter = 'a'"},
          0, "b done"),
@@ -136,9 +139,24 @@ def test_an_end_is_judged_as_the_job_file_says(
     text = shell_job(**{name: each.replace("{here}", str(directory)) for name, each in job.items()})
     found, shown, signals = ran(script(capsys, text), directory, len(job))
     assert (found, shown.splitlines()[-1].partition(" ")[2]) == (code, f"job job: {reason}"), shown
-    assert {path.stem for path in (directory / "steps").glob("*.pids")} <= {"readiness"}
+    assert {path.read_text() for path in (directory / "steps").glob("*.name")} <= {".readiness\n"}
     assert ("a KILL" in signals) == ("trap" in job["a"])
     assert ("the reason" in shown) == ("the reason" in job["a"])
+
+
+def test_a_signal_to_all_processes_of_the_job_ends_it(directory: Path, capsys: Captured) -> None:
+    text = script(capsys, shell_job(a=": >up; exec sleep 60", b="exec sleep 60\nservice = true"))
+    code, shown, _ = ran(text, directory, 2, terminate_at="up")
+    assert code == 143
+    assert shown.splitlines()[-1].partition(" ")[2] == "job job: stopped by a signal"
+
+
+def test_a_requeued_job_does_not_read_the_output_of_the_one_before(directory: Path, capsys: Captured) -> None:
+    (directory / "job-7.a.out").write_text("0: is up\n" * 100_000)
+    job = shell_job(a="exec sleep 60\nready = 'output:is up'\nready-timeout = 1", b="exit 0\nafter = 'a'")
+    code, shown, _ = ran(script(capsys, job), directory, 2, SLURM_JOB_ID="7")
+    assert code == 1
+    assert "a was not ready (output:is up) within 1 s" in shown.splitlines()[-1]
 
 
 def test_a_port_that_is_in_use_starts_nothing(directory: Path, capsys: Captured) -> None:

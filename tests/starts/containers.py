@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.starts.cluster import Directory
+
 LINKS = ("bin", "sbin", "lib", "lib64")
 
 
@@ -25,3 +27,9 @@ def image_of_this_machine(directory: Path) -> Path:
 def in_container(image: Path) -> tuple[str, ...]:
     """Return the flags of a start of ranks in `image`, with the programs of this machine."""
     return ("--container", str(image), "--container-mount", "/usr:/usr:ro")
+
+
+def hide_programs(node: Directory) -> None:
+    """Let a node find no program on PATH."""
+    python = node.path / "python3"
+    python.write_text(python.read_text().replace("exec /usr/bin/python3", "PATH=/nowhere exec /usr/bin/python3"))

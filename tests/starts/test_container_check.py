@@ -7,15 +7,14 @@ from pathlib import Path
 
 from pylaunch.errors import ExitCode
 from tests.starts.cluster import DirectoryCluster
-from tests.starts.containers import image_of_this_machine
+from tests.starts.containers import hide_programs, image_of_this_machine
 
 
 def test_a_node_that_cannot_make_the_container_fails_and_without_a_container_nothing_is_asked(
     directories: Callable[..., DirectoryCluster], tmp_path: Path
 ) -> None:
     cluster = directories("n1", "n2")
-    python = cluster.nodes["n2"].path / "python3"
-    python.write_text(python.read_text().replace("exec /usr/bin/python3", "PATH=/nowhere exec /usr/bin/python3"))
+    hide_programs(cluster.nodes["n2"])
     image = image_of_this_machine(tmp_path / "image")
     words = ("check", "-i", str(cluster.inventory), "--only", "containers")
     assert cluster.run(*words).returncode == ExitCode.DONE

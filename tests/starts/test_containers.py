@@ -18,7 +18,7 @@ from pylaunch.agent.shared import processes
 from pylaunch.errors import ExitCode
 from tests.json_pages import has_the_forms, undescribed
 from tests.starts.cluster import DirectoryCluster, ended
-from tests.starts.containers import image_of_this_machine, in_container
+from tests.starts.containers import hide_programs, image_of_this_machine, in_container
 
 SEES = """\
 import os
@@ -76,8 +76,7 @@ def test_each_node_that_cannot_make_the_container_is_refused_with_what_it_lacks(
     directories: Callable[..., DirectoryCluster], tmp_path: Path
 ) -> None:
     cluster = directories("n1", "n2")
-    python = cluster.nodes["n2"].path / "python3"
-    python.write_text(python.read_text().replace("exec /usr/bin/python3", "PATH=/nowhere exec /usr/bin/python3"))
+    hide_programs(cluster.nodes["n2"])
     image = image_of_this_machine(tmp_path / "image")
     done = run(cluster, tmp_path, *in_container(image), "--container-mount", "/no/data:/data")
     assert done.returncode == ExitCode.CLUSTER_NOT_READY

@@ -13,7 +13,7 @@ from pylaunch.errors import UsageError
 from pylaunch.features import judge_settings
 from pylaunch.features.job.job_file import JobFile
 from pylaunch.features.job.placement import placed, with_ports
-from pylaunch.features.job.sbatch_script import Expansions, RoleScript, in_job, places_in_job, refused
+from pylaunch.features.job.sbatch_script import Expansions, RoleScript, in_job, places_in_job, refused, refused_variable
 from pylaunch.features.job.starting import DRY_RUN_PORTS, flags_of_roles, given_here, planned_parts, read
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
@@ -64,6 +64,11 @@ def sbatch_script(
         except UsageError as error:
             error.message = f"[roles.{each.part.role.name}] {error.message}"
             raise
+        if name := refused_variable((*each.planned.plan.job.env, *each.planned.plan.job.secrets)):
+            raise UsageError(
+                f"[roles.{each.part.role.name}] {name}: the script has a variable of this name",
+                hint="another name; a program that needs this one gets it by env NAME=VALUE in its command line",
+            )
     plans = {each.part.name: each.planned.plan for each in planned}
     differing = sorted({name for plan in plans.values() for name in srun.variables(plan)[1]})
     remarks = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import UsageError
@@ -26,8 +26,9 @@ PORTS = "61440 + (SLURM_JOB_ID * {count} + each) % 4096"
 
 GRACE_S = 10
 _PLAIN = re.compile(r"[\w%+,./:=@-]*", re.ASCII)
-_NO_LABEL = re.compile(r"[^a-z0-9]+")
-LONGEST_LABEL = 40
+_OF_AN_EXPRESSION = re.compile(r"[.^$*+?{}\[\]\\|()]")
+_OF_THE_SCRIPT = re.compile(r"hosts|ports|task_\d+")
+"""Variables of the script that are used after those of a role are set."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class RoleScript:
     @property
     def label(self) -> str:
         """The name of the job as a file name and as a word."""
-        return _NO_LABEL.sub("-", self.job.name.lower()).strip("-")[:LONGEST_LABEL].strip("-") or "job"
+        return shell.label(self.job.name)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -328,9 +329,14 @@ def refused(role: JobRole) -> tuple[str, str] | None:
             f"ready = {test.words!r}: without pylaunch on the nodes, nothing reports steps",
             "a file that the program writes: ready = 'file:/shared/ready'; or tcp:PORT, http:PORT/PATH",
         )
-    if test is not None and test.by is ReadyBy.OUTPUT and re.escape(test.target).replace("\\ ", " ") != test.target:
+    if test is not None and test.by is ReadyBy.OUTPUT and _OF_AN_EXPRESSION.search(test.target):
         return (
             f"ready = {test.words!r}: a script compares texts, no regular expressions of Python",
-            "a text of letters, digits and spaces, such as ready = 'output:Server started'",
+            "a plain text, such as ready = 'output:Server started'",
         )
     return None
+
+
+def refused_variable(names: Iterable[str]) -> str | None:
+    """Return the first name that a role may not set, because the script uses it."""
+    return next((name for name in names if _OF_THE_SCRIPT.fullmatch(name)), None)

@@ -16,7 +16,7 @@ answers() { # HOST PORT PATH: it answers HTTP with a status from 200 to 399; all
   ' request "$@" 2>/dev/null
 }
 has_file() { # HOST FILE: it exists there, or does within ten seconds; each test is a step.
-  srun --job-name=readiness --nodes=1 --ntasks-per-node=1 --nodelist="$1" --overlap --cpu-bind=none \
+  srun --job-name=.readiness --nodes=1 --ntasks-per-node=1 --nodelist="$1" --overlap --cpu-bind=none \
     bash -c 'for _ in {1..10}; do [[ ! -e $1 ]] || exit 0; sleep 1; done; exit 1' file "$2" &>/dev/null
 }
 say() {
@@ -33,7 +33,9 @@ launch() { # Start a part and its readiness test.
     return
   fi
   say "$part starts; its output: $logs.$part.out"
+  : >"$logs.$part.out" # A requeued job has the id of the one before.
   {
+    trap : TERM # Of all processes of the job: this one reports the end of the step.
     (ranks "$part") >"$logs.$part.out" 2>&1 </dev/null
     echo "ended $part $?" >&"$events"
   } &
@@ -48,7 +50,7 @@ launch() { # Start a part and its readiness test.
   testers[$part]=$!
 }
 launch_all() { # Start the parts whose roles in `after` are ready.
-  local part role other gone
+  local part role other gone again=''
   for part in "${parts[@]}"; do
     [[ -z $reason && ${state[$part]} == waiting ]] || continue
     for role in ${after[${part%%.*}]:-}; do
@@ -59,8 +61,11 @@ launch_all() { # Start the parts whose roles in `after` are ready.
       done
       [[ -z $gone ]] || end "$part waits for $role, which has ended" 1
     done
-    [[ -n $reason ]] || launch "$part"
+    [[ -z $reason ]] || return 0
+    launch "$part"
+    again=yes # It may be ready now, and a part before it may wait for it.
   done
+  [[ -z $again ]] || launch_all
 }
 judge() { # PART CODE: decide whether this end ends the job.
   local part=$1 role=${1%%.*} other good=''
@@ -79,15 +84,19 @@ judge() { # PART CODE: decide whether this end ends the job.
   done
   if [[ -n $good ]]; then end "${good}done" 0; else end "all of ${finite[*]} failed" 1; fi
 }
+end_test() { # PART: end its readiness test, if it runs.
+  [[ -z ${testers[$1]:-} ]] || kill "${testers[$1]}" 2>/dev/null
+  testers[$1]=''
+}
 hear() { # Wait for an event, for a second at most.
   local what part status
   read -r -t 1 -u "$events" what part status || return 0
   if [[ $what == ended ]]; then
     state[$part]=ended
-    [[ -z ${testers[$part]:-} ]] || kill "${testers[$part]}" 2>/dev/null
+    end_test "$part"
     judge "$part" "$status"
   elif [[ ${state[$part]} == starting ]]; then
-    state[$part]=ready
+    state[$part]=ready testers[$part]=''
     say "$part is ready (${ready[${part%%.*}]})"
   fi
 }
@@ -107,7 +116,8 @@ stop() { # GRACE PART…: end these parts with SIGTERM, and with SIGKILL after s
       return
     fi
     while read -r step name; do
-      [[ $live == *" $name "* && -z ${sent[$step $signal]:-} ]] || continue
+      # ID.batch is this script, whatever a part is called.
+      [[ $step == *.+([0-9]) && $live == *" $name "* && -z ${sent[$step $signal]:-} ]] || continue
       sent[$step $signal]=yes
       scancel --signal="$signal" "$step" 2>/dev/null # An error if the step ends meanwhile.
     done < <(squeue --noheader --steps --jobs="$SLURM_JOB_ID" --format='%i %j')
@@ -131,6 +141,6 @@ while [[ -z $reason ]]; do
     tail -n 5 -- "$logs.$part.out"
   done
 done
-[[ -z ${testers[*]} ]] || kill "${testers[@]}" 2>/dev/null
+for part in "${parts[@]}"; do end_test "$part"; done
 say "$reason; ending what runs"
 """.strip("\n")

@@ -93,7 +93,7 @@ def _differences(state: RoleState, facts: Facts) -> Iterator[Difference]:
     yield from gpu.differences(state, facts)
     yield from _communications(state, facts)
     yield from _judged(facts.exists, dict.fromkeys(state.absent_paths), _absent_path)
-    yield from _judged(facts.exists, dict.fromkeys(state.present_paths), _present_path)
+    yield from _judged(facts.modes, state.modes, _mode)
     yield from _reports(state, facts)
 
 
@@ -264,8 +264,10 @@ def _absent_path(_wanted: None, fact: bool | None) -> str | None:
     return "is there, and must not be" if fact else None
 
 
-def _present_path(_wanted: None, fact: bool | None) -> str | None:
-    return None if fact else "missing"
+def _mode(wanted: str, fact: str | None) -> str | None:
+    if fact is None:
+        return "missing"
+    return None if fact == wanted else f"mode is {fact}, not {wanted}"
 
 
 def _reports(state: RoleState, facts: Facts) -> Iterator[Difference]:

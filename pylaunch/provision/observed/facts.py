@@ -49,6 +49,7 @@ class Facts:
     packages: Answers[str]
     files: Answers[FileReading]
     exists: Answers[bool]
+    modes: Answers[str]
     blocks: Answers[str]
     lines: Answers[list[str]]
     sysctls: Answers[SysctlReading]

@@ -33,6 +33,7 @@ _READERS: Mapping[str, Reader[list[Any], Any]] = {
     "locks": packages.lock_holder,
     "files": files.file,
     "exists": files.exists,
+    "modes": files.mode,
     "blocks": files.block,
     "lines": files.lines,
     "links": files.link,

@@ -22,6 +22,11 @@ def _directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendering, "load_cluster", lambda inventory, limit: cluster(0))
 
 
+def test_a_text_with_signs_is_no_expression(capsys: Captured) -> None:
+    text = script(capsys, shell_job(a="true\nready = 'output:server-ready #1'"))
+    assert "grep -qF -e 'server-ready #1'" in text
+
+
 def test_the_same_file_is_the_same_script(capsys: Captured) -> None:
     assert script(capsys, JOB) == script(capsys, JOB)
 
@@ -32,6 +37,7 @@ def test_the_same_file_is_the_same_script(capsys: Captured) -> None:
         ("hosts = 'n1'", "[roles.a] hosts = 'n1': Slurm chooses the nodes", "--constraint FEATURES"),
         ("ready = 'step:1'", "[roles.a] ready = 'step:1': without pylaunch on the nodes", "file:/shared/ready"),
         ("ready = 'output:up [0-9]'", "[roles.a] ready = 'output:up [0-9]': a script compares texts", "letters"),
+        ("env = { hosts = 'evil' }", "[roles.a] hosts: the script has a variable of this name", "another name"),
         ("sync = '.'", "[roles.a] sync = '.': a script for Slurm ships no files", "workdir = DIR"),
         ("env = { URL = 'http://me:pw@host' }", "[roles.a] URL is a URL with a password", "--secret URL"),
     ],

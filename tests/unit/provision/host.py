@@ -28,8 +28,8 @@ def converged(
         "exists": {
             **{file.only_where: True for state in states for file in state.files if file.only_where},
             **{path: False for state in states for path in state.absent_paths},
-            **{path: True for state in states for path in state.present_paths},
         },
+        "modes": {path: mode for state in states for path, mode in state.modes.items()},
         "blocks": {block.path: block.content.rstrip("\n") for state in states for block in state.blocks},
         "lines": {line.path: [] for state in states for line in state.absent_lines},
         "sysctls": {

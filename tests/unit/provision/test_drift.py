@@ -40,7 +40,7 @@ ROLE = RoleState(
     links=(DesiredLink("/opt/pylaunch/current", "envs/1"),),
     communications=(DesiredCommunication(("/etc/nccl.conf",), ("10.0.0.2",), "", "auto", (), {}, False),),
     absent_paths=("/etc/old",),
-    present_paths=("/dev/fuse",),
+    modes={"/dev/fuse": "0666"},
     reports=("/usr/local/lib/pylaunch/firewall",),
 )
 BLOCK: Found = {"blocks": {"/etc/hosts": "10.0.0.1 n1\n10.0.0.1 n1"}}

@@ -48,6 +48,12 @@ def exists(path: str) -> bool:
     return os.path.exists(path)
 
 
+@reader_of_each("files.mode", DEADLINE_S)
+def mode(path: str) -> str:
+    """Return the mode of a file or device."""
+    return "%04o" % (os.stat(path).st_mode & 0o7777)
+
+
 @reader_of_each("files.text", DEADLINE_S)
 def text(path: str) -> str:
     """Return the content of a text file."""

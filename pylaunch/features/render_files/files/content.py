@@ -7,10 +7,9 @@ import re
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodePlan, RunPlan
+from pylaunch.render import shell
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_NO_LABEL = re.compile(r"[^a-z0-9]+")
-LONGEST_LABEL = 40
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ def label(plan: RunPlan) -> str:
     """Return the name of the program as a DNS label: lower case, digits and hyphens; "job" for a name without any."""
     name = plan.job.entry[-1].rpartition("." if plan.job.script is None else "/")[2]
     name = name.removesuffix(".py").removesuffix(".sh")
-    return _NO_LABEL.sub("-", name.lower()).strip("-")[:LONGEST_LABEL].strip("-") or "job"
+    return shell.label(name)
 
 
 def title(plan: RunPlan) -> str:
