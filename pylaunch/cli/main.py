@@ -162,11 +162,12 @@ def main() -> None:
 def _open_closed_streams() -> None:
     """Open /dev/null for each standard stream that the caller has closed, as some daemons do.
 
-    Else the next file takes its number, and an error of a child process is written into it.
+    Else the next file takes its number, and output of a child process is written into it.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
-            os.open(os.devnull, os.O_RDWR)  # The lowest free number: `number`, because those below it are open.
+            # The lowest free number is `number`, because those below it are open.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
             setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115 -- open until the end
 
 

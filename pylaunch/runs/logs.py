@@ -59,8 +59,14 @@ def read_each(
 
     with interrupts(to_all, LAST_S), ThreadPoolExecutor(len(readers) if at_once else 1, "logs") as pool:
         reading = [pool.submit(read, source) for read, source in zip(readers, sources, strict=True)]
-        for each in reading:
-            each.result()
+        try:
+            for each in reading:
+                each.result()
+        except BaseException:
+            for each in reading:
+                each.cancel()
+            to_all("another log cannot be read")
+            raise
 
 
 def matching(pattern: re.Pattern[str], emit: Callable[[RunEvent], None]) -> Callable[[RunEvent], None]:

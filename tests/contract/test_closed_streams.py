@@ -37,3 +37,14 @@ def test_a_document_that_finds_no_room_is_no_success(tmp_path: Path) -> None:
         )
     assert ended.returncode == ExitCode.USAGE
     assert ended.stderr.splitlines()[0] == "error: stdout: No space left on device"
+
+
+def test_a_child_process_has_the_streams_too() -> None:
+    program = """
+import subprocess
+from pylaunch.cli.main import _open_closed_streams
+_open_closed_streams()
+raise SystemExit(subprocess.call(["sh", "-c", "echo text >&2 && read -r line; test -z \\"$line\\""]))
+"""
+    words = ["sh", "-c", 'exec "$0" -c "$1" <&- >&- 2>&-', sys.executable, program]
+    assert subprocess.run(words, check=False, timeout=60).returncode == 0

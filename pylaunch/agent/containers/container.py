@@ -12,6 +12,7 @@ import ctypes
 import json
 import os
 import select
+import shlex
 import signal
 import tempfile
 import time
@@ -22,7 +23,7 @@ from pylaunch.agent.containers.mounts import ContainerMount
 from pylaunch.agent.run import program_checks
 from pylaunch.agent.run.ranks import spawn
 from pylaunch.agent.shared import processes
-from pylaunch.agent.shared.programs import path_of
+from pylaunch.agent.shared.programs import ENGINE, OPENER, path_of
 from pylaunch.base import untrusted_json
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import NodeRoot, RunDirectory
@@ -55,14 +56,11 @@ READY = b"ready\n"
 HOLD = ["/bin/sh", "-c", f"echo {READY.decode().strip()}; read -r end"]
 """Program of the holder in the image: one line, then nothing until it is ended."""
 
-ENGINE, OPENER = "bwrap", "squashfuse"
 PACKAGES = {ENGINE: "bubblewrap", OPENER: "squashfuse"}
 """Package of each program."""
 
 NO_NAMESPACES = ("new namespace", "uid map")
 """Words of bubblewrap, and of `_own_mounts`, where the node refuses the namespaces, whatever the image is."""
-
-SETTINGS = "kernel.apparmor_restrict_unprivileged_userns user.max_user_namespaces"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -183,7 +181,7 @@ def start_container(task: protocol.NodeTask, root: NodeRoot, directory: RunDirec
         places = mounts.places(task, root)
         digest = image.digest(path, root)
     except image.ImageError as error:
-        hint = f"pylaunch push IMAGE {path}" if error.is_missing else ""
+        hint = f"pylaunch push IMAGE {shlex.quote(path)}" if error.is_missing else ""
         raise ContainerError(protocol.Reason("container-image", str(error), hint)) from None
     except mounts.MountError as error:
         raise ContainerError(protocol.Reason("container-mount", str(error))) from None
@@ -251,7 +249,8 @@ def _forked_with(pipes: int) -> tuple[list[int], int]:
 def _refusal(path: str, text: str) -> protocol.Reason:
     """Return the reason for a holder that ended with `text`."""
     if any(words in text for words in NO_NAMESPACES):
-        hint = f"allow user namespaces on that host, or start as root; what limits them there: sysctl {SETTINGS}"
+        # The shell of the image may have printed these words: the check does not start it.
+        hint = f"whether the host refuses namespaces: pylaunch check --only containers --container {shlex.quote(path)}"
         return protocol.Reason("container-engine", f"no namespaces for a container: {text[:MOST_TEXT]}", hint)
     hint = f"the image needs a shell at {HOLD[0]}, and what it loads" if HOLD[0] in text else ""
     return protocol.Reason("container", f"image {path}: {text[:MOST_TEXT]}", hint)

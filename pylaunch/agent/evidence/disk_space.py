@@ -14,8 +14,9 @@ LEAST_BYTES = 64 << 10
 LEAST_INODES = 4
 """Below these limits, writes of a rank have failed or soon will."""
 
-DISKS = frozenset(("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"))
-"""Types of file systems on disks of this node. Others may be shared with other nodes, or be memory."""
+DISKS = frozenset(("ext2", "ext3", "ext4", "xfs", "f2fs"))
+"""Types of file systems on disks of this node. Others may be shared with other nodes, or be memory; the device of a
+file on btrfs is in no line of mountinfo."""
 
 
 def full(paths: Iterable[str]) -> list[str]:
@@ -34,7 +35,8 @@ def full(paths: Iterable[str]) -> list[str]:
 def disk_type(mountinfo: str, device: int) -> str:
     """Return the type of a mounted file system on a disk of this node, from /proc/self/mountinfo; "" for others."""
     number = f"{os.major(device)}:{os.minor(device)}"
-    lines = [line.split() for line in mountinfo.splitlines()]
+    # Names of mount points have spaces and line feeds escaped, but no other white space.
+    lines = [line.split(" ") for line in mountinfo.split("\n") if line]
     types = [words[words.index("-") + 1] for words in lines if words[2] == number]
     return types[0] if types and types[0] in DISKS else ""
 

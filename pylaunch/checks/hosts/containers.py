@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pylaunch.agent.probe.readers import containers as container_readers
+from pylaunch.agent.shared.programs import ENGINE, OPENER
 from pylaunch.checks.check import Check
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
@@ -32,6 +33,9 @@ def _engine(survey: Survey) -> Iterable[Finding]:
         if not found["image"]:
             fix = f"pylaunch push --limit {{hosts}} IMAGE {quoted((image,))}"
             yield Finding(_ID, Severity.FAIL, (host,), f"image {image} does not exist", fix)
+        elif not found["is_readable"]:
+            fix = f"on {{hosts}}: let that user read {quoted((image,))}"
+            yield Finding(_ID, Severity.FAIL, (host,), f"image {image} cannot be read by that user", fix)
         for text, fix, role in _faults(found):
             yield Finding(_ID, Severity.FAIL, (host,), text, fix, role)
 
@@ -39,8 +43,8 @@ def _engine(survey: Survey) -> Iterable[Finding]:
 def _faults(found: ContainerReading) -> Iterator[tuple[str, str, str]]:
     """Yield text, fix and role of each fault of a host."""
     is_file = found["image"] == "file"
-    lacking = [] if found["version"] else [container_readers.ENGINE]
-    lacking += [container_readers.OPENER] if is_file and not found["has_opener"] else []
+    lacking = [] if found["version"] else [ENGINE]
+    lacking += [OPENER] if is_file and not found["has_opener"] else []
     if lacking:
         yield f"{' and '.join(lacking)} not found, which a container needs", _FIX, _ROLE
     if found["fuse"]:
@@ -53,7 +57,8 @@ def _faults(found: ContainerReading) -> Iterator[tuple[str, str, str]]:
             text += f" ({', '.join(f'{key} is {CLOSED[key][0]}' for key in keys)})"
             yield text, f"with container_engine_sysctls={{{values}}} too, {_FIX}", _ROLE
         else:
-            yield text, "as that user on {hosts}: bwrap --bind / / true", ""
+            words = "unshare --map-root-user --mount " if is_file else ""
+            yield text, f"as that user on {{hosts}}: {words}bwrap --bind / / true", ""
 
 
 def _ask(host: Host, wanted: Wanted) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pylaunch.cli.views import proving
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.hostset import fold
-from pylaunch.model.plan import RunPlan
+from pylaunch.model.plan import RunPlan, base_of
 from pylaunch.model.run import RunRecord
 from pylaunch.model.slurm_job import JobState
 from pylaunch.model.text.argv import pylaunch
@@ -46,7 +46,7 @@ def command(run: str | None, *, role: str | None, inventory: Path | None, everyt
         last = find_each(run, role, inventory).records
         is_one_attempt = run is not None and "." in run
         named = last if is_one_attempt else [each for one in last for each in with_earlier_attempts(one)]
-        words = (run or last[0].plan.run, *(() if role is None else ("--role", role)))
+        words = (run or base_of(last[0].plan.run), *(() if role is None else ("--role", role)))
         return _stop_each(named, now=now, again=pylaunch("stop", *words))
     if inventory is not None:
         adopt_runs(discovered(load_cluster(inventory)), past=False)

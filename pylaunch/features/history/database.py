@@ -63,6 +63,10 @@ def missing() -> list[str]:
     return [attempt for attempt in runs.ids() if attempt not in known]
 
 
+def _known(database: sqlite3.Connection) -> set[str]:
+    return {column[1] for column in database.execute("PRAGMA table_info(attempts)")}
+
+
 @contextlib.contextmanager
 def _opened() -> Iterator[sqlite3.Connection]:
     try:
@@ -72,9 +76,9 @@ def _opened() -> Iterator[sqlite3.Connection]:
             database.execute(
                 f"CREATE TABLE IF NOT EXISTS attempts (attempt TEXT PRIMARY KEY, {', '.join(_COLUMNS[1:])})"
             )
-            known = {column[1] for column in database.execute("PRAGMA table_info(attempts)")}
-            for name in _COLUMNS:
-                if name not in known:  # A file of an earlier version.
+            if not {*_COLUMNS} <= _known(database):  # A file of an earlier version.
+                database.execute("BEGIN IMMEDIATE")  # Another process may add them at the same time.
+                for name in sorted({*_COLUMNS} - _known(database), key=_COLUMNS.index):
                     database.execute(f"ALTER TABLE attempts ADD COLUMN {name} DEFAULT ''")
             yield database
     except (sqlite3.Error, OSError) as error:

@@ -79,15 +79,24 @@ def _finding(node: UnhealthyNode) -> Finding:
 def _healthy(cluster: Cluster, job: JobSpec) -> tuple[Cluster, JobSpec]:
     """Return the healthy hosts, and the job with the spares that remain; print who is left out and why."""
     known = _unhealthy_of(cluster)
-    for node in known:
-        console.say(
-            f"note: {node.host} is left out: {node.reason}, {len(node.times)} times within {WINDOW_S / 3600:g} hours "
-            f"(runs {', '.join(node.runs)}); it is used without {OPTION}, and after {moment(node.until)}"
-        )
     left, chosen = without(cluster, job, known)
+    for line in _grouped(known):
+        console.say(f"note: left out until {line}; without {OPTION} all are used")
     if chosen.spares != job.spares:
         console.say(f"note: {chosen.spares} of {job.spares} spares remain; the others replace nodes that are left out")
     return left, chosen
+
+
+def _grouped(known: Sequence[UnhealthyNode]) -> list[str]:
+    """Return one line for nodes that failed for the same reasons in the same runs."""
+    alike: dict[tuple[str, tuple[str, ...]], list[UnhealthyNode]] = {}
+    for node in known:
+        alike.setdefault((node.reason, node.runs), []).append(node)
+    return [
+        f"{moment(max(node.until for node in nodes))}: {fold(node.host for node in nodes)}: {reason}, "
+        f"{len(runs)} times within {WINDOW_S / 3600:g} hours (runs {', '.join(runs)})"
+        for (reason, runs), nodes in alike.items()
+    ]
 
 
 def without(cluster: Cluster, job: JobSpec, known: Sequence[UnhealthyNode]) -> tuple[Cluster, JobSpec]:
@@ -103,7 +112,7 @@ def without(cluster: Cluster, job: JobSpec, known: Sequence[UnhealthyNode]) -> t
     if len(hosts) < wanted:
         raise ClusterNotReadyError(
             f"{OPTION} leaves {len(hosts)} of {len(cluster.hosts)} hosts, and the run needs {wanted}",
-            evidence=[f"{fold([node.host])}: {node.reason}, {len(node.times)} times" for node in known],
+            evidence=[f"until {line}" for line in _grouped(known)],
             hint=f"repair them, or use them all the same: the same command without {OPTION}",
         )
     return replace(cluster, hosts=hosts), replace(job, spares=min(job.spares, len(hosts) - wanted))

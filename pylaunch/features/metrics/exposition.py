@@ -72,7 +72,7 @@ class RunCollector(Collector):
                     if (value := of_node(node, now)) is not None:
                         gauge.add_metric((run.run, node.node), value)
             yield gauge
-        text = "Attempts that ended since the exporter began, with the kind of the first cause of a failure."
+        text = "Attempts whose end was recorded since the start, with the kind of the first cause of a failure."
         ends = CounterMetricFamily("pylaunch_attempts_ended", text, labels=("status", "cause"))
         for labels, count in sorted(self._live.ends.items()):
             ends.add_metric(labels, count)

@@ -18,7 +18,7 @@ from pylaunch.store import runs
 from pylaunch.terminal.views.board import Board
 
 MOST_RUNS = 64
-"""Runs that are watched at the same time, the newest."""
+"""Runs that are watched at the same time."""
 
 ENDS_S = 5.0
 """Time to wait for a watcher that was interrupted."""
@@ -67,8 +67,8 @@ class LiveRuns:
             elif attempt not in self._over:
                 live.setdefault(base_of(attempt), record)
         going = {run: watcher for run, watcher in self._watchers.items() if watcher.is_alive()}
-        for run, record in [*live.items()][:MOST_RUNS]:
-            if run not in going:
+        for run, record in live.items():
+            if run not in going and len(going) < MOST_RUNS:
                 going[run] = _RunWatcher(record, self._every_s, self._watchers.get(run))
                 going[run].start()
         self._watchers, self.ends, self.refreshed_at = going, ends, time.time()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Mapping
 from typing import ClassVar
@@ -80,7 +81,7 @@ class OutputScreen(ModalScreen[None]):
     def __init__(self, verb: VerbOutput) -> None:
         super().__init__()
         self._verb = verb
-        self._shown: list[str] | None = None
+        self._shown: int | None = None
 
     def compose(self) -> ComposeResult:
         """Lay out the screen."""
@@ -94,10 +95,10 @@ class OutputScreen(ModalScreen[None]):
         self.set_interval(OUTPUT_S, self._show)
 
     def _show(self) -> None:
-        is_running, lines, log = self._verb.is_running, self._verb.lines(), self.query_one(Log)
+        is_running, size, log = self._verb.is_running, self._verb.size, self.query_one(Log)
         self.query_one(Static).update(f"{self._verb.command_line} ({'running' if is_running else 'ended'})")
-        if lines != self._shown:
-            self._shown = lines
+        if size != self._shown:
+            self._shown, lines = size, self._verb.lines()
             is_log = self._verb.command_line.startswith("pylaunch logs ")
             log.clear().write_lines(lines, scroll_end=is_running or is_log).focus()
 
@@ -128,7 +129,7 @@ class TopApp(App[None]):
     RowTable { scrollbar-size-horizontal: 0; }
     #title, #command { height: 1; text-style: bold; }
     #runs { height: auto; max-height: 40%; }
-    #notes { height: auto; color: $text-warning; }
+    #notes { height: auto; max-height: 25%; color: $text-warning; }
     #nodes { height: 1fr; }
     #filter { display: none; }
     #filter.shown { display: block; }
@@ -180,7 +181,7 @@ class TopApp(App[None]):
             live = sum(each.record.outcome is None for each in self._live.by_id.values())
         self._node_table.put(below)
         title = f"pylaunch top: {live} live, {len(above)} shown" + (f", nodes {visible_line(words)}" if words else "")
-        self._heading.update(title + (": ends after the verb that still runs" if self._is_ending else ""))
+        self._heading.update(title + (": ends after the running verb; q again: at once" if self._is_ending else ""))
         if len(notes) > MOST_NOTES:
             notes[MOST_NOTES - 1 :] = [f"and {len(notes) - MOST_NOTES + 1} more: Enter"]
         self._note_lines.update("\n".join(notes))
@@ -250,7 +251,11 @@ class TopApp(App[None]):
         self._run_table.focus()
 
     async def action_quit(self) -> None:
-        """End, but not before a verb that runs: a stop proves first that nothing is left."""
+        """End, but not before a verb that runs: a stop proves first that nothing is left. Again: end at once."""
+        if self._is_ending and self._is_busy:
+            for _ in range(2):  # After the second, `transport/interrupts` ends a process that hangs.
+                signal.raise_signal(signal.SIGINT)
+            return
         self._is_ending = True
         if self._verb is not None and self._is_busy:
             self.push_screen(OutputScreen(self._verb))

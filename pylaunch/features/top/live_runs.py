@@ -90,6 +90,8 @@ class FollowedRuns:
                     self._see(run)
             except PylaunchError as error:  # A damaged record, or one that was forgotten meanwhile.
                 self.notice = error.message
+            except OSError as error:  # No room for the record of a run of another machine, for example.
+                self.notice = f"further runs cannot be listed: {error}"
             self._is_ending.wait(LIST_S)
 
     def _discover(self, cluster: Cluster) -> None:

@@ -48,6 +48,11 @@ class VerbOutput:
         """The verb has not ended."""
         return self._thread.is_alive()
 
+    @property
+    def size(self) -> int:
+        """Characters of output so far."""
+        return MOST_CHARACTERS - self._output.room
+
     def lines(self) -> list[str]:
         """Return the output so far, safe to draw."""
         text = self._output.getvalue()
@@ -66,6 +71,5 @@ def run_verb(command_line: click.Command, invocation: Invocation, words: Argv) -
     except PylaunchError as error:
         error.hint = error.hint and hints.completed(error.hint, invocation)
         console.say(error.render())
-    except BaseException:
+    except Exception:  # noqa: BLE001 -- the boundary of a thread: the screen shows what happened
         console.say(traceback.format_exc())
-        raise

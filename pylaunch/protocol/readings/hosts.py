@@ -221,6 +221,8 @@ class ContainerReading(TypedDict):
     image: str
     """"directory", "file", or "" where there is none."""
 
+    is_readable: bool
+
     version: str
     """As bubblewrap prints it; "" without bubblewrap."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -131,20 +133,44 @@ def test_an_unhealthy_node_is_left_out_and_a_spare_takes_its_place() -> None:
 def test_too_few_healthy_nodes_are_refused_with_the_reason() -> None:
     with pytest.raises(ClusterNotReadyError, match="leaves 2 of 3 hosts, and the run needs 3") as refused:
         without(CLUSTER, replace(JOB, nodes=3), [SICK])
-    assert list(refused.value.evidence) == ["gpu02: node lost, 2 times"]
+    (line,) = refused.value.evidence
+    assert line.endswith(": gpu02: node lost, 2 times within 24 hours (runs aa, bb)")
+    with pytest.raises(ClusterNotReadyError) as refused:
+        without(CLUSTER, JOB, [SICK, replace(SICK, host="gpu01"), replace(SICK, host="gpu03", reason="GPU error")])
+    shown = [line.partition(": ")[2] for line in refused.value.evidence]
+    assert [line.partition(":")[0] for line in shown] == ["gpu[01-02]", "gpu03"], "one failure of many is one line"
     alone = replace(CLUSTER, hosts=CLUSTER.hosts[1:2])
     with pytest.raises(ClusterNotReadyError, match="leaves 0 of 1 hosts, and the run needs 1"):
         without(alone, JOB, [SICK])
 
 
-def test_a_history_of_an_earlier_version_gets_the_columns_and_a_damaged_one_is_a_finding() -> None:
-    database.file().parent.mkdir(parents=True)
+def of_an_earlier_version() -> None:
+    """Write a history without the columns of today, with one row."""
+    database.file().parent.mkdir(parents=True, exist_ok=True)
+    database.file().unlink(missing_ok=True)
     old = ", ".join(database._COLUMNS[1:-2])
     with sqlite3.connect(database.file()) as connection:
         connection.execute(f"CREATE TABLE attempts (attempt TEXT PRIMARY KEY, {old})")
         values = ["?"] * (len(database._COLUMNS) - 2)
         connection.execute(f"INSERT INTO attempts VALUES ({', '.join(values)})", database._VALUES(TWICE[0])[:-2])
     connection.close()
+
+
+def test_commands_that_add_the_columns_at_the_same_time_all_have_the_history() -> None:
+    for _ in range(10):
+        of_an_earlier_version()
+        gate = threading.Barrier(4)
+
+        def read(gate: threading.Barrier = gate) -> int:
+            gate.wait()
+            return len(database.rows(0.0))
+
+        with ThreadPoolExecutor(4) as pool:
+            assert [each.result() for each in [pool.submit(read) for _ in range(4)]] == [1] * 4
+
+
+def test_a_history_of_an_earlier_version_gets_the_columns_and_a_damaged_one_is_a_finding() -> None:
+    of_an_earlier_version()
     assert database.rows(0.0) == [replace(TWICE[0], address="", fault="")]
     database.file().write_text("no database" * 100)
     (check,) = hosts.checks()

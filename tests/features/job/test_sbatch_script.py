@@ -36,7 +36,7 @@ def test_the_same_file_is_the_same_script(capsys: Captured) -> None:
     [
         ("hosts = 'n1'", "[roles.a] hosts = 'n1': Slurm chooses the nodes", "--constraint FEATURES"),
         ("ready = 'step:1'", "[roles.a] ready = 'step:1': without pylaunch on the nodes", "file:/shared/ready"),
-        ("ready = 'output:up [0-9]'", "[roles.a] ready = 'output:up [0-9]': a script compares texts", "letters"),
+        ("ready = 'output:up [0-9]'", "[roles.a] ready = 'output:up [0-9]': a script compares texts", "a plain text"),
         ("env = { hosts = 'evil' }", "[roles.a] hosts: the script has a variable of this name", "another name"),
         ("sync = '.'", "[roles.a] sync = '.': a script for Slurm ships no files", "workdir = DIR"),
         ("env = { URL = 'http://me:pw@host' }", "[roles.a] URL is a URL with a password", "--secret URL"),

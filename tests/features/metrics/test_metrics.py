@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import threading
 import urllib.request
 
 import pytest
@@ -13,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
+from pylaunch.features.metrics import live_runs
 from pylaunch.features.metrics.command import DASHBOARD, _address, command
 from pylaunch.features.metrics.exposition import RunCollector, served
 from pylaunch.features.metrics.live_runs import LiveRuns
@@ -124,6 +126,19 @@ def test_only_ends_after_the_begin_count_and_each_once() -> None:
     runs.prune(keep=0)
     live.refresh()
     assert (sum(live.ends.values()), live.samples()) == (1, [])
+
+
+def test_no_more_runs_are_watched_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+    monkeypatch.setattr(live_runs, "MOST_RUNS", 2)
+    monkeypatch.setattr(live_runs, "watch_run", lambda *_: over.wait(60) and None)
+    live = LiveRuns(1.0)
+    for run in ("aaaa0000", "bbbb0000", "cccc0000"):
+        runs.begin(replace(PLAN, run=run), "agent", NOW)
+        live.refresh()
+    assert len(live._watchers) == 2
+    over.set()
+    live.close()
 
 
 def test_it_is_served_on_the_address_and_ends(live: LiveRuns) -> None:

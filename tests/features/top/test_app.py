@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import signal
 import sys
 import threading
 import time
@@ -187,8 +188,9 @@ def test_only_y_stops_a_run() -> None:
     assert verbs.words == [("stop", "7f3a9c01")]
 
 
-def test_quitting_waits_for_a_stop_that_runs() -> None:
-    verbs = Verbs()
+def test_quitting_waits_for_a_stop_that_runs_and_not_if_it_is_typed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    verbs, signals = Verbs(), list[int]()
+    monkeypatch.setattr(signal, "raise_signal", signals.append)
     verbs.may_end.clear()
 
     async def story(pilot: Pilot[None]) -> None:
@@ -198,7 +200,9 @@ def test_quitting_waits_for_a_stop_that_runs() -> None:
         await press(pilot, "escape", "q")
         assert pilot.app.is_running
         await press(pilot, "escape")
-        await shows(pilot, "ends after the verb that still runs")
+        await shows(pilot, "ends after the running verb; q again: at once")
+        await press(pilot, "q")
+        assert signals == [signal.SIGINT] * 2, "as typed twice: the process does not wait"
         verbs.may_end.set()
 
     app = on_screen(story, live_run("7f3a9c01"), verbs=verbs)

@@ -17,7 +17,8 @@ IMAGE = "/images/torch.sqsh"
 WANTED = Wanted(container=IMAGE)
 SETTINGS = {"kernel.unprivileged_userns_clone": None, "user.max_user_namespaces": "96365"}
 HEALTHY: dict[str, Any] = {
-    "image": "file", "version": "bubblewrap 0.8.0", "has_opener": True, "fuse": "", "refused": "", "settings": SETTINGS,
+    "image": "file", "is_readable": True,
+    "version": "bubblewrap 0.8.0", "has_opener": True, "fuse": "", "refused": "", "settings": SETTINGS,
 }  # fmt: skip
 ON = "with container_engine_enabled=true in the inventory: pylaunch provision --roles container_engine --limit n2"
 APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"
@@ -36,12 +37,14 @@ def test_hosts_are_asked_only_where_a_container_is_wanted_and_healthy_ones_have_
         ({"has_opener": False}, "squashfuse not found, which a container needs", ON, "container_engine"),
         ({"fuse": "Permission denied"}, "/dev/fuse cannot be opened, which mounts an image: Permission denied", ON,
          "container_engine"),
+        ({"is_readable": False}, f"image {IMAGE} cannot be read by that user", f"on n2: let that user read {IMAGE}",
+         ""),
         ({"image": ""}, f"image {IMAGE} does not exist", f"pylaunch push --limit n2 IMAGE {IMAGE}", ""),
         ({"refused": "bwrap: setting up uid map: Permission denied", "settings": {**SETTINGS, APPARMOR: "1"}},
          f"bubblewrap 0.8.0 cannot make a container: bwrap: setting up uid map: Permission denied ({APPARMOR} is 1)",
          f'with container_engine_sysctls={{"{APPARMOR}": "0"}} too, {ON}', "container_engine"),
         ({"refused": "bwrap: no"}, "bubblewrap 0.8.0 cannot make a container: bwrap: no",
-         "as that user on n2: bwrap --bind / / true", ""),
+         "as that user on n2: unshare --map-root-user --mount bwrap --bind / / true", ""),
     ],
 )  # fmt: skip
 def test_what_a_host_lacks_fails_with_the_role_that_brings_it(

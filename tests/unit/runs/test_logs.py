@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from pylaunch.errors import UsageError
+from pylaunch.runs.connect.interruptible import InterruptSource
 from pylaunch.runs.follow.run_events import LinesWritten, Notice, RunEvent
-from pylaunch.runs.logs import Collector, matching
+from pylaunch.runs.logs import Collector, matching, read_each
 
 
 def collector_of(directory: Path) -> Collector:
@@ -59,3 +61,15 @@ def test_a_pattern_selects_lines_of_output_and_leaves_notices() -> None:
         LinesWritten("gpu01", "0.out", "loss=4 unfinished\n", 1.0),
         Notice("gpu02: no route to host"),
     ]
+
+
+def test_a_log_that_cannot_be_read_ends_the_ones_after_it() -> None:
+    read: list[str] = []
+
+    def fails(_: InterruptSource) -> None:
+        read.append("first")
+        raise UsageError("no room")
+
+    with pytest.raises(UsageError, match="no room"):
+        read_each([fails, *[lambda _: read.append("later")] * 3], lambda *_: nullcontext(), at_once=False)
+    assert read.count("later") < 3

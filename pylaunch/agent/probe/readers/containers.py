@@ -6,13 +6,13 @@ import os
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import programs
+from pylaunch.agent.shared.programs import ENGINE, OPENER
 from pylaunch.agent.shared.text import text_or_none
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pylaunch.protocol.readings.hosts import ContainerReading
 
-ENGINE, OPENER = "bwrap", "squashfuse"
 DEVICE = "/dev/fuse"
 SETTINGS = (
     "kernel.apparmor_restrict_unprivileged_userns",
@@ -35,6 +35,7 @@ def engine(image: str) -> ContainerReading:
     found = programs.path_of(ENGINE)
     return {
         "image": kind,
+        "is_readable": os.access(image, os.R_OK if kind == "file" else os.R_OK | os.X_OK),
         "version": programs.ended([found, "--version"], deadline_s=TRIAL_S).output.strip() if found else "",
         "has_opener": programs.path_of(OPENER) is not None,
         "fuse": _refusal_of_device() if kind == "file" else "",
