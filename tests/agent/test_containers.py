@@ -253,7 +253,7 @@ def test_a_node_that_refuses_namespaces_to_bubblewrap_is_at_fault_and_not_the_im
     with pytest.raises(ContainerError, match=f"^no namespaces for a container: bwrap: {text}") as refused:
         made(image_of_this_machine(tmp_path / "image"))
     assert refused.value.reason.code == "container-engine"
-    assert "sysctl kernel.apparmor_restrict_unprivileged_userns" in refused.value.reason.hint
+    assert "pylaunch check --only containers --container /" in refused.value.reason.hint
 
 
 def test_a_node_that_refuses_namespaces_for_a_file_is_at_fault_and_not_the_image(
