@@ -178,11 +178,12 @@ _ENTRIES = {
 def parse_state(role: str, desired: Mapping[str, Any]) -> RoleState:
     """Parse a rendered `<role>_desired`. Raises ProvisionError for a key that is not part of the schema."""
     known = {item.name for item in fields(RoleState)} - {"role"}
+    mappings = {item.name for item in fields(RoleState) if item.default_factory is dict}
     values: dict[str, Any] = {}
     for key, value in desired.items():
         if key not in known:
             raise ProvisionError(f"{role}_desired: unknown key {key!r}", hint=f"known keys: {', '.join(sorted(known))}")
-        if key in ("sysctls", "limits", "sshd"):
+        if key in mappings:
             values[key] = {str(name): " ".join(str(wanted).split()) for name, wanted in value.items()}
         elif key == "communications":
             values[key] = tuple(_communication(body) for body in value)
