@@ -39,13 +39,19 @@ LAST_LINES = 3
 _KNOWN_ROLES = (Role.BENIGN, Role.WARNING, Role.ROOT, Role.WRAPPER, Role.SYMPTOM)
 """Roles of a line that several signatures know: the last of these counts."""
 
+_OF_A_START = ("start", "network")
+"""Pages whose warnings are about a start alone."""
+
 _BLAMELESS = (
     "start", "network", "infiniband", "nccl", "collectives", "jax", "ssh", "containers", "frameworks", "mpi",
     "placement", "slurm",
 )  # fmt: skip
 """Pages whose signatures name nobody: the rank that prints the line may be a victim, or one of many with this fault."""
 
-ABSTAINING = ("killed", "native-crash", "unexplained", "nccl-unexplained", "peer-lost", "rank-absent")
+ABSTAINING = (
+    "killed", "native-crash", "unexplained", "nccl-unexplained", "gpu-unexplained", "peer-lost", "rank-absent",
+    "stopped-from-outside",
+)  # fmt: skip
 """Classes without a cause: their verdict asks a question. A crash or a kill is a fact, and its reason is elsewhere."""
 
 
@@ -162,7 +168,7 @@ class _Judge:
         fatal = self._fatal(roots, reports)
         failed = dict.fromkeys((*(each for each in fatal if self._is_fatal(each)), *reports))
         latest = _latest(failed)
-        fatal += [each for each in warnings if self._explains(each, latest)]
+        fatal += [_moderate(each) for each in warnings if self._explains(each, latest)]
         for each in fatal:
             each.tier = 3 if each.reading.cause in ("killed", "native-crash") else each.tier
         ranked = _in_time(_merged(fatal))
@@ -196,7 +202,10 @@ class _Judge:
         return self._weigh(match, read_gpu_memory(match, self._facts) if is_memory else read(match, self._facts))
 
     def _fatal(self, roots: list[_Candidate], reports: list[_Candidate]) -> list[_Candidate]:
-        """Return the roots that ended a process. Without one, those that it survived count if the end is reported."""
+        """Return the roots that ended a process. Without one, those that it survived count if the end is reported.
+
+        Not if its progress has times: then it was made after the root, and not only printed then.
+        """
         counted = [each for each in roots if self._counts(each)]
         by_signal = {each: None for each in counted if self._facts.ended_by_signal and not self._is_exception(each)}
         if by_signal:
@@ -207,7 +216,8 @@ class _Judge:
         survived = {each for each in counted if self._is_survived(each)}
         fatal = [each for each in counted if each not in survived]
         if not fatal and reports:
-            return counted
+            fatal = [each for each in counted if not self._facts.by_file[each.match.file].times_progress]
+            survived -= set(fatal)
         for each in counted:
             if each in survived:
                 self._reject(each, "the process made progress after it")
@@ -250,10 +260,14 @@ class _Judge:
 
     def _explains(self, warning: _Candidate, latest: Mapping[str, Sequence[LogMatch]]) -> bool:
         match, allowed = warning.match, warning.match.signature.explains
+        if allowed is None and match.signature.page in _OF_A_START and self._facts.made_progress:
+            self._reject(warning, "the run made progress: its start succeeded")
+            return False
         later = any(
             is_before(_at(match), _at(each)) is not False
             for signature in (latest if allowed is None else allowed)
             for each in latest.get(signature, ())
+            if allowed is not None or not _is_own(each)
         )
         scan = self._facts.by_file[match.file]
         last = scan.tail[-LAST_LINES:] if allowed is None else []
@@ -316,6 +330,20 @@ def cause_of(
 
 def _role(match: LogMatch, reading: Clue) -> Role:
     return reading.role or match.signature.role
+
+
+def _moderate(warning: _Candidate) -> _Candidate:
+    """Return a warning with medium confidence at most, unless its signature names the failures that it explains."""
+    is_cause = warning.reading.cause not in ABSTAINING
+    if is_cause and warning.match.signature.explains is None and warning.reading.confidence is Confidence.HIGH:
+        warning.reading = replace(warning.reading, confidence=Confidence.MEDIUM)
+    return warning
+
+
+def _is_own(match: LogMatch) -> bool:
+    """Return True for the text of a failure that has a cause of its own."""
+    cause = match.signature.cause
+    return match.signature.role is Role.ROOT and cause is not None and cause.id not in ABSTAINING
 
 
 def _at(match: LogMatch) -> tuple[LogTime | None, str, int]:

@@ -366,7 +366,7 @@ def _slurm(match: LogMatch, facts: LogFacts) -> Clue:
         return Clue("session-lost", f"Slurm lost a node of the job ({why.lower()})", HIGH)
     if why:
         return Clue("scheduler-stop", f"Slurm ended the job: {why.lower()}", HIGH)
-    return Clue("scheduler-stop", "Slurm ended the job or step", LOW, role=Role.SYMPTOM)
+    return Clue("unexplained", "Slurm ended the job or step", LOW, role=Role.SYMPTOM)
 
 
 def _desync(match: LogMatch, facts: LogFacts) -> Clue:

@@ -37,7 +37,7 @@ _REPORT = re.compile(
     r"(?i:exited unexpectedly|non-zero (?:exit|status)|exit(?:ed)? (?:code|status|with)|returned non-zero"
     r"|(?:see )?root cause above|see (?:the )?(?:log|stack trace|error)s? (?:above|below)|worker.{0,30} died|actor died"
     r"|engine core initialization failed|child (?:process )?\w{0,10} ?(?:failed|died|exited)"
-    r"|failed to import docker image|container start failed)"
+    r"|failed to import docker image|container start failed|nccl error (?:in|\d))"
 )
 """Words of a report that another process ended: the cause is in its log."""
 
@@ -59,7 +59,7 @@ _SAMPLES = r"\.(?:tar|tgz|jsonl?|parquet|arrow|csv|tsv|idx|mds|tfrecord|jpe?g|pn
 
 _REFUSED = (
     r"(?i:invalid|not available|denied|not permitted|exceed|limit|not found|can ?not|unable|must|specif"
-    r"|violat|no longer|unknown)"
+    r"|violat|no longer|unknown|mutually exclusive)"
 )
 
 OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
@@ -70,7 +70,8 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
      (r"^(?:\S{1,40}: )?(?:error: )?.{0,80}(?i:prolog|epilog)\b.{0,80}(?i:fail|error|can not|could not|exit"
      r"|status)")),
     ("container-gpu", MEDIUM,
-     r"nvidia-container-(?:cli|runtime)|nvidia-ctk|CDI device|NVIDIA Container Runtime: error"),
+     (r"nvidia-container-(?:cli|runtime)(?!.{0,120}version mismatch)|nvidia-ctk|CDI device"
+     r"|NVIDIA Container Runtime: error|could not select device driver")),
     ("container-image", MEDIUM,
      (r"(?i:ErrImagePull|ImagePullBackOff|failed to pull image|manifest (?:unknown|for .{0,120} not found)"
      r"|pull access denied)|(?:pyxis|enroot).{0,40}requested URL returned error|https?://\S{0,120}/(?:v2"
@@ -92,23 +93,25 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
     ("slurm-node", MEDIUM,
      (r"(?i:Could not establish a configuration source|Unable to contact slurm controller"
      r"|slurmctld.{0,40}(?:not respond|down)|fetch_config)")),
+    ("mpi-pmi", MEDIUM, r"\bPMIX? ERROR|PMI_\w{3,40}|\bPMIx_\w+|^srun: error: .{0,80}mpi/pmi"),
+    ("mpi-launch", MEDIUM, r"\b(?:orted|prted|hydra_pmi_proxy): command not found"),
     ("slurm-request", MEDIUM,
      (r"^(?:.{0,40}FailedJobError: )?(?:sbatch|srun|salloc): (?:error|fatal): (?!.{0,40}(?:task \d"
-     r"|node \S+: task|Task launch|Exited|Socket|communication)).{0,200}"
+     r"|node \S+: task|Task launch|Exited|Socket|communication|spank|plugin)).{0,200}"
      rf"{_REFUSED}"
      r"|Batch job submission failed|(?i:unable to (?:allocate resources|create step))")),
     ("ofi-provider", MEDIUM, r"NET/OFI|(?i:libfabric|fi_\w{3,20}\(?\)? .{0,40}fail)"),
+    ("memlock", MEDIUM, r"\bibv_\w{2,40}\b.{0,80}Cannot allocate memory"),
     ("mpi-transport", MEDIUM,
      (r"UCX +(?:ERROR|FATAL)|PML \w+ cannot be selected|(?i:no components were able to be opened)"
      r"|No active.{0,20}transport")),
-    ("mpi-pmi", MEDIUM, r"\bPMIX? ERROR|PMI_\w{3,40}|\bPMIx_\w+"),
     ("ssh-authentication", MEDIUM, r"Permission denied (?:\(|, please try again)"),
 )  # fmt: skip
 """Class, confidence and form of the lines of programs that are not the ranks' own."""
 
 FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("group-missing", MEDIUM,
-     r"(?i:process group (?:is not|has not been|was not|not) initiali[sz]ed|call init_process_group)"),
+     r"(?i:(?:process|parallel) group (?:is not|has not been|was not|not) initiali[sz]ed|call init_process_group)"),
     ("env-missing", MEDIUM,
      (r"(?i:environment variable \S{1,60} .{0,30}(?:not set|missing|expected|undefined|required|not defined)"
      r"|KeyError: '[A-Z]+_(?:RANK|SIZE|ADDR|PORT|ID|NODELIST)')")),
@@ -121,7 +124,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("driver-mismatch", MEDIUM, r"(?i:driver/library version mismatch|kernel (?:driver|module) version)"),
     ("library-mismatch", MEDIUM,
      (r"version [`']\w{1,20}_[\d.]{1,12}' not found|undefined symbol|symbol lookup error"
-     r"|cannot open shared object file|wrong ELF class|(?i:failed to load \S{0,120}\.so\b)|invalid ELF header"
+     r"|cannot open shared object file|wrong ELF class|(?i:(?:failed to load|could not find .{0,120}) ?\S{0,120}\.so\b)"
+     r"|invalid ELF header"
      r"|(?i:binary incompatibility|\bABI\b.{0,40}(?:mismatch|incompatible|has))"
      r"|cannot allocate memory in static TLS|(?i:nccl|cuda|cudnn|torch) (?:runtime )?version \S{1,20} (?:is"
      r"|does) not (?:match|compatible)")),
@@ -142,7 +146,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|(?i:exceeded (?:the )?(?:job |step )?memory limit)|(?i:not enough (?:host"
      r"|system|cpu) memory|can't allocate memory)")),
     ("gpu-memory", MEDIUM,
-     (r"(?i:out of (?:\w+ )?memory)|RESOURCE_EXHAUSTED|STATUS_ALLOC_FAILED|OutOfMemory"
+     (r"(?i:out of (?:\w+ )?memory(?! issue))|RESOURCE_EXHAUSTED|STATUS_ALLOC_FAILED|OutOfMemory"
      r"|(?i:not enough (?:gpu )?memory|(?:KV|paged) cache.{0,80}(?:larger|exceed|no available|too small"
      r"|not enough|fewer))|(?i:no available memory|(?:larger|greater|more) than the (?:available|free|maximum"
      r"|total) .{0,30}memory)|(?i:free memory on device.{0,80}less than)")),
@@ -230,7 +234,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|package .{0,40} not found|please (?:pip )?install|pip install )|(?i:[\w-]{2,40} (?:library|package"
      r"|module) (?:is |was )?(?:required|missing|not (?:found|available)))")),
     ("extension-build", MEDIUM,
-     (r"error: #error|unsupported (?:GNU|ICC|clang|compiler)|failed with error code \d+ in /\S*pip"
+     (r"error: #error|\bld: cannot find -l|unsupported (?:GNU|ICC|clang|compiler)|failed with error code \d+ in /\S*pip"
      r"|(?i:error compiling|failed to (?:build|compile)|compilation (?:failed|terminated|error)"
      r"|ninja: build stopped|nvcc fatal|CMake Error)|(?i:(?:JIT|unable to) (?:load|compile|build) the \w+ op"
      r"|error building extension|command .{0,60}(?:gcc|g\+\+|nvcc|cc1plus|ninja)\S{0,20} failed)"
@@ -273,7 +277,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      (r"(?i:\b(?:loss|grad\w*|norm)\b.{0,60}\b(?:nan|inf|non-?finite|infinite)\b|\bnan\b.{0,60}\b(?:loss|grad\w*"
      r"|detected|found|encountered)\b|non-?finite)")),
     ("framework-config", MEDIUM,
-     (r"Config(?:Attribute|Key|urationError|)Error|ValidationError|Misconfiguration\w*|(?i:\b(?:cannot|can't"
+     (r"Config(?:Attribute|Key|urationError|)Error|ValidationError|Misconfiguration\w{0,20}: \S|(?i:\b(?:cannot|can't"
      r"|can not) be (?:used|combined|set|enabled|specified) (?:with|together|at the same|when|for|if))"
      r"|(?i:mutually exclusive|(?:only|either) one of .{0,80}(?:should|must|can|may)|(?:is"
      r"|are) incompatible with|not (?:supported|compatible|allowed) (?:with|when|if|together|in combination))"
@@ -292,7 +296,6 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      rf"{_DTYPE}"
      r")|(?i:out of (?:range|bounds)|index \d+ is)|'NoneType'|unsupported operand|^(?:Index|Name|UnboundLocal"
      r"|ZeroDivision|Recursion|Syntax|Indentation)Error\b")),
-    ("program-error", LOW, r"^KeyError: "),
 )  # fmt: skip
 """Class, confidence and form."""
 
@@ -308,6 +311,11 @@ _VALUES = re.compile(r"^(?:Value|Key|Runtime|Assertion|Type)Error\b")
 _CALL = re.compile(r"^TypeError: .{0,120}(?:missing \d+ required|takes \d+ positional|multiple values for)")
 
 
+def is_of_another(text: str) -> bool:
+    """Return True for the error of a process that lost another one, or waited for it."""
+    return _VICTIM.search(text[:LONGEST]) is not None
+
+
 def is_report(text: str) -> bool:
     """Return True for an error that only reports the end of another process."""
     return _REPORT.search(text[:LONGEST]) is not None
@@ -320,7 +328,7 @@ def error_class(text: str, place: str = "") -> ErrorClass | None:
     None for a form that is not known, and for a text about another process, whose log holds the cause.
     """
     text = text.strip()[:LONGEST]
-    if _VICTIM.search(text) or is_report(text):
+    if is_of_another(text) or is_report(text):
         return None
     for cause, confidence, form in _COMPILED:
         if found := form.search(text):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pylaunch.model.diagnosis.confidence import Confidence
-from pylaunch.verdict.logs.errors.error_class import ErrorClass, error_class, is_report
+from pylaunch.verdict.logs.errors.error_class import ErrorClass, error_class, is_of_another, is_report
 from pylaunch.verdict.logs.reading import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role, Signature, SignatureCatalogue
@@ -14,6 +14,9 @@ EXCEPTION = "exception"
 
 _VICTIMS = ("ConnectionResetError", "BrokenPipeError", "ConnectionAbortedError", "ConnectionRefusedError")
 _STOPS = ("KeyboardInterrupt",)
+_OPEN = ("KeyError", "FileNotFoundError")
+"""Exceptions that name a thing which the program, a checkpoint, a configuration or another process lacks."""
+
 _REPORTS = (
     "CalledProcessError", "ChildFailedError", "ProcessExitedException", "ProcessRaisedException", "SignalException",
     "SystemExit", "RayTaskError", "BrokenProcessPool", "SubprocessError",
@@ -39,6 +42,10 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
         cause = "launcher-config"
     else:
         raised, found = _classed(unit)
+        if found is None and is_of_another(raised.text):
+            role, cause = Role.SYMPTOM, "unexplained"
+        elif found is None and name in _OPEN:
+            cause = "unexplained"
     place = f" ({raised.place})" if raised.place else ""
     cause = cause if found is None else found.cause
     signature = Signature(EXCEPTION, "python", role, catalogue.causes[cause], raised.text, (), "", "", ())

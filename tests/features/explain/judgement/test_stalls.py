@@ -20,7 +20,9 @@ OLDER = """\
 [1,0]<stderr>:One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and are \
 waiting for remainder of ranks for more than 60 seconds. Stalled ops:grads_1 [missing ranks: 1]
 """
-CRASH = "Traceback (most recent call last):\n  File \"/app/train.py\", line 3, in <module>\nKeyError: 'val'\n"
+CRASH = (
+    'Traceback (most recent call last):\n  File "/app/a.py", line 3, in <module>\nIndexError: list index out of range\n'
+)
 STEPS = "".join(f"Train Epoch: 1 [{64 * at}/60000] Loss: 2.{at}\n" for at in range(5))
 
 

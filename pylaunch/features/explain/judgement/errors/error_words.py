@@ -184,6 +184,7 @@ FAILS = any_of(
 LIKELY_PLAIN = any_of(
     r"\bmissing_keys", r"\bunexpected_keys", r"\bif (?:this|it) fails", r"\bmay fail", r"\bmight fail",
     r"\bdeprecat", r"\btip:", r"\bsee also", r"\busage:",
+    r"\bnot an error\b",
     ignore_case=True,
 )  # fmt: skip
 """Words of a line that warns in advance."""
@@ -219,7 +220,7 @@ REPORT = any_of(
     r"|terminated unexpectedly|terminated with|exited with(?! (?:exit )?(?:code|status):? 0\b)|crashed)\b",
     r"main process exited", r"error_file: <n/a>", r"\btraceback : ", r"root cause \(first observed",
     r"other failures:", r"killing subprocess", r"died with <signals", r"one or more processes exited",
-    r"force terminated", r"failures:$", r"<no_other_failures>", r"===+ .{0,60} failed =",
+    r"force terminated", r"(?<!recent )failures:$", r"<no_other_failures>", r"===+ .{0,60} failed =",
     r"command terminated with", r"killed by signal", r"terminated by signal", r"exited on signal",
     ignore_case=True,
 )  # fmt: skip

@@ -1,0 +1,85 @@
+"""Recorded logs varied: without the text that decides, or with texts of victims, no other cause is named as sure."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pylaunch.features.explain.judgement.topics import search_of
+from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
+from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.judgement import ABSTAINING
+from pylaunch.verdict.logs.scan import scan
+from pylaunch.verdict.logs.signature import Role
+
+CASES = Path(__file__).parents[3] / "cases"
+SETTLED: dict[str, dict[str, Any]] = tomllib.loads((CASES / "logs/index.toml").read_text(encoding="utf-8"))
+HEALTHY = sorted((CASES / "healthy_logs").glob("*.log"))
+SEARCH = search_of(signatures())
+UNRELATED = """\
+Traceback (most recent call last):
+  File "/app/train.py", line 31, in <module>
+    orbit(plan)
+OrbitError: the seventh plan has no perihelion
+"""
+VICTIMS = {
+    "a lost connection": """\
+Traceback (most recent call last):
+  File "/app/train.py", line 31, in <module>
+    main()
+ConnectionResetError: [Errno 104] Connection reset by peer
+""",
+    "ends of the launcher and of Slurm": """\
+W1124 10:00:00.100000 71 api.py:900] Sending process 71 closing signal SIGTERM
+E1124 10:00:00.200000 71 api.py:869] failed (exitcode: 1) local_rank: 0 (pid: 81) of binary: /usr/bin/python
+slurmstepd: error: *** STEP 71.0 ON n1 CANCELLED AT 2026-11-24T10:00:00 ***
+""",
+}
+
+
+def verdict_on(log: str) -> LogVerdict:
+    return judge_logs(signatures(), [scan(SEARCH, "x.log", [log.encode()])])
+
+
+def sure_causes(log: str) -> Iterator[str]:
+    """The cause that is named first, if its confidence is high."""
+    first = verdict_on(log).first
+    if first is not None and first.cause.id not in ABSTAINING and first.confidence is Confidence.HIGH:
+        yield first.cause.id
+
+
+def text_of(file: Path) -> str:
+    return file.read_text(encoding="utf-8", errors="replace").rstrip("\n") + "\n"
+
+
+def test_without_the_lines_that_decide_no_other_cause_is_sure() -> None:
+    wrong = {}
+    for name, case in SETTLED.items():
+        log = text_of(CASES / f"logs/{name}.log")
+        first = None if log.count("\n") == 1 else verdict_on(log).first
+        if first is None:
+            continue
+        decides = {line.line for line in first.evidence}
+        rest = "\n".join(line for number, line in enumerate(log.split("\n"), 1) if number not in decides)
+        if others := set(sure_causes(rest)) - {case.get("cause"), *case.get("also", ())}:
+            wrong[name] = others
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_a_healthy_log_that_ends_as_a_victim_has_no_sure_cause(victim: str) -> None:
+    wrong = {file.stem: found for file in HEALTHY if (found := [*sure_causes(text_of(file) + VICTIMS[victim])])}
+    assert wrong == {}
+
+
+def test_a_failure_of_its_own_is_not_explained_by_a_warning_before_it() -> None:
+    quiet = (Role.WARNING, Role.CONTEXT, Role.BENIGN)
+    logs = {each.id: f"{each.example}\n" for each in signatures().signatures.values() if each.role in quiet}
+    logs |= {file.stem: text_of(file) for file in HEALTHY}
+    named = {name: verdict_on(log + UNRELATED).first for name, log in logs.items()}
+    assert {name: cause for name, cause in named.items() if cause is None or cause.cause.id != "program-error"} == {}
