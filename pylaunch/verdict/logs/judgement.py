@@ -50,7 +50,7 @@ _BLAMELESS = (
 
 ABSTAINING = (
     "killed", "native-crash", "unexplained", "nccl-unexplained", "gpu-unexplained", "peer-lost", "rank-absent",
-    "stopped-from-outside",
+    "stopped-from-outside", "dataloader-worker",
 )  # fmt: skip
 """Classes without a cause: their verdict asks a question. A crash or a kill is a fact, and its reason is elsewhere."""
 

@@ -71,7 +71,7 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|status)")),
     ("container-gpu", MEDIUM,
      (r"nvidia-container-(?:cli|runtime)(?!.{0,120}version mismatch)|nvidia-ctk|CDI device"
-     r"|NVIDIA Container Runtime: error|could not select device driver")),
+     r"|NVIDIA Container Runtime: error|could not select device driver|invalid runtime name: nvidia")),
     ("container-image", MEDIUM,
      (r"(?i:ErrImagePull|ImagePullBackOff|failed to pull image|manifest (?:unknown|for .{0,120} not found)"
      r"|pull access denied)|(?:pyxis|enroot).{0,40}requested URL returned error|https?://\S{0,120}/(?:v2"
@@ -124,6 +124,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("driver-mismatch", MEDIUM, r"(?i:driver/library version mismatch|kernel (?:driver|module) version)"),
     ("library-mismatch", MEDIUM,
      (r"version [`']\w{1,20}_[\d.]{1,12}' not found|undefined symbol|symbol lookup error"
+     r"|not defined in file \S{1,200} with link time"
      r"|cannot open shared object file|wrong ELF class|(?i:(?:failed to load|could not find .{0,120}) ?\S{0,120}\.so\b)"
      r"|invalid ELF header"
      r"|(?i:binary incompatibility|\bABI\b.{0,40}(?:mismatch|incompatible|has))"
@@ -263,7 +264,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("nofile", MEDIUM, r"(?i:too many open files)"),
     ("nproc", MEDIUM, r"(?i:can't start new thread|fork.{0,30}Resource temporarily unavailable|pthread_create failed)"),
     ("file-missing", MEDIUM,
-     (r"Errno 2\] No such file or directory(?!.{0,300}' -> ')|(?i:FileNotFoundError(?!.{0,300} -> )"
+     (r"(?:Errno 2\]|: cd: \S{1,200}:) No such file or directory(?!.{0,300}' -> ')"
+     r"|(?i:FileNotFoundError(?!.{0,300} -> )"
      r"|NotADirectoryError|IsADirectoryError|PermissionError)|(?i:(?:file|director(?:y|ies)|folder|path|dataset"
      r"|checkpoint|tokenizer|config(?:uration)? file|config\.\w{2,5}|tracker)\b.{0,160}(?:does not exist"
      r"|doesn't exist|not exist|not found|cannot be found|could not be found|missing))"
@@ -274,7 +276,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|directory))")),
     ("data-damaged", LOW, r"JSONDecodeError"),
     ("numerics", MEDIUM,
-     (r"(?i:\b(?:loss|grad\w*|norm)\b.{0,60}\b(?:nan|inf|non-?finite|infinite)\b|\bnan\b.{0,60}\b(?:loss|grad\w*"
+     (r"(?i:\b(?:loss|grad\w*|norm)\b.{0,60}\b(?:nan|inf|non-?finite|infinite)\b|\bnan\b.{0,60}\b(?:loss|histogram|grad\w*"
      r"|detected|found|encountered)\b|non-?finite)")),
     ("framework-config", MEDIUM,
      (r"Config(?:Attribute|Key|urationError|)Error|ValidationError|Misconfiguration\w{0,20}: \S|(?i:\b(?:cannot|can't"
