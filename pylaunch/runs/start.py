@@ -26,6 +26,7 @@ from pylaunch.errors import ClusterNotReadyError, PylaunchError
 from pylaunch.inventory.variable_findings import plan_findings, refuse_errors
 from pylaunch.model.attestation import Attestation, HostRecord
 from pylaunch.model.cluster import Cluster
+from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import USUAL_PORT, JobSpec
 from pylaunch.model.outcome import Outcome, Status
@@ -73,7 +74,6 @@ from pylaunch.store import runs
 from pylaunch.store.node_record import pack
 from pylaunch.transport.slurm import commands
 from pylaunch.verdict.restart import Attempt
-from pylaunch.verdict.run_state import KnownAtStart
 
 
 class Requeues(Protocol):
@@ -246,7 +246,8 @@ class _Attempt:
         self._released_at: float | None = None
         """On the monotonic clock; None before the release."""
 
-        self._known = KnownAtStart()
+        self._known: tuple[tuple[Finding, ...], tuple[str, ...]] = (), ()
+        """Warnings of the checks, and facts in which the nodes differ."""
 
     def to_its_end(self) -> Attempt:
         """Run it. Raises ClusterNotReadyError for a first attempt that is refused, unless a restart may help."""
@@ -313,7 +314,7 @@ class _Attempt:
             follower.relay.usage_every_s = options.usage_every_s
             if debug is not None:
                 follower.relay.debug = debug
-            follower.add_known(self._known)
+            follower.add_known(*self._known)
             async with beside(watch_job_time(plan, commands.time_left, fleet.post)):
                 return await follower.follow()
 
@@ -332,7 +333,7 @@ class _Attempt:
         if differences:
             self._emit(NodesDiffer(differences))
         warnings = await checks.conclude(prepared)
-        self._known = KnownAtStart(warnings, tuple(each.text for each in differences))
+        self._known = warnings, tuple(each.text for each in differences)
         changed = [] if self._options.tree is None else self._options.tree.changed()
         if changed:
             self._emit(TreeChanged(tuple(changed)))

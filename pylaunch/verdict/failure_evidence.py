@@ -22,7 +22,7 @@ class Evidence:
     ranks: Mapping[str, frozenset[int]]
     """Ranks by host."""
 
-    ends: tuple[RankEnd, ...]
+    ends: tuple[RankEnd, ...] = ()
     states: Mapping[str, tuple[RankState, ...]] = field(default_factory=dict)
     """Ranks that had not ended when their host began to stop, by host; absent for hosts that did not report them."""
 

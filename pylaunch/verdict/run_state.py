@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pylaunch.base.dataclass import dataclass, field, replace
-from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.diagnosis.hang import HangFinding
 from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.protocol.examination import RankView
@@ -37,24 +36,9 @@ class StopAll:
 
 
 @dataclass(frozen=True)
-class KnownAtStart:
-    """Facts of the start that may explain a failure later."""
+class RunState(Evidence):
+    """State of a released run, from the reports of its nodes: the evidence so far, and what was ordered."""
 
-    findings: tuple[Finding, ...] = ()
-    """Warnings of the checks."""
-
-    differences: tuple[str, ...] = ()
-    """Facts in which the nodes differ."""
-
-
-@dataclass(frozen=True)
-class RunState:
-    """State of a released run, from the reports of its nodes."""
-
-    ranks: Mapping[str, frozenset[int]]
-    """Ranks by host."""
-
-    ends: tuple[RankEnd, ...] = ()
     started: frozenset[int] = frozenset()
     """Ranks whose nodes reported their start."""
 
@@ -66,12 +50,6 @@ class RunState:
 
     unknown: frozenset[str] = frozenset()
     """Finished hosts that know nothing of the run: it never was there, or its files are gone."""
-
-    lost: Mapping[str, str] = field(default_factory=dict)
-    """Reasons of the hosts with whose agents there is no contact, by host."""
-
-    answering: frozenset[str] = frozenset()
-    """Hosts of `lost` that answer: only their agent is lost."""
 
     stopping: str = ""
     """Reason that the first stopping node gave."""
@@ -96,24 +74,6 @@ class RunState:
     """Finding that ended the run."""
 
     hang_at: float = 0.0
-    states: Mapping[str, tuple[RankState, ...]] = field(default_factory=dict)
-    """Unfinished ranks by host, at the time it began to stop."""
-
-    hosts: tuple[HostEvidence, ...] = ()
-    """Facts of each host at that time."""
-
-    tried: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Results of the connections that agents tried after the failure."""
-
-    known: KnownAtStart = KnownAtStart()
-    views: tuple[RankView, ...] = ()
-    """Ranks that ran when the first one failed."""
-
-    quiet: Mapping[int, RankView] = field(default_factory=dict)
-    """Last view of each rank in a time without progress."""
-
-    address: str = ""
-    """Address at which the ranks meet."""
 
     def with_end(self, end: RankEnd, grace: timedelta) -> RunState:
         """Add the end of a rank or a launcher. An end that is reported twice (after a re-attach) counts once.
@@ -170,8 +130,9 @@ class RunState:
 
     def with_facts(self, facts: HostEvidence) -> RunState:
         """Add the facts of a host at the time it began to stop; only the first report counts."""
-        is_known = any(each.host == facts.host for each in self.hosts)
-        return self if is_known else replace(self, hosts=(*self.hosts, facts))
+        if self.of(facts.host) is not None:
+            return self
+        return replace(self, hosts=tuple(sorted((*self.hosts, facts), key=lambda each: each.host)))
 
     def with_view(self, view: RankView) -> RunState:
         """Add a rank as it was when the first one failed; only the first view of each counts."""
@@ -226,15 +187,6 @@ class RunState:
 
     def _ended_well(self, ranks: frozenset[int]) -> bool:
         return ranks <= {end.rank for end in self.ends if end.exit_code == 0}
-
-    @property
-    def evidence(self) -> Evidence:
-        """Evidence so far."""
-        hosts, known = tuple(sorted(self.hosts, key=lambda each: each.host)), self.known
-        return Evidence(
-            self.ranks, self.ends, self.states, self.lost, hosts, self.tried, known.findings, known.differences,
-            self.views, self.answering, self.quiet, self.address,
-        )  # fmt: skip
 
     @property
     def live(self) -> tuple[str, ...]:
@@ -310,14 +262,13 @@ class RunState:
         return Status.FAILED, f"only {seen} ranks were ever started"
 
     def _verdict(self) -> Verdict | None:
-        evidence = self.evidence
-        if not evidence.failures:
+        if not self.failures:
             return None
         from pylaunch.verdict.verdict import judge  # noqa: PLC0415 -- 40 ms that only a failure costs
 
-        return judge(evidence)
+        return judge(self)
 
     def _verdict_on_lost(self) -> Verdict:
         from pylaunch.verdict.verdict import judge_lost  # noqa: PLC0415 -- 40 ms that only a failure costs
 
-        return judge_lost(self.evidence, self.stopping)
+        return judge_lost(self, self.stopping)

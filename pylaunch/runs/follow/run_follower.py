@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from pylaunch import protocol
 from pylaunch.base.dataclass import replace
+from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import Outcome
@@ -32,7 +33,7 @@ from pylaunch.runs.follow.run_events import Emitter, Notice
 from pylaunch.transport.slurm import commands
 from pylaunch.verdict.hangs.suspicion import HangReport
 from pylaunch.verdict.rank_end import described
-from pylaunch.verdict.run_state import KnownAtStart, RunState, StopAll
+from pylaunch.verdict.run_state import RunState, StopAll
 
 Judge = Callable[[Outcome, RunPlan], Outcome]
 
@@ -92,9 +93,9 @@ class RunFollower:
         self._loading: asyncio.Task[Judge] | None = None
         """Loads what judges a failure, while the nodes stop."""
 
-    def add_known(self, known: KnownAtStart) -> None:
-        """Add facts of the start, which may explain a failure."""
-        self._state = replace(self._state, known=known)
+    def add_known(self, findings: tuple[Finding, ...], differences: tuple[str, ...]) -> None:
+        """Add what the start found, which may explain a failure."""
+        self._state = replace(self._state, findings=findings, differences=differences)
 
     def given_up(self, host: str, reason: str, *, host_answers: bool) -> None:
         """Count the agent on `host` as lost, and the host, too, unless it answers."""

@@ -278,9 +278,9 @@ def test_only_the_first_report_of_each_host_and_rank_is_evidence() -> None:
     seen = view(1, calls(3, over=True), IN_OPEN, [default_group(2)])
     state = TWO.with_facts(facts).with_facts(replace(facts, clock_step_s=0.0))
     state = state.with_view(seen).with_view(replace(seen, pid=7)).with_tried("n1", {"n2": "silent"})
-    assert state.evidence.hosts == (facts,)
-    assert state.evidence.views == (seen,)
-    assert state.evidence.tried == {"n1": {"n2": "silent"}}
+    assert state.hosts == (facts,)
+    assert state.views == (seen,)
+    assert state.tried == {"n1": {"n2": "silent"}}
 
 
 def test_the_outcome_of_a_failure_has_its_causes_and_the_facts_of_hosts() -> None:
