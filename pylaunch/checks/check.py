@@ -38,3 +38,8 @@ class Check:
 
     silence: Severity = Severity.UNKNOWN
     """Severity when a reader of the check times out. FAIL where a run would hang on the same file or device."""
+
+
+def asks(*readers: str) -> Asks:
+    """Return questions for `readers` that need to know nothing."""
+    return lambda host, wanted: dict.fromkeys(readers)

@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pylaunch.agent.probe.readers import gpu as gpu_readers
-from pylaunch.agent.probe.registry import Reader
-from pylaunch.checks.check import Check
-from pylaunch.checks.survey import Survey, Wanted
-from pylaunch.model.cluster import Host
+from pylaunch.checks.check import Check, asks
+from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.diagnosis.majority import majority
 
@@ -146,11 +144,6 @@ def _settings(survey: Survey) -> Iterator[Finding]:
 def indexes(which: list[int]) -> str:
     """Return "GPU 3" or "GPUs 0, 3"."""
     return f"GPU{'s' if len(which) > 1 else ''} {', '.join(map(str, which))}"
-
-
-def asks(*readers: Reader[None, Any]) -> Callable[[Host, Wanted], Mapping[str, Any]]:
-    """Return the questions of a check whose readers take no argument."""
-    return lambda host, wanted: dict.fromkeys(readers)
 
 
 CHECKS = (

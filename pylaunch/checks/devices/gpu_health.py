@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from pylaunch.agent.probe.readers import gpu as gpu_readers
-from pylaunch.checks.check import Check
-from pylaunch.checks.devices.gpu import asks, cards_of, indexes
+from pylaunch.checks.check import Check, asks
+from pylaunch.checks.devices.gpu import cards_of, indexes
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.verdict.causes.xid import Action, XidKind, explain

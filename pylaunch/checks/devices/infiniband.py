@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pylaunch.agent.probe.readers import gpu as gpu_readers
 from pylaunch.agent.probe.readers import infiniband as infiniband_readers
-from pylaunch.agent.probe.registry import Reader
-from pylaunch.checks.check import Check
+from pylaunch.checks.check import Check, asks
 from pylaunch.checks.gpudirect import exports_dma_buf
-from pylaunch.checks.survey import Survey, Wanted
-from pylaunch.model.cluster import Host
+from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.diagnosis.majority import majority
 
@@ -170,10 +168,6 @@ def _acs(survey: Survey) -> Iterator[Finding]:
             )
 
 
-def _asks(*readers: Reader[None, Any]) -> Callable[[Host, Wanted], Mapping[str, Any]]:
-    return lambda host, wanted: dict.fromkeys(readers)
-
-
 CHECKS = (
     Check(
         "infiniband.present",
@@ -181,7 +175,7 @@ CHECKS = (
         "A host without the fast network makes all hosts use the slow one, or cannot be reached at all.",
         "what the run needs, else the majority",
         Severity.FAIL,
-        _asks(infiniband_readers.adapters),
+        asks(infiniband_readers.adapters),
         _present,
     ),
     Check(
@@ -190,7 +184,7 @@ CHECKS = (
         "NCCL waits until its timeout for a peer behind a port that is down.",
         "the same port of other hosts",
         Severity.FAIL,
-        _asks(infiniband_readers.adapters),
+        asks(infiniband_readers.adapters),
         _state,
     ),
     Check(
@@ -199,7 +193,7 @@ CHECKS = (
         "A collective is as fast as the slowest port.",
         "the same port of other hosts",
         Severity.WARN,
-        _asks(infiniband_readers.adapters),
+        asks(infiniband_readers.adapters),
         _rate,
     ),
     Check(
@@ -208,7 +202,7 @@ CHECKS = (
         "A bad cable loses packets and sometimes the link: runs are slow, and end with a timeout.",
         f"thresholds: {THRESHOLDS['symbol_error']}; for discarded packets {THRESHOLDS['port_xmit_discards']}",
         Severity.WARN,
-        _asks(infiniband_readers.adapters),
+        asks(infiniband_readers.adapters),
         _errors,
     ),
     Check(
@@ -217,7 +211,7 @@ CHECKS = (
         "Without one, RoCE does not leave its own network segment, and connections time out.",
         "an entry of type RoCE v2 over IPv4 in each active port's table",
         Severity.FAIL,
-        _asks(infiniband_readers.adapters),
+        asks(infiniband_readers.adapters),
         _gids,
     ),
     Check(
@@ -226,7 +220,7 @@ CHECKS = (
         "Registering a buffer with the adapter fails, with a message that names neither memory nor limit.",
         f"threshold: {LOCKED_NEEDED >> 30} GiB; NCCL's guide: unlimited",
         Severity.FAIL,
-        _asks(infiniband_readers.adapters, infiniband_readers.memory_lock),
+        asks(infiniband_readers.adapters, infiniband_readers.memory_lock),
         _memlock,
     ),
     Check(
@@ -235,7 +229,7 @@ CHECKS = (
         "Without it, every byte is copied to the host first.",
         "nvidia_peermem, or dma-buf of the open module since kernel 5.12",
         Severity.WARN,
-        _asks(gpu_readers.host),
+        asks(gpu_readers.host),
         _gpudirect,
     ),
     Check(
@@ -244,7 +238,7 @@ CHECKS = (
         "With ACS, traffic between devices goes through the CPU: half the speed, or a hang.",
         "off, on bare metal",
         Severity.WARN,
-        _asks(infiniband_readers.redirections),
+        asks(infiniband_readers.redirections),
         _acs,
     ),
 )

@@ -7,7 +7,7 @@ from statistics import median
 
 from pylaunch.agent.probe.readers import clock as clock_readers
 from pylaunch.checks import mesh
-from pylaunch.checks.check import Check
+from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
 
@@ -83,12 +83,12 @@ CHECKS = (
         "time.offset", "clocks agree",
         "Logs are ordered and causes found by time, and rendezvous declares nodes dead by it.",
         f"median of all hosts and the controller; thresholds: {WARN_S * 1000:g} ms and {FAIL_S:g} s, uncertainty apart",
-        Severity.FAIL, lambda host, wanted: {mesh.OFFSET: None}, _offset,
+        Severity.FAIL, asks(mesh.OFFSET), _offset,
     ),
     Check(
         "time.keeping", "a time daemon keeps the clock",
         "A clock without a time daemon drifts by seconds in a week.",
         f"chrony's tracking: synchronised, last offset under {WARN_S * 1000:g} ms; one daemon",
-        Severity.WARN, lambda host, wanted: clock_readers.keeping.ask(None), _keeping,
+        Severity.WARN, asks(clock_readers.keeping), _keeping,
     ),
 )  # fmt: skip

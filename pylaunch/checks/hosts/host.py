@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from pylaunch.agent.probe.readers import host as host_readers
-from pylaunch.checks.check import Check
+from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.checks.uniform import Rule, odd_ones, size
 from pylaunch.model.diagnosis.finding import Finding, Severity
@@ -95,18 +94,6 @@ def _clock_source(survey: Survey) -> Iterable[Finding]:
     yield from odd_ones(Rule("host.clock_source", Severity.NOTE, "clock source"), others)
 
 
-def _ask_memory(host: object, wanted: object) -> dict[str, Any]:
-    return host_readers.memory.ask(None)
-
-
-def _ask_processors(host: object, wanted: object) -> dict[str, Any]:
-    return host_readers.processors.ask(None)
-
-
-def _ask_kernel(host: object, wanted: object) -> dict[str, Any]:
-    return host_readers.kernel.ask(None)
-
-
 CHECKS = (
     Check(
         "host.memory",
@@ -114,7 +101,7 @@ CHECKS = (
         "Ranks that do not fit are killed by the kernel with SIGKILL, minutes into the run.",
         f"threshold: {size(MEMORY_NEEDED)} available; at most {SWAPPED_SHARE:.0%} of the memory swapped out",
         Severity.FAIL,
-        _ask_memory,
+        asks(host_readers.memory),
         _memory,
     ),
     Check(
@@ -123,7 +110,7 @@ CHECKS = (
         "The host with less memory runs out first; missing memory is usually a failed module.",
         f"the host in the middle, within {MEMORY_TOLERANCE:.0%} (Azure's node health checks use the same)",
         Severity.WARN,
-        _ask_memory,
+        asks(host_readers.memory),
         _memory_alike,
     ),
     Check(
@@ -132,7 +119,7 @@ CHECKS = (
         "All ranks wait for the slowest: one host with fewer processors or another memory layout sets the pace.",
         "the majority",
         Severity.WARN,
-        _ask_processors,
+        asks(host_readers.processors),
         _processors_alike,
     ),
     Check(
@@ -141,7 +128,7 @@ CHECKS = (
         "A governor that lowers the frequency adds time to every kernel launch and every small message.",
         "performance or schedutil; drivers that reach full speed with any governor are ignored",
         Severity.WARN,
-        _ask_processors,
+        asks(host_readers.processors),
         _governor,
     ),
     Check(
@@ -150,7 +137,7 @@ CHECKS = (
         "Drivers, cgroups and network stacks change with the kernel; a host that missed a reboot behaves differently.",
         "the majority: series (first two numbers) and architecture",
         Severity.FAIL,
-        _ask_kernel,
+        asks(host_readers.kernel),
         _kernel_alike,
     ),
     Check(
@@ -159,7 +146,7 @@ CHECKS = (
         "If the kernel distrusts the processor's counter, every timestamp costs a microsecond and profiles are wrong.",
         f"not {', '.join(SLOW_CLOCKS)}; the majority",
         Severity.WARN,
-        _ask_kernel,
+        asks(host_readers.kernel),
         _clock_source,
     ),
 )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from pylaunch.agent.probe.readers import kernel as kernel_readers
-from pylaunch.checks.check import Check
+from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
 
@@ -57,10 +56,6 @@ def _ago(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
-def _ask_log(host: object, wanted: object) -> dict[str, Any]:
-    return kernel_readers.log.ask(None)
-
-
 CHECKS = (
     Check(
         "kernel.memory_kills",
@@ -68,7 +63,7 @@ CHECKS = (
         "A rank killed for memory ends with SIGKILL and without a message; it usually happens again on the same host.",
         "the kernel log of the last 24 h; the kernel's count since boot is only noted",
         Severity.WARN,
-        _ask_log,
+        asks(kernel_readers.log),
         _killed,
     ),
     Check(
@@ -77,7 +72,7 @@ CHECKS = (
         "A hung task or broken device stops a run sooner or later, and looks like a hang of the framework.",
         "the kernel log of the last 24 h",
         Severity.WARN,
-        _ask_log,
+        asks(kernel_readers.log),
         _hung,
     ),
     Check(
@@ -86,7 +81,7 @@ CHECKS = (
         "They wait for storage or a driver that does not answer; a rank that uses the same hangs too.",
         "in uninterruptible sleep at both ends of one second, without a context switch in between",
         Severity.WARN,
-        lambda host, wanted: kernel_readers.stuck.ask(None),
+        asks(kernel_readers.stuck),
         _stuck,
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pylaunch.agent.probe.readers import leftovers as leftovers_readers
-from pylaunch.checks.check import Check
+from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.checks.uniform import size
 from pylaunch.model.cluster import Host
@@ -115,7 +115,7 @@ CHECKS = (
         "Files in /dev/shm occupy memory until they are removed.",
         "no file of multiprocessing, PyTorch, NCCL or joblib older than 30 s that no process has open",
         Severity.WARN,
-        lambda host, wanted: leftovers_readers.shared_memory.ask(None),
+        asks(leftovers_readers.shared_memory),
         _shared_memory,
     ),
     Check(
@@ -124,7 +124,7 @@ CHECKS = (
         "Without --log-dir, torchrun leaves one after every run; thousands of them fill /tmp.",
         "no torchelastic_* older than a minute in the directory for temporary files while no launcher runs",
         Severity.NOTE,
-        lambda host, wanted: leftovers_readers.launchers.ask(None),
+        asks(leftovers_readers.launchers),
         _launchers,
     ),
     Check(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pylaunch.agent.probe.readers import host as host_readers
 from pylaunch.agent.probe.readers import kernel as kernel_readers
 from pylaunch.agent.probe.registry import Reader
-from pylaunch.checks.check import Check
+from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.checks.uniform import Rule, odd_ones, size
 from pylaunch.model.diagnosis.finding import Finding, Severity
@@ -140,10 +140,6 @@ def _shown(found: Mapping[str, ResourceLimit]) -> str:
     return ", ".join(f"{name} {one(found[name]['soft'])}/{one(found[name]['hard'])}" for name in names)
 
 
-def _ask_limits(host: object, wanted: object) -> dict[str, Any]:
-    return host_readers.limits.ask(None)
-
-
 CHECKS = (
     Check(
         "limits.files",
@@ -151,7 +147,7 @@ CHECKS = (
         "A rank holds a socket per peer and channel; without descriptors NCCL and loaders fail at some node count.",
         f"threshold: {FILES_AT_LEAST}; with devices and several hosts {FILES_WITH_DEVICES}",
         Severity.FAIL,
-        _ask_limits,
+        asks(host_readers.limits),
         _files,
     ),
     Check(
@@ -160,7 +156,7 @@ CHECKS = (
         "RDMA registers the memory it sends from; a limit makes ibv_reg_mr fail with 'Cannot allocate memory'.",
         "threshold: unlimited with --infiniband, else 8 MiB (the kernel's default since 5.16)",
         Severity.FAIL,
-        _ask_limits,
+        asks(host_readers.limits),
         _locked,
     ),
     Check(
@@ -169,7 +165,7 @@ CHECKS = (
         "With an unlimited stack glibc gives threads 2 MiB, too little for NCCL before 2.28 on large systems.",
         "threshold: bounded, where the host has devices (NCCL user guide, troubleshooting)",
         Severity.WARN,
-        _ask_limits,
+        asks(host_readers.limits),
         _stack,
     ),
     Check(
@@ -178,7 +174,7 @@ CHECKS = (
         "Ranks, loader workers and their threads count together; at the limit fork and thread creation fail.",
         f"threshold: {PROCESSES_LEFT}",
         Severity.FAIL,
-        _ask_limits,
+        asks(host_readers.limits),
         _processes,
     ),
     Check(
@@ -187,7 +183,7 @@ CHECKS = (
         "Ranks, loader workers and their threads count together; at the limit fork and thread creation fail.",
         f"threshold: room for {PROCESSES_LEFT} in every cgroup above the login",
         Severity.FAIL,
-        lambda host, wanted: kernel_readers.cgroups.ask(None),
+        asks(kernel_readers.cgroups),
         _cgroup_processes,
     ),
     Check(
@@ -196,7 +192,7 @@ CHECKS = (
         "A container or slice with less memory than the host ends ranks with SIGKILL while the host looks idle.",
         f"threshold: {MEMORY_SHARE:.0%} of the host's memory",
         Severity.WARN,
-        lambda host, wanted: {**kernel_readers.cgroups.ask(None), **host_readers.memory.ask(None)},
+        asks(kernel_readers.cgroups, host_readers.memory),
         _cgroup_memory,
     ),
     Check(
@@ -205,7 +201,7 @@ CHECKS = (
         "A quota stops every thread of a rank for the rest of each period: one slow node slows all.",
         "threshold: as many processors as the process may run on",
         Severity.WARN,
-        lambda host, wanted: {**kernel_readers.cgroups.ask(None), **host_readers.processors.ask(None)},
+        asks(kernel_readers.cgroups, host_readers.processors),
         _cgroup_processors,
     ),
     Check(
@@ -214,7 +210,7 @@ CHECKS = (
         "A host with other limits fails alone, and only with jobs that are large enough to reach them.",
         "the majority",
         Severity.WARN,
-        _ask_limits,
+        asks(host_readers.limits),
         _uniform,
     ),
 )

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from pylaunch.agent.probe.readers import login as login_readers
-from pylaunch.checks.check import Check
+from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.checks.uniform import Rule, odd_ones
 from pylaunch.model.diagnosis.finding import Finding, Severity
@@ -81,10 +80,6 @@ def _locale(survey: Survey) -> Iterable[Finding]:
     yield from odd_ones(Rule("login.locale", Severity.WARN, "locale", "update-locale LANG=C.UTF-8 on {hosts}"), named)
 
 
-def _ask_identity(host: object, wanted: object) -> dict[str, Any]:
-    return login_readers.identity.ask(None)
-
-
 CHECKS = (
     Check(
         "login.variables",
@@ -92,7 +87,7 @@ CHECKS = (
         "NCCL_, CUDA_, OMP_ and similar variables change algorithms and interfaces on one node: silent hangs.",
         "the majority; variables that may differ between nodes are ignored (reference of variables)",
         Severity.WARN,
-        lambda host, wanted: login_readers.variables.ask(None),
+        asks(login_readers.variables),
         _variables,
     ),
     Check(
@@ -101,7 +96,7 @@ CHECKS = (
         "Shared file systems use user ids: the same user with another id cannot write its own checkpoints.",
         "the majority; different user ids fail if homes are on a network file system, and warn otherwise",
         Severity.FAIL,
-        _ask_identity,
+        asks(login_readers.identity),
         _identity,
     ),
     Check(
@@ -110,7 +105,7 @@ CHECKS = (
         "Text files are read with the locale's encoding: a tokenizer's file that one node cannot decode ends the run.",
         "the majority; the configured locale must be installed",
         Severity.WARN,
-        _ask_identity,
+        asks(login_readers.identity),
         _locale,
     ),
 )

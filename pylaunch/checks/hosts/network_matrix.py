@@ -8,7 +8,7 @@ from typing import Any
 from pylaunch.agent.probe.readers import network as network_readers
 from pylaunch.base.dataclass import dataclass
 from pylaunch.checks import mesh
-from pylaunch.checks.check import Check
+from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
@@ -196,7 +196,7 @@ CHECKS = (
         "network.path_mtu", "full packets get through",
         "Otherwise, connections open and then hang as soon as tensors are sent.",
         "32 KiB over every connection; the segment size, compared with the MTUs of both ends",
-        Severity.FAIL, lambda host, wanted: {mesh.MATRIX: None, **network_readers.interface_list.ask(None)}, _path,
+        Severity.FAIL, asks(mesh.MATRIX, network_readers.interface_list), _path,
     ),
 )  # fmt: skip
 

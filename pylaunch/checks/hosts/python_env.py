@@ -9,9 +9,8 @@ from typing import Any
 from pylaunch.agent.probe.readers import python_env as python_env_readers
 from pylaunch.agent.probe.registry import Reader
 from pylaunch.checks.check import Asks, Check
-from pylaunch.checks.survey import Survey, Wanted
+from pylaunch.checks.survey import Survey
 from pylaunch.checks.uniform import Rule, odd_ones
-from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.diagnosis.majority import majority, shown
 from pylaunch.model.hostset import fold
@@ -24,14 +23,6 @@ MUST_AGREE = re.compile(
 SHOWN_PACKAGES = 8
 
 _PROVISION = "pylaunch provision --roles python_env --limit {hosts}"
-
-
-def _ask_python(host: Host, wanted: Wanted) -> dict[str, Any]:
-    return python_env_readers.python.ask(wanted.pythons[host.name]) if host.name in wanted.pythons else {}
-
-
-def _ask_libraries(host: Host, wanted: Wanted) -> dict[str, Any]:
-    return python_env_readers.libraries.ask(wanted.pythons[host.name]) if host.name in wanted.pythons else {}
 
 
 def _python(survey: Survey) -> Iterable[Finding]:
@@ -117,7 +108,7 @@ CHECKS = (
         "Without it no rank starts; with another version, pickles, bytecode and compiled extensions are incompatible.",
         "it exists, runs, and has the version of the majority",
         Severity.FAIL,
-        _ask_python,
+        _ask_about(python_env_readers.python),
         _python,
     ),
     Check(
@@ -127,7 +118,7 @@ CHECKS = (
         "the majority, from the records of installed distributions (nothing is imported): the named ones fail,"
         " any other difference warns",
         Severity.FAIL,
-        _ask_libraries,
+        _ask_about(python_env_readers.libraries),
         _libraries,
     ),
     Check(

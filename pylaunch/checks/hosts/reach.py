@@ -8,7 +8,7 @@ from typing import Any
 
 from pylaunch.agent.probe.readers import reach as reach_readers
 from pylaunch.checks import mesh
-from pylaunch.checks.check import Check
+from pylaunch.checks.check import Check, asks
 from pylaunch.checks.result import REACH
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.checks.unreachable import shared_failures
@@ -210,23 +210,23 @@ CHECKS = (
         "reach.shell", "the login shell prints nothing and is quick",
         "Output of rc files mixes with messages of the agent, and every command waits for them.",
         f"nothing printed; threshold: {SHELL_PATIENCE_S:g} s",
-        Severity.FAIL, lambda host, wanted: {mesh.SHELL: None, **reach_readers.login_shell.ask(None)}, _shell,
+        Severity.FAIL, asks(mesh.SHELL, reach_readers.login_shell), _shell,
     ),
     Check(
         "reach.python", "an interpreter for the agent",
         "The agent and the probe need Python 3.8 or newer on every host.",
-        "threshold: 3.8", Severity.FAIL, lambda host, wanted: reach_readers.identity.ask(None), _python,
+        "threshold: 3.8", Severity.FAIL, asks(reach_readers.identity), _python,
     ),
     Check(
         "reach.sudo", "root without a password",
         "Provisioning changes the system; a run does not need it.",
-        "sudo -n true", Severity.NOTE, lambda host, wanted: reach_readers.sudo.ask(None), _sudo,
+        "sudo -n true", Severity.NOTE, asks(reach_readers.sudo), _sudo,
     ),
     Check(
         "reach.hostname", "each machine has a different host name",
         "NCCL hashes the host name to find out which ranks share a machine.",
         "host names of all hosts; inventory hosts that are one machine count as one",
-        Severity.WARN, lambda host, wanted: reach_readers.identity.ask(None), _hostname,
+        Severity.WARN, asks(reach_readers.identity), _hostname,
     ),
     Check(
         "reach.names", "names resolve to the same hosts everywhere",

@@ -7,7 +7,7 @@ from typing import Any
 
 from pylaunch.agent.probe.readers import host as host_readers
 from pylaunch.base.dataclass import dataclass
-from pylaunch.checks.check import Check
+from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.checks.uniform import size
 from pylaunch.model.cluster import Host
@@ -212,7 +212,7 @@ CHECKS = (
         f"threshold: {size(SHM_NEEDED)}, with two devices or more {size(SHM_WITH_DEVICES)} (NCCL user guide);"
         f" {size(SHM_FREE)} of it free",
         Severity.FAIL,
-        lambda host, wanted: host_readers.shm.ask(None),
+        asks(host_readers.shm),
         _shm,
     ),
 )
