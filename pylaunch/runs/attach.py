@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.outcome import Outcome
-from pylaunch.model.run import RunRecord
-from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource
-from pylaunch.runs.existing.attach import FollowOptions, follow
+from pylaunch.model.run import Event, EventKind, RunRecord
+from pylaunch.runs.connect.fleet import Fleet
+from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
+from pylaunch.runs.existing.reach import agent_of, attach_all, raise_if_none
+from pylaunch.runs.follow.job_time import beside, watch_job_time
 from pylaunch.runs.follow.run_events import Notice, RunEvent
+from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
 from pylaunch.runs.prove import finish
 from pylaunch.runs.recording import recording
 from pylaunch.store import runs
@@ -60,11 +64,26 @@ def attach(
         recorder = runs.Recorder(record.plan.run, lambda text: emit(Notice(text)))
         leads = recorder.take_charge()
         emit(Attached(record, leads))
-        options = FollowOptions(relays_output, leads, commands.time_left, usage_every_s)
         emit_run = recording(recorder if leads else None, emit)
         source = Interrupter() if interrupts is None else interrupts
+        streams = rank_streams(record.plan) if relays_output else []
+
+        async def follow(fleet: Fleet) -> Outcome:
+            follower = RunFollower(
+                record.plan, fleet, emit_run, streams=streams, on_caught_up=lambda: emit(LogsCaughtUp())
+            )
+            follower.relay.usage_every_s = usage_every_s
+            if not leads:
+                follower.only_observe()
+            raise_if_none(record, await fleet.unless_interrupted(attach_all(fleet, record, follower)))
+            emit_run(Event(time.time(), EventKind.ATTACHED))
+            if not leads:
+                return await follower.follow()
+            async with beside(watch_job_time(record.plan, commands.time_left, fleet.post)):
+                return await follower.follow()
+
         try:
-            outcome = follow(record, emit_run, lambda: emit(LogsCaughtUp()), source, options)
+            outcome = on_fleet(record.plan, agent_of(record), follow, source=source, last_s=LAST_S)
             if leads:
                 outcome = finish(record.plan, outcome, recorder, emit)
         finally:

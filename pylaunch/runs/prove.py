@@ -7,12 +7,11 @@ from collections.abc import Callable, Collection, Mapping
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.hostset import fold
 from pylaunch.model.notes import Notes, ignore
-from pylaunch.model.outcome import Outcome
+from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import RunRecord
 from pylaunch.runs.existing import proof
 from pylaunch.runs.existing.proof import NodeProof
-from pylaunch.runs.existing.stop import proven
 from pylaunch.runs.follow.run_events import Notice
 from pylaunch.store import runs
 
@@ -52,6 +51,21 @@ def finish(plan: RunPlan, outcome: Outcome, recorder: runs.Recorder, emit: Calla
             emit(Notice(f"{host}: {each.words}"))
     after = _with_proofs(outcome, proofs)
     recorder.finish(after)
+    return after
+
+
+def proven(outcome: Outcome, proofs: Mapping[str, NodeProof]) -> Outcome:
+    """Add the answers of nodes to `outcome`. A run is lost, not stopped, when nothing of it was there any more."""
+    known = {host: left for host, left in outcome.leftovers.items() if host not in proofs}
+    after = replace(
+        outcome,
+        leftovers=known | {host: each.left for host, each in proofs.items() if each.left},
+        unproven=tuple(host for host in outcome.unproven if host not in proofs or proofs[host].reason is not None),
+    )
+    was_over = proofs and all(each.is_clean and not each.found for each in proofs.values())
+    if outcome.by_hand and was_over and not any(end.stopped for end in outcome.ends):
+        host, first = next(iter(proofs.items()))
+        return replace(after, status=Status.FAILED, reason=f"{host}: {first.words}", by_hand=False)
     return after
 
 

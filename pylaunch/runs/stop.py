@@ -11,13 +11,16 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.notes import Notes, ignore
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord
-from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource
-from pylaunch.runs.existing.proof import NodeProof
-from pylaunch.runs.existing.stop import stop
-from pylaunch.runs.follow.run_events import Notice, RunEvent
-from pylaunch.runs.prove import is_in_doubt
+from pylaunch.runs.connect.fleet import Fleet
+from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
+from pylaunch.runs.existing.proof import NodeProof, end
+from pylaunch.runs.existing.reach import agent_of, attach_all, raise_if_none
+from pylaunch.runs.follow.run_events import Emitter, Notice, RunEvent
+from pylaunch.runs.follow.run_follower import RunFollower
+from pylaunch.runs.prove import is_in_doubt, proven
 from pylaunch.runs.recording import recording
 from pylaunch.store import runs
+from pylaunch.store.account import user_and_host
 from pylaunch.transport.process import ends, interrupt
 
 GIVES_UP_S = 30.0
@@ -106,7 +109,7 @@ def stop_run(
     leads = recorder.take_charge()
     grace = timedelta(0) if now else record.plan.job.stop_grace
     emit_run = recording(recorder if leads else None, emit)
-    outcome, proofs = stop(record, emit_run, grace, Interrupter() if interrupts is None else interrupts)
+    outcome, proofs = _stopped(record, emit_run, grace, Interrupter() if interrupts is None else interrupts)
     if proofs and not leads:
         # The controller records the end of the run now, and does not know the answers of the nodes.
         process = runs.controller(record.plan.run)
@@ -116,6 +119,31 @@ def stop_run(
         recorder.finish(_with_proof(record.outcome, outcome))
     recorder.give_up_charge()
     return StopReport(record, outcome, proofs=proofs)
+
+
+def _stopped(
+    record: RunRecord, emit: Emitter, grace: timedelta, source: InterruptSource
+) -> tuple[Outcome, Mapping[str, NodeProof]]:
+    """End a run on every node that can be reached; return its outcome, and the answers of nodes that were asked again.
+
+    A node is asked again when its agent cannot prove that the node is clean: killed, stopped, or gone. Raises
+    ClusterNotReadyError when no node answers.
+    """
+
+    async def work(fleet: Fleet) -> tuple[Outcome, dict[str, str]]:
+        follower = RunFollower(record.plan, fleet, emit, streams=[])
+        reasons = await fleet.unless_interrupted(attach_all(fleet, record, follower))
+        follower.order_stop(f"stopped with pylaunch stop by {user_and_host()}", grace)
+        return await follower.follow(), reasons
+
+    outcome, reasons = on_fleet(record.plan, agent_of(record), work, source=source)
+    in_doubt = {*outcome.unproven, *outcome.leftovers}
+    if not in_doubt:
+        return outcome, {}
+    proofs = end(record.plan, in_doubt, grace.total_seconds())
+    silent = {name: proofs[name].reason or "" for name in reasons if proofs[name].reason is not None}
+    raise_if_none(record, {name: reason or reasons[name] for name, reason in silent.items()})
+    return proven(outcome, proofs), proofs
 
 
 def _interrupted_start(record: RunRecord, emit: Callable[[StopEvent], None]) -> RunRecord:

@@ -96,13 +96,11 @@ async def _ask(query: StatusQuery) -> RunStatus:
 
 
 def _state(name: str, fleet: Fleet, failures: Mapping[str, Exception], absent: str) -> NodeState:
-    if isinstance(failures.get(name), RunUnknownError | AgentAbsentError) and absent == "starting":
+    failure = failures.get(name)
+    if isinstance(failure, RunUnknownError) or (isinstance(failure, AgentAbsentError) and absent == "starting"):
         return NodeState(name, absent)
-    if isinstance(failures.get(name), RunUnknownError):
-        return NodeState(name, absent)
-    if isinstance(failures.get(name), AgentFailedError):
-        return NodeState(name, "not answering", reason=reason_of(failures[name]))
-    if name in failures:
-        return NodeState(name, "unreachable", reason=reason_of(failures[name]))
+    if failure is not None:
+        phase = "not answering" if isinstance(failure, AgentFailedError) else "unreachable"
+        return NodeState(name, phase, reason=reason_of(failure))
     hello = fleet.links[name].hello
     return NodeState(name, hello.phase, tuple(hello.running))

@@ -1,6 +1,6 @@
 """Views of ranks from the messages of their nodes.
 
-To take the views of a live run: `RunExaminer` while a follower follows it, `runs.existing.examine` otherwise.
+To take the views of a live run: `RunExaminer` while a follower follows it, `runs.stacks` otherwise.
 """
 
 from __future__ import annotations
