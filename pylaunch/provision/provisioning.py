@@ -43,11 +43,11 @@ from pylaunch.provision.errors import (
     unreachable_error,
     with_unreachable,
 )
-from pylaunch.provision.reset import Reset, reset
 from pylaunch.provision.variables import lint_variables
 from pylaunch.store import content
 from pylaunch.store.paths import project_environment
-from pylaunch.transport.runner import PlaybookResult, Progress
+from pylaunch.transport.connections import disconnect
+from pylaunch.transport.runner import PlaybookResult, PlaybookRun, Progress, run_playbook
 
 ALL_AT_ONCE = "100%"
 
@@ -211,8 +211,17 @@ def reset_hosts(
     plan.raise_if_unreachable()
     if environments and not dry_run:
         refuse_live_ranks(plan.request.cluster)
-    undo = Reset(plan.request, content.playbook("reset"), environments=environments, check=dry_run)
-    result = reset(undo, on_progress=emit)
+    request = plan.request
+    undo = PlaybookRun(
+        playbook=content.playbook("reset"),
+        cluster=request.cluster,
+        tags=request.roles,
+        extra_vars={**request.extra_vars, "python_env_reset": environments},
+        check=dry_run,
+        become_password=request.become_password,
+    )
+    result = run_playbook(undo, on_event=emit)
+    disconnect(request.cluster)  # Limits apply from the next login.
     if result.failures:
         raise failure_error(result.failures, len(plan.request.cluster.hosts))
     return result

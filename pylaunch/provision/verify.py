@@ -26,23 +26,6 @@ ALL_PASSED, SOME_FAILED, INTERRUPTED = 0, 1, 2
 
 
 @dataclass(frozen=True)
-class VerifyOptions:
-    """Specifications to run."""
-
-    limit: str | None = None
-    """The limit that reduced the cluster; pytest reads the inventory again."""
-
-    roles: tuple[str, ...] = ()
-    """Only of these roles; empty is all."""
-
-    deep: bool = False
-    """Read every file of the Python environments."""
-
-    junit: Path | None = None
-    """Keep the JUnit report here."""
-
-
-@dataclass(frozen=True)
 class VerifyReport:
     """Results of all specifications."""
 
@@ -65,23 +48,35 @@ class VerifyReport:
             raise unreachable_error(self.unreachable, self.cluster)
 
 
-def verify(cluster: Cluster, options: VerifyOptions) -> VerifyReport:
-    """Run the specifications against every host. Failures are in the report.
+def verify(
+    cluster: Cluster,
+    *,
+    limit: str | None = None,
+    roles: tuple[str, ...] = (),
+    deep: bool = False,
+    junit: Path | None = None,
+) -> VerifyReport:
+    """Run the specifications of `roles`, () is all, against every host. Failures are in the report.
 
-    Raises UsageError without an inventory or without pytest, PylaunchError when pytest cannot run.
+    `limit` has reduced `cluster`: pytest reads the inventory again. `deep` reads every file of the Python environments;
+    `junit` keeps the JUnit report. Raises UsageError without an inventory or without pytest, PylaunchError when pytest
+    cannot run.
     """
     _require_tools()
     if not cluster.sources:
         raise UsageError("verify needs an inventory that names the hosts", hint="pylaunch verify -i cluster.ini")
-    if options.junit is not None and not options.junit.absolute().parent.is_dir():
+    if junit is not None and not junit.absolute().parent.is_dir():
         # pytest would make the directory: one that is misspelt is an error, as for every other file.
-        text = f"--junit {options.junit}: cannot be written: no such directory: {options.junit.parent}"
-        raise UsageError(text, hint=f"mkdir -p {quoted((str(options.junit.parent),))}")
-    unreachable = survey(site_request(cluster, options.roles)).unreachable
+        text = f"--junit {junit}: cannot be written: no such directory: {junit.parent}"
+        raise UsageError(text, hint=f"mkdir -p {quoted((str(junit.parent),))}")
+    unreachable = survey(site_request(cluster, roles)).unreachable
+    flags = ["--limit", limit] if limit is not None else []
+    flags += ["--roles", ",".join(roles)] if roles else []
+    flags += ["--deep"] if deep else []
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="pylaunch-verify-") as directory:
-        report = options.junit.absolute() if options.junit is not None else Path(directory, "report.xml")
-        words = ["--inventory", cluster.sources[0], *_flags(options), "--junit-xml", str(report)]
+        report = junit.absolute() if junit is not None else Path(directory, "report.xml")
+        words = ["--inventory", cluster.sources[0], *flags, "--junit-xml", str(report)]
         done = process.run((*_PYTEST, str(content.specifications_directory()), *words))
         if done.returncode not in (ALL_PASSED, SOME_FAILED, INTERRUPTED) or not report.exists():
             raise PylaunchError(
@@ -90,12 +85,6 @@ def verify(cluster: Cluster, options: VerifyOptions) -> VerifyReport:
             )
         found = tuple(results(report.read_text(encoding="utf-8")))
     return VerifyReport(found, unreachable, cluster, done.returncode, time.monotonic() - begun)
-
-
-def _flags(options: VerifyOptions) -> list[str]:
-    flags = ["--limit", options.limit] if options.limit is not None else []
-    flags += ["--roles", ",".join(options.roles)] if options.roles else []
-    return [*flags, "--deep"] if options.deep else flags
 
 
 INSTALL = (sys.executable, "-m", "pip", "install", "pytest", "pytest-testinfra")

@@ -7,7 +7,6 @@ outside `transport` builds a command line that reaches a host.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.cluster import Host
@@ -38,37 +37,43 @@ class LoginTest:
     """Return why the account does not run commands; None when it does, and when the connection failed."""
 
 
-class Connector(Protocol):
-    """Runs commands on one host."""
+@dataclass(frozen=True)
+class Connector:
+    """Runs commands on one host. Its own answers are those where no login takes place."""
 
-    @property
-    def host(self) -> Host:
-        """The host."""
+    host: Host
 
     @property
     def identity(self) -> str | None:
         """Identity of the shared connection to the host; None where no login takes place."""
+        return None
 
     def argv(self, words: Argv, *, shared: bool = True) -> Argv:
         """Return the command line that runs `words` on the host and carries stdin, stdout, stderr and exit status.
 
         With `shared=False` it opens a connection of its own, even if one to the host is open.
         """
+        raise NotImplementedError
 
     def failure(self, ended: Completed) -> ConnectionFailure | None:
         """Return why the command line `ended` did not reach the host; None when it did, whatever its exit status."""
+        return None
 
     def timed_out(self, within_s: float) -> ConnectionFailure:
         """Return the failure to report for a host that sent nothing within `within_s` seconds."""
+        raise NotImplementedError
 
     def login_test(self) -> LoginTest | None:
         """Return a test for accounts that ignore the commands they are given; None where no login takes place."""
+        return None
 
     def diagnose(self) -> tuple[str, ...]:
         """Check each step to the host after a failure and return one line per step. May take seconds."""
+        return ()
 
     def disconnect(self) -> None:
         """Stop sharing the open connection: the next command logs in again, running commands continue."""
 
     def ansible_variables(self) -> Mapping[str, str]:
         """Return host variables that make Ansible connect the same way, beyond those of the inventory."""
+        raise NotImplementedError

@@ -12,7 +12,7 @@ from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.provision.specifications import SpecificationResult
-from pylaunch.provision.verify import ALL_PASSED, INTERRUPTED, SOME_FAILED, VerifyOptions, VerifyReport, verify
+from pylaunch.provision.verify import ALL_PASSED, INTERRUPTED, SOME_FAILED, VerifyReport, verify
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.listing import duration
 from pylaunch.terminal.live_area import working
@@ -39,9 +39,9 @@ def command(inventory: Path | None, limit: str | None, *, junit: Path | None, as
     1 says that one of them does not hold, 3 that a host cannot be reached.
     """
     cluster = load_cluster(inventory, limit=limit)
-    wanted = VerifyOptions(limit, options.words(asked["roles"]), deep=asked["deep"], junit=junit)
     with working(f"verifying {counted(len(cluster.hosts), 'host')}"):
-        report = verify(cluster, wanted)
+        roles = options.words(asked["roles"])
+        report = verify(cluster, limit=limit, roles=roles, deep=asked["deep"], junit=junit)
     exit_code = _EXIT_CODES[report.exit_code]
     if as_json:
         _document(report, cluster)

@@ -13,7 +13,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.model.cluster import Host
 from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.transport import process
-from pylaunch.transport.connector import ConnectionFailure, LoginTest
+from pylaunch.transport.connector import ConnectionFailure, Connector, LoginTest
 from pylaunch.transport.openssh.failures import explain_failure
 from pylaunch.transport.openssh.identity import identity
 from pylaunch.transport.openssh.options import destination, options, target
@@ -27,10 +27,9 @@ CONTROL_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
-class OpenSshConnector:
+class OpenSshConnector(Connector):
     """The `Connector` of a host that is reached over SSH."""
 
-    host: Host
     known_hosts: str | None
     """Path of the project's known_hosts file."""
 

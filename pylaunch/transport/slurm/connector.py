@@ -6,19 +6,16 @@ from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.model.cluster import Host
 from pylaunch.model.text.argv import Argv
-from pylaunch.transport.connector import ConnectionFailure, LoginTest
+from pylaunch.transport.connector import ConnectionFailure, Connector
 from pylaunch.transport.process import Completed
 from pylaunch.transport.slurm import srun
 from pylaunch.transport.slurm.failures import step_failure
 
 
 @dataclass(frozen=True)
-class SlurmConnector:
-    """The `Connector` of a node of a Slurm job."""
-
-    host: Host
+class SlurmConnector(Connector):
+    """The `Connector` of a node of a Slurm job. Slurm starts commands without a login or a shared connection."""
 
     @property
     def job(self) -> str:
@@ -26,11 +23,6 @@ class SlurmConnector:
         if self.host.slurm_job is None:
             raise ClusterNotReadyError(f"{self.host.name} belongs to no Slurm job, so it is not connected to")
         return self.host.slurm_job
-
-    @property
-    def identity(self) -> str | None:
-        """Return None: steps share no connection."""
-        return None
 
     def argv(self, words: Argv, *, shared: bool = True) -> Argv:
         """Return the srun command that runs `words` as a step of its own."""
@@ -46,17 +38,6 @@ class SlurmConnector:
             f"srun on {self.host.name}: no answer within {within_s:.0f} s",
             f"scontrol show node {self.host.name} shows its state",
         )
-
-    def login_test(self) -> LoginTest | None:
-        """Return None: Slurm starts commands without a login."""
-        return None
-
-    def diagnose(self) -> tuple[str, ...]:
-        """Return no steps."""
-        return ()
-
-    def disconnect(self) -> None:
-        """Do nothing: steps share no connection."""
 
     def ansible_variables(self) -> Mapping[str, str]:
         """Raise ClusterNotReadyError: Ansible has no connection through srun."""

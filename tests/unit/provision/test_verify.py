@@ -25,6 +25,6 @@ def test_the_hint_installs_the_tools_and_no_foreign_package(monkeypatch: pytest.
 def test_a_report_in_a_directory_that_does_not_exist_is_refused_before_a_host_is_asked(tmp_path: Path) -> None:
     cluster = Cluster((Host("n1", "10.0.0.1"),), sources=("cluster.ini",))
     with pytest.raises(UsageError, match=r"no such directory: .*/elsewhere") as refused:
-        verify.verify(cluster, verify.VerifyOptions(junit=tmp_path / "elsewhere" / "report.xml"))
+        verify.verify(cluster, junit=tmp_path / "elsewhere" / "report.xml")
     assert refused.value.hint == f"mkdir -p {tmp_path / 'elsewhere'}"
     assert not (tmp_path / "elsewhere").exists()
