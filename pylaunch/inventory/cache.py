@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pylaunch.inventory.listing import Listing
 from pylaunch.store.paths import cache_directory
+from pylaunch.store.whole_file import write_whole
 
 KEPT = 50
 """Number of answers; the oldest is removed first."""
@@ -62,9 +63,7 @@ def store(key: str, answer: str) -> None:
     path = _path(key)
     with contextlib.suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        aside = path.with_name(f".{path.name}.{os.getpid()}")
-        aside.write_text(answer, encoding="utf-8")
-        aside.replace(path)
+        write_whole(path, answer.encode())
         for old in sorted(path.parent.iterdir(), key=lambda kept: kept.stat().st_mtime, reverse=True)[KEPT:]:
             old.unlink(missing_ok=True)
 

@@ -12,10 +12,8 @@ def recording(recorder: Recorder | None, emit: Emitter) -> Emitter:
     """Return an emitter that appends events and views of ranks to the record, if there is one, and emits everything."""
 
     def record(event: RunEvent) -> None:
-        if recorder is not None and isinstance(event, Event):
+        if recorder is not None and isinstance(event, Event | RankView):
             recorder.append(event)
-        elif recorder is not None and isinstance(event, RankView):
-            recorder.append_view(event)
         emit(event)
 
     return record

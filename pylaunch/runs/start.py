@@ -280,7 +280,7 @@ class _Attempt:
     def _with_findings(self, event: StartEvent) -> None:
         """Emit `event`; a finding is recorded, too."""
         if isinstance(event, FindingReported):
-            self._recorded.recorder.append_finding(event.finding)
+            self._recorded.recorder.append(event.finding)
         self._emit(event)
 
     async def _on_fleet(self, checks: ChecksAtStart, fleet: Fleet) -> Outcome:

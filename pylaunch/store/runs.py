@@ -15,6 +15,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -29,8 +30,10 @@ from pylaunch.model.run import Event, RunRecord
 from pylaunch.model.text import typed_json
 from pylaunch.protocol.examination import RankView
 from pylaunch.store.account import user_and_host
-from pylaunch.store.paths import RunPaths, run_paths, runs_directory, state_directory
+from pylaunch.store.paths import run_paths, runs_directory, state_directory
 from pylaunch.store.whole_file import PRIVATE, append, make_private, write_whole
+
+T = TypeVar("T")
 
 KEPT = 200
 """Ended runs whose records are kept, with all attempts of each."""
@@ -122,20 +125,12 @@ class Recorder:
         with self._errors_reported():
             write_whole(self._paths.attestation, attestation.text.encode())
 
-    def append(self, event: Event) -> None:
-        """Append `event`; it is written when this returns."""
+    def append(self, entry: Event | RankView | Finding) -> None:
+        """Append an event, a view of a rank, or a finding beside the start; it is written when this returns."""
+        paths = self._paths
+        of_kind = {Event: paths.events, RankView: paths.views, Finding: paths.findings}
         with self._errors_reported():
-            append(self._paths.events, msgspec.json.encode(event) + b"\n")
-
-    def append_view(self, view: RankView) -> None:
-        """Append the view of a rank; it is written when this returns."""
-        with self._errors_reported():
-            append(self._paths.views, msgspec.json.encode(view) + b"\n")
-
-    def append_finding(self, finding: Finding) -> None:
-        """Append the finding of a check that ran beside the start."""
-        with self._errors_reported():
-            append(self._paths.findings, msgspec.json.encode(finding) + b"\n")
+            append(of_kind[type(entry)], msgspec.json.encode(entry) + b"\n")
 
     def finish(self, outcome: Outcome) -> None:
         """Write the outcome."""
@@ -228,7 +223,13 @@ def read(run: str) -> RunRecord:
         if paths.outcome.exists():
             outcome = typed_json.decoded(paths.outcome.read_bytes(), Outcome)
         return RunRecord(
-            head.plan, head.agent, head.created_at, _events(paths), outcome, head.is_foreign, head.started_by
+            head.plan,
+            head.agent,
+            head.created_at,
+            _entries(paths.events, Event),
+            outcome,
+            head.is_foreign,
+            head.started_by,
         )
     except (OSError, msgspec.DecodeError) as error:
         raise UsageError(
@@ -236,36 +237,24 @@ def read(run: str) -> RunRecord:
         ) from None
 
 
-def _events(paths: RunPaths) -> tuple[Event, ...]:
-    if not paths.events.exists():
-        return ()
-    events = []
-    for line in paths.events.read_bytes().splitlines():
-        with contextlib.suppress(msgspec.DecodeError):  # Torn by a death, or by a disk that was full for a while.
-            events.append(typed_json.decoded(line, Event))
-    return tuple(events)
+def _entries(path: Path, kind: type[T]) -> tuple[T, ...]:
+    """Return what `Recorder.append` wrote, without lines torn by a death or by a disk that was full for a while."""
+    found = []
+    for line in path.read_bytes().splitlines() if path.exists() else ():
+        with contextlib.suppress(msgspec.DecodeError):
+            found.append(typed_json.decoded(line, kind))
+    return tuple(found)
 
 
 def views(run: str) -> tuple[RankView, ...]:
     """Return the views of ranks in the record of `run`, the last one of each rank, by rank."""
-    path = run_paths(run).views
-    found: dict[int, RankView] = {}
-    if path.exists():
-        for line in path.read_bytes().splitlines():
-            with contextlib.suppress(msgspec.DecodeError):  # Torn, as in `_events`.
-                view = typed_json.decoded(line, RankView)
-                found[view.rank] = view
+    found = {view.rank: view for view in _entries(run_paths(run).views, RankView)}
     return tuple(found[rank] for rank in sorted(found))
 
 
 def findings(run: str) -> tuple[Finding, ...]:
     """Return the findings of the checks that ran beside the start of `run`."""
-    path = run_paths(run).findings
-    found = []
-    for line in path.read_bytes().splitlines() if path.exists() else ():
-        with contextlib.suppress(msgspec.DecodeError):  # Torn, as in `_events`.
-            found.append(typed_json.decoded(line, Finding))
-    return tuple(found)
+    return _entries(run_paths(run).findings, Finding)
 
 
 def attestation(run: str) -> Attestation | None:

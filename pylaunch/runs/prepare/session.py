@@ -161,8 +161,6 @@ class Session:
         self._not_preloaded: dict[str, list[str]] = {}
         """Hosts whose ranks start without their preload, by reason."""
 
-        """Hosts that do not use the template of the previous attempt, by reason."""
-
         self._essentials: dict[str, Mapping[str, str]] = {}
         self._libraries: dict[str, Mapping[str, str]] = {}
         self._answered_s = MOST_LEAD_S
