@@ -6,6 +6,7 @@ A check that can fail is passed over at a start only because of what it costs, a
 from __future__ import annotations
 
 from enum import Enum
+from functools import partial
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.checks.check import Check
@@ -39,17 +40,7 @@ def _asked(why: str = "takes some hundredths of a second") -> Row:
     return Row(AtStart.ASKED, why)
 
 
-def _reported(why: str) -> Row:
-    return Row(AtStart.REPORTED, why)
-
-
-def _agent(why: str) -> Row:
-    return Row(AtStart.AGENT, why)
-
-
-def _not_asked(why: str) -> Row:
-    return Row(AtStart.NOT_ASKED, why)
-
+_reported, _agent, _not_asked = (partial(Row, each) for each in (AtStart.REPORTED, AtStart.AGENT, AtStart.NOT_ASKED))
 
 _SLOWER = "makes a run slower, does not stop it"
 _PAST = "about past events of the host, does not decide whether ranks can run"

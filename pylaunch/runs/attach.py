@@ -10,7 +10,7 @@ from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
-from pylaunch.runs.existing.reach import agent_of, attach_all, raise_if_none
+from pylaunch.runs.existing.reach import attach_all, raise_if_none
 from pylaunch.runs.follow.job_time import beside, watch_job_time
 from pylaunch.runs.follow.run_events import Notice, RunEvent
 from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
@@ -83,7 +83,7 @@ def attach(
                 return await follower.follow()
 
         try:
-            outcome = on_fleet(record.plan, agent_of(record), follow, source=source, last_s=LAST_S)
+            outcome = on_fleet(record.plan, record.agent, follow, source=source, last_s=LAST_S)
             if leads:
                 outcome = finish(record.plan, outcome, recorder, emit)
         finally:

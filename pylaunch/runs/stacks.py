@@ -12,7 +12,7 @@ from pylaunch.protocol.examination import RankView
 from pylaunch.runs.connect.agent_link import AgentAbsentError, RunUnknownError, reason_of
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
-from pylaunch.runs.existing.reach import agent_of, raise_if_none
+from pylaunch.runs.existing.reach import raise_if_none
 from pylaunch.runs.follow.rank_views import ViewRequest
 from pylaunch.store import runs
 
@@ -75,4 +75,4 @@ def stacks(
         views = tuple(view for view in request.views if view.rank in ranks)
         return StacksReport(record, views, missing, is_recorded=False)
 
-    return on_fleet(record.plan, agent_of(record), work, source=source)
+    return on_fleet(record.plan, record.agent, work, source=source)

@@ -36,7 +36,6 @@ from pylaunch.model.secret import MASK, Secrets, secret_options, variable_of
 from pylaunch.model.setting import Judge
 from pylaunch.render import remarks, render
 from pylaunch.runs.attempts import AttemptIO, run_attempts
-from pylaunch.runs.connect.agent_link import AgentVersion
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
 from pylaunch.runs.follow.debug_session import DebugSession, PersonTerminal
@@ -259,7 +258,7 @@ class _Attempt:
                 _refusal_recorded(recorder, lambda: self._released_at is not None),
                 ChecksAtStart(plan, self._options.checks, self._with_findings) as checks,
             ):
-                agent = AgentVersion(self._recorded.archive.version)
+                agent = self._recorded.archive.version
                 ended = on_fleet(plan, agent, partial(self._on_fleet, checks), source=self._source, last_s=LAST_S)
         except ClusterNotReadyError as error:
             if plan.restart == 0 and not _may_be_mended(plan, error):
@@ -303,7 +302,7 @@ class _Attempt:
         debug = self._debug_session(fleet)
         if debug is not None:
             await debug.request()
-        async with standing_by(plan, AgentVersion(launch.archive.version), self._emit_run):
+        async with standing_by(plan, launch.archive.version, self._emit_run):
             started = await session.release(instant)
             self._released_at = time.monotonic()
             self._emit(RanksReleased(plan, started))

@@ -14,7 +14,7 @@ from pylaunch.model.run import RunRecord
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
 from pylaunch.runs.existing.proof import NodeProof, end
-from pylaunch.runs.existing.reach import agent_of, attach_all, raise_if_none
+from pylaunch.runs.existing.reach import attach_all, raise_if_none
 from pylaunch.runs.follow.run_events import Emitter, Notice, RunEvent
 from pylaunch.runs.follow.run_follower import RunFollower
 from pylaunch.runs.prove import is_in_doubt, proven
@@ -136,7 +136,7 @@ def _stopped(
         follower.order_stop(f"stopped with pylaunch stop by {user_and_host()}", grace)
         return await follower.follow(), reasons
 
-    outcome, reasons = on_fleet(record.plan, agent_of(record), work, source=source)
+    outcome, reasons = on_fleet(record.plan, record.agent, work, source=source)
     in_doubt = {*outcome.unproven, *outcome.leftovers}
     if not in_doubt:
         return outcome, {}

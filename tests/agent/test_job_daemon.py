@@ -17,7 +17,7 @@ from pylaunch import protocol
 from pylaunch.agent.shared import processes
 from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.model.cluster import Connection, Host
-from pylaunch.runs.connect.agent_link import AgentVersion, enter
+from pylaunch.runs.connect.agent_link import enter
 from pylaunch.runs.prepare import archive
 from tests.agent.controller import DEADLINE_S, Controller, Node, gone, is_alive, task
 from tests.waiting import wait_until
@@ -177,7 +177,7 @@ def test_without_a_daemon_a_relay_reports_the_job(node: Node, monkeypatch: pytes
 def opened_as_in_a_job(node: Node, *, run: str = "r1") -> Controller:
     """Open a connection with the words that a controller gives to srun."""
     host = Host("n1", "n1", Connection.SLURM, slurm_job="7", node_root=str(node.root), agent_python=sys.executable)
-    return node.connected([*enter(host, AgentVersion(archive.build().version), "open", run)])
+    return node.connected([*enter(host, archive.build().version, "open", run)])
 
 
 def test_a_connection_of_a_job_waits_for_the_daemon_which_starts_the_supervisor(

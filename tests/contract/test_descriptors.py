@@ -10,7 +10,6 @@ import pytest
 _PROGRAM = """
 import asyncio, resource, sys
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.runs.connect.agent_link import AgentVersion
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec
@@ -22,7 +21,7 @@ options = {"connection": Connection.LOCAL, "agent_python": "/bin/cat"}
 cluster = Cluster(tuple(Host(f"n{number}", "127.0.0.1", **options) for number in range(HOSTS)))
 
 async def connect():
-    fleet = Fleet(plan_run(cluster, JobSpec(("true",), Framework.COMMAND, "/"), "7f3a9c01"), AgentVersion("0123"))
+    fleet = Fleet(plan_run(cluster, JobSpec(("true",), Framework.COMMAND, "/"), "7f3a9c01"), "0123")
     try:
         return await fleet.connect(cluster.names, "open")
     finally:

@@ -17,7 +17,6 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.probe.ask import ask
 from pylaunch.runs.connect import agent_link
-from pylaunch.runs.connect.agent_link import AgentVersion
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.transport import handshakes
 
@@ -79,7 +78,7 @@ def started(cluster: Cluster) -> list[str]:
     plan = plan_run(cluster, JobSpec(("true",), Framework.COMMAND, "/"), "7f3a9c01")
 
     async def connect() -> list[str]:
-        fleet = Fleet(plan, AgentVersion("0123"))
+        fleet = Fleet(plan, "0123")
         failures = await fleet.connect(cluster.names, "open")
         await fleet.close()
         return [str(failure) for failure in failures.values()]

@@ -29,7 +29,7 @@ from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
 from pylaunch.model.cluster import Cluster, Host, SshOptions
 from pylaunch.probe.ask import Unreachable, ask
-from pylaunch.runs.connect.agent_link import AgentVersion, Call, LinkError, open_link
+from pylaunch.runs.connect.agent_link import Call, LinkError, open_link
 from pylaunch.transport import process
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.openssh.connector import OpenSshConnector
@@ -379,7 +379,7 @@ def test_probe_and_start_name_an_account_that_does_not_run_our_commands(
     with forced(server, command):
         answer = ask(cluster, {"n1": b"print('{}')"})["n1"]
         with pytest.raises(LinkError) as refused:
-            asyncio.run(open_link(host, cluster.known_hosts, AgentVersion("0123"), Call("open", "7f3a9c01")))
+            asyncio.run(open_link(host, cluster.known_hosts, "0123", Call("open", "7f3a9c01")))
     assert isinstance(answer, Unreachable)
     for output, hint in ((answer.reason, answer.hint), (refused.value.reason, refused.value.hint)):
         assert f"login {host.ssh.user}@127.0.0.1: {reason}" in output

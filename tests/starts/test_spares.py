@@ -16,7 +16,6 @@ from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.runs.connect.agent_link import AgentVersion
 from pylaunch.runs.follow.run_events import Notice, RunEvent
 from pylaunch.runs.prepare import archive, spares
 from tests.starts.cluster import Directory, DirectoryCluster, ended, says
@@ -85,7 +84,7 @@ def standing_by(cluster: DirectoryCluster, story: Callable[[Reported], Coroutine
     plan, reported = plan_run(load_cluster(cluster.inventory), JOB, "7f3a9c01"), Reported()
 
     async def play() -> None:
-        async with spares.standing_by(plan, AgentVersion(archive.build().version), reported):
+        async with spares.standing_by(plan, archive.build().version, reported):
             await story(reported)
 
     asyncio.run(play())

@@ -78,16 +78,12 @@ def reason_of(error: Exception) -> str:
     return "the agent's archive is gone" if isinstance(error, AgentAbsentError) else str(error)
 
 
-@dataclass(frozen=True)
-class AgentVersion:
-    """Version of an agent: the content hash of its archive."""
+def enter(host: Host, agent: str, verb: str, run: str) -> Argv:
+    """Return the command that reaches the agent of version `agent` (the hash of its archive) on `host`.
 
-    version: str
-
-
-def enter(host: Host, agent: AgentVersion, verb: str, run: str) -> Argv:
-    """Return the command that reaches the agent on `host`. `{user}` in the node root becomes the user id there."""
-    return ("/bin/sh", "-c", ENTER, "sh", *root_words(host), host.agent_python, agent.version, verb, run)
+    `{user}` in the node root becomes the user id there.
+    """
+    return ("/bin/sh", "-c", ENTER, "sh", *root_words(host), host.agent_python, agent, verb, run)
 
 
 class AgentLink:
@@ -157,7 +153,7 @@ class Call:
     """Use the SSH connection that is open, if there is one. It may be dead."""
 
 
-async def open_link(host: Host, known_hosts: str | None, agent: AgentVersion, call: Call) -> AgentLink:
+async def open_link(host: Host, known_hosts: str | None, agent: str, call: Call) -> AgentLink:
     """Connect to the agent of a run on `host`.
 
     Raises AgentAbsentError when it must be installed first, LinkError for everything else.
@@ -176,7 +172,7 @@ async def open_link(host: Host, known_hosts: str | None, agent: AgentVersion, ca
         return link
 
 
-async def _opened(connector: Connector, agent: AgentVersion, call: Call) -> AgentLink:
+async def _opened(connector: Connector, agent: str, call: Call) -> AgentLink:
     host = connector.host
     child = await spawn(connector.argv(enter(host, agent, call.verb, call.run), shared=call.shared))
     within_s = call.within_s if host.slurm_job is None or call.verb != "open" else SLURM_OPENS_S

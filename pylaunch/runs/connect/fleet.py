@@ -16,7 +16,6 @@ from pylaunch.runs.connect.agent_link import (
     LEAVES_S,
     AgentAbsentError,
     AgentLink,
-    AgentVersion,
     Call,
     LinkError,
     RunUnknownError,
@@ -91,7 +90,7 @@ class Interrupted:
 class Fleet:
     """Links by host name. `hear` returns (host, message): messages of `protocol` and those above."""
 
-    def __init__(self, plan: RunPlan, agent: AgentVersion) -> None:
+    def __init__(self, plan: RunPlan, agent: str) -> None:
         self._inbox = Inbox(len(plan.nodes))
         self.links: dict[str, AgentLink] = {}
         self._cluster = plan.cluster

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from pylaunch.model.plan import RunPlan
-from pylaunch.runs.connect.agent_link import AgentVersion
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.transport import interrupts
 
@@ -59,7 +58,7 @@ class Interrupter:
 
 def on_fleet(
     plan: RunPlan,
-    agent: AgentVersion,
+    agent: str,
     work: Callable[[Fleet], Coroutine[None, None, T]],
     *,
     source: InterruptSource = signals,
@@ -78,7 +77,7 @@ def on_fleet(
     return asyncio.run(with_fleet(plan, agent, interruptible))
 
 
-async def with_fleet(plan: RunPlan, agent: AgentVersion, work: Callable[[Fleet], Coroutine[None, None, T]]) -> T:
+async def with_fleet(plan: RunPlan, agent: str, work: Callable[[Fleet], Coroutine[None, None, T]]) -> T:
     """Return the result of `work` with connections to the nodes of `plan`, which are closed at the end."""
     fleet = Fleet(plan, agent)
     try:

@@ -16,7 +16,7 @@ from pylaunch.runs.connect.agent_link import AgentLink, RunUnknownError
 from pylaunch.runs.connect.confine import ForeignMessage, overstepped
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.runs.connect.interruptible import InterruptSource, on_fleet
-from pylaunch.runs.existing.reach import agent_of, raise_if_none
+from pylaunch.runs.existing.reach import raise_if_none
 from pylaunch.runs.follow.job_time import beside
 from pylaunch.runs.follow.run_events import LIVE_LAG, Emitter, LinesWritten, Notice, skipped_line
 
@@ -70,7 +70,7 @@ def read_logs(record: RunRecord, emit: Emitter, query: LogQuery, source: Interru
         async with beside(report_silence(fleet)):
             await relay(fleet, emit, query)
 
-    on_fleet(record.plan, agent_of(record), work, source=source)
+    on_fleet(record.plan, record.agent, work, source=source)
 
 
 async def relay(fleet: Fleet, emit: Emitter, query: LogQuery) -> None:

@@ -8,14 +8,9 @@ from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import RunRecord
-from pylaunch.runs.connect.agent_link import AgentVersion, RunUnknownError, reason_of
+from pylaunch.runs.connect.agent_link import RunUnknownError, reason_of
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.follow.run_follower import RunFollower
-
-
-def agent_of(record: RunRecord) -> AgentVersion:
-    """Return the version of the agent that runs `record` on its nodes."""
-    return AgentVersion(record.agent)
 
 
 async def attach_all(fleet: Fleet, record: RunRecord, follower: RunFollower) -> dict[str, str]:

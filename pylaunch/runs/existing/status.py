@@ -11,7 +11,6 @@ from pylaunch.model.run import RunRecord
 from pylaunch.runs.connect.agent_link import AgentAbsentError, AgentFailedError, RunUnknownError, reason_of
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import with_fleet
-from pylaunch.runs.existing.reach import agent_of
 from pylaunch.runs.follow.run_events import Emitter
 from pylaunch.runs.follow.run_follower import RunFollower
 
@@ -92,7 +91,7 @@ async def _ask(query: StatusQuery) -> RunStatus:
         ended_at = max((end.time for end in outcome.ends), default=outcome.ended_at)
         return RunStatus(nodes, replace(outcome, ended_at=ended_at))
 
-    return await with_fleet(record.plan, agent_of(record), work)
+    return await with_fleet(record.plan, record.agent, work)
 
 
 def _state(name: str, fleet: Fleet, failures: Mapping[str, Exception], absent: str) -> NodeState:

@@ -17,7 +17,7 @@ from pylaunch.runs.connect.agent_link import AgentAbsentError, RunUnknownError
 from pylaunch.runs.connect.confine import ForeignMessage, overstepped
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.runs.connect.interruptible import InterruptSource, on_fleet
-from pylaunch.runs.existing.reach import agent_of, raise_if_none
+from pylaunch.runs.existing.reach import raise_if_none
 from pylaunch.runs.follow.node_view import NodeView
 from pylaunch.runs.follow.run_events import LinesWritten, Notice, RunEvent, UsageReported, on_our_clock
 from pylaunch.runs.follow.run_follower import rank_streams
@@ -59,7 +59,7 @@ def watch(record: RunRecord, onlooker: Onlooker, is_settled: Callable[[], bool],
     async def work(fleet: Fleet) -> bool:
         return await _Watch(record, fleet, onlooker).until_over(is_settled)
 
-    return on_fleet(record.plan, agent_of(record), work, source=source)
+    return on_fleet(record.plan, record.agent, work, source=source)
 
 
 class _Watch:

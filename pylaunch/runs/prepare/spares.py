@@ -17,7 +17,7 @@ from typing import NoReturn
 import msgspec
 
 from pylaunch.model.plan import NodePlan, RunPlan, base_of, standby
-from pylaunch.runs.connect.agent_link import HELLO_TIMEOUT_S, AgentVersion, LinkError, enter, why_ended
+from pylaunch.runs.connect.agent_link import HELLO_TIMEOUT_S, LinkError, enter, why_ended
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import InterruptSource, on_fleet
 from pylaunch.runs.follow.run_events import Emitter, Notice
@@ -44,11 +44,11 @@ def vet(launch: Launch, emit: Emitter, source: InterruptSource) -> Mapping[str, 
             return refused.reasons
         return {}
 
-    return on_fleet(launch.plan, AgentVersion(launch.archive.version), prepare, source=source)
+    return on_fleet(launch.plan, launch.archive.version, prepare, source=source)
 
 
 @contextlib.asynccontextmanager
-async def standing_by(plan: RunPlan, agent: AgentVersion, emit: Emitter) -> AsyncIterator[None]:
+async def standing_by(plan: RunPlan, agent: str, emit: Emitter) -> AsyncIterator[None]:
     """Keep the spares of `plan` ready while the body runs. The body waits for none of them."""
     keepers = [asyncio.ensure_future(_Keeper(plan, node, agent, emit).keep()) for node in standby(plan).nodes]
     try:
@@ -62,7 +62,7 @@ async def standing_by(plan: RunPlan, agent: AgentVersion, emit: Emitter) -> Asyn
 class _Keeper:
     """Keeps one spare."""
 
-    def __init__(self, plan: RunPlan, node: NodePlan, agent: AgentVersion, emit: Emitter) -> None:
+    def __init__(self, plan: RunPlan, node: NodePlan, agent: str, emit: Emitter) -> None:
         self._host = node.host
         self._connector = connector_of(node.host, plan.known_hosts)
         self._words = enter(node.host, agent, "hold", base_of(plan.run))

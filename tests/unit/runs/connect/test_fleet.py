@@ -10,7 +10,7 @@ from pylaunch import protocol
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.runs.connect.agent_link import AgentLink, AgentVersion
+from pylaunch.runs.connect.agent_link import AgentLink
 from pylaunch.runs.connect.fleet import Fleet, Interrupted
 from pylaunch.runs.connect.inbox import MOST_BYTES, MOST_MESSAGES
 from tests.unit.runs.messages import arrive
@@ -20,7 +20,7 @@ PLAN = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("true",), Framework
 
 def test_messages_that_were_kept_are_received_first_and_in_order() -> None:
     async def story() -> list[tuple[str, object]]:
-        fleet = Fleet(PLAN, AgentVersion("0123"))
+        fleet = Fleet(PLAN, "0123")
         count = 2 * MOST_MESSAGES
         arriving = asyncio.ensure_future(arrive(fleet, *((f"n{number}", number) for number in range(count))))
         for _ in range(count):
@@ -71,7 +71,7 @@ def test_a_node_that_floods_during_other_work_waits(size: int) -> None:
         return link.sent
 
     async def story() -> None:
-        fleet = Fleet(PLAN, AgentVersion("0123"))
+        fleet = Fleet(PLAN, "0123")
         fleet._listen("n1", cast(AgentLink, link))
         sent = await fleet.unless_interrupted(work())
         assert sent * size < MOST_BYTES + size
@@ -84,7 +84,7 @@ def test_a_node_that_floods_during_other_work_waits(size: int) -> None:
 
 def test_an_interrupt_ends_other_work_also_while_a_node_floods() -> None:
     async def story() -> None:
-        fleet = Fleet(PLAN, AgentVersion("0123"))
+        fleet = Fleet(PLAN, "0123")
         fleet._listen("n1", cast(AgentLink, FloodingLink(1 << 22)))
         asyncio.get_running_loop().call_later(0.05, fleet.interrupt, "interrupted")
         with pytest.raises(KeyboardInterrupt, match="interrupted"):

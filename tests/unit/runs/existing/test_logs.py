@@ -14,7 +14,7 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.model.run import RunRecord
-from pylaunch.runs.connect.agent_link import AgentLink, AgentVersion, LinkError, RunUnknownError
+from pylaunch.runs.connect.agent_link import AgentLink, LinkError, RunUnknownError
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.existing.logs import LogQuery, _raise_if_unknown, relay, report_silence
 from pylaunch.runs.follow.job_time import beside
@@ -43,7 +43,7 @@ def test_the_logs_of_a_node_that_falls_silent_are_not_awaited_for_ever() -> None
     listener = Listener()
 
     async def read() -> None:
-        fleet = Fleet(RECORD.plan, AgentVersion("v"))
+        fleet = Fleet(RECORD.plan, "v")
         for host in CLUSTER.hosts:
             hello = protocol.Hello(protocol.PROTOCOL, "v", "7f3a9c01", host.name, 7, 0, "3.11.2", "running", 0.0, [])
             link = AgentLink(LocalConnector(host), cast(Child, None), hello, ClockOffset(0.0, 0.0))

@@ -9,7 +9,6 @@ from pylaunch import protocol
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.runs.connect.agent_link import AgentVersion
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.follow.debug_session import DebugSession
 
@@ -22,7 +21,7 @@ class Recording(Fleet):
     """Records what is sent."""
 
     def __init__(self) -> None:
-        super().__init__(PLAN, AgentVersion("0123"))
+        super().__init__(PLAN, "0123")
         self.sent: list[tuple[str, object]] = []
 
     async def send(self, messages: Mapping[str, object]) -> None:

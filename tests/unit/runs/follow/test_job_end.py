@@ -15,7 +15,6 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.slurm_job import JobState, end_of_job, ended_job, requeue_of_job
-from pylaunch.runs.connect.agent_link import AgentVersion
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Lost
 from pylaunch.runs.follow import job_end
 from pylaunch.runs.follow.job_end import JobAnswer, JobQuestions
@@ -103,7 +102,7 @@ def followed(slurm: Slurm, monkeypatch: pytest.MonkeyPatch, *messages: tuple[str
     listener = Listener()
 
     async def follow() -> Outcome:
-        fleet = Fleet(PLAN, AgentVersion("0123"))
+        fleet = Fleet(PLAN, "0123")
         follower = RunFollower(PLAN, fleet, listener, streams=[])
         for rank, host in enumerate(PLAN.cluster.names):
             await arrive(fleet, (host, protocol.RankStarted(rank, 7, 1.0)))
@@ -145,7 +144,7 @@ def test_a_connection_that_ends_in_a_job_that_runs_is_opened_again(state: str, m
 
     async def follow() -> list[Event]:
         monkeypatch.setattr(commands, "job_at_end", Slurm(state).state_of)
-        listener, fleet = Listener(), Fleet(PLAN, AgentVersion("0123"))
+        listener, fleet = Listener(), Fleet(PLAN, "0123")
         follower = RunFollower(PLAN, fleet, listener, streams=[])
         await arrive(fleet, ("n2", CLOSED))
         following = asyncio.ensure_future(follower.follow())

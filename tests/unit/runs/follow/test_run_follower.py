@@ -13,7 +13,6 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.examination import RankView
-from pylaunch.runs.connect.agent_link import AgentVersion
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.follow.run_events import Notice, RunEvent
 from pylaunch.runs.follow.run_follower import RunFollower
@@ -49,7 +48,7 @@ def test_agents_that_cannot_reach_each_other_are_reported_once_and_recorded_each
     listener = Listener()
 
     async def hear() -> None:
-        follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), listener, streams=[])
+        follower = RunFollower(PLAN, Fleet(PLAN, "0123"), listener, streams=[])
         await follower._on_message("n1", protocol.PeersUnheard(["n2", "n3"]))
         await follower._on_message("n2", protocol.PeersUnheard(["n1"]))
 
@@ -66,7 +65,7 @@ def test_the_end_of_a_rank_that_is_read_after_its_node_was_given_up_counts_all_t
     listener = Listener()
 
     async def hear() -> None:
-        follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), listener, streams=[])
+        follower = RunFollower(PLAN, Fleet(PLAN, "0123"), listener, streams=[])
         await follower._on_message("n1", protocol.RankStarted(0, 7, 1.0))
         await follower._on_message("n1", protocol.RankEnd(0, "", 1, None, 2.0, stopped=False))
 
@@ -76,7 +75,7 @@ def test_the_end_of_a_rank_that_is_read_after_its_node_was_given_up_counts_all_t
 
 def test_a_host_that_reports_the_end_of_its_agent_answers_unless_it_was_restarted() -> None:
     async def hear() -> tuple[str, frozenset[str]]:
-        follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), Listener(), streams=[])
+        follower = RunFollower(PLAN, Fleet(PLAN, "0123"), Listener(), streams=[])
         await follower._on_message("n1", protocol.Failed("its agent ended"))
         await follower._on_message("n2", protocol.Failed("restarted", protocol.HOST_RESTARTED))
         assert follower._state.stop is not None
@@ -89,7 +88,7 @@ def test_of_views_that_a_node_repeats_without_end_the_first_is_recorded() -> Non
     listener = Listener()
 
     async def hear() -> None:
-        follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), listener, streams=[])
+        follower = RunFollower(PLAN, Fleet(PLAN, "0123"), listener, streams=[])
         for pid in range(1, 100):
             await follower._on_message("n1", protocol.RankView(0, "", 1.0, 0.0, pid, "S", 0.0, ""))
         await follower._on_message("n2", protocol.RankView(1, "", 1.0, 0.0, 7, "S", 0.0, ""))
@@ -102,7 +101,7 @@ def test_starts_and_unheard_agents_that_a_node_reports_without_end_are_recorded_
     listener = Listener()
 
     async def hear() -> None:
-        follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), listener, streams=[])
+        follower = RunFollower(PLAN, Fleet(PLAN, "0123"), listener, streams=[])
         for pid in range(2, 100):
             await follower._on_message("n1", protocol.RankStarted(0, pid, 1.0))
             await follower._on_message("n1", protocol.PeersUnheard(["n2", "n3"]))
@@ -123,7 +122,7 @@ def test_what_judges_a_failure_is_loaded_while_the_nodes_stop(by_hand: bool) -> 
         return signatures.cache_info().currsize == 1
 
     async def stop() -> None:
-        follower = RunFollower(PLAN, Fleet(PLAN, AgentVersion("0123")), Listener(), streams=[])
+        follower = RunFollower(PLAN, Fleet(PLAN, "0123"), Listener(), streams=[])
         await follower._stop_all(StopAll("rank 0 on n1 exited with code 1", timedelta(seconds=1), by_hand))
         if not by_hand:
             await asyncio.to_thread(wait_until, is_loaded, "signatures")

@@ -16,7 +16,7 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.render import render
-from pylaunch.runs.connect.agent_link import AgentLink, AgentVersion, LinkError
+from pylaunch.runs.connect.agent_link import AgentLink, LinkError
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.runs.prepare.archive import AgentArchive
 from pylaunch.runs.prepare.session import (
@@ -55,7 +55,7 @@ def refusal(plan: RunPlan) -> NodesRefusedError:
     async def prepare() -> None:
         launch = Launch(plan, render(plan), AgentArchive(b"", "0123"), record="")
         async with asyncio.timeout(60):
-            await Session(launch, Fleet(plan, AgentVersion("0123")), Listener()).prepare(lambda hosts, unwanted: {})
+            await Session(launch, Fleet(plan, "0123"), Listener()).prepare(lambda hosts, unwanted: {})
 
     with pytest.raises(NodesRefusedError) as refused:
         asyncio.run(prepare())
@@ -66,7 +66,7 @@ def skew_and_rest(*messages: tuple[str, object]) -> tuple[float, list[tuple[str,
     """Return the skew of a release whose nodes send these messages, and the messages left for the follower."""
 
     async def release() -> tuple[float, list[tuple[str, object]]]:
-        fleet = Fleet(PLAN, AgentVersion("0123"))
+        fleet = Fleet(PLAN, "0123")
         for host in CLUSTER.hosts:
             fleet.links[host.name] = AgentLink(
                 LocalConnector(host), cast(Child, DeafChild()), HELLO, ClockOffset(0.0, 0.0)
@@ -108,7 +108,7 @@ def preloaded(*messages: tuple[str, object]) -> tuple[Session, Listener, list[tu
 
     async def wait() -> tuple[Session, Listener, list[tuple[str, object]]]:
         plan = replace(PLAN, job=replace(PLAN.job, preload=("json",)))
-        fleet, listener = Fleet(plan, AgentVersion("0123")), Listener()
+        fleet, listener = Fleet(plan, "0123"), Listener()
         await arrive(fleet, *messages)
         session = Session(Launch(plan, render(plan), AgentArchive(b"", "0123"), record=""), fleet, listener)
         async with asyncio.timeout(60):
@@ -135,7 +135,7 @@ def test_nodes_that_became_ready_while_this_process_was_held_up_are_not_late(mon
     monkeypatch.setattr(time, "monotonic", lambda: real() + held_up_s[0])
 
     async def prepare() -> None:
-        fleet = Fleet(PLAN, AgentVersion("0123"))
+        fleet = Fleet(PLAN, "0123")
         for host in CLUSTER.hosts:
             child = cast(Child, DeafChild())
             fleet.links[host.name] = AgentLink(LocalConnector(host), child, HELLO, ClockOffset(0.0, 0.0))
@@ -157,7 +157,7 @@ def released(hosts: int) -> tuple[float, list[protocol.Release]]:
     sent: list[bytes] = []
 
     async def release() -> float:
-        fleet = Fleet(plan, AgentVersion("0123"))
+        fleet = Fleet(plan, "0123")
         for host in cluster.hosts:
             child = cast(Child, DeafChild(sent))
             fleet.links[host.name] = AgentLink(LocalConnector(host), child, HELLO, ClockOffset(0.0, 0.0))
@@ -198,7 +198,7 @@ def test_the_lead_of_a_release_follows_from_the_answers_to_the_question_before(m
     monkeypatch.setattr("pylaunch.runs.prepare.session.try_connections", slow_answers)
 
     async def start() -> None:
-        fleet = Fleet(PLAN, AgentVersion("0123"))
+        fleet = Fleet(PLAN, "0123")
 
         async def connect(names: Sequence[str], verb: str) -> dict[str, LinkError]:
             for host in CLUSTER.hosts:
