@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -9,13 +10,17 @@ from functools import partial
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
 from pylaunch.model.notes import Notes, ignore
+from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan, attempt_of, base_of
 from pylaunch.model.run import EventKind, PreviousAttempt, RunRecord
 from pylaunch.model.slurm_job import UNKNOWN, JobState
-from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource
+from pylaunch.runs.connect.agent_link import AgentAbsentError, AgentFailedError, RunUnknownError, reason_of
+from pylaunch.runs.connect.fleet import Fleet
+from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, with_fleet
 from pylaunch.runs.existing.proof import NodeProof
-from pylaunch.runs.existing.status import RunStatus, StatusQuery, ask_status
 from pylaunch.runs.existing.watch import Onlooker, watch
+from pylaunch.runs.follow.run_events import Emitter
+from pylaunch.runs.follow.run_follower import RunFollower
 from pylaunch.runs.prove import is_in_doubt, prove_again
 from pylaunch.runs.recording import recording
 from pylaunch.store import runs
@@ -23,6 +28,97 @@ from pylaunch.transport.slurm.commands import job_states
 
 GLIMPSE_S = 3.0
 """Time limit for the load and the last lines of a live run: `status` shows what has arrived."""
+
+
+ASKED_AT_ONCE = 4
+"""Runs whose nodes are asked at the same time: sshd allows ten sessions on a connection, and live runs have theirs."""
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """State of one node of a run."""
+
+    host: str
+    phase: str
+    """Phase of the agent; "not answering" for an agent that is stopped, or "unreachable"."""
+
+    running: tuple[int, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """State of a run on each of its nodes, and its outcome if every node reports that it is over."""
+
+    nodes: tuple[NodeState, ...]
+    outcome: Outcome | None
+
+    @property
+    def state(self) -> str:
+        """The state in one word: that of the outcome, else the most active phase of any node."""
+        if self.outcome is not None:
+            return self.outcome.status.value
+        phases = {node.phase for node in self.nodes}
+        return next((phase for phase in _LIVELIEST_FIRST if phase in phases), "unreachable")
+
+
+_LIVELIEST_FIRST = ("running", "stopping", "prepared", "new", "starting", "not answering")
+
+
+@dataclass(frozen=True)
+class StatusQuery:
+    """A run to query, and the emitter of the events of its nodes."""
+
+    record: RunRecord
+    emit: Emitter
+    is_led: bool
+    """A controller leads the run: nodes that do not know the run yet are starting it."""
+
+
+def ask_status(queries: Sequence[StatusQuery]) -> list[RunStatus]:
+    """Ask the nodes of runs without an outcome for their state. A run that is over gets its outcome."""
+
+    async def ask_all() -> list[RunStatus]:
+        room = asyncio.Semaphore(ASKED_AT_ONCE)
+
+        async def in_turn(query: StatusQuery) -> RunStatus:
+            async with room:
+                return await _ask(query)
+
+        return await asyncio.gather(*map(in_turn, queries))
+
+    return asyncio.run(ask_all())
+
+
+async def _ask(query: StatusQuery) -> RunStatus:
+    record = query.record
+    absent = "starting" if query.is_led and not record.has_started else "finished"
+
+    async def work(fleet: Fleet) -> RunStatus:
+        names = [node.host.name for node in record.plan.nodes]
+        failures = await fleet.connect(names, "attach")
+        nodes = tuple(_state(name, fleet, failures, absent) for name in names)
+        if any(node.phase != "finished" for node in nodes):
+            return RunStatus(nodes, None)
+        follower = RunFollower(record.plan, fleet, query.emit, streams=[])
+        for name in failures:
+            follower.nothing_there(name)
+        outcome = await follower.follow()
+        ended_at = max((end.time for end in outcome.ends), default=outcome.ended_at)
+        return RunStatus(nodes, replace(outcome, ended_at=ended_at))
+
+    return await with_fleet(record.plan, record.agent, work)
+
+
+def _state(name: str, fleet: Fleet, failures: Mapping[str, Exception], absent: str) -> NodeState:
+    failure = failures.get(name)
+    if isinstance(failure, RunUnknownError) or (isinstance(failure, AgentAbsentError) and absent == "starting"):
+        return NodeState(name, absent)
+    if failure is not None:
+        phase = "not answering" if isinstance(failure, AgentFailedError) else "unreachable"
+        return NodeState(name, phase, reason=reason_of(failure))
+    hello = fleet.links[name].hello
+    return NodeState(name, hello.phase, tuple(hello.running))
 
 
 @dataclass(frozen=True)

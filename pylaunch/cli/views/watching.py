@@ -16,8 +16,7 @@ from pylaunch.runs.status import glimpse, previous_attempt, watch_run
 from pylaunch.terminal import console, document
 from pylaunch.terminal.live_area import LiveArea
 from pylaunch.terminal.views.board import Board
-from pylaunch.terminal.views.pace import Pace
-from pylaunch.terminal.views.rank_step import RankStep
+from pylaunch.terminal.views.pace import Pace, RankStep
 from pylaunch.terminal.views.run_data import previous_data
 from pylaunch.terminal.views.terminal import REDRAW_S
 

@@ -13,8 +13,7 @@ from pylaunch.model.text.size import shown_size
 from pylaunch.protocol.usage_report import Usage
 from pylaunch.terminal.listing import duration
 from pylaunch.terminal.views.log_progress import logged_step
-from pylaunch.terminal.views.pace import Pace, shown_rate
-from pylaunch.terminal.views.rank_step import RankStep
+from pylaunch.terminal.views.pace import Pace, RankStep, shown_rate
 
 MOST_ROWS = 8
 """Nodes that are shown one by one; of more, the least busy ones."""

@@ -1,11 +1,10 @@
-"""Rate of the steps of ranks, and their remaining time. Pure; times are passed in."""
+"""Steps of ranks, their rate, and their remaining time. Pure; times are passed in."""
 
 from __future__ import annotations
 
 from collections import deque
 
 from pylaunch.base.dataclass import dataclass, field
-from pylaunch.terminal.views.rank_step import RankStep
 
 WINDOW_S = 60.0
 """The rate is measured over the last minute."""
@@ -15,6 +14,23 @@ STALLED_S = 10.0
 """A rank that is late by this many steps and seconds has no rate."""
 
 LONGEST_S = 10 * 365 * 86400.0
+
+
+@dataclass(frozen=True)
+class RankStep:
+    """The last step of a rank, and when, in seconds since the epoch on our clock."""
+
+    rank: int
+    step: float
+    time: float
+    total: float = 0
+    """The last step that there will be; 0 where the rank does not say."""
+
+    unit: str = "step"
+    """"step", or "epoch" where the output names no step."""
+
+    is_exact: bool = True
+    """The rank has marked it; False for one that was read from the output."""
 
 
 @dataclass

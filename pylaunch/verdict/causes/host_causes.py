@@ -10,14 +10,17 @@ from collections.abc import Callable, Iterable, Iterator
 from pylaunch.base import kernel_log
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.diagnosis.cause import Certainty, FailureCause, Named, RejectedCause
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import fold
 from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, RankEnd
 from pylaunch.verdict.causes.cause_kinds import advised
 from pylaunch.verdict.causes.network_causes import network_causes
 from pylaunch.verdict.causes.overrides import connected_elsewhere, meetings, overridden
-from pylaunch.verdict.causes.view_causes import view_causes
 from pylaunch.verdict.causes.xid import XidKind, explain
 from pylaunch.verdict.failure_evidence import Evidence, seconds
+from pylaunch.verdict.hangs.judge import judge
+from pylaunch.verdict.hangs.recorded_views import ACROSS_RANKS
+from pylaunch.verdict.hangs.snapshot import HangEvidence
 from pylaunch.verdict.own_failures import sounds_like_a_victim
 
 KERNEL_S = 1.0
@@ -242,3 +245,22 @@ def _memory_line(facts: HostEvidence) -> Iterator[str]:
         parts.append(f"OOM kills since the start: {kills}")
     if parts:
         yield f"{facts.host}: {', '.join(parts)}"
+
+
+MOST_DISAGREEMENTS = 2
+
+
+def view_causes(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
+    """Yield possible causes for a run whose first failure is that of a victim, without those that name a victim."""
+    ended = {end.rank for end in evidence.failures}
+    views = tuple(sorted((each for each in evidence.views if each.rank not in ended), key=lambda each: each.rank))
+    if not first.symptom or len(views) < 2:
+        return
+    hosts = {rank: host for host, ranks in evidence.ranks.items() for rank in ranks if rank not in ended}
+    seen = {each.rank for each in views}
+    found = [each for each in judge(HangEvidence("RUN", hosts, (views,))) if each.kind in ACROSS_RANKS]
+    found = [each for each in found if each.confidence is not Confidence.LOW and seen.issuperset(each.ranks)]
+    for each in found[:MOST_DISAGREEMENTS]:
+        yield advised(
+            FailureCause("ranks-disagree", each.text, Certainty.POSSIBLE, None, each.evidence[:4]), each.hosts
+        )

@@ -15,8 +15,8 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.runs.connect.interruptible import InterruptSource
-from pylaunch.runs.existing.status import RunStatus
 from pylaunch.runs.existing.watch import Onlooker
+from pylaunch.runs.status import RunStatus
 from pylaunch.store import runs
 from pylaunch.store.paths import run_paths
 from tests.features.top.samples import live_run

@@ -10,7 +10,7 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.model.run import RunRecord
-from pylaunch.runs.existing import status
+from pylaunch.runs import status
 
 
 def query(run: str) -> status.StatusQuery:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pylaunch.terminal.views.pace import LONGEST_S, Pace, shown_rate
-from pylaunch.terminal.views.rank_step import RankStep
+from pylaunch.terminal.views.pace import LONGEST_S, Pace, RankStep, shown_rate
 
 
 def paced(*marks: tuple[int, float], total: int = 0) -> Pace:
