@@ -40,13 +40,9 @@ def _count(survey: Survey) -> Iterator[Finding]:
             job = survey.cluster[host].slurm_job
             giver = "the inventory" if job is None else f"Slurm job {job}"
             correct = "correct gpus= or devices= in the inventory if it is wrong" if job is None else "sinfo -o '%N %G'"
-            yield Finding(
-                "gpu.count",
-                Severity.FAIL,
-                (host,),
-                f"{there}, and {giver} gives device {last} to runs",
-                fix=f"sudo dmesg | grep -i -e xid -e nvrm; {correct}",
-            )
+            text = f"{there}, and {giver} gives device {last} to runs"
+            fix = f"sudo dmesg | grep -i -e xid -e nvrm; {correct}"
+            yield Finding("gpu.count", Severity.FAIL, (host,), text, fix)
         elif on_bus > seen and not complains:
             text = f"{seen} of {on_bus} GPUs on the PCI bus answer nvidia-smi"
             yield Finding("gpu.count", Severity.WARN, (host,), text, fix="sudo dmesg | grep -i -e xid -e nvrm")
@@ -122,14 +118,9 @@ def _settings(survey: Survey) -> Iterator[Finding]:
     for host, found in survey.measured(gpu_readers.management).items():
         cards = found["cards"] if found is not None else []
         if off := [card["index"] for card in cards if card["persistence"] == "Disabled"]:
-            yield Finding(
-                "gpu.settings",
-                Severity.WARN,
-                (host,),
-                f"persistence mode is off on {indexes(off)}: each first call takes seconds",
-                fix="sudo nvidia-smi -pm 1",
-                role="gpu_node",
-            )
+            text = f"persistence mode is off on {indexes(off)}: each first call takes seconds"
+            fix = "sudo nvidia-smi -pm 1"
+            yield Finding("gpu.settings", Severity.WARN, (host,), text, fix, "gpu_node")
         for mode in sorted({card["compute_mode"] or "Default" for card in cards} - {"Default"}):
             which = [card["index"] for card in cards if card["compute_mode"] == mode]
             severity = Severity.FAIL if mode == "Prohibited" else Severity.WARN

@@ -147,13 +147,9 @@ def _pcie(survey: Survey) -> Iterator[Finding]:
             by_host.setdefault(host, {}).setdefault(f"generation {generation} of {best}", []).append(card["index"])
     for host, found in by_host.items():
         for what, which in found.items():
-            yield Finding(
-                "gpu.pcie",
-                Severity.WARN,
-                (host,),
-                f"{indexes(which)}: PCIe link runs at {what}: copies to and from the host are slower",
-                fix="reseat the card or its riser; sudo lspci -vv shows LnkSta and LnkCap",
-            )
+            text = f"{indexes(which)}: PCIe link runs at {what}: copies to and from the host are slower"
+            fix = "reseat the card or its riser; sudo lspci -vv shows LnkSta and LnkCap"
+            yield Finding("gpu.pcie", Severity.WARN, (host,), text, fix)
 
 
 CHECKS = (

@@ -40,13 +40,9 @@ def _occupied(survey: Survey) -> Iterator[Finding]:
                     yield _holder(host, card["index"], process, occupant, is_stale=process["pid"] in stale)
             used = card["memory_used_mib"] or 0
             if not card["processes"] and used > LEFTOVER_MIB and card["mig"] != "Enabled":
-                yield Finding(
-                    "gpu.free",
-                    Severity.WARN,
-                    (host,),
-                    f"GPU {card['index']}: {used} MiB are in use and no process is seen that has them",
-                    fix=f"sudo fuser -v /dev/nvidia*; then sudo nvidia-smi --gpu-reset -i {card['index']}",
-                )
+                text = f"GPU {card['index']}: {used} MiB are in use and no process is seen that has them"
+                fix = f"sudo fuser -v /dev/nvidia*; then sudo nvidia-smi --gpu-reset -i {card['index']}"
+                yield Finding("gpu.free", Severity.WARN, (host,), text, fix)
 
 
 def _holder(host: str, index: int, process: Mapping[str, Any], occupant: Occupant | None, *, is_stale: bool) -> Finding:
@@ -85,13 +81,9 @@ def _cuda(survey: Survey) -> Iterator[Finding]:
         if smi is None or smi["cuda"] is None or not needed or needed["cuda"] is None:
             continue
         if int(needed["cuda"].split(".")[0]) > int(smi["cuda"].split(".")[0]):
-            yield Finding(
-                "gpu.cuda",
-                Severity.FAIL,
-                (host,),
-                f"{needed['package']} is for CUDA {needed['cuda']}, and driver {smi['driver']} knows {smi['cuda']}",
-                fix="install a newer driver, or lock an environment made for the driver's CUDA",
-            )
+            text = f"{needed['package']} is for CUDA {needed['cuda']}, and driver {smi['driver']} knows {smi['cuda']}"
+            fix = "install a newer driver, or lock an environment made for the driver's CUDA"
+            yield Finding("gpu.cuda", Severity.FAIL, (host,), text, fix)
 
 
 def _pythons(host: Host, wanted: Wanted) -> Mapping[str, Any]:

@@ -81,13 +81,9 @@ def _rate(survey: Survey) -> Iterator[Finding]:
         best = max(by_host.values())
         for host, rate in by_host.items():
             if rate < best:
-                yield Finding(
-                    "infiniband.rate",
-                    Severity.WARN,
-                    (host,),
-                    f"{name} runs at {rate:g} Gb/s, and at {best:g} on other hosts: all ranks wait for it",
-                    fix=f"iblinkinfo; look at cable and switch port of {name.split()[0]}",
-                )
+                text = f"{name} runs at {rate:g} Gb/s, and at {best:g} on other hosts: all ranks wait for it"
+                fix = f"iblinkinfo; look at cable and switch port of {name.split()[0]}"
+                yield Finding("infiniband.rate", Severity.WARN, (host,), text, fix)
 
 
 def _errors(survey: Survey) -> Iterator[Finding]:
@@ -99,13 +95,9 @@ def _errors(survey: Survey) -> Iterator[Finding]:
         }
         if high and port["state"] == "ACTIVE":
             counts = ", ".join(f"{name} {count}" for name, count in high.items())
-            yield Finding(
-                "infiniband.errors",
-                Severity.WARN,
-                (host,),
-                f"{_name(port)}: {counts} since its counters were reset",
-                fix="clean or exchange the cable; sudo perfquery -R, and look again after an hour",
-            )
+            text = f"{_name(port)}: {counts} since its counters were reset"
+            fix = "clean or exchange the cable; sudo perfquery -R, and look again after an hour"
+            yield Finding("infiniband.errors", Severity.WARN, (host,), text, fix)
 
 
 def _gids(survey: Survey) -> Iterator[Finding]:
@@ -130,14 +122,9 @@ def _memlock(survey: Survey) -> Iterator[Finding]:
     using = {host for host, port in _ports(survey) if port["state"] == "ACTIVE"}
     for host, limit in survey.measured(infiniband_readers.memory_lock).items():
         if host in using and limit is not None and limit < LOCKED_NEEDED:
-            yield Finding(
-                "infiniband.memlock",
-                Severity.FAIL,
-                (host,),
-                f"processes may lock {limit >> 10} KiB of memory, and adapters need it unlimited",
-                fix="pylaunch provision --roles host_baseline",
-                role="host_baseline",
-            )
+            text = f"processes may lock {limit >> 10} KiB of memory, and adapters need it unlimited"
+            fix = "pylaunch provision --roles host_baseline"
+            yield Finding("infiniband.memlock", Severity.FAIL, (host,), text, fix, "host_baseline")
 
 
 def _gpudirect(survey: Survey) -> Iterator[Finding]:
@@ -145,27 +132,17 @@ def _gpudirect(survey: Survey) -> Iterator[Finding]:
         if found is None or not found["adapters"] or found["driver"] is None or found["peermem"]:
             continue
         if not exports_dma_buf(open_module=found["open_module"], kernel=found["kernel"]):
-            yield Finding(
-                "infiniband.gpudirect",
-                Severity.WARN,
-                (host,),
-                "nvidia_peermem is not loaded: what GPUs send over the network goes through the host's memory",
-                fix="sudo modprobe nvidia_peermem",
-                role="gpu_node",
-            )
+            text = "nvidia_peermem is not loaded: what GPUs send over the network goes through the host's memory"
+            fix = "sudo modprobe nvidia_peermem"
+            yield Finding("infiniband.gpudirect", Severity.WARN, (host,), text, fix, "gpu_node")
 
 
 def _acs(survey: Survey) -> Iterator[Finding]:
     for host, found in survey.measured(infiniband_readers.redirections).items():
         if found is not None and found["bridges"] and not found["virtual"]:
-            yield Finding(
-                "infiniband.acs",
-                Severity.WARN,
-                (host,),
-                f"ACS is on for {len(found['bridges'])} PCI bridges: GPUs and adapters meet only through the CPU",
-                fix="switch ACS off in the firmware setup, or with setpci (NCCL user guide, troubleshooting, PCI ACS)",
-                evidence=tuple(found["bridges"][:8]),
-            )
+            text = f"ACS is on for {len(found['bridges'])} PCI bridges: GPUs and adapters meet only through the CPU"
+            fix = "switch ACS off in the firmware setup, or with setpci (NCCL user guide, troubleshooting, PCI ACS)"
+            yield Finding("infiniband.acs", Severity.WARN, (host,), text, fix, evidence=tuple(found["bridges"][:8]))
 
 
 CHECKS = (
