@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from pylaunch.agent.probe.readers import (
@@ -22,7 +21,7 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.probe import ask as probe_ask
 from pylaunch.probe import program
 from pylaunch.probe.answers import Unmeasured, decoded, readings, value
-from pylaunch.probe.ask import Answered, NoPython, Unreachable, ask
+from pylaunch.probe.ask import TIMEOUT_S, Answered, NoPython, Unreachable, ask
 from pylaunch.provision.observed.facts import Answers, Facts, HostFacts, key
 
 Answer = Facts | Unreachable | NoPython
@@ -61,6 +60,7 @@ def probe(
     *,
     on_answer: Callable[[str, Answer], None] | None = None,
     sudo_password: str | None = None,
+    timeout_s: float = TIMEOUT_S,
 ) -> dict[str, Answer]:
     """Return the answer of every host of `cluster` to its own questions (host → subject → questions).
 
@@ -78,20 +78,15 @@ def probe(
         if on_answer is not None:
             on_answer(name, understood(name, answered))
 
-    return {name: understood(name, answered) for name, answered in ask(cluster, programs, on_answer=report).items()}
+    answers = ask(cluster, programs, on_answer=report, timeout_s=timeout_s)
+    return {name: understood(name, answered) for name, answered in answers.items()}
 
 
 def host_facts_of(cluster: Cluster, timeout_s: float) -> dict[str, HostFacts | str]:
     """Return the facts of every host of `cluster`, in groups; the reason for one that does not report them in time."""
     asked = {host.name: {"host_facts": [host.rank_python]} for host in cluster.hosts}
-    programs = {name: program.probe(readers_asked(asked[name])) for name in cluster.names}
     found: dict[str, HostFacts | str] = {}
-    for name, answered in ask(cluster, programs, timeout_s=timeout_s).items():
-        answer: Answer
-        if isinstance(answered, Unreachable | NoPython):
-            answer = answered
-        else:
-            answer = probe_ask.understood(answered, partial(parse_facts, asked[name]))
+    for name, answer in probe(cluster, asked, timeout_s=timeout_s).items():
         match answer:
             case Facts():
                 found[name] = answer.host_facts

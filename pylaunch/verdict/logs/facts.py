@@ -178,8 +178,3 @@ def is_before(one: tuple[LogTime | None, str, int], other: tuple[LogTime | None,
     if time is not None and time2 is not None and time.zone == time2.zone and time.seconds != time2.seconds:
         return time.seconds < time2.seconds
     return line < line2 if file == file2 else None
-
-
-def same_process(one: Origin, other: Origin) -> bool:
-    """Return True if two origins may be one process."""
-    return one.rank == other.rank and one.local == other.local

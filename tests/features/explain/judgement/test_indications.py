@@ -76,7 +76,7 @@ def test_a_table_that_is_not_plain_names_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_the_first_half_of_each_text_is_read_too(name: str) -> None:
     text = (FOLDER / f"{name}.log").read_bytes()
-    for end in range(0, len(text), max(1, len(text) // 40)):
+    for end in range(0, len(text), max(1, len(text) // 8)):
         indications_in(scans_of(text[:end]))  # Must not fail.
 
 
