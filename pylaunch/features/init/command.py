@@ -38,7 +38,7 @@ from pylaunch.store.paths import project_known_hosts
 from pylaunch.terminal import console, hints, options
 from pylaunch.terminal.invocation import current
 from pylaunch.terminal.views import findings, host_keys
-from pylaunch.transport.trust.offers import KeyOffer, scan
+from pylaunch.transport.trust.host_keys import KeyOffer, scan
 
 EXAMPLES = """\b
 Examples:

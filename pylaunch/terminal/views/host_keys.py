@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pylaunch.errors import UsageError
 from pylaunch.model.hostset import fold
 from pylaunch.terminal import console
-from pylaunch.transport.trust.offers import KeyOffer, OfferedKey, accept
+from pylaunch.transport.trust.host_keys import KeyOffer, OfferedKey, accept
 
 
 def show(shown: Sequence[OfferedKey]) -> None:

@@ -1,4 +1,7 @@
-"""Fetch the host keys of SSH servers, so that a person can decide whether to trust them.
+"""Learn the host keys of hosts into the known_hosts file of the project, when a person decides to trust them.
+
+offer = scan(cluster)                 asks every host for its key; trusts none
+accept(offer.acceptable(…), …)        writes those that the person agreed to
 
 OpenSSH's configuration decides address and port of a host (`ssh -G`). paramiko asks servers that this machine reaches
 directly, many at a time in one process; OpenSSH itself asks those behind a jump host or a ProxyCommand. Only the key
@@ -18,14 +21,14 @@ from pathlib import Path
 import paramiko
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.errors import PylaunchError
-from pylaunch.model.cluster import Host
+from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
+from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
 from pylaunch.transport.openssh.failures import explain_failure
 from pylaunch.transport.openssh.options import config_word, destination
-from pylaunch.transport.trust import known_hosts
-from pylaunch.transport.trust.known_hosts import HostKey
+from pylaunch.transport.trust.known_hosts import HostKey, keys_for, place, read_known_hosts, write_known_hosts
 
 ANSWER_TIMEOUT_S = 10
 AT_ONCE = 32
@@ -53,15 +56,23 @@ class Route:
         address, port = settings["hostname"], int(settings["port"])
         alias = settings.get("hostkeyalias")
         proxied = any(settings.get(name, "none") != "none" for name in ("proxyjump", "proxycommand"))
-        return cls(address, port, alias or known_hosts.place(address, port), proxied)
+        return cls(address, port, alias or place(address, port), proxied)
 
 
 @dataclass(frozen=True)
-class Answered:
-    """A host that presented its key."""
+class OfferedKey:
+    """The key that a host presents, and the keys that were trusted for it before."""
 
     host: str
     key: HostKey
+    before: tuple[HostKey, ...]
+
+    @property
+    def state(self) -> str:
+        """One of "new", "trusted" or "changed"."""
+        if not self.before:
+            return "new"
+        return "trusted" if self.key in self.before else "changed"
 
 
 @dataclass(frozen=True)
@@ -72,7 +83,7 @@ class Silent:
     reason: str
 
 
-def scan(hosts: Sequence[Host], known: Known) -> list[Answered | Silent]:
+def fetched(hosts: Sequence[Host], known: Known) -> list[OfferedKey | Silent]:
     """Fetch the keys of all `hosts`, several at a time; the result has the order of `hosts`.
 
     A key type that is already known is preferred, so that the keys can be compared; the default is Ed25519.
@@ -83,18 +94,19 @@ def scan(hosts: Sequence[Host], known: Known) -> list[Answered | Silent]:
         return list(pool.map(lambda host: _ask(host, known), hosts))
 
 
-def _ask(host: Host, known: Known) -> Answered | Silent:
+def _ask(host: Host, known: Known) -> OfferedKey | Silent:
     try:
         asked = process.run(("ssh", "-G", *destination(host)), timeout_s=ANSWER_TIMEOUT_S)
         if not asked.ok:
             return Silent(host.name, explain_failure(host, asked.stderr).reason)
         route = Route.parse(asked.stdout)
-        kinds = tuple(key.kind for key in known(route.place))
+        before = tuple(known(route.place))
+        kinds = [key.kind for key in before]
         key = _through_openssh(host, route, kinds) if route.proxied else _directly(route, kinds)
     except (OSError, EOFError, paramiko.SSHException, PylaunchError) as error:
         reason = getattr(error, "strerror", None) or str(error) or "the server closed the connection"
         return Silent(host.name, f"{host.address}: {reason}")
-    return Answered(host.name, key)
+    return OfferedKey(host.name, key, before)
 
 
 def _directly(route: Route, kinds: Sequence[str]) -> HostKey:
@@ -117,7 +129,7 @@ def _through_openssh(host: Host, route: Route, kinds: Sequence[str]) -> HostKey:
     with tempfile.TemporaryDirectory(prefix="pylaunch-scan-") as directory:
         note = Path(directory) / "known_hosts"
         asked = process.run(_key_exchange(host, note, kinds), timeout_s=3 * ANSWER_TIMEOUT_S)
-        keys = known_hosts.keys_for(known_hosts.read_known_hosts(note), route.place)
+        keys = keys_for(read_known_hosts(note), route.place)
     if not keys:
         raise paramiko.SSHException(explain_failure(host, asked.stderr).reason)
     return keys[0]
@@ -145,3 +157,67 @@ def _key_exchange(host: Host, note: Path, kinds: Sequence[str]) -> Argv:
 def _algorithms(kinds: Sequence[str]) -> tuple[str, ...]:
     """Return the signature algorithms of these key types."""
     return tuple(name for kind in kinds for name in (_RSA_SIGNATURES if kind == "ssh-rsa" else (kind,)))
+
+
+@dataclass(frozen=True)
+class KeyOffer:
+    """Keys of all hosts that are reached over SSH."""
+
+    hosts: tuple[Host, ...]
+    keys: tuple[OfferedKey, ...]
+    silent: tuple[Silent, ...]
+    """Hosts that presented no key."""
+
+    file: Path
+    """The known_hosts file of the project."""
+
+    def acceptable(self, *, replace: bool) -> tuple[OfferedKey, ...]:
+        """Return new keys, and with `replace` those that differ from a trusted one."""
+        return tuple(each for each in self.keys if each.state == "new" or (each.state == "changed" and replace))
+
+    def raise_for_untrusted(self, *, replace: bool) -> None:
+        """Raises one ClusterNotReadyError for all hosts without a trusted key."""
+        changed = [each for each in self.keys if each.state == "changed" and not replace]
+        evidence = [f"{each.host}  {each.reason}" for each in self.silent]
+        for each in changed:
+            before = ", ".join(f"{key.fingerprint} ({key.kind})" for key in each.before)
+            evidence.append(
+                f"{each.host}  trusted so far: {before}; shows now: {each.key.fingerprint} ({each.key.kind})"
+            )
+        if not evidence:
+            return
+        what = [
+            f"no key from {fold(each.host for each in self.silent)}" if self.silent else "",
+            f"the key changed of {fold(each.host for each in changed)}" if changed else "",
+        ]
+        names = fold(each.host for each in changed)
+        raise ClusterNotReadyError(
+            " and ".join(part for part in what if part),
+            evidence=evidence,
+            hint=f"if they were reinstalled, compare the fingerprints and run: pylaunch trust --replace --limit {names}"
+            if changed
+            else "see that the hosts are up and that ansible_host and ansible_port are right, then run it again",
+        )
+
+
+def scan(cluster: Cluster) -> KeyOffer:
+    """Ask every host of `cluster` for its key. Raises UsageError when none is reached over SSH."""
+    remote = tuple(host for host in cluster.hosts if host.connection is Connection.SSH)
+    if cluster.known_hosts is None or not remote:
+        raise UsageError("no host of the inventory is reached over SSH", hint="pylaunch trust -i INVENTORY")
+    project = Path(cluster.known_hosts)
+    trusted = "\n".join((read_known_hosts(project), read_known_hosts(_own_file())))
+    answers = fetched(remote, lambda place: keys_for(trusted, place))
+    keys = tuple(answer for answer in answers if isinstance(answer, OfferedKey))
+    return KeyOffer(remote, keys, tuple(answer for answer in answers if isinstance(answer, Silent)), project)
+
+
+def accept(keys: Sequence[OfferedKey], file: Path) -> tuple[str, ...]:
+    """Write `keys` to `file`; return the places whose old key the user's own file still trusts."""
+    write_known_hosts(file, [each.key for each in keys])
+    own = read_known_hosts(_own_file())
+    return tuple(sorted({key.place for each in keys for key in keys_for(own, each.key.place)}))
+
+
+def _own_file() -> Path:
+    return Path.home() / ".ssh" / "known_hosts"
