@@ -214,13 +214,7 @@ def _together(first: Convergence, second: Convergence) -> Convergence:
         (*first.result.failures, *second.result.failures),
         {**first.result.returned, **second.result.returned},
     )
-    after = ProvisionSurvey(
-        first.after.desired,
-        {**first.after.answers, **second.after.answers},
-        {**first.after.changes, **second.after.changes},
-        {**first.after.notes, **second.after.notes},
-    )
-    return Convergence(result, after)
+    return Convergence(result, first.after.with_(second.after))
 
 
 def _altered_environments(found: ProvisionSurvey) -> dict[str, object]:

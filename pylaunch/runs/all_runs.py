@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.model.cluster import Cluster
-from pylaunch.model.diagnosis.host_errors import alike_errors
+from pylaunch.model.diagnosis.host_errors import error_lines
 from pylaunch.model.hostset import fold
 from pylaunch.model.notes import Notes, ignore
 from pylaunch.model.plan import base_of
@@ -44,10 +44,7 @@ def discover_runs(cluster: Cluster) -> Discovery:
     if len(found.silent) == len(cluster.hosts):
         raise ClusterNotReadyError(
             "no host answered",
-            evidence=[
-                f"{hosts}: {reason}"
-                for hosts, reason in alike_errors(cluster.hosts, {host: (why,) for host, why in found.silent.items()})
-            ],
+            evidence=error_lines(cluster.hosts, found.silent),
             hint="pylaunch doctor",
         )
     return found

@@ -14,7 +14,7 @@ from pylaunch.checks.occupancy.look import HostView
 from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.cli.views.sweeping import as_data
 from pylaunch.errors import ExitCode
-from pylaunch.model.diagnosis.host_errors import alike_errors
+from pylaunch.model.diagnosis.host_errors import error_lines
 from pylaunch.model.hostset import alike, fold
 from pylaunch.terminal import console, document, options
 
@@ -42,9 +42,8 @@ def command(inventory: Path | None, limit: str | None, *, as_json: bool) -> int:
         console.say(f"{hosts}: nvidia-smi: {complaint}")
     for hosts, unread in alike({name: view.unread for name, view in report.views.items()}):
         console.say(f"{hosts}: could not look at {unread.subject}: {unread.reason}")
-    unreachable = {name: (why.reason,) for name, why in report.unreachable.items()}
-    for hosts, reason in alike_errors(cluster.hosts, unreachable):
-        console.say(f"{hosts}: {reason}")
+    for line in error_lines(cluster.hosts, {name: why.reason for name, why in report.unreachable.items()}):
+        console.say(line)
     return ExitCode.CLUSTER_NOT_READY if report.unreachable else ExitCode.DONE
 
 

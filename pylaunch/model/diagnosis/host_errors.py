@@ -72,3 +72,8 @@ def alike_errors(hosts: Iterable[Host], errors: Mapping[str, Iterable[str]]) -> 
         *found[: MOST_ERRORS - 1],
         (fold(name for names in others for name in names), f"{len(others)} more errors"),
     ]
+
+
+def error_lines(hosts: Iterable[Host], reasons: Mapping[str, str]) -> list[str]:
+    """Return "n[1-2]: REASON" for each of the `reasons` by host, as `alike_errors` folds them."""
+    return [f"{names}: {text}" for names, text in alike_errors(hosts, {host: (why,) for host, why in reasons.items()})]

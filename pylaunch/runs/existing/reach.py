@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.model.diagnosis.host_errors import alike_errors
+from pylaunch.model.diagnosis.host_errors import error_lines
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import RunRecord
 from pylaunch.runs.connect.agent_link import RunUnknownError, reason_of
@@ -32,11 +32,6 @@ def raise_if_none(record: RunRecord, reasons: Mapping[str, str], *, of: Iterable
     if len(reasons) >= len(names):
         raise ClusterNotReadyError(
             f"run {record.plan.run}: no agent of it answers on {fold(names)}",
-            evidence=[
-                f"{hosts}: {reason}"
-                for hosts, reason in alike_errors(
-                    record.plan.cluster.hosts, {host: (why,) for host, why in reasons.items()}
-                )
-            ],
+            evidence=error_lines(record.plan.cluster.hosts, reasons),
             hint=f"pylaunch status {record.plan.run}",
         )

@@ -76,12 +76,8 @@ def job_states(jobs: Sequence[str]) -> dict[str, JobState]:
     Jobs that Slurm has forgotten are missing. Raises ClusterNotReadyError.
     """
     listed = f"--jobs={','.join(jobs)}"
-    ended = _run(("squeue", "--noheader", "--states=all", listed, f"--format={readings.STATE_FORMAT}"))
-    if ended.ok:
-        return readings.job_states(ended.stdout)
-    if _GONE.search(ended.stderr):
-        return {}
-    raise _failed("squeue", ended)
+    answer = _known("squeue", "squeue", "--noheader", "--states=all", listed, f"--format={readings.STATE_FORMAT}")
+    return {} if answer is None else readings.job_states(answer)
 
 
 def job_at_end(job: str) -> JobState:
@@ -101,12 +97,8 @@ def job_life(job: str) -> JobLife:
 
     Raises ClusterNotReadyError.
     """
-    ended = _run(("scontrol", "--oneliner", "show", "job", job))
-    if ended.ok:
-        return readings.job_life(ended.stdout, job)
-    if _GONE.search(ended.stderr):
-        return JobLife(UNKNOWN)
-    raise _failed("scontrol show job", ended)
+    answer = _known("scontrol show job", "scontrol", "--oneliner", "show", "job", job)
+    return JobLife(UNKNOWN) if answer is None else readings.job_life(answer, job)
 
 
 def time_left(job: str) -> float | None:
@@ -145,12 +137,8 @@ def job_details(job: str) -> JobDetails:
 
     Raises ClusterNotReadyError.
     """
-    ended = _run(("scontrol", "--oneliner", "--details", "show", "job", job))
-    if ended.ok:
-        return readings.job_details(ended.stdout, job)
-    if _GONE.search(ended.stderr):
-        return JobDetails(JobState(UNKNOWN))
-    raise _failed("scontrol show job", ended)
+    answer = _known("scontrol show job", "scontrol", "--oneliner", "--details", "show", "job", job)
+    return JobDetails(JobState(UNKNOWN)) if answer is None else readings.job_details(answer, job)
 
 
 def devices_of(job: str, requests: Mapping[str, int | None]) -> dict[str, tuple[int, ...]]:
@@ -172,16 +160,22 @@ def devices_of(job: str, requests: Mapping[str, int | None]) -> dict[str, tuple[
 
 def signal_steps(job: str, name: str) -> None:
     """Send the signal `name` to the steps of `job`; a job that has ended is no error. Raises ClusterNotReadyError."""
-    ended = _run(("scancel", f"--signal={name}", job))
-    if not ended.ok and not _GONE.search(ended.stderr):
-        raise _failed("scancel", ended)
+    _known("scancel", "scancel", f"--signal={name}", job)
 
 
 def cancel(job: str) -> None:
     """Cancel `job`; a job that has ended is no error. Raises ClusterNotReadyError."""
-    ended = _run(("scancel", job))
-    if not ended.ok and not _GONE.search(ended.stderr):
-        raise _failed("scancel", ended)
+    _known("scancel", "scancel", job)
+
+
+def _known(command: str, *argv: str) -> str | None:
+    """Return the output of `argv` about a job; None for one that Slurm has forgotten. Raises ClusterNotReadyError."""
+    ended = _run(argv)
+    if ended.ok:
+        return ended.stdout
+    if _GONE.search(ended.stderr):
+        return None
+    raise _failed(command, ended)
 
 
 def _run(argv: Argv, stdin: bytes | None = None) -> Completed:
