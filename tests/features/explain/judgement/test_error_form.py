@@ -73,7 +73,7 @@ def test_most_failures_that_a_signature_knows_have_the_form_of_an_error() -> Non
 
 
 def is_shown(line: str) -> bool:
-    """Whether the second line is what an explanation prints first."""
+    """Return whether an explanation prints the second line first."""
     log = f"reading the configuration\n{line}\n"
     verdict = judge_logs(NO_SIGNATURE, [scan(ALONE, "x.log", [log.encode()], Origin())])
     shown = verdict.first.evidence[0] if verdict.first_error is None and verdict.first else verdict.first_error
