@@ -6,13 +6,10 @@ layers that only its node knows (USER, ROUTE, NODE) and those above. Nothing els
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 
 from pylaunch.base.dataclass import dataclass
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Mapping
 
 
 class Layer(Enum):

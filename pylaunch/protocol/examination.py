@@ -5,11 +5,9 @@ Lists and texts are bounded where the agent reads the rank, and again where the 
 
 from __future__ import annotations
 
-from pylaunch.base.dataclass import dataclass
+from collections.abc import Iterable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable
+from pylaunch.base.dataclass import dataclass
 
 UNASKED = 0
 """Serial of views that an agent takes before it stops its ranks; a request has a higher one."""

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 
 from pylaunch import protocol
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterator
 
 
 class Lines:

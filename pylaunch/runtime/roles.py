@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 VARIABLE = "PYLAUNCH_ROLES"
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Mapping
 
 
 @dataclass(frozen=True)

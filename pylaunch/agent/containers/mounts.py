@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator, Sequence
 
 from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import NodeRoot
 from pylaunch.protocol.node_task import MountTask
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterator, Sequence
 
 OF_THE_NODE = ("/dev", "/proc", "/sys", "/run", "/tmp", "/var/tmp")
 """Directories that ranks see as they are on the node: devices, shared memory, what ranks of one node exchange."""

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator, Mapping
 
 from pylaunch.agent.shared import cgroups
 from pylaunch.agent.shared.text import text_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterator, Mapping
 
 NETWORK = "/sys/class/net"
 INFINIBAND = "/sys/class/infiniband"

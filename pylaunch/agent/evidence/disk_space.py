@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from pylaunch.agent.shared.text import text_or_none
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable
 
 LEAST_BYTES = 64 << 10
 LEAST_INODES = 4

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 
 from pylaunch.agent.evidence import examination
 from pylaunch.base.layout import RunDirectory
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterator
 
 LOOKS_S = 120.0
 """Time after the start of a rank until which it is looked for."""

@@ -6,14 +6,11 @@ import errno
 import os
 import time
 from collections import deque
+from collections.abc import Callable
 
 from pylaunch import protocol
 from pylaunch.agent.shared.text import text_of
 from pylaunch.base import kernel_log
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable
 
 KMSG = "/dev/kmsg"
 LONGEST_RECORD = 8192

@@ -11,6 +11,7 @@ import contextlib
 import os
 import threading
 import time
+from collections.abc import Callable, Mapping
 
 from pylaunch import protocol
 from pylaunch.agent.evidence import counters
@@ -22,10 +23,6 @@ from pylaunch.agent.shared import cgroups
 from pylaunch.agent.shared.sockets import interfaces
 from pylaunch.agent.shared.text import text_of
 from pylaunch.base.dataclass import replace
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, Mapping
 
 BUDGET_S = 0.5
 """Time for all facts at a stop; a request brings its own."""

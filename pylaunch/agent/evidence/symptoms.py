@@ -10,10 +10,7 @@ import functools
 import itertools
 import re
 import signal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Sequence
+from collections.abc import Sequence
 
 LOST = "lost the connection to another rank"
 WAITED = "timed out waiting for other ranks"

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterable
 
 from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.record import note
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable
 
 PERIOD_S = 1.0
 """Time between two checks. Output of a rank in between is in addition to the limit."""

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Mapping
+from collections.abc import Mapping
 
 EVERY_S = 0.05
 """Time between two looks while output arrives, or where the kernel does not notify."""

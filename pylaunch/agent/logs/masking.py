@@ -6,13 +6,10 @@ A secret is replaced by as many asterisks as it has bytes, so that offsets into 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 
 from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.text import next_data
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable, Iterator
 
 SHORTEST = 8
 """Bytes of the shortest secret that is masked; shorter ones would match unrelated output."""

@@ -6,11 +6,9 @@ length of a pause is therefore added to the last heartbeat of every sender. Pure
 
 from __future__ import annotations
 
-from pylaunch.protocol.messages import PAUSE_S
+from collections.abc import Iterable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable
+from pylaunch.protocol.messages import PAUSE_S
 
 
 class Heartbeats:

@@ -16,6 +16,7 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from pylaunch import protocol
@@ -25,10 +26,6 @@ from pylaunch.agent.peers.peer_status import PeerStatus
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.protocol.lines import Lines
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, Iterable
 
 HEARTBEAT_S = 1.0
 RETRY_S = 0.2

@@ -13,10 +13,7 @@ import base64
 import csv
 import hashlib
 import os
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterator
+from collections.abc import Iterator
 
 MARKER = "pylaunch-environment.json"
 """`installed.MARKER`."""

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from pylaunch.agent.shared.programs import ended
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Sequence
 
 
 def run_as_root(words: Sequence[str], sudo_password: str | None) -> str:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import errno
 import socket
 import time
+from collections.abc import Iterator
 
 from pylaunch import protocol
 from pylaunch.agent.shared import leases
 from pylaunch.agent.shared.sockets import ports
 from pylaunch.base.layout import NodeRoot, default_root
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterator
 
 OTHER_PORT = "choose another port with --port"
 OPEN_MORE = "add 29400-29599 or other free ports to firewall_member_ports, and pylaunch provision --roles firewall"

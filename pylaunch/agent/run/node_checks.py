@@ -5,16 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import socket
+from collections.abc import Iterator
 
 from pylaunch import protocol
 from pylaunch.agent.run import program_checks
 from pylaunch.agent.run.ranks import rank_interface
 from pylaunch.agent.shared import rank_files
 from pylaunch.base.layout import RunDirectory
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterator
 
 LOG_SPACE = 64 << 20
 """Bytes that must be free in the log directory."""

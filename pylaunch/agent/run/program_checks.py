@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Iterator
 
 from pylaunch import protocol
 from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.essentials import environment_of
 from pylaunch.agent.shared.programs import path_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterator
 
 FIRST_LINE = 512
 """Bytes of a program that are read for its interpreter line."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Callable
 
 from pylaunch import protocol
 from pylaunch.agent.logs import log_index
@@ -14,10 +15,6 @@ from pylaunch.agent.telemetry.activity import ActivityMeter
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import RunDirectory
 from pylaunch.protocol.lines import Lines
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable
 
 HIGH_WATER = 256 * 1024
 """Bytes in the send buffer above which no more log output is read."""

@@ -14,6 +14,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 from pylaunch import protocol
 from pylaunch.agent.run.ranks import session_scope
@@ -22,10 +23,6 @@ from pylaunch.agent.serve.supervisor import STOPS, Supervisor
 from pylaunch.agent.shared import processes, rank_files, run_lock, run_processes
 from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.base.layout import AgentError, NodeRoot, RunDirectory, RunNotOnNodeError, SupervisorStoppedError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable
 
 STARTING_S = 5.0
 POLL_S = 0.02

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 
 from pylaunch.agent.shared.installed import installed_digest
 from pylaunch.agent.shared.text import text_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable
 
 NVIDIA_VERSION = "/proc/driver/nvidia/version"
 

@@ -6,10 +6,7 @@ import os
 import selectors
 import signal
 import socket
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable
+from collections.abc import Callable
 
 
 class EventLoop:

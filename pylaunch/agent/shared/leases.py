@@ -16,15 +16,12 @@ import select
 import socket
 import struct
 import time
+from collections.abc import Iterable
 
 from pylaunch.agent.shared.sockets import unix_sockets
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.base.layout import RUN_ID
 from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable
 
 ANSWER_S = 1.0
 """Deadline of all holders together."""

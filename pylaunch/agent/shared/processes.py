@@ -9,12 +9,9 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable, Iterable, Iterator
 
 from pylaunch.base.dataclass import dataclass
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, Iterable, Iterator
 
 RUN_MARK = "PYLAUNCH_RUN"
 ROOT_MARK = "PYLAUNCH_ROOT"

@@ -10,10 +10,7 @@ import os
 import select
 import signal
 import time
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 ENGINE, OPENER = "bwrap", "squashfuse"
 """Programs of a container of ranks: one makes it, the other mounts an image that is a file."""

@@ -8,13 +8,10 @@ continue, nobody answers, and the lock still shows a live run.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 from pylaunch.agent.shared import processes, rank_files, run_lock
 from pylaunch.base.layout import RUN_ID, NodeRoot, RunDirectory
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable, Sequence
 
 STOPPED = "T"
 """State of a process after SIGSTOP; a traced process has another state."""

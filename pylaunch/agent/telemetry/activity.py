@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Mapping
 
 from pylaunch import protocol
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, Iterable, Mapping
 
 
 class ActivityMeter:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from pylaunch import protocol
 from pylaunch.agent.evidence.ranks import process_view, py_spy, rank_states
+from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.shared.text import text_of
 from pylaunch.base.dataclass import replace
 from pylaunch.protocol import examination as bounds
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Sequence
-
-    from pylaunch.agent.logs.masking import Mask
 
 MOST_READ = 64
 """Children of one rank, and threads of one child, that are read."""

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from pylaunch import protocol
 from pylaunch.agent.evidence.examination import ENDS, STACKS
 from pylaunch.agent.evidence.ranks.rank_answer import LastMeeting, decoded_meeting, overrides, started_as_other_rank
+from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.shared import rank_files
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Mapping
-
-    from pylaunch.agent.logs.masking import Mask
-    from pylaunch.base.layout import RunDirectory
+from pylaunch.base.layout import RunDirectory
 
 LONGEST_LINE = 8 << 10
 

@@ -11,14 +11,11 @@ import os
 import socket
 import struct
 import time
+from collections.abc import Iterator, Mapping
 
 from pylaunch.agent.evidence.ranks.rank_states import MOST, family
 from pylaunch.agent.in_rank.questions import THREAD
 from pylaunch.agent.shared.text import text_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterator, Mapping
 
 READ_S = 0.2
 """Time for all ranks, in which the agent does nothing else. Ranks beyond it are left out."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from pylaunch.agent.evidence.ranks.rank_states import family, stopped_on_path, worker_of
 from pylaunch.agent.shared.text import text_of
 from pylaunch.base.dataclass import dataclass
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Sequence
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _UNKNOWN = ("", "0", "running", "-1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable, Iterator, Mapping
 
 from pylaunch import protocol
 from pylaunch.agent.evidence import symptoms
@@ -11,10 +12,6 @@ from pylaunch.agent.evidence.ranks import rank_report
 from pylaunch.agent.logs.tail import last_lines
 from pylaunch.agent.shared.text import text_of
 from pylaunch.base.layout import RunDirectory
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable, Iterator, Mapping
 
 STOPPED = "Tt"
 """Letters of a process that a signal or a debugger has stopped."""

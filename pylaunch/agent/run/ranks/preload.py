@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from pylaunch import protocol
 from pylaunch.agent.run.ranks.template import ForkedRanks, NotForked, Template, unmet_condition
 from pylaunch.agent.run.ranks.worker_group import WorkerGroup
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable
 
 UNFINISHED = "the imports were not finished at the release"
 

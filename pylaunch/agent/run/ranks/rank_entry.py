@@ -24,13 +24,10 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterable
 
 from pylaunch.agent.run.ranks import spawn
 from pylaunch.agent.shared.sockets import local_socket
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable
 
 SOCKET = "PYLAUNCH_SOCKET"
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 
 from pylaunch import protocol
 from pylaunch.agent.shared.sockets import interfaces
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterator
 
 INTERFACES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 

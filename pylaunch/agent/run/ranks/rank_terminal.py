@@ -13,6 +13,7 @@ import fcntl
 import os
 import struct
 import termios
+from collections.abc import Callable
 
 from pylaunch import protocol
 from pylaunch.agent.logs.masking import Mask
@@ -20,10 +21,6 @@ from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import note
 from pylaunch.protocol.terminal import ENCODING, MOST_WRITTEN
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable
 
 MOST_WAITING = 64 << 10
 """Bytes of input that wait for the rank to read; more are dropped."""

@@ -14,13 +14,10 @@ import signal
 import struct
 import sys
 import time
+from collections.abc import Callable
 
 from pylaunch.agent.shared import rank_files
 from pylaunch.base.dataclass import dataclass
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable
 
 PORT_ENTRY = "@port@"
 """Placeholder of the rendezvous port in launcher arguments and environment values, until Release carries it."""

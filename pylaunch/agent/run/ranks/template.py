@@ -17,6 +17,7 @@ import array
 import os
 import signal
 import socket
+from collections.abc import Iterator
 
 from pylaunch import protocol
 from pylaunch.agent.in_rank import sitecustomize
@@ -26,10 +27,6 @@ from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.programs import path_of
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import RunDirectory
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterator
 
 MOST_RANKS = 64
 """Ranks of one template: three descriptors each travel in one packet, which carries at most 253."""

@@ -10,14 +10,11 @@ import errno
 import os
 import socket
 import time
+from collections.abc import Iterable, Iterator
 
 from pylaunch.agent.shared import leases, processes
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import RUN_ID
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable, Iterator
 
 LISTEN = "0A"
 

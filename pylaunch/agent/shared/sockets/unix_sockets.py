@@ -6,10 +6,7 @@ import os
 import socket
 import struct
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterator
+from collections.abc import Iterator
 
 _SOCK_DIAG = 4
 _BY_FAMILY = 20
