@@ -50,7 +50,7 @@ def main() -> None:
     if asked.image:
         recipe = image.controller_recipe()
         aside = Path(spec.IMAGES, f"bench-{os.getpid()}")
-        with locks.building_image():
+        with locks.changing("image"):
             rows.append(row("image build", [timed(lambda: image.build(recipe, aside, lambda line: None))]))
         process.run(("rm", "-rf", "--one-file-system", "--", str(aside))).checked()
     up, down = [], []

@@ -68,7 +68,7 @@ def lent_settings() -> list[int]:
 
 
 def test_down_leaves_nothing_of_what_up_made(lab_name: str, tmp_path: Path) -> None:
-    with locks.changing_machine():
+    with locks.changing("machine"):
         other_labs, before = spec.names(), lent_settings()
     lab = Lab.up(lab_name, nodes=2, share=[tmp_path])
     there = traces(lab_name)
@@ -76,7 +76,7 @@ def test_down_leaves_nothing_of_what_up_made(lab_name: str, tmp_path: Path) -> N
     assert lent_settings() == [1, max(8192, before[1]), max(16384, before[2])]
     lab.down()
     assert {kind: found for kind, found in traces(lab_name).items() if found} == {}
-    with locks.changing_machine():
+    with locks.changing("machine"):
         if not other_labs and not spec.names():
             assert lent_settings() == before
 

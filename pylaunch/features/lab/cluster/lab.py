@@ -170,7 +170,7 @@ def check(request: Request) -> None:
 def _decide(request: Request, base: Path) -> Lab:
     own = cgroup.here()
     assert own is not None
-    with locks.changing_machine():
+    with locks.changing("machine"):
         subnet = network.choose_subnet()
         machines = Machines(str(base), str(subnet), str(own / f"pylaunch-lab-{request.name}"))
         decided = request.spec(machines)
@@ -245,7 +245,7 @@ def _remove(name: str) -> None:
     for leftover in sorted(paths.directory.iterdir()):
         if leftover != paths.spec:
             process.run(("rm", "-rf", "--one-file-system", "--", str(leftover))).checked(error=LabError)
-    with locks.changing_machine():
+    with locks.changing("machine"):
         paths.spec.unlink()
         paths.directory.rmdir()
         if all(spec.load(other).machines is None for other in spec.names()):

@@ -15,7 +15,7 @@ def up(request: Request, report: Report) -> LabSpec:
         lab.clear_remains(request.name, report)
         decided = request.spec(None)
         with lab.removed_on_failure(request.name, report):
-            with locks.changing_machine():
+            with locks.changing("machine"):
                 spec.save(decided)
             for name in decided.nodes:
                 decided.paths.node(name).directory.mkdir(mode=0o700, parents=True)

@@ -7,7 +7,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 from pylaunch.errors import LabError
 from pylaunch.features.lab.cluster.nodes.waiting import reached
@@ -18,25 +18,9 @@ _INHERITED_S = 2.0
 
 
 @contextlib.contextmanager
-def changing_machine() -> Iterator[None]:
-    """Lock address assignment and the specs of all labs, for a short time. Waits for other holders."""
-    with _open("machine") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
-@contextlib.contextmanager
-def building_image() -> Iterator[None]:
-    """Lock the building of images. Waits for another build."""
-    with _open("image") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
-@contextlib.contextmanager
-def installing_tools() -> Iterator[None]:
-    """Keep other processes from installing programs for labs; waits for one that does."""
-    with _open("tools") as handle:
+def changing(what: Literal["machine", "image", "tools"]) -> Iterator[None]:
+    """Lock addresses and the specs of all labs, images, or the programs for labs. Waits for other holders."""
+    with _open(what) as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 

@@ -30,7 +30,7 @@ def next_subnet(last: int, taken: Iterable[IPv4Network]) -> IPv4Network:
 
 
 def choose_subnet() -> IPv4Network:
-    """Return the subnet for a new lab. Stay inside `changing_machine` until the lab is connected."""
+    """Return the subnet for a new lab. Keep the machine locked until the lab is connected."""
     counter = labs_directory() / ".last-subnet"
     last = int(counter.read_text()) if counter.exists() else -1
     routes = json.loads(_ip("-j", "-4", "route", "show", "table", "all"))
@@ -46,7 +46,7 @@ def nft_table(lab: str) -> str:
 
 
 def connect(spec: LabSpec, machines: Machines) -> None:
-    """Create the bridge and the NAT. Call it inside `changing_machine`."""
+    """Create the bridge and the NAT. Call it with the machine locked."""
     bridge = identity(spec.name)
     _ip("link", "add", bridge, "type", "bridge")
     _ip("addr", "add", f"{machines.gateway}/{machines.network.prefixlen}", "dev", bridge)

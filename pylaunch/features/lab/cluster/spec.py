@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pylaunch.base.dataclass import asdict, dataclass
 from pylaunch.errors import LabError, UsageError
+from pylaunch.model.text import typed_json
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.store.paths import state_directory
 
@@ -204,18 +205,9 @@ def load(name: str) -> LabSpec:
     """Load the spec of lab `name`. Raises LabError when there is no such lab, UsageError for an invalid name."""
     check_name(name)
     try:
-        kept = json.loads(lab_paths(name).spec.read_text())
+        return typed_json.decoded(lab_paths(name).spec.read_text(), LabSpec)
     except FileNotFoundError:
         raise unknown(name) from None
-    machines = kept["machines"]
-    return LabSpec(
-        name=kept["name"],
-        nodes=tuple(kept["nodes"]),
-        inventory=kept["inventory"],
-        share=tuple(kept["share"]),
-        machines=Machines(**machines) if machines is not None else None,
-        addition=kept.get("addition"),
-    )
 
 
 def unknown(name: str) -> LabError:

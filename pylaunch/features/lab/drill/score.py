@@ -137,35 +137,3 @@ def _naming(drill: Drill, observed: Observed, named: tuple[Named, ...]) -> Namin
 
 def _between(begin: float | None, end: float | None) -> float | None:
     return None if begin is None or end is None else max(0.0, end - begin)
-
-
-@dataclass(frozen=True)
-class DrillTotals:
-    """Sums over many drills."""
-
-    drills: int
-    detected: int
-    right_cause: int
-    right_name: int
-    named_nobody: int
-    accused_wrongly: int
-    left_something: int
-    median_s: float | None
-    worst_s: float | None
-
-
-def totals(scores: Iterable[DrillScore]) -> DrillTotals:
-    """Return the sums of `scores`."""
-    each = tuple(scores)
-    seconds = sorted(one.seconds for one in each if one.seconds is not None)
-    return DrillTotals(
-        drills=len(each),
-        detected=sum(one.is_detected for one in each),
-        right_cause=sum(one.has_right_cause for one in each),
-        right_name=sum(one.naming is Naming.RIGHT for one in each),
-        named_nobody=sum(one.naming is Naming.NOBODY for one in each),
-        accused_wrongly=sum(one.naming is Naming.WRONG for one in each),
-        left_something=sum(bool(one.leftovers) for one in each),
-        median_s=seconds[len(seconds) // 2] if seconds else None,
-        worst_s=seconds[-1] if seconds else None,
-    )

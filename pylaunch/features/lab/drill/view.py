@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from pylaunch.features.lab.drill.catalogue import Drill, Effect
 from pylaunch.features.lab.drill.exercise import SkippedDrill
-from pylaunch.features.lab.drill.score import DrillScore, DrillTotals, totals
+from pylaunch.features.lab.drill.score import DrillScore, Naming
 from pylaunch.terminal import console, document
 
 _WIDTH = 38
@@ -41,24 +42,27 @@ def _wrong(done: DrillScore) -> Iterable[str]:
 
 def conclude(done: Sequence[DrillScore | SkippedDrill]) -> None:
     """Print the sums of all drills, by effect."""
-    rows = []
-    for effect, found in _totals([each for each in done if isinstance(each, DrillScore)]):
-        seconds = "" if found.median_s is None else f"{found.median_s:.1f} / {found.worst_s:.1f}"
-        rows.append(
-            (
-                _EFFECTS[effect], str(found.drills), str(found.detected), str(found.right_cause), str(found.right_name),
-                str(found.named_nobody), str(found.accused_wrongly), seconds, str(found.left_something),
-            )
-        )  # fmt: skip
+    scores = [each for each in done if isinstance(each, DrillScore)]
+    rows = [
+        (text, *totals(found))
+        for effect, text in _EFFECTS.items()
+        if (found := [each for each in scores if each.drill.effect is effect])
+    ]
     console.table(
         ("effect", "drills", "detected", "cause", "named", "nobody", "accused", "median / worst s", "left"), rows
     )
 
 
-def _totals(scores: Sequence[DrillScore]) -> Iterable[tuple[Effect, DrillTotals]]:
-    for effect in Effect:
-        if found := [each for each in scores if each.drill.effect is effect]:
-            yield effect, totals(found)
+def totals(scores: Sequence[DrillScore]) -> tuple[str, ...]:
+    """Return the cells of `scores`, as `conclude` names them."""
+    named = Counter(each.naming for each in scores)
+    seconds = sorted(each.seconds for each in scores if each.seconds is not None)
+    counts = (
+        len(scores), sum(each.is_detected for each in scores), sum(each.has_right_cause for each in scores),
+        named[Naming.RIGHT], named[Naming.NOBODY], named[Naming.WRONG],
+    )  # fmt: skip
+    duration = f"{seconds[len(seconds) // 2]:.1f} / {seconds[-1]:.1f}" if seconds else ""
+    return (*map(str, counts), duration, str(sum(bool(each.leftovers) for each in scores)))
 
 
 def as_json(done: Sequence[DrillScore | SkippedDrill], seed: int) -> dict[str, object]:

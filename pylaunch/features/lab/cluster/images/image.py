@@ -55,7 +55,7 @@ def ready_image(report: Report, release: str | None = None, addition: str | None
     if image.exists():
         return image
     IMAGES.mkdir(parents=True, exist_ok=True)
-    with locks.building_image():
+    with locks.changing("image"):
         if not _path(wanted.base).exists():
             build(wanted.base, _path(wanted.base), report)
         if not image.exists():
@@ -69,7 +69,7 @@ def _path(wanted: Recipe) -> Path:
 
 
 def _build_addition(wanted: Recipe, image: Path, report: Report) -> None:
-    """Copy the image without the addition and install the packages there. Call it inside `building_image`."""
+    """Copy the image without the addition and install the packages there. Call it with the images locked."""
     assert wanted.addition is not None
     packages = recipe.ADDITIONS[wanted.addition]
     aside = image.with_name("unfinished")
@@ -85,7 +85,7 @@ def _build_addition(wanted: Recipe, image: Path, report: Report) -> None:
 
 
 def build(wanted: Recipe, image: Path, report: Report) -> None:
-    """Build `image` under another name and rename it. Call it inside `building_image`."""
+    """Build `image` under another name and rename it. Call it with the images locked."""
     # The lock is held, so an unfinished image is the rest of a killed build.
     aside = image.with_name("unfinished")
     _remove(aside)

@@ -49,7 +49,7 @@ def ensure(report: Report) -> None:
     if not missing():
         return
     # apt-get does not wait for another apt-get.
-    with locks.installing_tools():
+    with locks.changing("tools"):
         if wanted := [PACKAGE_OF[program] for program in missing()]:
             _install(wanted, report)
 

@@ -22,7 +22,7 @@ _NEEDED = {
 
 
 def raise_settings() -> None:
-    """Raise the settings to their minimum. Call it inside `changing_machine`."""
+    """Raise the settings to their minimum. Call it with the machine locked."""
     before = _before()
     if not before.exists():
         before.write_text(json.dumps({name: _read(name) for name in _NEEDED}))
@@ -32,7 +32,7 @@ def raise_settings() -> None:
 
 
 def restore_settings() -> None:
-    """Restore the settings after the last lab. Call it inside `changing_machine`."""
+    """Restore the settings after the last lab. Call it with the machine locked."""
     before = _before()
     if before.exists():
         for name, value in json.loads(before.read_text()).items():
