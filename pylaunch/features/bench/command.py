@@ -14,14 +14,14 @@ from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features.bench import view
 from pylaunch.features.bench.judgement.operations import Operation
 from pylaunch.features.bench.judgement.summary import BenchSummary
-from pylaunch.features.bench.judgement.sweep import DEFAULT_LARGEST, Sweep, checked_sweep
+from pylaunch.features.bench.judgement.sweep import DEFAULT_LARGEST, checked_sweep
 from pylaunch.features.bench.run.baselines import baseline_path, compared, save_baseline
 from pylaunch.features.bench.run.events import USUAL, BenchRequest, BenchResult, BenchStage
 from pylaunch.features.bench.run.measure import BACKENDS, bench, chosen_backend
 from pylaunch.features.bench.run.summary_file import write_bench_summary
 from pylaunch.inventory import load_cluster
 from pylaunch.runs.connect.interruptible import signals
-from pylaunch.terminal import console, options
+from pylaunch.terminal import console, document, options
 from pylaunch.terminal.live_area import working
 
 EXAMPLES = """\b
@@ -142,7 +142,7 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
     keep_results(view.summary(result), console.say)
     _write(flags, result)
     if as_json:
-        view.show_json(result)
+        document.show(view.as_json(result))
     else:
         view.conclude(result, with_table=flags.table)
     if result.ended_by is not None:
@@ -194,7 +194,7 @@ def _request(flags: BenchFlags) -> BenchRequest:
     return BenchRequest(
         stages=frozenset(chosen),
         backend=flags.backend,
-        sweep=_with_operations(sweep, flags.operation),
+        sweep=replace(sweep, operations=tuple(map(Operation, flags.operation or Operation))),
         python=flags.python,
         ranks_per_node=flags.nproc_per_node,
         interface=flags.interface,
@@ -203,10 +203,6 @@ def _request(flags: BenchFlags) -> BenchRequest:
         data=flags.data,
         seed=random.randrange(10**6) if flags.seed is None else flags.seed,
     )
-
-
-def _with_operations(sweep: Sweep, names: tuple[str, ...]) -> Sweep:
-    return replace(sweep, operations=tuple(Operation(name) for name in names)) if names else sweep
 
 
 def keep_results(summary: BenchSummary, complain: Callable[[str], None]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from statistics import median, quantiles
 
+from pylaunch.base.dataclass import asdict
 from pylaunch.errors import PylaunchError
 from pylaunch.features.bench.judgement.baseline import levels
 from pylaunch.features.bench.judgement.bounds import Judgement, judged
@@ -36,7 +37,7 @@ from pylaunch.features.bench.run.progress import NOTHING
 from pylaunch.model.hostset import fold
 from pylaunch.model.text import argv
 from pylaunch.runs.follow.run_events import Notice
-from pylaunch.terminal import console, document, hints
+from pylaunch.terminal import console, hints
 
 HEADER = f"{'operation':<15} {'bytes':>12} {'time':>10} {'algbw':>9} {'busbw':>9} {'wrong':>6}"
 MOST_TRIPS = 8
@@ -295,14 +296,9 @@ def as_html(result: BenchResult) -> str:
     )
 
 
-def show_json(result: BenchResult) -> None:
-    """Set the JSON document."""
-    document.show(as_json(result))
-
-
 def as_json(result: BenchResult) -> dict[str, object]:
     """Return all results as data."""
-    names, verdict = result.hosts, result.verdict
+    names, verdict, found = result.hosts, result.verdict, result.incomplete
     noise = levels(result.collectives, result.conditions.ranks)
     return {
         "hosts": list(names),
@@ -310,16 +306,7 @@ def as_json(result: BenchResult) -> dict[str, object]:
         "ranks": result.conditions.ranks,
         "runs": list(result.runs),
         "stages": [
-            {
-                "stage": each.stage.value,
-                "state": each.state.value,
-                "text": each.text,
-                "hosts": list(each.hosts),
-                "evidence": list(each.evidence),
-                "hints": list(each.hints),
-                "seconds": each.seconds,
-            }
-            for each in result.stages
+            {**asdict(each), "stage": each.stage.value, "state": each.state.value} for each in result.stages
         ],
         "collectives": [
             {
@@ -327,7 +314,7 @@ def as_json(result: BenchResult) -> dict[str, object]:
                 "bytes": each.size,
                 "seconds": median(each.seconds),
                 "algbw_gbps": algorithm_bandwidth(each.size, median(each.seconds)),
-                "busbw_gbps": noise[(each.operation.value, each.size)].bandwidth,
+                "busbw_gbps": noise[(each.operation.value, each.size)].busbw_gbps,
                 "noise": noise[(each.operation.value, each.size)].noise,
                 "wrong": each.wrong,
                 "iterations": each.iterations,
@@ -385,21 +372,9 @@ def as_json(result: BenchResult) -> dict[str, object]:
             }
             for each in result.regressions
         ],
-        "incomplete": _incomplete(result),
+        "incomplete": None if found is None else {**asdict(found), "state": found.state.value},
         "conclusions": list(conclusions(result)),
     }  # fmt: skip
-
-
-def _incomplete(result: BenchResult) -> Mapping[str, object] | None:
-    found = result.incomplete
-    if found is None:
-        return None
-    return {
-        "stage": found.stage,
-        "state": found.state.value,
-        "reached": found.reached,
-        "not_measured": list(found.not_measured),
-    }
 
 
 def _latency(each: LatencyTimed) -> Mapping[str, object]:

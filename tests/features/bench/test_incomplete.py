@@ -165,7 +165,7 @@ def test_sizes_that_are_complete_are_kept_in_every_output_which_is_marked(runs: 
     assert rows[-1] == [f"# {line}"]
     assert as_json(result)["incomplete"] == {
         "stage": "sweep", "state": "interrupted", "reached": reached,
-        "not_measured": ["latency", "pairs", "compute", OTHER_SWEEP],
+        "not_measured": ("latency", "pairs", "compute", OTHER_SWEEP),
     }  # fmt: skip
     assert ", incomplete</h1>" in as_html(result)
     assert summary(result).incomplete == line

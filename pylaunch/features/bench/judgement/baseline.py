@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from statistics import median
 
 from pylaunch.base.dataclass import dataclass
@@ -17,10 +17,12 @@ NOISE_FACTOR = 3.0
 
 @dataclass(frozen=True)
 class Level:
-    """Bandwidth at one size with its noise."""
+    """Bandwidth of a collective at one size with its noise, as the file of a baseline has it."""
 
-    bandwidth: float
-    """GB/s on the bus, median."""
+    operation: str
+    bytes: int
+    busbw_gbps: float
+    """Median."""
 
     noise: float
     """Standard deviation relative to it."""
@@ -40,7 +42,7 @@ class Baseline:
     made_at: str
     """ISO 8601."""
 
-    levels: Mapping[Key, Level]
+    levels: tuple[Level, ...]
 
 
 def levels(collectives: Iterable[CollectiveTimed], ranks: int) -> dict[Key, Level]:
@@ -50,7 +52,7 @@ def levels(collectives: Iterable[CollectiveTimed], ranks: int) -> dict[Key, Leve
         rates = [bus_bandwidth(each.operation, each.size, one, ranks) for one in each.seconds]
         middle = median(rates)
         noise = 1.4826 * median(abs(rate - middle) for rate in rates) / middle
-        found[(each.operation.value, each.size)] = Level(middle, noise)
+        found[(each.operation.value, each.size)] = Level(each.operation.value, each.size, middle, noise)
     return found
 
 
@@ -73,15 +75,15 @@ class Regression:
         return 1 - self.now / self.before
 
 
-def regressions(before: Mapping[Key, Level], now: Mapping[Key, Level]) -> tuple[Regression, ...]:
+def regressions(before: Iterable[Level], now: Iterable[Level]) -> tuple[Regression, ...]:
     """Return what is lower than before by LEAST_LOSS and by NOISE_FACTOR times the noise, the largest loss first."""
-    found = []
-    for (operation, size), level in now.items():
-        old = before.get((operation, size))
-        if old is None or old.bandwidth <= 0:
+    found, known = [], {(each.operation, each.bytes): each for each in before}
+    for level in now:
+        old = known.get((level.operation, level.bytes))
+        if old is None or old.busbw_gbps <= 0:
             continue
         noise = (old.noise**2 + level.noise**2) ** 0.5
-        each = Regression(operation, size, old.bandwidth, level.bandwidth, noise)
+        each = Regression(level.operation, level.bytes, old.busbw_gbps, level.busbw_gbps, noise)
         if each.loss > max(LEAST_LOSS, NOISE_FACTOR * noise):
             found.append(each)
     return tuple(sorted(found, key=lambda each: -each.loss))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from pylaunch.base.dataclass import replace
+from pylaunch.base.dataclass import asdict, replace
 from pylaunch.errors import UsageError
-from pylaunch.features.bench.judgement.baseline import Baseline, Level, levels, regressions
+from pylaunch.features.bench.judgement.baseline import Baseline, levels, regressions
 from pylaunch.features.bench.run.events import BenchRequest, BenchResult
 from pylaunch.inventory.host_list import is_host_list
 from pylaunch.model.cluster import Cluster
@@ -43,7 +43,7 @@ def compared(result: BenchResult, request: BenchRequest, cluster: Cluster) -> Be
     if baseline is None or baseline.conditions != conditions(result, request):
         return result
     now = levels(result.collectives, result.conditions.ranks)
-    return replace(result, regressions=regressions(baseline.levels, now), baseline_made_at=baseline.made_at)
+    return replace(result, regressions=regressions(baseline.levels, now.values()), baseline_made_at=baseline.made_at)
 
 
 def save_baseline(result: BenchResult, request: BenchRequest, cluster: Cluster) -> Path:
@@ -52,21 +52,8 @@ def save_baseline(result: BenchResult, request: BenchRequest, cluster: Cluster) 
     assert path is not None
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     found = levels(result.collectives, result.conditions.ranks)
-    write_baseline(path, Baseline(conditions(result, request), now, found))
+    write_baseline(path, Baseline(conditions(result, request), now, tuple(level for _, level in sorted(found.items()))))
     return path
-
-
-class _BaselineRow(msgspec.Struct, frozen=True):
-    operation: str
-    bytes: int
-    busbw_gbps: float
-    noise: float
-
-
-class _BaselineFile(msgspec.Struct, frozen=True):
-    conditions: str
-    made_at: str
-    levels: list[_BaselineRow]
 
 
 def read_baseline(path: Path) -> Baseline | None:
@@ -78,20 +65,14 @@ def read_baseline(path: Path) -> Baseline | None:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
     try:
-        file = typed_json.decoded(text, _BaselineFile)
+        return typed_json.decoded(text, Baseline)
     except msgspec.MsgspecError as error:
         raise UsageError(f"{path}: {error}", hint="make a new one: pylaunch bench --save-baseline") from None
-    levels = {(row.operation, row.bytes): Level(row.busbw_gbps, row.noise) for row in file.levels}
-    return Baseline(file.conditions, file.made_at, levels)
 
 
 def write_baseline(path: Path, baseline: Baseline) -> None:
     """Write `baseline` to `path`, whole or not at all. Raises UsageError."""
-    rows = [
-        {"operation": operation, "bytes": size, "busbw_gbps": level.bandwidth, "noise": level.noise}
-        for (operation, size), level in sorted(baseline.levels.items())
-    ]
-    text = json.dumps({"conditions": baseline.conditions, "made_at": baseline.made_at, "levels": rows}, indent=1)
+    text = json.dumps(asdict(baseline), indent=1)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, f"{text}\n".encode(), SHARED)

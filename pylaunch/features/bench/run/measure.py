@@ -82,11 +82,6 @@ def chosen_backend(cluster: Cluster, request: BenchRequest) -> str:
     return request.backend
 
 
-def planned_cluster(cluster: Cluster, backend: str) -> Cluster:
-    """Return the cluster as ranks of `backend` use it: only NCCL takes devices."""
-    return cluster if backend == "nccl" else cluster.without_devices()
-
-
 def bench(cluster: Cluster, request: BenchRequest, emit: BenchEmit, interrupts: InterruptSource) -> BenchResult:
     """Measure `cluster` and return the result, up to the first broken stage or an interrupt.
 
@@ -94,7 +89,7 @@ def bench(cluster: Cluster, request: BenchRequest, emit: BenchEmit, interrupts: 
     InterruptedBeforeReleaseError or KeyboardInterrupt for an interrupt before the first stage ended.
     """
     backend = chosen_backend(cluster, request)
-    used = planned_cluster(cluster, backend)
+    used = cluster if backend == "nccl" else cluster.without_devices()  # Only NCCL takes devices.
     measuring = _Measuring(used, request, backend, emit, interrupts)
     return measuring.result()
 
