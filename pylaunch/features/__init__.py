@@ -125,9 +125,7 @@ def start_file(words: Sequence[str]) -> StartFile | None:
 
 def job_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options of features that change the job of a start, which passes their values to `job_changes`."""
-    for door in _doors("JOB_OPTIONS"):
-        command = door.options(command)
-    return command
+    return _with_options("JOB_OPTIONS", command)
 
 
 def job_changes(given: dict[str, Any]) -> Callable[[JobSpec], JobSpec]:
@@ -152,9 +150,7 @@ def checks() -> tuple[Check, ...]:
 
 def host_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options of features that choose among hosts to `start`, which passes their values to `host_choice`."""
-    for door in _doors("HOSTS"):
-        command = door.options(command)
-    return command
+    return _with_options("HOSTS", command)
 
 
 def host_choice(given: dict[str, Any]) -> HostChoice:
@@ -171,9 +167,7 @@ def host_choice(given: dict[str, Any]) -> HostChoice:
 
 def node_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options of the features that provide nodes to `start`, which passes their values to `start_source`."""
-    for door in _sources_of_nodes():
-        command = door.options(command)
-    return command
+    return _with_options("NODES", command)
 
 
 def start_source(given: dict[str, Any], *, has_inventory: bool) -> StartSource | None:
@@ -181,18 +175,18 @@ def start_source(given: dict[str, Any], *, has_inventory: bool) -> StartSource |
 
     Raises UsageError for a contradiction.
     """
-    return next((door.start_source(given, has_inventory=has_inventory) for door in _sources_of_nodes()), None)
+    return next((door.start_source(given, has_inventory=has_inventory) for door in _doors("NODES")), None)
 
 
 def hosts_here(inventory: Path | None, limit: str | None) -> Cluster | None:
     """Return the hosts among which pylaunch runs; None where they are those of the inventory. Raises UsageError."""
-    found = (door.hosts_here(inventory, limit) for door in _sources_of_nodes())
+    found = (door.hosts_here(inventory, limit) for door in _doors("NODES"))
     return next((cluster for cluster in found if cluster is not None), None)
 
 
 def end_nodes(plan: RunPlan, outcome: Outcome | None) -> None:
     """End what was allocated for a run whose first controller has ended; None: a person ends the run."""
-    for door in _sources_of_nodes():
+    for door in _doors("NODES"):
         door.end_nodes(plan, outcome)
 
 
@@ -201,8 +195,10 @@ def _doors(kind: str) -> Iterator[ModuleType]:
     return (imported(module) for module in modules if module)
 
 
-def _sources_of_nodes() -> Iterator[ModuleType]:
-    return _doors("NODES")
+def _with_options(kind: str, command: Callable[..., int]) -> Callable[..., int]:
+    for door in _doors(kind):
+        command = door.options(command)
+    return command
 
 
 def _observer_options(verb: str) -> list[ObserverOption]:

@@ -26,6 +26,17 @@ F = TypeVar("F", bound=Callable[..., object])
 _HOSTS = "pylaunch.hosts"
 
 
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return a decorator that adds `options` to a command, in this order."""
+
+    def added(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return added
+
+
 def _inventory(help_text: str) -> Callable[[F], F]:
     """Add -i and -H, which both name the inventory."""
 

@@ -12,6 +12,7 @@ from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
 from pylaunch.model.job import Container, JobSpec
 from pylaunch.protocol.node_task import MountTask
+from pylaunch.terminal.options import together
 
 READ_ONLY = "ro"
 NOT_REPLACED = ("/proc", "/sys", "/dev")
@@ -20,7 +21,7 @@ NOT_REPLACED = ("/proc", "/sys", "/dev")
 PYTHON = "python3"
 """Interpreter of ranks in a container, found on PATH there."""
 
-_OPTIONS = (
+options = together(
     click.option(
         "--container", metavar="IMAGE",
         help="Root directory of the ranks: a directory or a squashfs file that is on every node.",
@@ -30,13 +31,6 @@ _OPTIONS = (
         help="Directory or file of the node that ranks in the container see. Repeatable.",
     ),
 )  # fmt: skip
-
-
-def options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add --container and --container-mount."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def in_job(given: MutableMapping[str, Any]) -> Callable[[JobSpec], JobSpec]:

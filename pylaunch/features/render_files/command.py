@@ -149,9 +149,7 @@ def _subcommand(target: Target, summary: str, *own: Option) -> None:
         names = [each.name for each in fields(RenderFlags) if each.name in given]
         return _rendered(target, RenderFlags(**{name: given.pop(name) for name in names}), StartFlags(**given))
 
-    function: Any = call
-    for option in reversed((*_PLAN, *own, *_FILES)):
-        function = option(function)
+    function = options.together(*_PLAN, *own, *_FILES)(call)
     command.command(target.value, help=summary, context_settings={"allow_interspersed_args": False})(function)
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from enum import Enum
-from typing import TypeVar
 
 import click
 
@@ -16,8 +15,8 @@ from pylaunch.inventory.settings import SETTINGS, Settings
 from pylaunch.model.slurm_job import JobRequest
 from pylaunch.model.text.argv import Argv
 from pylaunch.runs.follow.job_time import REQUEUE_S
+from pylaunch.terminal.options import together
 
-F = TypeVar("F", bound=Callable[..., object])
 AUTO, NONE, SLURM = "auto", "none", "slurm"
 JOB_ID = "SLURM_JOB_ID"
 RESTART_COUNT = "SLURM_RESTART_COUNT"
@@ -34,7 +33,7 @@ USUAL_NOTICE_S = 120.0
 LEAST_NOTICE_S = 10.0
 """slurmctld enforces time limits with a delay, and squeue prints whole seconds."""
 
-_OPTIONS = (
+options = together(
     click.option(
         "--scheduler", type=click.Choice([AUTO, SLURM, NONE]), default=AUTO, show_default=True,
         help="slurm submits a job and starts on its nodes; auto: in a Slurm job its nodes, else the inventory's hosts.",
@@ -119,13 +118,6 @@ class NodeSource(Enum):
 _OF_RUN = ("max_requeues", "checkpoint_before_end")
 _OF_ANY_START = ("scheduler", "checkpoint_signal", *_OF_RUN)
 _OF_SLURM = tuple(each.name for each in fields(SchedulerFlags) if each.name not in _OF_ANY_START)
-
-
-def options(command: F) -> F:
-    """Add the flags."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def node_source(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import click
 
@@ -14,10 +13,9 @@ from pylaunch.errors import UsageError
 from pylaunch.model.secret import Secrets, sounds_secret
 from pylaunch.terminal import console
 from pylaunch.terminal.flags.environment_file import NAME, read_environment
+from pylaunch.terminal.options import together
 
-F = TypeVar("F", bound=Callable[..., object])
-
-_OPTIONS = (
+options = together(
     click.option(
         "--env", "env", multiple=True, metavar="NAME[=VALUE]",
         help="Set in every rank; without =VALUE the value that pylaunch itself has. Repeatable.",
@@ -44,13 +42,6 @@ class EnvironmentFlags:
     env_file: tuple[str, ...] = ()
     secret: tuple[str, ...] = ()
     secret_file: tuple[str, ...] = ()
-
-
-def options(command: F) -> F:
-    """Add --env, --env-file, --secret and --secret-file."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from posixpath import join, normpath
-from typing import TypeVar
 
 import click
 
@@ -16,13 +15,12 @@ from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.size import shown_size
 from pylaunch.runs.sync.tree import DEFAULT_LIMIT, Ignored, Tree, read_tree
 from pylaunch.terminal import console
-from pylaunch.terminal.options import size
+from pylaunch.terminal.options import size, together
 from pylaunch.terminal.views.live import counted
 
-F = TypeVar("F", bound=Callable[..., object])
 SHOWN_PATHS = 3
 
-_OPTIONS = (
+options = together(
     click.option(
         "--sync", metavar="DIR", help="Ship this directory to all nodes and start in it; ignores what .gitignore does."
     ),
@@ -47,13 +45,6 @@ class SyncFlags:
     sync_exclude: tuple[str, ...] = ()
     sync_include: tuple[str, ...] = ()
     sync_limit: str = "2GiB"
-
-
-def options(command: F) -> F:
-    """Add --sync, --sync-exclude, --sync-include and --sync-limit."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def of(flags: SyncFlags) -> SyncFlags:
