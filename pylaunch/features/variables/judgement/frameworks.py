@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from pylaunch.features.variables.judgement.kinds import (
+    DEVICES,
+    ENDPOINT,
+    FLAGS,
+    FRACTION,
     JAX_BOOL,
+    PAIRS,
+    PATH,
     SWITCH,
+    TEXT,
+    THREADS,
     TORCH_BOOL,
-    Devices,
-    Endpoint,
-    Flags,
-    Fraction,
     Number,
-    Pairs,
-    Path,
-    PlainInterfaces,
-    Text,
-    Threads,
     ValueKind,
+    any_text,
     one_of,
+    plain_interfaces,
 )
 from pylaunch.features.variables.judgement.variable import UnreadVariable, Variable
 from pylaunch.model.setting import Source
@@ -47,7 +48,9 @@ UCX = Source("OpenUCX documentation, Frequently asked questions", "https://openu
 LIBFABRIC = Source("libfabric, fabric(7)", "https://ofiwg.github.io/libfabric/main/man/fabric.7.html")
 
 
-def _torch_nccl(name: str, kind: ValueKind, *, instead: str | None = None, debug_only: bool = False) -> Variable:
+def _torch_nccl(
+    name: str, kind: ValueKind | Number, *, instead: str | None = None, debug_only: bool = False
+) -> Variable:
     return Variable(f"TORCH_NCCL_{name}", kind, TORCH_NCCL, instead=instead, debug_only=debug_only)
 
 
@@ -65,10 +68,10 @@ _TORCH = (
     _torch_nccl("COORD_CHECK_MILSEC", Number(1)),
     _torch_nccl("RANKS_PER_ROOT", Number(1)),
     _torch_nccl("NONBLOCKING_TIMEOUT", Number(0)),
-    _torch_nccl("DEBUG_INFO_PIPE_FILE", Path()),
+    _torch_nccl("DEBUG_INFO_PIPE_FILE", PATH),
     _torch_nccl("TRACE_BUFFER_SIZE", Number(0), instead="TORCH_FR_BUFFER_SIZE"),
     _torch_nccl("TRACE_CPP_STACK", TORCH_BOOL, instead="TORCH_FR_CPP_STACK"),
-    _torch_nccl("DEBUG_INFO_TEMP_FILE", Path(), instead="TORCH_FR_DUMP_TEMP_FILE"),
+    _torch_nccl("DEBUG_INFO_TEMP_FILE", PATH, instead="TORCH_FR_DUMP_TEMP_FILE"),
     *(
         Variable(f"NCCL_{name}", kind, TORCH_NCCL, instead=f"TORCH_NCCL_{name}")
         for name, kind in (
@@ -81,31 +84,31 @@ _TORCH = (
     ),
     Variable("TORCH_FR_BUFFER_SIZE", Number(0), TORCH_CODE),
     Variable("TORCH_FR_CPP_STACK", TORCH_BOOL, TORCH_CODE),
-    Variable("TORCH_FR_DUMP_TEMP_FILE", Path(), TORCH_CODE),
+    Variable("TORCH_FR_DUMP_TEMP_FILE", PATH, TORCH_CODE),
     Variable("TORCH_FR_DUMP_DYNAMIC_FILE_NAME", TORCH_BOOL, TORCH_CODE),
     Variable("TORCH_DISTRIBUTED_DEBUG", one_of("OFF INFO DETAIL"), TORCH_DISTRIBUTED),
     Variable("TORCH_SHOW_CPP_STACKTRACES", SWITCH, TORCH_DISTRIBUTED),
-    Variable("TORCHELASTIC_ERROR_FILE", Path(), TORCH_CODE),
-    Variable("TORCHELASTIC_RUN_ID", Text(), TORCH_CODE),
-    Variable("TORCHELASTIC_SIGNALS_TO_HANDLE", Text("names of signals, comma-separated"), TORCH_CODE),
-    Variable("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", Text(), TORCH_CODE),
-    Variable("TORCHELASTIC_USE_AGENT_STORE", Text("True or False"), TORCH_CODE),
+    Variable("TORCHELASTIC_ERROR_FILE", PATH, TORCH_CODE),
+    Variable("TORCHELASTIC_RUN_ID", TEXT, TORCH_CODE),
+    Variable("TORCHELASTIC_SIGNALS_TO_HANDLE", any_text("names of signals, comma-separated"), TORCH_CODE),
+    Variable("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", TEXT, TORCH_CODE),
+    Variable("TORCHELASTIC_USE_AGENT_STORE", any_text("True or False"), TORCH_CODE),
     Variable("TORCHELASTIC_MAX_RESTARTS", Number(0), TORCH_CODE),
     Variable("TORCHELASTIC_RESTART_COUNT", Number(0), TORCH_CODE),
     Variable("TORCHELASTIC_ENABLE_FILE_TIMER", SWITCH, TORCH_CODE),
-    Variable("TORCHELASTIC_TIMER_FILE", Path(), TORCH_CODE),
+    Variable("TORCHELASTIC_TIMER_FILE", PATH, TORCH_CODE),
     Variable("TORCHELASTIC_HEALTH_CHECK_PORT", Number(1, 65535), TORCH_CODE),
-    Variable("TORCHELASTIC_ETCD_BINARY_PATH", Path(), TORCH_CODE),
+    Variable("TORCHELASTIC_ETCD_BINARY_PATH", PATH, TORCH_CODE),
     Variable("TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT", Number(), TORCH_CODE),
-    Variable("PYTORCH_ALLOC_CONF", Pairs(), TORCH_CUDA),
-    Variable("PYTORCH_CUDA_ALLOC_CONF", Pairs(), TORCH_CUDA),
-    Variable("GLOO_SOCKET_IFNAME", PlainInterfaces(64), TORCH_DISTRIBUTED),
-    Variable("TP_SOCKET_IFNAME", PlainInterfaces(1), TORCH_CODE),
-    Variable("GLOO_DEVICE_TRANSPORT", Text(), TORCH_CODE),
-    Variable("GLOO_LOG_LEVEL", Text(), TORCH_CODE),
-    Variable("GLOO_DISABLE_CONNECTION_RETRIES", Text(), TORCH_CODE),
-    Variable("GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER", Text(), TORCH_CODE),
-    Variable("GLOO_ENABLE_STORE_V2_API", Text(), TORCH_CODE),
+    Variable("PYTORCH_ALLOC_CONF", PAIRS, TORCH_CUDA),
+    Variable("PYTORCH_CUDA_ALLOC_CONF", PAIRS, TORCH_CUDA),
+    Variable("GLOO_SOCKET_IFNAME", plain_interfaces(64), TORCH_DISTRIBUTED),
+    Variable("TP_SOCKET_IFNAME", plain_interfaces(1), TORCH_CODE),
+    Variable("GLOO_DEVICE_TRANSPORT", TEXT, TORCH_CODE),
+    Variable("GLOO_LOG_LEVEL", TEXT, TORCH_CODE),
+    Variable("GLOO_DISABLE_CONNECTION_RETRIES", TEXT, TORCH_CODE),
+    Variable("GLOO_ENABLE_RANK_AS_SEQUENCE_NUMBER", TEXT, TORCH_CODE),
+    Variable("GLOO_ENABLE_STORE_V2_API", TEXT, TORCH_CODE),
 )
 
 _JAX_DEBUG = """
@@ -143,7 +146,7 @@ ROCM_VISIBLE_DEVICES SEND_TRACEBACK_TO_RUNTIME SOURCE_URL_SCHEMA TRACEBACK_FILTE
 _GUARD = one_of("allow log disallow log_explicit disallow_explicit", any_case=False)
 
 
-def _jax(names: str, kind: ValueKind, *, debug_only: bool = False) -> tuple[Variable, ...]:
+def _jax(names: str, kind: ValueKind | Number, *, debug_only: bool = False) -> tuple[Variable, ...]:
     return tuple(Variable(f"JAX_{name}", kind, JAX_CONFIG, debug_only=debug_only) for name in names.split())
 
 
@@ -151,25 +154,25 @@ _JAX = (
     *_jax(_JAX_BOOLS, JAX_BOOL),
     *_jax(_JAX_DEBUG, JAX_BOOL, debug_only=True),
     *_jax(_JAX_NUMBERS, Number()),
-    *_jax(_JAX_TEXTS, Text()),
-    *_jax("PLATFORMS", Text("backends, comma-separated: cuda,cpu")),
+    *_jax(_JAX_TEXTS, TEXT),
+    *_jax("PLATFORMS", any_text("backends, comma-separated: cuda,cpu")),
     *_jax("CPU_COLLECTIVES_IMPLEMENTATION", one_of("gloo mpi megascale none", any_case=False)),
     *_jax("TRANSFER_GUARD", _GUARD),
     *_jax("TRANSFER_GUARD_DEVICE_TO_DEVICE TRANSFER_GUARD_DEVICE_TO_HOST TRANSFER_GUARD_HOST_TO_DEVICE", _GUARD),
     *_jax(
         "ERROR_CHECKING_BEHAVIOR_DIVIDE ERROR_CHECKING_BEHAVIOR_NAN ERROR_CHECKING_BEHAVIOR_OOB", one_of("ignore raise")
     ),
-    Variable("JAX_PLATFORM_NAME", Text(), JAX_CONFIG, instead="JAX_PLATFORMS"),
-    Variable("JAX_COORDINATOR_ADDRESS", Endpoint(), JAX_CLUSTER),
-    Variable("JAX_COORDINATOR_BIND_ADDRESS", Endpoint(), JAX_CLUSTER),
+    Variable("JAX_PLATFORM_NAME", TEXT, JAX_CONFIG, instead="JAX_PLATFORMS"),
+    Variable("JAX_COORDINATOR_ADDRESS", ENDPOINT, JAX_CLUSTER),
+    Variable("JAX_COORDINATOR_BIND_ADDRESS", ENDPOINT, JAX_CLUSTER),
     Variable("JAX_COORDINATOR_PORT", Number(1, 65535), JAX_CLUSTER),
-    Variable("JAX_LOCAL_DEVICE_IDS", Text("device numbers, comma-separated"), JAX_CLUSTER),
+    Variable("JAX_LOCAL_DEVICE_IDS", any_text("device numbers, comma-separated"), JAX_CLUSTER),
     Variable("JAX_PARTITION_INDEX", Number(0), JAX_CLUSTER),
     Variable("JAX_SLICE_INDEX", Number(0), JAX_CLUSTER),
-    Variable("XLA_FLAGS", Flags(), JAX_CONFIG),
+    Variable("XLA_FLAGS", FLAGS, JAX_CONFIG),
     Variable("XLA_PYTHON_CLIENT_PREALLOCATE", one_of("true false 1 0"), JAX_MEMORY),
-    Variable("XLA_CLIENT_MEM_FRACTION", Fraction(), JAX_MEMORY),
-    Variable("XLA_PYTHON_CLIENT_MEM_FRACTION", Fraction(), JAX_MEMORY, instead="XLA_CLIENT_MEM_FRACTION"),
+    Variable("XLA_CLIENT_MEM_FRACTION", FRACTION, JAX_MEMORY),
+    Variable("XLA_PYTHON_CLIENT_MEM_FRACTION", FRACTION, JAX_MEMORY, instead="XLA_CLIENT_MEM_FRACTION"),
     Variable("XLA_PYTHON_CLIENT_ALLOCATOR", one_of("default platform bfc cuda_async vmm"), JAX_MEMORY),
     Variable("XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB", Number(0), JAX_MEMORY),
     Variable("XLA_PYTHON_CLIENT_ABORT_COLLECTIVES_ON_FAILURE", SWITCH, JAX_MEMORY),
@@ -177,18 +180,18 @@ _JAX = (
 )
 
 _BELOW = (
-    Variable("CUDA_VISIBLE_DEVICES", Devices(), CUDA),
+    Variable("CUDA_VISIBLE_DEVICES", DEVICES, CUDA),
     Variable("CUDA_DEVICE_ORDER", one_of("FASTEST_FIRST PCI_BUS_ID", any_case=False), CUDA),
     Variable("CUDA_LAUNCH_BLOCKING", SWITCH, CUDA, debug_only=True),
     Variable("CUDA_DEVICE_MAX_CONNECTIONS", Number(1, 32), CUDA),
     Variable("CUDA_MODULE_LOADING", one_of("DEFAULT LAZY EAGER"), CUDA),
-    Variable("OMP_NUM_THREADS", Threads(), OPENMP),
-    Variable("UCX_TLS", Text("transports, comma-separated; ^ in front excludes them"), UCX),
-    Variable("UCX_NET_DEVICES", Text("devices as mlx5_0:1 or eth0, comma-separated, or all"), UCX),
-    Variable("UCX_LOG_LEVEL", Text(), UCX),
-    Variable("UCX_IB_GID_INDEX", Text(), UCX),
-    Variable("FI_PROVIDER", Text("providers, comma-separated; ^ in front excludes them"), LIBFABRIC),
-    Variable("FI_LOG_LEVEL", Text(), LIBFABRIC),
+    Variable("OMP_NUM_THREADS", THREADS, OPENMP),
+    Variable("UCX_TLS", any_text("transports, comma-separated; ^ in front excludes them"), UCX),
+    Variable("UCX_NET_DEVICES", any_text("devices as mlx5_0:1 or eth0, comma-separated, or all"), UCX),
+    Variable("UCX_LOG_LEVEL", TEXT, UCX),
+    Variable("UCX_IB_GID_INDEX", TEXT, UCX),
+    Variable("FI_PROVIDER", any_text("providers, comma-separated; ^ in front excludes them"), LIBFABRIC),
+    Variable("FI_LOG_LEVEL", TEXT, LIBFABRIC),
 )
 
 VARIABLES = (*_TORCH, *_JAX, *_BELOW)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import re
-from typing import Protocol
+from collections.abc import Callable
 
 from pylaunch.base.dataclass import dataclass
 
@@ -15,15 +16,27 @@ MOST_HCAS = 32
 _NUMBER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|[0-9]+)")
 
 
-class ValueKind(Protocol):
+@dataclass(frozen=True)
+class ValueKind:
     """Values that a variable may have."""
 
-    @property
-    def described(self) -> str:
-        """The values, in words that go after "expected"."""
+    described: str
+    """The values, in words that go after "expected"."""
 
-    def complaint(self, value: str) -> str | None:
-        """Return the problem with `value`; None if there is none."""
+    complaint: Callable[[str], str | None]
+    """Returns the problem with a value; None if there is none."""
+
+
+def _expecting(described: str, is_right: Callable[[str], object]) -> ValueKind:
+    """Return a kind that complains with what it expects. `is_right` may raise ValueError for a value that is not."""
+
+    def complaint(value: str) -> str | None:
+        with contextlib.suppress(ValueError):
+            if is_right(value):
+                return None
+        return f"expected {described}"
+
+    return ValueKind(described, complaint)
 
 
 @dataclass(frozen=True)
@@ -57,114 +70,102 @@ class Number:
 
 
 SWITCH = Number(0, 1)
+FRACTION = _expecting("a number greater than 0", lambda value: float(value) > 0)
+CIDR = _expecting("a range of addresses such as 10.0.0.0/16", lambda value: ipaddress.ip_network(value, strict=False))
+THREADS = _expecting(
+    "whole numbers, at least 1, comma-separated", lambda value: re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", value)
+)
+"""Numbers of threads, one per nesting level."""
 
 
-@dataclass(frozen=True)
-class Fraction:
-    """A number that may have decimals."""
-
-    described: str = "a number greater than 0"
-
-    def complaint(self, value: str) -> str | None:
-        try:
-            return None if float(value) > 0 else f"expected {self.described}"
-        except ValueError:
-            return f"expected {self.described}"
+def any_text(described: str) -> ValueKind:
+    """Return a kind without a wrong value."""
+    return ValueKind(described, lambda value: None)
 
 
-@dataclass(frozen=True)
-class Choice:
-    """One of some words. `also` are understood and discouraged."""
-
-    words: tuple[str, ...]
-    also: tuple[str, ...] = ()
-    any_case: bool = True
-
-    @property
-    def described(self) -> str:
-        return ", ".join(self.words)
-
-    def complaint(self, value: str) -> str | None:
-        allowed = (*self.words, *self.also)
-        if value in allowed or (self.any_case and value.upper() in {word.upper() for word in allowed}):
-            return None
-        return f"expected one of {self.described}"
+TEXT = any_text("text")
+PATH = ValueKind(
+    "a path; ~ is not expanded",
+    lambda value: "~ is not expanded here: write the whole path" if value.startswith("~") else None,
+)
 
 
-def one_of(words: str, *, also: str = "", any_case: bool = True) -> Choice:
-    """Return a kind whose values are one of the blank-separated `words`."""
-    return Choice(tuple(words.split()), tuple(also.split()), any_case)
+def _is_endpoint(value: str) -> bool:
+    host, _, port = value.rpartition(":")
+    return bool(host) and port.isdecimal() and 0 < int(port) <= 65535
 
 
-@dataclass(frozen=True)
-class Words:
-    """Comma-separated words out of some; a leading ^ excludes them instead."""
+ENDPOINT = _expecting("host:port", _is_endpoint)
 
-    words: tuple[str, ...]
 
-    @property
-    def described(self) -> str:
-        return f"a comma-separated list of {', '.join(self.words)}; ^ in front excludes them"
+def _truth(yes: str, no: str) -> ValueKind:
+    """Return a kind of words that its reader knows; anything else makes it fail."""
+    known = (*yes.split(), *no.split())
+    return _expecting(f"{', '.join(yes.split())} or {', '.join(no.split())}", lambda value: value.lower() in known)
 
-    def complaint(self, value: str) -> str | None:
+
+TORCH_BOOL = _truth("1 true yes y t", "0 false no n f")
+JAX_BOOL = _truth("1 true on yes y t", "0 false off no n f")
+
+
+def one_of(words: str, *, also: str = "", any_case: bool = True) -> ValueKind:
+    """Return a kind whose values are one of the blank-separated `words`. `also` are understood and discouraged."""
+    described, allowed = ", ".join(words.split()), (*words.split(), *also.split())
+    in_any_case = {word.upper() for word in allowed} if any_case else set()
+
+    def complaint(value: str) -> str | None:
+        return None if value in allowed or value.upper() in in_any_case else f"expected one of {described}"
+
+    return ValueKind(described, complaint)
+
+
+def words_of(words: str) -> ValueKind:
+    """Return a kind of comma-separated lists out of the blank-separated `words`; a leading ^ excludes them instead."""
+    described, known = ", ".join(words.split()), {word.upper() for word in words.split()}
+
+    def complaint(value: str) -> str | None:
         given = [word.removeprefix("^") for word in value.split(",")]
-        unknown = [word for word in given if word.upper() not in {each.upper() for each in self.words}]
-        return f"{', '.join(map(repr, unknown))} is none of {', '.join(self.words)}" if unknown and value else None
+        unknown = [word for word in given if word.upper() not in known]
+        return f"{', '.join(map(repr, unknown))} is none of {described}" if unknown and value else None
+
+    return ValueKind(f"a comma-separated list of {described}; ^ in front excludes them", complaint)
 
 
-def words_of(words: str) -> Words:
-    """Return a kind whose values are lists of the blank-separated `words`."""
-    return Words(tuple(words.split()))
+def per_function(words: str) -> ValueKind:
+    """Return a kind of `[function:]list;function:list…`, as NCCL_ALGO and NCCL_PROTO take it since NCCL 2.24."""
+    of_list = words_of(words).complaint
+
+    def complaint(value: str) -> str | None:
+        problems = (of_list(part.rpartition(":")[2]) for part in value.split(";"))
+        return next(filter(None, problems), None)
+
+    return ValueKind(f"{', '.join(words.split())}, as list or function:list;function:list", complaint)
 
 
-@dataclass(frozen=True)
-class PerFunction:
-    """`[function:]list;function:list…`, as NCCL_ALGO and NCCL_PROTO take it since NCCL 2.24."""
-
-    words: tuple[str, ...]
-
-    @property
-    def described(self) -> str:
-        return f"{', '.join(self.words)}, as list or function:list;function:list"
-
-    def complaint(self, value: str) -> str | None:
-        for part in value.split(";"):
-            if problem := Words(self.words).complaint(part.rpartition(":")[2]):
-                return problem
-        return None
+def _interfaces_problem(value: str) -> str | None:
+    bare = value.removeprefix("^").removeprefix("=")
+    if not bare:
+        return "expected the name of an interface"
+    return next(filter(None, map(_interface_problem, bare.split(","))), None)
 
 
-@dataclass(frozen=True)
-class Interfaces:
-    """Network interfaces, or beginnings of their names: `[^][=]name,…`."""
-
-    described: str = "interfaces as name,… (beginnings of names), =name,… (exactly these) or ^name,… (all others)"
-
-    def complaint(self, value: str) -> str | None:
-        bare = value.removeprefix("^").removeprefix("=")
-        if not bare:
-            return "expected the name of an interface"
-        for name in bare.split(","):
-            if problem := _interface_problem(name):
-                return problem
-        return None
+INTERFACES = ValueKind(
+    "interfaces as name,… (beginnings of names), =name,… (exactly these) or ^name,… (all others)", _interfaces_problem
+)
+"""Network interfaces, or beginnings of their names: `[^][=]name,…`."""
 
 
-@dataclass(frozen=True)
-class PlainInterfaces:
-    """Names of interfaces, without signs in front."""
+def plain_interfaces(most: int) -> ValueKind:
+    """Return a kind of at most so many names of interfaces, without signs in front."""
+    described = "the name of an interface" if most == 1 else "names of interfaces, comma-separated"
 
-    most: int
-
-    @property
-    def described(self) -> str:
-        return "the name of an interface" if self.most == 1 else "names of interfaces, comma-separated"
-
-    def complaint(self, value: str) -> str | None:
+    def complaint(value: str) -> str | None:
         names = value.split(",")
-        if len(names) > self.most:
-            return f"expected {self.described}"
-        return next((problem for name in names if (problem := _interface_problem(name))), None)
+        if len(names) > most:
+            return f"expected {described}"
+        return next(filter(None, map(_interface_problem, names)), None)
+
+    return ValueKind(described, complaint)
 
 
 def _interface_problem(name: str) -> str | None:
@@ -177,136 +178,49 @@ def _interface_problem(name: str) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class Hcas:
-    """InfiniBand or RoCE adapters: `[^][=]hca[:port[:rail[:plane]]],…`."""
-
-    described: str = "adapters as [^][=]hca[:port[:rail[:plane]]],…"
-
-    def complaint(self, value: str) -> str | None:
-        entries = value.removeprefix("^").removeprefix("=").split(",")
-        if len(entries) > MOST_HCAS:
-            return f"NCCL takes at most {MOST_HCAS} adapters, these are {len(entries)}"
-        for entry in entries:
-            name, *numbers = entry.split(":")
-            if not name:
-                return "an adapter without a name"
-            if name[0] in "=^":
-                return f"{name[0]} stands once, in front of the whole list, and holds for all of it"
-            if len(numbers) > 3 or any(each and not _NUMBER.fullmatch(each) for each in numbers):
-                return f"{entry!r} is not hca[:port[:rail[:plane]]]"
-            if not re.fullmatch(r"[\w.-]+", name):
-                return f"{name!r} cannot be the name of an adapter"
-        return None
+def _hcas_problem(value: str) -> str | None:
+    entries = value.removeprefix("^").removeprefix("=").split(",")
+    if len(entries) > MOST_HCAS:
+        return f"NCCL takes at most {MOST_HCAS} adapters, these are {len(entries)}"
+    for entry in entries:
+        name, *numbers = entry.split(":")
+        if not name:
+            return "an adapter without a name"
+        if name[0] in "=^":
+            return f"{name[0]} stands once, in front of the whole list, and holds for all of it"
+        if len(numbers) > 3 or any(each and not _NUMBER.fullmatch(each) for each in numbers):
+            return f"{entry!r} is not hca[:port[:rail[:plane]]]"
+        if not re.fullmatch(r"[\w.-]+", name):
+            return f"{name!r} cannot be the name of an adapter"
+    return None
 
 
-@dataclass(frozen=True)
-class Path:
-    """A file or a directory. `~` is not expanded by those who read it."""
-
-    described: str = "a path; ~ is not expanded"
-
-    def complaint(self, value: str) -> str | None:
-        return "~ is not expanded here: write the whole path" if value.startswith("~") else None
+HCAS = ValueKind("adapters as [^][=]hca[:port[:rail[:plane]]],…", _hcas_problem)
+"""InfiniBand or RoCE adapters."""
 
 
-@dataclass(frozen=True)
-class Text:
-    """Anything."""
-
-    described: str = "text"
-
-    def complaint(self, value: str) -> str | None:
-        return None
+def _devices_problem(value: str) -> str | None:
+    given = value.split(",") if value else []
+    wrong = [each for each in given if not re.fullmatch(r"-?\d+|(GPU|MIG)-[\w/-]+", each)]
+    if wrong:
+        return f"{wrong[0]!r} is not a device: CUDA ignores it and all later ones"
+    return "a device is named twice: CUDA shows none at all" if len(set(given)) < len(given) else None
 
 
-@dataclass(frozen=True)
-class Truth:
-    """Yes or no, in words that its reader knows; anything else makes it fail."""
-
-    yes: tuple[str, ...]
-    no: tuple[str, ...]
-
-    @property
-    def described(self) -> str:
-        return f"{', '.join(self.yes)} or {', '.join(self.no)}"
-
-    def complaint(self, value: str) -> str | None:
-        return None if value.lower() in (*self.yes, *self.no) else f"expected {self.described}"
+DEVICES = ValueKind("device numbers or identifiers (GPU-…, MIG-…), comma-separated, each once", _devices_problem)
 
 
-TORCH_BOOL = Truth(("1", "true", "yes", "y", "t"), ("0", "false", "no", "n", "f"))
-JAX_BOOL = Truth(("1", "true", "on", "yes", "y", "t"), ("0", "false", "off", "no", "n", "f"))
+def _flags_problem(value: str) -> str | None:
+    wrong = [word for word in value.split() if not word.startswith("--")]
+    return f"{wrong[0]!r} does not begin with --" if wrong and not value.endswith(".txt") else None
 
 
-@dataclass(frozen=True)
-class Devices:
-    """CUDA devices by number or identifier."""
-
-    described: str = "device numbers or identifiers (GPU-…, MIG-…), comma-separated, each once"
-
-    def complaint(self, value: str) -> str | None:
-        given = value.split(",") if value else []
-        wrong = [each for each in given if not re.fullmatch(r"-?\d+|(GPU|MIG)-[\w/-]+", each)]
-        if wrong:
-            return f"{wrong[0]!r} is not a device: CUDA ignores it and all later ones"
-        return "a device is named twice: CUDA shows none at all" if len(set(given)) < len(given) else None
+FLAGS = ValueKind("flags --xla_…, blank-separated", _flags_problem)
 
 
-@dataclass(frozen=True)
-class Flags:
-    """Command-line flags of XLA."""
-
-    described: str = "flags --xla_…, blank-separated"
-
-    def complaint(self, value: str) -> str | None:
-        wrong = [word for word in value.split() if not word.startswith("--")]
-        return f"{wrong[0]!r} does not begin with --" if wrong and not value.endswith(".txt") else None
+def _pairs_problem(value: str) -> str | None:
+    wrong = [part for part in re.sub(r"\[.*?\]", "", value).split(",") if ":" not in part]
+    return f"{wrong[0]!r} is not key:value" if wrong else None
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """`key:value,…`."""
-
-    described: str = "key:value,…"
-
-    def complaint(self, value: str) -> str | None:
-        wrong = [part for part in re.sub(r"\[.*?\]", "", value).split(",") if ":" not in part]
-        return f"{wrong[0]!r} is not key:value" if wrong else None
-
-
-@dataclass(frozen=True)
-class Cidr:
-    """A range of addresses."""
-
-    described: str = "a range of addresses such as 10.0.0.0/16"
-
-    def complaint(self, value: str) -> str | None:
-        try:
-            ipaddress.ip_network(value, strict=False)
-        except ValueError:
-            return f"expected {self.described}"
-        return None
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """`host:port`."""
-
-    described: str = "host:port"
-
-    def complaint(self, value: str) -> str | None:
-        host, colon, port = value.rpartition(":")
-        if host and colon and port.isdecimal() and 0 < int(port) <= 65535:
-            return None
-        return "expected host:port"
-
-
-@dataclass(frozen=True)
-class Threads:
-    """Numbers of threads, one per nesting level."""
-
-    described: str = "whole numbers, at least 1, comma-separated"
-
-    def complaint(self, value: str) -> str | None:
-        return None if re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", value) else f"expected {self.described}"
+PAIRS = ValueKind("key:value,…", _pairs_problem)

@@ -5,18 +5,20 @@ Versions are those of the user guide; for names from the source, the first and t
 
 from __future__ import annotations
 
+from pylaunch.base.dataclass import replace
 from pylaunch.features.variables.judgement.kinds import (
+    CIDR,
+    ENDPOINT,
+    HCAS,
+    INTERFACES,
+    PATH,
     SWITCH,
-    Cidr,
-    Endpoint,
-    Hcas,
-    Interfaces,
+    TEXT,
     Number,
-    Path,
-    PerFunction,
-    Text,
     ValueKind,
+    any_text,
     one_of,
+    per_function,
     words_of,
 )
 from pylaunch.features.variables.judgement.variable import UnreadVariable, Variable
@@ -34,8 +36,8 @@ _FAMILY = one_of("AF_INET AF_INET6", any_case=False)
 _SUBSYSTEMS = words_of(
     "INIT COLL P2P SHM NET GRAPH TUNING ENV ALLOC ALLOC_HOST CALL PROXY NVLS BOOTSTRAP REG PROFILE RAS DESTROY ALL"
 )
-_ALGORITHMS = PerFunction(("Ring", "Tree", "CollnetChain", "CollnetDirect", "NVLS", "NVLSTree", "PAT"))
-_PROTOCOLS = PerFunction(("LL", "LL128", "Simple"))
+_ALGORITHMS = per_function("Ring Tree CollnetChain CollnetDirect NVLS NVLSTree PAT")
+_PROTOCOLS = per_function("LL LL128 Simple")
 
 
 def _guide(name: str, kind: object, since: str | None = None, **more: object) -> Variable:
@@ -44,7 +46,7 @@ def _guide(name: str, kind: object, since: str | None = None, **more: object) ->
 
 # The chapter "System configuration".
 _SYSTEM = (
-    _guide("SOCKET_IFNAME", Interfaces()),
+    _guide("SOCKET_IFNAME", INTERFACES),
     _guide("SOCKET_FAMILY", _FAMILY),
     _guide("SOCKET_MAGIC", Number(0), "2.30"),
     _guide("SOCKET_RETRY_CNT", Number(1), "2.24", note="with …_RETRY_SLEEP_MSEC: about 60 s by default"),
@@ -53,40 +55,40 @@ _SYSTEM = (
     _guide("SOCKET_NTHREADS", Number(1, 16), "2.4.8"),
     _guide("NSOCKS_PERTHREAD", Number(1, 64), "2.4.8"),
     _guide("CROSS_NIC", Number(0, 2)),
-    _guide("IB_HCA", Hcas(), note="without = in front, mlx5_1 is also mlx5_10 … mlx5_19"),
+    _guide("IB_HCA", HCAS, note="without = in front, mlx5_1 is also mlx5_10 … mlx5_19"),
     _guide("IB_TIMEOUT", Number(0, 31), note="4.096 µs times 2^n; 0, or 32 and more, is for ever"),
     _guide("IB_RETRY_CNT", Number(0, 7), "2.1.15"),
     _guide("IB_GID_INDEX", Number(-1), "2.1.4", note="chosen by NCCL since 2.21 (-1)"),
     _guide("IB_ADDR_FAMILY", _FAMILY, "2.21"),
-    _guide("IB_ADDR_RANGE", Cidr(), "2.21"),
+    _guide("IB_ADDR_RANGE", CIDR, "2.21"),
     _guide("IB_ROCE_VERSION_NUM", Number(1, 2), "2.21"),
     _guide("IB_SL", Number(0, 15), "2.1.4"),
     _guide("IB_TC", Number(0, 255), "2.1.15"),
     _guide("IB_FIFO_TC", Number(0, 255), "2.22.3"),
     _guide("IB_RETURN_ASYNC_EVENTS", SWITCH, "2.23"),
     _guide("OOB_NET_ENABLE", SWITCH, "2.23"),
-    _guide("OOB_NET_IFNAME", Hcas("interfaces or adapters as [^][=]name[:port],…"), "2.23"),
+    _guide("OOB_NET_IFNAME", replace(HCAS, described="interfaces or adapters as [^][=]name[:port],…"), "2.23"),
     _guide("UID_STAGGER_THRESHOLD", Number(1), "2.23"),
     _guide("UID_STAGGER_RATE", Number(1), "2.23"),
-    _guide("NET", Text(), "2.10", note="IB, Socket or the name of a plugin"),
-    _guide("NET_PLUGIN", Text(), "2.11"),
-    _guide("TUNER_PLUGIN", Text()),
-    _guide("PROFILER_PLUGIN", Text()),
-    _guide("ENV_PLUGIN", Text(), "2.28"),
+    _guide("NET", TEXT, "2.10", note="IB, Socket or the name of a plugin"),
+    _guide("NET_PLUGIN", TEXT, "2.11"),
+    _guide("TUNER_PLUGIN", TEXT),
+    _guide("PROFILER_PLUGIN", TEXT),
+    _guide("ENV_PLUGIN", TEXT, "2.28"),
     _guide("IGNORE_CPU_AFFINITY", SWITCH, "2.4.6"),
-    _guide("CONF_FILE", Path(), "2.23", note="replaces ~/.nccl.conf; /etc/nccl.conf is read as well"),
+    _guide("CONF_FILE", PATH, "2.23", note="replaces ~/.nccl.conf; /etc/nccl.conf is read as well"),
     _guide("DEBUG", one_of("VERSION WARN INFO ABORT TRACE")),
-    _guide("DEBUG_FILE", Path(), "2.2.12", note="%h is the host name, %p the process id"),
+    _guide("DEBUG_FILE", PATH, "2.2.12", note="%h is the host name, %p the process id"),
     _guide("DEBUG_SUBSYS", _SUBSYSTEMS, "2.3.4"),
-    _guide("DEBUG_TIMESTAMP_FORMAT", Text(), "2.26"),
+    _guide("DEBUG_TIMESTAMP_FORMAT", TEXT, "2.26"),
     _guide("DEBUG_TIMESTAMP_LEVELS", words_of("VERSION WARN INFO ABORT TRACE ALL"), "2.26"),
     _guide("COLLNET_ENABLE", SWITCH, "2.6"),
     _guide("COLLNET_NODE_THRESHOLD", Number(0), "2.9.9"),
-    _guide("CTA_POLICY", Text("DEFAULT, EFFICIENCY or ZERO, several with |"), "2.27"),
-    _guide("NETDEVS_POLICY", Text("AUTO, ALL or MAX:N"), "2.28"),
+    _guide("CTA_POLICY", any_text("DEFAULT, EFFICIENCY or ZERO, several with |"), "2.27"),
+    _guide("NETDEVS_POLICY", any_text("AUTO, ALL or MAX:N"), "2.28"),
     _guide("MULTI_RANK_GPU_ENABLE", SWITCH, "2.30"),
-    _guide("TOPO_FILE", Path(), "2.6"),
-    _guide("TOPO_DUMP_FILE", Path(), "2.6"),
+    _guide("TOPO_FILE", PATH, "2.6"),
+    _guide("TOPO_DUMP_FILE", PATH, "2.6"),
     _guide("SET_THREAD_NAME", SWITCH, "2.12"),
 )
 
@@ -153,7 +155,7 @@ _DEBUGGING = (
     _guide("MNNVL_UUID", Number(), "2.25"),
     _guide("MNNVL_CLIQUE_ID", Number(), "2.25"),
     _guide("RAS_ENABLE", SWITCH, "2.24"),
-    _guide("RAS_ADDR", Endpoint(), "2.24", note="two jobs on a node need different ports"),
+    _guide("RAS_ADDR", ENDPOINT, "2.24", note="two jobs on a node need different ports"),
     _guide("RAS_TIMEOUT_FACTOR", Number(1), "2.24"),
     _guide("LAUNCH_ORDER_IMPLICIT", SWITCH, "2.26"),
     _guide("LAUNCH_RACE_FATAL", SWITCH, "2.26"),
@@ -229,12 +231,12 @@ _TEXTS = (
     "CUDA_PATH GIN_PLUGIN HOSTID NET_FORCE_MERGE NET_MERGE_LEVEL NO_CACHE PARAM_DUMP_ALL PROXY_CPUSET PROXY_PROFILE "
     "RMA_PLUGIN SYM_KERNEL THREAD_THRESHOLDS WARN_ENABLE_DEBUG_INFO"
 )
-_NOT_NUMBERS: dict[str, ValueKind] = {
-    "COMM_ID": Endpoint(),
-    "GRAPH_DUMP_FILE": Path(),
-    "GRAPH_FILE": Path(),
-    "IBVERBS_LIB": Path(),
-    **dict.fromkeys(_TEXTS.split(), Text()),
+_NOT_NUMBERS: dict[str, ValueKind | Number] = {
+    "COMM_ID": ENDPOINT,
+    "GRAPH_DUMP_FILE": PATH,
+    "GRAPH_FILE": PATH,
+    "IBVERBS_LIB": PATH,
+    **dict.fromkeys(_TEXTS.split(), TEXT),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.features.variables.judgement.kinds import ValueKind
+from pylaunch.features.variables.judgement.kinds import Number, ValueKind
 from pylaunch.model.setting import Source
 
 
@@ -12,7 +12,7 @@ class Variable:
     """A variable that somebody reads."""
 
     name: str
-    kind: ValueKind
+    kind: ValueKind | Number
     source: Source
     since: str | None = None
     """First version that reads it; None where the source does not say."""
