@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from pylaunch.agent.shared.text import text_or_none
+
 CGROUPS = "/sys/fs/cgroup"
 UNLIMITED_V1 = 1 << 60
 """Version 1 reports "no limit" as a number near 2^63."""
@@ -39,8 +41,4 @@ def number(directory: str, name: str) -> int | None:
 
 def text(directory: str, name: str) -> str:
     """Return the content of a file of a cgroup; "" without the file."""
-    try:
-        with open(os.path.join(directory, name), encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
+    return text_or_none(os.path.join(directory, name)) or ""

@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 
+from pylaunch.agent.shared.text import text_or_none
 from pylaunch.base.dataclass import dataclass
 
 RUN_MARK = "PYLAUNCH_RUN"
@@ -89,11 +90,7 @@ def start_time(process: Process) -> float:
 
 def boot_id() -> str:
     """Return the boot id of this node; "" if it cannot be read."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as source:
-            return source.read().strip()
-    except OSError:
-        return ""
+    return text_or_none("/proc/sys/kernel/random/boot_id") or ""
 
 
 def environment(pid: int) -> dict[str, str]:

@@ -7,6 +7,7 @@ import time
 
 from pylaunch import protocol
 from pylaunch.agent.shared.programs import path_of
+from pylaunch.agent.shared.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,9 +45,9 @@ class Meter:
         if not self.has_news(now):
             return None
         self._next = now + self._every_s
-        counted = (now, cpu_ticks(_text("/proc/stat")), network_bytes(_text("/proc/net/dev")))
+        counted = (now, cpu_ticks(text_of("/proc/stat")), network_bytes(text_of("/proc/net/dev")))
         before, self._before = self._before, counted
-        used, total = memory(_text("/proc/meminfo"))
+        used, total = memory(text_of("/proc/meminfo"))
         gpu = self._smi.latest(now)
         if before is None:
             return None
@@ -133,11 +134,6 @@ def devices(csv: str) -> tuple[float | None, int, int]:
     if not rows:
         return None, 0, 0
     return sum(row[0] for row in rows) / len(rows) / 100, sum(row[1] for row in rows), sum(row[2] for row in rows)
-
-
-def _text(path: str) -> str:
-    with open(path, encoding="ascii", errors="replace") as file:
-        return file.read()
 
 
 def due(meter: Meter | None) -> protocol.Usage | None:

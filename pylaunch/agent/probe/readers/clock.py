@@ -8,6 +8,7 @@ import os
 from pylaunch.agent.probe.identity import bounding_capabilities
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.programs import ended
+from pylaunch.agent.shared.text import text_or_none
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,11 +36,5 @@ def keeping(question: None) -> ClockReading:
 
 
 def _running() -> list[str]:
-    found = set()
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/comm", encoding="utf-8", errors="replace") as file:
-                found.add(file.read().strip())
-        except (FileNotFoundError, ProcessLookupError):
-            continue
+    found = {text_or_none(f"/proc/{name}/comm") for name in filter(str.isdigit, os.listdir("/proc"))}
     return [daemon for daemon in DAEMONS if daemon in found]

@@ -197,9 +197,7 @@ def kernel_errors(_question: None) -> XidReading | None:
             continue
         ended = programs.ended(words, deadline_s=LOG_DEADLINE_S)
         if ended.status == 0 and ended.output:
-            with open("/proc/uptime", encoding="ascii") as source:
-                up = float(source.read().split()[0])
-            return {"uptime_s": up, "xids": xids(ended.output)}
+            return {"uptime_s": float(text_of("/proc/uptime").split()[0]), "xids": xids(ended.output)}
         complaint = complaint or ended.errors.strip()
     raise PermissionError(f"the kernel log cannot be read: {complaint or 'neither dmesg nor journalctl says anything'}")
 

@@ -21,7 +21,7 @@ from pylaunch.agent.probe.readers.packages import RPM_VERSIONS, read_rpm
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import essentials
 from pylaunch.agent.shared.installed import MARKER, installed_digest
-from pylaunch.agent.shared.text import listed, text_of
+from pylaunch.agent.shared.text import listed, text_of, text_or_none
 
 Group = Dict[str, Optional[str]]
 
@@ -90,21 +90,14 @@ def hardware(_question: None) -> Group:
 
 @reader("host_facts.network", DEADLINE_S)
 def network(_question: None) -> Group:
-    """Return MTU and speed of the permanent interfaces."""
+    """Return MTU, and speed in Mb/s, of the permanent interfaces."""
     found: Group = {}
     for name in listed("/sys/class/net"):
         if not name.startswith(PASSING_INTERFACES):
             found[f"{name} mtu"] = text_of(f"/sys/class/net/{name}/mtu").strip()
-            found[f"{name} speed"] = link_speed(name)
+            # None if the driver reports none: the link is down, or not a physical one.
+            found[f"{name} speed"] = text_or_none(f"/sys/class/net/{name}/speed")
     return found
-
-
-def link_speed(name: str) -> str | None:
-    """Return the link speed in Mb/s; None if the driver reports none (link down, or not a physical link)."""
-    try:
-        return text_of(f"/sys/class/net/{name}/speed").strip()
-    except OSError:
-        return None
 
 
 @reader("host_facts.gpu", SLOW_DEADLINE_S)

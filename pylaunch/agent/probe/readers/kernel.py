@@ -9,6 +9,7 @@ import time
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import programs
 from pylaunch.agent.shared.cgroups import CGROUPS, UNLIMITED_V1, chain, mounts, number, oom_kills, text
+from pylaunch.agent.shared.text import text_of, text_or_none
 from pylaunch.base import kernel_log
 
 TYPE_CHECKING = False
@@ -131,19 +132,14 @@ def asleep() -> dict[tuple[int, str], str]:
 
 def waits_in(pid: int) -> str:
     """Return the kernel function that a process waits in; "" if unknown."""
-    try:
-        with open(f"/proc/{pid}/wchan", encoding="ascii", errors="replace") as file:
-            function = file.read().strip()
-    except OSError:
-        return ""
+    function = text_or_none(f"/proc/{pid}/wchan") or ""
     return "" if function == "0" else function
 
 
 @reader("kernel.cgroups")
 def cgroups(question: None) -> CgroupsReading:
     """Return the tightest limits of our cgroup and its ancestors, versions 1 and 2; null for no limit."""
-    with open("/proc/self/cgroup", encoding="utf-8") as file:
-        return tightest(file.read(), CGROUPS)
+    return tightest(text_of("/proc/self/cgroup"), CGROUPS)
 
 
 def tightest(membership: str, root: str) -> CgroupsReading:

@@ -8,6 +8,7 @@ import socket
 from pylaunch.agent.probe import resolver
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.sockets import interfaces
+from pylaunch.agent.shared.text import text_or_none
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def interface_list(question: None) -> dict[str, InterfaceReading]:
 
 def _interface(path: str) -> InterfaceReading:
     counters = os.path.join(path, "statistics")
-    flags = int(_text(os.path.join(path, "flags")) or "0", 16)
+    flags = int(text_or_none(os.path.join(path, "flags")) or "0", 16)
     return {
         "mtu": _number(os.path.join(path, "mtu")),
         "carrier": _number(os.path.join(path, "carrier")),
@@ -37,25 +38,16 @@ def _interface(path: str) -> InterfaceReading:
         "tx_errors": _number(os.path.join(counters, "tx_errors")),
         "rx_dropped": _number(os.path.join(counters, "rx_dropped")),
         "tx_dropped": _number(os.path.join(counters, "tx_dropped")),
-        "state": _text(os.path.join(path, "operstate")),
-        "duplex": _text(os.path.join(path, "duplex")),
+        "state": text_or_none(os.path.join(path, "operstate")),
+        "duplex": text_or_none(os.path.join(path, "duplex")),
         "loopback": bool(flags & _IFF_LOOPBACK),
         "virtual": os.path.realpath(path).startswith(VIRTUAL),
     }
 
 
 def _number(path: str) -> int | None:
-    text = _text(path)
+    text = text_or_none(path)  # EINVAL: the driver has no value, or the interface is down.
     return int(text) if text is not None and text.lstrip("-").isdigit() else None
-
-
-def _text(path: str) -> str | None:
-    # EINVAL: the driver has no value, or the interface is down.
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return file.read().strip()
-    except OSError:
-        return None
 
 
 @reader("network.routes")

@@ -11,6 +11,7 @@ from pylaunch.agent.probe import resolver
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import programs
 from pylaunch.agent.shared.sockets import interfaces
+from pylaunch.agent.shared.text import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +31,7 @@ LARGEST_HOSTS_FILE = 1 << 20
 @reader("reach.identity")
 def identity(question: None) -> HostIdentity:
     """Return names and numbers that identify this host. `network` is equal for hosts in one network namespace."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        boot = file.read().strip()
+    boot = text_of("/proc/sys/kernel/random/boot_id").strip()
     return {
         "hostname": socket.gethostname(),
         "python": sys.version.split()[0],

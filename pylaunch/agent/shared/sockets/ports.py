@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from pylaunch.agent.shared import leases, processes
+from pylaunch.agent.shared.text import text_or_none
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import RUN_ID
 
@@ -67,9 +68,9 @@ def candidates(firewall: str = FIREWALL, kernel: str = _KERNEL) -> list[int]:
     opened_here = opened(firewall)
     if opened_here is not None:
         first = [port for port in first if port in opened_here] or sorted(opened_here)
-    reserved = numbers(_line(kernel + "ip_local_reserved_ports").split(","))
+    reserved = numbers((text_or_none(kernel + "ip_local_reserved_ports") or "").split(","))
     free = [port for port in first if port not in reserved and not _is_registered(port)]
-    low, high = (_line(kernel + "ip_local_port_range").split() or ["32768", "60999"])[:2]
+    low, high = ((text_or_none(kernel + "ip_local_port_range") or "").split() or ["32768", "60999"])[:2]
     ephemeral = range(int(low), int(high) + 1)
     return sorted(free, key=lambda port: port in ephemeral)
 
@@ -110,14 +111,6 @@ def _is_registered(port: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def _line(path: str) -> str:
-    try:
-        with open(path, encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
 
 
 def _bind(family: int, address: tuple[str, int]) -> socket.socket:
