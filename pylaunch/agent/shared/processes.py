@@ -11,7 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from pylaunch.agent.shared.text import text_or_none
+from pylaunch.agent.shared.text import link_of, text_or_none
 from pylaunch.base.dataclass import dataclass
 
 RUN_MARK = "PYLAUNCH_RUN"
@@ -141,16 +141,9 @@ def run_of(pid: int, root: str) -> str | None:
     if _ROOT_MARK not in environ:
         return None  # Every other process of this user, of which a node may have thousands.
     env = _variables(environ)
-    if env.get(ROOT_MARK) != root or _process_namespace(pid) != _process_namespace(os.getpid()):
+    if env.get(ROOT_MARK) != root or link_of(f"/proc/{pid}/ns/pid") != link_of(f"/proc/{os.getpid()}/ns/pid"):
         return None
     return env.get(RUN_MARK)
-
-
-def _process_namespace(pid: int) -> str | None:
-    try:
-        return os.readlink(f"/proc/{pid}/ns/pid")
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return None
 
 
 def of_run(run: str, root: str) -> list[Process]:

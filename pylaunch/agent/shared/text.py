@@ -19,6 +19,14 @@ def text_or_none(path: str) -> str | None:
         return None
 
 
+def link_of(path: str) -> str:
+    """Return the target of a symbolic link; "" if it cannot be read."""
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
 def listed(directory: str) -> list[str]:
     """Return the names in a directory, sorted; [] without the directory."""
     return sorted(os.listdir(directory)) if os.path.isdir(directory) else []

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 
 from pylaunch.agent.evidence.ranks.rank_states import MOST, family
 from pylaunch.agent.in_rank.questions import THREAD
-from pylaunch.agent.shared.text import text_of
+from pylaunch.agent.shared.text import link_of, text_of, text_or_none
 
 READ_S = 0.2
 """Time for all ranks, in which the agent does nothing else. Ranks beyond it are left out."""
@@ -49,15 +49,12 @@ def of_ranks(pids: Mapping[int, int]) -> dict[int, int]:
 
 def _of_process(pid: int, connections: Mapping[str, int]) -> int:
     own = sum(_io(f"/proc/{pid}/task/{thread}") for thread in _names(f"/proc/{pid}/task") if _answers(pid, thread))
-    links = map(_link, (f"/proc/{pid}/fd/{name}" for name in _names(f"/proc/{pid}/fd") if connections))
+    links = map(link_of, (f"/proc/{pid}/fd/{name}" for name in _names(f"/proc/{pid}/fd") if connections))
     return _io(f"/proc/{pid}") - own + sum(connections.get(link, 0) for link in set(links))
 
 
 def _answers(pid: int, thread: str) -> bool:
-    try:
-        return text_of(f"/proc/{pid}/task/{thread}/comm").rstrip("\n") == THREAD
-    except OSError:
-        return False
+    return text_or_none(f"/proc/{pid}/task/{thread}/comm") == THREAD
 
 
 def _io(directory: str) -> int:
@@ -73,13 +70,6 @@ def _names(directory: str) -> list[str]:
         return os.listdir(directory)[: 20 * MOST]
     except OSError:
         return []
-
-
-def _link(path: str) -> str:
-    try:
-        return os.readlink(path)
-    except OSError:
-        return ""
 
 
 def tcp_bytes() -> dict[str, int]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from pylaunch.agent.evidence.ranks.rank_states import family, stopped_on_path, worker_of
-from pylaunch.agent.shared.text import text_of
+from pylaunch.agent.shared.text import link_of, text_of
 from pylaunch.base.dataclass import dataclass
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -104,10 +104,7 @@ def _status(pid: int, name: str, base: int) -> int | None:
 
 def is_python(pid: int) -> bool:
     """Return whether `pid` executes a Python interpreter; False if that cannot be read."""
-    try:
-        return "python" in os.path.basename(os.readlink(f"/proc/{pid}/exe"))
-    except OSError:
-        return False
+    return "python" in os.path.basename(link_of(f"/proc/{pid}/exe"))
 
 
 def _stat(pid: int) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from pylaunch import protocol
-from pylaunch.agent.evidence.ranks.rank_answer import MOST_BYTES, RankAnswer
+from pylaunch.agent.evidence.ranks.rank_answer import MOST_BYTES, RankAnswer, count, listed
 from pylaunch.agent.shared import processes
 from pylaunch.agent.shared.programs import path_of
 from pylaunch.base import untrusted_json
@@ -94,34 +94,20 @@ def decoded(text: bytes, pid: int) -> RankAnswer:
     threads: list[protocol.ThreadStack] = []
     rows = untrusted_json.parse_object(b'{"threads":%b}' % text, MOST_BYTES + 12)["threads"]
     try:
-        for row in sorted(_list(rows), key=lambda row: row["os_thread_id"] != pid)[: bounds.MOST_THREADS]:
+        for row in sorted(listed(rows, MOST_BYTES), key=lambda row: row["os_thread_id"] != pid)[: bounds.MOST_THREADS]:
             is_main = row["os_thread_id"] == pid
-            stack = tuple(
-                [
-                    protocol.Frame(_text(each["name"]), _text(each["filename"]), _line(each["line"]))
-                    for each in _list(row["frames"])[: bounds.MOST_STACK_FRAMES]
-                ]
-            )
+            frames = [
+                protocol.Frame(_text(each["name"]), _text(each["filename"]), count(each["line"]))
+                for each in listed(row["frames"], bounds.MOST_STACK_FRAMES)
+            ]
             name = "MainThread" if is_main else _text(row["thread_name"] or "")
-            threads.append(protocol.ThreadStack(name, is_main, stack))
+            threads.append(protocol.ThreadStack(name, is_main, tuple(frames)))
     except (KeyError, TypeError) as error:
         raise ValueError(f"expected threads with frames: {error}") from None
     return RankAnswer(threads, [], [])
-
-
-def _list(given: Any) -> list[Any]:
-    if not isinstance(given, list):
-        raise TypeError(f"a list instead of {type(given).__name__}")
-    return given
 
 
 def _text(given: Any) -> str:
     if not isinstance(given, str):
         raise TypeError(f"a text instead of {type(given).__name__}")
     return given[: bounds.LONGEST_TEXT]
-
-
-def _line(given: Any) -> int:
-    if not isinstance(given, int) or isinstance(given, bool):
-        raise TypeError(f"a number instead of {type(given).__name__}")
-    return max(0, min(given, bounds.LARGEST_COUNT))

@@ -68,27 +68,27 @@ def decoded(line: bytes) -> RankAnswer:
     body = untrusted_json.parse_object(line, MOST_BYTES)
     try:
         frames = [
-            protocol.Frame(_text(function), _text(path), _count(number))
-            for function, path, number in _list(body["frames"], bounds.MOST_FRAMES)
+            protocol.Frame(_text(function), _text(path), count(number))
+            for function, path, number in listed(body["frames"], bounds.MOST_FRAMES)
         ]
 
         def places(given: Any, most: int) -> tuple[protocol.Frame, ...]:
-            return tuple([frames[number] for number in map(_count, _list(given, most)) if number < len(frames)])
+            return tuple([frames[number] for number in map(count, listed(given, most)) if number < len(frames)])
 
         threads = [
             protocol.ThreadStack(_text(name), is_main is True, places(stack, bounds.MOST_STACK_FRAMES))
-            for name, is_main, stack in _list(body["threads"], bounds.MOST_THREADS)
+            for name, is_main, stack in listed(body["threads"], bounds.MOST_THREADS)
         ]
         groups = [
-            protocol.ProcessGroup(_text(name), _text(words), tuple(map(_count, _list(ranks, bounds.MOST_GROUP_RANKS))))
-            for name, words, ranks in _list(body["groups"], bounds.MOST_GROUPS)
+            protocol.ProcessGroup(_text(name), _text(words), tuple(map(count, listed(ranks, bounds.MOST_GROUP_RANKS))))
+            for name, words, ranks in listed(body["groups"], bounds.MOST_GROUPS)
         ]
         collectives = [
             _collective(row, lambda site: places(site, bounds.MOST_SITE_FRAMES))
-            for row in _list(body["collectives"], bounds.MOST_COLLECTIVES)
+            for row in listed(body["collectives"], bounds.MOST_COLLECTIVES)
         ]
         meeting = _meeting(body)
-        outside = list(map(_text, _list(body["outside"], bounds.MOST_GROUPS)))
+        outside = list(map(_text, listed(body["outside"], bounds.MOST_GROUPS)))
         note, age = _text(body["note"]), _seconds(body["age_s"])
         return RankAnswer(threads, groups, collectives, note, meeting, age, outside)
     except (KeyError, TypeError) as error:
@@ -103,31 +103,33 @@ def decoded_meeting(written: bytes) -> LastMeeting:
     line = next((each for each in reversed(written.splitlines()) if each.startswith(b"{")), b"")
     body = untrusted_json.parse_object(line, MOST_BYTES)
     try:
-        started = {_text(name): _text(value) for name, value in _list(body["started"], len(NUMBERS))}
+        started = {_text(name): _text(value) for name, value in listed(body["started"], len(NUMBERS))}
         return LastMeeting(_meeting(body), started, body["is_from_there"] is True)
     except (KeyError, TypeError) as error:
         raise ValueError(f"expected how a rank met the others: {error}") from None
 
 
 def _meeting(body: Any) -> list[tuple[str, str, str]]:
-    rows = _list(body["meeting"], len(bounds.MEETING))
+    rows = listed(body["meeting"], len(bounds.MEETING))
     return [(_text(name), _text(set_to), _text(used)) for name, set_to, used in rows]
 
 
 def _collective(row: Any, site: Callable[[Any], tuple[protocol.Frame, ...]]) -> protocol.Collective:
     group, sequence, operation, inputs, outputs, dtypes, is_retired, is_p2p, age_s, call_site = row
     return protocol.Collective(
-        _text(group), _count(sequence), _text(operation), _shapes(inputs), _shapes(outputs),
-        tuple(map(_text, _list(dtypes, bounds.MOST_TENSORS))), is_retired is True, is_p2p is True,
+        _text(group), count(sequence), _text(operation), _shapes(inputs), _shapes(outputs),
+        tuple(map(_text, listed(dtypes, bounds.MOST_TENSORS))), is_retired is True, is_p2p is True,
         None if age_s is None else _seconds(age_s), site(call_site),
     )  # fmt: skip
 
 
 def _shapes(given: Any) -> tuple[tuple[int, ...], ...]:
-    return tuple([tuple(map(_count, _list(shape, bounds.MOST_TENSORS))) for shape in _list(given, bounds.MOST_TENSORS)])
+    return tuple(
+        [tuple(map(count, listed(shape, bounds.MOST_TENSORS))) for shape in listed(given, bounds.MOST_TENSORS)]
+    )
 
 
-def _list(given: Any, most: int) -> list[Any]:
+def listed(given: Any, most: int) -> list[Any]:
     if not isinstance(given, list):
         raise TypeError(f"a list instead of {type(given).__name__}")
     return given[:most]
@@ -139,7 +141,7 @@ def _text(given: Any) -> str:
     return given[-bounds.LONGEST_TEXT :]
 
 
-def _count(given: Any) -> int:
+def count(given: Any) -> int:
     if not isinstance(given, int) or isinstance(given, bool):
         raise TypeError(f"a number instead of {type(given).__name__}")
     return max(0, min(given, bounds.LARGEST_COUNT))

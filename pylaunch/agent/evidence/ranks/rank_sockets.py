@@ -13,6 +13,7 @@ import time
 
 from pylaunch import protocol
 from pylaunch.agent.evidence.ranks.rank_states import family
+from pylaunch.agent.shared.text import link_of
 from pylaunch.base.dataclass import dataclass
 
 TYPE_CHECKING = False
@@ -157,10 +158,7 @@ def _owners(pids: Mapping[int, int | None], until: float) -> tuple[dict[str, int
             for name in names[:MOST_DESCRIPTORS]:
                 if time.monotonic() >= until:
                     return owners, False
-                try:
-                    link = os.readlink(f"/proc/{each}/fd/{name}")
-                except OSError:
-                    continue
+                link = link_of(f"/proc/{each}/fd/{name}")
                 if link.startswith("socket:["):
                     owners[link[8:-1]] = rank
     return owners, is_whole

@@ -13,6 +13,7 @@ from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import leases, processes, programs, run_lock
 from pylaunch.agent.shared.processes import Process
 from pylaunch.agent.shared.sockets import ports
+from pylaunch.agent.shared.text import link_of
 from pylaunch.base.layout import RUN_ID, NodeRoot
 
 TYPE_CHECKING = False
@@ -107,7 +108,7 @@ def _row(process: Process, uid: int, held: tuple[set[str], set[int]], is_marked:
         "uid": uid,
         "user": leases.user_name(uid),
         "command": process.command[:300],
-        "cwd": _cwd(process.pid),
+        "cwd": link_of(f"/proc/{process.pid}/cwd"),
         "rank": is_marked,
         "run": run,
         "run_is_live": is_live,
@@ -129,13 +130,6 @@ def _run_of(pid: int) -> tuple[str | None, bool]:
         return run, run_lock.is_live(NodeRoot(root).run(run))
     except OSError:  # The root belongs to another user, whose run may be live.
         return run, True
-
-
-def _cwd(pid: int) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/cwd")
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return ""
 
 
 def _session(pid: int) -> tuple[int, int]:
