@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from pylaunch.agent.shared import cgroups
-from pylaunch.agent.shared.text import text_of
+from pylaunch.agent.shared.text import text_or_none
 
 NETWORK = "/sys/class/net"
 INFINIBAND = "/sys/class/infiniband"
@@ -44,12 +44,12 @@ def rises(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
 def gauges() -> dict[str, float]:
     """Return available and total memory in bytes, and the pressure of the last 10 s in percent."""
     found: dict[str, float] = {}
-    for line in _text("/proc/meminfo").splitlines():
+    for line in (text_or_none("/proc/meminfo") or "").splitlines():
         name, _, value = line.partition(":")
         if name in ("MemTotal", "MemAvailable"):
             found["memory " + name[3:].lower()] = float(value.split()[0]) * 1024
     for resource in ("cpu", "io", "memory"):
-        for line in _text(os.path.join(PRESSURE, resource)).splitlines():
+        for line in (text_or_none(os.path.join(PRESSURE, resource)) or "").splitlines():
             kind, _, rest = line.partition(" avg10=")
             number = rest.split(" ", 1)[0]
             if kind in ("some", "full") and number.replace(".", "", 1).isdigit():
@@ -82,8 +82,8 @@ def _all(memory_cgroup: str | None) -> Iterator[tuple[str, int]]:
 
 def _numbers(owner: str, directory: str, names: tuple[str, ...]) -> Iterator[tuple[str, int]]:
     for name in names:
-        value = _text(os.path.join(directory, name)).strip()
-        if value.isdigit():
+        value = text_or_none(os.path.join(directory, name))  # EINVAL: a port that does not count this.
+        if value is not None and value.isdigit():
             yield f"{owner} {os.path.basename(name)}", int(value)
 
 
@@ -92,10 +92,3 @@ def _names(directory: str) -> list[str]:
         return sorted(os.listdir(directory))[:MOST_DEVICES]
     except OSError:
         return []
-
-
-def _text(path: str) -> str:
-    try:
-        return text_of(path)
-    except OSError:  # Also EINVAL: a port that does not count this.
-        return ""

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 
 from pylaunch import protocol
-from pylaunch.agent.shared.text import text_of
+from pylaunch.agent.shared.text import link_of, text_or_none
 from pylaunch.base import kernel_log
 
 KMSG = "/dev/kmsg"
@@ -149,20 +149,13 @@ def _stamp(record: bytes, unknown: float) -> float:
 
 def _knows_pids() -> bool:
     """Return True if the process ids of this process are those that the kernel logs: not so in a container."""
-    try:
-        return os.readlink("/proc/self/ns/pid") == FIRST_PID_NAMESPACE
-    except OSError:
-        return False
+    return link_of("/proc/self/ns/pid") == FIRST_PID_NAMESPACE
 
 
 def _reason(path: str, error: OSError) -> str:
     if error.errno == errno.ENOENT:
         return f"kernel messages cannot be read: there is no {path} here, as in most containers"
-    if error.errno in (errno.EPERM, errno.EACCES):
-        try:
-            is_restricted = text_of("/proc/sys/kernel/dmesg_restrict").strip() != "0"
-        except OSError:
-            is_restricted = False
-        if is_restricted:
-            return "kernel messages cannot be read: kernel.dmesg_restrict is 1, and the agent has no CAP_SYSLOG"
+    is_restricted = text_or_none("/proc/sys/kernel/dmesg_restrict") not in (None, "0")
+    if error.errno in (errno.EPERM, errno.EACCES) and is_restricted:
+        return "kernel messages cannot be read: kernel.dmesg_restrict is 1, and the agent has no CAP_SYSLOG"
     return f"kernel messages cannot be read: {path}: {error.strerror}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pylaunch.agent.shared.text import text_of
+from pylaunch.agent.shared.text import text_of, text_or_none
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,11 +13,7 @@ if TYPE_CHECKING:
 
 def distribution() -> DistributionReading:
     """Return the name of this host's distribution, its id and the ids of those it is like, from os-release."""
-    try:
-        text = text_of("/etc/os-release")
-    except OSError:
-        text = ""
-    return read_os_release(text)
+    return read_os_release(text_or_none("/etc/os-release") or "")
 
 
 def read_os_release(text: str) -> DistributionReading:

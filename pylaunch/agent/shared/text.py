@@ -19,6 +19,11 @@ def text_or_none(path: str) -> str | None:
         return None
 
 
+def stat_of(pid: int) -> list[str]:
+    """Return the fields of /proc/PID/stat after the name, from the state letter on; [] if they cannot be read."""
+    return (text_or_none(f"/proc/{pid}/stat") or "").rpartition(")")[2].split()
+
+
 def link_of(path: str) -> str:
     """Return the target of a symbolic link; "" if it cannot be read."""
     try:

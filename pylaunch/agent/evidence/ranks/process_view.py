@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from pylaunch.agent.evidence.ranks.rank_states import family, stopped_on_path, worker_of
-from pylaunch.agent.shared.text import link_of, text_of
+from pylaunch.agent.shared.text import link_of, stat_of, text_of, text_or_none
 from pylaunch.base.dataclass import dataclass
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -56,7 +56,7 @@ def view(pid: int, answering: int | None = None) -> ProcessView:
     shown = shown if stopped is None else stopped
     letter, cpu_s = "", 0.0
     for each in processes:
-        fields = _stat(each)
+        fields = stat_of(each)
         if not fields:
             continue
         cpu_s += seconds(fields)
@@ -107,13 +107,6 @@ def is_python(pid: int) -> bool:
     return "python" in os.path.basename(link_of(f"/proc/{pid}/exe"))
 
 
-def _stat(pid: int) -> list[str]:
-    try:
-        return text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()
-    except OSError:
-        return []
-
-
 def seconds(fields: Sequence[str]) -> float:
     """Return the processor time in the fields of /proc/PID/stat after the name."""
     return (int(fields[11]) + int(fields[12])) / _TICKS
@@ -121,19 +114,13 @@ def seconds(fields: Sequence[str]) -> float:
 
 def wchan(pid: int) -> str:
     """Return the kernel function in which a process or thread waits; "" if it runs or that cannot be read."""
-    try:
-        name = text_of(f"/proc/{pid}/wchan").strip()
-    except OSError:
-        return ""
+    name = text_or_none(f"/proc/{pid}/wchan") or ""
     return "" if name in _UNKNOWN else name
 
 
 def syscall(pid: int) -> str:
     """Return the system call of a process or thread, by name or number; "" if it runs or that cannot be read."""
-    try:
-        number = text_of(f"/proc/{pid}/syscall").partition(" ")[0].strip()
-    except OSError:
-        return ""
+    number = (text_or_none(f"/proc/{pid}/syscall") or "").partition(" ")[0]
     if number in _UNKNOWN or not number.isdigit():
         return ""
     return _SYSCALLS.get(int(number), number)

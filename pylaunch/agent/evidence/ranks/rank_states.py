@@ -10,7 +10,7 @@ from pylaunch import protocol
 from pylaunch.agent.evidence import symptoms
 from pylaunch.agent.evidence.ranks import rank_report
 from pylaunch.agent.logs.tail import last_lines
-from pylaunch.agent.shared.text import text_of
+from pylaunch.agent.shared.text import stat_of, text_of
 from pylaunch.base.layout import RunDirectory
 
 STOPPED = "Tt"
@@ -69,10 +69,7 @@ def stopped_on_path(pid: int, first: int) -> int | None:
 
 def letter(pid: int) -> str:
     """Return the state letter of a process or thread; "" if it is gone."""
-    try:
-        return text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return ""
+    return (stat_of(pid) or [""])[0]
 
 
 def family(pid: int) -> Iterator[int]:

@@ -13,7 +13,7 @@ from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import leases, processes, programs, run_lock
 from pylaunch.agent.shared.processes import Process
 from pylaunch.agent.shared.sockets import ports
-from pylaunch.agent.shared.text import link_of
+from pylaunch.agent.shared.text import link_of, stat_of
 from pylaunch.base.layout import RUN_ID, NodeRoot
 
 TYPE_CHECKING = False
@@ -134,12 +134,8 @@ def _run_of(pid: int) -> tuple[str | None, bool]:
 
 def _session(pid: int) -> tuple[int, int]:
     """Return session id and controlling terminal (0: none)."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as source:
-            fields = source.read().rpartition(b")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0, 0
-    return int(fields[3]), int(fields[4])
+    fields = stat_of(pid)
+    return (int(fields[3]), int(fields[4])) if fields else (0, 0)
 
 
 def _service(process: Process) -> tuple[str, bool]:
