@@ -43,7 +43,8 @@ def load_cluster(inventory: Path | None, *, limit: str | None = None) -> Cluster
     """Return the cluster of `inventory` (a file, a directory or a host list), restricted to `limit`.
 
     Without `inventory`: the one that `pylaunch.toml` in the working directory names, else `cluster.ini` there, else
-    this machine alone. Raises InventoryError with all errors at once, UsageError for a `limit` that matches nothing.
+    this machine alone. `pylaunch.toml` also names the Python environment of the hosts. Raises InventoryError with all
+    errors at once, UsageError for a `limit` that matches nothing.
     """
     source = source_of(inventory)
     if source is None:
@@ -63,7 +64,8 @@ def _selected(listing: Listing, source: Path, limit: str | None) -> Cluster:
     cluster = _checked(listing, source)
     if limit is not None:
         cluster = limited(cluster, limit, {group: listing.hosts_of(group) for group in listing.groups})
-    return with_loopback(cluster)
+    name = read_settings(Path.cwd()).env_name
+    return with_loopback(cluster if name is None else cluster.with_env_name(name))
 
 
 def source_of(inventory: Path | None) -> Path | None:

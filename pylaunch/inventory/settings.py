@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,7 +10,8 @@ from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import UsageError
 
 SETTINGS = "pylaunch.toml"
-KEYS = ("inventory", "scheduler", "slurm")
+KEYS = ("inventory", "scheduler", "slurm", "env")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,9 @@ class Settings:
     scheduler: str | None = None
     slurm: Mapping[str, object] = field(default_factory=dict)
     """Options of `pylaunch start --scheduler slurm`, by name without dashes."""
+
+    env_name: str | None = None
+    """Python environment of this project on the hosts."""
 
 
 def read_settings(directory: Path) -> Settings:
@@ -37,15 +42,33 @@ def read_settings(directory: Path) -> Settings:
         raise UsageError(f"{settings.name}: not valid TOML: {error}", hint='inventory = "cluster.ini"') from None
     if unknown := sorted(set(content) - set(KEYS)):
         raise UsageError(f"{settings.name}: unknown key: {', '.join(unknown)}", hint=f"the keys are {', '.join(KEYS)}")
-    slurm = content.get("slurm", {})
-    if not isinstance(slurm, dict):
-        raise UsageError(f"{settings.name}: slurm: expected a table, got {slurm!r}", hint="[slurm]")
+    slurm, env = _table(content, "slurm"), _table(content, "env")
+    if unknown := sorted(set(env) - {"name"}):
+        raise UsageError(f"{settings.name}: env: unknown key: {', '.join(unknown)}", hint="the key is name")
     inventory = _text(content, "inventory", 'inventory = "cluster.ini"', "a path")
     return Settings(
         None if inventory is None else settings.parent / Path(inventory).expanduser(),
         _text(content, "scheduler", 'scheduler = "slurm"', "a name"),
         slurm,
+        environment_name(env["name"], f"{settings.name}: env.name") if "name" in env else None,
     )
+
+
+def environment_name(value: object, origin: str) -> str:
+    """Return the name of an environment, which is a directory on hosts. Raises UsageError with its `origin`."""
+    if isinstance(value, str) and _NAME.fullmatch(value):
+        return value
+    raise UsageError(
+        f"{origin}: expected 1 to 64 letters, digits, '.', '_' or '-', the first a letter or a digit, got {value!r}",
+        hint='in pylaunch.toml: [env] with name = "vision"',
+    )
+
+
+def _table(content: Mapping[str, object], key: str) -> Mapping[str, object]:
+    value = content.get(key, {})
+    if not isinstance(value, dict):
+        raise UsageError(f"{SETTINGS}: {key}: expected a table, got {value!r}", hint=f"[{key}]")
+    return value
 
 
 def _text(content: Mapping[str, object], key: str, hint: str, expected: str) -> str | None:

@@ -13,7 +13,8 @@ NODE_ROOT = "/var/tmp/pylaunch-{user}"
 `{user}` is filled in on the node with the numeric user id."""
 
 ENV_ROOT = "/opt/pylaunch"
-"""Root of the environments of the role python_env: `<env root>/envs/<lock hash>` and the link `<env root>/current`."""
+"""Root of the environments of the role python_env: `<env root>/envs/<lock hash>`, the link `<env root>/current`, and
+`<env root>/named/NAME` for the environment of each project that has one."""
 
 
 class Connection(Enum):
@@ -87,6 +88,9 @@ class Host:
 
     node_root: str = NODE_ROOT
     env_root: str = ENV_ROOT
+    env_name: str | None = None
+    """Environment of this project under `env_root`; None is the one without a name."""
+
     attestation: Agreement = Agreement.WARN
 
     @property
@@ -97,7 +101,8 @@ class Host:
     @property
     def rank_python(self) -> str:
         """The interpreter that runs ranks here when the job names none."""
-        return self.python or f"{self.env_root}/current/bin/python"
+        link = "current" if self.env_name is None else f"named/{self.env_name}"
+        return self.python or f"{self.env_root}/{link}/bin/python"
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,11 @@ class Cluster:
         """Names of the hosts, in rank order."""
         return tuple(host.name for host in self.hosts)
 
+    @property
+    def env_name(self) -> str | None:
+        """Name of the Python environment of this project; None is the one without a name."""
+        return self.hosts[0].env_name if self.hosts else None
+
     @cached_property
     def _by_name(self) -> Mapping[str, Host]:
         return {host.name: host for host in reversed(self.hosts)}
@@ -129,6 +139,10 @@ class Cluster:
         if missing := wanted - set(self.names):
             raise KeyError(", ".join(sorted(missing)))
         return replace(self, hosts=tuple(host for host in self.hosts if host.name in wanted))
+
+    def with_env_name(self, name: str | None) -> Cluster:
+        """Return the cluster with the environment `name` on each host."""
+        return replace(self, hosts=tuple(replace(host, env_name=name) for host in self.hosts))
 
     def without_devices(self) -> Cluster:
         """Return the cluster for a job that computes on CPUs: it takes no device from a run, and needs no free one."""

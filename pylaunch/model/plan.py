@@ -10,7 +10,7 @@ from pylaunch.base.rank_environment import Layer, composed_values
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.hostset import fold
-from pylaunch.model.job import JobSpec, RankOrder
+from pylaunch.model.job import Framework, JobSpec, RankOrder
 from pylaunch.model.secret import masked
 from pylaunch.model.text.argv import Argv
 from pylaunch.model.topology import by_topology
@@ -79,6 +79,14 @@ class RunPlan:
         if self.job.max_requeues or self.restart > self.job.max_restarts:
             return f"attempt {self.restart + 1}"
         return f"restart {self.restart} of {self.job.max_restarts}"
+
+    @property
+    def env_name(self) -> str | None:
+        """Name of the Python environment of this project that its ranks need; None for any other program."""
+        job = self.job
+        if job.python is not None or job.container is not None or job.framework is Framework.COMMAND:
+            return None
+        return next((node.host.env_name for node in self.nodes if node.host.python is None), None)
 
     @cached_property
     def world_size(self) -> int:

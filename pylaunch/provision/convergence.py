@@ -130,11 +130,12 @@ class Convergence:
 
 def site_request(cluster: Cluster, roles: tuple[str, ...] = (), *, deep: bool = False) -> ProvisionRequest:
     """Return the request of `pylaunch provision`: the site playbook, and the environment next to the inventory."""
+    named = {} if cluster.env_name is None else {"pylaunch_environment_name": cluster.env_name}
     return ProvisionRequest(
         cluster,
         Content(content.playbook("site"), content.roles_directory()),
         roles=roles,
-        extra_vars={"pylaunch_project_directory": str(project_directory(Path(cluster.sources[0])))},
+        extra_vars={"pylaunch_project_directory": str(project_directory(Path(cluster.sources[0]))), **named},
         deep=deep,
     )
 

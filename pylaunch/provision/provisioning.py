@@ -229,7 +229,7 @@ def reset_hosts(
 
 def refuse_live_ranks(cluster: Cluster) -> None:
     """Raise ClusterNotReadyError while ranks run on a host, or may run: their imports, and restarts, need
-    their environment."""
+    their environment. For a named environment, hosts know which runs use it: only ranks of others count."""
     views, unreachable = look(cluster, USUAL_PORT)
     if unreachable:
         raise unreachable_error(unreachable, cluster)
@@ -239,10 +239,11 @@ def refuse_live_ranks(cluster: Cluster) -> None:
         if view.processes_unread is not None:
             hosts.setdefault(f"its processes cannot be read: {view.processes_unread}", []).append(name)
         for each in (*view.occupancy.at_work, *view.occupancy.foreign):
-            if each.is_rank:
+            if each.is_rank and (each.run is None or cluster.env_name is None):
                 what = "ranks that pylaunch did not start" if each.run is None else f"run {each.run}"
                 hosts.setdefault(f"{what} of {each.user}", []).append(name)
-        own |= dict.fromkeys(each.run for each in view.occupancy.at_work if each.is_rank and each.run is not None)
+                if each.run is not None and each in view.occupancy.at_work:
+                    own[each.run] = None
     if not hosts:
         return
     stops = [pylaunch("stop", run) for run in own if RUN_ID.match(run)]
@@ -273,4 +274,4 @@ def _with_environment(request: ProvisionRequest, directory: Path) -> ProvisionRe
 
 
 def _environment(cluster: Cluster, options: ProvisionOptions) -> Path:
-    return (options.environment or project_environment(Path(cluster.sources[0]))).absolute()
+    return (options.environment or project_environment(Path(cluster.sources[0]), cluster.env_name)).absolute()

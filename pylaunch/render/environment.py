@@ -72,7 +72,8 @@ def interpreter_needs(plan: RunPlan, node: NodePlan) -> tuple[RequiredPath, ...]
     if not dirname(interpreter(plan, node)):
         return ()
     provisioned = plan.job.python is None and node.host.python is None
-    hint = f"{_OTHER}; this one is installed by: {MAKES_ENVIRONMENT}" if provisioned else _OTHER
+    this = "this one" if node.host.env_name is None else f"environment {node.host.env_name}"
+    hint = f"{_OTHER}; {this} is installed by: {MAKES_ENVIRONMENT}" if provisioned else _OTHER
     return (RequiredPath(interpreter(plan, node), hint),)
 
 

@@ -30,9 +30,13 @@ def project_directory(inventory: Path) -> Path:
     return inventory.absolute().parent / ".pylaunch"
 
 
-def project_environment(inventory: Path) -> Path:
-    """Return the Python environment that is locked for this project: its lock, its archive and its manifest."""
-    return project_directory(inventory) / "environment"
+def project_environment(inventory: Path, name: str | None = None) -> Path:
+    """Return the Python environment that is locked for this project: its lock, its archive and its manifest.
+
+    That of a `name` has a directory of its own, with the environment before it.
+    """
+    directory = project_directory(inventory)
+    return (directory if name is None else directory / "environments" / name) / "environment"
 
 
 def project_known_hosts(inventory: Path) -> Path:

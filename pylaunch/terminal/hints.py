@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pylaunch.errors import UsageError
 from pylaunch.inventory.load import source_of
+from pylaunch.inventory.settings import read_settings
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.text.argv import quoted
 from pylaunch.store.paths import project_environment
@@ -21,8 +22,8 @@ from pylaunch.terminal.invocation import Invocation, current
 
 WITH_INVENTORY = (
     "provision", "verify", "drift", "attest", "check", "doctor", "bench", "drill", "start", "gpus", "clean", "trust",
-    "push", "env lock", "env show", "render slurm", "render torchrun", "render accelerate", "render deepspeed",
-    "render jax", "render mpi", "render env", "render k8s", "config show",
+    "push", "env lock", "env show", "env remove", "render slurm", "render torchrun", "render accelerate",
+    "render deepspeed", "render jax", "render mpi", "render env", "render k8s", "config show",
 )  # fmt: skip
 """Verbs that read an inventory. Verbs that take a RUN find the hosts in its record."""
 
@@ -67,10 +68,10 @@ def as_started(plan: RunPlan) -> Invocation:
 def _has_environment(invocation: Invocation) -> bool:
     """Return True when an environment is locked for the project, or the project is not known."""
     try:
-        source = source_of(invocation.source)
+        source, name = source_of(invocation.source), read_settings(Path.cwd()).env_name
     except UsageError:
         return True
-    return (project_environment(source or Path("cluster.ini")) / "manifest.json").exists()
+    return (project_environment(source or Path("cluster.ini"), name) / "manifest.json").exists()
 
 
 def of_run(plan: RunPlan) -> Callable[[str], str]:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import subprocess
 import tarfile
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.shared import installed
+from pylaunch.base.layout import NodeRoot
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.protocol import NodeTask
 from pylaunch.provision.environments.environment import ARCHIVE, MANIFEST, EnvironmentManifest, LockRequest, lock
 from pylaunch.store import content
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, run_playbook
@@ -46,14 +53,17 @@ def write_manifest(source: Path, manifest: EnvironmentManifest) -> None:
     (source / MANIFEST).write_text(json.dumps(asdict(manifest)))
 
 
-def install(tmp_path: Path, source: Path, **variables: object) -> PlaybookResult:
+def install(tmp_path: Path, source: Path, tasks: str = "main", **variables: object) -> PlaybookResult:
     site = tmp_path / "site"
     if not site.exists():
         (site / "playbooks").mkdir(parents=True)
         (site / "roles").symlink_to(content.roles_directory())
-        (site / "playbooks" / "env.yml").write_text("- {hosts: all, gather_facts: false, roles: [python_env]}\n")
+    playbook = site / "playbooks" / f"{tasks}.yml"
+    playbook.write_text(
+        f"- {{hosts: all, gather_facts: false, tasks: [import_role: {{name: python_env, tasks_from: {tasks}.yml}}]}}\n"
+    )
     run = PlaybookRun(
-        site / "playbooks" / "env.yml",
+        playbook,
         HERE,
         extra_vars={"python_env_source": str(source), "python_env_root": str(tmp_path / "root"), **variables},
     )
@@ -136,6 +146,40 @@ def test_a_disk_that_is_too_small_is_refused_before_the_wheels_are_copied(source
 def test_another_python_than_the_locked_one_is_refused_with_the_command_to_type(source: Path, tmp_path: Path) -> None:
     write_manifest(source, replace(manifest_of(source), python="3.7"))
     assert f"pylaunch env lock --python {NODE_PYTHON}" in failure_of(install(tmp_path, source))
+
+
+@contextlib.contextmanager
+def used_by_a_run(environment: Path) -> Iterator[None]:
+    """An agent has prepared a run with the interpreter of `environment`."""
+    holdings = Holdings(cast(NodeTask, SimpleNamespace(python=f"{environment}/bin/python", devices=[], hold_port=None,
+                                                       choose_port=False)), NodeRoot("/nowhere"))  # fmt: skip
+    assert holdings.take() == []
+    yield
+    holdings.drop()
+
+
+def test_an_environment_with_a_name_is_beside_the_others_and_each_is_removed_alone(
+    locked: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "root"
+    named: dict[str, Any] = {"pylaunch_environment_name": "vision", "python_env_keep": 1}
+    for name in ("of-current", "unused", "used"):
+        (root / "envs" / name).mkdir(parents=True)
+        (root / "envs" / name / installed.MARKER).touch()
+    (root / "current").symlink_to("envs/of-current")
+    vision = manifest_of(locked).id
+    with used_by_a_run(root / "envs" / "used"):
+        assert install(tmp_path, locked, **named).ok
+        assert {path.name for path in (root / "envs").iterdir()} == {"of-current", "used", vision}
+        assert f"a run uses {root}/envs/used" in failure_of(install(tmp_path, locked, "reset", **named))
+    assert (root / "named" / "vision").readlink() == Path("../envs") / vision
+    subprocess.run([root / "named" / "vision" / "bin" / "python", "-c", "import six, tabulate"], check=True)
+
+    assert install(tmp_path, locked, "reset").ok
+    assert not (root / "current").is_symlink()
+    assert {path.name for path in (root / "envs").iterdir()} == {"used", vision}
+    assert install(tmp_path, locked, "reset", **named).tallies["here"].changed == 1
+    assert list(root.iterdir()) == []
 
 
 def test_locking_again_is_done_at_once_and_gives_the_same(locked: Path) -> None:

@@ -14,6 +14,7 @@ from ansible._internal._templating._engine import TemplateEngine
 from pylaunch.errors import ProvisionError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster, Host
+from pylaunch.provision.convergence import site_request
 from pylaunch.provision.desired import Content, render
 from pylaunch.provision.state import DesiredLink, RoleState, parse_state
 from pylaunch.store import content
@@ -210,6 +211,21 @@ def test_an_environment_next_to_the_inventory_is_wanted_once_there_is_one(tmp_pa
     (directory / "manifest.json").write_text(json.dumps({"id": "abc"}))
     links = state_of("python_env", render(OURS, cluster).hosts["n1"]).links
     assert links == (DesiredLink("/opt/pylaunch/current", "envs/abc"),)
+
+
+def test_the_environment_that_the_project_names_is_wanted_beside_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pylaunch.toml").write_text('[env]\nname = "vision"\n')
+    directory = tmp_path / ".pylaunch" / "environments" / "vision" / "environment"
+    directory.mkdir(parents=True)
+    (directory / "manifest.json").write_text(json.dumps({"id": "abc"}))
+    request = site_request(inventory(tmp_path))
+    assert request.cluster["n1"].rank_python == "/opt/pylaunch/named/vision/bin/python"
+    state = state_of("python_env", render(OURS, request.cluster, extra_vars=request.extra_vars).hosts["n1"])
+    assert state.links == (DesiredLink("/opt/pylaunch/named/vision", "../envs/abc"),)
+    assert [each.path for each in state.environments] == ["/opt/pylaunch/envs/abc"]
 
 
 class _Uncopied:

@@ -33,13 +33,14 @@ def test_the_inventory_has_the_flag_or_the_file_that_names_it(
     monkeypatch.chdir(tmp_path)
     for name in ("cluster.ini", "named.ini", "other.ini"):
         (tmp_path / name).write_text(INI)
-    (tmp_path / "pylaunch.toml").write_text(settings)
+    (tmp_path / "pylaunch.toml").write_text(f'{settings}\n[env]\nname = "vision"\n')
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     assert main.run(["config", "show", *words, "--json"]) == ExitCode.DONE
     shown = json.loads(capsys.readouterr().out)
     sources = {each["name"]: each["source"] for each in shown["settings"]}
     assert sources["inventory"] == origin
+    assert sources["env.name"] == "pylaunch.toml"
     assert (sources["records of runs"], sources["cache"]) == ("XDG_STATE_HOME", "default")
     assert {path for path, _ in paths_of(shown["settings"], "settings")} <= described("pylaunch config show") | {
         "settings[].hosts[]"

@@ -1,14 +1,18 @@
-"""Rendezvous port and device leases that this node holds for one run."""
+"""Rendezvous port, device leases and lock of the Python environment that this node holds for one run."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
+import os
 import socket
 import time
 from collections.abc import Iterator
 
 from pylaunch import protocol
-from pylaunch.agent.shared import leases
+from pylaunch.agent.shared import leases, rank_files
+from pylaunch.agent.shared.essentials import environment_of
+from pylaunch.agent.shared.installed import MARKER
 from pylaunch.agent.shared.sockets import ports
 from pylaunch.base.layout import NodeRoot, default_root
 
@@ -19,12 +23,13 @@ MOST_HOLDERS = 3
 
 
 class Holdings:
-    """Rendezvous port and devices of one run, bound and leased until `drop`."""
+    """Rendezvous port, devices and environment of one run, bound, leased and locked until `drop`."""
 
     def __init__(self, task: protocol.NodeTask, root: NodeRoot) -> None:
         self._task = task
         self._since = time.time()
         self._port: socket.socket | None = None
+        self._environment: int | None = None
         self.port: int | None = task.hold_port
         """Rendezvous port, from the task or chosen by `take`; None where this node has none."""
 
@@ -33,7 +38,20 @@ class Holdings:
 
     def take(self) -> list[protocol.Reason]:
         """Take the devices and the port; return a reason, with the holder, for each that is taken."""
+        self._share_environment()
         return [*self._take_devices(), *self._take_port()]
+
+    def _share_environment(self) -> None:
+        """Share the lock of a provisioned environment: the role python_env removes none that a run has locked.
+
+        Any user can lock the file, so a lock that is held, or that the file system lacks, refuses no start.
+        """
+        marker = os.path.join(environment_of(self._task.python), MARKER)
+        try:
+            self._environment = rank_files.open_regular(marker)
+            fcntl.flock(self._environment, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return
 
     def _take_devices(self) -> Iterator[protocol.Reason]:
         taken = [index for index, name in self._names.items() if not self._bind(name)]
@@ -107,11 +125,12 @@ class Holdings:
         leases.answer(lease, self._task.run, self._task.devices, self._since)
 
     def drop(self) -> None:
-        """Release the port and all leases."""
+        """Release the port, the environment and all leases."""
         for held in [*self.leases, *([self._port] if self._port is not None else [])]:
             held.close()
-        self.leases = []
-        self._port = None
+        if self._environment is not None:
+            os.close(self._environment)
+        self.leases, self._port, self._environment = [], None, None
 
     def still_taken(self) -> Iterator[str]:
         """Yield a phrase for each lease or port that a process of this run still holds after `drop`."""

@@ -64,6 +64,8 @@ def _here(inventory: Path | None, settings: Settings, environment: Mapping[str, 
     yield SettingInUse("scheduler", settings.scheduler or "auto", SETTINGS if settings.scheduler else DEFAULT)
     for name, value in settings.slurm.items():
         yield SettingInUse(f"slurm.{name}", str(value), SETTINGS)
+    if settings.env_name is not None:
+        yield SettingInUse("env.name", settings.env_name, SETTINGS)
     for name, directory, variable in (
         ("records of runs", state_directory(), "XDG_STATE_HOME"),
         ("cache", cache_directory(), "XDG_CACHE_HOME"),

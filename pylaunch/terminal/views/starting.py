@@ -90,8 +90,8 @@ class StartView:
             case AttemptStarted(plan):
                 self._begun, self._world_size, self._is_stopping = [], plan.world_size, False
                 self._timing, self._has_complaints = "", False
-                hosts, framework = fold(plan.cluster.names), plan.job.framework.value
-                console.say(f"run {plan.run}: {counted(plan.world_size, 'rank')} on {hosts} ({framework})")
+                how = plan.job.framework.value + (f", environment {plan.env_name}" if plan.env_name else "")
+                console.say(f"run {plan.run}: {counted(plan.world_size, 'rank')} on {fold(plan.cluster.names)} ({how})")
                 is_debugged = plan.job.debug_rank is not None
                 view = Live(plan, leads=True)  # A board would take the terminal from the rank that has it.
                 self._live = view if is_debugged else self._open.enter_context(watching(plan, leads=True))

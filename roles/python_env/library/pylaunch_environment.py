@@ -14,6 +14,7 @@ import zipfile
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pylaunch_altered_library import altered_files
 from ansible.module_utils.pylaunch_environment_base import Base, distribution, linked_copy
+from ansible.module_utils.pylaunch_environment_store import RefusedError, link_of, prune, remove, remove_incoming
 from ansible.module_utils.pylaunch_installed_library import MARKER, installed_digest
 
 DOCUMENTATION = r"""
@@ -28,16 +29,19 @@ description:
 options:
   state:
     description: C(planned) returns the members of the archive that are needed, and fails if they do not fit on the
-      disk; C(current) installs.
-    choices: [planned, current]
+      disk; C(current) installs; C(absent) removes the environment, but none that another link names or a run uses.
+    choices: [planned, current, absent]
     default: current
   root:
     description: Directory that holds C(envs/) and the link C(current).
     required: true
     type: path
+  name:
+    description: Name of the environment; its link is then C(named/NAME) instead of C(current).
+    default: ''
+    type: str
   manifest:
-    description: The manifest that C(pylaunch env lock) wrote.
-    required: true
+    description: The manifest that C(pylaunch env lock) wrote; for all states but C(absent).
     type: dict
   python:
     description: Interpreter of the environment.
@@ -52,7 +56,7 @@ options:
     default: ''
     type: str
   keep:
-    description: Number of environments to keep, including the current one.
+    description: Number of environments to keep, including the current one, beside those of other names.
     default: 3
     type: int
 """
@@ -61,14 +65,10 @@ BYTECODE = 1.4
 """Factor for compiled files in addition to the unpacked wheels; measured 1.2 to 1.35."""
 
 
-class RefusedError(Exception):
-    """The environment cannot be installed; the message is for the user."""
-
-
 class Environment:
     """One environment on this host."""
 
-    def __init__(self, root, manifest, python, altered):
+    def __init__(self, root, name, manifest, python, altered):
         self.root = root
         self.altered = altered
         self.manifest = manifest
@@ -76,8 +76,8 @@ class Environment:
         self.id = manifest["id"]
         self.envs = os.path.join(root, "envs")
         self.path = os.path.join(self.envs, self.id)
-        self.current = os.path.join(root, "current")
-        self.target = os.path.join("envs", self.id)
+        self.current = link_of(root, name)
+        self.target = os.path.relpath(self.path, os.path.dirname(self.current))
         self.incoming = os.path.join(root, "incoming")
         self.archive = os.path.join(self.incoming, self.id + ".tar")
         self.aside = os.path.join(self.envs, "." + self.id)
@@ -122,7 +122,7 @@ class Environment:
             return False
 
     def is_current(self):
-        """Return True if `current` points to the environment."""
+        """Return True if the link points to the environment."""
         return os.path.islink(self.current) and os.readlink(self.current) == self.target
 
     def refuse_early(self, version):
@@ -172,6 +172,7 @@ class Environment:
 
     def install(self, module, wheels, base):
         """Build the environment in a temporary directory, from `base` unless it is None, and rename it."""
+        os.makedirs(self.envs, exist_ok=True)
         self.keep_uv(wheels)
         shutil.rmtree(self.aside, ignore_errors=True)
         interpreter = os.path.join(self.aside, "bin", "python")
@@ -229,28 +230,13 @@ class Environment:
 
     def make_current(self):
         """Replace the link in one step."""
+        os.makedirs(os.path.dirname(self.current), exist_ok=True)
         new = self.current + ".new"
         if os.path.lexists(new):
             os.unlink(new)
         os.symlink(self.target, new)
         os.rename(new, self.current)
         os.utime(os.path.join(self.path, MARKER))
-
-    def prune(self, keep):
-        """Remove all except the `keep` environments that were current last."""
-
-        def last_used(name):
-            try:
-                return os.stat(os.path.join(self.envs, name, MARKER)).st_mtime
-            except OSError:
-                return 0.0
-
-        others = [name for name in os.listdir(self.envs) if name != self.id]
-        others.sort(key=last_used, reverse=True)
-        removed = others[max(keep - 1, 0) :]
-        for name in removed:
-            shutil.rmtree(os.path.join(self.envs, name), ignore_errors=True)
-        return removed
 
 
 def copied_digest(source, destination):
@@ -326,44 +312,58 @@ def current(module, environment):
             environment.install(module, environment.unpack(environment.needed(base)), base)
         finally:
             shutil.rmtree(environment.aside, ignore_errors=True)
-            shutil.rmtree(environment.incoming, ignore_errors=True)
+            remove_incoming(environment.incoming, environment.id)
     if not is_current:
         environment.make_current()
-    answer["removed"] = environment.prune(module.params["keep"])
+    answer["removed"] = prune(environment.root, module.params["keep"])
     return answer
+
+
+def wanted(module):
+    """Return the environment of the module's arguments."""
+    return Environment(*(module.params[name] for name in ("root", "name", "manifest", "python", "altered")))
+
+
+def changed(module):
+    """Install or remove the environment."""
+    if module.params["state"] == "current":
+        return current(module, wanted(module))
+    return {"changed": remove(module.params["root"], module.params["name"], dry_run=module.check_mode)}
 
 
 def main():
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
-            "state": {"choices": ["planned", "current"], "default": "current"},
+            "state": {"choices": ["planned", "current", "absent"], "default": "current"},
             "root": {"type": "path", "required": True},
-            "manifest": {"type": "dict", "required": True},
+            "name": {"type": "str", "default": ""},
+            "manifest": {"type": "dict"},
             "python": {"type": "path", "default": "/usr/bin/python3"},
             "altered": {"type": "bool", "default": False},
             "base": {"type": "str", "default": ""},
             "keep": {"type": "int", "default": 3},
         },
+        required_if=[("state", "planned", ["manifest"]), ("state", "current", ["manifest"])],
         supports_check_mode=True,
     )
     os.umask(0o022)
-    environment = Environment(*(module.params[name] for name in ("root", "manifest", "python", "altered")))
+    state, root = module.params["state"], module.params["root"]
     try:
-        if module.params["state"] == "planned":
-            answer = planned(module, environment)
-        elif module.check_mode:
-            answer = current(module, environment)
+        if state == "planned":
+            answer = planned(module, wanted(module))
+        elif module.check_mode or (state == "absent" and not os.path.isdir(root)):
+            answer = changed(module)
         else:
-            os.makedirs(environment.envs, exist_ok=True)
-            with open(os.path.join(environment.root, ".lock"), "w", encoding="utf-8") as lock:
+            os.makedirs(root, exist_ok=True)
+            with open(os.path.join(root, ".lock"), "w", encoding="utf-8") as lock:
                 # Several hosts of an inventory may be one machine and share its environments: the first one installs.
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                answer = current(module, environment)
+                answer = changed(module)
     except RefusedError as refused:
         module.fail_json(msg=str(refused))
     except OSError as error:
-        module.fail_json(msg="%s: %s" % (error.filename or environment.root, error.strerror))
+        module.fail_json(msg="%s: %s" % (error.filename or root, error.strerror))
     module.exit_json(**answer)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -66,6 +68,12 @@ def test_the_inventory_named_in_pylaunch_toml_starts_at_its_directory(working_di
         ("inventory = \n", "at line 1"),
         ('inventory = "a"\ninventry = "b"\n', "unknown key: inventry"),
         ("inventory = 3\n", "expected a path, got 3"),
+        ("env = 3\n", "env: expected a table, got 3"),
+        ('[env]\nnames = "a"\n', "env: unknown key: names"),
+        *(
+            (f"[env]\nname = {json.dumps(name)}\n", re.escape("env.name: expected 1 to 64 letters"))
+            for name in ("../x", "a/b", "", ".hidden", "-x", "a b", "a\n", "é", "a" * 65, 3)
+        ),
     ],
 )
 def test_a_wrong_pylaunch_toml_is_refused_with_what_is_wrong(

@@ -26,6 +26,8 @@ def test_ranks_are_found_at_the_fabric_address_if_there_is_one() -> None:
 def test_ranks_run_the_provisioned_python_unless_the_host_names_one() -> None:
     assert Host("n1", "n1", env_root="/data/env").rank_python == "/data/env/current/bin/python"
     assert Host("n1", "n1", python="/usr/bin/python3").rank_python == "/usr/bin/python3"
+    assert Host("n1", "n1", env_name="vision").rank_python == "/opt/pylaunch/named/vision/bin/python"
+    assert Host("n1", "n1", env_name="vision", python="/usr/bin/python3").rank_python == "/usr/bin/python3"
 
 
 def test_a_cluster_without_devices_keeps_everything_else() -> None:

@@ -45,6 +45,24 @@ def test_a_host_whose_processes_cannot_be_read_is_not_taken_for_idle(monkeypatch
     assert "n1: its processes cannot be read: no answer within 20 s" in text
 
 
+def test_a_named_environment_may_go_while_runs_use_others_but_not_beside_ranks_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    named, of_runs = CLUSTER.with_env_name("vision"), Occupancy(at_work=(rank("7f3a9c01"),))
+    monkeypatch.setattr(
+        provision, "look", lambda cluster, port: ({"n1": HostView(of_runs, (), None, {}, ()), "n2": IDLE}, {})
+    )
+    provision.refuse_live_ranks(named)
+    mixed = Occupancy(at_work=(rank("7f3a9c01"),), foreign=(rank(None, "eve"),))
+    monkeypatch.setattr(
+        provision, "look", lambda cluster, port: ({"n1": HostView(mixed, (), None, {}, ()), "n2": IDLE}, {})
+    )
+    with pytest.raises(ClusterNotReadyError) as refused:
+        provision.refuse_live_ranks(named)
+    assert "ranks that pylaunch did not start of eve" in refused.value.render()
+    assert "7f3a9c01" not in refused.value.render()
+
+
 def test_no_command_is_made_of_what_another_user_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
     own = Occupancy(at_work=(rank("7f3a9c01"), rank("--all")), foreign=(rank("0123abcd", "eve"),))
     text = refusal(monkeypatch, {"n1": HostView(own, (), None, {}, ()), "n2": IDLE})
