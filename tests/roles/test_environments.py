@@ -12,7 +12,7 @@ import pytest
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.provision.environments.environment import EnvironmentManifest, LockRequest, lock, read_manifest
-from pylaunch.store.paths import project_directory
+from pylaunch.store.paths import project_directory, project_environment
 from tests.node_python import NODE_PYTHON
 from tests.roles.conftest import Provisioned
 from tests.roles.test_operations import SITE_PACKAGES, provision
@@ -138,3 +138,26 @@ def test_a_disk_that_fills_up_while_installing_leaves_the_environment_in_use_as_
     lab["n1"].run("/opt/pylaunch/current/bin/python", "-c", "import six")
     assert not lab["n1"].run("ls", "-A", "/opt/pylaunch/incoming", check=False).stdout
     assert provision(lab).ok
+
+
+def test_the_environment_of_another_project_is_beside_the_first_and_is_removed_alone(lab: Lab, tmp_path: Path) -> None:
+    before, own = current(lab), project_environment(lab.inventory, "vision")
+    (tmp_path / "requirements.txt").write_text("six==1.16.0\ntabulate==0.9.0\n")
+    lock(LockRequest((tmp_path / "requirements.txt",), own, NODE_PYTHON))
+    (tmp_path / "pylaunch.toml").write_text('[env]\nname = "vision"\n')
+    inventory = ("-i", str(lab.inventory))
+    made = lab.pylaunch("provision", *inventory, cwd=tmp_path)
+    assert made.ok, made.stderr
+    assert made.stderr.startswith("n[1-3]: python_env\n")
+    with tarfile.open(next((own / "parts").glob("*.tar"))) as tar:
+        assert [name.split("-")[0] for name in tar.getnames()] == ["requirements.lock", "wheels/six"]
+    for link, version in (("current", "1.17.0"), ("named/vision", "1.16.0")):
+        words = (f"/opt/pylaunch/{link}/bin/python", "-c", "import six; print(six.__version__)")
+        assert {node.run(*words).stdout for node in lab} == {f"{version}\n"}
+    assert provision(lab, "--plan").stderr.startswith("3 hosts: nothing to change")
+    removed = lab.pylaunch("env", "remove", "vision", *inventory, "--yes")
+    assert removed.ok, removed.stderr
+    assert "n[1-3]: removed the environment vision" in removed.stderr
+    assert not own.exists()
+    assert {node.run("ls", "/opt/pylaunch/named").stdout for node in lab} == {""}
+    assert current(lab) == before
