@@ -140,7 +140,7 @@ class Cluster:
             raise KeyError(", ".join(sorted(missing)))
         return replace(self, hosts=tuple(host for host in self.hosts if host.name in wanted))
 
-    def with_env_name(self, name: str | None) -> Cluster:
+    def with_env_name(self, name: str) -> Cluster:
         """Return the cluster with the environment `name` on each host."""
         return replace(self, hosts=tuple(replace(host, env_name=name) for host in self.hosts))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import subprocess
 import tarfile
@@ -167,6 +168,10 @@ def test_an_environment_with_a_name_is_beside_the_others_and_each_is_removed_alo
         (root / "envs" / name).mkdir(parents=True)
         (root / "envs" / name / installed.MARKER).touch()
     (root / "current").symlink_to("envs/of-current")
+    (root / "incoming").mkdir()
+    for archive in ("of-another.tar", "abandoned.tar"):
+        (root / "incoming" / archive).touch()
+    os.utime(root / "incoming" / "abandoned.tar", (0, 0))
     vision = manifest_of(locked).id
     with used_by_a_run(root / "envs" / "used"):
         assert install(tmp_path, locked, **named).ok
@@ -174,6 +179,7 @@ def test_an_environment_with_a_name_is_beside_the_others_and_each_is_removed_alo
         assert f"a run uses {root}/envs/used" in failure_of(install(tmp_path, locked, "reset", **named))
     assert (root / "named" / "vision").readlink() == Path("../envs") / vision
     subprocess.run([root / "named" / "vision" / "bin" / "python", "-c", "import six, tabulate"], check=True)
+    assert [path.name for path in (root / "incoming").iterdir()] == ["of-another.tar"]
 
     assert install(tmp_path, locked, "reset").ok
     assert not (root / "current").is_symlink()

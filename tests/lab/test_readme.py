@@ -66,6 +66,8 @@ class LabReader(Reader):
         (self.directory / "cluster.ini").write_text(lab.inventory.read_text())
         (self.directory / ".pylaunch").symlink_to(lab.inventory.with_name(".pylaunch"))
         (self.directory / "requirements.txt").write_text(lab.inventory.with_name("requirements.txt").read_text())
+        (self.directory / "vision").mkdir()
+        (self.directory / "vision/requirements.txt").write_text("six==1.17.0\n")
         (self.directory / "train.py").write_text(TRAIN)
         (self.directory / "examples").symlink_to(ROOT / "examples")
 

@@ -14,6 +14,7 @@ from pylaunch.errors import UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.settings import SETTINGS, environment_name, read_settings
 from pylaunch.model.hostset import fold
+from pylaunch.model.text.argv import pylaunch
 from pylaunch.model.text.size import shown_size
 from pylaunch.provision.environments.environment import (
     CONTROLLER_PYTHON,
@@ -103,7 +104,8 @@ def show_command(inventory: Path | None, name: str | None, directory: Path | Non
     directory = _directory(inventory, directory, name)
     manifest = read_manifest(directory)
     if manifest is None:
-        raise UsageError(f"no environment in {directory}", hint="pylaunch env lock requirements.txt")
+        named = ("--name", name) if name is not None else ()
+        raise UsageError(f"no environment in {directory}", hint=pylaunch("env", "lock", *named, "requirements.txt"))
     if as_json:
         document.show({"environment": asdict(manifest), "directory": str(directory)})
     else:

@@ -72,12 +72,13 @@ def remove(root, name, dry_run):
     target, envs = kept.pop(link, None), os.path.join(root, "envs")
     if target is None and kept:
         return False
-    mine = [each for each in entries(envs) if each not in kept.values()]
+    mine = [each for each in entries(envs) if each not in kept.values() or each == target]
     used = [os.path.join(envs, each) for each in mine if is_used(os.path.join(envs, each))]
     if used:
         raise RefusedError("a run uses %s: stop it first (pylaunch ps lists runs)" % ", ".join(used))
-    gone = [link, os.path.join(envs, target)] if target in mine else [link]
-    if not kept:
+    if kept:
+        gone = [link] if target in kept.values() else [link, os.path.join(envs, target)]
+    else:
         gone = [os.path.join(root, each) for each in ("current", "named", "envs", "incoming", "tools", ".lock")]
     gone = [path for path in gone if os.path.lexists(path)]
     for path in gone if not dry_run else ():

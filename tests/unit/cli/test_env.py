@@ -15,6 +15,7 @@ from pylaunch.errors import ExitCode
     [
         (["show"], "no environment in {here}/.pylaunch/environments/speech/environment"),
         (["show", "--name", "vision"], "no environment in {here}/.pylaunch/environments/vision/environment"),
+        (["show", "--name", "vision"], "hint: pylaunch env lock --name vision requirements.txt"),
         (["show", "--name", "../x"], "--name: expected 1 to 64 letters"),
         (["show", "--name", "vision", "-o", "there"], "--environment cannot be combined with --name"),
         (["lock", "nowhere.txt", "--name", "a/b"], "--name: expected 1 to 64 letters"),
