@@ -29,6 +29,7 @@ _HINTS: tuple[tuple[str, str], ...] = (
     ("sudo: command not found", "install sudo on {hosts}, or connect as root: ansible_user=root"),
     ("is not in the sudoers file", "let the user of {hosts} use sudo, or connect as root: ansible_user=root"),
     ("although package python3 is installed", _REINSTALL),
+    ("a run uses the environment", "stop it and repeat the command; who uses each host: pylaunch gpus --limit {hosts}"),
     ("No space left on device", "free space on {hosts}, then: pylaunch provision --limit {hosts}"),
     ("/var/lib/dpkg/lock", "wait until that process has ended, then: pylaunch provision --limit {hosts}"),
     ("/var/lib/apt/lists/lock", "wait until that process has ended, then: pylaunch provision --limit {hosts}"),

@@ -176,7 +176,7 @@ def test_an_environment_with_a_name_is_beside_the_others_and_each_is_removed_alo
     with used_by_a_run(root / "envs" / "used"):
         assert install(tmp_path, locked, **named).ok
         assert {path.name for path in (root / "envs").iterdir()} == {"of-current", "used", vision}
-        assert f"a run uses {root}/envs/used" in failure_of(install(tmp_path, locked, "reset", **named))
+        assert f"a run uses the environment {root}/envs/used" in failure_of(install(tmp_path, locked, "reset", **named))
     assert (root / "named" / "vision").readlink() == Path("../envs") / vision
     subprocess.run([root / "named" / "vision" / "bin" / "python", "-c", "import six, tabulate"], check=True)
     assert [path.name for path in (root / "incoming").iterdir()] == ["of-another.tar"]

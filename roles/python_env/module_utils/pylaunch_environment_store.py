@@ -75,7 +75,7 @@ def remove(root, name, dry_run):
     mine = [each for each in entries(envs) if each not in kept.values() or each == target]
     used = [os.path.join(envs, each) for each in mine if is_used(os.path.join(envs, each))]
     if used:
-        raise RefusedError("a run uses %s: stop it first (pylaunch ps lists runs)" % ", ".join(used))
+        raise RefusedError("a run uses the environment %s" % ", ".join(used))
     if kept:
         gone = [link] if target in kept.values() else [link, os.path.join(envs, target)]
     else:

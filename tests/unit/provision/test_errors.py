@@ -39,6 +39,11 @@ def test_a_host_without_sudo_is_named_in_the_hint() -> None:
     assert error.hint == "install sudo on n2, or connect as root: ansible_user=root"
 
 
+def test_an_environment_that_a_run_uses_is_no_reason_to_provision() -> None:
+    error = failure_error([failure("n2", "a run uses the environment /opt/pylaunch/envs/ab")], total=2)
+    assert error.hint == "stop it and repeat the command; who uses each host: pylaunch gpus --limit n2"
+
+
 def test_an_interpreter_that_was_moved_away_is_reported_with_the_reinstallation() -> None:
     output = "no interpreter at /usr/bin/python3, although package python3 is installed: it was moved or removed"
     hint = failure_error([failure("n1", f"non-zero return code\n{output}")], total=2).hint
