@@ -78,7 +78,7 @@ class Container:
     """Root directory of the ranks, in place of that of their node."""
 
     image: str
-    """Path on every node: a directory, or a file with a squashfs."""
+    """Path on every node: a directory, a squashfs or a SIF."""
 
     mounts: tuple[MountTask, ...] = ()
 

@@ -43,7 +43,7 @@ class ContainerTask:
     """Container of the ranks and the launcher of a node."""
 
     image: str
-    """Path on the node: a directory, or a file with a squashfs."""
+    """Path on the node: a directory, a squashfs or a SIF."""
 
     mounts: list[MountTask]
 

@@ -22,7 +22,7 @@ from pylaunch.agent.shared import processes
 from pylaunch.base.layout import NodeRoot
 from pylaunch.protocol.node_task import ContainerTask, MountTask
 from tests.agent.controller import task
-from tests.starts.containers import image_of_this_machine
+from tests.starts.containers import image_of_this_machine, sif_of
 from tests.waiting import wait_until
 
 SHELL = "#!/usr/bin/python3\nimport sys\n{}\nsys.stdin.read()\n"
@@ -67,7 +67,7 @@ def test_an_image_is_sent_where_it_is_missing_and_not_where_it_is_none(made: Mak
     (tmp_path / "other").write_text("MZ")
     with pytest.raises(ContainerError) as none:
         made(tmp_path / "other")
-    assert none.value.reason.hint == ""
+    assert none.value.reason.hint == "pylaunch help containers"
 
 
 def with_shell(directory: Path, body: str) -> Path:
@@ -85,6 +85,16 @@ def squashed(image: Path) -> Path:
     file = image.with_name(f"{image.name}.sqsh")
     subprocess.run(["mksquashfs", image, file], check=True, stdout=subprocess.DEVNULL)
     return file
+
+
+def with_sif(image: Path) -> Path:
+    """Return a SIF of `image`, beside it."""
+    file = squashed(image)
+    file.write_bytes(sif_of(file.read_bytes()))
+    return file
+
+
+MAKES: dict[str, Callable[[Path], Path]] = {"directory": lambda image: image, "file": squashed, "sif": with_sif}
 
 
 def test_the_namespaces_are_those_that_bubblewrap_made_whatever_the_shell_of_the_image_prints(
@@ -322,7 +332,7 @@ def test_nothing_of_a_container_outlives_its_agent(made: Make, tmp_path: Path) -
     next((tmp_path / "root").glob("runs/*/image")).rmdir()
 
 
-@pytest.mark.parametrize("kind", ["directory", pytest.param("file", marks=needs_fuse)])
+@pytest.mark.parametrize("kind", ["directory", *(pytest.param(kind, marks=needs_fuse) for kind in ("file", "sif"))])
 def test_two_runs_in_two_images_see_their_own_and_can_write_neither(made: Make, tmp_path: Path, kind: str) -> None:
     names = ["one two\nthree", "four"]
     for name in names:
@@ -330,7 +340,7 @@ def test_two_runs_in_two_images_see_their_own_and_can_write_neither(made: Make, 
         (image / name).touch()
         # Places that the image lacks: their directories are in memory, and what is written there would be lost.
         places = [MountTask("/usr/lib", "/new/lib"), MountTask("/usr/lib", "/etc/new/lib")]
-        container = made(squashed(image) if kind == "file" else image, *places)
+        container = made(MAKES[kind](image), *places)
         assert container.inside(lambda: [each for each in names if Path("/", each).exists()]) == [name]
         for path in map(Path, ("/marker", "/etc/passwd", "/usr/written", "/new/x", "/etc/new/x", "/x", "/etc/x")):
             with pytest.raises(ContainerError, match=r"Read-only file system|Permission denied"):

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import base64
 import shutil
+import struct
+import zlib
 from pathlib import Path
 
 import pytest
 
 from tests.starts.cluster import Directory
+
+_SIF_START = (
+    "eNrt2D0vQ1EcB+BTBDFZLeJlMlSrk5iIt3QQEh9Aikau6kVvKzEYDbZuNrNJbP0sZl/AZNabXklrsUkaz5Pc/G5yt3N+55+c"
+    "uzhfaCWNwnEUF6rxzVyjFeeTKD5rXVQaUfN2KhyWd472NnbLm6G4EoqlsNbZv649b3UePlffZ59K99svE7XQ9Z350FPMMkz3"
+    "4rWe5V0vDxYCAAAA8Edy690nl76E8NF/QV8Kg/nzog/9xtMijfQV6S0r0uPkYP5WpChOrqonzXy92qycVpqV5fPkMra+/8ZY"
+    "WqTRviKFdvYl+5XYnhmOiZRO1fRAFEs2FQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAYGh8AZqCNks="
+)
+"""Header and descriptors of a SIF of apptainer 1.4.5 (`apptainer build image.sif DIRECTORY`), up to its squashfs."""
+
+SIF_ROOT = 4096 + 2 * 585
+"""Place of the descriptor of the root directory there."""
 
 LINKS = ("bin", "sbin", "lib", "lib64")
 
@@ -27,6 +41,13 @@ def image_of_this_machine(directory: Path) -> Path:
 def in_container(image: Path) -> tuple[str, ...]:
     """Return the flags of a start of ranks in `image`, with the programs of this machine."""
     return ("--container", str(image), "--container-mount", "/usr:/usr:ro")
+
+
+def sif_of(squashfs: bytes) -> bytes:
+    """Return a SIF with the root directory `squashfs`."""
+    start = bytearray(zlib.decompress(base64.b64decode(_SIF_START)))
+    struct.pack_into("<q", start, SIF_ROOT + 25, len(squashfs))
+    return bytes(start) + squashfs
 
 
 def hide_programs(node: Directory) -> None:

@@ -166,6 +166,9 @@ class ContainerHolder:
     """Program that mounts a file; "" for a directory."""
 
     image: str
+    offset: int
+    """Place of the squashfs in a file."""
+
     mount_point: str
     places: list[ContainerMount]
     env: dict[str, str]
@@ -176,21 +179,20 @@ def start_container(task: protocol.NodeTask, root: NodeRoot, directory: RunDirec
     assert task.container is not None
     path = task.container.image
     try:
-        is_file = image.is_file(path)
-        engine, opener = _programs(is_file=is_file)
+        engine, opener = _programs(is_file=image.squashfs_offset(path) is not None)
         places = mounts.places(task, root)
         digest = image.digest(path, root)
+        offset = image.squashfs_offset(path)  # Of the file with this digest: it could be another one before.
     except image.ImageError as error:
-        hint = f"pylaunch push IMAGE {shlex.quote(path)}" if error.is_missing else ""
-        raise ContainerError(protocol.Reason("container-image", str(error), hint)) from None
+        raise ContainerError(protocol.Reason("container-image", str(error), error.hint)) from None
     except mounts.MountError as error:
         raise ContainerError(protocol.Reason("container-mount", str(error))) from None
     env = {processes.RUN_MARK: task.run, processes.ROOT_MARK: root.path, "PATH": os.environ.get("PATH", os.defpath)}
-    holder = ContainerHolder(engine, opener, path, directory.file("image"), places, env)
-    if is_file:
+    holder = ContainerHolder(engine, opener, path, offset or 0, directory.file("image"), places, env)
+    if opener:
         os.makedirs(holder.mount_point, exist_ok=True)
     container = _start_holder(holder, digest)
-    if is_file and not image.is_still(path, root, digest):
+    if opener and not image.is_still(path, root, digest):
         container.end()
         raise ContainerError(protocol.Reason("container-image", f"image {path} changed while it was mounted"))
     return container
@@ -315,7 +317,7 @@ def _mount_file(holder: ContainerHolder) -> None:
     if pid == 0:
         spawn.signal_me_when_parent_dies(signal.SIGKILL)
         if os.getppid() == parent:
-            words = [holder.opener, "-f", "-o", "ro", holder.image, holder.mount_point]
+            words = [holder.opener, "-f", "-o", f"ro,offset={holder.offset}", holder.image, holder.mount_point]
             with contextlib.suppress(OSError):
                 os.execve(holder.opener, words, holder.env)
         os._exit(1)

@@ -1,4 +1,4 @@
-"""Identity of an image on this node: a directory, or a file with a squashfs."""
+"""Identity of an image on this node: a directory, or a file with a squashfs, which a SIF has, too."""
 
 from __future__ import annotations
 
@@ -6,14 +6,27 @@ import contextlib
 import hashlib
 import json
 import os
+import shlex
 import stat
 
+from pylaunch.agent.containers import sif
 from pylaunch.agent.shared import rank_files
 from pylaunch.base import untrusted_json
 from pylaunch.base.layout import NodeRoot
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
 MAGIC = b"hsqs"
 """First bytes of a squashfs."""
+
+TAR, TAR_AT = b"ustar", 257
+CONVERT = (
+    "skopeo copy docker-archive:{} oci:layout:image"
+    " && umoci unpack --rootless --image layout:image unpacked && mksquashfs unpacked/rootfs {}"
+)
+"""Command line that makes a squashfs of the file that `docker save` wrote."""
 
 CHUNK = 1 << 20
 MOST_KNOWN = 16
@@ -23,28 +36,45 @@ MAX_SIZE = 1 << 16
 
 
 class ImageError(Exception):
-    """The image is not here, or is none."""
+    """The image is not here, or is none. `hint` is the next step, "" for none."""
 
-    def __init__(self, text: str, *, is_missing: bool = False) -> None:
+    def __init__(self, text: str, hint: str = "") -> None:
         super().__init__(text)
-        self.is_missing = is_missing
+        self.hint = hint
 
 
-def is_file(image: str) -> bool:
-    """Return whether `image` is a file, else a directory. Raises ImageError for anything else."""
+def squashfs_offset(image: str) -> int | None:
+    """Return the place of the squashfs in the file `image`; None for a directory. Raises ImageError for others."""
     try:
-        status = os.stat(image)
-        if stat.S_ISDIR(status.st_mode):
+        if stat.S_ISDIR(os.stat(image).st_mode):
             os.listdir(image)
-            return False
+            return None
         with open(rank_files.open_regular(image, follow=True), "rb") as source:
-            if source.read(len(MAGIC)) != MAGIC:
-                raise ImageError(f"image {image} is neither a directory nor a squashfs")
+            place = _place(image, source)
+            source.seek(place)
+            if source.read(len(MAGIC)) == MAGIC:
+                return place
     except FileNotFoundError:
-        raise ImageError(f"image {image} does not exist", is_missing=True) from None
+        raise ImageError(f"image {image} does not exist", f"pylaunch push IMAGE {shlex.quote(image)}") from None
     except OSError as error:
         raise ImageError(f"image {image} cannot be read: {error.strerror}") from None
-    return True
+    except sif.SifError as error:
+        raise ImageError(f"image {image} is a SIF that cannot be mounted: {error}", error.hint) from None
+    raise ImageError(
+        f"image {image} is neither a directory nor a squashfs, and contains none", "pylaunch help containers"
+    )
+
+
+def _place(image: str, source: BinaryIO) -> int:
+    """Return where a squashfs has to be. Raises SifError or ImageError."""
+    start = source.read(TAR_AT + len(TAR))
+    if start[sif.MAGIC_AT :].startswith(sif.MAGIC):
+        return sif.squashfs_offset(source)
+    if start[TAR_AT:] == TAR:
+        names = [os.path.basename(image), os.path.splitext(os.path.basename(image))[0] + ".sqsh"]
+        words = CONVERT.format(*map(shlex.quote, names))
+        raise ImageError(f"image {image} is a tar archive", f"make a squashfs of it and push that: {words}")
+    return 0
 
 
 def digest(image: str, root: NodeRoot) -> str:
@@ -53,7 +83,9 @@ def digest(image: str, root: NodeRoot) -> str:
     The hash of a file is remembered until the file changes. Raises ImageError for what cannot be read.
     """
     try:
-        return f"sha256:{_of_file(image, root)}" if is_file(image) else f"names and sizes:{_of_directory(image)}"
+        if squashfs_offset(image) is None:
+            return f"names and sizes:{_of_directory(image)}"
+        return f"sha256:{_of_file(image, root)}"
     except OSError as error:
         raise ImageError(f"image {image}: {error.filename or image} cannot be read: {error.strerror}") from None
     except RecursionError:

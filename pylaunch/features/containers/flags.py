@@ -24,7 +24,7 @@ PYTHON = "python3"
 options = together(
     click.option(
         "--container", metavar="IMAGE",
-        help="Root directory of the ranks: a directory or a squashfs file that is on every node.",
+        help="Root directory of the ranks: a directory, a squashfs or a SIF that is on every node.",
     ),
     click.option(
         "--container-mount", "container_mounts", multiple=True, metavar="SRC:DST[:ro]",
@@ -46,6 +46,9 @@ def in_job(given: MutableMapping[str, Any]) -> Callable[[JobSpec], JobSpec]:
     twice = [mount.target for mount in mounts if sum(mount.target == each.target for each in mounts) > 1]
     if twice:
         raise UsageError(f"--container-mount: two mounts at {twice[0]}", hint="give each DST once")
+    if ":" in image and not image.startswith(("/", ".")):
+        text = f"--container {image}: the name of an image in a registry, expected an absolute path on the nodes"
+        raise UsageError(text, hint="pylaunch help containers")
     container = Container(_absolute("--container", image), mounts)
     return lambda job: _with(job, container)
 

@@ -36,6 +36,8 @@ def test_a_job_without_a_container_and_a_python_that_was_chosen_stay() -> None:
     [
         (None, "/data:/data", "--container-mount goes with --container"),
         ("image.sqsh", "/data:/data", "--container: expected an absolute path, got 'image.sqsh'"),
+        ("pytorch/pytorch:2.6.0", "/data:/data", "--container pytorch/pytorch:2.6.0: the name of an image"),
+        ("docker://pytorch/pytorch", "/d:/d", "--container docker://pytorch/pytorch: the name of an image"),
         ("/image", "/data", "--container-mount /data: expected SRC:DST or SRC:DST:ro"),
         ("/image", "/data:/data:rw", "--container-mount /data:/data:rw: expected SRC:DST or SRC:DST:ro"),
         ("/image", "/data:data", "--container-mount /data:data: expected an absolute path, got 'data'"),

@@ -12,6 +12,7 @@ import pytest
 from pylaunch.agent.containers import image
 from pylaunch.agent.shared import rank_files
 from pylaunch.base.layout import NodeRoot
+from tests.starts.containers import sif_of
 
 
 def test_the_hash_of_a_file_is_that_of_its_content_and_is_read_again_after_a_change(tmp_path: Path) -> None:
@@ -88,11 +89,26 @@ def test_a_hash_that_cannot_be_remembered_is_still_the_hash(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize(
-    ("content", "error"), [(b"MZ", "is neither a directory nor a squashfs"), (None, "does not exist")]
+    ("content", "error", "hint"),
+    [
+        (b"MZ", "is neither a directory nor a squashfs", "pylaunch help containers"),
+        (sif_of(b"MZMZ"), "is neither a directory nor a squashfs, and contains none", "pylaunch help containers"),
+        (sif_of(b"hsqs")[:-1], "is a SIF that cannot be mounted: bytes 36864 to 36868 are outside of the file", ""),
+        (bytes(257) + b"ustar", "is a tar archive", "make a squashfs of it and push that: skopeo copy docker-archive:"),
+        (None, "does not exist", "pylaunch push IMAGE "),
+    ],
 )
-def test_what_is_no_image_is_refused(tmp_path: Path, content: bytes | None, error: str) -> None:
+def test_what_is_no_image_is_refused(tmp_path: Path, content: bytes | None, error: str, hint: str) -> None:
     path = tmp_path / "image"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(image.ImageError, match=f"image {path} {error}"):
+    with pytest.raises(image.ImageError, match=f"image {path} {error}") as refused:
         image.digest(str(path), NodeRoot(str(tmp_path)))
+    assert refused.value.hint.startswith(hint)
+
+
+def test_the_squashfs_of_a_file_begins_where_its_format_says(tmp_path: Path) -> None:
+    for content, place in ((b"hsqs", 0), (sif_of(b"hsqs"), 36864)):
+        (tmp_path / "image").write_bytes(content)
+        assert image.squashfs_offset(str(tmp_path / "image")) == place
+    assert image.squashfs_offset(str(tmp_path)) is None
