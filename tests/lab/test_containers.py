@@ -7,6 +7,7 @@ torch are mounted from the nodes.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,11 +21,12 @@ from pylaunch.features.lab.cluster.node_faults.faults import inject
 from pylaunch.features.lab.cluster.node_faults.resource_faults import LittleMemory
 from pylaunch.transport.process import Completed
 from tests.lab.controller import must_be_clean, newest, starting
-from tests.starts.containers import image_of_this_machine
+from tests.starts.containers import image_of_this_machine, save_as_docker, sif_of
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
 
+INSTALL = "apt-get update -qq && apt-get install -y -qq --no-install-recommends"
 ROLE = "container_engine"
 FILE = f"/etc/tmpfiles.d/90-pylaunch-{ROLE}.conf"
 TRAIN = """\
@@ -130,6 +132,23 @@ def test_nodes_without_bubblewrap_are_refused_and_the_role_brings_what_a_start_n
     again = lab.pylaunch("provision", *inventory, "--plan").stdout
     assert again.splitlines()[1].split() == ["n[1-3]", ROLE, FILE, "missing"]
     nothing_is_left(lab)
+
+
+def test_an_archive_of_docker_is_refused_with_the_commands_that_make_an_image_of_it_which_ranks_use_in_a_sif(
+    cluster: Lab, words: tuple[str, ...]
+) -> None:
+    shared = cluster.inventory.parent
+    save_as_docker(shared / "image", shared / "saved.tar")
+    image = str(shared / "image.sqsh")
+    refused = start(cluster, tuple(word.replace(image, f"{shared}/saved.tar") for word in words), "run")
+    assert refused.returncode == ExitCode.CLUSTER_NOT_READY, refused.stderr
+    assert f"n[1-3]: image {shared}/saved.tar is a tar archive" in refused.stderr
+    (command,) = re.findall(r"squashfs of it and push that: (skopeo .*)$", refused.stderr, re.MULTILINE)
+    cluster["n1"].run("sh", "-ec", f"{INSTALL} skopeo umoci squashfs-tools; cd {shared}; {command}")
+    (shared / "saved.sif").write_bytes(sif_of((shared / "saved.sqsh").read_bytes()))
+    done = start(cluster, tuple(word.replace(image, f"{shared}/saved.sif") for word in words), "run")
+    assert done.returncode == ExitCode.DONE, done.stderr
+    nothing_is_left(cluster)
 
 
 def test_a_node_with_another_image_is_refused(cluster: Lab, words: tuple[str, ...]) -> None:
