@@ -24,6 +24,9 @@ class Framework(Enum):
     JAX = "jax"
     ACCELERATE = "accelerate"
     DEEPSPEED = "deepspeed"
+    RAY = "ray"
+    """A Ray cluster for the time of a run: one rank on each node, whose Ray has all devices of the node."""
+
     COMMAND = "command"
 
 
@@ -119,7 +122,7 @@ class JobSpec:
     """The framework was chosen without the script's source: nodes refuse a script that asks for another."""
 
     ranks_per_node: int | None = None
-    """None: one per device the inventory declares, or one where it declares none."""
+    """None: one per device the inventory declares, or one where it declares none. For ray, the devices of the rank."""
 
     rank_order: RankOrder = RankOrder.INVENTORY
 

@@ -252,9 +252,10 @@ def _placed(hosts: Sequence[Host], job: JobSpec) -> tuple[NodePlan, ...]:
     nodes: list[NodePlan] = []
     first_rank = 0
     for node_rank, host in enumerate(hosts):
-        count = job.ranks_per_node or len(host.devices) or 1
+        devices = host.devices[: job.ranks_per_node]
+        count = 1 if job.framework is Framework.RAY else job.ranks_per_node or len(devices) or 1
         ranks = tuple(RankPlan(first_rank + local_rank, local_rank) for local_rank in range(count))
-        nodes.append(NodePlan(host, node_rank, ranks, host.devices[:count]))
+        nodes.append(NodePlan(host, node_rank, ranks, devices))
         first_rank += count
     return tuple(nodes)
 

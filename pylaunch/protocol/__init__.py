@@ -53,6 +53,7 @@ from pylaunch.protocol.node_evidence import RankState as RankState
 from pylaunch.protocol.node_evidence import StuckConnection as StuckConnection
 from pylaunch.protocol.node_task import LAUNCHER_FILES as LAUNCHER_FILES
 from pylaunch.protocol.node_task import RANK_ENTRY as RANK_ENTRY
+from pylaunch.protocol.node_task import SHORT_DIRECTORY as SHORT_DIRECTORY
 from pylaunch.protocol.node_task import TREE as TREE
 from pylaunch.protocol.node_task import Need as Need
 from pylaunch.protocol.node_task import NodeTask as NodeTask

@@ -141,5 +141,9 @@ class NodeTask:
 
 RANK_ENTRY = "@rank"
 LAUNCHER_FILES = "@launcher-files"
+SHORT_DIRECTORY = "@short-directory"
+"""Word of a rank's command line that the agent replaces with a directory in /tmp, which it removes when the run ends.
+Paths of sockets have at most 107 bytes."""
+
 TREE = "@tree"
 """First component of a working directory that is inside the code shipped for the run."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pylaunch.model.job import Framework
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
-from pylaunch.render import accelerate, command, deepspeed, direct, jax, torchrun
+from pylaunch.render import accelerate, command, deepspeed, direct, jax, ray, torchrun
 
 _RENDERERS = {
     Framework.TORCHRUN: torchrun.render,
@@ -12,6 +12,7 @@ _RENDERERS = {
     Framework.JAX: jax.render,
     Framework.ACCELERATE: accelerate.render,
     Framework.DEEPSPEED: deepspeed.render,
+    Framework.RAY: ray.render,
     Framework.COMMAND: command.render,
 }
 

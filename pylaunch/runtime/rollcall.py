@@ -65,7 +65,7 @@ class RollCallServer:
     def attempt(self, wait_s: float) -> frozenset[int]:
         """Accept ranks for `wait_s`; return the missing ones. Raises OSError if the port cannot be bound."""
         if self._listener is None:
-            self._listener = _listen(self._port)
+            self._listener = listen(self._port)
             self._selector.register(self._listener, selectors.EVENT_READ)
         until = self._clock() + wait_s
         while self._missing() and self._clock() < until:
@@ -198,7 +198,7 @@ def _missing_in(text: bytes) -> frozenset[int]:
         return frozenset({0})
 
 
-def _listen(port: int) -> socket.socket:
+def listen(port: int) -> socket.socket:
     """Listen on `port` of all addresses. SO_REUSEADDR permits a port that a launcher holds, or that was just used."""
     family, address = (socket.AF_INET6, "::") if socket.has_dualstack_ipv6() else (socket.AF_INET, "0.0.0.0")
     listener = socket.socket(family, socket.SOCK_STREAM)

@@ -53,8 +53,7 @@ def _project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in (ROOT / "examples" / "roles").iterdir():
         (directory / path.name).write_text(path.read_text())
     for name, example in (
-        ("ray.toml", "examples/ray/job.toml"),
-        ("driver.py", "examples/ray/driver.py"),
+        ("driver.py", "examples/ray_driver.py"),
         ("vllm.toml", "examples/vllm/job.toml"),
         ("client.py", "examples/vllm/client.py"),
     ):

@@ -279,17 +279,6 @@ def test_a_dry_run_shows_each_run_without_secrets_and_contacts_no_host(cluster: 
     assert job.stderr.count("trainer: note: --password: every user of a node can read") == 1
 
 
-def test_the_example_with_ray_is_a_job_whose_driver_is_on_the_host_of_the_head(cluster: DirectoryCluster) -> None:
-    example = Path(__file__).parents[2] / "examples/ray"
-    job = cluster.run(
-        "start", "-i", str(cluster.inventory), "--sync", str(example), "--dry-run", "--json", str(example / "job.toml")
-    )
-    assert job.returncode == ExitCode.DONE, job.stderr
-    planned = {each["part"]: each for each in json.loads(job.stdout)["parts"]}
-    assert planned["driver"]["hosts"] == planned["head"]["hosts"] == ["n1"]
-    assert planned["driver"]["command"] == ["driver.py", "127.0.0.1:29599", "n2"]
-
-
 def test_nodes_from_slurm_are_refused_with_the_way_to_an_inventory(cluster: DirectoryCluster) -> None:
     (cluster.inventory.parent / "job.toml").write_text(JOB.format(listen="0.0.0.0", timeout=1))
     job = cluster.run("start", "--scheduler", "slurm", str(cluster.inventory.parent / "job.toml"))

@@ -17,6 +17,7 @@ from pylaunch.features.job.job_file import JobFile, JobRole, OnFailure, ReadyBy,
 from pylaunch.features.job.placement import Part, places
 from pylaunch.features.job.supervisor import SUPERVISOR
 from pylaunch.model.cluster import Connection, Host
+from pylaunch.model.job import Framework
 from pylaunch.model.plan import PORT_ENTRY, RunPlan
 from pylaunch.model.text.argv import quoted
 from pylaunch.render import shell, srun
@@ -323,6 +324,8 @@ def refused(role: JobRole) -> tuple[str, str] | None:
             f"hosts = {role.hosts!r}: Slurm chooses the nodes of the job",
             "omit it; --constraint FEATURES or --sbatch-arg=--nodelist=NAMES choose the nodes of all roles",
         )
+    if role.options.get("framework") == Framework.RAY.value:
+        return "framework = 'ray': without pylaunch on the nodes, nothing connects them", "pylaunch start"
     test = role.ready
     if test is not None and test.by is ReadyBy.STEP:
         return (

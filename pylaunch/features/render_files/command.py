@@ -70,7 +70,8 @@ _PLAN = (
 )  # fmt: skip
 _INTERFACE = click.option("--interface", metavar="NAME", help="Network interface of the ranks.")
 _FRAMEWORK = click.option(
-    "--framework", type=click.Choice([AUTO, *(each.value for each in Framework)]), default=AUTO, show_default=True,
+    "--framework", type=click.Choice([AUTO, *(each.value for each in Framework if each is not Framework.RAY)]),
+    default=AUTO, show_default=True,
     help="How ranks are started; auto reads what SCRIPT imports.",
 )  # fmt: skip
 _RESTARTS = click.option(

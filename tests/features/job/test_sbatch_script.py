@@ -34,6 +34,7 @@ def test_the_same_file_is_the_same_script(capsys: Captured) -> None:
 @pytest.mark.parametrize(
     ("key", "message", "hint"),
     [
+        ("framework = 'ray'", "[roles.a] framework = 'ray': without pylaunch on the nodes", "pylaunch start"),
         ("hosts = 'n1'", "[roles.a] hosts = 'n1': Slurm chooses the nodes", "--constraint FEATURES"),
         ("ready = 'step:1'", "[roles.a] ready = 'step:1': without pylaunch on the nodes", "file:/shared/ready"),
         ("ready = 'output:up [0-9]'", "[roles.a] ready = 'output:up [0-9]': a script compares texts", "a plain text"),

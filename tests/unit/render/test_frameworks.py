@@ -120,7 +120,8 @@ def test_nodes_learn_whose_gloo_is_used() -> None:
 
     assert {framework: gloo(framework, BARE) for framework in Framework} == {
         Framework.TORCHRUN: "torch", Framework.DIRECT: "torch", Framework.ACCELERATE: "torch",
-        Framework.DEEPSPEED: "torch", Framework.JAX: "jax", Framework.COMMAND: "",
+        Framework.DEEPSPEED: "torch", Framework.JAX: "jax", Framework.RAY: "",
+        Framework.COMMAND: "",
     }  # fmt: skip
     assert gloo(Framework.JAX, UNEQUAL) == ""
 
@@ -140,3 +141,24 @@ def test_every_framework_runs_a_module_and_needs_no_file_for_it(framework: Frame
     ((node, command), *_) = render(plan_run(Cluster(BARE), job, "7f3a9c01"))
     assert command.ranks[0].argv[1:] == argv
     assert [need.path for need in command.needs] == [node.host.rank_python]
+
+
+def test_ray_is_one_rank_on_each_node_with_all_of_its_devices_and_no_numbers_of_ranks() -> None:
+    first, second = words(Framework.RAY)
+    python = "/opt/pylaunch/current/bin/python"
+    node = (python, "-u", "-m", "pylaunch.runtime.ray_node")
+    driver = ("--", "train.py", "--lr", "3")
+    assert [each.argv for each in (*first.ranks, *second.ranks)] == [
+        (*node, "0", "2", "10.0.0.1", "29500", "10.0.0.1", "@short-directory", "--num-gpus=2", *driver),
+        (*node, "1", "2", "10.0.0.1", "29500", "fd00::2", "@short-directory", "--num-gpus=1", *driver),
+    ]
+    assert first.ranks[0].env == {}
+    assert (first.env["VLLM_HOST_IP"], second.env["VLLM_HOST_IP"]) == ("10.0.0.1", "fd00::2")
+    assert "--num-gpus=1" in words(Framework.RAY, ranks_per_node=1)[0].ranks[0].argv
+
+
+def test_ray_without_devices_counts_them_itself_and_refuses_a_number() -> None:
+    first, _ = words(Framework.RAY, BARE)
+    assert not [word for word in first.ranks[0].argv if word.startswith("--num-gpus")]
+    with pytest.raises(UsageError, match="--nproc-per-node 4: with ray it is the number of devices"):
+        words(Framework.RAY, BARE, ranks_per_node=4)

@@ -174,6 +174,7 @@ class WorkerGroup:
 
         self._gate = os.pipe()
         self._port = 0
+        self._short_directory: str | None = None
 
     @property
     def pids(self) -> dict[int, int | None]:
@@ -204,7 +205,7 @@ class WorkerGroup:
             own[SOCKET] = self._directory.file("ranks.sock")
             programs = [(None, self._launcher_words(), {Layer.AGENT: own})]
         else:
-            programs = [(rank.rank, rank.argv, self._rank_layers(rank)) for rank in self.task.ranks]
+            programs = [(rank.rank, self._rank_words(rank.argv), self._rank_layers(rank)) for rank in self.task.ranks]
         join = None if self.container is None else self.container.join
         for rank, argv, layers in programs:
             env = composed_values({**self._layers, **layers})
@@ -264,11 +265,22 @@ class WorkerGroup:
         given = [word.replace(protocol.LAUNCHER_FILES, files) for word in self.task.launcher]
         return [each for word in given for each in (entry if word == protocol.RANK_ENTRY else [word])]
 
+    def _rank_words(self, argv: list[str]) -> list[str]:
+        if protocol.SHORT_DIRECTORY not in argv:
+            return argv
+        if self._short_directory is None:
+            import tempfile  # noqa: PLC0415 -- 6 ms that other runs do not need
+
+            self._short_directory = tempfile.mkdtemp(prefix=f"pylaunch-{self.task.run[:12]}-", dir="/tmp")
+        return [self._short_directory if word == protocol.SHORT_DIRECTORY else word for word in argv]
+
     def remove_what_they_used(self) -> None:
-        """End the container, and remove the directories that torchrun creates for its ranks and never removes."""
+        """End the container, and remove directories: those that torchrun never removes, and the short one."""
         if self.container is not None:
             self.container.end()
         rank_files.remove(self._directory.file(LAUNCHER))
+        if self._short_directory is not None:
+            rank_files.remove(self._short_directory)
 
     def _rank_layers(self, rank: protocol.RankTask) -> dict[Layer, dict[str, str]]:
         """Return the layers of `rank` alone."""

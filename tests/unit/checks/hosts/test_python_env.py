@@ -64,6 +64,8 @@ def test_hosts_with_the_same_python_environment_are_no_finding() -> None:
          "nvidia-nccl-cu12: 2.20.5, expected 2.21.5"),
         (libraries("b", torch="2.6.0", nvidia_nccl_cu12="2.21.5"), "python_env.libraries", Severity.WARN,
          "is not that of n[1,3]"),
+        (libraries("b", torch="2.6.0", nvidia_nccl_cu12="2.21.5", tqdm="4.67", ray="2.59.0"), "python_env.libraries",
+         Severity.FAIL, "ray: 2.59.0, expected none"),
         (variables(NCCL_IB_DISABLE="1"), "login.variables", Severity.WARN, "NCCL_IB_DISABLE of a login: 1"),
         (identity(uid=1001), "login.identity", Severity.WARN, "ml 1001:1000, expected ml 1000:1000"),
         (identity(groups=["ml(1000)"]), "login.identity", Severity.WARN, "groups: ml(1000)"),

@@ -1,0 +1,238 @@
+"""`python -m pylaunch.runtime.ray_node`: a node of a Ray cluster that lasts as long as its driver.
+
+    node 0                            node r
+    listens, starts the head     ◄──  connects
+    has joined                   ──►  port of the control store (GCS)
+    starts the driver            ◄──  its rank, when its Ray has joined
+    ends with the driver         ──►  end of the connection: ends with exit status 0
+
+The cluster is a child of this process, `ray start --block`, and its daemons are children of that one. A node whose Ray
+ends exits with 1. A connection that sends anything else is closed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from importlib import metadata
+from typing import NamedTuple
+
+from pylaunch.runtime.rollcall import listen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+JOINED = "ray_current_cluster"
+"""File of `ray start` in its temporary directory: the address of the control store, once this node has joined."""
+
+PORTS = ("--min-worker-port=0", "--max-worker-port=0", "--dashboard-agent-listen-port=0")
+"""The kernel chooses all ports of a node, so that they are open to members, and free beside another Ray."""
+
+OF_THE_DRIVER = ("PYLAUNCH_RANK_SOCKET", "PYLAUNCH_STEP_FILE", "TORCHELASTIC_ERROR_FILE")
+"""Variables with which a process reports for the rank: the driver has them, and processes of Ray do not."""
+
+PORT = re.compile(rb"\d{1,5}\n")
+OLDEST = (2, 55)
+"""The first version of Ray with a temporary directory for each node."""
+
+POLL_S = 0.2
+CONNECT_S = 60.0
+END_S = 10.0
+TAIL = 40
+MAX_LINE = 200
+
+
+class Node(NamedTuple):
+    """Place of this node in the cluster."""
+
+    rank: int
+    nodes: int
+    head: str
+    """Address of node 0."""
+
+    port: int
+    address: str
+    directory: str
+
+
+class Ray:
+    """`ray start --block` on this node."""
+
+    def __init__(self, node: Node, arguments: list[str]) -> None:
+        self._output = os.path.join(node.directory, "ray-start.out")
+        self._joined = os.path.join(node.directory, JOINED)
+        env = {name: value for name, value in os.environ.items() if name not in OF_THE_DRIVER}
+        command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block"]
+        command += [f"--temp-dir={node.directory}", f"--node-ip-address={node.address}", *PORTS, *arguments]
+        with open(self._output, "wb") as output:
+            self._process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+
+    def control_store(self) -> str | None:
+        """Return the address of the control store; None until this node has joined. Exits with 1 if Ray has ended."""
+        status = self._process.poll()
+        if status is not None:
+            with open(self._output, encoding="utf-8", errors="replace") as output:
+                lines = [line.rstrip() for line in output if line.strip()]
+            sys.stderr.write("\n".join([*lines[-TAIL:], ""]))
+            fail(f"Ray on this node ended with {described(status)}")
+        with contextlib.suppress(OSError), open(self._joined, encoding="utf-8") as source:
+            address = source.read(MAX_LINE).strip()
+            return address if address.rpartition(":")[2].isdecimal() else None
+        return None
+
+    def end(self) -> None:
+        """Stop Ray on this node. The agent ends what is left."""
+        self._process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_S)
+
+
+def fail(reason: str) -> NoReturn:
+    """End this node with exit status 1 and `reason` as its last line."""
+    sys.exit(f"error: {reason}")
+
+
+def described(status: int) -> str:
+    """Return an exit status of subprocess in words."""
+    return f"exit code {status}" if status >= 0 else signal.Signals(-status).name
+
+
+def check_version() -> None:
+    """Exit with 1 without a usable Ray."""
+    try:
+        found = metadata.version("ray")
+    except metadata.PackageNotFoundError:
+        fail(f"Ray is not installed for {sys.executable}: pip install ray, or --python of an environment that has it")
+    if tuple(int(each) for each in re.findall(r"\d+", found)[:2]) < OLDEST:
+        fail(f"Ray {found} has one temporary directory for all nodes: pip install 'ray>=2.55'")
+
+
+def lead(node: Node, ray_arguments: list[str], driver: list[str]) -> int:
+    """Be node 0: start the head, wait for all nodes, run the driver. Return its exit status."""
+    with contextlib.closing(listen(node.port)) as listener, contextlib.ExitStack() as connections:
+        head = ["--head", "--port=0", "--include-dashboard=false"]
+        ray = Ray(node, [*head, *ray_arguments])
+        address = ray.control_store()
+        while address is None:
+            time.sleep(POLL_S)
+            address = ray.control_store()
+        greeting = f"{address.rpartition(':')[2]}\n".encode()
+        _wait_for_nodes(listener, connections, greeting, node.nodes, ray)
+        command = [sys.executable, "-u", *driver]
+        process = subprocess.Popen(command, env={**os.environ, "RAY_ADDRESS": address})
+        signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+        status = None
+        while status is None:
+            ray.control_store()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                status = process.wait(POLL_S)
+    ray.end()
+    return status
+
+
+def _wait_for_nodes(
+    listener: socket.socket, connections: contextlib.ExitStack, greeting: bytes, nodes: int, ray: Ray
+) -> None:
+    """Greet the other nodes until all have joined; `connections` keeps them open."""
+    joined: set[int] = set()
+    received: dict[socket.socket, bytes] = {}
+    selector = connections.enter_context(selectors.DefaultSelector())
+    selector.register(listener, selectors.EVENT_READ)
+    while len(joined) < nodes - 1:
+        ray.control_store()
+        for key, _ in selector.select(POLL_S):
+            if key.fileobj is listener:
+                connection = connections.enter_context(listener.accept()[0])
+                connection.settimeout(END_S)
+                with contextlib.suppress(OSError):
+                    connection.sendall(greeting)
+                selector.register(connection, selectors.EVENT_READ, connection)
+                received[connection] = b""
+                continue
+            connection = key.data
+            chunk = _received(connection)
+            line = received[connection] = received[connection] + chunk
+            if chunk.endswith(b"\n") and line[:-1].isdigit() and 0 < int(line) < nodes:
+                joined.add(int(line))
+            elif not chunk or len(line) > len(str(nodes)):
+                selector.unregister(connection)
+                connection.close()
+
+
+def _received(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(MAX_LINE)
+    except OSError:
+        return b""
+
+
+def follow(node: Node, ray_arguments: list[str]) -> int:
+    """Be another node: join the cluster, and leave it when node 0 has ended."""
+    with _connected(node.head, node.port) as connection:
+        line = b""
+        while not line.endswith(b"\n"):
+            chunk = _received(connection)
+            line += chunk
+            if not chunk:
+                return 0  # Node 0 has ended, and reports why.
+            if len(line) > len(b"65535\n"):
+                break
+        if PORT.fullmatch(line) is None:
+            fail(f"{node.head} port {node.port} is not the first node of this run: it sent {line[:80]!r}")
+        host = f"[{node.head}]" if ":" in node.head else node.head
+        ray = Ray(node, [f"--address={host}:{int(line)}", *ray_arguments])
+        # The driver gets SIGTERM, too, and may still need this node: its end ends the connection.
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        has_joined = False
+        while True:
+            if ray.control_store() is not None and not has_joined:
+                has_joined = True
+                with contextlib.suppress(OSError):
+                    connection.sendall(b"%d\n" % node.rank)
+            if select.select([connection], [], [], POLL_S)[0] and not _received(connection):
+                break
+    ray.end()
+    return 0
+
+
+def _connected(address: str, port: int) -> socket.socket:
+    """Return a connection to node 0, which may not listen yet."""
+    until = time.monotonic() + CONNECT_S
+    while True:
+        try:
+            connection = socket.create_connection((address, port), timeout=CONNECT_S)
+        except OSError as error:
+            if time.monotonic() > until:
+                fail(f"no connection to the first node at {address} port {port}: {error.strerror or error}")
+            time.sleep(POLL_S)
+        else:
+            connection.settimeout(None)
+            return connection
+
+
+def main(words: list[str]) -> int:
+    """Run this node and return its exit status."""
+    at = words.index("--")
+    rank, nodes, head, port, address, directory, *ray_arguments = words[:at]
+    node = Node(int(rank), int(nodes), head, int(port), address, directory)
+    check_version()
+    if node.rank:
+        return follow(node, ray_arguments)
+    status = lead(node, ray_arguments, words[at + 1 :])
+    if status < 0:
+        signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
