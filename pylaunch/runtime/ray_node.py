@@ -41,13 +41,16 @@ OF_THE_DRIVER = ("PYLAUNCH_RANK_SOCKET", "PYLAUNCH_STEP_FILE", "TORCHELASTIC_ERR
 """Variables with which a process reports for the rank: the driver has them, and processes of Ray do not."""
 
 PORT = re.compile(rb"\d{1,5}\n")
+DAEMON = re.compile(r"END (\w+)\.\w+ tail \(exit code\(s\)=(.+)\) -----")
+"""Line of `ray start --block` about a daemon that ended."""
+
 OLDEST = (2, 55)
 """The first version of Ray with a temporary directory for each node."""
 
 POLL_S = 0.2
 CONNECT_S = 60.0
 END_S = 10.0
-TAIL = 40
+TAIL = 20
 MAX_LINE = 200
 
 
@@ -81,9 +84,14 @@ class Ray:
         status = self._process.poll()
         if status is not None:
             with open(self._output, encoding="utf-8", errors="replace") as output:
-                lines = [line.rstrip() for line in output if line.strip()]
+                lines = [line.rstrip() for line in output if line.strip() and "[state-dump]" not in line]
             sys.stderr.write("\n".join([*lines[-TAIL:], ""]))
-            fail(f"Ray on this node ended with {described(status)}")
+            daemon = next((found for found in map(DAEMON.search, reversed(lines)) if found), None)
+            fail(
+                "{} of Ray ended with exit code {}".format(*daemon.groups())
+                if daemon
+                else f"Ray on this node ended with {described(status)}"
+            )
         with contextlib.suppress(OSError), open(self._joined, encoding="utf-8") as source:
             address = source.read(MAX_LINE).strip()
             return address if address.rpartition(":")[2].isdecimal() else None

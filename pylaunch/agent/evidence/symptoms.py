@@ -32,6 +32,7 @@ TABLE = (
     (r"ncclRemoteError|remote process exited or there was a network error|NCCL error: .*unhandled system error", LOST),
     (r"^(?:\w+\.)*(?:ConnectionResetError|BrokenPipeError|ConnectionAbortedError)\b", LOST),
     (r"Gloo \w+ failed: .*(?:Connection closed by peer|Connection reset by peer|Broken pipe)", LOST),
+    (r"^ray\.exceptions\.(?:ActorUnavailableError|NodeDiedError)\b", LOST),
     (r"this error originated at tensorpipe|EOF: end of file \(this error originated", LOST),
     (r"Received data size doesn't match expected size|op\.preamble\.length <= op\.nbytes", DIFFERED),
     (r"because the JAX distributed service detected fatal errors", OTHER_TASK),

@@ -28,6 +28,7 @@ def recorded(name: str) -> list[str]:
     [
         ("gloo-peer-exited", False, LOST),
         ("gloo-peer-killed", False, LOST),
+        ("ray-worker-node-killed", False, LOST),
         ("gloo-recv-timeout", False, WAITED),
         ("gloo-send-timeout", False, WAITED),
         ("gloo-monitored-barrier", False, WAITED),
