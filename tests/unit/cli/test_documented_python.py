@@ -24,7 +24,7 @@ def test_python_of_a_page_compiles(page: Path) -> None:
 def test_the_pages_with_python_are_known() -> None:
     """Those of lab.md, python.md and first-cluster.md run: tests/lab/test_lab_life.py, tests/starts/test_python_api.py
     and test_guides.py."""
-    assert set(PAGES) == {"first-cluster.md", "lab.md", "python.md", "runtime.md", "slurm.md"}
+    assert set(PAGES) == {"first-cluster.md", "lab.md", "python.md", "ray.md", "runtime.md", "slurm.md"}
 
 
 def test_the_handler_of_the_guide_to_slurm_notes_the_signal() -> None:
@@ -37,6 +37,16 @@ def test_the_handler_of_the_guide_to_slurm_notes_the_signal() -> None:
         assert names["stops"] is True
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+def test_the_driver_of_the_guide_to_ray_asks_the_cluster_for_its_nodes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ray is not installed: the driver of examples/ was run with it."""
+    (source,) = python_in(PAGES["ray.md"])
+    ray = mock.Mock(nodes=lambda: [{}, {}], cluster_resources=lambda: {"CPU": 4.0})
+    with mock.patch.dict("sys.modules", ray=ray):
+        exec(source, {})
+    ray.init.assert_called_once_with()
+    assert capsys.readouterr().out == "2 nodes {'CPU': 4.0}\n"
 
 
 def test_the_loop_of_the_library_calls_what_it_has() -> None:
