@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 
@@ -109,15 +110,18 @@ def stop_run(
     leads = recorder.take_charge()
     grace = timedelta(0) if now else record.plan.job.stop_grace
     emit_run = recording(recorder if leads else None, emit)
-    outcome, proofs = _stopped(record, emit_run, grace, Interrupter() if interrupts is None else interrupts)
-    if proofs and not leads:
-        # The controller records the end of the run now, and does not know the answers of the nodes.
-        process = runs.controller(record.plan.run)
-        leads = (process is None or ends(process, ENDS_S)) and recorder.take_charge()
-        record = runs.read(record.plan.run)
-    if leads:
-        recorder.finish(_with_proof(record.outcome, outcome))
-    recorder.give_up_charge()
+    try:
+        outcome, proofs = _stopped(record, emit_run, grace, Interrupter() if interrupts is None else interrupts)
+        if proofs and not leads:
+            # The controller records the end of the run now, and does not know the answers of the nodes.
+            process = runs.controller(record.plan.run)
+            is_over = process is None or (process != os.getpid() and ends(process, ENDS_S))
+            leads = is_over and recorder.take_charge()
+            record = runs.read(record.plan.run)
+        if leads:
+            recorder.finish(_with_proof(record.outcome, outcome))
+    finally:
+        recorder.give_up_charge()
     return StopReport(record, outcome, proofs=proofs)
 
 

@@ -25,6 +25,7 @@ from tests.starts.cluster import DirectoryCluster
         ((), "error: bench needs at least two ranks, and n1 alone has one"),
         (("--stage", "pairs"), "error: --stage pairs: one host has no network to others"),
         (("--stage", "read"), "error: --stage read: no file to read"),
+        (("--csv", "nodir/x.csv"), "error: --csv nodir/x.csv: cannot be written: no such directory: nodir"),
         (("--beside", "no-ib"), "error: --beside no-ib: only NCCL uses InfiniBand"),
         (
             ("--stage", "pairs", "--backend", "jax"),
@@ -40,6 +41,20 @@ def test_bad_input_is_one_clear_line(
     assert ended.returncode == ExitCode.USAGE
     assert error in ended.stderr
     assert cluster.outcomes() == {}
+
+
+def test_a_baseline_that_cannot_be_read_is_named_before_anything_is_measured(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    cluster = directories("n1", "n2")
+    kept = cluster.inventory.parent / ".pylaunch" / "bench-baseline.json"
+    kept.parent.mkdir(exist_ok=True)
+    kept.write_text("<<<<<<< ours\n")
+    for words in ((), ("--save-baseline",)):
+        ended = cluster.run("bench", "-i", str(cluster.inventory), *words)
+        assert ended.returncode == ExitCode.USAGE
+        assert f"hint: rm {kept}, and pylaunch bench -i {cluster.inventory} --save-baseline" in ended.stderr
+        assert cluster.outcomes() == {}
 
 
 def test_more_ranks_than_devices(directories: Callable[..., DirectoryCluster]) -> None:

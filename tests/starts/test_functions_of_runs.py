@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from pylaunch.errors import ClusterNotReadyError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.outcome import Outcome, Status
+from pylaunch.runs import stop
 from pylaunch.runs.all_runs import RunNotNamedError, discover_runs, find_live_run, find_run
 from pylaunch.runs.attach import Attached, AttachEvent, RunOver, attach
 from pylaunch.runs.connect.interruptible import Interrupter
@@ -21,6 +25,7 @@ from pylaunch.runs.follow.run_follower import rank_streams
 from pylaunch.runs.logs import collect_logs, follow_logs
 from pylaunch.runs.status import list_runs, report
 from pylaunch.runs.stop import StopEvent, stop_run
+from pylaunch.store import runs
 from tests.starts.cluster import DirectoryCluster, appears
 from tests.waiting import wait_until
 
@@ -81,6 +86,31 @@ def test_a_run_is_found_read_and_stopped_from_a_program(
     assert [each.plan.run for each in refused.value.candidates] == [run]
     assert capfd.readouterr() == ("", "")
     assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_a_stop_that_fails_leaves_the_run_to_the_next_one(
+    live: DirectoryCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = find_live_run(load_cluster(live.inventory).sources)
+    controller = runs.controller(record.plan.run)
+    assert controller is not None
+    os.kill(controller, signal.SIGKILL)
+    wait_until(lambda: runs.controller(record.plan.run) is None, "the controller is gone")
+
+    def fail(*_: object) -> NoReturn:
+        raise ClusterNotReadyError("no host can be reached")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stop, "_stopped", fail)
+        with pytest.raises(ClusterNotReadyError):
+            stop_run(record, ignore_event, now=True)
+    assert runs.controller(record.plan.run) is None
+    stop_run(record, ignore_event, now=True).raise_if_unclean()
+    assert find_run(record.plan.run).outcome is not None
+
+
+def ignore_event(_: StopEvent) -> None:
+    """Events of the stop are of no interest."""
 
 
 def test_an_interrupter_stops_the_run_that_a_thread_is_attached_to(live: DirectoryCluster) -> None:

@@ -173,8 +173,8 @@ class PieceNode:
                 content = self._fetch(piece, address, port)
             except socket.timeout:
                 _print({"failed": [piece, name, "silent"]})
-            except OSError as error:
-                _print({"failed": [piece, name, error.strerror or str(error)]})
+            except (OSError, UnicodeError) as error:  # UnicodeError: the address is no domain name.
+                _print({"failed": [piece, name, getattr(error, "strerror", None) or str(error)]})
             else:
                 self._keep(piece, content, name)
 

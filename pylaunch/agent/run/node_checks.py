@@ -85,7 +85,7 @@ def _hostname(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     name = socket.gethostname()
     try:
         addresses = {str(found[4][0]) for found in socket.getaddrinfo(name, None, socket.AF_INET)}
-    except OSError:
+    except (OSError, UnicodeError):  # UnicodeError: the name is no domain name.
         return
     loopback = sorted(address for address in addresses if address.startswith("127."))
     if loopback:

@@ -102,7 +102,7 @@ def _writable(survey: Survey) -> Iterable[Finding]:
     for place in _places(survey):
         if place.found["read_only"]:
             text = f"{place.name} is mounted read-only: nothing can be written there"
-            fix = f"findmnt {place.found['mount']}; a disk with errors is remounted so: dmesg"
+            fix = f"findmnt {quoted((place.found['mount'],))}; a disk with errors is remounted so: dmesg"
             yield Finding("storage.writable", Severity.FAIL, (place.host,), text, fix)
     for host, by_label in survey.labelled(host_readers.filesystem).items():
         for label, found in by_label.items():
@@ -110,7 +110,7 @@ def _writable(survey: Survey) -> Iterable[Finding]:
                 yield _no_temporary(host, found["unusable"])
             elif found["refused"] and not found["read_only"] and not _is_full(found):
                 text = f"{label}: a file cannot be written in {found['asked']}: {found['refused']}"
-                yield Finding("storage.writable", Severity.FAIL, (host,), text, f"ls -ld {found['asked']}")
+                yield Finding("storage.writable", Severity.FAIL, (host,), text, quoted(("ls", "-ld", found["asked"])))
     for host in sorted(hosts_without_workdir(survey)):
         text = f"{WORKDIR} {survey.wanted.workdir} does not exist"
         yield Finding("storage.writable", Severity.FAIL, (host,), text, _NO_WORKDIR)
@@ -138,7 +138,7 @@ def _missing_checkpoints(survey: Survey) -> Iterable[Finding]:
         for host in exists:
             if not exists[host]:
                 text = f"{CHECKPOINTS} {survey.wanted.checkpoint_dir} does not exist here, and does on other hosts"
-                fix = f"mkdir -p {survey.wanted.checkpoint_dir}, or mount it"
+                fix = f"mkdir -p {quoted((survey.wanted.checkpoint_dir,))}, or mount it"
                 yield Finding("storage.writable", Severity.WARN, (host,), text, fix)
 
 

@@ -15,7 +15,7 @@ from pylaunch.features.bench import view
 from pylaunch.features.bench.judgement.operations import Operation
 from pylaunch.features.bench.judgement.summary import BenchSummary
 from pylaunch.features.bench.judgement.sweep import DEFAULT_LARGEST, checked_sweep
-from pylaunch.features.bench.run.baselines import baseline_path, compared, save_baseline
+from pylaunch.features.bench.run.baselines import baseline_path, compared, read_baseline, save_baseline
 from pylaunch.features.bench.run.events import USUAL, BenchRequest, BenchResult, BenchStage
 from pylaunch.features.bench.run.measure import BACKENDS, bench, chosen_backend
 from pylaunch.features.bench.run.summary_file import write_bench_summary
@@ -126,10 +126,16 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
     cluster = load_cluster(inventory, limit=limit)
     request = _request(flags)
     backend = chosen_backend(cluster, request)
-    if flags.save_baseline and baseline_path(cluster) is None:
+    kept = baseline_path(cluster)
+    if flags.save_baseline and kept is None:
         raise UsageError(
             "--save-baseline: it is kept beside an inventory file, and there is none", hint="-i cluster.ini"
         )
+    for option, path in (("--csv", flags.csv), ("--html", flags.html)):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise UsageError(f"{option} {path}: cannot be written: no such directory: {path.parent}")
+    if kept is not None:
+        read_baseline(kept)  # One that cannot be read ends the command before minutes of measuring.
     if flags.max_size is None and backend in DEFAULT_LARGEST:
         largest = max(DEFAULT_LARGEST[backend], request.sweep.smallest)
         request = replace(request, sweep=replace(request.sweep, largest=largest))

@@ -50,8 +50,8 @@ def _steps(host: Host, project_known_hosts: str | None, login: Argv) -> Iterator
     place = f"{route.address} port {route.port}"
     try:
         found = socket.getaddrinfo(route.address, route.port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        yield f"name: {route.address} does not resolve here ({error.strerror})"
+    except (OSError, UnicodeError) as error:  # UnicodeError: it is no domain name.
+        yield f"name: {route.address} does not resolve here ({getattr(error, 'strerror', 'not a name of a host')})"
         return
     addresses = ", ".join(dict.fromkeys(str(each[4][0]) for each in found))
     if addresses != route.address:
@@ -93,7 +93,7 @@ def _protocol(
             yield f"login: the server accepts {', '.join(error.allowed_types)}"
             takes_keys = "publickey" in error.allowed_types
         yield from _offered(login, takes_keys=takes_keys)
-    except (OSError, EOFError, paramiko.SSHException) as error:
+    except (OSError, EOFError, ValueError, paramiko.SSHException) as error:  # ValueError: text that is no UTF-8.
         yield f"protocol: {error or 'the server closed the connection'}"
     finally:
         transport.close()

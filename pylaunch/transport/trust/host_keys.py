@@ -103,7 +103,8 @@ def _ask(host: Host, known: Known) -> OfferedKey | Silent:
         before = tuple(known(route.place))
         kinds = [key.kind for key in before]
         key = _through_openssh(host, route, kinds) if route.proxied else _directly(route, kinds)
-    except (OSError, EOFError, paramiko.SSHException, PylaunchError) as error:
+    except (OSError, EOFError, ValueError, paramiko.SSHException, PylaunchError) as error:
+        # ValueError: no domain name, or an answer that paramiko cannot decode.
         reason = getattr(error, "strerror", None) or str(error) or "the server closed the connection"
         return Silent(host.name, f"{host.address}: {reason}")
     return OfferedKey(host.name, key, before)

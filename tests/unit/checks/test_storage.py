@@ -64,6 +64,12 @@ def test_one_bad_disk_is_reported_once_with_its_host(odd: dict[str, Any], check:
     assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
 
 
+def test_paths_in_commands_are_quoted() -> None:
+    wanted = Wanted(workdir="/w", checkpoint_dir="/data/my ckpt")
+    (finding,) = findings(storage.CHECKS, alike(HEALTHY, n2={CHECKPOINTS: filesystem("/", exists=False)}), wanted)
+    assert finding.fix == "mkdir -p '/data/my ckpt', or mount it"
+
+
 def test_a_host_without_a_directory_for_temporary_files_is_one_failure_with_what_was_tried_and_a_command_for_each() -> (
     None
 ):

@@ -103,7 +103,7 @@ def hosts_file(question: dict[str, str]) -> dict[str, list[str]]:
 def _addresses(name: str) -> list[str] | None:
     try:
         found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
-    except OSError:
+    except (OSError, UnicodeError):  # UnicodeError: the name is no domain name.
         return None
     return sorted({str(each[4][0]) for each in found}, key=lambda address: (":" in address, address))
 

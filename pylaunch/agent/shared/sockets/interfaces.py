@@ -137,8 +137,8 @@ def own_address(peer: str) -> tuple[int, str] | None:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect(address)
             own = str(probe.getsockname()[0])
-    except OSError as error:
-        raise UndecidedError(f"{peer} cannot be reached: {error.strerror or error}") from None
+    except (OSError, UnicodeError) as error:  # UnicodeError: the name is no domain name.
+        raise UndecidedError(f"{peer} cannot be reached: {getattr(error, 'strerror', None) or error}") from None
     # Packets to an own address come from that address.
     return None if own == address[0] or own.startswith("127.") or own == "::1" else (int(family), own)
 

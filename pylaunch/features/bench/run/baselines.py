@@ -15,6 +15,7 @@ from pylaunch.features.bench.run.events import BenchRequest, BenchResult
 from pylaunch.inventory.host_list import is_host_list
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.text import typed_json
+from pylaunch.model.text.argv import quoted
 from pylaunch.store.paths import project_bench_baseline
 from pylaunch.store.whole_file import SHARED, write_whole
 
@@ -67,7 +68,8 @@ def read_baseline(path: Path) -> Baseline | None:
     try:
         return typed_json.decoded(text, Baseline)
     except msgspec.MsgspecError as error:
-        raise UsageError(f"{path}: {error}", hint="make a new one: pylaunch bench --save-baseline") from None
+        again = f"rm {quoted((str(path),))}, and pylaunch bench --save-baseline"
+        raise UsageError(f"{path}: {error}", hint=again) from None
 
 
 def write_baseline(path: Path, baseline: Baseline) -> None:
