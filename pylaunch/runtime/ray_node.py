@@ -3,8 +3,9 @@
     node 0                            node r
     listens, starts the head     ◄──  connects
     has joined                   ──►  port of the control store (GCS)
-    starts the driver            ◄──  its rank, when its Ray has joined
-    ends with the driver         ──►  end of the connection: ends with exit status 0
+    starts the driver            ◄──  run and rank, when its Ray has joined
+    the driver has ended         ──►  a line: ends its Ray
+    has ended                    ──►  end of the connection: ends with exit status 0, after node 0
 
 The cluster is a child of this process, `ray start --block`, and its daemons are children of that one. A node whose Ray
 ends exits with 1. A connection that sends anything else is closed.
@@ -22,7 +23,7 @@ import socket
 import subprocess
 import sys
 import time
-from importlib import metadata
+from importlib import metadata, util
 from typing import NamedTuple
 
 from pylaunch.runtime.rollcall import listen
@@ -40,6 +41,7 @@ PORTS = ("--min-worker-port=0", "--max-worker-port=0", "--dashboard-agent-listen
 OF_THE_DRIVER = ("PYLAUNCH_RANK_SOCKET", "PYLAUNCH_STEP_FILE", "TORCHELASTIC_ERROR_FILE")
 """Variables with which a process reports for the rank: the driver has them, and processes of Ray do not."""
 
+RUN = os.environ.get("PYLAUNCH_RUN", "").encode()
 PORT = re.compile(rb"\d{1,5}\n")
 DAEMON = re.compile(r"END (\w+)\.\w+ tail \(exit code\(s\)=(.+)\) -----")
 """Line of `ray start --block` about a daemon that ended."""
@@ -50,6 +52,12 @@ OLDEST = (2, 55)
 POLL_S = 0.2
 CONNECT_S = 60.0
 END_S = 10.0
+NOTICE_S = 2.0
+"""`ray start` looks at its daemons each second: a driver that lost one may fail before the node of that daemon."""
+
+AFTER_S = 0.5
+"""A rank that exits with code 0 before one that fails looks like one that left the others."""
+
 TAIL = 20
 MAX_LINE = 200
 
@@ -128,29 +136,50 @@ def lead(node: Node, ray_arguments: list[str], driver: list[str]) -> int:
     """Be node 0: start the head, wait for all nodes, run the driver. Return its exit status."""
     with contextlib.closing(listen(node.port)) as listener, contextlib.ExitStack() as connections:
         head = ["--head", "--port=0", "--include-dashboard=false"]
+        if util.find_spec("grpc") is not None:  # Ray's client server, which has port 10001 otherwise.
+            with socket.create_server(("", 0)) as free:
+                head.append(f"--ray-client-server-port={free.getsockname()[1]}")
         ray = Ray(node, [*head, *ray_arguments])
         address = ray.control_store()
         while address is None:
             time.sleep(POLL_S)
             address = ray.control_store()
         greeting = f"{address.rpartition(':')[2]}\n".encode()
-        _wait_for_nodes(listener, connections, greeting, node.nodes, ray)
+        others = _wait_for_nodes(listener, connections, greeting, node.nodes, ray)
         command = [sys.executable, "-u", *driver]
         process = subprocess.Popen(command, env={**os.environ, "RAY_ADDRESS": address})
         signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+        for signum in (signal.SIGUSR1, signal.SIGUSR2):  # --checkpoint-signal
+            signal.signal(signum, lambda number, _: _pass_on(process, number))
         status = None
         while status is None:
             ray.control_store()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 status = process.wait(POLL_S)
-    ray.end()
+        until = time.monotonic() + NOTICE_S
+        while status not in (0, -signal.SIGTERM) and time.monotonic() < until:
+            ray.control_store()
+            time.sleep(POLL_S)
+        for other in others:
+            with contextlib.suppress(OSError):
+                other.sendall(b"end\n")
+        ray.end()
     return status
+
+
+def _pass_on(process: subprocess.Popen[bytes], signum: int) -> None:
+    """Send the driver a signal that it handles; another one would end it."""
+    path = f"/proc/{process.pid}/status"
+    with contextlib.suppress(OSError), open(path, encoding="ascii", errors="replace") as status:
+        caught = next((line.split()[1] for line in status if line.startswith("SigCgt:")), "0")
+        if int(caught, 16) >> (signum - 1) & 1:
+            process.send_signal(signum)
 
 
 def _wait_for_nodes(
     listener: socket.socket, connections: contextlib.ExitStack, greeting: bytes, nodes: int, ray: Ray
-) -> None:
-    """Greet the other nodes until all have joined; `connections` keeps them open."""
+) -> list[socket.socket]:
+    """Greet the other nodes until all have joined, and return their connections, which `connections` closes."""
     joined: set[int] = set()
     received: dict[socket.socket, bytes] = {}
     selector = connections.enter_context(selectors.DefaultSelector())
@@ -159,7 +188,11 @@ def _wait_for_nodes(
         ray.control_store()
         for key, _ in selector.select(POLL_S):
             if key.fileobj is listener:
-                connection = connections.enter_context(listener.accept()[0])
+                try:
+                    connection = connections.enter_context(listener.accept()[0])
+                except OSError:  # Strangers have all descriptors.
+                    time.sleep(POLL_S)
+                    continue
                 connection.settimeout(END_S)
                 with contextlib.suppress(OSError):
                     connection.sendall(greeting)
@@ -169,11 +202,14 @@ def _wait_for_nodes(
             connection = key.data
             chunk = _received(connection)
             line = received[connection] = received[connection] + chunk
-            if chunk.endswith(b"\n") and line[:-1].isdigit() and 0 < int(line) < nodes:
-                joined.add(int(line))
-            elif not chunk or len(line) > len(str(nodes)):
+            run, _, rank = line.rpartition(b" ")
+            if run == RUN and chunk.endswith(b"\n") and rank[:-1].isdigit() and 0 < int(rank) < nodes:
+                joined.add(int(rank))
+            elif not chunk or line.endswith(b"\n") or len(line) > len(RUN) + 1 + len(str(nodes)):
                 selector.unregister(connection)
+                del received[connection]
                 connection.close()
+    return list(received)
 
 
 def _received(connection: socket.socket) -> bytes:
@@ -205,10 +241,15 @@ def follow(node: Node, ray_arguments: list[str]) -> int:
             if ray.control_store() is not None and not has_joined:
                 has_joined = True
                 with contextlib.suppress(OSError):
-                    connection.sendall(b"%d\n" % node.rank)
-            if select.select([connection], [], [], POLL_S)[0] and not _received(connection):
+                    connection.sendall(b"%b %d\n" % (RUN, node.rank))
+            if select.select([connection], [], [], POLL_S)[0]:
+                ends = _received(connection)
                 break
-    ray.end()
+        ray.end()
+        if ends:
+            connection.settimeout(END_S + AFTER_S)
+            _received(connection)
+    time.sleep(AFTER_S)
     return 0
 
 
@@ -237,7 +278,8 @@ def main(words: list[str]) -> int:
         return follow(node, ray_arguments)
     status = lead(node, ray_arguments, words[at + 1 :])
     if status < 0:
-        signal.signal(-status, signal.SIG_DFL)
+        with contextlib.suppress(OSError):  # SIGKILL, which has no handler.
+            signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     return status
 

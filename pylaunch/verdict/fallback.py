@@ -31,6 +31,9 @@ FABRIC = frozenset(
 NCCL = FABRIC | {"ofi-provider", "no-transport", "nccl-unexplained"}
 """Classes whose cause is in NCCL or its plugins, which gloo does not use."""
 
+_OF_PROGRAM = ("nccl-invalidusage", "nccl-invalidargument")
+"""Signatures of calls that NCCL rejected: another network does not mend them."""
+
 
 @dataclass(frozen=True)
 class FallbackStep:
@@ -81,4 +84,4 @@ class _TextClasses:
         """Return the class of the first cause that the texts of `ends` show; "" for none, or one by its form alone."""
         facts = LogFacts([scan_of_end(self._search, end) for end in ends])
         first = judge_texts(self._catalogue, facts).first
-        return "" if first is None or first.signature == EXCEPTION else first.cause.id
+        return "" if first is None or first.signature in (EXCEPTION, *_OF_PROGRAM) else first.cause.id

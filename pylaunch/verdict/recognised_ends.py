@@ -31,6 +31,14 @@ NO_TERMINAL = "terminal-missing"
 MOST_TEXTS = 8
 """Different texts of ranks that failed alike which are searched."""
 
+ASKING = ("gpu-unexplained", "dataloader-worker")
+"""Classes without a cause, whose question helps where a rank has nothing but their text."""
+
+DIRECTING = (
+    "cuda-oom-runtime", "nccl-ib-rnr", "nccl-ib-loclen", "nccl-ib-locprot", "nccl-ib-remote-access",
+)  # fmt: skip
+"""Signatures of medium confidence whose class has the right next step for the end of a rank."""
+
 GENERAL = ("rank-failed", "launcher-failed")
 """Kinds that the class of a text makes more precise."""
 
@@ -60,6 +68,8 @@ def with_classes(outcome: Outcome, catalogue: SignatureCatalogue, plan: RunPlan 
     def recognised(cause: FailureCause) -> FailureCause:
         own = about(cause)
         found = _class_of_all(catalogue, search, own)
+        if found is not None and found.id in ASKING:
+            return replace(cause, question=found.sure, hint=cause.hint or found.check, page=f"{PAGES}{found.page}")
         if found is None or (found.kind != cause.kind and cause.kind not in GENERAL):
             return cause
         command = advised(replace(cause, kind=found.kind)).hint
@@ -96,7 +106,9 @@ def _class_of(catalogue: SignatureCatalogue, search: LogSearch, end: RankEnd) ->
 def _sure(catalogue: SignatureCatalogue, search: LogSearch, end: RankEnd) -> CauseClass | None:
     verdict = judge_texts(catalogue, LogFacts([scan_of_end(search, end)]))
     first = verdict.first
-    if first is None or first.confidence is not Confidence.HIGH or first.cause.id in ABSTAINING:
+    if first is None or (first.confidence is not Confidence.HIGH and first.signature not in DIRECTING):
+        return None
+    if first.cause.id in ABSTAINING and first.cause.id not in ASKING:
         return None
     later = end.last_lines[first.evidence[0].line :]
     if _is_in_traceback(end.error, later):

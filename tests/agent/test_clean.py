@@ -116,6 +116,19 @@ def test_a_start_removes_leftovers_of_a_killed_supervisor_and_reports_them(node:
     assert not is_alive(pid)
 
 
+def test_the_short_directory_of_a_killed_supervisor_is_removed_with_its_run(node: Node, tmp_path: Path) -> None:
+    words = ["/bin/sh", "-c", "echo $0 > new; mv new short; exec sleep 60", protocol.SHORT_DIRECTORY]
+    controller = node.started(task(tmp_path, words))
+    rank = controller.pid(0)
+    short = Path(wait_until(lambda: (tmp_path / "short").exists() and (tmp_path / "short").read_text(), "it").strip())
+    assert short.parent == Path("/tmp")
+    os.kill(node.supervisor(controller), signal.SIGKILL)
+    gone(rank)
+    assert short.is_dir()
+    assert f"{short} of dead run r1" in json.loads(node.ask("clean").stdout)["removed"]
+    assert not short.exists()
+
+
 def test_the_logs_of_the_last_runs_are_kept(node: Node) -> None:
     node.ask("hello")
     for number in range(KEPT_RUNS + 2):

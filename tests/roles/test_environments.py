@@ -158,6 +158,8 @@ def test_the_environment_of_another_project_is_beside_the_first_and_is_removed_a
     removed = lab.pylaunch("env", "remove", "vision", *inventory, "--yes")
     assert removed.ok, removed.stderr
     assert "n[1-3]: removed the environment vision" in removed.stderr
+    again = lab.pylaunch("env", "remove", "vision", *inventory, "--yes")
+    assert "n[1-3]: no environment vision" in again.stderr
     assert not own.exists()
     assert {node.run("ls", "/opt/pylaunch/named").stdout for node in lab} == {""}
     assert current(lab) == before

@@ -33,6 +33,7 @@ subprocess.Popen(["sleep", "600"], start_new_session=True)
 if os.environ.get("DIES") == role:
     while not pathlib.Path(os.environ["SEEN"], "driver").exists():
         time.sleep(0.05)
+    time.sleep(float(os.environ.get("NOTICED_AFTER", "0")))
     print("[state-dump] Event stats:", "----- END raylet.out tail (exit code(s)=-9 (signal 9)) -----", sep="\\n")
     sys.exit(1)
 while True:
@@ -46,8 +47,10 @@ host, port = os.environ["RAY_ADDRESS"].split(":")
 socket.create_connection((host, int(port))).close()
 (seen / "driver").touch()
 print("driver has", sys.argv[1:])
-if os.environ.get("DIES"):
+if os.environ.get("DIES") and "CODE" not in os.environ:
     signal.pause()
+if os.environ.get("CODE") == "KILL":
+    os.kill(os.getpid(), signal.SIGKILL)
 sys.exit(int(os.environ.get("CODE", "0")))
 """
 
@@ -92,6 +95,20 @@ def test_the_exit_code_of_the_driver_is_that_of_the_first_rank(start: Callable[.
     run = start(CODE="7")
     assert run.returncode == ExitCode.JOB_FAILED, run.stderr
     assert "rank 0 on n1 exited with code 7" in run.stderr
+
+
+def test_a_driver_that_is_killed_is_not_an_exception_of_ours(start: Callable[..., Any]) -> None:
+    run = start(CODE="KILL")
+    assert run.returncode == ExitCode.JOB_FAILED, run.stderr
+    assert "rank 0 on n1 was killed by SIGKILL" in run.stderr
+
+
+def test_a_driver_that_fails_before_the_death_of_a_daemon_is_noticed_leaves_the_blame_to_it(
+    start: Callable[..., Any],
+) -> None:
+    run = start(DIES="worker", CODE="1", NOTICED_AFTER="1")
+    assert "rank 1 on n2 exited with code 1" in run.stderr
+    assert "error: raylet of Ray ended with exit code -9 (signal 9)" in run.stderr
 
 
 @pytest.mark.parametrize(("role", "rank"), [("head", "rank 0 on n1"), ("worker", "rank 1 on n2")])

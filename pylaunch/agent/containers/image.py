@@ -73,7 +73,8 @@ def _place(image: str, source: BinaryIO) -> int:
     if start[TAR_AT:] == TAR:
         names = [os.path.basename(image), os.path.splitext(os.path.basename(image))[0] + ".sqsh"]
         words = CONVERT.format(*map(shlex.quote, names))
-        raise ImageError(f"image {image} is a tar archive", f"make a squashfs of it and push that: {words}")
+        hint = f"(of an OCI archive: oci-archive:) make a squashfs of it and push that: {words}"
+        raise ImageError(f"image {image} is a tar archive", hint)
     return 0
 
 

@@ -39,6 +39,7 @@ def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
             continue
         try:
             _remove_sockets(directory, cleaned, dry_run=dry_run)
+            _remove_short_directory(directory, cleaned, dry_run=dry_run)
             if _never_started(directory):
                 _remove(directory, cleaned, dry_run=dry_run)
             else:
@@ -67,6 +68,18 @@ def _remove_sockets(directory: RunDirectory, cleaned: Cleaned, *, dry_run: bool)
             if not dry_run:
                 with contextlib.suppress(OSError):
                     os.unlink(directory.file(name))
+
+
+def _remove_short_directory(directory: RunDirectory, cleaned: Cleaned, *, dry_run: bool) -> None:
+    try:
+        path = os.readlink(directory.file("short"))
+        is_own = os.path.dirname(path) == "/tmp" and os.lstat(path).st_uid == os.getuid()
+    except OSError:
+        return
+    if is_own and os.path.basename(path).startswith("pylaunch-"):
+        cleaned.removed.append(f"{path} of dead run {directory.run}")
+        if not dry_run:
+            rank_files.remove(path)
 
 
 def _never_started(directory: RunDirectory) -> bool:

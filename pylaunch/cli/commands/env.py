@@ -134,11 +134,15 @@ def remove_command(name: str, inventory: Path | None, yes: bool) -> None:
         return
     view = ProvisionView()
     try:
-        reset_hosts(plan, view.show, environments=True, dry_run=False)
+        done = reset_hosts(plan, view.show, environments=True, dry_run=False)
     finally:
         view.end()
     shutil.rmtree(project_environment(Path(cluster.sources[0]), name).parent, ignore_errors=True)
-    console.say(f"{hosts}: removed the environment {name}", style="green")
+    had = [host for host, tally in done.tallies.items() if tally.changed]
+    if had:
+        console.say(f"{fold(had)}: removed the environment {name}", style="green")
+    else:
+        console.say(f"{hosts}: no environment {name}")
 
 
 def summary(locked: Locked, directory: Path) -> str:

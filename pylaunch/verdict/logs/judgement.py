@@ -49,8 +49,8 @@ _BLAMELESS = (
 """Pages whose signatures name nobody: the rank that prints the line may be a victim, or one of many with this fault."""
 
 ABSTAINING = (
-    "killed", "native-crash", "unexplained", "nccl-unexplained", "gpu-unexplained", "peer-lost", "rank-absent",
-    "stopped-from-outside", "dataloader-worker",
+    "killed", "native-crash", "unexplained", "nccl-unexplained", "nccl-waits", "gpu-unexplained", "peer-lost",
+    "rank-absent", "stopped-from-outside", "dataloader-worker",
 )  # fmt: skip
 """Classes without a cause: their verdict asks a question. A crash or a kill is a fact, and its reason is elsewhere."""
 
@@ -260,7 +260,9 @@ class _Judge:
 
     def _explains(self, warning: _Candidate, latest: Mapping[str, Sequence[LogMatch]]) -> bool:
         match, allowed = warning.match, warning.match.signature.explains
-        if allowed is None and match.signature.page in _OF_A_START and self._facts.made_progress:
+        others = any(scan.made_progress for scan in self._facts.scans if scan.file != match.file)
+        started = others or self._facts.steps_after(match.file, match.line) > 0
+        if allowed is None and match.signature.page in _OF_A_START and started:
             self._reject(warning, "the run made progress: its start succeeded")
             return False
         later = any(

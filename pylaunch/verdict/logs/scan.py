@@ -60,7 +60,7 @@ MOST_EXCEPTIONS = 2_000
 MOST_ORIGINS = 100_000
 SAMPLE = 64 << 10
 _PROGRESS = re.compile(
-    rb"(?i)\b(?:step|iter(?:ation)?|epoch|batch)s?\b[\]:=# ]{1,3}\[?\d{1,9}(?![\d.]{0,20} ON )"
+    rb"(?i)\b(?:step|iter(?:ation)?|epoch|batch)s?\b[\]:=# ]{1,3}\[?\d{1,9}(?-i:(?![\d.]{0,20} ON ))"
     rb"|\bloss\b[\"']?[=: ]{1,3}-?\d|\d(?:\.\d{1,4})? ?(?:it/s|s/it)"
 )
 _WORD = re.compile(rb"[A-Za-z_]{4,}")

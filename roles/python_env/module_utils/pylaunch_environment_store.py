@@ -37,7 +37,7 @@ def links(root):
 def is_used(path):
     """Return True while a run uses the environment at `path`: its agent shares the lock of the marker."""
     try:
-        with open(os.path.join(path, MARKER), "rb") as marker:
+        with open(os.path.join(path, MARKER), "r+b") as marker:  # NFS locks only what may be written.
             fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -60,21 +60,25 @@ class JoinedRay:
         return "127.0.0.1:6379"
 
 
-def test_the_driver_waits_for_each_rank_once_and_for_nothing_that_strangers_send(first_node: socket.socket) -> None:
+def test_the_driver_waits_for_each_rank_once_and_for_nothing_that_strangers_send(
+    first_node: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_node, "RUN", b"c0ffee11")
     port = first_node.getsockname()[1]
     with contextlib.ExitStack() as stack:
         waiting = threading.Thread(target=ray_node._wait_for_nodes, args=(first_node, stack, b"6379\n", 3, JoinedRay()))
         waiting.start()
         with contextlib.ExitStack() as there:
-            lines = (b"GET / HTTP/1.0\r\n", b"7\n", b"0\n", b"1\n", b"1\n")
+            member = b"c0ffee11 1\n"
+            lines = (b"GET / HTTP/1.0\r\n", b"1\n", b"c0ffee12 1\n", b"c0ffee11 7\n", b"c0ffee11 0\n", member, member)
             for line in lines:
-                connection = there.enter_context(socket.create_connection(("127.0.0.1", port)))
+                connection = there.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
                 assert connection.recv(100) == b"6379\n"
                 connection.sendall(line)
-                if line != b"1\n":
+                if line != member:
                     assert connection.recv(1) == b""
             assert waiting.is_alive()
             connection = there.enter_context(socket.create_connection(("127.0.0.1", port)))
-            connection.sendall(b"2\n")
+            connection.sendall(b"c0ffee11 2\n")
             waiting.join(60)
             assert not waiting.is_alive()

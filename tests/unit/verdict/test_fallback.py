@@ -33,6 +33,7 @@ TIMED_OUT = (
     "NCCL WARN NET/IB : Got completion from peer 10.1.7.21<40211> with error 12, opcode 1, len 0, vendor err 129"
 )
 UNEXPLAINED = "ncclInternalError: Internal check failed."
+INVALID = "ncclInvalidUsage: This usually reflects invalid usage of NCCL library."
 NO_TRANSPORT = "NCCL WARN No transport found for rank 0[1000] -> rank 1[2000]"
 LOST = "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely."
 FULL = "OSError: [Errno 28] No space left on device: '/checkpoints/7.pt'"
@@ -72,6 +73,7 @@ def test_both_sides_of_the_variable_have_the_same_name() -> None:
         (JOB, failed()),
         (JOB, failed("ValueError: no such layer")),
         (JOB, failed(FULL)),
+        (WITHOUT, failed(INVALID)),
     ],
     ids=[
         "not permitted",
@@ -86,6 +88,7 @@ def test_both_sides_of_the_variable_have_the_same_name() -> None:
         "no text",
         "no signature",
         "another cause",
+        "a wrong call of NCCL",
     ],
 )
 def test_nothing_else_changes_the_network(job: JobSpec, outcome: Outcome) -> None:

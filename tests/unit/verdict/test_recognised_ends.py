@@ -73,6 +73,28 @@ def test_a_cause_has_the_class_of_its_text(failed: RankEnd, identifier: str, pag
     assert cause.hint
 
 
+@pytest.mark.parametrize(
+    ("error", "text_class"),
+    [
+        ("torch.AcceleratorError: CUDA error: an illegal memory access was encountered", "gpu-unexplained"),
+        ("RuntimeError: DataLoader worker (pid(s) 4242) exited unexpectedly", "dataloader-worker"),
+    ],
+)
+def test_a_text_with_several_causes_leaves_the_kind_and_asks_the_question_of_its_class(
+    error: str, text_class: str
+) -> None:
+    (cause, *_) = outcome_of(end(error)).causes
+    asked = CATALOGUE.causes[text_class]
+    assert (cause.text_class, cause.question) == ("", asked.sure)
+    assert cause.hint
+    assert cause.page == f"errors-{asked.page}"
+
+
+def test_a_device_without_memory_keeps_the_class_with_the_next_step() -> None:
+    (cause, *_) = outcome_of(end("RuntimeError: CUDA error: out of memory")).causes
+    assert cause.identifier == "out-of-memory/gpu-memory-foreign"
+
+
 def test_the_next_step_is_a_command_that_knows_the_host_or_the_first_repair() -> None:
     assert outcome_of(end(FULL)).causes[0].hint == "pylaunch check --only storage,kernel --limit n2"
     memory = outcome_of(end("OSError: [Errno 12] Cannot allocate memory")).causes[0]

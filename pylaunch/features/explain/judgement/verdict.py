@@ -21,6 +21,7 @@ from pylaunch.features.explain.judgement.indications.indications import indicati
 from pylaunch.features.explain.judgement.standstill import stands_at
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.errors.error_class import error_class
+from pylaunch.verdict.logs.errors.uncaught import EXCEPTION
 from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.verdict.logs.facts import LogFacts, is_before
 from pylaunch.verdict.logs.judgement import (
@@ -113,6 +114,8 @@ def _floor(facts: LogFacts, lines: ErrorLines, causes: Sequence[LogCause], texts
         return found
     if causes[0].cause.id not in ABSTAINING or found.weight >= ErrorWeight.FAILURE or lines.first is None:
         return None
+    if causes[0].signature != EXCEPTION and found.evidence in causes[0].evidence:
+        return None  # A signature knows the line, and that it has several causes.
     if facts.ended_by_signal and facts.is_in_exception(lines.first.file, lines.first.line):
         return None
     at = (lines.first.time, lines.first.file, lines.first.line)

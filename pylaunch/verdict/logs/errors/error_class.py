@@ -164,7 +164,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|(?i:(?:expected|must be) (?:\w+ ){0,5}(?:on|to be on) (?:cuda|cpu|gpu))|Cannot copy out of meta tensor"
      r"|(?i:input type .{0,60} and weight type .{0,60} should be the same)")),
     ("gpu-program-fault", MEDIUM,
-     r"device-side assert|illegal memory access|Assertion `[^`]{1,200}` failed|misaligned address"),
+     r"device-side assert|Assertion `[^`]{1,200}` failed"),
+    ("gpu-unexplained", MEDIUM, r"illegal memory access|misaligned address|unspecified launch failure"),
     ("script-arguments", MEDIUM,
      (r"(?i:unrecognized (?:arguments?|options?)|could not consume arg|unknown (?:option|flag|argument))"
      r"|(?i:invalid choice: |no such option|(?:invalid|unrecognized) option --"

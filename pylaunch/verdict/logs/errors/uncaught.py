@@ -42,9 +42,7 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
         cause = "launcher-config"
     else:
         raised, found = _classed(unit)
-        if found is None and is_of_another(raised.text):
-            role, cause = Role.SYMPTOM, "unexplained"
-        elif found is None and (name in _OPEN or is_of_library(raised.place)):
+        if found is None and (name in _OPEN or is_of_library(raised.place) or is_of_another(raised.text)):
             cause = "unexplained"
     place = f" ({raised.place})" if raised.place else ""
     cause = cause if found is None else found.cause

@@ -94,7 +94,11 @@ def test_a_hash_that_cannot_be_remembered_is_still_the_hash(tmp_path: Path, monk
         (b"MZ", "is neither a directory nor a squashfs", "pylaunch help containers"),
         (sif_of(b"MZMZ"), "is neither a directory nor a squashfs, and contains none", "pylaunch help containers"),
         (sif_of(b"hsqs")[:-1], "is a SIF that cannot be mounted: bytes 36864 to 36868 are outside of the file", ""),
-        (bytes(257) + b"ustar", "is a tar archive", "make a squashfs of it and push that: skopeo copy docker-archive:"),
+        (
+            bytes(257) + b"ustar",
+            "is a tar archive",
+            "(of an OCI archive: oci-archive:) make a squashfs of it and push that: skopeo copy docker-archive:",
+        ),
         (None, "does not exist", "pylaunch push IMAGE "),
     ],
 )

@@ -1,0 +1,82 @@
+"""Causes that a reader would miss if an earlier error, a victim or a warning were taken for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.features.explain.judgement.topics import search_of
+from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
+from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.line import Origin
+from pylaunch.verdict.logs.scan import scan
+
+CATALOGUE = signatures()
+SEARCH = search_of(CATALOGUE)
+STEPS = "".join(f"step {step} of rank 0 loss=2.1\n" for step in range(1, 7))
+TRACEBACK = 'Traceback (most recent call last):\n  File "/app/train.py", line 88, in <module>\n    main()\n'
+
+
+def verdict_on(*texts: str) -> LogVerdict:
+    logs = [scan(SEARCH, f"{rank}.log", [text.encode()], Origin(rank=rank)) for rank, text in enumerate(texts)]
+    return judge_logs(CATALOGUE, logs)
+
+
+def cause_of(*texts: str) -> str | None:
+    first = verdict_on(*texts).first
+    return None if first is None else first.cause.id
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "TimeoutError: GET shard-00071 timed out after 30 s",
+        "ValueError: heartbeat column is missing",
+    ],
+)
+def test_a_rank_with_an_exception_of_its_own_is_shown_before_those_that_lost_it(error: str) -> None:
+    verdict = verdict_on("RuntimeError: Connection closed by peer [10.0.0.2]:41321\n", f"{TRACEBACK}{error}\n")
+    evidence = (
+        [verdict.first_error.evidence] if verdict.first_error else verdict.first.evidence if verdict.first else []
+    )
+    assert any(error in each.text for each in evidence)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "torch.AcceleratorError: CUDA error: an illegal memory access was encountered",
+        "RuntimeError: CUDA error: unspecified launch failure",
+        "RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED",
+    ],
+)
+def test_words_of_a_text_with_several_causes_decide_for_none_of_them(error: str) -> None:
+    verdict = verdict_on(f"{TRACEBACK}{error}\n")
+    assert verdict.first is not None
+    assert verdict.first.cause.id == "gpu-unexplained"
+    assert verdict.abstains
+
+
+def test_a_signal_is_asked_for_its_sender() -> None:
+    verdict = verdict_on("torch.distributed.elastic.multiprocessing.api.SignalException: Process 4711 got signal: 15\n")
+    assert verdict.first is not None
+    assert verdict.first.cause.id == "stopped-from-outside"
+    assert verdict.first_error is None
+
+
+@pytest.mark.parametrize("words", ["on rank 0", "of rank 0"])
+def test_an_error_with_steps_after_it_ended_no_program(words: str) -> None:
+    steps = STEPS.replace("of rank 0", words)
+    assert cause_of(f"{steps}OSError: [Errno 28] No space left on device: '/ckpt/4.pt'\n{steps}") is None
+
+
+WARNING = (
+    "[W socket.cpp:601] [c10d] The client socket has failed to connect to [gpu-head]:29411"
+    " (errno: 113 - No route to host).\n"
+)
+
+
+def test_a_warning_of_a_start_is_refuted_by_progress_after_it_alone() -> None:
+    end = "torch.distributed.DistNetworkError: the rendezvous failed\n"
+    refuted = "the run made progress: its start succeeded"
+    assert refuted in [each.why for each in verdict_on(f"{WARNING}{STEPS}{end}").rejected]
+    assert refuted not in [each.why for each in verdict_on(f"{STEPS}restarting worker group\n{WARNING}{end}").rejected]
