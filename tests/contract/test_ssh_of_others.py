@@ -1,4 +1,4 @@
-"""What looks at a host's SSH survives what is no SSH server, and what is no name of a host."""
+"""Verbs that examine the SSH of hosts name a server that is none, and a name that no host can have."""
 
 from __future__ import annotations
 
