@@ -120,7 +120,7 @@ def test_the_short_directory_of_a_killed_supervisor_is_removed_with_its_run(node
     words = ["/bin/sh", "-c", "echo $0 > new; mv new short; exec sleep 60", protocol.SHORT_DIRECTORY]
     controller = node.started(task(tmp_path, words))
     rank = controller.pid(0)
-    wait_until((tmp_path / "short").exists, "the rank has said which it is")
+    wait_until((tmp_path / "short").exists, "the rank has printed its directory")
     short = Path((tmp_path / "short").read_text().strip())
     assert short.parent == Path("/tmp")
     os.kill(node.supervisor(controller), signal.SIGKILL)
