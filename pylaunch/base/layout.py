@@ -24,6 +24,7 @@
     template.out|err         output of the imports of a preload, until the ranks have it
     hostfile                 nodes of the run, one line `address slots=ranks` each
     launcher/                files of the launcher during the run
+    short                    link to a directory in /tmp for the sockets of ranks, which ends with the run
   jobs/<job>.sock            relays ask the daemon of a Slurm job here for a supervisor
   blobs/<ab>/<sha256>        content of shipped code
   trees/<run>/               shipped code of one run: the working directory of all its attempts
@@ -90,6 +91,10 @@ class RunDirectory:
     @property
     def ranks(self) -> str:
         return self.file("ranks")
+
+    @property
+    def short(self) -> str:
+        return self.file("short")
 
     def stream(self, name: str) -> str:
         """Return the log file of the stream `name`."""

@@ -4,7 +4,8 @@
     listens, starts the head     ◄──  connects
     has joined                   ──►  port of the control store (GCS)
     starts the driver            ◄──  run and rank, when its Ray has joined
-    the driver has ended         ──►  a line: ends its Ray
+    the driver has ended         ──►  "end": ends its Ray, after "failed" once it has watched it
+    waits for both               ◄──  "fine" of a Ray that has not ended, or the end of the connection
     has ended                    ──►  end of the connection: ends with exit status 0, after node 0
 
 The cluster is a child of this process, `ray start --block`, and its daemons are children of that one. A node whose Ray
@@ -42,6 +43,7 @@ OF_THE_DRIVER = ("PYLAUNCH_RANK_SOCKET", "PYLAUNCH_STEP_FILE", "TORCHELASTIC_ERR
 """Variables with which a process reports for the rank: the driver has them, and processes of Ray do not."""
 
 RUN = os.environ.get("PYLAUNCH_RUN", "").encode()
+FAILED = b"failed\n"
 PORT = re.compile(rb"\d{1,5}\n")
 DAEMON = re.compile(r"END (\w+)\.\w+ tail \(exit code\(s\)=(.+)\) -----")
 """Line of `ray start --block` about a daemon that ended."""
@@ -53,7 +55,8 @@ POLL_S = 0.2
 CONNECT_S = 60.0
 END_S = 10.0
 NOTICE_S = 2.0
-"""`ray start` looks at its daemons each second: a driver that lost one may fail before the node of that daemon."""
+"""`ray start` looks at its daemons each second: a driver that lost one may fail before the node of that daemon does,
+so each node watches its Ray for this long after the driver has failed."""
 
 AFTER_S = 0.5
 """A rank that exits with code 0 before one that fails looks like one that left the others."""
@@ -156,15 +159,33 @@ def lead(node: Node, ray_arguments: list[str], driver: list[str]) -> int:
             ray.control_store()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 status = process.wait(POLL_S)
-        until = time.monotonic() + NOTICE_S
-        while status not in (0, -signal.SIGTERM) and time.monotonic() < until:
-            ray.control_store()
-            time.sleep(POLL_S)
+        has_failed = status not in (0, -signal.SIGTERM)
         for other in others:
             with contextlib.suppress(OSError):
-                other.sendall(b"end\n")
+                other.sendall(FAILED if has_failed else b"end\n")
+        if has_failed:
+            watch(ray)
+            _wait_for_answers(others)
         ray.end()
     return status
+
+
+def watch(ray: Ray) -> None:
+    """Watch Ray for NOTICE_S. Exits with 1 if it ends."""
+    until = time.monotonic() + NOTICE_S
+    while time.monotonic() < until:
+        ray.control_store()
+        time.sleep(POLL_S)
+
+
+def _wait_for_answers(others: list[socket.socket]) -> None:
+    """Wait until the other nodes have watched their Ray; longer if one has ended, so that it has failed first."""
+    until = time.monotonic() + END_S
+    for other in others:
+        other.settimeout(max(POLL_S, until - time.monotonic()))
+        if not _received(other):
+            time.sleep(AFTER_S)
+            return
 
 
 def _pass_on(process: subprocess.Popen[bytes], signum: int) -> None:
@@ -180,7 +201,7 @@ def _wait_for_nodes(
     listener: socket.socket, connections: contextlib.ExitStack, greeting: bytes, nodes: int, ray: Ray
 ) -> list[socket.socket]:
     """Greet the other nodes until all have joined, and return their connections, which `connections` closes."""
-    joined: set[int] = set()
+    joined: dict[int, socket.socket] = {}
     received: dict[socket.socket, bytes] = {}
     selector = connections.enter_context(selectors.DefaultSelector())
     selector.register(listener, selectors.EVENT_READ)
@@ -204,12 +225,12 @@ def _wait_for_nodes(
             line = received[connection] = received[connection] + chunk
             run, _, rank = line.rpartition(b" ")
             if run == RUN and chunk.endswith(b"\n") and rank[:-1].isdigit() and 0 < int(rank) < nodes:
-                joined.add(int(rank))
+                joined.setdefault(int(rank), connection)
             elif not chunk or line.endswith(b"\n") or len(line) > len(RUN) + 1 + len(str(nodes)):
                 selector.unregister(connection)
                 del received[connection]
                 connection.close()
-    return list(received)
+    return list(joined.values())
 
 
 def _received(connection: socket.socket) -> bytes:
@@ -243,11 +264,15 @@ def follow(node: Node, ray_arguments: list[str]) -> int:
                 with contextlib.suppress(OSError):
                     connection.sendall(b"%b %d\n" % (RUN, node.rank))
             if select.select([connection], [], [], POLL_S)[0]:
-                ends = _received(connection)
+                order = _received(connection)
                 break
+        if order == FAILED:
+            watch(ray)
+            with contextlib.suppress(OSError):
+                connection.sendall(b"fine\n")
         ray.end()
-        if ends:
-            connection.settimeout(END_S + AFTER_S)
+        if order:
+            connection.settimeout(2 * END_S)
             _received(connection)
     time.sleep(AFTER_S)
     return 0

@@ -143,7 +143,11 @@ def test_an_archive_of_docker_is_refused_with_the_commands_that_make_an_image_of
     refused = start(cluster, tuple(word.replace(image, f"{shared}/saved.tar") for word in words), "run")
     assert refused.returncode == ExitCode.CLUSTER_NOT_READY, refused.stderr
     assert f"n[1-3]: image {shared}/saved.tar is a tar archive" in refused.stderr
-    (command,) = re.findall(r"squashfs of it and push that: (skopeo .*)$", refused.stderr, re.MULTILINE)
+    (command,) = re.findall(
+        r"squashfs of it \(oci-archive: for an archive of OCI\) and push that: (skopeo .*)$",
+        refused.stderr,
+        re.MULTILINE,
+    )
     cluster["n1"].run("sh", "-ec", f"{INSTALL} skopeo umoci squashfs-tools; cd {shared}; {command}")
     (shared / "saved.sif").write_bytes(sif_of((shared / "saved.sqsh").read_bytes()))
     done = start(cluster, tuple(word.replace(image, f"{shared}/saved.sif") for word in words), "run")

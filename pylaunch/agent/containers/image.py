@@ -73,7 +73,7 @@ def _place(image: str, source: BinaryIO) -> int:
     if start[TAR_AT:] == TAR:
         names = [os.path.basename(image), os.path.splitext(os.path.basename(image))[0] + ".sqsh"]
         words = CONVERT.format(*map(shlex.quote, names))
-        hint = f"(of an OCI archive: oci-archive:) make a squashfs of it and push that: {words}"
+        hint = f"make a squashfs of it (oci-archive: for an archive of OCI) and push that: {words}"
         raise ImageError(f"image {image} is a tar archive", hint)
     return 0
 

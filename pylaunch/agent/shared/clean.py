@@ -72,7 +72,7 @@ def _remove_sockets(directory: RunDirectory, cleaned: Cleaned, *, dry_run: bool)
 
 def _remove_short_directory(directory: RunDirectory, cleaned: Cleaned, *, dry_run: bool) -> None:
     try:
-        path = os.readlink(directory.file("short"))
+        path = os.readlink(directory.short)
         is_own = os.path.dirname(path) == "/tmp" and os.lstat(path).st_uid == os.getuid()
     except OSError:
         return

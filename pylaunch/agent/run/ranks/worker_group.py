@@ -27,7 +27,6 @@ from pylaunch.base.untrusted_json import parse_object
 from pylaunch.protocol.lines import Lines
 
 LAUNCHER = "launcher"
-SHORT = "short"
 RUN_RANK_ENTRY = (
     "import sys; sys.path[:0] = sys.argv[1:]; from pylaunch.agent.run.ranks.rank_entry import main; sys.exit(main())"
 )
@@ -273,7 +272,7 @@ class WorkerGroup:
             import tempfile  # noqa: PLC0415 -- 6 ms that other runs do not need
 
             self._short_directory = tempfile.mkdtemp(prefix=f"pylaunch-{self.task.run[:12]}-", dir="/tmp")
-            os.symlink(self._short_directory, self._directory.file(SHORT))  # For a later cleanup.
+            os.symlink(self._short_directory, self._directory.short)  # For a later cleanup.
         return [self._short_directory if word == protocol.SHORT_DIRECTORY else word for word in argv]
 
     def remove_what_they_used(self) -> None:

@@ -97,7 +97,7 @@ def test_a_hash_that_cannot_be_remembered_is_still_the_hash(tmp_path: Path, monk
         (
             bytes(257) + b"ustar",
             "is a tar archive",
-            "(of an OCI archive: oci-archive:) make a squashfs of it and push that: skopeo copy docker-archive:",
+            "make a squashfs of it (oci-archive: for an archive of OCI) and push that: skopeo copy docker-archive:",
         ),
         (None, "does not exist", "pylaunch push IMAGE "),
     ],
