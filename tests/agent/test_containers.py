@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pylaunch.agent.containers import container as containers
-from pylaunch.agent.containers import examined
+from pylaunch.agent.containers import examined, gpu_driver
 from pylaunch.agent.containers.container import ContainerError, JoinableContainer
 from pylaunch.agent.run import node_checks, program_checks
 from pylaunch.agent.shared import processes
@@ -238,19 +238,34 @@ def test_an_examination_that_a_node_cannot_start_or_ends_refuses_the_run(
     assert (found, reason.message) == (container, f"the container cannot be made: [Errno {errno.EAGAIN}] no room")
 
 
-def test_the_library_of_the_driver_is_named_where_the_node_has_it(
+def test_ranks_find_the_libraries_of_the_driver_of_their_node(
+    made: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "driver").mkdir()
+    for name in (gpu_driver.CUDA, "libnvidia-gpucomp.so.580.159.04", "libcudart.so.13"):
+        (tmp_path / "driver" / name).write_text(name)
+    monkeypatch.setattr(gpu_driver, "NVIDIA_VERSION", "/proc/self/stat")
+    monkeypatch.setattr(gpu_driver, "LDCONFIG", "/nowhere/ldconfig")
+    monkeypatch.setattr(gpu_driver, "DIRECTORIES", ("/nowhere", str(tmp_path / "driver")))
+    asked = task(tmp_path, container=ContainerTask("/image", []))
+    found = gpu_driver.with_driver(asked)
+    assert found.container is not None
+    container = made(image_of_this_machine(tmp_path / "image"), *found.container.mounts)
+    assert container.inside(lambda: sorted(os.listdir(found.env["LD_LIBRARY_PATH"]))) == [
+        gpu_driver.CUDA, "libnvidia-gpucomp.so.580.159.04",
+    ]  # fmt: skip
+
+
+def test_a_node_and_an_image_without_the_library_of_the_driver_are_refused(
     made: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     container = made(image_of_this_machine(tmp_path / "image"))
     monkeypatch.setattr(examined, "start_container", lambda *_: container)
-    monkeypatch.setattr(examined, "GPU_DRIVER", "/proc/self/stat")
-    monkeypatch.setattr(examined, "CUDA", "shadow")
-    monkeypatch.setattr(examined, "LIBRARY_DIRECTORIES", ("/nowhere", "/etc"))
+    monkeypatch.setattr(examined, "NVIDIA_VERSION", "/proc/self/stat")
     root = NodeRoot(str(tmp_path / "root"))
     asked = task(tmp_path, ["true"], devices=[0])
     (reason,) = examined.prepared(asked, root, root.run("run-0"))[1]
     assert reason.code == "container-gpu"
-    assert reason.hint == "mount it, and others of the driver: --container-mount /etc/shadow:/etc/shadow:ro"
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 
 from pylaunch import protocol
+from pylaunch.agent.containers import gpu_driver
 from pylaunch.agent.containers.container import ContainerError, JoinableContainer, start_container
 from pylaunch.agent.run import node_checks
-from pylaunch.agent.shared.essentials import essentials, installed_libraries
+from pylaunch.agent.shared.essentials import NVIDIA_VERSION, essentials, installed_libraries
 from pylaunch.agent.shared.programs import path_of
 from pylaunch.base.layout import NodeRoot, RunDirectory
 from pylaunch.protocol.node_task import CONTAINER_IMAGE
@@ -25,9 +26,8 @@ def prepared(
     """Return the container of `task`, the reasons against ranks in it, and its essentials and libraries."""
     container = None
     try:
-        driver = _driver_library()
         container = start_container(task, root, directory)
-        found = container.inside(lambda: _answers(task, driver))
+        found = container.inside(lambda: _answers(task))
     except ContainerError as error:
         return container, [error.reason], ({}, {})
     except (OSError, ValueError) as error:
@@ -36,32 +36,19 @@ def prepared(
     return container, reasons, ({CONTAINER_IMAGE: container.digest, **found["essentials"]}, found["libraries"])
 
 
-GPU_DRIVER = "/proc/driver/nvidia/version"
-CUDA = "libcuda.so.1"
-LIBRARY_DIRECTORIES = (
-    "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64",
-)  # fmt: skip
-
-
-def _driver_library() -> str:
-    """Return the path of the library of the driver here, or where it usually is."""
-    paths = [os.path.join(directory, CUDA) for directory in LIBRARY_DIRECTORIES]
-    return next((path for path in paths if os.path.exists(path)), paths[0])
-
-
-def _without_gpu(task: protocol.NodeTask, driver: str) -> Iterator[protocol.Reason]:
-    """Refuse ranks with NVIDIA GPUs whose image lacks the library of the driver: it has to be that of the node."""
-    searched = [*filter(None, task.env.get("LD_LIBRARY_PATH", "").split(":")), *LIBRARY_DIRECTORIES]
-    if not task.devices or not os.path.exists(GPU_DRIVER):
+def _without_gpu(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
+    """Refuse ranks with NVIDIA GPUs where neither the node nor the image has the library of the driver."""
+    searched = [*filter(None, task.env.get(gpu_driver.SEARCH_PATH, "").split(":")), *gpu_driver.DIRECTORIES]
+    if not task.devices or not os.path.exists(NVIDIA_VERSION):
         return
-    if not any(os.path.exists(os.path.join(directory, CUDA)) for directory in searched):
-        text = f"ranks use GPUs, and their container has no {CUDA}, the library of the driver of the node"
-        hint = f"mount it, and others of the driver: --container-mount {driver}:{driver}:ro"
+    if not any(os.path.exists(os.path.join(directory, gpu_driver.CUDA)) for directory in searched):
+        text = f"ranks use GPUs, and {gpu_driver.CUDA}, the library of the driver, is neither in the image nor found here"
+        hint = f"mount it, and others of the driver: --container-mount PATH:{gpu_driver.DIRECTORIES[0]}/{gpu_driver.CUDA}:ro"
         yield protocol.Reason("container-gpu", text, hint)
 
 
-def _answers(task: protocol.NodeTask, driver: str) -> dict[str, Any]:
-    reasons = [*node_checks.of_programs(task), *_without_gpu(task, driver)]
+def _answers(task: protocol.NodeTask) -> dict[str, Any]:
+    reasons = [*node_checks.of_programs(task), *_without_gpu(task)]
     python = path_of(task.python, task.env.get("PATH")) or "" if task.python else ""
     return {
         "reasons": [(each.code, each.message, each.hint) for each in reasons],
