@@ -135,6 +135,19 @@ def check_version() -> None:
         fail(f"Ray {found} has one temporary directory for all nodes: pip install 'ray>=2.55'")
 
 
+def note_others() -> None:
+    """Name other clusters of Ray on this node: both run, and each counts all processors and the memory as its own."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", "rb") as comm:
+            if comm.read() != b"raylet\n":
+                continue
+            owner, ours = os.fstat(comm.fileno()).st_uid, False
+            with contextlib.suppress(PermissionError), open(f"/proc/{pid}/environ", "rb") as environ:
+                ours = b"PYLAUNCH_RUN=" + RUN in environ.read().split(b"\0")
+            if not ours:
+                sys.stderr.write(f"note: another Ray is on this node: raylet, pid {pid} of user {owner}\n")
+
+
 def lead(node: Node, ray_arguments: list[str], driver: list[str]) -> int:
     """Be node 0: start the head, wait for all nodes, run the driver. Return its exit status."""
     with contextlib.closing(listen(node.port)) as listener, contextlib.ExitStack() as connections:
@@ -299,6 +312,7 @@ def main(words: list[str]) -> int:
     rank, nodes, head, port, address, directory, *ray_arguments = words[:at]
     node = Node(int(rank), int(nodes), head, int(port), address, directory)
     check_version()
+    note_others()
     if node.rank:
         return follow(node, ray_arguments)
     status = lead(node, ray_arguments, words[at + 1 :])

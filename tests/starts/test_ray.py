@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,6 +91,19 @@ def test_the_driver_runs_when_all_nodes_have_joined_and_its_end_ends_the_cluster
     assert run.returncode == ExitCode.DONE, run.stderr
     assert "driver has ['--steps', '3']" in run.stdout
     assert "2 ranks on n[1-2] exited with code 0" in run.stderr
+
+
+def test_a_ray_of_others_on_a_node_is_named_and_left_alone(start: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "raylet").symlink_to("/usr/bin/sleep")
+    with subprocess.Popen([tmp_path / "raylet", "600"]) as other:
+        try:
+            run = start()
+            assert other.poll() is None
+        finally:
+            other.kill()
+    assert run.returncode == ExitCode.DONE, run.stderr
+    note = f"note: another Ray is on this node: raylet, pid {other.pid} of user {os.getuid()}"
+    assert (run.stdout + run.stderr).count(note) == 2
 
 
 def test_the_exit_code_of_the_driver_is_that_of_the_first_rank(start: Callable[..., Any]) -> None:
