@@ -1,17 +1,26 @@
 #!/usr/bin/env python3
-"""A stand-in for `vllm serve` without GPU and model: it checks its arguments and answers the same requests."""
+"""A stand-in for `vllm serve` and `sglang serve` without GPU and model: it checks its arguments and answers the same
+requests. Of several nodes, the first answers when all others have connected to it.
+"""
 
 import argparse
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-parser = argparse.ArgumentParser(prog="vllm")
+parser = argparse.ArgumentParser()
 parser.add_argument("command", choices=["serve"])
 parser.add_argument("model")
+parser.add_argument("--nnodes", type=int, default=1)
+parser.add_argument("--node-rank", type=int, default=0)
+parser.add_argument("--headless", action="store_true")
+parser.add_argument("--master-addr")
+parser.add_argument("--master-port")
+parser.add_argument("--dist-init-addr")
 parser.add_argument("--host", required=True)
 parser.add_argument("--port", type=int, required=True)
 parser.add_argument("--tensor-parallel-size", type=int, default=1)
@@ -19,6 +28,8 @@ arguments = parser.parse_args()
 devices = [each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each]
 if devices and len(devices) < arguments.tensor_parallel_size:
     parser.error(f"--tensor-parallel-size {arguments.tensor_parallel_size}: {len(devices)} devices are visible")
+if {"RANK", "WORLD_SIZE"}.intersection(os.environ) and arguments.nnodes > 1:
+    parser.error("RANK and WORLD_SIZE are those of processes of the server")
 has_loaded = threading.Event()
 
 
@@ -50,6 +61,28 @@ def stop(*_: object) -> None:
     sys.exit()
 
 
+def meet() -> None:
+    """Connect the nodes; the others stay as long as the first one."""
+    first = arguments.dist_init_addr or f"{arguments.master_addr}:{arguments.master_port}"
+    host, _, port = first.rpartition(":")
+    if arguments.node_rank == 0:
+        with socket.create_server((host, int(port))) as listener:
+            connections.extend(listener.accept()[0] for _ in range(arguments.nnodes - 1))
+        return
+    if arguments.headless != (arguments.dist_init_addr is None):
+        parser.error("of vLLM, each node but the first is headless")
+    while True:
+        try:
+            with socket.create_connection((host, int(port))) as connection:
+                connection.recv(1)
+            sys.exit("error: the first node has ended")
+        except ConnectionRefusedError:
+            signal.sigtimedwait((), 0.1)
+
+
+connections: list[socket.socket] = []
 signal.signal(signal.SIGTERM, stop)
+if arguments.nnodes > 1:
+    meet()
 threading.Timer(1.0, has_loaded.set).start()
 ThreadingHTTPServer((arguments.host, arguments.port), Handler).serve_forever()

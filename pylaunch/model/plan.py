@@ -178,7 +178,7 @@ def plan_run(cluster: Cluster, job: JobSpec, run: str) -> RunPlan:
     wanted = _node_count(cluster, job)
     ordered = by_topology(cluster.hosts) if job.rank_order is RankOrder.TOPOLOGY else cluster.hosts
     hosts, spares = ordered[:wanted], ordered[wanted : wanted + job.spares]
-    _check_devices((*hosts, *spares), job.ranks_per_node)
+    _check_devices((*hosts, *spares), job)
     plan = RunPlan(run, job, _placed(hosts, job), cluster.known_hosts, cluster.sources, spares)
     if job.debug_rank is not None and not 0 <= job.debug_rank < plan.world_size:
         ranks = "one rank, 0" if plan.world_size == 1 else f"{plan.world_size} ranks, 0 … {plan.world_size - 1}"
@@ -253,16 +253,24 @@ def _placed(hosts: Sequence[Host], job: JobSpec) -> tuple[NodePlan, ...]:
     first_rank = 0
     for node_rank, host in enumerate(hosts):
         devices = host.devices[: job.ranks_per_node]
-        count = 1 if job.framework is Framework.RAY else job.ranks_per_node or len(devices) or 1
+        count = 1 if job.framework.has_nodes_as_ranks else job.ranks_per_node or len(devices) or 1
         ranks = tuple(RankPlan(first_rank + local_rank, local_rank) for local_rank in range(count))
         nodes.append(NodePlan(host, node_rank, ranks, devices))
         first_rank += count
     return tuple(nodes)
 
 
-def _check_devices(hosts: tuple[Host, ...], ranks_per_node: int | None) -> None:
+def _check_devices(hosts: tuple[Host, ...], job: JobSpec) -> None:
+    ranks_per_node, framework = job.ranks_per_node, job.framework
     if ranks_per_node is None:
         return
+    bare = next((host.name for host in hosts if not host.devices), None)
+    if framework.has_nodes_as_ranks and bare is not None:
+        raise UsageError(
+            f"--nproc-per-node {ranks_per_node}: with {framework.value} it is the number of devices of each node, "
+            f"and {bare} has none in the inventory",
+            hint="omit it, or gpus= / devices= in the inventory",
+        )
     if ranks_per_node < 1:
         raise UsageError(f"--nproc-per-node {ranks_per_node}: expected at least 1, or auto")
     short = [host for host in hosts if host.devices and len(host.devices) < ranks_per_node]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pylaunch.model.job import Framework
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
-from pylaunch.render import accelerate, command, deepspeed, direct, jax, ray, torchrun
+from pylaunch.render import accelerate, command, deepspeed, direct, jax, ray, serving, torchrun
 
 _RENDERERS = {
     Framework.TORCHRUN: torchrun.render,
@@ -13,6 +13,8 @@ _RENDERERS = {
     Framework.ACCELERATE: accelerate.render,
     Framework.DEEPSPEED: deepspeed.render,
     Framework.RAY: ray.render,
+    Framework.VLLM: serving.vllm,
+    Framework.SGLANG: serving.sglang,
     Framework.COMMAND: command.render,
 }
 

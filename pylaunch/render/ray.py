@@ -5,7 +5,6 @@ Ranks do not get RANK, WORLD_SIZE or MASTER_ADDR: every process of Ray would inh
 
 from __future__ import annotations
 
-from pylaunch.errors import UsageError
 from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RunPlan
 from pylaunch.render.environment import interpreter, interpreter_needs, node_layers, script_needs
 
@@ -14,16 +13,10 @@ SHORT_DIRECTORY = "@short-directory"
 
 
 def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
-    """Return the commands of `node`. Raises UsageError for --nproc-per-node where the inventory has no devices.
+    """Return the commands of `node`.
 
     vLLM reads VLLM_HOST_IP on each node, and Ray does not pass it on.
     """
-    if plan.job.ranks_per_node is not None and not node.devices:
-        raise UsageError(
-            f"--nproc-per-node {plan.job.ranks_per_node}: with ray it is the number of devices that Ray has on each "
-            f"node, and {node.host.name} has none in the inventory",
-            hint="omit it, or gpus= / devices= in the inventory",
-        )
     address, python = node.host.rank_address, interpreter(plan, node)
     place = (str(node.node_rank), str(len(plan.nodes)), plan.coordinator.host.rank_address, plan.port)
     devices = (f"--num-gpus={len(node.devices)}",) if node.devices else ()

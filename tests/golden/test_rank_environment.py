@@ -28,7 +28,7 @@ The environment of every rank is composed from layers. A rank gets nothing else:
 FRAMEWORKS = """
 ## Variables of each framework
 
-The layers `framework` and `identity` depend on `--framework`. All frameworks except `ray` set COMMON.
+The layers `framework` and `identity` depend on `--framework`. All frameworks except NONE set COMMON.
 
 | framework | layer `framework` | further variables of the layer `identity` |
 |---|---|---|
@@ -112,8 +112,11 @@ def page() -> str:
     for number, layer in enumerate(Layer, 1):
         variables, source = ROWS[layer]
         rows += f"| {number} | `{layer.value}` | {code(variables or ', '.join(layers[layer]))} | {source} |\n"
-    common = set.intersection(*(set(each.ranks[0].env) for name, each in commands.items() if name != Framework.RAY))
-    text = HEAD + rows + FRAMEWORKS.replace("COMMON", code(", ".join(sorted(common))))
+    without = [f"`{framework.value}`" for framework, each in commands.items() if not each.ranks[0].env]
+    common = set.intersection(*(set(each.ranks[0].env) for each in commands.values() if each.ranks[0].env))
+    text = (
+        HEAD + rows + FRAMEWORKS.replace("NONE", ", ".join(without)).replace("COMMON", code(", ".join(sorted(common))))
+    )
     for framework, command in commands.items():
         chosen = ", ".join(sorted(command.layers[Layer.FRAMEWORK]))
         further = ", ".join(sorted(command.ranks[0].env.keys() - common))

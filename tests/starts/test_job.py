@@ -316,6 +316,28 @@ def test_the_tests_of_readiness_see_http_tcp_and_files(capsys: pytest.CaptureFix
     assert seen("tcp", str(port)) == (False, f"127.0.0.1:{port}: connection refused")
 
 
+@pytest.mark.parametrize("framework", ["vllm", "sglang"])
+def test_a_server_over_two_nodes_is_placed_by_the_plan_and_ready_when_all_have_joined(
+    cluster: DirectoryCluster, tmp_path: Path, framework: str
+) -> None:
+    example = Path(__file__).parents[2] / "examples/vllm"
+    module = tmp_path / {"vllm": "vllm/entrypoints/cli/main.py", "sglang": "sglang/cli/main.py"}[framework]
+    module.parent.mkdir(parents=True)
+    module.symlink_to(example / "stand_in.py")
+    place = ("--workdir", str(example), "--python", "/usr/bin/python3", "--env", f"PYTHONPATH={tmp_path}")
+    program = f"{framework} serve M --host 0.0.0.0 --port {{ports.http}}"
+    changes = (f"framework={framework}", "nodes=2", "replicas=1", "nproc-per-node=auto", f'program="{program}"')
+    sets = [word for each in changes for word in ("--set", f"server.{each}")]
+    words = ("start", "-i", str(cluster.inventory), *place, str(example / "job.toml"), *sets)
+    job = ended(cluster.begin(*words))
+    assert job.returncode == ExitCode.DONE, job.stderr
+    assert "M: 'Ranks meet at'" in job.stdout
+    assert job.stdout.count("Application shutdown complete.") == 2
+    typed = ended(cluster.begin(*words, "--set", f'server.program="{program} --node-rank 0"'))
+    assert typed.returncode == ExitCode.USAGE
+    assert f"[roles.server] --node-rank: with --framework {framework}, each node gets it from the plan" in typed.stderr
+
+
 def test_the_example_with_vllm_runs_with_a_stand_in_whose_servers_end_after_the_client(
     cluster: DirectoryCluster, tmp_path: Path
 ) -> None:

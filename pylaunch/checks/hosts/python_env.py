@@ -16,7 +16,8 @@ from pylaunch.model.diagnosis.majority import majority, shown
 from pylaunch.model.hostset import fold
 
 MUST_AGREE = re.compile(
-    r"torch|jax|jaxlib|accelerate|deepspeed|nvidia-nccl-cu\d+|nvidia-cuda-runtime(-cu\d+)?|jax-cuda\d+-\w+|triton|numpy|ray"
+    r"torch|jax|jaxlib|accelerate|deepspeed|nvidia-nccl-cu\d+|nvidia-cuda-runtime(-cu\d+)?|jax-cuda\d+-\w+|triton|numpy|ray|"
+    r"vllm|sglang"
 )
 """Distributions whose versions ranks must share: ranks exchange data through them, or load what others saved."""
 

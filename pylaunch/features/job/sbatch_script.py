@@ -324,8 +324,9 @@ def refused(role: JobRole) -> tuple[str, str] | None:
             f"hosts = {role.hosts!r}: Slurm chooses the nodes of the job",
             "omit it; --constraint FEATURES or --sbatch-arg=--nodelist=NAMES choose the nodes of all roles",
         )
-    if role.options.get("framework") == Framework.RAY.value:
-        return "framework = 'ray': without pylaunch on the nodes, nothing connects them", "pylaunch start"
+    framework = role.options.get("framework")
+    if framework in {each.value for each in Framework if each.has_nodes_as_ranks}:
+        return f"framework = {framework!r}: without pylaunch on the nodes, nothing connects them", "pylaunch start"
     test = role.ready
     if test is not None and test.by is ReadyBy.STEP:
         return (

@@ -70,7 +70,7 @@ _PLAN = (
 )  # fmt: skip
 _INTERFACE = click.option("--interface", metavar="NAME", help="Network interface of the ranks.")
 _FRAMEWORK = click.option(
-    "--framework", type=click.Choice([AUTO, *(each.value for each in Framework if each is not Framework.RAY)]),
+    "--framework", type=click.Choice([AUTO, *(each.value for each in Framework if not each.has_nodes_as_ranks)]),
     default=AUTO, show_default=True,
     help="How ranks are started; auto reads what SCRIPT imports.",
 )  # fmt: skip

@@ -33,6 +33,10 @@ NUMBERS = ("nodes", "max_restarts", "port")
 """Flags of another launcher whose values are numbers here."""
 
 
+SERVERS = {Framework.VLLM: "vllm.entrypoints.cli.main", Framework.SGLANG: "sglang.cli.main"}
+"""Modules of the programs of the same names."""
+
+
 @dataclass(frozen=True)
 class Program:
     """A program, and the framework that starts its ranks."""
@@ -80,13 +84,18 @@ def understood(flags: StartFlags, tree: Tree | None) -> tuple[Program, StartFlag
 
 
 def _chosen(named: str, words: Argv, directory: str) -> Program:
+    module = None if named == AUTO else SERVERS.get(Framework(named))
+    if module is not None and words[0].rpartition("/")[2] == named:
+        words = ("-m", module, *words[1:])
     is_script = words[0].endswith(".py") or words[0] == "-m"
     if named != AUTO:
         framework = Framework(named)
         if framework is not Framework.COMMAND and not is_script:
             raise UsageError(
                 f"{framework.value} starts Python scripts, and {words[0]} does not end in .py",
-                hint=f"pylaunch start --framework command -- {quoted(words)}",
+                hint=pylaunch("start", "--framework", named, "--", named, "serve", "MODEL")
+                if module is not None
+                else f"pylaunch start --framework command -- {quoted(words)}",
             )
         return Program(words, framework)
     if not is_script:
