@@ -55,6 +55,7 @@ def _project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, example in (
         ("driver.py", "examples/ray_driver.py"),
         ("vllm.toml", "examples/vllm/job.toml"),
+        ("torchft.toml", "examples/torchft/job.toml"),
         ("client.py", "examples/vllm/client.py"),
     ):
         (directory / name).write_text((ROOT / example).read_text())
