@@ -18,6 +18,7 @@ from pylaunch.runs.start_events import RanksReleased, StartEvent
 from pylaunch.store import runs
 from pylaunch.store.paths import run_paths
 from pylaunch.terminal import console, document, hints
+from pylaunch.terminal.detaching import wait_until_well
 from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.terminal.invocation import current
 from pylaunch.terminal.views import findings, run_data
@@ -113,7 +114,7 @@ def _detached(
     half = fork_to_background(log)
     if isinstance(half, Background):
         ending.is_ours = False
-        return wait_until_well(planned.plan.run, half, log)
+        return _at_terminal(planned.plan.run, half, log)
     terminal = half
     current().as_json = False  # The half at the terminal prints the document.
 
@@ -153,22 +154,10 @@ def _collect(run: str, directory: Path) -> None:
             return
 
 
-POLL_S = 0.05
-
-
-def wait_until_well(run: str, background: Background, log: Path) -> int:
-    """Print the log of the background process until its ranks run; return 0, or its exit code if it ended before."""
-    shown = 0
-    well: bool | None = None
-    while well is None:
-        try:
-            well = background.is_well(POLL_S)
-        except KeyboardInterrupt:
-            background.interrupt()
-        shown = _show(log, shown)
-    if not well:
-        code = background.exit_code()
-        _show(log, shown)
+def _at_terminal(run: str, background: Background, log: Path) -> int:
+    """Return 0 when the ranks of the background process run, or its exit code if it ended before."""
+    code = wait_until_well(background, log)
+    if code is not None:
         current().printed_error = _recorded_error(run, code)
         return code
     console.say(
@@ -189,12 +178,3 @@ def _recorded_error(run: str, code: int) -> PylaunchError | None:
     error = PylaunchError(outcome.reason, evidence=outcome.evidence, hint=hint)
     error.exit_code = ExitCode(code)
     return error
-
-
-def _show(log: Path, shown: int) -> int:
-    """Print the lines of `log` after its first `shown` bytes; return the number of bytes printed so far."""
-    text = log.read_bytes()[shown:]
-    whole = text[: text.rfind(b"\n") + 1]
-    for line in whole.decode("utf-8", "replace").splitlines():
-        console.say(line)
-    return shown + len(whole)

@@ -16,6 +16,7 @@ from pylaunch.features.job import on_node
 from pylaunch.features.job.controller import TEST_EVERY_S
 from tests.json_pages import has_the_forms, undescribed
 from tests.starts.cluster import CommandLine, DirectoryCluster, ended
+from tests.waiting import wait_until
 
 SERVER = """\
 import http.server, os, sys
@@ -73,7 +74,9 @@ def start(
     (directory / "job.toml").write_text(JOB.format(listen=listen, timeout=timeout))
     place = () if any(word.startswith("--sync") for word in words) else ("--workdir", str(directory))
     common = (*place, "--python", "/usr/bin/python3", "--framework", "direct")
-    before = [word for word in words if word.startswith(("--json", "--dry-run", "--notify", "--report", "--sync"))]
+    before = [
+        word for word in words if word.startswith(("--json", "--dry-run", "--detach", "--notify", "--report", "--sync"))
+    ]
     after = [word for word in words if word not in before]
     command = ("start", "-i", str(cluster.inventory), *before, *common, str(directory / "job.toml"), *after)
     return ended(cluster.begin(*command))
@@ -287,12 +290,37 @@ def test_nodes_from_slurm_are_refused_with_the_way_to_an_inventory(cluster: Dire
     assert "--scheduler none -i cluster.ini" in job.stderr
 
 
-def test_detach_is_refused_with_a_way_to_the_background(cluster: DirectoryCluster) -> None:
-    (cluster.inventory.parent / "job.toml").write_text(JOB.format(listen="0.0.0.0", timeout=1))
-    job = cluster.run("start", "-i", str(cluster.inventory), "--detach", str(cluster.inventory.parent / "job.toml"))
-    assert job.returncode == ExitCode.USAGE
-    assert "--detach: not for a job of several roles" in job.stderr
-    assert "systemd-run --user -d pylaunch start" in job.stderr
+def test_a_detached_job_continues_until_it_is_stopped_and_a_refusal_is_printed(cluster: DirectoryCluster) -> None:
+    (cluster.inventory.parent / "trainer.py").write_text("import time; print('trains', flush=True); time.sleep(600)")
+    refused = start(cluster, "--detach", "--json", "--set", "trainer.workdir=/nonexistent")
+    assert refused.returncode == json.loads(refused.stdout)["exit_code"] == ExitCode.CLUSTER_NOT_READY
+    assert "error: job rl: trainer was not started: 1 of 1 hosts cannot take part" in refused.stderr
+
+    shown = start(cluster, "--detach", "--json")
+    assert shown.returncode == ExitCode.DONE, shown.stderr
+    job = document(shown, "pylaunch start")["id"]
+    assert f"job {job} continues in the background" in shown.stderr
+    log = cluster.state / f"pylaunch/jobs/{job}.log"
+    wait_until(lambda: "trainer  started in" in log.read_text(), "the trainer runs")
+    assert "trains" not in log.read_text()
+    stopped = cluster.run("stop", job)
+    assert stopped.returncode == ExitCode.DONE, stopped.stderr
+    wait_until(lambda: log.read_text().splitlines()[-1].startswith("job rl stopped"), "the controller has ended")
+    assert [each["status"] for each in cluster.outcomes().values()].count("stopped") == 3
+
+
+def test_a_trainer_that_raises_ends_the_job_with_its_name_and_the_servers_are_stopped(
+    cluster: DirectoryCluster,
+) -> None:
+    raises = (
+        "import os\nif os.environ['RANK'] == '1':\n    raise ValueError('loss is NaN')\nimport time; time.sleep(600)"
+    )
+    (cluster.inventory.parent / "trainer.py").write_text(raises)
+    job = start(cluster)
+    assert job.returncode == ExitCode.JOB_FAILED, job.stderr
+    assert "failed first: trainer: rank 1 on n3 exited with code 1: ValueError: loss is NaN" in job.stderr
+    assert sorted(each["status"] for each in cluster.outcomes().values()) == ["failed", "stopped", "stopped"]
+    assert job.stderr.count(": clean (") == 3
 
 
 def test_too_few_hosts_are_refused_before_any_is_contacted(cluster: DirectoryCluster) -> None:

@@ -15,9 +15,9 @@ import click
 from pylaunch.base.dataclass import fields, replace
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features.job import job_file
-from pylaunch.features.job.controller import PlannedPart, free_ports, run_job
+from pylaunch.features.job.controller import PartOver, PlannedPart, free_ports, run_job
 from pylaunch.features.job.course import stop_order
-from pylaunch.features.job.job_file import JobFile, filled
+from pylaunch.features.job.job_file import JobFile, ReadyBy, filled
 from pylaunch.features.job.placement import Part, environment, own_places, placed, places, with_ports
 from pylaunch.features.job.view import JobView, job_id, outcome_data, plan_data, reason, show_end, show_plan
 from pylaunch.inventory import load_cluster
@@ -25,10 +25,12 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.model.job import RolePart
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.setting import Judge
-from pylaunch.runs.start import plan_start
-from pylaunch.runs.start_events import StartEvent
+from pylaunch.runs.start import StartOptions, plan_start
+from pylaunch.runs.start_events import RanksReleased, StartEvent
 from pylaunch.store import runs
-from pylaunch.terminal import console, document
+from pylaunch.store.paths import job_log
+from pylaunch.terminal import console, document, hints
+from pylaunch.terminal.detaching import wait_until_well
 from pylaunch.terminal.doors import Observing, RunEnding
 from pylaunch.terminal.flags import sync
 from pylaunch.terminal.flags.requested import requested
@@ -36,6 +38,7 @@ from pylaunch.terminal.flags.start import StartFlags
 from pylaunch.terminal.invocation import current
 from pylaunch.terminal.views.live import counted
 from pylaunch.terminal.views.starting import lines
+from pylaunch.transport.background import Background, Foreground, fork_to_background
 
 LARGEST = 1 << 20
 NOT_IN_A_ROLE = frozenset({
@@ -43,7 +46,7 @@ NOT_IN_A_ROLE = frozenset({
 })  # fmt: skip
 """Options of `start` that are about a whole start, or that a job of several roles does not have."""
 
-OF_THE_JOB = frozenset({"words", "dry_run", "inventory", "hosts", "limit", "as_json", "scheduler"})
+OF_THE_JOB = frozenset({"words", "dry_run", "detach", "inventory", "hosts", "limit", "as_json", "scheduler"})
 """Options of `start` that a job has as a whole."""
 
 DRY_RUN_PORTS = range(29599, 29399, -1)
@@ -68,13 +71,24 @@ def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge:
         if not current().as_json:
             show_plan(job, planned)
         return ExitCode.DONE
-    view = JobView(planned)
+    background = _in_background(job_log(job_id(planned))) if typed.detach else None
+    if isinstance(background, Background):
+        return _at_terminal(job, planned, background)
+    view = JobView(planned, shows_output=background is None)
     with contextlib.ExitStack() as stack:
         if current().as_json:
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         console.say(f"job {job.name} is {job_id(planned)}: {counted(len(planned), 'run')}")
         watched = [replace(each, observers=observing.new()) for each in planned]
-        ended = run_job(watched, view.show, view.changed)
+        if background is not None:
+            watched = [replace(each, options=_without_output(each)) for each in watched]
+
+        def show(part: PlannedPart, event: StartEvent | PartOver) -> None:
+            view.show(part, event)
+            if background is not None and isinstance(event, RanksReleased):
+                background.let_go()
+
+        ended = run_job(watched, show, view.changed)
     document.show(outcome_data(job, ended, planned))
     show_end(job.name, ended, planned)
     ending = ended.course.ending
@@ -85,6 +99,35 @@ def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge:
     for observer in observing.new():
         observer.at_end_of_job(job.name, of_job)
     return ending.status.exit_code
+
+
+def _in_background(log: Path) -> Background | Foreground:
+    """Continue in a child without a terminal; this process waits at the terminal until ranks run."""
+    log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for old in sorted(log.parent.iterdir(), key=lambda path: path.stat().st_mtime)[: -runs.KEPT]:
+        old.unlink(missing_ok=True)
+    log.touch(mode=0o600)
+    half = fork_to_background(log)
+    if isinstance(half, Foreground):
+        current().as_json = False  # The half at the terminal prints the document.
+    return half
+
+
+def _at_terminal(job: JobFile, planned: Sequence[PlannedPart], background: Background) -> int:
+    name = job_id(planned)
+    code = wait_until_well(background, job_log(name))
+    document.show(plan_data(job, planned))
+    if code is not None:
+        return code
+    console.say(f"job {name} continues in the background; its events and its end: {job_log(name)}")
+    hints.say(f"pylaunch status {name}", f"pylaunch logs -f {name}", f"pylaunch stop {name}")
+    return ExitCode.DONE
+
+
+def _without_output(planned: PlannedPart) -> StartOptions:
+    """Return the options of a part whose output nobody reads here, unless it says when the part is ready."""
+    ready = planned.part.role.ready
+    return replace(planned.options, relays_output=ready is not None and ready.by is ReadyBy.OUTPUT)
 
 
 def read(words: Sequence[str]) -> JobFile:
@@ -139,13 +182,9 @@ def given_here(context: click.Context, typed: StartFlags, elsewhere: frozenset[s
     refused = sorted(typed_here - roles_have)
     if refused:
         shown = ", ".join(f"--{name.replace('_', '-')}" for name in refused)
-        hint = "omit it; the job file says what each role has"
-        if "detach" in refused:
-            hint = (
-                "its controller restarts roles and ends services, so it stays: in tmux, or in the background with "
-                "systemd-run --user -d pylaunch start … job.toml; then ps, logs and stop take the job's id"
-            )
-        raise UsageError(f"{shown}: not for a job of several roles", hint=hint)
+        raise UsageError(
+            f"{shown}: not for a job of several roles", hint="omit it; the job file says what each role has"
+        )
     return {name: getattr(typed, name) for name in typed_here}
 
 

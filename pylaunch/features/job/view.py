@@ -25,7 +25,8 @@ from pylaunch.terminal.views.starting import lines
 class JobView:
     """Prints the events of all parts, each line with the name of its part."""
 
-    def __init__(self, parts: Sequence[PlannedPart]) -> None:
+    def __init__(self, parts: Sequence[PlannedPart], *, shows_output: bool = True) -> None:
+        self._shows_output = shows_output
         self._width = max(len(each.part.name) for each in parts)
         self._live: dict[str, Live] = {}
         self._phases: dict[str, Phase] = {}
@@ -44,6 +45,8 @@ class JobView:
                     f"({plan.job.framework.value})",
                 )
                 self._live[name] = Live(plan, leads=True, label=f"{name:<{self._width}} ")
+            case LinesWritten() if not self._shows_output:
+                pass
             case LinesWritten() | UsageReported() | Event():
                 if name in self._live:
                     self._live[name].show(event)
