@@ -133,6 +133,9 @@ class Start:
     instant: float
     """Common instant of the release, in seconds since the epoch on the controller's clock."""
 
+    begun: float
+    """Instant at which the first phase began, on the same clock."""
+
 
 class Session:
     """One attempt from the first connection to the release."""
@@ -147,6 +150,7 @@ class Session:
         self._hints: dict[str, list[str]] = {}
         self._taken = 0
         self._phases: dict[str, float] = {}
+        self._begun = 0.0
         self._ports: dict[str, int] = {}
         self._notes: dict[str, list[str]] = {}
         self._node_seconds: dict[str, Mapping[str, float]] = {}
@@ -171,7 +175,7 @@ class Session:
 
         Raises ClusterNotReadyError with every reason of every host; no rank exists.
         """
-        begun = time.monotonic()
+        begun, self._begun = time.monotonic(), time.time()
         await self.unless_interrupted(self._connect(install))
         connected = shipped = time.monotonic()
         self._phases = {"connect": connected - begun}
@@ -206,7 +210,7 @@ class Session:
         for slow in slow_nodes(self._node_seconds):
             self._emit(Notice(f"note: {slow}"))
         clocks = sorted((link.clock.uncertainty for link in self._fleet.links.values()), reverse=True)
-        return Start(phases, start, sum(clocks[:2]), instant)
+        return Start(phases, start, sum(clocks[:2]), instant, self._begun)
 
     async def _connect(self, install: Install) -> None:
         names = tuple(self._tasks)

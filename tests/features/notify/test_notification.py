@@ -24,7 +24,7 @@ SECRET = "tr0ub4dor-and-3"
 JOB = JobSpec(("train.py", "--api-key", "hunter22"), Framework.COMMAND, "/srv", ranks_per_node=2, max_restarts=3)
 PLAN = plan_run(Cluster((Host("gpu01", "10.0.0.1"), Host("gpu02", "10.0.0.2"))), JOB, "7f3a9c01")
 AGAIN = replan(PLAN, ("gpu01", "gpu02"))
-STARTED = Start({"connect": 0.5, "release": 1.0}, 0.001, 0.001, 100.0)
+STARTED = Start({"connect": 0.5, "release": 1.0}, 0.001, 0.001, 100.0, 98.5)
 FAILED = Outcome(Status.FAILED, f"rank 1 on gpu02 printed \x1b[2J\n{SECRET}", NOW, (), {})
 
 

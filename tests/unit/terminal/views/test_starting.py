@@ -48,7 +48,7 @@ def test_a_restart_is_shown_with_its_number_and_reason() -> None:
 
 
 def test_a_start_is_timed_by_phase_with_the_skew_of_its_release() -> None:
-    start = Start({"connect": 0.5, "prepare": 1.25, "release": 0.06}, 0.0012, 0.0004, 100.0)
+    start = Start({"connect": 0.5, "prepare": 1.25, "release": 0.06}, 0.0012, 0.0004, 100.0, 98.0)
     assert shown(RanksReleased(PLAN, start)) == (
         "started in 1.81 s (connect 0.50, prepare 1.25, release 0.06); release skew 1.2 ms ± 0.4"
     )

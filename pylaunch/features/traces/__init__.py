@@ -1,0 +1,10 @@
+"""Traces of starts for OpenTelemetry, where OTEL_EXPORTER_OTLP_ENDPOINT or its variant for traces names a collector.
+
+spans      pure: the spans of each attempt
+observer   sends them beside the run; importing it imports nothing of OpenTelemetry
+export     the SDK of OpenTelemetry and its exporter (OTLP over HTTP)
+"""
+
+from __future__ import annotations
+
+OBSERVER_OF_ALL_RUNS = "pylaunch.features.traces.observer"
