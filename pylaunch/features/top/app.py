@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -39,6 +40,8 @@ class RowTable(DataTable[Text]):
         super().__init__(cursor_type="row", id=id)
         self._columns = columns
         self._shown: list[rows.TableRow] = []
+        self._drawn: list[rows.TableRow] = []
+        """The rows as the table has them: older than `_shown` where they are out of view."""
 
     def on_mount(self) -> None:
         """Add the columns."""
@@ -51,21 +54,35 @@ class RowTable(DataTable[Text]):
         return self._shown[min(self.cursor_row, len(self._shown) - 1)] if self._shown else None
 
     def put(self, wanted: list[rows.TableRow]) -> None:
-        """Show the rows `wanted`: cells that changed where the same rows are shown."""
+        """Show the rows `wanted`: cells in view that changed where the same rows are shown."""
         before, self_key = self._shown, self.chosen.key if self.chosen is not None else None
         keys = [row.key for row in wanted]
         self._shown = wanted
         if keys != [row.key for row in before]:
+            self._drawn = list(wanted)
             self.clear()
             for row in wanted:
                 self.add_row(*(_text(row, cell) for cell in row.cells))
             self.move_cursor(row=keys.index(self_key) if self_key in keys else 0)
             return
+        self._draw_view()
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Draw the rows that come into view."""
+        super().watch_scroll_y(old_value, new_value)
+        self._draw_view()
+
+    def _draw_view(self) -> None:
         is_measured = [width is None for width in self._columns.values()]
-        for at, (row, old) in enumerate(zip(wanted, before, strict=True)):
-            for column, cell in enumerate(row.cells):
-                if cell != old.cells[column] or row.is_alert != old.is_alert:
-                    self.update_cell_at(Coordinate(at, column), _text(row, cell), update_width=is_measured[column])
+        first = int(self.scroll_y)
+        for at in range(first, min(first + self.size.height + 1, len(self._shown))):
+            row, old = self._shown[at], self._drawn[at]
+            self._drawn[at] = row
+            for column, (cell, before) in enumerate(zip(row.cells, old.cells, strict=True)):
+                if cell != before or row.is_alert != old.is_alert:
+                    # Another width lays out the whole screen.
+                    has_width = is_measured[column] and cell_len(cell) != cell_len(before)
+                    self.update_cell_at(Coordinate(at, column), _text(row, cell), update_width=has_width)
 
 
 def _text(row: rows.TableRow, cell: str) -> Text:
@@ -181,10 +198,12 @@ class TopApp(App[None]):
             live = sum(each.record.outcome is None for each in self._live.by_id.values())
         self._node_table.put(below)
         title = f"pylaunch top: {live} live, {len(above)} shown" + (f", nodes {visible_line(words)}" if words else "")
-        self._heading.update(title + (": ends after the running verb; q again: at once" if self._is_ending else ""))
+        title += ": ends after the running verb; q again: at once" if self._is_ending else ""
         if len(notes) > MOST_NOTES:
             notes[MOST_NOTES - 1 :] = [f"and {len(notes) - MOST_NOTES + 1} more: Enter"]
-        self._note_lines.update("\n".join(notes))
+        for static, words in ((self._heading, title), (self._note_lines, "\n".join(notes))):
+            if static.content != words:  # An update lays out the whole screen.
+                static.update(words)
 
     def _selected(self) -> rows.LiveRun | None:
         row = self._run_table.chosen

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.model.hostset import expand, fold
@@ -31,9 +32,8 @@ NODE_COLUMNS = {"NODE, RANK": None, "SINCE": 11, "STEP": 12, "LOAD, LAST LINE": 
 """Headings with the width of their column; None: as wide as its cells, which takes long to measure for many ranks."""
 
 
-@dataclass(frozen=True)
-class TableRow:
-    """One line of a table."""
+class TableRow(NamedTuple):
+    """One line of a table. There are hundreds in each drawing, and a dataclass takes four times as long."""
 
     key: tuple[str, str]
     """Subject: ("run", id), ("node", host) or ("rank", number)."""
@@ -60,7 +60,9 @@ class LiveRun:
     """Reason why no node of the run can be asked; "" while nodes are."""
 
     notice: str = ""
-    last_line: str = ""
+    last_writer: int | None = None
+    """Rank that wrote last."""
+
     rates: deque[tuple[float, float]] = field(default_factory=deque)
     """Samples of the rate of the slowest rank: time, steps a second."""
 
@@ -75,13 +77,13 @@ class LiveRun:
                 self.board.wrote(event.stream, event.text, event.time)
                 rank = event.stream.partition(".")[0]
                 if rank.isdecimal():
-                    self.last_line = f"rank {rank} | {self.line(int(rank))}"
+                    self.last_writer = int(rank)
             case UsageReported():
                 self.trouble = ""
                 self.board.read(event.host, event.usage)
                 self.answered[event.host] = now
-                rate = self.rate(now)
-                if rate is not None and (not self.rates or now - self.rates[-1][0] >= SAMPLE_S):
+                is_due = not self.rates or now - self.rates[-1][0] >= SAMPLE_S
+                if is_due and (rate := self.rate(now)) is not None:
                     self.rates.append((now, rate))
             case Notice():
                 self.notice = event.text
@@ -149,7 +151,8 @@ def _run_row(run: LiveRun, now: float) -> TableRow:
         UNKNOWN if rate is None else shown_rate(rate), run.trend(now), since, job,
     )  # fmt: skip
     shown = [cropped(visible_line(cell), WIDEST_CELL) for cell in cells]
-    return TableRow(("run", base_of(plan.run)), (*shown, run.last_line), is_alert)
+    last_line = "" if run.last_writer is None else f"rank {run.last_writer} | {run.line(run.last_writer)}"
+    return TableRow(("run", base_of(plan.run)), (*shown, last_line), is_alert)
 
 
 def node_rows(run: LiveRun, wanted: Sequence[str], now: float) -> list[TableRow]:

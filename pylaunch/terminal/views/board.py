@@ -77,9 +77,12 @@ class Board:
         if not lines or not rank.isdecimal():
             return
         self.last_lines[int(rank)] = lines[0].strip()
-        known, found = self.steps.get(int(rank)), next(filter(None, map(logged_step, lines)), None)
+        known = self.steps.get(int(rank))
+        if known is not None and known.is_exact:
+            return
+        found = next(filter(None, map(logged_step, lines)), None)
         is_coarser = found is not None and known is not None and (known.unit, found.unit) == ("step", "epoch")
-        if found is not None and not is_coarser and (known is None or not known.is_exact):
+        if found is not None and not is_coarser:
             step = RankStep(int(rank), found.number, time, found.total, found.unit, is_exact=False)
             self.steps[step.rank] = step
             self.pace.add(step)

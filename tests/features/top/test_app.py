@@ -13,12 +13,13 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 import pytest
+from textual.coordinate import Coordinate
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from pylaunch.cli import main
 from pylaunch.errors import ExitCode
-from pylaunch.features.top.app import OutputScreen, StopScreen, TopApp
+from pylaunch.features.top.app import OutputScreen, RowTable, StopScreen, TopApp
 from pylaunch.features.top.live_runs import FollowedRuns
 from pylaunch.features.top.rows import LiveRun
 from pylaunch.features.top.verb_output import MOST_CHARACTERS, VerbOutput, run_verb
@@ -224,6 +225,22 @@ def test_a_node_that_stops_answering_shows_the_age_of_its_last_answer() -> None:
         assert "64 GiB" not in row
 
     on_screen(story, run)
+
+
+def test_rows_that_changed_out_of_view_are_up_to_date_when_they_come_into_view() -> None:
+    run = training(live_run(nodes=16, ranks=8), time.time())
+
+    async def story(pilot: Pilot[None]) -> None:
+        table = pilot.app.query_one("#nodes", RowTable)
+        assert table.row_count == 16 * 9
+        for rank in (0, 127):
+            writes(run, rank, f"news of rank {rank}", time.time())
+        await shows(pilot, "news of rank 0")
+        assert "news" not in str(table.get_cell_at(Coordinate(16 * 9 - 1, 3))), "it is drawn when it is in view"
+        await press(pilot, "tab", "end")
+        await shows(pilot, "rank 127 .*news of rank 127")
+
+    on_screen(story, run, size=(120, 24))
 
 
 def test_a_filter_by_node() -> None:

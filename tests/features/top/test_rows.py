@@ -83,7 +83,7 @@ def test_text_of_ranks_nodes_and_agents_cannot_move_the_cursor_or_leave_its_cell
     report_all(run, 1, NOW)
     writes(run, 0, "\x1b[2J\x1b]0;title\x07[red]a\tb\x1b[31mc\u202e", NOW)
     run.take(Event(NOW, EventKind.CONTACT_LOST, "gpu01", text="gone\x1b[2J\nrun 1 done"), NOW)
-    assert run.last_line == "rank 0 | [red]a bc\\u202e"
+    assert run_rows([run], (), NOW)[0].cells[-1] == "rank 0 | [red]a bc\\u202e"
     shown = [cell for row in (*run_rows([run], (), NOW), *node_rows(run, (), NOW)) for cell in row.cells]
     assert all(cell.isprintable() for cell in [*shown, *run.notes(NOW)])
     assert "no contact: gone\\x1b[2J\\nrun 1 done" in shown
