@@ -51,6 +51,7 @@ IN_NO_TEST = {
     "mksquashfs ": "packs that image; tests/lab/test_containers.py makes one of an archive",
     "docker ": "needs the daemon of docker",
     "export PIP_NO_INDEX": "belongs to the next line",
+    "export OTEL_": "belongs to the next line; tests/starts/test_traces.py has a collector",
     "pip install ": "installs what scripts/setup installs",
     "DS_BUILD_OPS=0 pip wheel": "downloads sources; tests/lab/conftest.py builds the same wheel",
     "export ANSIBLE_ROLES_PATH": "belongs to the next line",

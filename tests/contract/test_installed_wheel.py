@@ -19,7 +19,7 @@ class InstalledTool:
     """pylaunch in an environment of its own, typed in a directory outside the checkout."""
 
     def __init__(self, root: Path) -> None:
-        wheel = built("wheel", CHECKOUT, root / "dist")
+        wheel = self.wheel = built("wheel", CHECKOUT, root / "dist")
         self._root, uv = root, Path(sys.executable).with_name("uv")
         self.environment = root / "tools/pylaunch"
         own = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
@@ -30,11 +30,12 @@ class InstalledTool:
 
     def prints(self, *words: str) -> str:
         """Type a command and return its stdout; it must end with 0."""
-        done = subprocess.run(
-            [self._root / "bin/pylaunch", *words],
-            cwd=self._root, env=self._variables, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, f"pylaunch {' '.join(words)}\n{done.stdout}{done.stderr}"
+        return self.types(str(self._root / "bin/pylaunch"), *words)
+
+    def types(self, *words: str) -> str:
+        """Type a command line and return its stdout; it must end with 0."""
+        done = subprocess.run(words, cwd=self._root, env=self._variables, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}{done.stderr}"
         return done.stdout
 
 
@@ -58,6 +59,11 @@ def test_an_installed_wheel_needs_no_framework(installed: InstalledTool) -> None
     names = {path.name.split("-")[0].lower() for path in installed.environment.glob("lib/*/site-packages/*.dist-info")}
     assert "ansible_core" in names
     assert names.isdisjoint({"torch", "jax", "pytest", "sphinx"})
+
+
+def test_uvx_runs_the_wheel_without_an_installation(installed: InstalledTool) -> None:
+    uvx = (str(Path(sys.executable).with_name("uvx")), "--python", sys.executable, "--from", str(installed.wheel))
+    assert json.loads(installed.types(*uvx, "pylaunch", "version", "--json"))["exit_code"] == 0
 
 
 def test_the_demo_runs_from_an_installed_wheel(installed: InstalledTool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,9 @@ from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.provision.environments.environment import EnvironmentManifest, LockRequest, lock, read_manifest
 from pylaunch.store.paths import project_directory, project_environment
+from tests.documented_commands import ROOT, commands_of
 from tests.node_python import NODE_PYTHON
+from tests.reader import Reader
 from tests.roles.conftest import Provisioned
 from tests.roles.test_operations import SITE_PACKAGES, provision
 
@@ -163,3 +166,37 @@ def test_the_environment_of_another_project_is_beside_the_first_and_is_removed_a
     assert not own.exists()
     assert {node.run("ls", "/opt/pylaunch/named").stdout for node in lab} == {""}
     assert current(lab) == before
+
+
+@pytest.fixture
+def without_internet(lab: Lab) -> Iterator[None]:
+    """Nodes that reach their own network alone."""
+    routes = {node.name: node.run("ip", "route", "show", "default").stdout.split() for node in lab}
+    for node in lab:
+        node.run("ip", "route", "delete", *routes[node.name])
+        assert "unreachable" in node.run("ip", "route", "get", "192.0.2.1", check=False).stderr
+    yield
+    for node in lab:
+        node.run("ip", "route", "add", *routes[node.name])
+
+
+@pytest.mark.usefixtures("without_internet")
+def test_the_guide_without_internet_access_as_typed(lab: Lab, tmp_path: Path) -> None:
+    wheels, export, env_lock = (
+        next(each.typed for each in commands_of(ROOT / "docs/guides/air-gapped.md") if each.typed.startswith(begin))
+        for begin in ("pip wheel -r", "export PIP_", "pylaunch env lock")
+    )
+    reader = Reader(tmp_path / "project", lab.command(), lab.environment)
+    reader.has_program("pip", f'exec {sys.executable} -m pip "$@"')
+    (reader.directory / "cluster.ini").write_text(lab.inventory.read_text())
+    (reader.directory / "requirements.txt").write_text("six==1.16.0\n")
+    assert reader.types_to_its_end(wheels) == ExitCode.DONE, reader.sees
+    env_lock = env_lock.replace("env lock", f"env lock --python {NODE_PYTHON}")
+    index = "PIP_CONFIG_FILE=/dev/null PIP_EXTRA_INDEX_URL= PIP_INDEX_URL=http://127.0.0.1:9/simple PIP_RETRIES=0"
+    unreachable = f"export {index}"
+    assert reader.types_to_its_end(f"{unreachable}; {env_lock}") != ExitCode.DONE, "the index is unreachable"
+    assert reader.types_to_its_end(f"{unreachable}; {export}; {env_lock}") == ExitCode.DONE, reader.sees
+    assert provision(lab, "--environment", str(reader.directory / ".pylaunch/environment")).ok
+    words = ("/opt/pylaunch/current/bin/python", "-c", "import six; print(six.__version__)")
+    assert {node.run(*words).stdout for node in lab} == {"1.16.0\n"}
+    assert provision(lab).ok
