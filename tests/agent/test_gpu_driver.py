@@ -51,9 +51,13 @@ def test_the_libraries_are_those_that_the_loader_of_the_node_finds(node: Path, t
     assert found.env == {"LD_LIBRARY_PATH": "/usr/local/cuda/compat:/.nvidia-driver"}
 
 
-def test_a_library_that_the_user_mounts_is_the_only_one(node: Path, tmp_path: Path) -> None:
-    by_hand = asked(tmp_path, MountTask("/opt/driver/libcuda.so.1", "/usr/lib/libcuda.so.1"))
-    assert gpu_driver.with_driver(by_hand) == by_hand
+def test_a_library_that_the_user_mounts_is_not_hidden(node: Path, tmp_path: Path) -> None:
+    by_hand = MountTask("/opt/driver/libcuda.so.1", "/usr/lib/libcuda.so.1")
+    found = gpu_driver.with_driver(asked(tmp_path, by_hand))
+    assert found.container is not None
+    assert [mount.target for mount in found.container.mounts] == [
+        "/.nvidia-driver/libnvidia-nvvm.so.4", "/.nvidia-driver/libnvidia-ptxjitcompiler.so.1", by_hand.target,
+    ]  # fmt: skip
 
 
 def test_a_node_whose_driver_is_not_found_adds_nothing(

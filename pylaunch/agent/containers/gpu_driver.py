@@ -22,7 +22,7 @@ DIRECTORIES = (
 )  # fmt: skip
 
 FILES = re.compile(
-    r"lib(cuda\.so(\.1)?|cudadebugger\.so\.1|nvcuvid\.so\.1"
+    r"lib((cuda|cudadebugger|nvcuvid)\.so\.1"
     r"|nvidia-(ml|ptxjitcompiler|opencl|allocator|cfg|encode|opticalflow)\.so\.1"
     r"|nvidia-(nvvm|gpucomp|pkcs11)[\w-]*\.so\.[\d.]+)"
 )
@@ -35,22 +35,26 @@ SEARCH_PATH = "LD_LIBRARY_PATH"
 
 
 def with_driver(task: protocol.NodeTask) -> protocol.NodeTask:
-    """Return `task` with the libraries of this node's driver in its container, unless the user mounts libcuda.
+    """Return `task` with the libraries of this node's driver in its container, but those that the user mounts.
 
     Their directory is last in LD_LIBRARY_PATH, behind those of the user (a forward-compatibility package of an image,
     for example) and before what the image has in its own directories of libraries, which may be of another driver.
     """
     assert task.container is not None
-    mounts = task.container.mounts
-    if not os.path.exists(NVIDIA_VERSION) or any(os.path.basename(mount.target) == CUDA for mount in mounts):
+    if not os.path.exists(NVIDIA_VERSION):
         return task
+    by_hand = {os.path.basename(mount.target) for mount in task.container.mounts}
     source = _directory()
-    paths = [os.path.join(source, name) for name in listed(source) if FILES.fullmatch(name)]
-    files = [MountTask(path, f"{DIRECTORY}/{os.path.basename(path)}", True) for path in paths if os.path.isfile(path)]
+    paths = {name: os.path.join(source, name) for name in listed(source) if FILES.fullmatch(name)}
+    files = [
+        MountTask(path, f"{DIRECTORY}/{name}", read_only=True)
+        for name, path in paths.items()
+        if name not in by_hand and os.path.isfile(path)
+    ]
     if not files:
         return task
     path = ":".join(filter(None, (task.env.get(SEARCH_PATH), DIRECTORY)))
-    container = replace(task.container, mounts=[*files, *mounts])
+    container = replace(task.container, mounts=[*files, *task.container.mounts])
     return replace(task, container=container, env={**task.env, SEARCH_PATH: path})
 
 
