@@ -69,7 +69,8 @@ class Host:
     """Accelerator indexes that runs may use (`gpus=8` is 0..7). Empty: the host computes on its CPU."""
 
     withholds_devices: bool = False
-    """A scheduler gives accelerators of this host to jobs: ranks see none beside `devices`, and none without them."""
+    """Others have accelerators of this host, by a scheduler or another role: ranks see none beside `devices`, and none
+    without them."""
 
     interface: str | None = None
     """Network interface for rank traffic; None lets the frameworks choose."""

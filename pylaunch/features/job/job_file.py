@@ -88,6 +88,9 @@ class JobRole:
     shared: bool = False
     """Its hosts may have further roles that are shared, too."""
 
+    devices: bool = True
+    """False: its ranks see no devices, and it takes none from roles on the same hosts."""
+
     ports: Mapping[str, int] = field(default_factory=dict)
     """Port by name; 0 is one that is free on the first node of the replica."""
 
@@ -121,7 +124,7 @@ class JobFile:
 
 
 OWN_KEYS = (
-    "program", "nodes", "hosts", "replicas", "shared", "ports", "after", "ready", "ready-timeout", "on-failure",
+    "program", "nodes", "hosts", "replicas", "shared", "devices", "ports", "after", "ready", "ready-timeout", "on-failure",
     "service",
 )  # fmt: skip
 """Keys of a role that are no options of `start`; `nodes` is both."""
@@ -227,6 +230,7 @@ class _FileReader:
             hosts=self._text(own, "hosts"),
             replicas=self._number(own, "replicas", 1, 1, MOST_REPLICAS) or 1,
             shared=self._flag(own, "shared"),
+            devices=self._flag(own, "devices", default=True),
             ports=self._ports(own.get("ports", {})),
             after=self._words(own, "after"),
             ready=self._ready(own.get("ready"), own.get("ports", {})),
@@ -264,12 +268,12 @@ class _FileReader:
         self._say(f"{key} = {value!r}: expected seconds, at most {LONGEST_S:g}")
         return default
 
-    def _flag(self, own: Mapping[str, Any], key: str) -> bool:
-        value = own.get(key, False)
+    def _flag(self, own: Mapping[str, Any], key: str, *, default: bool = False) -> bool:
+        value = own.get(key, default)
         if isinstance(value, bool):
             return value
         self._say(f"{key} = {value!r}: expected true or false")
-        return False
+        return default
 
     def _text(self, own: Mapping[str, Any], key: str) -> str | None:
         value = own.get(key)

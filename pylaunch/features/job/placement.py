@@ -99,17 +99,19 @@ class _Placer:
         ]
 
     def _has_devices(self, role: JobRole, name: str) -> bool:
-        return not self._cluster[name].devices or len(self._free[name]) >= max(ranks_on_host(role), 1)
+        return not role.devices or not self._cluster[name].devices or len(self._free[name]) >= max(ranks_on_host(role), 1)
 
     def _host(self, role: JobRole, name: str) -> Host:
         host, count = self._cluster[name], ranks_on_host(role)
         self._parts[name].append(role)
+        if not role.devices:
+            return replace(host, devices=(), withholds_devices=bool(host.devices))
         if not role.shared or not host.devices:
             return host
         if not count:
             raise UsageError(
                 f"[roles.{role.name}] is shared, and {name} has devices: how many of them it uses is missing",
-                hint="nproc-per-node = 1",
+                hint="nproc-per-node = 1, or devices = false",
             )
         mine, self._free[name] = self._free[name][:count], self._free[name][count:]
         return replace(host, devices=mine)

@@ -221,6 +221,8 @@ class RoleScript:
             if "CUDA_VISIBLE_DEVICES" in own:
                 own["ROLE_DEVICES"], devices = own.pop("CUDA_VISIBLE_DEVICES"), ()
                 lines = ['export CUDA_VISIBLE_DEVICES="$ROLE_DEVICES"', *lines]  # srun has set another value.
+            elif not each.part.role.devices and self.hosts[0].devices:
+                lines = ["export CUDA_VISIBLE_DEVICES=", *lines]
             task = tasks.setdefault((*_chosen(devices), *lines), f"task_{len(tasks)}")
             ranks = 1 if srun.is_torchrun(plan) else len(plan.nodes[0].ranks)
             nodes = ",".join(self.expansions.of(f"hosts[{node}]") for node in each.nodes)

@@ -66,6 +66,15 @@ def test_shared_roles_spread_over_hosts_and_divide_the_devices() -> None:
         parts(cluster(1, devices=4), role("a", nodes=1, replicas=3, shared=True, options=two))
 
 
+def test_a_role_without_devices_leaves_them_to_others_on_its_host() -> None:
+    found = parts(
+        cluster(1, devices=2),
+        role("a", nodes=1, shared=True, devices=False),
+        role("b", nodes=1, shared=True, options={"nproc_per_node": 2}),
+    )
+    assert [(part.first.devices, part.first.withholds_devices) for part in found] == [((), True), ((0, 1), False)]
+
+
 def test_a_shared_role_on_a_host_with_devices_says_how_many_it_uses() -> None:
     with pytest.raises(UsageError, match="how many of them it uses is missing"):
         parts(cluster(1, devices=4), role("a", nodes=1, shared=True))

@@ -73,6 +73,13 @@ def test_hosts_with_different_numbers_of_devices_are_refused(capsys: Captured, m
     assert "different numbers of devices" in capsys.readouterr().err
 
 
+def test_a_role_without_devices_hides_those_of_its_step(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendering, "load_cluster", lambda inventory, limit: Cluster(cluster(8).hosts))
+    hides = "  export CUDA_VISIBLE_DEVICES=\n"
+    assert hides not in script(capsys, JOB)
+    assert hides in script(capsys, JOB, "--set", "server.devices=false")
+
+
 def test_options_that_need_pylaunch_on_the_nodes_are_named(capsys: Captured) -> None:
     text = script(capsys, JOB, "--set", "server.max-restarts=3", "--set", "trainer.max-restarts=3")
     assert "# Left out, because it needs pylaunch on the nodes: max-restarts = 3 of trainer, server\n" in text
