@@ -13,7 +13,7 @@ from pylaunch.features.bench.judgement.operations import Operation
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.transport.process import Completed
 from tests.json_pages import has_the_forms, undescribed
-from tests.lab.controller import must_be_clean
+from tests.lab.controller import must_be_clean, starting
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
@@ -171,14 +171,22 @@ def test_direct_trains_what_torchrun_trains(framework_lab: Lab) -> None:
     must_be_clean(framework_lab)
 
 
-def test_trainers_and_their_rollout_servers_run_as_one_job(framework_lab: Lab) -> None:
-    shared = ("--set", "rollout.shared=true", "--set", "trainer.shared=true")
-    words = ("start", "-i", str(framework_lab.inventory), "--workdir", str(EXAMPLES / "roles"))
-    job = framework_lab.pylaunch(*words, str(EXAMPLES / "roles/job.toml"), *shared, timeout_s=280)
-    assert job.returncode == ExitCode.DONE, job.stderr
-    assert "step 20/20 loss" in job.stdout
-    assert job.stderr.count(" ready (http:http/health)") == 2
-    assert job.stderr.splitlines()[-1] == "job rollouts done: trainer done"
+def test_a_job_survives_the_death_of_a_rollout_server_and_ends_with_its_trainers(
+    framework_lab: Lab, tmp_path: Path
+) -> None:
+    steps = 'trainer.program=["trainer.py", "{roles.rollout.endpoints}", "200"]'
+    sets = ("--set", "rollout.shared=true", "--set", "trainer.shared=true", "--set", steps)
+    words = ("--workdir", str(EXAMPLES / "roles"), str(EXAMPLES / "roles/job.toml"), *sets)
+    with starting(framework_lab, tmp_path, *words) as job:
+        job.says("step 5/200 loss")
+        server = framework_lab["n1"].run("pgrep", "-f", "[-]u rollout.py").stdout.split()
+        framework_lab["n1"].run("kill", "-9", *server)
+        assert job.ends(280) == ExitCode.DONE, job.stderr
+        assert "step 200/200 loss" in job.stdout
+        assert "was killed by SIGKILL" in job.stderr
+        assert job.stderr.count("restart 1 of 3: run ") == 2  # The server, and the trainers that lost it.
+        assert job.stderr.count(" ready (http:http/health)") == 3
+        assert job.stderr.splitlines()[-1] == "job rollouts done: trainer done"
     must_be_clean(framework_lab)
 
 
