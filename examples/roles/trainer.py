@@ -1,6 +1,6 @@
 """Trainers that take samples from the rollout servers and send them new weights.
 
-    python trainer.py HOST:PORT,… [STEPS]
+python trainer.py HOST:PORT,… [STEPS]
 """
 
 import io

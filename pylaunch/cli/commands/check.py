@@ -25,6 +25,7 @@ from pylaunch.model.plan import RunPlan
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags import sync
+from pylaunch.terminal.flags.program import as_script
 from pylaunch.terminal.flags.shipped_code import modules_not_shipped
 from pylaunch.terminal.views import findings
 
@@ -113,7 +114,7 @@ def command(
         raise UsageError("--yes is for --fix")
     checks = select(known, only=options.words(flags.only), skip=options.words(flags.skip), deep=flags.deep)
     pasted = taken_apart(words)
-    words = words if pasted is None else pasted.words
+    words = as_script(flags.framework, words if pasted is None else pasted.words) if words else words
     cluster = hosts_to_ask(inventory, limit)
     tree = sync.given(flags)
     needs = Needs(flags.files, flags.checkpoint_dir, flags.infiniband, flags.workdir or "")

@@ -124,8 +124,8 @@ class JobFile:
 
 
 OWN_KEYS = (
-    "program", "nodes", "hosts", "replicas", "shared", "devices", "ports", "after", "ready", "ready-timeout", "on-failure",
-    "service",
+    "program", "nodes", "hosts", "replicas", "shared", "devices", "ports", "after", "ready", "ready-timeout",
+    "on-failure", "service",
 )  # fmt: skip
 """Keys of a role that are no options of `start`; `nodes` is both."""
 

@@ -99,7 +99,8 @@ class _Placer:
         ]
 
     def _has_devices(self, role: JobRole, name: str) -> bool:
-        return not role.devices or not self._cluster[name].devices or len(self._free[name]) >= max(ranks_on_host(role), 1)
+        takes_none = not role.devices or not self._cluster[name].devices
+        return takes_none or len(self._free[name]) >= max(ranks_on_host(role), 1)
 
     def _host(self, role: JobRole, name: str) -> Host:
         host, count = self._cluster[name], ranks_on_host(role)

@@ -83,10 +83,14 @@ def understood(flags: StartFlags, tree: Tree | None) -> tuple[Program, StartFlag
     return _chosen(named, words, directory), flags
 
 
+def as_script(named: str, words: Argv) -> Argv:
+    """Return `words`, with the program of the framework `named` as the module that it starts."""
+    module = next((each for framework, each in SERVERS.items() if framework.value == named), "")
+    return ("-m", module, *words[1:]) if module and words[0] == named else words
+
+
 def _chosen(named: str, words: Argv, directory: str) -> Program:
-    module = None if named == AUTO else SERVERS.get(Framework(named))
-    if module is not None and words[0].rpartition("/")[2] == named:
-        words = ("-m", module, *words[1:])
+    words = as_script(named, words)
     is_script = words[0].endswith(".py") or words[0] == "-m"
     if named != AUTO:
         framework = Framework(named)
@@ -94,7 +98,7 @@ def _chosen(named: str, words: Argv, directory: str) -> Program:
             raise UsageError(
                 f"{framework.value} starts Python scripts, and {words[0]} does not end in .py",
                 hint=pylaunch("start", "--framework", named, "--", named, "serve", "MODEL")
-                if module is not None
+                if framework in SERVERS
                 else f"pylaunch start --framework command -- {quoted(words)}",
             )
         return Program(words, framework)
