@@ -31,6 +31,8 @@ _OF_NODE: tuple[tuple[str, str, Callable[[NodeMetrics, float], float | None]], .
     ("up", "1 if the node answers, else 0.", lambda node, now: node.is_up),
     ("last_answer_age_seconds", "Time since the last answer of the node.",
      lambda node, now: None if node.heard_at is None else max(0.0, now - node.heard_at)),
+    ("clock_offset_seconds", "Clock of the node minus that of this machine when the connection to it began.",
+     lambda node, now: node.clock_offset),
     ("devices", "Devices of the run on the node, as planned.", lambda node, now: node.devices),
     ("cpu_ratio", "Share of all cores in use.", _load(lambda usage: usage.cpu)),
     ("memory_used_bytes", "Memory in use.", _load(lambda usage: usage.memory_used)),

@@ -121,6 +121,7 @@ class _Onlooker:
     def __init__(self, plan: RunPlan, every_s: float) -> None:
         self._board = Board(plan)
         self._heard: dict[str, float] = {}
+        self._clocks: dict[str, float] = {}
         self.usage_every_s = every_s
         self.sample: RunMetrics | None = None
 
@@ -136,13 +137,15 @@ class _Onlooker:
                 self._heard[event.host] = time.monotonic()
             case UsageReported():
                 self._board.read(event.host, event.usage)
+                if event.clock_offset is not None:
+                    self._clocks[event.host] = event.clock_offset
                 self._heard[event.host] = time.monotonic()
             case _:
                 pass
 
     def look(self) -> None:
         """Keep a sample."""
-        self.sample = sample_of(self._board, self._heard, time.time())
+        self.sample = sample_of(self._board, self._heard, self._clocks, time.time())
 
     def lose_all(self) -> None:
         """Keep a sample without an answer of any node."""

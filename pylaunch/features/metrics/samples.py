@@ -32,6 +32,7 @@ class NodeMetrics:
 
     devices: int
     usage: Usage | None
+    clock_offset: float | None = None
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,11 @@ class RunMetrics:
     nodes: tuple[NodeMetrics, ...]
 
 
-def sample_of(board: Board, heard: Mapping[str, float], now: float) -> RunMetrics:
-    """Return the numbers of `board` at `now`, seconds since the epoch; `heard` has the last answer of each host."""
+def sample_of(board: Board, heard: Mapping[str, float], clocks: Mapping[str, float], now: float) -> RunMetrics:
+    """Return the numbers of `board` at `now`, seconds since the epoch.
+
+    `heard` has the last answer of each host, `clocks` the offset of its clock.
+    """
     plan = board.plan
     lost = {rank.rank for node in plan.nodes if node.host.name in board.lost for rank in node.ranks} - board.ended
     running = board.running - lost
@@ -68,6 +72,7 @@ def sample_of(board: Board, heard: Mapping[str, float], now: float) -> RunMetric
             heard.get(node.host.name),
             len(node.devices),
             board.usage.get(node.host.name),
+            clocks.get(node.host.name),
         )
         for node in plan.nodes
     )

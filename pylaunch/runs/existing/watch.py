@@ -159,7 +159,7 @@ class _Watch:
             case protocol.Usage():
                 self._reporting.add(host)
                 usage = on_our_clock(message, lambda time: self._fleet.our_time(host, time))
-                self._onlooker.show(UsageReported(host, usage))
+                self._onlooker.show(UsageReported(host, usage, self._fleet.clock(host).seconds))
             case protocol.Output():
                 at = self._fleet.our_time(host, message.time)
                 self._onlooker.show(LinesWritten(host, message.stream, message.text, at))

@@ -34,6 +34,8 @@ class UsageReported:
 
     host: str
     usage: protocol.Usage
+    clock_offset: float | None = None
+    """Clock of the node minus ours when the connection began, in seconds; None where it is not reported."""
 
 
 @dataclass(frozen=True)

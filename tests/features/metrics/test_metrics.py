@@ -52,7 +52,7 @@ class Seen(LiveRuns):
     """Runs without nodes to ask."""
 
     def samples(self) -> list[RunMetrics]:
-        return [sample_of(board(), {"n1": 1.0}, NOW)]
+        return [sample_of(board(), {"n1": 1.0}, {"n1": 0.25}, NOW)]
 
 
 @pytest.fixture
@@ -84,6 +84,7 @@ def test_a_run_is_numbers_that_prometheus_reads(live: LiveRuns) -> None:
     assert found["pylaunch_node_up"] == {("n1", "7f3a9c01"): 1, (odd, "7f3a9c01"): 0}
     assert found["pylaunch_node_devices"] == {("n1", "7f3a9c01"): 2, (odd, "7f3a9c01"): 2}
     assert [*found["pylaunch_node_last_answer_age_seconds"]] == [("n1", "7f3a9c01")]
+    assert found["pylaunch_node_clock_offset_seconds"] == {("n1", "7f3a9c01"): 0.25}
     assert found["pylaunch_node_gpu_ratio"] == {("n1", "7f3a9c01"): 0.9}
     assert found["pylaunch_attempts_ended_total"] == {("node-lost", "failed"): 2, ("", "done"): 1}
 
