@@ -36,6 +36,9 @@ INODES_NEEDED = 1000
 
 RUN_FILES, TEMPORARY, WORKDIR, CHECKPOINTS = "run files", "temporary files", "working directory", "checkpoints"
 
+LOCAL_TYPES = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs")
+"""File systems of one host, as the kernel names them."""
+
 _FIXES = {
     "No space left on device": "df -h {path}; df -i {path}",
     "Disk quota exceeded": "quota -s",
@@ -114,7 +117,7 @@ def _writable(survey: Survey) -> Iterable[Finding]:
     for host in sorted(hosts_without_workdir(survey)):
         text = f"{WORKDIR} {survey.wanted.workdir} does not exist"
         yield Finding("storage.writable", Severity.FAIL, (host,), text, _NO_WORKDIR)
-    yield from _missing_checkpoints(survey)
+    yield from _checkpoints(survey)
 
 
 def _no_temporary(host: str, unusable: Mapping[str, str]) -> Finding:
@@ -127,19 +130,25 @@ def _no_temporary(host: str, unusable: Mapping[str, str]) -> Finding:
     return Finding("storage.writable", Severity.FAIL, (host,), text, fix)
 
 
-def _missing_checkpoints(survey: Survey) -> Iterable[Finding]:
-    exists = {
-        host: found["exists"]
+def _checkpoints(survey: Survey) -> Iterable[Finding]:
+    places = {
+        host: found
         for host, by_label in survey.labelled(host_readers.filesystem).items()
         for label, found in by_label.items()
         if label.startswith(CHECKPOINTS)
     }
-    if any(exists.values()):
-        for host in exists:
-            if not exists[host]:
-                text = f"{CHECKPOINTS} {survey.wanted.checkpoint_dir} does not exist here, and does on other hosts"
-                fix = f"mkdir -p {quoted((survey.wanted.checkpoint_dir,))}, or mount it"
-                yield Finding("storage.writable", Severity.WARN, (host,), text, fix)
+    name = f"{CHECKPOINTS} {survey.wanted.checkpoint_dir}"
+    there = [found for found in places.values() if found["exists"]]
+    for host, found in places.items():
+        if there and not found["exists"]:
+            text = f"{name} does not exist here, and does on other hosts"
+            fix = f"mkdir -p {quoted((survey.wanted.checkpoint_dir,))}, or mount it"
+            yield Finding("storage.writable", Severity.WARN, (host,), text, fix)
+    # Lab nodes may share a directory of one disk, which has the same room everywhere.
+    if len({found["free"] for found in there}) > 1 and all(found["type"] in LOCAL_TYPES for found in there):
+        text = f"{name} is on a local disk of each host: a rank finds there what ranks of its own host have written"
+        fix = "a file system that all hosts share, if ranks read checkpoints of other hosts or may restart elsewhere"
+        yield Finding("storage.writable", Severity.NOTE, tuple(places), text, fix)
 
 
 def _room(survey: Survey) -> Iterable[Finding]:

@@ -33,7 +33,7 @@ HEALTHY = {
     RUN: filesystem(),
     TEMPORARY: filesystem(),
     WORKDIR: filesystem("/nfs", read_only=True),
-    CHECKPOINTS: filesystem("/c"),
+    CHECKPOINTS: filesystem("/c", type="nfs4"),
 }
 
 
@@ -62,6 +62,17 @@ def test_healthy_disks_and_a_read_only_working_directory_are_no_finding() -> Non
 def test_one_bad_disk_is_reported_once_with_its_host(odd: dict[str, Any], check: str, severity: Severity) -> None:
     (finding,) = findings(storage.CHECKS, alike(HEALTHY, n2=odd), WANTED)
     assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
+
+
+def test_checkpoints_on_local_disks_are_a_note_about_all_hosts() -> None:
+    disks = {host: {CHECKPOINTS: filesystem("/c", free=(50 + number) * GIB)} for number, host in enumerate(("n1", "n2"))}
+    (finding,) = findings(storage.CHECKS, alike({**HEALTHY, CHECKPOINTS: filesystem("/c")}, **disks), WANTED)
+    assert (finding.severity, finding.hosts) == (Severity.NOTE, ("n1", "n2", "n3"))
+    assert finding.text.startswith("checkpoints /c is on a local disk of each host: ")
+    one_is_shared = {**disks, "n2": {CHECKPOINTS: filesystem("/c", type="lustre")}}
+    for odd in (one_is_shared, {}):
+        of_all = alike({**HEALTHY, CHECKPOINTS: filesystem("/c")}, **odd)
+        assert findings(storage.CHECKS, of_all, WANTED) == []
 
 
 def test_paths_in_commands_are_quoted() -> None:
