@@ -65,7 +65,9 @@ def test_one_bad_disk_is_reported_once_with_its_host(odd: dict[str, Any], check:
 
 
 def test_checkpoints_on_local_disks_are_a_note_about_all_hosts() -> None:
-    disks = {host: {CHECKPOINTS: filesystem("/c", free=(50 + number) * GIB)} for number, host in enumerate(("n1", "n2"))}
+    disks = {
+        host: {CHECKPOINTS: filesystem("/c", free=(50 + number) * GIB)} for number, host in enumerate(("n1", "n2"))
+    }
     (finding,) = findings(storage.CHECKS, alike({**HEALTHY, CHECKPOINTS: filesystem("/c")}, **disks), WANTED)
     assert (finding.severity, finding.hosts) == (Severity.NOTE, ("n1", "n2", "n3"))
     assert finding.text.startswith("checkpoints /c is on a local disk of each host: ")
