@@ -98,4 +98,4 @@ def test_a_start_imports_nothing_of_opentelemetry_before_it_sends_a_trace() -> N
     )
     variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
     done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["_Tracing", "False"]
+    assert done.stdout.split() == ["Tracing", "False"]

@@ -1,7 +1,8 @@
 """Traces of starts for OpenTelemetry, where OTEL_EXPORTER_OTLP_ENDPOINT or its variant for traces names a collector.
 
 spans      pure: the spans of each attempt
-observer   sends them beside the run; importing it imports nothing of OpenTelemetry
+observer   does nothing without a collector
+sending    a thread for each trace, whose failure is one line of warning
 export     the SDK of OpenTelemetry and its exporter (OTLP over HTTP)
 """
 
