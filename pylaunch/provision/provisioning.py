@@ -36,6 +36,7 @@ from pylaunch.provision.convergence import (
 )
 from pylaunch.provision.differences import FileDifference, file_differences
 from pylaunch.provision.environments.environment import previous_environment, swap_with_previous
+from pylaunch.provision.environments.spread_archive import pass_on_archive
 from pylaunch.provision.errors import (
     failure_error,
     no_python_error,
@@ -185,13 +186,18 @@ def roll_back(plan: ProvisionPlan) -> ProvisionPlan:
     return replace(plan, request=_with_environment(plan.request, directory))
 
 
-def provision(plan: ProvisionPlan, emit: Callable[[ProvisionEvent], None]) -> ProvisionReport:
-    """Change the hosts that differ, batch after batch, up to the first batch that fails. Failures are in the report."""
+def provision(
+    plan: ProvisionPlan, emit: Callable[[ProvisionEvent], None], *, on_note: Notes = ignore
+) -> ProvisionReport:
+    """Change the hosts that differ, batch after batch, up to the first batch that fails. Failures are in the report.
+
+    Before the first batch, hosts pass the archive of a new environment on to each other."""
     found = plan.found
     if not found.to_change:
         return ProvisionReport(plan, None)
+    received = pass_on_archive(found, _environment(plan.request.cluster, plan.options), plan.request.cluster, on_note)
     done = converge_in_batches(
-        plan.request,
+        replace(plan.request, extra_vars={**plan.request.extra_vars, **received}),
         found,
         batches(found.to_change, plan.options.batch_sizes),
         on_batch=lambda part: emit(BatchStarted(part.to_change, part.roles_to_run, part.waiting_for_packages)),

@@ -20,10 +20,15 @@ from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.shared import installed
 from pylaunch.base.layout import NodeRoot
 from pylaunch.errors import UsageError
+from pylaunch.features import judge_settings
+from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.protocol import NodeTask
+from pylaunch.provision.environments import spread_archive
 from pylaunch.provision.environments.environment import ARCHIVE, MANIFEST, EnvironmentManifest, LockRequest, lock
+from pylaunch.provision.provisioning import ProvisionOptions, plan_provision, provision
 from pylaunch.store import content
+from pylaunch.store.paths import project_directory
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, run_playbook
 from tests.node_python import NODE_PYTHON
 
@@ -186,6 +191,40 @@ def test_an_environment_with_a_name_is_beside_the_others_and_each_is_removed_alo
     assert {path.name for path in (root / "envs").iterdir()} == {"used", vision}
     assert install(tmp_path, locked, "reset", **named).tallies["here"].changed == 1
     assert list(root.iterdir()) == []
+
+
+def test_hosts_pass_an_archive_on_and_one_whose_copy_was_changed_gets_it_from_here(
+    locked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inventory, names = tmp_path / "cluster.ini", ("n1", "n2", "n3")
+    lines = [
+        f"{n} pylaunch_env_root={tmp_path}/{n}/root pylaunch_node_root={tmp_path}/{n}/node-{{user}}" for n in names
+    ]
+    common = "ansible_connection=local\nansible_host=127.0.0.1\npylaunch_unprivileged=true\n"
+    inventory.write_text("[cluster]\n{}\n[cluster:vars]\n{}".format("\n".join(lines), common))
+    shutil.copytree(locked, project_directory(inventory) / "environment")
+    (tmp_path / "n2/root/envs/other").mkdir(parents=True)
+    (tmp_path / "n2/root/current").symlink_to("envs/other")
+    monkeypatch.setattr(spread_archive, "LEAST_SAVED", 1)
+    stores = {name: tmp_path / name / f"node-{os.getuid()}" / "blobs" for name in names}
+    notes = []
+
+    def note(line: str) -> None:
+        notes.append(line)
+        for passed_on in stores["n3"].glob("*/*") if "; the hosts lacked" in line else ():
+            passed_on.chmod(0o600)
+            passed_on.write_bytes(b"changed")
+
+    plan = plan_provision(load_cluster(inventory), ProvisionOptions(roles=("python_env",)), judge_settings)
+    report = provision(plan, lambda _: None, on_note=note)
+    report.raise_for_errors()
+    assert "; the hosts lacked" in notes[-1], notes
+    assert report.done is not None
+    copies = {name: tasks["Copy the environment's wheels"] for name, tasks in report.done.result.returned.items()}
+    assert [name for name in names if copies[name].get("changed")] == ["n2", "n3"], "n2 has another environment"
+    assert [*tmp_path.glob("n*/node-*/blobs/*/*")] == []
+    for name in names:
+        subprocess.run([tmp_path / name / "root/current/bin/python", "-c", "import six, tabulate"], check=True)
 
 
 def test_locking_again_is_done_at_once_and_gives_the_same(locked: Path) -> None:

@@ -212,14 +212,14 @@ class PieceNode:
             self._free.release()
 
     def _send(self, peer: socket.socket, descriptor: int, offset: int, size: int) -> None:
-        with os.fdopen(os.dup(descriptor), "rb", buffering=0) as file:
-            while size:
-                count = min(self._pace.chunk, size)
-                self._pace.spend(count)
-                sent = peer.sendfile(file, offset, count)
-                if not sent:
-                    raise OSError("a file became shorter")
-                offset, size = offset + sent, size - sent
+        while size:
+            # Not `sendfile`: over TLS it makes records of 8 KiB, which cost a quarter more processor time.
+            part = os.pread(descriptor, min(self._pace.chunk, size), offset)
+            if not part:
+                raise OSError("a file became shorter")
+            self._pace.spend(len(part))
+            peer.sendall(part)
+            offset, size = offset + len(part), size - len(part)
 
     def _end(self) -> None:
         try:
@@ -267,7 +267,7 @@ def main(root: str) -> None:
     order = json.loads(sys.stdin.buffer.readline())
     try:
         if order["base"] is None:
-            order["base"] = open_root(root, make=False).blobs
+            order["base"] = open_root(root).blobs
         store = PieceStore(order)
         node = PieceNode(order, store)
         _begin(node.report)

@@ -142,7 +142,7 @@ def _provision(plan: ProvisionPlan) -> ProvisionReport:
         return provision(plan, lambda _: None)
     with working("starting Ansible") as redraw:
         view = provisioning.ProvisionView(redraw)
-        report = provision(plan, view.show)
+        report = provision(plan, view.show, on_note=console.say)
     view.end()
     return report
 
