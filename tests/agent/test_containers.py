@@ -251,7 +251,7 @@ def test_ranks_find_the_libraries_of_the_driver_of_their_node(
     found = gpu_driver.with_driver(asked)
     assert found.container is not None
     container = made(image_of_this_machine(tmp_path / "image"), *found.container.mounts)
-    assert container.inside(lambda: sorted(os.listdir(found.env["LD_LIBRARY_PATH"]))) == [
+    assert container.inside(lambda: sorted(each.name for each in Path(found.env["LD_LIBRARY_PATH"]).iterdir())) == [
         gpu_driver.CUDA, "libnvidia-gpucomp.so.580.159.04",
     ]  # fmt: skip
 

@@ -42,8 +42,10 @@ def _without_gpu(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     if not task.devices or not os.path.exists(NVIDIA_VERSION):
         return
     if not any(os.path.exists(os.path.join(directory, gpu_driver.CUDA)) for directory in searched):
-        text = f"ranks use GPUs, and {gpu_driver.CUDA}, the library of the driver, is neither in the image nor found here"
-        hint = f"mount it, and others of the driver: --container-mount PATH:{gpu_driver.DIRECTORIES[0]}/{gpu_driver.CUDA}:ro"
+        library = gpu_driver.CUDA
+        text = f"ranks use GPUs, and {library}, the library of the driver, is neither in the image nor found here"
+        target = f"{gpu_driver.DIRECTORIES[0]}/{library}"
+        hint = f"mount it, and others of the driver: --container-mount PATH:{target}:ro"
         yield protocol.Reason("container-gpu", text, hint)
 
 

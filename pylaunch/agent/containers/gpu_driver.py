@@ -1,4 +1,4 @@
-"""Libraries of NVIDIA's driver for ranks in a container: those of the node, because they must match its kernel module."""
+"""Libraries of NVIDIA's driver for ranks in a container: those of the node, which match its kernel module."""
 
 from __future__ import annotations
 
