@@ -24,7 +24,7 @@ from on_lab import PYLAUNCH, head, row
 from pylaunch.agent.shared import processes
 
 ROOT = Path(__file__).parents[1]
-STEPS = 300
+STEPS = 500
 CHECKPOINT_EVERY = 50
 KILLED_AFTER = 130
 """30 steps after a checkpoint: a few more than the 25 that a kill at a random time costs on average."""
