@@ -13,6 +13,12 @@ from pylaunch.cli.main import VERBS, pylaunch
 from pylaunch.terminal.doors import VerbGroup
 
 DIRECTORY = Path(__file__).parent / "help"
+PAGE = Path(__file__).parents[2] / "docs/verbs.md"
+HEAD = """\
+# Verbs and their options
+
+`pylaunch VERB --help` prints the same text. This page is generated: `UPDATE_GOLDEN=1 pytest tests/golden`.
+"""
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
@@ -41,6 +47,14 @@ def test_help_reads_as_it_did(name: str, command: click.Command) -> None:
     if os.environ.get("UPDATE_GOLDEN"):
         golden.write_text(text)
     assert text == golden.read_text()
+
+
+def test_the_page_of_the_site_shows_the_help_of_each_command() -> None:
+    files = [(name, f"../tests/golden/help/{name.replace(' ', '-')}.txt") for name, _ in commands()]
+    parts = [f"\n## {name}\n\n```{{literalinclude}} {file}\n:language: text\n```\n" for name, file in files]
+    if os.environ.get("UPDATE_GOLDEN"):
+        PAGE.write_text(HEAD + "".join(parts))
+    assert PAGE.read_text() == HEAD + "".join(parts)
 
 
 def test_every_command_says_what_it_does() -> None:
