@@ -6,6 +6,7 @@ import json
 import sys
 import tarfile
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -190,7 +191,8 @@ def test_the_guide_without_internet_access_as_typed(lab: Lab, tmp_path: Path) ->
     reader.has_program("pip", f'exec {sys.executable} -m pip "$@"')
     (reader.directory / "cluster.ini").write_text(lab.inventory.read_text())
     (reader.directory / "requirements.txt").write_text("six==1.16.0\n")
-    assert reader.types_to_its_end(wheels) == ExitCode.DONE, reader.sees
+    uv = f"pip wheel -w wheels uv=={metadata.version('uv')}"  # It is one of pylaunch's dependencies.
+    assert reader.types_to_its_end(f"{uv} && {wheels}") == ExitCode.DONE, reader.sees
     env_lock = env_lock.replace("env lock", f"env lock --python {NODE_PYTHON}")
     index = "PIP_CONFIG_FILE=/dev/null PIP_EXTRA_INDEX_URL= PIP_INDEX_URL=http://127.0.0.1:9/simple PIP_RETRIES=0"
     unreachable = f"export {index}"
