@@ -66,7 +66,8 @@ def cause(each: CauseClass) -> str:
 
 
 def text(each: Signature) -> str:
-    leads = f", usually {each.cause.id}" if each.cause is not None else ""
+    named = [cause.id for cause in (each.cause, *each.also) if cause is not None]
+    leads = f", {'' if each.also else 'usually '}{' or '.join(named)}" if named else ""
     sources = " ".join(f"[{number}]({source})" for number, source in enumerate(each.sources, 1))
     apart = f"Look-alikes: {each.apart}.\n\n" if each.apart else ""
     said = f"{each.means} ({each.role.value}{leads})."

@@ -69,7 +69,7 @@ def _hint(explained: LogExplanation) -> str:
     if verdict.first_error is not None:
         return verdict.first_error.check
     if verdict.first is not None:
-        asks = verdict.abstains or verdict.stands
+        asks = verdict.abstains or verdict.stands or not verdict.first.is_sole
         return verdict.first.cause.check if asks else verdict.first.cause.fix[0]
     if record is not None and _has_no_ranks(explained):
         hint = "" if record.outcome is None else record.outcome.hint
@@ -155,12 +155,18 @@ def _show_cause(cause: LogCause, *, abstains: bool, is_recorded: bool) -> None:
     _show_evidence(cause.evidence)
     if cause.because:
         console.data(f"  decided by: {cause.because}")
-    console.data(f"  to be sure: {cause.cause.sure} {cause.cause.check}")
+    if not cause.also:
+        console.data(f"  to be sure: {cause.cause.sure} {cause.cause.check}")
+    for each in (cause.cause, *cause.also) if cause.also else ():
+        console.data(f"  {each.identifier}: {each.title}. {each.sure} {each.check}")
     console.data(f"  see: pylaunch help {PAGES}{cause.cause.page}")
 
 
 def _headline(cause: LogCause) -> str:
-    return f"{cause.cause.identifier}: {cause.text} ({cause.confidence.value} confidence)"
+    if cause.also:
+        return f"several causes: {' or '.join(each.identifier for each in (cause.cause, *cause.also))}: {cause.text}"
+    shown = f"{cause.cause.identifier}: {cause.text} ({cause.confidence.value} confidence)"
+    return shown if cause.is_sole or cause.cause.id in ABSTAINING else f"possible: {shown}"
 
 
 def _show_evidence(lines: tuple[EvidenceLine, ...]) -> None:
@@ -215,6 +221,7 @@ def _cause(cause: LogCause) -> dict[str, object]:
         "ranks": list(cause.ranks),
         "host": cause.host,
         "because": cause.because or None,
+        "also": [each.id for each in cause.also],
         "question": cause.cause.sure,
         "check": cause.cause.check,
         "fixes": list(cause.cause.fix),

@@ -73,6 +73,13 @@ class LogCause:
     host: str | None
     evidence: tuple[EvidenceLine, ...]
     because: str = ""
+    also: tuple[CauseClass, ...] = ()
+    """Other classes that the text admits, where no fact decides between them."""
+
+    @property
+    def is_sole(self) -> bool:
+        """Return True if the text admits no other cause; one of low confidence is a possibility."""
+        return not self.also and self.confidence is not Confidence.LOW
 
 
 @dataclass(frozen=True)
@@ -327,7 +334,12 @@ def cause_of(
     evidence = (evidence_of(match), *rest)[:EVIDENCE_LINES]
     text = visible_line(text)[:LONGEST_TEXT]
     return LogCause(catalogue.causes[clue.cause], match.signature.id, text, clue.confidence, ranks, host, evidence,
-                    clue.because)  # fmt: skip
+                    clue.because, classes(catalogue, clue))  # fmt: skip
+
+
+def classes(catalogue: SignatureCatalogue, clue: Clue) -> tuple[CauseClass, ...]:
+    """Return the other classes that the text of a clue admits."""
+    return tuple(catalogue.causes[each] for each in clue.also if each != clue.cause)
 
 
 def _role(match: LogMatch, reading: Clue) -> Role:

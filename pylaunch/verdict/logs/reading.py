@@ -39,9 +39,13 @@ class Clue:
     because: str = ""
     """Fact that decided between the possible causes."""
 
+    also: tuple[str, ...] = ()
+    """Ids of the other classes that the text admits, where no fact decides between them."""
+
 
 Reader = Callable[[LogMatch, LogFacts], Clue]
 LOW, MEDIUM, HIGH = Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH
+_ROUTE = ("network-interface",)  # A packet filter and a wrong interface or address look alike.
 
 
 def read(match: LogMatch, facts: LogFacts) -> Clue:
@@ -58,7 +62,8 @@ def default(match: LogMatch, confidence: Confidence | None = None) -> Clue:
     """
     signature = match.signature
     cause = "unexplained" if signature.cause is None else signature.cause.id
-    return Clue(cause, with_subject(match), confidence or signature.confidence)
+    also = tuple(each.id for each in signature.also)
+    return Clue(cause, with_subject(match), confidence or signature.confidence, also=also)
 
 
 def _client_timeout(match: LogMatch, facts: LogFacts) -> Clue:
@@ -67,22 +72,22 @@ def _client_timeout(match: LogMatch, facts: LogFacts) -> Clue:
     errors = {each.groups["errno"] for each in facts.of("c10d-connect-errno") if each.groups.get("port", port) == port}
     unresolved = [each for each in facts.of("c10d-gai") if each.groups["gai"] in ("-2", "-3", "-5")]
     if "112" in errors or "113" in errors or "101" in errors:
-        return Clue("firewall-port", f"no route to {to}: a filter rejects it, or the address is wrong", MEDIUM,
-                       because="errno 113 or 101: rejected or not routed")  # fmt: skip
+        why = "errno 113 or 101: rejected or not routed"
+        return Clue("firewall-port", f"no route to {to}", MEDIUM, because=why, also=_ROUTE)
     if unresolved and not errors & {"110", "111"}:
         return Clue("dns-hosts", f"the coordinator's name {unresolved[0].groups['host']} has no address", HIGH)
     if kind_of_address(host) == "loopback":
         return Clue("hosts-loopback", f"the coordinator's address {to} is a loopback address", MEDIUM)
     if kind_of_address(host) == "bridge" or "container-context" in facts.ids:
-        return Clue("container-network", f"{to} did not answer, and a container's network is involved", MEDIUM,
-                       because="a bridge or a container's address is in the text")  # fmt: skip
+        text, why = f"{to} did not answer, a container's network is involved", "an address of a bridge or container"
+        return Clue("container-network", text, MEDIUM, because=why)
     if "110" in errors or ("firewall-context" in facts.ids and not errors):
         return Clue("firewall-port", f"connections to {to} time out: packets are dropped", MEDIUM,
-                       because="errno 110: no answer at all")  # fmt: skip
+                       because="errno 110: no answer at all", also=_ROUTE)  # fmt: skip
     if "111" in errors:
         return Clue("coordinator-unreachable", f"nothing listens at {to}: rank 0 is not up, or listens elsewhere",
                        MEDIUM, because="errno 111: connection refused")  # fmt: skip
-    return Clue("coordinator-unreachable", f"{to} did not answer before the time-out", LOW)
+    return Clue("coordinator-unreachable", f"{to} did not answer before the time-out", MEDIUM, also=("firewall-port",))
 
 
 def _connect_errno(match: LogMatch, facts: LogFacts) -> Clue:
@@ -90,11 +95,11 @@ def _connect_errno(match: LogMatch, facts: LogFacts) -> Clue:
     if any(each.groups["gai"] in ("-2", "-3") for each in facts.of("c10d-gai")):
         return Clue("dns-hosts", f"{host} cannot be resolved", HIGH)
     if errno in ("113", "101"):
-        return Clue("firewall-port", f"no route to {host}: a filter rejects it, or the address is wrong", MEDIUM)
+        return Clue("firewall-port", f"no route to {host}: a filter, or a wrong address", MEDIUM, also=_ROUTE)
     if kind_of_address(host) == "loopback" and len(facts.scans) > 1:
         return Clue("hosts-loopback", f"the coordinator's address {host} is a loopback address", MEDIUM)
     if errno == "110":
-        return Clue("firewall-port", f"connections to {host} time out: packets are dropped", MEDIUM)
+        return Clue("firewall-port", f"connections to {host} time out: packets are dropped", MEDIUM, also=_ROUTE)
     return Clue("coordinator-unreachable", f"{host}:{match.groups['port']} refuses or cannot be reached", LOW)
 
 
@@ -167,8 +172,9 @@ def _gloo_address(text: str, clause: str, address: str = "") -> Clue:
         return Clue("peer-lost", f"{clause}: {found[-1]} refused, its process may be gone", LOW, role=Role.SYMPTOM)
     if "imed out" in text and found:
         return Clue("firewall-port", f"{clause}: {found[-1]} did not answer on its random port", MEDIUM,
-                       because="a routable address that does not answer")  # fmt: skip
-    return Clue("network-interface", f"{clause}: the announced address is not reachable", MEDIUM)
+                       because="a routable address that does not answer", also=_ROUTE)  # fmt: skip
+    return Clue("network-interface", f"{clause}: the announced address is not reachable", MEDIUM,
+                   also=("hosts-loopback", "firewall-port"))  # fmt: skip
 
 
 def _interface(match: LogMatch, facts: LogFacts) -> Clue:
@@ -189,11 +195,11 @@ def _nccl_connect(match: LogMatch, facts: LogFacts) -> Clue:
                        because="this address belongs to an interface that other nodes do not share")  # fmt: skip
     if why == "Connection timed out":
         return Clue("firewall-port", f"{peer or 'the peer'} did not answer on NCCL's random port", MEDIUM,
-                       because="a routable address that does not answer")  # fmt: skip
+                       because="a routable address that does not answer", also=_ROUTE)  # fmt: skip
     if why in ("Connection refused", "Connection reset by peer"):
         return Clue("peer-lost", f"{peer or 'the peer'} refused the connection: its process may be gone", LOW,
                        role=Role.SYMPTOM)  # fmt: skip
-    return Clue("network-interface", f"there is no route to {peer or 'the peer'}", MEDIUM)
+    return Clue("network-interface", f"there is no route to {peer or 'the peer'}", MEDIUM, also=("firewall-port",))
 
 
 def _bad_family(match: LogMatch, facts: LogFacts) -> Clue:
@@ -203,16 +209,15 @@ def _bad_family(match: LogMatch, facts: LogFacts) -> Clue:
         )
         return Clue("version-skew", f"NCCL's versions differ: {', '.join(found)}", HIGH,
                        because="the logs show more than one version")  # fmt: skip
-    return Clue("version-skew", "NCCL read an address of another version of NCCL, or the peer has no interface", MEDIUM)
+    text = "NCCL read an address of another version of NCCL, or the peer has no interface"
+    return Clue("version-skew", text, MEDIUM, also=("interface-missing",))
 
 
 def _two_sizes(match: LogMatch, facts: LogFacts) -> Clue:
     text = match.signature.means
     if facts.has_two_nccl_versions:
         return Clue("version-skew", f"{text}; the logs show different versions of NCCL", HIGH)
-    if match.signature.id == "nccl-truncated":
-        return Clue("env-nccl", text, LOW)
-    return Clue("env-nccl", text, MEDIUM)
+    return Clue("env-nccl", text, MEDIUM, also=("version-skew", "collective-mismatch"))
 
 
 def _shm_open(match: LogMatch, facts: LogFacts) -> Clue:
@@ -228,14 +233,14 @@ def _no_answer(match: LogMatch, facts: LogFacts) -> Clue:
         return Clue("ib-hardware", "RDMA got no answer after the run had made progress: a link, or a peer that died",
                        LOW, because="the run worked before")  # fmt: skip
     return Clue("rdma-gid", "RDMA got no answer before the first step: the adapters cannot talk", MEDIUM,
-                   because="no step was printed before the error")  # fmt: skip
+                   because="no step was printed before the error", also=("rail-topology", "acs-iommu"))  # fmt: skip
 
 
 def _modify_qp(match: LogMatch, facts: LogFacts) -> Clue:
     why, errno = match.groups.get("why", ""), match.groups.get("errno", "")
     if why == "Connection timed out" or errno == "110":
         return Clue("rail-topology", "the remote GID does not answer: adapters of different rails or VLANs",
-                       MEDIUM, because="errno 110: no neighbour at that address")  # fmt: skip
+                       MEDIUM, because="errno 110: no neighbour at that address", also=("rdma-gid",))  # fmt: skip
     if why == "Network is unreachable" or errno == "101":
         return Clue("rdma-gid", "there is no route for the remote GID", MEDIUM)
     return Clue("rdma-gid", f"the GID index or the port does not fit: {why or errno or 'see the line'}", MEDIUM)
@@ -247,8 +252,9 @@ def _register_memory(match: LogMatch, facts: LogFacts) -> Clue:
         return Clue("rdma-devices", "GPU memory cannot be registered: the peer-memory module is missing", MEDIUM)
     if "denied" in why or "not permitted" in why:
         return Clue("rdma-devices", "the process may not use the RDMA device", MEDIUM)
-    confidence = HIGH if "Cannot allocate memory" in why else MEDIUM
-    return Clue("memlock", "RDMA could not lock memory", confidence)
+    if "Cannot allocate memory" in why:
+        return Clue("memlock", "RDMA could not lock memory", HIGH)
+    return Clue("memlock", "RDMA could not lock memory", MEDIUM, also=("rdma-devices",))
 
 
 def _adapter_event(match: LogMatch, facts: LogFacts) -> Clue:
@@ -256,7 +262,7 @@ def _adapter_event(match: LogMatch, facts: LogFacts) -> Clue:
     if "GID" in event or "gid" in event:
         return Clue("rdma-gid", f"the adapter's GIDs changed: {event}", MEDIUM)
     if "access" in event or "QP" in event or "request" in event:
-        return Clue("rdma-mtu", f"the adapter reports {event}", MEDIUM)
+        return Clue("rdma-mtu", f"the adapter reports {event}", MEDIUM, also=("acs-iommu",))
     return Clue("ib-hardware", f"{match.groups['dev']} reports {event}", MEDIUM)
 
 
@@ -266,7 +272,8 @@ def _cuda_of_nccl(match: LogMatch, facts: LogFacts) -> Clue:
         return Clue("fabric-manager", f"NVSwitch multicast failed: {why}", MEDIUM)
     for part, cause in _CUDA:
         if part in why:
-            return Clue(cause, f"CUDA failed in NCCL: {why}", MEDIUM)
+            also = ("gpu-memory",) if part == "out of memory" else ()
+            return Clue(cause, f"CUDA failed in NCCL: {why}", MEDIUM, also=also)
     return Clue("nccl-unexplained", f"CUDA failed in NCCL: {why}", LOW)
 
 
@@ -295,7 +302,8 @@ def _segfault(match: LogMatch, facts: LogFacts) -> Clue:
 
 
 def _bus_error(match: LogMatch, facts: LogFacts) -> Clue:
-    return Clue("container-shm", "a process died by SIGBUS: most often /dev/shm is full or too small", MEDIUM)
+    text = "a process died by SIGBUS: /dev/shm, or the disk of a file that it mapped, is full"
+    return Clue("container-shm", text, MEDIUM, also=("storage-full",))
 
 
 def _data_loader(match: LogMatch, facts: LogFacts) -> Clue:
@@ -320,9 +328,8 @@ def _barrier_of_jax(match: LogMatch, facts: LogFacts) -> Clue:
     if tasks:
         return Clue("rank-missing", f"task{'s' * (len(tasks) > 1)} {fold_ranks(tasks)} did not reach the barrier "
                        f"{match.groups['id'].rstrip('.')}{reached}", HIGH, ranks=tasks)  # fmt: skip
-    return Clue(
-        "rank-missing", f"some tasks did not reach the barrier {match.groups['id'].rstrip('.')}{reached}", MEDIUM
-    )
+    text = f"some tasks did not reach the barrier {match.groups['id'].rstrip('.')}{reached}"
+    return Clue("rank-missing", text, MEDIUM)
 
 
 def _register(match: LogMatch, facts: LogFacts) -> Clue:
@@ -334,7 +341,8 @@ def _register(match: LogMatch, facts: LogFacts) -> Clue:
     if "late-start-context" in facts.ids:
         return Clue("launch-skew", "processes started further apart than JAX's initialization_timeout", MEDIUM,
                        because="processes that are still being prepared are mentioned")  # fmt: skip
-    return Clue("coordinator-unreachable", "a process could not register at JAX's coordinator in time", LOW)
+    return Clue("coordinator-unreachable", "a process could not register at JAX's coordinator in time", MEDIUM,
+                   also=("launch-skew", "firewall-port"))  # fmt: skip
 
 
 def _xid(match: LogMatch, facts: LogFacts) -> Clue:
@@ -388,6 +396,8 @@ def _mismatch(match: LogMatch, facts: LogFacts) -> Clue:
     text = f"rank {named['rank1']} calls {named['op1']} and rank {named['rank2']} calls {named['op2']}"
     if named["op1"] == named["op2"]:
         text = f"ranks {named['rank1']} and {named['rank2']} call {named['op1']} with other shapes or numbers"
+        if len({*re.findall(r"SequenceNumber=(\d+)", match.text)}) < 2:
+            return Clue("collective-mismatch", text, MEDIUM, also=("uneven-data",))
     return Clue("collective-mismatch", text, HIGH)
 
 
@@ -396,10 +406,6 @@ def _model_differs(match: LogMatch, facts: LogFacts) -> Clue:
         text = f"rank {match.groups['other']} never got to build the model: its log holds the cause"
         return Clue("model-differs", text, LOW)
     return default(match)
-
-
-def _killed(match: LogMatch, facts: LogFacts) -> Clue:
-    return Clue("killed", match.signature.means, LOW)
 
 
 READERS: dict[str, Reader] = {
@@ -433,8 +439,6 @@ READERS: dict[str, Reader] = {
     "elastic-sigsegv": _segfault,
     "kernel-segfault": _segfault,
     "elastic-sigbus": _bus_error,
-    "elastic-sigkill": _killed,
-    "slurm-task-killed": _killed,
     "dataloader-killed": _data_loader,
     "jax-barrier-timeout": _barrier_of_jax,
     "jax-register-deadline": _register,

@@ -104,6 +104,9 @@ class Signature:
     apart: str = ""
     """Look-alikes of the cause, and how to distinguish them."""
 
+    also: tuple[CauseClass, ...] = ()
+    """Other classes that print the same text: the text alone does not show which of them it is."""
+
     shows: tuple[str, ...] = ()
     """Forms of what the text is about, such as "{host} port {port}", with groups of the expression; the first counts
     whose groups are all in the text."""
@@ -132,7 +135,7 @@ class SignatureCatalogue:
 
 
 _REQUIRED = {"role", "means", "anchors", "pattern", "example", "sources"}
-_OPTIONAL = {"apart", "cause", "confidence", "explains", "generic", "spans", "shows", "yields_to"}
+_OPTIONAL = {"also", "apart", "cause", "confidence", "explains", "generic", "spans", "shows", "yields_to"}
 _OF_A_CAUSE = {"page", "kind", "title", "sure", "check", "fix"}
 
 
@@ -174,6 +177,9 @@ def _signature(key: str, page: str, entry: Mapping[str, object], causes: Mapping
         raise ValueError(f"signature {key}: role {role.value} with cause {name}")
     if name is not None and name not in causes:
         raise ValueError(f"signature {key}: unknown cause {name}")
+    also = _texts(key, entry.get("also", []))
+    if unknown := {*also} - set(causes):
+        raise ValueError(f"signature {key}: unknown causes {', '.join(sorted(unknown))}")
     return Signature(
         id=key,
         page=page,
@@ -188,8 +194,9 @@ def _signature(key: str, page: str, entry: Mapping[str, object], causes: Mapping
         yields_to=_texts(key, entry.get("yields_to", [])),
         generic=entry.get("generic") is True,
         spans=entry.get("spans") is True,
-        confidence=Confidence(entry.get("confidence", Confidence.HIGH.value)),
+        confidence=Confidence(entry.get("confidence", (Confidence.MEDIUM if also else Confidence.HIGH).value)),
         apart=_text(key, entry["apart"]) if "apart" in entry else "",
+        also=tuple(causes[each] for each in also),
         shows=_texts(key, entry.get("shows", [])),
     )
 

@@ -13,6 +13,7 @@ GUIDE = (Path(__file__).parents[3] / "docs/guides/explain.md").read_text()
 SAMPLES = {
     "run.log": "RuntimeError: shard 17 is not the one that follows shard 15",
     "stages.log": "AssertionError: 33 layers cannot be split evenly among 8 stages",
+    "lists.log": "RuntimeError: shapes of the parameter lists must match",
 }
 """The error with which each log ends."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from pylaunch.base.dataclass import replace
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
-from pylaunch.features.explain.view import show
+from pylaunch.features.explain.view import as_data, show
 from pylaunch.features.explain.work import LogExplanation
 from pylaunch.model.diagnosis.cause import Certainty, FailureCause, Named
 from pylaunch.model.diagnosis.confidence import Confidence
@@ -91,3 +93,37 @@ def test_a_class_without_a_cause_is_nothing_else_that_was_found(capsys: pytest.C
     printed = capsys.readouterr().out
     assert "the first error is: ERROR 11-23 08:00:00 [core.py:700] RuntimeError: Worker group" in printed
     assert "also found" not in printed
+
+
+DEADLINE = (
+    b'Traceback (most recent call last):\n  File "/app/train.py", line 40, in main\n'
+    b"jax.errors.JaxRuntimeError: DEADLINE_EXCEEDED: Deadline Exceeded\n\nAdditional GRPC error information from"
+    b" remote target coordination_service while calling /xla.coordination.CoordinationService/RegisterTask:\n"
+)
+
+
+def test_a_text_with_several_causes_names_them_together_with_the_question_of_each(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    catalogue = signatures()
+    verdict = judge_logs(catalogue, [scan(search_of(catalogue), "0.log", [DEADLINE])])
+    explained = LogExplanation(verdict, 1, 6, len(DEADLINE), ())
+    show(explained, verbose=False)
+    lines = capsys.readouterr().out.splitlines()
+    names = ("start-failed/coordinator-unreachable", "start-failed/launch-skew", "path-blocked/firewall-port")
+    assert lines[0].startswith(f"several causes: {' or '.join(names)}: a process could not register")
+    for name in names:
+        cause = catalogue.causes[name.partition("/")[2]]
+        assert f"  {name}: {cause.title}. {cause.sure} {cause.check}" in lines
+    first = cast("list[dict[str, object]]", as_data(explained)["causes"])[0]
+    assert first["also"] == ["launch-skew", "firewall-port"]
+
+
+def test_a_cause_of_low_confidence_is_a_possibility(capsys: pytest.CaptureFixture[str]) -> None:
+    log = b"FileExistsError: [Errno 17] File exists: '/mnt/out/epoch_0'\n"
+    catalogue = signatures()
+    verdict = judge_logs(catalogue, [scan(search_of(catalogue), "0.log", [log])])
+    show(LogExplanation(verdict, 1, 1, len(log), ()), verbose=False)
+    out = capsys.readouterr()
+    assert out.out.startswith("possible: rank-failed/shared-cache-race: ")
+    assert out.err == f"hint: {catalogue.causes['shared-cache-race'].check}\n"

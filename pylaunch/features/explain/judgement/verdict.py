@@ -32,6 +32,7 @@ from pylaunch.verdict.logs.judgement import (
     RejectedText,
     TextVerdict,
     cause_of,
+    classes,
     judge_texts,
 )
 from pylaunch.verdict.logs.line import LogTime
@@ -131,7 +132,8 @@ def _by_words(catalogue: SignatureCatalogue, facts: LogFacts, error: FirstError 
     if found is None:
         return None
     text = visible_line(line.text)[:LONGEST_TEXT]
-    return LogCause(catalogue.causes[found.cause], WORDS, text, found.confidence, (), None, (line,), found.because)
+    return LogCause(catalogue.causes[found.cause], WORDS, text, found.confidence, (), None, (line,), found.because,
+                    tuple(catalogue.causes[each] for each in found.also))  # fmt: skip
 
 
 def _continued(facts: LogFacts, line: EvidenceLine) -> str:
@@ -147,7 +149,7 @@ def _found(catalogue: SignatureCatalogue, found: LogFinding) -> LogCause:
     clue = found.clue
     text = visible_line(clue.text)[:LONGEST_TEXT]
     return LogCause(catalogue.causes[clue.cause], found.id, text, clue.confidence, clue.ranks, None,
-                    found.evidence[:EVIDENCE_LINES], clue.because)  # fmt: skip
+                    found.evidence[:EVIDENCE_LINES], clue.because, classes(catalogue, clue))  # fmt: skip
 
 
 def _last(scans: Sequence[LogScan]) -> EvidenceLine | None:

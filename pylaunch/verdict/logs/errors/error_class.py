@@ -30,6 +30,9 @@ class ErrorClass:
     because: str
     """Words of the message that decided."""
 
+    also: tuple[str, ...] = ()
+    """Ids of the other classes that the words admit."""
+
 
 LOW, MEDIUM = Confidence.LOW, Confidence.MEDIUM
 
@@ -43,7 +46,7 @@ _REPORT = re.compile(
 
 _VICTIM = re.compile(
     r"(?i:connection (?:reset|closed|lost|aborted)|broken pipe|timed? ?out|heartbeat|\bpeer\b|remote process"
-    r"|SIGTERM|SIGKILL|aborted due to)"
+    r"|deadline[ _]exceeded|SIGTERM|SIGKILL|aborted due to)"
 )
 """Words of a process that lost another one, or waited for it."""
 
@@ -64,7 +67,8 @@ _REFUSED = (
 
 OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
     ("slurm-credential", MEDIUM,
-     (r"(?i:\bmunge|job credential|protocol authentication|invalid authentication credential"
+     (r"(?i:\bmunged?\b.{0,80}(?:cod(?:e|ing)|credential|socket|\bkey\b|fail|not running)|job credential"
+     r"|protocol authentication|invalid authentication credential"
      r"|fatal: invalid user id)")),
     ("slurm-prolog", MEDIUM,
      (r"^(?:\S{1,40}: )?(?:error: )?.{0,80}(?i:prolog|epilog)\b.{0,80}(?i:fail|error|can not|could not|exit"
@@ -241,6 +245,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|ninja: build stopped|nvcc fatal|CMake Error)|(?i:(?:JIT|unable to) (?:load|compile|build) the \w+ op"
      r"|error building extension|command .{0,60}(?:gcc|g\+\+|nvcc|cc1plus|ninja)\S{0,20} failed)"
      r"|fatal error: \S+\.h")),
+    ("network-interface", LOW, r"Address family not supported"),
     ("backend-missing", MEDIUM,
      (r"(?i:(?:not|n't|without) (?:been )?(?:compiled|built|build)(?: |\b).{0,40}(?:with|support|in)\b"
      r"|wasn't compiled)|(?i:(?:no|unknown) (?:such )?backend|backend .{0,40}(?:not (?:available|found"
@@ -292,17 +297,19 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|parameter|strategy|scheduler|optimizer|precision|dtype|attention)|do(?:es)?(?: not|n't) support\b"
      r"|is(?: not|n't) supported|not supported|are not supported|set .{0,40}to (?:True|False|None)\b)"
      r"|NotImplementedError: ")),
-    ("program-error", MEDIUM,
+    ("program-error parallel-layout checkpoint-mismatch", MEDIUM,
      (r"(?i:shapes?\b.{0,60}(?:mismatch|cannot|invalid|aligned|incompatible|must|broadcast|match)"
-     r"|sizes? of tensors?|must match the size)|(?i:(?:expected|assign|same|mismatch|match|found"
+     r"|sizes? of tensors?|must match the size)")),
+    ("program-error", MEDIUM,
+     (r"(?i:(?:expected|assign|same|mismatch|match|found"
      r"|but got)\b.{0,60}"
      rf"{_DTYPE}"
      r")|(?i:out of (?:range|bounds)|index \d+ is)|'NoneType'|unsupported operand|^(?:Index|Name|UnboundLocal"
      r"|ZeroDivision|Recursion|Syntax|Indentation)Error\b")),
 )  # fmt: skip
-"""Class, confidence and form."""
+"""Classes, confidence and form: the first class is the usual one, and others that the words admit follow."""
 
-_COMPILED = tuple((cause, confidence, re.compile(form)) for cause, confidence, form in (*OF_PROGRAMS, *FORMS))
+_COMPILED = [(causes.split(), confidence, re.compile(form)) for causes, confidence, form in (*OF_PROGRAMS, *FORMS)]
 
 _OWN_ATTRIBUTE = re.compile(r"AttributeError: '\w{1,80}' object has no attribute")
 _OF_CHECKPOINTS = re.compile(
@@ -333,9 +340,9 @@ def error_class(text: str, place: str = "") -> ErrorClass | None:
     text = text.strip()[:LONGEST]
     if is_of_another(text) or is_report(text):
         return None
-    for cause, confidence, form in _COMPILED:
+    for (cause, *also), confidence, form in _COMPILED:
         if found := form.search(text):
-            return ErrorClass(cause, confidence, f"its words: {found[0].strip()[:80]}")
+            return ErrorClass(cause, confidence, f"its words: {found[0].strip()[:80]}", tuple(also))
     if _OF_CHECKPOINTS.search(place) and _VALUES.match(text):
         return ErrorClass("checkpoint-mismatch", MEDIUM, f"raised while a checkpoint is read or written: {place}")
     if place and is_of_library(place) and (_OWN_ATTRIBUTE.search(text) or _CALL.search(text)):

@@ -12,7 +12,10 @@ from pylaunch.verdict.logs.traceback import ExceptionUnit, RaisedException, is_o
 EXCEPTION = "exception"
 """Id of the signature of such an exception."""
 
-_VICTIMS = ("ConnectionResetError", "BrokenPipeError", "ConnectionAbortedError", "ConnectionRefusedError")
+_VICTIMS = (
+    "ConnectionResetError", "BrokenPipeError", "ConnectionAbortedError", "ConnectionRefusedError", "_InactiveRpcError",
+    "AioRpcError",
+)  # fmt: skip
 _STOPS = ("KeyboardInterrupt",)
 _OPEN = ("KeyError", "FileNotFoundError")
 """Exceptions that name a thing which the program, a checkpoint, a configuration or another process lacks."""
@@ -22,6 +25,15 @@ _REPORTS = (
     "SystemExit", "RayTaskError", "BrokenProcessPool", "SubprocessError",
 )  # fmt: skip
 
+
+_OF_CODE = (
+    "TypeError", "AttributeError", "NameError", "IndexError", "UnboundLocalError", "ZeroDivisionError", "SyntaxError",
+    "IndentationError", "RecursionError", "AssertionError", "NotImplementedError",
+)  # fmt: skip
+"""Exceptions of a mistake in the code; others are raised as well for what the code was given."""
+
+_GIVEN = ("framework-config", "data-damaged")
+"""Causes of an exception that is raised for what the code was given: its options, its data."""
 
 _OF_LAUNCHERS = ("/deepspeed/launcher/", "/accelerate/commands/launch.py", "/torch/distributed/launcher/")
 """Paths of launchers: what they raise concerns their configuration."""
@@ -52,7 +64,10 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
     if found is not None:
         confidence = found.confidence
     because = "" if found is None else found.because
-    return match, Clue(cause, f"{raised.text[:300]}{place}", confidence, because=because)
+    also: tuple[str, ...] = () if found is None else found.also
+    if found is None and cause == "program-error" and name not in _OF_CODE:
+        also = _GIVEN
+    return match, Clue(cause, f"{raised.text[:300]}{place}", confidence, because=because, also=also)
 
 
 def _classed(unit: ExceptionUnit) -> tuple[RaisedException, ErrorClass | None]:

@@ -9,6 +9,9 @@ import pytest
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.errors.error_class import FORMS, OF_PROGRAMS, error_class
+from pylaunch.verdict.logs.facts import LogFacts
+from pylaunch.verdict.logs.judgement import judge_texts
+from pylaunch.verdict.logs.scan import LogSearch, scan
 
 CLASSES = {
     "ImportError: orbit>=2.1,<3 is required but orbit 1.9 is installed": "package-mismatch",
@@ -96,7 +99,20 @@ def test_a_value_error_where_a_checkpoint_is_read_is_about_the_checkpoint() -> N
 
 def test_every_form_names_a_class_of_the_catalogue_and_none_is_sure() -> None:
     known = signatures().causes
-    for cause, confidence, form in (*OF_PROGRAMS, *FORMS):
-        assert cause in known
+    for causes, confidence, form in (*OF_PROGRAMS, *FORMS):
+        assert set(causes.split()) <= set(known)
         assert confidence is not Confidence.HIGH
         assert re.compile(form).groups == 0
+
+
+def test_an_exception_that_is_raised_for_what_the_code_was_given_has_several_causes() -> None:
+    def also(error: str) -> list[str]:
+        log = f'Traceback (most recent call last):\n  File "/srv/train.py", line 3, in main\n    run()\n{error}\n'
+        first = judge_texts(signatures(), LogFacts([scan(LogSearch.of(signatures()), "x.log", [log.encode()])])).first
+        assert first is not None
+        assert first.cause.id == "program-error"
+        return [each.id for each in first.also]
+
+    assert also("TypeError: run() got 3 of 2") == []
+    assert also("ValueError: the model does not use encoder_outputs") == ["framework-config", "data-damaged"]
+    assert also("ValueError: shapes of the meshes must match") == ["parallel-layout", "checkpoint-mismatch"]

@@ -86,6 +86,10 @@ def test_texts_of_victims_are_never_roots_here_and_symptoms_on_the_agent() -> No
             "[x]\nrole='root'\nmeans='m'\nanchors=['a']\npattern='a'\nexample='a'\nsources=[]\ncause='c'\nshows=['{b}']",
             "shows unknown groups: b",
         ),
+        (
+            "[x]\nrole='root'\nmeans='m'\nanchors=['a']\npattern='a'\nexample='a'\nsources=[]\ncause='c'\nalso=['d']",
+            "unknown causes d",
+        ),
         ("[x]\nrole='culprit'\nmeans='m'\nanchors=['a']\npattern='a'\nexample='a'\nsources=[]", "not a valid Role"),
     ],
 )
