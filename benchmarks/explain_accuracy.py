@@ -41,16 +41,18 @@ the thread settled on one. An excerpt that does not hold its cause is right if n
 
 The rate to expect of a new log is that of a batch that was judged before anything was learnt from it: 59 logs (32
 right, 24 without a cause, 3 wrong), 33 (16, 12, 5), 42 (25, 14, 3), 28 (18, 9, 1), all of a collector who wrote
-signatures, then 50 (33, 9, 8), 48 (37, 6, 5; high 24 of 27, medium 1 of 2) and 50 (41, 6, 3; high 29 of 31, medium 5 of
-6) of one who did not. They are among the seen logs since, where labels that proved too narrow were widened, and those
-of texts that do not show the cause became labels for which none may be named.
+signatures, then 50 (33, 9, 8), 48 (37, 6, 5; high 24 of 27, medium 1 of 2), 50 (41, 6, 3; high 29 of 31, medium 5 of
+6) and 60 (45, 9, 6; high 25 of 26, medium 8 of 11) of one who did not. They are among the seen logs since, where labels
+that proved too narrow were widened, and those of texts that do not show the cause became labels for which none may be
+named.
 
-The last batch was 60 of such a collector (45, 9, 6; high 25 of 26, medium 8 of 11) before `explain` named several
-causes where the texts do not decide. The table has it as it is judged since. Most of its logs have the line of the
-error from the thread, and around it lines that were completed in the form of the program.
+Since the last of them, `explain` names several causes where the texts do not decide. The unseen ones are the next
+batch, of one who then wrote signatures from the batch before: collected and labelled first, and judged once at the end.
+Their logs are fragments as the threads show them, without a completed line; four are the line in the thread's title.
 
-The collector had read the list of the classes, and searched by symptoms: plain errors are more frequent among these
-logs than among those of a cluster, many have one to four lines, and some were completed in the form of the program.
+The collectors had read the list of the classes, and searched by symptoms: plain errors are more frequent among these
+logs than among those of a cluster, many have one to four lines, and some of the seen were completed in the form of the
+program.
 """
 
 
