@@ -1,9 +1,10 @@
 """Measure how long `start --sync` ships new code that nodes pass on, beside the controller alone. Needs root.
 
-python benchmarks/sync_compared.py [--nodes 1,3,8] [--size 48MiB] [--fast]
+python benchmarks/sync_compared.py [--nodes 1,3,8] [--size 48MiB] [--uplink 100] [--fast]
 
 The controller sends 100 Mbit/s and nodes receive 1 Gbit/s; with --fast, nothing is limited. The seconds are those that
 the record of the run has as `ship`. Then the start is repeated without a change, and with a change of a few bytes.
+Last is the processor time of a node during the first start, of all its processes.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 import on_lab
 import push_compared
 
+from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.inventory import load_cluster
 from pylaunch.model.text.size import parse_size
 
@@ -33,24 +35,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", default="1,3,8")
     parser.add_argument("--size", default="48MiB")
+    parser.add_argument("--uplink", type=float, default=push_compared.UPLINK_MBPS, help="Mbit/s")
     parser.add_argument("--fast", action="store_true")
     asked = parser.parse_args()
     numbers = [int(word) for word in asked.nodes.split(",")]
     with on_lab.lab(max(numbers)) as inventory, tempfile.TemporaryDirectory() as directory:
-        if not asked.fast:
-            push_compared.shaped()
+        lab = Lab.load(f"bench{os.getpid()}") if asked.fast else push_compared.shaped(asked.uplink)
         names = load_cluster(inventory).names
         work = Path(directory)
-        print(f"{'seconds':<20}{'nodes':>6}{'new':>8}{'unchanged':>11}{'changed':>9}", flush=True)
+        on_lab.pylaunch("start", "-i", str(inventory), "--workdir", "/", "--framework", "command", "--", "/bin/true")
+        print(f"{'seconds':<20}{'nodes':>6}{'new':>8}{'unchanged':>11}{'changed':>9}{'of a processor':>16}", flush=True)
         for number in numbers:
             for way, words in WAYS.items():
                 (work / "weights").write_bytes(os.urandom(parse_size(asked.size)))
-                seconds = []
+                seconds, cost, used = [], 0.0, processor_s(lab)
                 for step in ("new", "new", "changed"):
                     (work / "step").write_text(step)
                     seconds.append(shipped_s((*words, "start", "-i", str(inventory)), names[:number], work))
+                    cost = cost or (processor_s(lab) - used) / number
                 new, unchanged, changed = seconds
-                print(f"{way:<20}{number:>6}{new:>8.2f}{unchanged:>11.2f}{changed:>9.2f}", flush=True)
+                print(f"{way:<20}{number:>6}{new:>8.2f}{unchanged:>11.2f}{changed:>9.2f}{cost:>16.2f}", flush=True)
+
+
+def processor_s(lab: Lab) -> float:
+    """Return the processor time that all nodes have used so far."""
+    texts = [Path(node.cgroup.directory, "cpu.stat").read_text() for node in lab]
+    return sum(int(text.split()[1]) for text in texts) / 1e6
 
 
 def shipped_s(start: tuple[str, ...], names: tuple[str, ...], work: Path) -> float:
