@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -213,7 +214,7 @@ def test_hosts_pass_an_archive_on_and_one_whose_copy_was_changed_gets_it_from_he
         notes.append(line)
         for passed_on in stores["n3"].glob("*/*") if "; the hosts lacked" in line else ():
             passed_on.chmod(0o600)
-            passed_on.write_bytes(b"changed")
+            passed_on.write_bytes(bytes(passed_on.stat().st_size))
 
     plan = plan_provision(load_cluster(inventory), ProvisionOptions(roles=("python_env",)), judge_settings)
     report = provision(plan, lambda _: None, on_note=note)
@@ -225,6 +226,41 @@ def test_hosts_pass_an_archive_on_and_one_whose_copy_was_changed_gets_it_from_he
     assert [*tmp_path.glob("n*/node-*/blobs/*/*")] == []
     for name in names:
         subprocess.run([tmp_path / name / "root/current/bin/python", "-c", "import six, tabulate"], check=True)
+
+
+def test_the_role_takes_the_archive_only_on_hosts_that_received_it_whole(
+    locked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inventory = tmp_path / "cluster.ini"
+    names = ("n1", "n2")
+    places = [f"{n} pylaunch_env_root={tmp_path}/{n}/root pylaunch_node_root={tmp_path}/{n}/node" for n in names]
+    common = "ansible_connection=local\nansible_host=127.0.0.1\npylaunch_unprivileged=true\n"
+    inventory.write_text("[cluster]\n{}\n[cluster:vars]\n{}".format("\n".join(places), common))
+    directory = project_directory(inventory) / "environment"
+    shutil.copytree(locked, directory)
+    monkeypatch.setattr(spread_archive, "LEAST_SAVED", 1)
+    cluster = load_cluster(inventory)
+    found = plan_provision(cluster, ProvisionOptions(roles=("python_env",)), judge_settings).found
+    (tmp_path / "n2").mkdir()
+    (tmp_path / "n2/node").write_text("a file\n")
+    notes: list[str] = []
+    received = spread_archive.pass_on_archive(found, directory, cluster, notes.append)["python_env_received"]
+    assert list(cast("dict[str, object]", received)) == ["n1"], notes
+    assert any(note.startswith("note: n2: no archive from other hosts, so this machine copies it") for note in notes)
+    os.truncate(directory / ARCHIVE, 10)
+    assert spread_archive.pass_on_archive(found, directory, cluster, notes.append) == {}
+    (directory / ARCHIVE).unlink()
+    assert spread_archive.pass_on_archive(found, directory, cluster, notes.append) == {}
+
+
+def test_a_file_that_is_not_as_large_as_the_archive_is_not_taken(locked: Path, tmp_path: Path) -> None:
+    passed_on = tmp_path / "archive"
+    passed_on.write_bytes(bytes(1 << 20))
+    received = {"here": {"path": str(passed_on), "sha256": hashlib.sha256(bytes(1 << 20)).hexdigest()}}
+    done = install(tmp_path, locked, python_env_received=received)
+    assert done.ok, done.failures
+    assert done.returned["here"]["Copy the environment's wheels"]["changed"]
+    assert not passed_on.exists()
 
 
 def test_locking_again_is_done_at_once_and_gives_the_same(locked: Path) -> None:

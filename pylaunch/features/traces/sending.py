@@ -43,7 +43,7 @@ class Tracing(RunObserver):
             self._warn("interrupted")
             return
         if any(thread.is_alive() for thread in self._threads):
-            self._warn("no answer in time")
+            self._warn(f"not within {LIMIT_S:.0f} s")
 
     def _send(self, trace: TimedSpan) -> None:
         thread = threading.Thread(target=self._export, args=(trace,), name="trace", daemon=True)
@@ -66,6 +66,8 @@ class Tracing(RunObserver):
             # Without the extra, the variable is for other programs.
         except ValueError as error:
             self._warn(visible_line(str(error)))
+        except (OSError, RuntimeError) as error:  # Of requests, from older exporters; their texts have the address.
+            self._warn(type(error).__name__)
 
     def _warn(self, reason: str) -> None:
         console.say(f"warning: the trace was not delivered to the collector of {self._endpoint}: {reason}")

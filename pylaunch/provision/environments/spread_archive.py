@@ -7,6 +7,7 @@ carries, and copies it from the controller otherwise.
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 from pylaunch.base.layout import NodeRoot
@@ -48,8 +49,14 @@ def pass_on_archive(found: ProvisionSurvey, directory: Path, cluster: Cluster, o
     from pylaunch.broadcast.spread import broadcast  # noqa: PLC0415 - it takes 50 ms, and archives are rarely new
 
     archive = directory / ARCHIVE
-    with archive.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        with archive.open("rb") as file:
+            is_whole = os.fstat(file.fileno()).st_size == manifest.archive_bytes
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return {}  # The role says for each host what is wrong with it.
+    if not is_whole:
+        return {}
     payload = stored_content({archive: File(ARCHIVE, 0o400, manifest.archive_bytes, digest)})
     progress = lines_of_progress(lambda line: on_note(f"environment: {line}"))
     result = broadcast(cluster.only(names), payload, rate=0, on_progress=progress)
@@ -61,5 +68,6 @@ def pass_on_archive(found: ProvisionSurvey, directory: Path, cluster: Cluster, o
         on_note(f"note: {hosts}: no archive from other hosts, so this machine copies it: {reason}")
     for remark in result.remarks:
         on_note(remark)
-    places = {host.name: NodeRoot(host.node_root).blob(digest) for host in cluster.hosts if host.name in names}
+    there = [host for host in cluster.hosts if host.name in names and host.name not in reasons]
+    places = {host.name: NodeRoot(host.node_root).blob(digest) for host in there}
     return {"python_env_received": {name: {"path": path, "sha256": digest} for name, path in places.items()}}

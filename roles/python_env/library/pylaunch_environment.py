@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -9,6 +10,7 @@ import os
 import platform
 import shutil
 import stat
+import sys
 import tarfile
 import zipfile
 
@@ -155,15 +157,22 @@ class Environment:
 
     def take(self, received):
         """Move the archive that other hosts passed on to its place; return False if it is missing or differs."""
-        path = received["path"].replace("{user}", os.environ.get("SUDO_UID", str(os.getuid())))
+        user, copy, is_whole = int(os.environ.get("SUDO_UID", os.getuid())), self.archive + ".received", False
+        path = received["path"].replace("{user}", str(user))
         try:
             # The user who logs in may write there, so the content counts that is copied, not the file.
             with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-                is_regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-                is_whole = is_regular and copied_digest(file, self.archive) == received["sha256"]
+                found = os.fstat(file.fileno())
+                size = self.manifest["archive_bytes"]
+                if stat.S_ISREG(found.st_mode) and (found.st_uid, found.st_size) == (user, size):
+                    is_whole = copied_digest(file, copy, size) == received["sha256"]
             os.unlink(path)
+            if is_whole:
+                os.rename(copy, self.archive)
         except OSError:
-            return False
+            is_whole = False
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(copy)
         return is_whole
 
     def unpack(self, needed):
@@ -260,13 +269,14 @@ class Environment:
         os.utime(os.path.join(self.path, MARKER))
 
 
-def copied_digest(source, destination):
-    """Copy a stream to a file and return the sha256 of its content."""
+def copied_digest(source, destination, most=sys.maxsize):
+    """Copy at most `most` bytes of a stream to a file and return the sha256 of them."""
     digest = hashlib.sha256()
     with open(destination, "wb") as file:
-        for chunk in iter(lambda: source.read(1 << 20), b""):
+        while chunk := source.read(min(1 << 20, most)):
             digest.update(chunk)
             file.write(chunk)
+            most -= len(chunk)
     return digest.hexdigest()
 
 

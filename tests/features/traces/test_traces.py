@@ -8,6 +8,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from pylaunch.features.traces.export import NANOSECONDS, export
 from pylaunch.features.traces.observer import observer
+from pylaunch.features.traces.sending import Tracing
 from pylaunch.features.traces.spans import StartTrace, TimedSpan
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
@@ -16,6 +17,7 @@ from pylaunch.model.plan import plan_run
 from pylaunch.model.run import Event, EventKind
 from pylaunch.runs.prepare.session import Start
 from pylaunch.runs.start_events import AttemptEnded, AttemptStarted, RanksReleased, StartEvent
+from pylaunch.terminal.doors import RunEnding
 
 NOW = 1_780_000_000.0
 JOB = JobSpec(("train.py",), Framework.DIRECT, "/srv")
@@ -104,3 +106,19 @@ def test_without_a_collector_nothing_observes(variables: dict[str, str], monkeyp
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert not hasattr(observer(), "_trace")
+
+
+@pytest.mark.parametrize("error", [OSError("http://127.0.0.1:4318 refused"), RuntimeError("http://127.0.0.1:4318")])
+def test_an_error_of_an_exporter_is_one_line_without_the_address(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(_trace: TimedSpan) -> bool:
+        raise error
+
+    monkeypatch.setattr("pylaunch.features.traces.export.export", fails)
+    tracing = Tracing("OTEL_EXPORTER_OTLP_ENDPOINT")
+    tracing.on_event(AttemptStarted(PLAN))
+    tracing.at_end(RunEnding(PLAN.run, None))
+    assert capsys.readouterr().err.splitlines() == [
+        "warning: the trace was not delivered to the collector of OTEL_EXPORTER_OTLP_ENDPOINT: " + type(error).__name__
+    ]
