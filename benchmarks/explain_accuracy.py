@@ -53,6 +53,10 @@ Their logs are fragments as the threads show them, without a completed line; fou
 The collectors had read the list of the classes, and searched by symptoms: plain errors are more frequent among these
 logs than among those of a cluster, many have one to four lines, and some of the seen were completed in the form of the
 program.
+
+Whole logs of programs that were each written to fail in one known way, on a machine with one H200 (torch 2.11, JAX
+0.11, transformers, Lightning, accelerate, Triton), were judged before anything was learnt from them, too: 77 (62, 5,
+10; high 38 of 40, medium 19 of 26, low 5 of 6). Of 19 logs of programs that ended well there, one was blamed (low).
 """
 
 

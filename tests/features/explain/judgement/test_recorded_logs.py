@@ -16,6 +16,7 @@ from pylaunch.verdict.logs.scan import scan
 
 CASES = Path(__file__).parents[3] / "cases"
 SETTLED: dict[str, dict[str, Any]] = tomllib.loads((CASES / "logs/index.toml").read_text(encoding="utf-8"))
+ON_A_GPU: dict[str, dict[str, Any]] = tomllib.loads((CASES / "gpu_logs/index.toml").read_text(encoding="utf-8"))
 HEALTHY = sorted((CASES / "healthy_logs").glob("*.log"))
 ENDS = sorted((CASES / "rank_ends").glob("*.txt"))
 SEARCH = search_of(signatures())
@@ -38,8 +39,19 @@ def test_the_settled_cause_is_the_first_verdict_or_one_of_its_several(name: str)
         assert list(verdict.first.ranks) == SETTLED[name].get("ranks", [])
 
 
-def test_every_recorded_log_is_in_the_index() -> None:
-    assert {path.stem for path in (CASES / "logs").glob("*.log")} == set(SETTLED)
+@pytest.mark.parametrize("name", ON_A_GPU)
+def test_what_a_program_on_a_gpu_was_written_to_fail_of_is_the_first_verdict(name: str) -> None:
+    verdict = verdict_on(CASES / "gpu_logs" / f"{name}.log")
+    if ON_A_GPU[name].get("abstains"):
+        assert verdict.abstains
+    else:
+        assert verdict.first is not None
+        assert verdict.first.cause.id in (ON_A_GPU[name]["cause"], *ON_A_GPU[name].get("also", ()))
+
+
+@pytest.mark.parametrize(("folder", "index"), [("logs", SETTLED), ("gpu_logs", ON_A_GPU)])
+def test_every_recorded_log_is_in_the_index(folder: str, index: dict[str, Any]) -> None:
+    assert {path.stem for path in (CASES / folder).glob("*.log")} == set(index)
 
 
 @pytest.mark.parametrize("file", ENDS, ids=lambda file: file.stem)
