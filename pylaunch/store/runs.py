@@ -144,9 +144,8 @@ class Recorder:
         except OSError as error:
             if not self._is_incomplete:
                 self._is_incomplete = True
-                self._complain(
-                    f"the record of this run cannot be written ({error.strerror}); the run continues without it"
-                )
+                run = self._paths.directory.name
+                self._complain(f"the record of run {run} is incomplete: it cannot be written ({error.strerror})")
 
 
 def _has_locked(descriptor: int, kind: int) -> bool:

@@ -179,7 +179,8 @@ def _of_first(evidence: Evidence, own: list[RankEnd]) -> _Observation:
         )
         found = FailureCause(kind_of(end), text, Certainty.LIKELY, None, tuple(lines_about(evidence, end)))
         return _Observation(text, end, advised(found))
-    is_sure = len(rivals) == 1 and best < _DOUBTFUL
+    is_own_choice = bool(end.error) and end.exit_code not in (None, 1)  # An exception that nobody catches gives 1.
+    is_sure = len(rivals) == 1 and best < _DOUBTFUL and not is_own_choice
     return _of_end(evidence, end, Certainty.CERTAIN if is_sure else Certainty.LIKELY)
 
 

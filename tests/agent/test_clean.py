@@ -45,6 +45,18 @@ def test_a_process_of_a_dead_run_is_ended_even_if_it_ignores_term(node: Node) ->
         assert not is_alive(pid)
 
 
+def test_a_process_without_its_environment_is_known_by_the_log_of_a_rank_to_which_it_writes(node: Node) -> None:
+    logs = node.root / "runs" / "dead1" / "logs"
+    for directory in (node.root, *reversed(logs.parents[:2]), logs):
+        directory.mkdir(mode=0o700, exist_ok=True)
+    words = ("env", "-i", "/bin/sh", "-c", "exec sleep 60")
+    with (logs / "1.out").open("wb") as log, subprocess.Popen(words, stdout=log) as left:
+        wait_until(lambda: processes.read(left.pid).command == "sleep 60", "it has no mark")
+        removed = json.loads(node.ask("clean").stdout)["removed"]
+        assert f"pid {left.pid} (sleep 60) of dead run dead1" in removed
+        assert left.wait() != 0
+
+
 def test_a_process_of_another_root_or_without_a_root_is_not_ours(node: Node) -> None:
     with (
         marked({"PYLAUNCH_RUN": "dead1", "PYLAUNCH_ROOT": str(node.root) + "2"}) as elsewhere,

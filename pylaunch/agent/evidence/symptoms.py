@@ -13,6 +13,7 @@ import signal
 from collections.abc import Sequence
 
 LOST = "lost the connection to another rank"
+DROPPED = "lost a connection, to another rank or to a service"
 WAITED = "timed out waiting for other ranks"
 DIFFERED = "received data of another size than its own collective expects"
 OTHER_TASK = "was ended by JAX because another rank was no longer heard"
@@ -30,7 +31,7 @@ TABLE = (
     (r"Connection closed by peer \[|Read error \[.*: Connection reset by peer|Write error \[.*: Broken pipe", LOST),
     (r"\[.*gloo/.*\] .*(?:Connection reset by peer|Connection refused|Broken pipe|Socket closed)", LOST),
     (r"ncclRemoteError|remote process exited or there was a network error|NCCL error: .*unhandled system error", LOST),
-    (r"^(?:\w+\.)*(?:ConnectionResetError|BrokenPipeError|ConnectionAbortedError)\b", LOST),
+    (r"^(?:\w+\.)*(?:ConnectionResetError|BrokenPipeError|ConnectionAbortedError)\b", DROPPED),
     (r"Gloo \w+ failed: .*(?:Connection closed by peer|Connection reset by peer|Broken pipe)", LOST),
     (r"^ray\.exceptions\.(?:ActorUnavailableError|NodeDiedError)\b", LOST),
     (r"this error originated at tensorpipe|EOF: end of file \(this error originated", LOST),
@@ -42,8 +43,10 @@ TABLE = (
     (r"The client socket has (?:timed out|failed)|TCPStore server has shut down too early", STORE),
     (r"RendezvousConnectionError|RendezvousTimeoutError|RendezvousClosedError", STORE),
 )  # fmt: skip
-_PREFIX = re.compile(r"^\[rank\d+\]:\s?")
-_EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Expired|Timeout|BdbQuit)(?::|$)")
+_PREFIX = re.compile(r"^\[rank\d+\]:\s?|^  \| (?=\w+Group: )")
+_EXCEPTION = re.compile(
+    r"^(?:(?:[A-Za-z_][\w.]*)?Exception(?:Group)?|[A-Za-z_][\w.]*(?:Error|Interrupt|Exit|Expired|Timeout|BdbQuit))(?::|$)"
+)
 _LOGGED = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:|^Traceback |^During handling|^The above exception")
 MESSAGE_LINES = 4
 """Lines of an exception's message that are searched. Later lines belong to the exit of the process."""
@@ -61,7 +64,7 @@ def symptom(exit_code: int | None, signum: int | None, error: str, lines: Sequen
     """
     if exit_code == 0 or (signum is not None and signum != signal.SIGABRT):
         return ""
-    plain = [_PREFIX.sub("", line[:LONGEST]) for line in lines]
+    plain = _without_ignored(lines)
     raised = _last_chain(plain)
     if error or raised:
         return _matched([error[:LONGEST], *raised])
@@ -69,9 +72,27 @@ def symptom(exit_code: int | None, signum: int | None, error: str, lines: Sequen
 
 
 def last_exception(lines: Sequence[str]) -> str:
-    """Return the last exception in `lines`, "RuntimeError: loss is NaN"; "" without one."""
-    plain = [_PREFIX.sub("", line[:LONGEST]) for line in lines]
-    return next((line for line in reversed(plain) if _EXCEPTION.match(line)), "")
+    """Return the last exception in `lines`, "RuntimeError: loss is NaN"; "" without one.
+
+    One that ends a traceback (of rich: a box) precedes a line of the same form, which programs print while they exit.
+    """
+    plain = _without_ignored(lines)
+    found = [(before, line) for before, line in zip(["", *plain], plain) if _EXCEPTION.match(line)]
+    raised = [line for before, line in found if before.startswith((" ", "╰"))]
+    return (raised or [line for _, line in found] or [""])[-1]
+
+
+def _without_ignored(lines: Sequence[str]) -> list[str]:
+    """Return the lines without the prefix of torch, and without exceptions that Python reports and ignores."""
+    plain: list[str] = []
+    is_ignored = False
+    for line in (_PREFIX.sub("", line[:LONGEST]) for line in lines):
+        is_ignored = is_ignored or line.startswith("Exception ignored ")
+        if not is_ignored:
+            plain.append(line)
+        elif not line.startswith((" ", "Traceback ", "Exception ignored ")):
+            is_ignored = False
+    return plain
 
 
 def _matched(lines: Sequence[str]) -> str:

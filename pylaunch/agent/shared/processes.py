@@ -1,12 +1,14 @@
 """Processes in /proc, found by the mark of their run and signalled without ever hitting a reused process id.
 
 Every process of a run has PYLAUNCH_RUN and PYLAUNCH_ROOT in its environment. Programs that overwrite their own
-environment (setproctitle does) are found by descent while the supervisor, which adopts all orphans, lives.
+environment (setproctitle does) are found by descent while the supervisor, which adopts all orphans, lives, and by the
+log of a rank to which they write.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +19,7 @@ from pylaunch.base.dataclass import dataclass
 RUN_MARK = "PYLAUNCH_RUN"
 ROOT_MARK = "PYLAUNCH_ROOT"
 _ROOT_MARK = ROOT_MARK.encode()
+_LOG = re.compile(r"/runs/([^/]+)/logs/")
 POLL_S = 0.02
 SURVIVES_S = 3.0
 """Time after SIGKILL after which a process counts as uninterruptible in the kernel."""
@@ -136,14 +139,24 @@ def open_files(pid: int) -> list[str] | None:
 
 
 def run_of(pid: int, root: str) -> str | None:
-    """Return the run under `root` whose mark `pid` carries; None for processes of another pid namespace."""
+    """Return the run under `root` whose mark `pid` carries, without a mark the one to whose log of a rank it writes.
+
+    None for processes of another pid namespace.
+    """
     environ = _environ(pid)
-    if _ROOT_MARK not in environ:
-        return None  # Every other process of this user, of which a node may have thousands.
-    env = _variables(environ)
-    if env.get(ROOT_MARK) != root or link_of(f"/proc/{pid}/ns/pid") != link_of(f"/proc/{os.getpid()}/ns/pid"):
-        return None
-    return env.get(RUN_MARK)
+    if _ROOT_MARK in environ:
+        env = _variables(environ)
+        run = env.get(RUN_MARK) if env.get(ROOT_MARK) == root else None
+    else:
+        run = _logging_run(pid, root)
+    return run if run is None or link_of(f"/proc/{pid}/ns/pid") == link_of(f"/proc/{os.getpid()}/ns/pid") else None
+
+
+def _logging_run(pid: int, root: str) -> str | None:
+    for target in (link_of(f"/proc/{pid}/fd/1"), link_of(f"/proc/{pid}/fd/2")):
+        if target.startswith(root) and (log := _LOG.match(target[len(root) :])) is not None:
+            return log[1]
+    return None
 
 
 def of_run(run: str, root: str) -> list[Process]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from io import BufferedReader, FileIO
 from pathlib import Path
@@ -14,6 +15,9 @@ from pylaunch.features.explain.work import STDIN, LogExplanation, explain_files,
 from pylaunch.runs.connect.interruptible import signals
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import find
+
+_ATTEMPT = re.compile(r"[0-9a-f]{1,8}\.\d{1,4}")
+"""One attempt of a run, as `start` prints it."""
 
 EXAMPLES = """\b
 Examples:
@@ -49,7 +53,7 @@ def _explained(logs: tuple[str, ...], inventory: Path | None) -> LogExplanation:
         record = newest_run() if inventory is None else find(None, inventory)
         return explain_run(record, console.say, signals)
     if len(logs) == 1 and logs[0] != STDIN and not Path(logs[0]).exists():
-        if "/" in logs[0] or "." in logs[0]:
+        if "/" in logs[0] or ("." in logs[0] and _ATTEMPT.fullmatch(logs[0]) is None):
             raise UsageError(f"{logs[0]}: no such file", hint="pylaunch explain LOGFILE…; runs: pylaunch ps --all")
         return explain_run(find(logs[0], inventory), console.say, signals)
     stdin: BufferedReader | None = None

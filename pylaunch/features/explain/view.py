@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from pylaunch.features.explain.judgement.errors.first_error import FirstError
 from pylaunch.features.explain.work import LogExplanation
-from pylaunch.model.diagnosis.cause import Certainty
+from pylaunch.model.diagnosis.cause import Certainty, Named
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import RunRecord
 from pylaunch.terminal import console, hints
@@ -13,6 +15,9 @@ from pylaunch.verdict.logs.evidence import EvidenceLine
 from pylaunch.verdict.logs.judgement import ABSTAINING, LogCause
 from pylaunch.verdict.recognised_ends import PAGES
 from pylaunch.verdict.recorded_causes import causes
+
+_TYPE = re.compile(r"(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*(?:Error|Exception))\b")
+"""Type of an exception at the beginning of a line."""
 
 MOST_SURVIVED = 20
 """Lines of errors that a program survived, in JSON."""
@@ -60,7 +65,9 @@ def _show_first(explained: LogExplanation) -> None:
         _show_cause(verdict.first, abstains=False, is_recorded=False)
     else:
         first = verdict.first
-        _show_cause(first, abstains=verdict.abstains, is_recorded=_is_recorded(explained.record, first))
+        is_recorded = _is_recorded(explained.record, first)
+        is_other = _is_of_another_error(explained.record, first)
+        _show_cause(first, abstains=verdict.abstains, is_recorded=is_recorded and not is_other)
 
 
 def _hint(explained: LogExplanation) -> str:
@@ -69,7 +76,8 @@ def _hint(explained: LogExplanation) -> str:
     if verdict.first_error is not None:
         return verdict.first_error.check
     if verdict.first is not None:
-        asks = verdict.abstains or verdict.stands or not verdict.first.is_sole
+        is_other = _is_of_another_error(record, verdict.first)
+        asks = verdict.abstains or verdict.stands or is_other or not verdict.first.is_sole
         return verdict.first.cause.check if asks else verdict.first.cause.fix[0]
     if record is not None and _has_no_ranks(explained):
         hint = "" if record.outcome is None else record.outcome.hint
@@ -147,6 +155,20 @@ def _is_recorded(record: RunRecord | None, cause: LogCause) -> bool:
     first = recorded.causes[0]
     is_alike = first.named is None and first.identifier == cause.cause.identifier
     return is_alike or (first.named is not None and set(cause.ranks) == {first.named.rank})
+
+
+def _is_of_another_error(record: RunRecord | None, cause: LogCause) -> bool:
+    """Return True if the rank that the record names ended with an exception, and `cause` shows only others of it.
+
+    A program may print, or quote, exceptions that it survives.
+    """
+    first = None if record is None or record.outcome is None else next(iter(record.outcome.causes), None)
+    if record is None or record.outcome is None or first is None or first.identifier == cause.cause.identifier:
+        return False
+    ends = (end for end in record.outcome.ends if first.named == Named(end.host, end.rank))
+    own = _TYPE.match(next((end.error for end in ends), ""))
+    types = {found[1] for line in cause.evidence if (found := _TYPE.match(line.text)) is not None}
+    return own is not None and bool(types) and own[1] not in types
 
 
 def _show_cause(cause: LogCause, *, abstains: bool, is_recorded: bool) -> None:

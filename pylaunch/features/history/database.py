@@ -82,7 +82,7 @@ def _opened() -> Iterator[sqlite3.Connection]:
                     database.execute(f"ALTER TABLE attempts ADD COLUMN {name} DEFAULT ''")
             yield database
     except (sqlite3.Error, OSError) as error:
-        raise UsageError(
-            f"{file()}: the history cannot be used: {error}",
-            hint=f"{quoted(('rm', str(file())))}  # the records of the newest runs fill it again",
-        ) from None
+        is_damaged = type(error) is sqlite3.DatabaseError  # Its subclasses: a full disk, no permission, a lock.
+        damaged = f"{quoted(('rm', str(file())))}  # the records of the newest runs fill it again"
+        hint = damaged if is_damaged else quoted(("df", "-h", str(state_directory())))
+        raise UsageError(f"{file()}: the history cannot be used: {error}", hint=hint) from None

@@ -108,6 +108,12 @@ def show_hang(event: Event, label: str = "") -> None:
         hints.say(event.hint)
 
 
+def _show_last_lines(end: RankEnd) -> None:
+    if end.last_lines:
+        console.say(f"the last lines of {end.who}{f', which {end.symptom}' if end.symptom else ''}:")
+        console.quote(end.last_lines[-LAST_LINES:])
+
+
 def show_outcome(
     plan: RunPlan, outcome: Outcome, ran_s: float | None = None, *, verbose: bool = False, is_past: bool = False
 ) -> None:
@@ -124,8 +130,7 @@ def show_outcome(
         console.say(f"run {plan.run} done{took}: {ranks} on {hosts} exited with code 0", style="green")
     elif failure is not None and (failure.symptom or not _is_about(outcome, failure)):
         console.say(f"error: run {plan.run}: {outcome.reason}")
-        console.say(f"the last lines of {failure.who}{f', which {failure.symptom}' if failure.symptom else ''}:")
-        console.quote(failure.last_lines[-LAST_LINES:])
+        _show_last_lines(failure)
         named = outcome.named
         rank = failure.rank if named is None or named.rank is None else named.rank
         next_steps.append(f"pylaunch logs {plan.attempt} {_whose(rank)}")

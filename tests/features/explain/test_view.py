@@ -15,8 +15,10 @@ from pylaunch.model.diagnosis.cause import Certainty, FailureCause, Named
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind, RunRecord
+from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.judgement import LogCause
+from pylaunch.verdict.logs.line import Origin
 from pylaunch.verdict.logs.scan import scan
 from tests.unit.terminal.views.test_live import PLAN
 
@@ -81,6 +83,21 @@ def test_one_failure_has_one_confidence_that_of_its_record(
     assert f"{recorded.value} by the record of all nodes: rank-failed/program-error: ValueError: x" in lines
     assert ("its text: rank-failed/program-error: ValueError: x" in lines) is is_one
     assert ("rank-failed/program-error: ValueError: x (medium confidence)" in lines) is not is_one
+
+
+def test_an_exception_that_a_rank_survived_is_not_the_text_of_its_end(capsys: pytest.CaptureFixture[str]) -> None:
+    error = "KeyError: 'learning_rate'"
+    log = f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\nretrying\n{error}\n".encode()
+    named, catalogue = Named("n2", 1), signatures()
+    cause = FailureCause("rank-failed", error, Certainty.CERTAIN, named)
+    end = RankEnd(1, "n2", 1, None, 3.0, stopped=False, error=error)
+    outcome = Outcome(Status.FAILED, "the reason", 3.0, (end,), {}, named=named, causes=(cause,))
+    verdict = judge_logs(catalogue, [scan(search_of(catalogue), "1.err", [log], Origin("n2", 1))])
+    show(LogExplanation(verdict, 1, 3, len(log), (), RunRecord(PLAN, "v", 1.0, (), outcome)), verbose=False)
+    printed = capsys.readouterr()
+    assert "\nout-of-memory/gpu-memory: rank 1 on n2: " in printed.out
+    assert "its text" not in printed.out
+    assert "a smaller batch" not in printed.err
 
 
 def test_a_class_without_a_cause_is_nothing_else_that_was_found(capsys: pytest.CaptureFixture[str]) -> None:

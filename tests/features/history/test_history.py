@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sqlite3
 
 import pytest
 
@@ -98,6 +99,16 @@ def test_a_damaged_database_is_an_error_with_the_way_out() -> None:
     with pytest.raises(UsageError, match="the history cannot be used") as error:
         database.rows(0)
     assert str(error.value.hint).startswith("rm ")
+
+
+def test_a_full_disk_is_no_reason_to_remove_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_full(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(sqlite3, "connect", is_full)
+    with pytest.raises(UsageError, match="disk is full") as error:
+        database.rows(0)
+    assert error.value.hint == f"df -h {database.file().parent}"
 
 
 def test_no_spreadsheet_calculates_a_text() -> None:

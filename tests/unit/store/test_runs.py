@@ -153,9 +153,7 @@ def test_the_first_write_that_fails_is_reported_and_does_not_end_the_run() -> No
     recorder.append(Event(1.0, EventKind.ATTACHED))
     recorder.attest(Attestation("2026-11-21T00:00:00Z", "0", {}))
     recorder.finish(Outcome(Status.DONE, "", 1.0, (), {}))
-    assert complaints == [
-        "the record of this run cannot be written (No such file or directory); the run continues without it"
-    ]
+    assert complaints == ["the record of run 7f3a9c01 is incomplete: it cannot be written (No such file or directory)"]
 
 
 def test_a_run_whose_record_cannot_be_begun_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

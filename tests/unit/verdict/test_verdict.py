@@ -48,6 +48,12 @@ def test_the_earliest_failure_is_the_cause_whatever_order_the_news_came_in() -> 
     assert verdict(failed(0, 7.2), killed(1, 7.1)).named == Named("n2", 1)
 
 
+def test_an_exception_is_certain_only_with_the_exit_code_of_one_that_nobody_catches() -> None:
+    ends = (failed(1, 2.0, error="MemoryError: x", code=code) for code in (1, 3))
+    found = [verdict(end, n1=(waiting(0),), n3=(waiting(2),)).causes[0].confidence for end in ends]
+    assert found == [Certainty.CERTAIN, Certainty.LIKELY]
+
+
 def test_a_launcher_is_the_cause_only_when_no_rank_failed() -> None:
     launcher = failed(None, 6.0, host="n1")
     assert verdict(launcher).named == Named("n1", None)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.evidence.symptoms import DIFFERED, LOST, OTHER_TASK, STORE, WAITED, last_exception, symptom
+from pylaunch.agent.evidence.symptoms import DIFFERED, DROPPED, LOST, OTHER_TASK, STORE, WAITED, last_exception, symptom
 
 CASES = Path(__file__).parents[3] / "cases" / "rank_ends"
 NCCL = (
@@ -93,8 +93,8 @@ def test_an_exception_after_a_handled_lost_connection_is_a_root_cause() -> None:
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        ("ConnectionResetError: [Errno 104] Connection reset by peer (train.py:3)", LOST),
-        ("BrokenPipeError: [Errno 32] Broken pipe", LOST),
+        ("ConnectionResetError: [Errno 104] Connection reset by peer (train.py:3)", DROPPED),
+        ("BrokenPipeError: [Errno 32] Broken pipe", DROPPED),
         ("DistBackendError: NCCL error in: x.cpp:3690, remote process exited or there was a network error", LOST),
         ("torch.distributed.DistNetworkError: recvValue failed on SocketImpl(fd=7)", STORE),
         ("DistStoreError: Timed out after 301 seconds waiting for clients. 2/3 clients joined.", WAITED),
@@ -110,3 +110,32 @@ def test_the_last_exception_is_found_after_the_prefix_of_torch() -> None:
     assert last_exception(recorded("gloo-own-exception-then-abort")) == "RuntimeError: loss is NaN at step 3"
     assert last_exception(["an Error: of prose", "Error in line 7"]) == ""
     assert last_exception(["    if self.quitting: raise BdbQuit", "bdb.BdbQuit"]) == "bdb.BdbQuit"
+
+
+TRACED = ("Traceback (most recent call last):", '  File "train.py", line 3, in <module>', "    step()")
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ((*TRACED, "ValueError: loss is NaN", "wandb.errors.CommError: timed out"), "ValueError: loss is NaN"),
+        (("│ > 3 step() │", "╰───╯", "ValueError: loss is NaN", "x.CommError: no"), "ValueError: loss is NaN"),
+        ((*TRACED, "ValueError: loss is NaN", "Exception ignored in: <stdout>", "BrokenPipeError: 32"),
+         "ValueError: loss is NaN"),
+        ((*TRACED, "Exception: no data"), "Exception: no data"),
+        (("Exception ignored in: <function __del__>", *TRACED, "Odd: x", "ValueError: y"), "ValueError: y"),
+        (("Exception ignored in: <function __del__>", *TRACED, "AssertionError: x"), ""),
+        (("  + Exception Group Traceback (most recent call last):", "  |     step()",
+          "  | ExceptionGroup: two failed (2 sub-exceptions)", "  +-+--- 1 ---", "    | OSError: [Errno 28] full"),
+         "ExceptionGroup: two failed (2 sub-exceptions)"),
+    ],
+)  # fmt: skip
+def test_the_exception_that_ended_a_program_is_not_one_that_it_printed_at_its_exit(
+    lines: tuple[str, ...], expected: str
+) -> None:
+    assert last_exception(lines) == expected
+
+
+def test_a_pipe_that_breaks_while_python_exits_makes_no_victim() -> None:
+    lines = [*TRACED, "ValueError: loss is NaN", "Exception ignored in: <stdout>", "BrokenPipeError: [Errno 32] x"]
+    assert symptom(1, None, "", lines) == ""
