@@ -366,6 +366,19 @@ def test_a_server_over_two_nodes_is_placed_by_the_plan_and_ready_when_all_have_j
     assert f"[roles.server] --node-rank: with --framework {framework}, each node gets it from the plan" in typed.stderr
 
 
+def test_a_server_over_two_nodes_ends_when_its_headless_node_exits_with_code_0(
+    cluster: DirectoryCluster, tmp_path: Path
+) -> None:
+    module = tmp_path / "vllm/entrypoints/cli/main.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("import sys, time\nsys.exit() if '--headless' in sys.argv else time.sleep(600)")
+    place = ("--workdir", str(tmp_path), "--python", "/usr/bin/python3", "--env", f"PYTHONPATH={tmp_path}")
+    server = ("--framework", "vllm", "--nodes", "2", "--", "vllm", "serve", "M")
+    run = ended(cluster.begin("start", "-i", str(cluster.inventory), *place, *server))
+    assert run.returncode == ExitCode.JOB_FAILED, run.stderr
+    assert "rank 1 on n2 has ended, and the server needs it\nn[1-2]: clean" in run.stderr
+
+
 def test_the_example_with_vllm_runs_with_a_stand_in_whose_servers_end_after_the_client(
     cluster: DirectoryCluster, tmp_path: Path
 ) -> None:
