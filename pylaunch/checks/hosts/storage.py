@@ -138,17 +138,18 @@ def _checkpoints(survey: Survey) -> Iterable[Finding]:
         if label.startswith(CHECKPOINTS)
     }
     name = f"{CHECKPOINTS} {survey.wanted.checkpoint_dir}"
-    there = [found for found in places.values() if found["exists"]]
+    there = {host: found for host, found in places.items() if found["exists"]}
     for host, found in places.items():
         if there and not found["exists"]:
             text = f"{name} does not exist here, and does on other hosts"
             fix = f"mkdir -p {quoted((survey.wanted.checkpoint_dir,))}, or mount it"
             yield Finding("storage.writable", Severity.WARN, (host,), text, fix)
-    # Lab nodes may share a directory of one disk, which has the same room everywhere.
-    if len({found["free"] for found in there}) > 1 and all(found["type"] in LOCAL_TYPES for found in there):
+    # Containers of one machine, such as lab nodes, may share a directory of its disk.
+    machines = {found["boot"] for found in there.values()} - {""}
+    if len(machines) > 1 and all(found["type"] in LOCAL_TYPES for found in there.values()):
         text = f"{name} is on a local disk of each host: a rank finds there what ranks of its own host have written"
         fix = "a file system that all hosts share, if ranks read checkpoints of other hosts or may restart elsewhere"
-        yield Finding("storage.writable", Severity.NOTE, tuple(places), text, fix)
+        yield Finding("storage.writable", Severity.NOTE, tuple(there), text, fix)
 
 
 def _room(survey: Survey) -> Iterable[Finding]:

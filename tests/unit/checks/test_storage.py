@@ -24,7 +24,7 @@ def filesystem(mount: str = "/", **odd: Any) -> dict[str, Any]:
     return {
         "asked": "/x", "exists": True, "mount": mount, "type": "ext4", "source": "/dev/sda1", "size": 100 * GIB,
         "free": 50 * GIB, "inodes": 10**6, "inodes_free": 10**6, "read_only": False, "refused": "", "unusable": {},
-        **odd,
+        "boot": "b0", **odd,
     }  # fmt: skip
 
 
@@ -64,17 +64,24 @@ def test_one_bad_disk_is_reported_once_with_its_host(odd: dict[str, Any], check:
     assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
 
 
-def test_checkpoints_on_local_disks_are_a_note_about_all_hosts() -> None:
-    disks = {
-        host: {CHECKPOINTS: filesystem("/c", free=(50 + number) * GIB)} for number, host in enumerate(("n1", "n2"))
-    }
-    (finding,) = findings(storage.CHECKS, alike({**HEALTHY, CHECKPOINTS: filesystem("/c")}, **disks), WANTED)
-    assert (finding.severity, finding.hosts) == (Severity.NOTE, ("n1", "n2", "n3"))
-    assert finding.text.startswith("checkpoints /c is on a local disk of each host: ")
-    one_is_shared = {**disks, "n2": {CHECKPOINTS: filesystem("/c", type="lustre")}}
-    for odd in (one_is_shared, {}):
-        of_all = alike({**HEALTHY, CHECKPOINTS: filesystem("/c")}, **odd)
-        assert findings(storage.CHECKS, of_all, WANTED) == []
+def test_checkpoints_on_local_disks_of_several_machines_are_a_note_about_the_hosts_that_have_the_directory() -> None:
+    healthy = {**HEALTHY, CHECKPOINTS: filesystem("/c")}
+    disks = {"n2": {CHECKPOINTS: filesystem("/c", boot="b2")}}
+    (note,) = findings(storage.CHECKS, alike(healthy, **disks), WANTED)
+    assert (note.severity, note.hosts) == (Severity.NOTE, ("n1", "n2", "n3"))
+    assert note.text.startswith("checkpoints /c is on a local disk of each host: ")
+    missing = {"n3": {CHECKPOINTS: filesystem("/", exists=False, boot="b3")}}
+    _, note = findings(storage.CHECKS, alike(healthy, **disks, **missing), WANTED)
+    assert (note.severity, note.hosts) == (Severity.NOTE, ("n1", "n2"))
+
+
+@pytest.mark.parametrize(
+    "odd", [{"boot": "b2", "type": "lustre"}, {"boot": ""}, {"free": 51 * GIB}], ids=["shared", "unknown", "later"]
+)
+def test_checkpoints_that_hosts_may_share_are_no_finding(odd: dict[str, Any]) -> None:
+    """Containers of one machine share its disk, and their readings differ where it fills between them."""
+    of_all = alike({**HEALTHY, CHECKPOINTS: filesystem("/c")}, n2={CHECKPOINTS: filesystem("/c", **odd)})
+    assert findings(storage.CHECKS, of_all, WANTED) == []
 
 
 def test_paths_in_commands_are_quoted() -> None:

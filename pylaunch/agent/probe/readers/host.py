@@ -61,6 +61,7 @@ def filesystem(question: dict[str, Any]) -> FilesystemReading:
         "read_only": bool(found.f_flag & os.ST_RDONLY),
         "refused": refusal(asked, WRITTEN) if question.get("write") and os.path.isdir(asked) else "",
         "unusable": unusable,
+        "boot": (text_or_none("/proc/sys/kernel/random/boot_id") or "")[:36],
     }
 
 
