@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.features.job import on_node
+from pylaunch.features.job import on_node, starting
 from pylaunch.features.job.controller import TEST_EVERY_S
 from tests.json_pages import has_the_forms, undescribed
 from tests.starts.cluster import CommandLine, DirectoryCluster, ended
@@ -303,6 +304,11 @@ def test_a_detached_job_continues_until_it_is_stopped_and_a_refusal_is_printed(c
     log = cluster.state / f"pylaunch/jobs/{job}.log"
     wait_until(lambda: "trainer  started in" in log.read_text(), "the trainer runs")
     assert "trains" not in log.read_text()
+    newest = log.with_name("newest.log")
+    newest.touch()
+    os.utime(newest, (2**32, 2**32))
+    starting.prune(log.parent, keep=1)
+    assert {*log.parent.iterdir()} == {log, newest}, "the log of a job that runs stays, that of the refused one goes"
     stopped = cluster.run("stop", job)
     assert stopped.returncode == ExitCode.DONE, stopped.stderr
     wait_until(lambda: log.read_text().splitlines()[-1].startswith("job rl stopped"), "the controller has ended")

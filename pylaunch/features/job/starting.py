@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -104,13 +105,26 @@ def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge:
 def _in_background(log: Path) -> Background | Foreground:
     """Continue in a child without a terminal; this process waits at the terminal until ranks run."""
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for old in sorted(log.parent.iterdir(), key=lambda path: path.stat().st_mtime)[: -runs.KEPT]:
-        old.unlink(missing_ok=True)
+    prune(log.parent)
     log.touch(mode=0o600)
     half = fork_to_background(log)
     if isinstance(half, Foreground):
+        with contextlib.suppress(OSError):  # A file system without locks.
+            fcntl.flock(os.open(log, os.O_RDONLY), fcntl.LOCK_SH)  # As long as this process lives.
         current().as_json = False  # The half at the terminal prints the document.
     return half
+
+
+def prune(directory: Path, keep: int = runs.KEPT) -> None:
+    """Remove the oldest logs beyond `keep`, except those of jobs that run, which hold a lock."""
+    logs: list[tuple[float, Path]] = []
+    for path in directory.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # Another start prunes at the same time.
+            logs.append((path.stat().st_mtime, path))
+    for _, old in sorted(logs)[:-keep]:
+        with contextlib.suppress(OSError), old.open("r+b") as file:  # Locked, removed, or no locks there.
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            old.unlink()
 
 
 def _at_terminal(job: JobFile, planned: Sequence[PlannedPart], background: Background) -> int:
