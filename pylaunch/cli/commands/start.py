@@ -139,7 +139,11 @@ Examples:
     metavar="N",
     help="Give rank N this terminal, for breakpoint() and input(); Ctrl-C is for that rank, Ctrl-] stops the run.",
 )
-@click.option("--detach", is_flag=True, help="Return when the ranks run; pylaunch attach follows them again.")
+@click.option(
+    "--detach",
+    is_flag=True,
+    help="Return when the ranks run; pylaunch attach follows a run again, pylaunch logs -f a job.",
+)
 @click.option(
     "--kill-on-disconnect", is_flag=True, help="Stop the run when its controller is silent for --node-timeout."
 )
