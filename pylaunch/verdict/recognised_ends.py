@@ -67,10 +67,11 @@ def with_classes(outcome: Outcome, catalogue: SignatureCatalogue, plan: RunPlan 
 
     def recognised(cause: FailureCause) -> FailureCause:
         own = about(cause)
-        found = _class_of_all(catalogue, search, own)
-        if found is not None and found.id in ASKING:
+        found, asks = _class_of_all(catalogue, search, own)
+        is_of_kind = found is not None and (found.kind == cause.kind or cause.kind in GENERAL)
+        if found is not None and (found.id in ASKING or (asks and is_of_kind)):
             return replace(cause, question=found.sure, hint=cause.hint or found.check, page=f"{PAGES}{found.page}")
-        if found is None or (found.kind != cause.kind and cause.kind not in GENERAL):
+        if found is None or not is_of_kind:
             return cause
         command = advised(replace(cause, kind=found.kind)).hint
         hint = command if command.startswith("pylaunch ") else found.fix[0]
@@ -90,33 +91,39 @@ def _own_python(plan: RunPlan, host: str) -> str | None:
     return plan.job.python or {node.host.name: node.host.python for node in plan.nodes}.get(host)
 
 
-def _class_of_all(catalogue: SignatureCatalogue, search: LogSearch, ends: list[RankEnd]) -> CauseClass | None:
-    """Return the class that all of `ends` have; None if they differ or one has none."""
+def _class_of_all(
+    catalogue: SignatureCatalogue, search: LogSearch, ends: list[RankEnd]
+) -> tuple[CauseClass | None, bool]:
+    """Return the class that all of `ends` have, and whether only its question applies; None if they differ or one has
+    none."""
     texts = {(end.error, end.last_lines[-1:]): end for end in ends}
     found = [_class_of(catalogue, search, end) for end in [*texts.values()][:MOST_TEXTS]]
-    return found[0] if found and all(each == found[0] for each in found) else None
+    return (found[0] if found and all(each == found[0] for each in found) else None) or (None, False)
 
 
-def _class_of(catalogue: SignatureCatalogue, search: LogSearch, end: RankEnd) -> CauseClass | None:
+def _class_of(catalogue: SignatureCatalogue, search: LogSearch, end: RankEnd) -> tuple[CauseClass, bool] | None:
     """Return the class of the exception of a rank or of one in its chain; without an exception, of its last lines."""
     alone = replace(end, last_lines=())
     return _sure(catalogue, search, alone) or _sure(catalogue, search, end)
 
 
-def _sure(catalogue: SignatureCatalogue, search: LogSearch, end: RankEnd) -> CauseClass | None:
+def _sure(catalogue: SignatureCatalogue, search: LogSearch, end: RankEnd) -> tuple[CauseClass, bool] | None:
     verdict = judge_texts(catalogue, LogFacts([scan_of_end(search, end)]))
     first = verdict.first
-    if first is None or (first.confidence is not Confidence.HIGH and first.signature not in DIRECTING):
+    if first is None or (
+        first.confidence is not Confidence.HIGH and not first.also and first.signature not in DIRECTING
+    ):
         return None
+    found = first.cause, first.cause.id in ASKING or (bool(first.also) and first.signature not in DIRECTING)
     if first.cause.id in ABSTAINING and first.cause.id not in ASKING:
         return None
     later = end.last_lines[first.evidence[0].line :]
     if _is_in_traceback(end.error, later):
-        return first.cause
+        return found
     if any(cause.signature == EXCEPTION for cause in verdict.causes):
         return None
     is_own = not end.error or not end.last_lines or any(line.lstrip().startswith(CHAINED) for line in later)
-    return first.cause if is_own else None
+    return found if is_own else None
 
 
 def _is_in_traceback(error: str, later: Sequence[str]) -> bool:

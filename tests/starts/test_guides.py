@@ -95,6 +95,7 @@ class Guide:
             "myriad.log": LOG,
             "run.log": UNKNOWN,
             "stages.log": UNKNOWN,
+            "lists.log": UNKNOWN,
             "job.toml": (ROOT / "examples/roles/job.toml").read_text(),
             "rollout.py": SERVER,
             "trainer.py": TRAINER,

@@ -38,8 +38,15 @@ def test_a_cause_in_a_host_is_the_error_with_its_evidence_and_the_next_command(
 
 
 def test_the_class_of_a_text_is_shown_with_its_page_and_its_question(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = shown("GPU error that the rank reports", capsys)
+    assert any(line.endswith(": gpu/gpu-hardware):") for line in lines)
+    assert f"to be sure: {signatures().causes['gpu-hardware'].sure}" in lines
+    assert "see: pylaunch help errors-gpu" in lines
+
+
+def test_a_text_with_several_causes_gives_its_page_and_its_question_alone(capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown("I/O error with the kernel's line", capsys)
-    assert any(line.endswith(": storage/disk-error):") for line in lines)
+    assert "evidence (certain: storage):" in lines
     assert f"to be sure: {signatures().causes['disk-error'].sure}" in lines
     assert "see: pylaunch help errors-files" in lines
 
