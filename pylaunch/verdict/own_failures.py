@@ -12,10 +12,13 @@ _STORAGE = re.compile(
     r"\[Errno (?:5|28|30|116|121|122)\]|Input/output error|No space left on device|Read-only file system"
     r"|Stale file handle|Disk quota exceeded|Remote I/O error|is full \(\d+ KiB|has no inodes left|PytorchStreamWriter"
 )
-_GPU = re.compile(
-    r"CUDA error: (?:an illegal|uncorrectable|unspecified launch|misaligned|device-side assert|unknown)"
-    r"|CUBLAS_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR)|CUDA error: no CUDA-capable device"
+_GPU = re.compile(r"CUDA error: (?:uncorrectable|unknown|no CUDA-capable device)")
+_OF_KERNELS = re.compile(
+    r"CUDA error: (?:an illegal|unspecified launch|misaligned|device-side assert)"
+    r"|CUBLAS_STATUS_(?:EXECUTION_FAILED|INTERNAL_ERROR)"
 )
+"""Texts that a fault of the program causes as well as one of the GPU."""
+
 _MEMORY = re.compile(r"OutOfMemoryError|CUDA out of memory|MemoryError|Cannot allocate memory|DefaultCPUAllocator")
 _ABOUT_OTHERS = re.compile(
     r"[Cc]onnection|[Tt]imed? ?out|[Tt]imeout|unreachable|reset by|refused|[Bb]roken pipe|\bEOF\b|rendezvous|heartbeat"
@@ -42,6 +45,11 @@ def kind_of(end: RankEnd) -> str:
     if end.signal is not None and end.signal != Signals.SIGABRT and interruption(end) is None:
         return "rank-killed"
     return "rank-failed"
+
+
+def may_be_of_its_gpu(end: RankEnd) -> bool:
+    """Return True for an error of GPU kernels, with which a broken GPU shows as well as a mistake of the program."""
+    return bool(_OF_KERNELS.search(end.error))
 
 
 def sounds_like_a_victim(end: RankEnd) -> bool:

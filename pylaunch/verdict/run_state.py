@@ -93,7 +93,9 @@ class RunState(Evidence):
             # A victim: its node delays its own stop until the other ranks have ended or been examined.
             return after
         if not end.failed:
-            is_missed = self.is_server and len(self.ranks) > 1 and not end.stopped and self.stop is None
+            is_missed = (
+                self.is_server and len(self.ranks) > 1 and not end.stopped and self.stop is None and not self.notified
+            )
             return after.with_stopping(f"{end.who} has ended, and the server needs it", grace) if is_missed else after
         who = "a launcher" if end.rank is None else "a rank"
         # The first end that is reported need not be the cause: the verdict names that.

@@ -37,7 +37,7 @@ from pylaunch.verdict.causes.unanswered import silent_pairs
 from pylaunch.verdict.failure_evidence import SAME_MOMENT_S as SAME_MOMENT_S
 from pylaunch.verdict.failure_evidence import Evidence as Evidence
 from pylaunch.verdict.failure_evidence import is_before, lost_contact, seconds
-from pylaunch.verdict.own_failures import kind_of, may_await_others, sounds_like_a_victim
+from pylaunch.verdict.own_failures import kind_of, may_await_others, may_be_of_its_gpu, sounds_like_a_victim
 from pylaunch.verdict.rank_end import described
 
 STATES = {
@@ -242,12 +242,20 @@ def _weight(end: RankEnd) -> int:
 def _of_end(evidence: Evidence, end: RankEnd, confidence: Certainty) -> _Observation:
     reason = f"{end.who} {described(end)}"
     kind = "launcher-failed" if end.rank is None else kind_of(end)
+    if kind == "rank-failed" and may_be_of_its_gpu(end) and _has_broken_gpu(evidence, end):
+        kind = "gpu"
     if _weight(end) == _DOUBTFUL and any(_is_about_others(each, end) for each in host_causes(evidence, end)[0]):
         confidence = Certainty.POSSIBLE
     if end.out_of_memory is not None and not end.out_of_memory.certain and confidence is Certainty.CERTAIN:
         confidence = Certainty.LIKELY
     lines = (*lines_about(evidence, end), *_others(evidence, end.rank))
     return _Observation(reason, end, advised(FailureCause(kind, reason, confidence, Named(end.host, end.rank), lines)))
+
+
+def _has_broken_gpu(evidence: Evidence, end: RankEnd) -> bool:
+    """Return True if the kernel of the host of `end` reported a damaged GPU before that end."""
+    found = (each for each in host_causes(evidence, end)[0] if each.kind == "gpu")
+    return any(each.confidence in _CREDIBLE and each.named == Named(end.host, None) for each in found)
 
 
 def _is_about_others(each: FailureCause, end: RankEnd) -> bool:

@@ -50,7 +50,10 @@ def test_a_process_without_its_environment_is_known_by_the_log_of_a_rank_to_whic
     for directory in (node.root, *reversed(logs.parents[:2]), logs):
         directory.mkdir(mode=0o700, exist_ok=True)
     words = ("env", "-i", "/bin/sh", "-c", "exec sleep 60")
-    with (logs / "1.out").open("wb") as log, subprocess.Popen(words, stdout=log) as left:
+    with (
+        (logs / "1.out").open("wb") as log,
+        subprocess.Popen(words, stdout=log, start_new_session=True) as left,
+    ):
         wait_until(lambda: processes.read(left.pid).command == "sleep 60", "it has no mark")
         removed = json.loads(node.ask("clean").stdout)["removed"]
         assert f"pid {left.pid} (sleep 60) of dead run dead1" in removed

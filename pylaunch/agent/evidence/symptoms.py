@@ -47,7 +47,11 @@ _PREFIX = re.compile(r"^\[rank\d+\]:\s?|^  \| (?=\w+Group: )")
 _EXCEPTION = re.compile(
     r"^(?:(?:[A-Za-z_][\w.]*)?Exception(?:Group)?|[A-Za-z_][\w.]*(?:Error|Interrupt|Exit|Expired|Timeout|BdbQuit))(?::|$)"
 )
-_LOGGED = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:|^Traceback |^During handling|^The above exception")
+_LOGGED = re.compile(
+    r"^[IWEF]\d{4} \d\d:\d\d:|^Traceback |^During handling|^The above exception"
+    r"|^(?:\w+\.)*(?:ConnectionResetError|BrokenPipeError|ConnectionAbortedError)\b"
+)
+"""Beginning of a line that is not of the message before it."""
 MESSAGE_LINES = 4
 """Lines of an exception's message that are searched. Later lines belong to the exit of the process."""
 
@@ -74,12 +78,21 @@ def symptom(exit_code: int | None, signum: int | None, error: str, lines: Sequen
 def last_exception(lines: Sequence[str]) -> str:
     """Return the last exception in `lines`, "RuntimeError: loss is NaN"; "" without one.
 
-    One that ends a traceback (of rich: a box) precedes a line of the same form, which programs print while they exit.
+    One that ends a traceback (of rich: a box) precedes lines of the same form directly after it, which programs print
+    while they exit; after other output, it is one that the program survived.
     """
     plain = _without_ignored(lines)
-    found = [(before, line) for before, line in zip(["", *plain], plain) if _EXCEPTION.match(line)]
-    raised = [line for before, line in found if before.startswith((" ", "╰"))]
-    return (raised or [line for _, line in found] or [""])[-1]
+    at = _last_raised(plain)
+    return plain[at] if at < len(plain) else ""
+
+
+def _last_raised(plain: Sequence[str]) -> int:
+    """Return the index of the last exception; that of the end without one."""
+    found = [at for at, line in enumerate(plain) if _EXCEPTION.match(line)]
+    last = first = found[-1] if found else len(plain)
+    while first - 1 in found:
+        first -= 1
+    return first if first and plain[first - 1].startswith((" ", "╰")) else last
 
 
 def _without_ignored(lines: Sequence[str]) -> list[str]:
@@ -108,10 +121,11 @@ def _last_chain(lines: Sequence[str]) -> list[str]:
     """Return the message of the last exception, and those of the exceptions in its chain."""
     found: list[str] = []
     is_chained = True
-    for at in range(len(lines) - 1, -1, -1):
+    for at in range(min(_last_raised(lines), len(lines) - 1), -1, -1):
         if lines[at].startswith(_CHAINED):
             is_chained = True
         elif _EXCEPTION.match(lines[at]) and is_chained:
-            found += itertools.takewhile(lambda line: not _LOGGED.match(line), lines[at : at + MESSAGE_LINES])
+            after = lines[at + 1 : at + MESSAGE_LINES]
+            found += [lines[at], *itertools.takewhile(lambda line: not _LOGGED.match(line), after)]
             is_chained = False
     return found

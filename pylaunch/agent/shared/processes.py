@@ -13,7 +13,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from pylaunch.agent.shared.text import link_of, text_or_none
+from pylaunch.agent.shared.text import link_of, stat_of, text_or_none
 from pylaunch.base.dataclass import dataclass
 
 RUN_MARK = "PYLAUNCH_RUN"
@@ -153,6 +153,8 @@ def run_of(pid: int, root: str) -> str | None:
 
 
 def _logging_run(pid: int, root: str) -> str | None:
+    if stat_of(pid)[4:5] != ["0"]:
+        return None  # It has a terminal: the shell of a person.
     for target in (link_of(f"/proc/{pid}/fd/1"), link_of(f"/proc/{pid}/fd/2")):
         if target.startswith(root) and (log := _LOG.match(target[len(root) :])) is not None:
             return log[1]

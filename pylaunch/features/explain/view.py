@@ -13,6 +13,8 @@ from pylaunch.terminal import console, hints
 from pylaunch.terminal.views.run_data import cause_data
 from pylaunch.verdict.logs.evidence import EvidenceLine
 from pylaunch.verdict.logs.judgement import ABSTAINING, LogCause
+from pylaunch.verdict.logs.traceback import CHAINED
+from pylaunch.verdict.rank_end import without_rank
 from pylaunch.verdict.recognised_ends import PAGES
 from pylaunch.verdict.recorded_causes import causes
 
@@ -165,8 +167,10 @@ def _is_of_another_error(record: RunRecord | None, cause: LogCause) -> bool:
     first = None if record is None or record.outcome is None else next(iter(record.outcome.causes), None)
     if record is None or record.outcome is None or first is None or first.identifier == cause.cause.identifier:
         return False
-    ends = (end for end in record.outcome.ends if first.named == Named(end.host, end.rank))
-    own = _TYPE.match(next((end.error for end in ends), ""))
+    end = next((end for end in record.outcome.ends if first.named == Named(end.host, end.rank)), None)
+    if end is None or any(without_rank(line).lstrip().startswith(CHAINED) for line in end.last_lines):
+        return False  # An exception in the chain of another one is no other error.
+    own = _TYPE.match(end.error)
     types = {found[1] for line in cause.evidence if (found := _TYPE.match(line.text)) is not None}
     return own is not None and bool(types) and own[1] not in types
 

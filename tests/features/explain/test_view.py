@@ -144,3 +144,16 @@ def test_a_cause_of_low_confidence_is_a_possibility(capsys: pytest.CaptureFixtur
     out = capsys.readouterr()
     assert out.out.startswith("possible: rank-failed/shared-cache-race: ")
     assert out.err == f"hint: {catalogue.causes['shared-cache-race'].check}\n"
+
+
+def test_an_exception_in_the_chain_of_the_end_is_its_text(capsys: pytest.CaptureFixture[str]) -> None:
+    error = "RuntimeError: step 3 failed"
+    lines = ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", "",
+             "The above exception was the direct cause of the following exception:", "", error)  # fmt: skip
+    named, catalogue, log = Named("n2", 1), signatures(), "\n".join((*lines, "")).encode()
+    cause = FailureCause("rank-failed", error, Certainty.CERTAIN, named)
+    end = RankEnd(1, "n2", 1, None, 3.0, stopped=False, error=error, last_lines=lines)
+    outcome = Outcome(Status.FAILED, "the reason", 3.0, (end,), {}, named=named, causes=(cause,))
+    verdict = judge_logs(catalogue, [scan(search_of(catalogue), "1.err", [log], Origin("n2", 1))])
+    show(LogExplanation(verdict, 1, 5, len(log), (), RunRecord(PLAN, "v", 1.0, (), outcome)), verbose=False)
+    assert "\nits text: out-of-memory/gpu-memory: " in capsys.readouterr().out

@@ -187,7 +187,10 @@ SETS = (
                 *BOTH_LEFT), "gpu", "certain", N2, WAITS_0, (facts("n2", says(FALLEN, 99.5)),)),
     EvidenceSet("illegal access, an Xid of the program", (own(1,
                 error="CUDA error: an illegal memory access was encountered"),
-                *BOTH_LEFT), "gpu", "certain", N2, WAITS_0, (facts("n2", says(ILLEGAL, 99.9)),)),
+                *BOTH_LEFT), "rank-failed", "certain", N2, WAITS_0, (facts("n2", says(ILLEGAL, 99.9)),)),
+    EvidenceSet("illegal access, after the GPU fell off the bus", (own(1,
+                error="CUDA error: an illegal memory access was encountered"),
+                *BOTH_LEFT), "gpu", "certain", N2, WAITS_0, (facts("n2", says(FALLEN, 99.5)),)),
     EvidenceSet("launcher alone", (RankEnd(None, "n1", 1, None, 100.0, stopped=False), ended(0), ended(1), ended(2)),
                 "launcher-failed", "likely", Named("n1", None), states(waiting(0), waiting(1), waiting(2))),
     # Several failures within a moment.

@@ -178,3 +178,11 @@ def test_explain_names_the_same_cause_by_the_same_identifier() -> None:
     first = judge_texts(CATALOGUE, LogFacts([scan_of_end(LogSearch.of(CATALOGUE), failed)])).first
     assert first is not None
     assert first.cause.identifier == outcome_of(failed).causes[0].identifier
+
+
+@pytest.mark.parametrize("error", ["an illegal memory access was encountered", "device-side assert triggered"])
+def test_an_error_of_a_kernel_names_its_rank_and_does_not_send_to_a_test_of_the_gpu(error: str) -> None:
+    (cause, *_) = outcome_of(end(f"torch.AcceleratorError: CUDA error: {error}")).causes
+    assert cause.kind == "rank-failed"
+    assert cause.hint
+    assert "check --only gpu" not in cause.hint

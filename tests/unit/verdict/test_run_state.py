@@ -343,3 +343,9 @@ def test_the_end_of_a_job_by_slurm_alone_is_no_end_of_its_time() -> None:
     state = TWO.with_job_end("pylaunch received SIGTERM: Slurm ends the job", GRACE)
     outcome = finished(state.with_end(end(1, "n2", signal=15, stopped=True), GRACE)).outcome(9.0)
     assert (outcome.status, outcome.out_of_time) == (Status.STOPPED, False)
+
+
+def test_a_server_that_saves_before_the_end_of_its_slurm_job_is_not_a_failure() -> None:
+    state = replace(TWO, is_server=True).with_time_up().with_notified([0, 1]).with_end(end(1, "n2"), GRACE)
+    assert state.stop is None
+    assert finished(state.with_end(end(0, "n1"), GRACE)).outcome(9.0).status is Status.STOPPED

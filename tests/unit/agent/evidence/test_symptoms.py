@@ -88,6 +88,7 @@ def test_an_exception_after_a_handled_lost_connection_is_a_root_cause() -> None:
     lines = [*recorded("gloo-peer-exited"), "continuing alone", "ValueError: no data left"]
     assert symptom(1, None, "", lines) == ""
     assert symptom(1, None, "ValueError: no data left (train.py:3)", lines) == ""
+    assert last_exception(lines) == "ValueError: no data left"
 
 
 @pytest.mark.parametrize(
@@ -139,3 +140,7 @@ def test_the_exception_that_ended_a_program_is_not_one_that_it_printed_at_its_ex
 def test_a_pipe_that_breaks_while_python_exits_makes_no_victim() -> None:
     lines = [*TRACED, "ValueError: loss is NaN", "Exception ignored in: <stdout>", "BrokenPipeError: [Errno 32] x"]
     assert symptom(1, None, "", lines) == ""
+
+
+def test_a_connection_that_a_program_loses_while_it_exits_makes_no_victim() -> None:
+    assert symptom(1, None, "", [*TRACED, "ValueError: loss is NaN", "BrokenPipeError: [Errno 32] x"]) == ""
