@@ -73,6 +73,11 @@ class DesiredEnvironment:
     path: str
     id: str
 
+    @property
+    def unnamed(self) -> str:
+        """Path of the link of projects that name no environment, in the same root."""
+        return f"{self.path.rpartition('/envs/')[0]}/current"
+
 
 @dataclass(frozen=True)
 class DesiredGpu:
@@ -244,7 +249,11 @@ def questions(states: Sequence[RoleState], *, deep: bool = False) -> dict[str, l
         "filesystems": [filesystem.path for state in states for filesystem in state.filesystems],
         "services": [unit for state in states for unit in (*state.services, *state.absent_services)],
         "environments": [environment.path for state in states for environment in state.environments],
-        "links": [link.path for state in states for link in state.links],
+        "links": [
+            path
+            for state in states
+            for path in (*(link.path for link in state.links), *(each.unnamed for each in state.environments))
+        ],
         "altered": [environment.path for state in states for environment in state.environments if deep],
         "sshd": [option for state in states for option in state.sshd],
         "holds": [name for state in states for name in state.holds],

@@ -152,9 +152,7 @@ def test_the_environment_of_another_project_is_beside_the_first_and_is_removed_a
     inventory = ("-i", str(lab.inventory))
     made = lab.pylaunch("provision", *inventory, cwd=tmp_path)
     assert made.ok, made.stderr
-    passed_on, _, roles = made.stderr.partition("n[1-3]: python_env\n")
-    assert "environment: this machine sent" in passed_on
-    assert roles
+    assert made.stderr.startswith("n[1-3]: python_env\n")
     with tarfile.open(next((own / "parts").glob("*.tar"))) as tar:
         assert [name.split("-")[0] for name in tar.getnames()] == ["requirements.lock", "wheels/six"]
     for link, version in (("current", "1.17.0"), ("named/vision", "1.16.0")):

@@ -26,7 +26,7 @@ LEAST_SAVED = 32 << 20
 
 
 def lacking(found: ProvisionSurvey) -> dict[str, str]:
-    """Return the ids of the environments of hosts that have none under its link, by host.
+    """Return the ids of the environments of hosts that have none under its link nor under `current`, by host.
 
     Hosts with another one usually lack few of the wheels, and the role copies those."""
     return {
@@ -34,7 +34,7 @@ def lacking(found: ProvisionSurvey) -> dict[str, str]:
         for host, facts in found.facts.items()
         for state in found.desired.hosts[host]
         for environment in state.environments
-        if all(facts.links.get(link.path) is None for link in state.links)
+        if not any(facts.links.get(path) for path in (environment.unnamed, *(link.path for link in state.links)))
     }
 
 
