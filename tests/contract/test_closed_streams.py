@@ -21,7 +21,7 @@ def test_a_log_is_explained_without_a_stream(closed: str, tmp_path: Path) -> Non
     assert ended.returncode == 0
     assert shown == [
         text
-        for text, stream in (("out-of-memory/gpu-memory-foreign", ">&-"), ("hint", "2>&-"))
+        for text, stream in (("several causes", ">&-"), ("hint", "2>&-"))
         if stream not in closed.split()
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["run.log"]
