@@ -20,9 +20,7 @@ def test_a_log_is_explained_without_a_stream(closed: str, tmp_path: Path) -> Non
     shown = [text.partition(":")[0] for text in (ended.stdout, ended.stderr) if text]
     assert ended.returncode == 0
     assert shown == [
-        text
-        for text, stream in (("several causes", ">&-"), ("hint", "2>&-"))
-        if stream not in closed.split()
+        text for text, stream in (("several causes", ">&-"), ("hint", "2>&-")) if stream not in closed.split()
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["run.log"]
     assert (tmp_path / "run.log").read_text() == LOG
