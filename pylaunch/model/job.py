@@ -34,9 +34,14 @@ class Framework(Enum):
     COMMAND = "command"
 
     @property
+    def is_server(self) -> bool:
+        """The ranks are one server, which needs each of them as long as it runs."""
+        return self in (Framework.VLLM, Framework.SGLANG)
+
+    @property
     def has_nodes_as_ranks(self) -> bool:
         """Each node has one rank, which divides the devices itself."""
-        return self in (Framework.RAY, Framework.VLLM, Framework.SGLANG)
+        return self is Framework.RAY or self.is_server
 
 
 class RankOrder(Enum):

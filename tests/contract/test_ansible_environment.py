@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import pytest
 
 from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.shared import installed
 from pylaunch.base.layout import NodeRoot
+from pylaunch.broadcast.payload import ChangedError
 from pylaunch.errors import UsageError
 from pylaunch.features import judge_settings
 from pylaunch.inventory import load_cluster
@@ -247,6 +248,14 @@ def test_the_role_takes_the_archive_only_on_hosts_that_received_it_whole(
     received = spread_archive.pass_on_archive(found, directory, cluster, notes.append)["python_env_received"]
     assert list(cast("dict[str, object]", received)) == ["n1"], notes
     assert any(note.startswith("note: n2: no archive from other hosts, so this machine copies it") for note in notes)
+
+    def is_changed(_contents: object) -> NoReturn:
+        raise ChangedError([directory / ARCHIVE])
+
+    with monkeypatch.context() as changing:
+        changing.setattr(spread_archive, "stored_content", is_changed)
+        assert spread_archive.pass_on_archive(found, directory, cluster, notes.append) == {}
+    assert notes[-1].endswith("changed while hosts passed it on, so this machine copies it")
     os.truncate(directory / ARCHIVE, 10)
     assert spread_archive.pass_on_archive(found, directory, cluster, notes.append) == {}
     (directory / ARCHIVE).unlink()

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 from pylaunch.errors import ExitCode
 from pylaunch.features.notify.target import LIMIT_S
 from tests.starts.cluster import ENDS_S, DirectoryCluster, appears, ended, gone
+from tests.starts.receiver import receiving
 
 SECRET = "s3cr3t-path-of-the-hook"
 KEEPER = '#!/bin/sh\ncat >> {file}\nenv | grep ^APPRISE_URLS= >> {file}.env\necho "$@" >> {file}.args\nexit {code}\n'
@@ -28,28 +29,20 @@ def webhook(status: int | None) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     posted: list[dict[str, Any]] = []
     is_over = threading.Event()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            if status is None:
-                is_over.wait(ENDS_S)
-                return
-            self.send_response(status)
-            self.send_header("Location", f"http://127.0.0.1:{server.server_port}/elsewhere")
-            self.end_headers()
+    def take(request: BaseHTTPRequestHandler, body: bytes) -> None:
+        posted.append(json.loads(body))
+        if status is None:
+            is_over.wait(ENDS_S)
+            return
+        request.send_response(status)
+        request.send_header("Location", f"http://{request.headers['Host']}/elsewhere")
+        request.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        serving = threading.Thread(target=server.serve_forever)
-        serving.start()
+    with receiving(take) as port:
         try:
-            yield f"http://127.0.0.1:{server.server_port}/{SECRET}", posted
+            yield f"http://127.0.0.1:{port}/{SECRET}", posted
         finally:
             is_over.set()
-            server.shutdown()
-            serving.join()
 
 
 def program(file: Path, name: str, code: int = 0) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from pylaunch.errors import ExitCode
 from tests.starts.cluster import DirectoryCluster, ended
+from tests.starts.receiver import receiving
 
 KEY = "s3cr3t-key-of-the-collector"
 
@@ -25,24 +25,13 @@ def collector(status: int) -> Iterator[tuple[str, list[tuple[str, str, ExportTra
     """A collector and what it got: path, key and request."""
     taken: list[tuple[str, str, ExportTraceServiceRequest]] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            request = ExportTraceServiceRequest.FromString(self.rfile.read(int(self.headers["Content-Length"])))
-            taken.append((self.path, self.headers["api-key"], request))
-            self.send_response(status)
-            self.end_headers()
+    def take(request: BaseHTTPRequestHandler, body: bytes) -> None:
+        taken.append((request.path, request.headers["api-key"], ExportTraceServiceRequest.FromString(body)))
+        request.send_response(status)
+        request.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        serving = threading.Thread(target=server.serve_forever)
-        serving.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}", taken
-        finally:
-            server.shutdown()
-            serving.join()
+    with receiving(take) as port:
+        yield f"http://127.0.0.1:{port}", taken
 
 
 @pytest.fixture

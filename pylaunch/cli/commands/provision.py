@@ -140,7 +140,7 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: A
 def _provision(plan: ProvisionPlan) -> ProvisionReport:
     if not plan.found.to_change:
         return provision(plan, lambda _: None)
-    with working("starting Ansible") as redraw:
+    with working("preparing") as redraw:
         view = provisioning.ProvisionView(redraw)
         report = provision(plan, view.show, on_note=console.say)
     view.end()

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from pylaunch.base.layout import NodeRoot
-from pylaunch.broadcast.payload import stored_content
+from pylaunch.broadcast.payload import ChangedError, stored_content
 from pylaunch.broadcast.progress import lines_of_progress
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.host_errors import alike_errors
@@ -40,7 +40,7 @@ def lacking(found: ProvisionSurvey) -> dict[str, str]:
 
 def pass_on_archive(found: ProvisionSurvey, directory: Path, cluster: Cluster, on_note: Notes) -> dict[str, object]:
     """Put the archive of the environment in `directory` on the hosts that lack it; return the variable of the role that
-    says where it is. Raises ChangedError, and KeyboardInterrupt."""
+    says where it is. Raises KeyboardInterrupt."""
     wanted = lacking(found)
     manifest = read_manifest(directory) if len(wanted) > 1 else None
     names = [name for name, identifier in wanted.items() if manifest is not None and identifier == manifest.id]
@@ -57,9 +57,13 @@ def pass_on_archive(found: ProvisionSurvey, directory: Path, cluster: Cluster, o
         return {}  # The role says for each host what is wrong with it.
     if not is_whole:
         return {}
-    payload = stored_content({archive: File(ARCHIVE, 0o400, manifest.archive_bytes, digest)})
     progress = lines_of_progress(lambda line: on_note(f"environment: {line}"))
-    result = broadcast(cluster.only(names), payload, rate=0, on_progress=progress)
+    try:
+        payload = stored_content({archive: File(ARCHIVE, 0o400, manifest.archive_bytes, digest)})
+        result = broadcast(cluster.only(names), payload, rate=0, on_progress=progress)
+    except ChangedError:
+        on_note(f"note: {archive} changed while hosts passed it on, so this machine copies it")
+        return {}
     sent = sum(received.sent for received in result.hosts.values())
     lacked = sum(payload.size - received.had for received in result.hosts.values())
     on_note(f"environment: this machine sent {shown_size(sent)}; the hosts lacked {shown_size(lacked)}")

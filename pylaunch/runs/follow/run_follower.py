@@ -12,7 +12,7 @@ from pylaunch import protocol
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.hostset import fold
-from pylaunch.model.job import Framework, OnHang
+from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
@@ -77,8 +77,8 @@ class RunFollower:
         self.relay = OutputRelay(plan, fleet, emit, streams, on_caught_up)
 
         ranks = {node.host.name: frozenset(rank.rank for rank in node.ranks) for node in plan.nodes}
-        is_server = plan.job.framework in (Framework.VLLM, Framework.SGLANG)
-        self._state = RunState(ranks, address=plan.coordinator.host.rank_address, is_server=is_server)
+        address = plan.coordinator.host.rank_address
+        self._state = RunState(ranks, address=address, is_server=plan.job.framework.is_server)
         self._trials = ConnectionTrials(plan, fleet)
         self._examiner = RunExaminer(fleet, lambda: self._state.live)
         self._hang_watch = HangWatch(plan, self._examine, lambda: self._state)
