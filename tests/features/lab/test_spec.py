@@ -30,6 +30,15 @@ def test_a_lab_whose_spec_was_never_finished_does_not_exist() -> None:
         spec.load("half")
 
 
+@pytest.mark.parametrize(("name", "hint"), [("perf-2", "--name perf-20"), ("lab", "--name NAME")])
+def test_only_a_lab_that_is_called_alike_is_in_the_hint(name: str, hint: str) -> None:
+    for other in ("demo", "perf-20"):
+        spec.save(LabSpec(other, ("n1",), "/tmp/cluster.ini", (), None))
+    with pytest.raises(LabError) as failure:
+        spec.load(name)
+    assert failure.value.hint == hint
+
+
 @pytest.mark.parametrize("name", ["", "-a", "a-", "A", "a b", "../a", "a" * 31, "a\n"])
 def test_a_name_that_could_not_be_a_file_or_a_host_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="lab name"):

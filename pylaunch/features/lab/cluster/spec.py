@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import os
@@ -214,7 +215,8 @@ def unknown(name: str) -> LabError:
     """Return the error for a lab that does not exist."""
     there = names()
     evidence = [f"labs on this machine: {', '.join(there)}"] if there else ["there is no lab on this machine"]
-    hint = f"--name {there[0]}" if there else pylaunch("lab", "up", "--name", name)
+    near = difflib.get_close_matches(name, there, n=1)
+    hint = f"--name {near[0] if near else 'NAME'}" if there else pylaunch("lab", "up", "--name", name)
     return LabError(f"no lab named {name}", evidence=evidence, hint=hint)
 
 
