@@ -132,9 +132,8 @@ def _address_in_use(match: LogMatch, facts: LogFacts) -> Clue:
         return Clue("duplicate-launch", f"{len(origins)} processes listen on {named}: the launcher runs more than "
                        "once on the node, or several nodes have node rank 0", MEDIUM,
                        because="several processes print the same port")  # fmt: skip
-    if not port:
-        return Clue("port-in-use", "a port is already in use", MEDIUM, also=("duplicate-launch",))
-    return Clue("port-in-use", f"{named} is already in use", HIGH)
+    also = () if port else ("duplicate-launch",)
+    return Clue("port-in-use", f"{named} is already in use", HIGH if port else MEDIUM, also=also)
 
 
 def _bind_other(match: LogMatch, facts: LogFacts) -> Clue:
@@ -295,14 +294,6 @@ _CUDA = (
 )
 
 
-def _weights_only(match: LogMatch, facts: LogFacts) -> Clue:
-    what = match.groups.get("what", "")
-    if what.startswith("operand"):
-        return Clue("checkpoint-damaged", f"the file is no checkpoint of torch: unsupported {what}", MEDIUM)
-    also = () if what else ("checkpoint-damaged",)
-    return Clue("package-mismatch", match.signature.means, MEDIUM if also else HIGH, also=also)
-
-
 def _segfault(match: LogMatch, facts: LogFacts) -> Clue:
     if "stack-unlimited" in facts.ids:
         return Clue("ulimit-stack", "a process crashed, and its stack limit is unlimited", MEDIUM,
@@ -446,7 +437,6 @@ READERS: dict[str, Reader] = {
     "monitored-barrier": _barrier_of_gloo,
     "collective-mismatch": _mismatch,
     "ddp-model-differs": _model_differs,
-    "ckp-weights-only": _weights_only,
     "elastic-sigsegv": _segfault,
     "kernel-segfault": _segfault,
     "elastic-sigbus": _bus_error,

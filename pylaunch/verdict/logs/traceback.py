@@ -134,8 +134,8 @@ class _Growing:
         if "Traceback (most recent call last" in text:
             self._in_traceback, self._frames = True, []
         elif self._in_traceback and (not text or text[0] in " \t|+"):
-            if found := _FRAME.match(text):
-                self._frames.append(f"{found['path']}:{found['line']}")
+            if frame := frame_in(text):
+                self._frames.append(frame)
         elif self._in_traceback:
             if (found := _EXCEPTION.match(text)) is None:
                 return False
@@ -153,6 +153,12 @@ class _Growing:
         if not self._chain:
             return None
         return ExceptionUnit(self._first.origin, self._first.time, file, self._number, self._last, tuple(self._chain))
+
+
+def frame_in(text: str) -> str:
+    """Return the place in a line that is a frame of a traceback; "" for another line."""
+    found = _FRAME.match(f" {text}")
+    return f"{found['path']}:{found['line']}" if found else ""
 
 
 def announces_more(text: str) -> bool:

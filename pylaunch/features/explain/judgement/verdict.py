@@ -38,11 +38,14 @@ from pylaunch.verdict.logs.judgement import (
 from pylaunch.verdict.logs.line import LogTime
 from pylaunch.verdict.logs.scan import KeptLine, LogScan
 from pylaunch.verdict.logs.signature import Role, SignatureCatalogue
-from pylaunch.verdict.logs.traceback import LONGEST_MORE, announces_more
+from pylaunch.verdict.logs.traceback import LONGEST_MORE, announces_more, frame_in
 
 WORDS = "words"
 """Name in place of a signature for a cause that the words of the first error show."""
 
+
+FRAME = 2
+"""Lines before an exception among which its innermost frame is: a frame may show its source."""
 
 CONTINUED = 2
 """Lines after an error that its message may have."""
@@ -128,12 +131,19 @@ def _by_words(catalogue: SignatureCatalogue, facts: LogFacts, error: FirstError 
     if error is None or not error.is_own:
         return None
     line = error.evidence
-    found = error_class(line.text) or error_class(line.text + _continued(facts, line))
+    place = _place(facts, line)
+    found = error_class(line.text, place) or error_class(line.text + _continued(facts, line), place)
     if found is None:
         return None
     text = visible_line(line.text)[:LONGEST_TEXT]
     return LogCause(catalogue.causes[found.cause], WORDS, text, found.confidence, (), None, (line,), found.because,
                     tuple(catalogue.causes[each] for each in found.also))  # fmt: skip
+
+
+def _place(facts: LogFacts, line: EvidenceLine) -> str:
+    """Return the frame before an exception whose traceback has lost its beginning; "" without one."""
+    frames = [frame_in(each.text) for each in facts.by_file[line.file].tail if 0 < line.line - each.line <= FRAME]
+    return next((each for each in reversed(frames) if each), "")
 
 
 def _continued(facts: LogFacts, line: EvidenceLine) -> str:

@@ -235,8 +235,9 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|DeepSpeed\w+|\w*(?:Trainer|Accelerator|Tokenizer|Processor|Config|Cache|Plugin|Strategy"
      r"|Optimizer\w*))' object has no attribute|(?i:DistributionNotFound|VersionConflict|PackageNotFoundError)"
      r"|RuntimeError: operator \w+::\w+ does not exist")),
+    ("file-missing import-path", MEDIUM, r": \d{1,5}: .{1,80}: not found$|command not found$"),
     ("import-path", MEDIUM,
-     (r"No module named|: \d{1,5}: .{1,80}: not found$|command not found$|(?i:(?:is|are) not installed"
+     (r"No module named|(?i:(?:is|are) not installed"
      r"|package .{0,40} not found|please (?:pip )?install|pip install )|(?i:[\w-]{2,40} (?:library|package"
      r"|module) (?:is |was )?(?:required|missing|not (?:found|available)))")),
     ("extension-build", MEDIUM,
@@ -317,6 +318,12 @@ _OF_CHECKPOINTS = re.compile(
 )
 """Places that read or write checkpoints."""
 
+_OF_LAUNCHERS = re.compile(
+    r"/deepspeed/launcher/|/accelerate/(?:commands|utils)/launch\.py|/torch/distributed/launcher/"
+    r"|/bin/(?:accelerate|deepspeed|torchrun):"
+)
+"""Places in launchers: what they raise concerns their configuration."""
+
 _VALUES = re.compile(r"^(?:Value|Key|Runtime|Assertion|Type)Error\b")
 _CALL = re.compile(r"^TypeError: .{0,120}(?:missing \d+ required|takes \d+ positional|multiple values for)")
 
@@ -340,9 +347,12 @@ def error_class(text: str, place: str = "") -> ErrorClass | None:
     text = text.strip()[:LONGEST]
     if is_of_another(text) or is_report(text):
         return None
+    in_launcher = _OF_LAUNCHERS.search(place) is not None
     for (cause, *also), confidence, form in _COMPILED:
-        if found := form.search(text):
+        if (found := form.search(text)) and not (in_launcher and cause == "program-error"):
             return ErrorClass(cause, confidence, f"its words: {found[0].strip()[:80]}", tuple(also))
+    if in_launcher:
+        return ErrorClass("launcher-config", MEDIUM, f"raised in a launcher: {place}")
     if _OF_CHECKPOINTS.search(place) and _VALUES.match(text):
         return ErrorClass("checkpoint-mismatch", MEDIUM, f"raised while a checkpoint is read or written: {place}")
     if place and is_of_library(place) and (_OWN_ATTRIBUTE.search(text) or _CALL.search(text)):

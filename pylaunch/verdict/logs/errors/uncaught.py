@@ -35,9 +35,6 @@ _OF_CODE = (
 _GIVEN = ("framework-config", "data-damaged")
 """Causes of an exception that is raised for what the code was given: its options, its data."""
 
-_OF_LAUNCHERS = ("/deepspeed/launcher/", "/accelerate/commands/launch.py", "/torch/distributed/launcher/")
-"""Paths of launchers: what they raise concerns their configuration."""
-
 
 def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple[LogMatch, Clue]:
     """Return a match and its reading for a chain of exceptions: its last one, or that whose form shows a class."""
@@ -50,8 +47,6 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
         role, cause = Role.SYMPTOM, "stopped-from-outside"
     elif name.partition("(")[0] in _REPORTS or is_report(raised.text):
         role, cause = Role.WRAPPER, "unexplained"
-    elif any(path in raised.place for path in _OF_LAUNCHERS):
-        cause = "launcher-config"
     else:
         raised, found = _classed(unit)
         if found is None and (name in _OPEN or is_of_library(raised.place) or is_of_another(raised.text)):

@@ -54,7 +54,7 @@ def test_the_example_of_a_signature_has_a_subject() -> None:
 
 
 def test_a_text_without_a_subject_is_explained_without_one() -> None:
-    assert judged("OSError: [Errno 28] No space left on device").text == "A file system has no room, or no free inodes"
+    assert judged("tar: No space left on device").text == "A file system has no room, or no free inodes"
 
 
 def test_a_subject_is_bounded_and_cannot_control_a_terminal() -> None:

@@ -1,0 +1,107 @@
+"""Texts that programs print for a second reason: both are named, or the line that decides between them counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.features.explain.judgement.topics import search_of
+from pylaunch.features.explain.judgement.verdict import judge_logs
+from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.scan import scan
+
+SEARCH = search_of(signatures())
+TRACEBACK = 'Traceback (most recent call last):\n  File "/app/train.py", line 12, in <module>\n    main()\n'
+ON_A_GPU = "RuntimeError: Attempting to deserialize object on a CUDA device"
+STATE = "RuntimeError: Error(s) in loading state_dict for Net:\n"
+UNPICKLE = (
+    "_pickle.UnpicklingError: Weights only load failed. Re-running `torch.load` may help.\n Please file an issue: "
+)
+ON_A_CPU = "W1025 08:07:07.1 7 xla_bridge.py:364] No GPU/TPU found, falling back to CPU.\n"
+SHIM = "failed to create shim task: OCI runtime create failed: runc create failed: error running prestart hook #0: "
+
+
+def named(log: str) -> list[str]:
+    """The causes of the first verdict: one, several, or none."""
+    first = judge_logs(signatures(), [scan(SEARCH, "x.log", [log.encode()])]).first
+    return [] if first is None else [first.cause.id, *(each.id for each in first.also)]
+
+
+@pytest.mark.parametrize(
+    ("log", "causes"),
+    [
+        (f"{TRACEBACK}RuntimeError: No CUDA GPUs are available\n", "gpu-missing app-device-mapping"),
+        (
+            f"{TRACEBACK}{ON_A_GPU} but torch.cuda.is_available() is False.\n",
+            "gpu-missing backend-missing app-device-mapping",
+        ),
+        (f"{TRACEBACK}RuntimeError: Found no NVIDIA driver on your system.\n", "gpu-missing"),
+        (
+            f"{TRACEBACK}RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable\n",
+            "gpu-busy driver-mismatch",
+        ),
+        (
+            f"{TRACEBACK}RuntimeError: Error 803: system has unsupported display driver / cuda driver combination\n",
+            "driver-mismatch driver-old library-mismatch",
+        ),
+        (
+            f"{TRACEBACK}RuntimeError: device >= 0 && device < num_gpus INTERNAL ASSERT FAILED\n",
+            "app-device-mapping gpu-missing",
+        ),
+        ("n1:7:7 [0] NCCL WARN Failed to open libnvidia-ml.so.1\n", "gpu-missing container-gpu"),
+        (f"{TRACEBACK}OSError: [Errno 28] No space left on device\n", "storage-full container-shm"),
+        (f"{TRACEBACK}OSError: [Errno 28] No space left on device: '/ckpt/7.pt'\n", "storage-full"),
+        (f"{TRACEBACK}OSError: [Errno 28] No space left on device: '/dev/shm/q7'\n", "container-shm"),
+        (f"{TRACEBACK}RuntimeError: Address already in use\n", "port-in-use duplicate-launch"),
+        (f"{TRACEBACK}OSError: [Errno 98] Address already in use: ('0.0.0.0', 29500)\n", "port-in-use"),
+        (f"{TRACEBACK}RuntimeError: connect() timed out.\n", "coordinator-unreachable firewall-port"),
+        (f"{TRACEBACK}socket.gaierror: [Errno -2] Name or service not known\n", "dns-hosts hub-unreachable"),
+        ("ssh: Could not resolve hostname n7: Name or service not known\n", "dns-hosts"),
+        ("ssh: Could not resolve hostname n7:4: Name or service not known\n", "launcher-config"),
+        (
+            "kex_exchange_identification: Connection closed by remote host\n",
+            "ssh-limits ssh-unreachable firewall-port",
+        ),
+        (
+            "[n2][[7,1],1][btl_tcp_endpoint.c:625:connect] connect() to 172.17.0.1:1024 failed: refused (111)\n",
+            "network-interface firewall-port mpi-transport",
+        ),
+        (f"{TRACEBACK}{STATE}\tMissing key(s) in state_dict: 'a'.\n", "checkpoint-mismatch"),
+        (
+            f"{TRACEBACK}{STATE}\tsize mismatch for a: copying a param with shape torch.Size([0]) from checkpoint, …\n",
+            "checkpoint-damaged",
+        ),
+        (f"{TRACEBACK}{UNPICKLE}WeightsUnpickler error: Unsupported operand 60\n", "checkpoint-damaged"),
+        (f"{TRACEBACK}{UNPICKLE}WeightsUnpickler error: Unsupported operand 149\n", "package-mismatch"),
+        (f"{TRACEBACK}{UNPICKLE}WeightsUnpickler error: Unsupported global: GLOBAL a.B\n", "package-mismatch"),
+        (f"{SHIM}exit status 1\n", "container-start"),
+        (
+            f"{SHIM}\nnvidia-container-cli: initialization error: nvml error: driver/library version mismatch\n",
+            "driver-mismatch",
+        ),
+        ("[7] UCX  ERROR ibv_open_device(mlx5_0) failed: Cannot allocate memory\n", "rdma-devices"),
+        ("[7] UCX  ERROR ibv_create_cq(cqe=4096) failed: Cannot allocate memory\n", "memlock"),
+        ("n1:7:7 [0] graph/xml.h:101 NCCL WARN Attribute arch of node cpu not found\n", "config-syntax"),
+        (
+            "Either there are not enough slots available in the system to launch\nthe 45 processes, or there are\n",
+            "launcher-config",
+        ),
+        (ON_A_CPU, "backend-missing library-mismatch gpu-missing"),
+        (ON_A_CPU + "".join(f"step {step} loss=2.1\n" for step in range(8)), ""),
+        ("/bin/sh: hostlist: command not found\n", "file-missing import-path"),
+    ],
+)
+def test_a_text_with_a_second_cause(log: str, causes: str) -> None:
+    assert named(log) == causes.split()
+
+
+FRAMES = '  File "/env/lib/python3.11/site-packages/accelerate/utils/launch.py", line 114, in prepare\n    int(rank)\n'
+
+
+@pytest.mark.parametrize("beginning", [TRACEBACK, ""], ids=["whole", "without its beginning"])
+def test_what_a_launcher_raises_is_about_its_configuration_unless_its_words_show_another_cause(beginning: str) -> None:
+    launcher = beginning.replace("/app/train.py", "/env/bin/accelerate")
+    assert named(f"{launcher}{FRAMES}TypeError: int() argument must be a string, not 'NoneType'\n") == [
+        "launcher-config"
+    ]
+    assert named(f"{launcher}{FRAMES}ImportError: cannot import name 'log' from 'torch'\n") == ["package-mismatch"]
+    assert named(f"{TRACEBACK}TypeError: int() argument must be a string, not 'NoneType'\n") == ["program-error"]
