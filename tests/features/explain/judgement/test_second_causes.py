@@ -17,6 +17,8 @@ UNPICKLE = (
     "_pickle.UnpicklingError: Weights only load failed. Re-running `torch.load` may help.\n Please file an issue: "
 )
 ON_A_CPU = "W1025 08:07:07.1 7 xla_bridge.py:364] No GPU/TPU found, falling back to CPU.\n"
+PLUGIN = "srun: error: Couldn't load specified plugin name for"
+REQUEST = "(autoscaler +9s) Error: No available node types can fulfill resource request"
 SHIM = "failed to create shim task: OCI runtime create failed: runc create failed: error running prestart hook #0: "
 
 
@@ -87,6 +89,13 @@ def named(log: str) -> list[str]:
         ),
         (ON_A_CPU, "backend-missing library-mismatch gpu-missing"),
         (ON_A_CPU + "".join(f"step {step} loss=2.1\n" for step in range(8)), ""),
+        (f"{PLUGIN} mpi/pmix: Plugin init() callback failed\n", "mpi-pmi"),
+        (f"{PLUGIN} auth/munge: Plugin init() callback failed\n", "slurm-prolog"),
+        (f"{REQUEST} {{'CPU': 8.0, 'GPU': 8.0}}. Add suitable node types.\n", "resources-missing"),
+        (
+            f"{REQUEST} {{'node:10.20.0.29': 0.01}}. Add suitable node types.\n",
+            "network-interface ray-node-lost resources-missing",
+        ),
         ("/bin/sh: hostlist: command not found\n", "file-missing import-path"),
     ],
 )
