@@ -1,0 +1,86 @@
+"""Texts whose causes were counted in public threads: what a line of them names."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.features.explain.judgement.topics import search_of
+from pylaunch.features.explain.judgement.verdict import judge_logs
+from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.scan import scan
+
+SEARCH = search_of(signatures())
+TRACEBACK = 'Traceback (most recent call last):\n  File "/app/train.py", line 88, in <module>\n    main()\n'
+
+COUNTED = {
+    "FileNotFoundError: [Errno 2] No such file or directory: './checkpoints/base/checkpoint.pth'": "file-missing",
+    "FileNotFoundError: [Errno 2] No such file or directory: '/out/tmp-checkpoint-20/rng_state_1.pth'": (
+        "checkpoint-race"
+    ),
+    "FileExistsError: [Errno 17] File exists: '/out/checkpoint-20'": "checkpoint-race",
+    "FileNotFoundError: [Errno 2] No such file or directory: '/h/.cache/huggingface/hub/models--a--b/refs/main'": (
+        "hub-unreachable file-missing package-mismatch"
+    ),
+    "FileExistsError: [Errno 17] File exists: '/h/.cache/huggingface/datasets/text/0.0.0/c2.incomplete'": (
+        "shared-cache-race"
+    ),
+    "OSError: weights/model-7b is not a local folder and is not a valid model identifier listed on the hub": (
+        "hub-access file-missing framework-config"
+    ),
+    "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/None/x.json": (
+        "hub-access file-missing framework-config"
+    ),
+    "requests.exceptions.HTTPError: 403 Client Error: Forbidden for url: https://huggingface.co/a/b/x.json": (
+        "hub-access"
+    ),
+    "MisconfigurationException: You requested gpu: [1] But your machine only has: []": "gpu-missing",
+    "MisconfigurationException: You requested gpu: [1] But your machine only has: [0]": (
+        "gpu-missing app-device-mapping"
+    ),
+    "lightning.fabric.utilities.exceptions.MisconfigurationException: No supported gpu backend found!": (
+        "gpu-missing backend-missing"
+    ),
+    "RuntimeError: CUDA driver version is insufficient for CUDA runtime version": (
+        "driver-old container-gpu gpu-missing"
+    ),
+    "RuntimeError: unable to open shared memory object </torch_71_1> in read-write mode": "nofile container-shm",
+    "RuntimeError: unable to open shared memory object </torch_71_1> in read-write mode: Too many open files (24)": (
+        "nofile"
+    ),
+    "RuntimeError: unable to open shared memory object </torch_71_1> in read-write mode: No space left (28)": (
+        "container-shm"
+    ),
+    "ValueError: Free memory on device cuda:0 (9/22 GiB) on startup is less than desired GPU memory utilization": (
+        "gpu-memory-foreign gpu-memory"
+    ),
+    "ImportError: cannot import name 'Task' from partially initialized module 'queues' (/app/queues.py)": (
+        "program-error import-path package-mismatch"
+    ),
+    "ImportError: cannot import name 'LRScheduler' from 'torch.optim.lr_scheduler' (/env/lr_scheduler.py)": (
+        "package-mismatch"
+    ),
+    "RuntimeError: mat1 and mat2 shapes cannot be multiplied (1920x2048 and 4096x512)": (
+        "program-error framework-config data-damaged"
+    ),
+    "RuntimeError: expected scalar type Half but found Float": "program-error framework-config",
+    "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError": "rank-missing launcher-config firewall-port",
+}
+
+
+def named_in(log: str) -> str:
+    """The class that is named first, and those that the text admits, too."""
+    first = judge_logs(signatures(), [scan(SEARCH, "x.log", [log.encode()])]).first
+    return "" if first is None else " ".join(each.id for each in (first.cause, *first.also))
+
+
+@pytest.mark.parametrize("line", COUNTED)
+def test_a_text_names_the_causes_that_were_counted_for_it(line: str) -> None:
+    assert named_in(f"{TRACEBACK}{line}\n") == COUNTED[line]
+
+
+def test_the_line_that_decides_precedes_the_text_with_several_causes() -> None:
+    refused = (
+        "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/a/b/x.json\n"
+    )
+    decides = "huggingface_hub.errors.GatedRepoError: 401 Client Error.\nYou are trying to access a gated repo.\n"
+    assert named_in(f"{TRACEBACK}{refused}{decides}") == "hub-access"
