@@ -64,6 +64,44 @@ COUNTED = {
     ),
     "RuntimeError: expected scalar type Half but found Float": "program-error framework-config",
     "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError": "rank-missing launcher-config firewall-port",
+    "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 6291456 bytes.": (
+        "gpu-memory-foreign gpu-memory"
+    ),
+    "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 4770354232 bytes.": "gpu-memory",
+    "XlaRuntimeError: UNKNOWN: Failed to determine best cudnn convolution algorithm for:": (
+        "gpu-memory library-mismatch"
+    ),
+    "nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown": "gpu-missing container-gpu",
+    "FileNotFoundError: [Errno 2] No such file or directory: ':/usr/local/cuda/bin/nvcc'": "extension-build",
+    "FileNotFoundError: [Errno 2] No such file or directory: '/tmp/pymp-x1/listener-y2'": "dataloader-worker",
+    "RuntimeError: unable to open shared memory object </torch_71_1> in read-write mode: No such file (2)": (
+        "dataloader-worker"
+    ),
+    "Failed to initialize NVML: could not load NVML library.": "container-gpu gpu-missing",
+    "OutOfResources: out of resource: shared memory, Required: 81920, Hardware limit: 65536.": "gpu-architecture",
+    "[n2:71] pml_ucx.c:453  Error: Failed to resolve UCX endpoint for rank 95": (
+        "mpi-transport firewall-port network-interface"
+    ),
+    "slurmd: error: Couldn't find the specified plugin name for cgroup/v2 looking at all files": "slurm-node",
+    "BlockingIOError: [Errno 11] Unable to open file (unable to lock file, errno = 11)": "shared-cache-race",
+    "OSError: Unable to open file (file signature not found)": "data-damaged checkpoint-damaged",
+    "requests.exceptions.ReadTimeout: HTTPSConnectionPool(host='huggingface.co', port=443): Read timed out.": (
+        "hub-unreachable"
+    ),
+    "ValueError: Attempting to unscale FP16 gradients.": "framework-config program-error package-mismatch",
+    "RuntimeError: 'weight' must be 2-D": "framework-config program-error",
+    "RuntimeError: disagreement between rank0 and rank2: rank0: [3, 4], rank2: [3, 5]": "model-differs uneven-data",
+    "config_class = CONFIG_MAPPING[config_dict[\"model_type\"]]\n    raise KeyError(key)\nKeyError: 'qwen2'": (
+        "model-unsupported"
+    ),
+    "ImportError: This modeling file requires the following packages that were not found in your environment: einops": (
+        "import-path"
+    ),
+    "NameError: name 'flash_attn_varlen_func' is not defined": "package-mismatch",
+    "ValueError: You can't train a model that has been loaded in 8-bit precision on multiple devices": (
+        "app-device-mapping"
+    ),
+    "CUDA failed to initialize.\n   [[ System not yet initialized (error 802) ]]": "fabric-manager",
 }
 
 
@@ -84,3 +122,10 @@ def test_the_line_that_decides_precedes_the_text_with_several_causes() -> None:
     )
     decides = "huggingface_hub.errors.GatedRepoError: 401 Client Error.\nYou are trying to access a gated repo.\n"
     assert named_in(f"{TRACEBACK}{refused}{decides}") == "hub-access"
+
+
+def test_a_name_that_an_init_container_asks_for_again_is_no_cause_alone() -> None:
+    waiting = "nslookup: can't resolve 'train-master-0': Name does not resolve\nwaiting for master\n"
+    refused = "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store has"
+    assert named_in(f"{waiting}step 1 loss 2.1\n") == ""
+    assert named_in(f"{waiting}{TRACEBACK}{refused} failed. See inner exception for details.\n") == "dns-hosts"
