@@ -95,9 +95,17 @@ class Container:
     """Root directory of the ranks, in place of that of their node."""
 
     image: str
-    """Path on every node: a directory, a squashfs or a SIF."""
+    """Path on every node: a directory, a squashfs or a SIF; of an image that nodes receive, in their store."""
 
     mounts: tuple[MountTask, ...] = ()
+    source: str = ""
+    """Archive or name of the image that nodes receive from this machine; "" for a path on the nodes."""
+
+    file: str = ""
+    """File of this machine with that image."""
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the configuration of that image."""
 
 
 STOP_GRACE = timedelta(seconds=10)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 from pylaunch import protocol
-from pylaunch.base.layout import RUN_ID
+from pylaunch.base.layout import RUN_ID, STORED_IMAGE
 from pylaunch.protocol.terminal import MOST_ROWS, MOST_TYPED
 
 TYPE_CHECKING = False
@@ -98,7 +98,9 @@ def _task_values(task: protocol.NodeTask) -> Iterator[tuple[str, Any, bool]]:
     if task.container is not None:
         mounts = task.container.mounts
         yield "mounts", len(mounts), len(mounts) <= MOST_MOUNTS
-        for path in (task.container.image, *(path for each in mounts for path in (each.source, each.target))):
+        yield from _variables("container", task.container.env)
+        image = "/" if STORED_IMAGE.match(task.container.image) else task.container.image
+        for path in (image, *(path for each in mounts for path in (each.source, each.target))):
             yield "container", path, path.startswith("/") and "\0" not in path and ".." not in path.split("/")
     yield from _texts("needs", (need.path for need in task.needs))
     for where, text in (("workdir", task.workdir), ("python", task.python), ("env_file", task.env_file or "")):

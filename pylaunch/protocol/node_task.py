@@ -43,9 +43,12 @@ class ContainerTask:
     """Container of the ranks and the launcher of a node."""
 
     image: str
-    """Path on the node: a directory, a squashfs or a SIF."""
+    """Path on the node: a directory, a squashfs or a SIF. `layout.STORED_IMAGE` is one that the
+    controller sent."""
 
     mounts: list[MountTask]
+    env: dict[str, str] = field(default_factory=dict)
+    """Variables of the configuration of the image."""
 
 
 @dataclass(frozen=True)

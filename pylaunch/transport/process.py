@@ -255,6 +255,39 @@ def guarded(argv: Argv) -> Iterator[None]:
             guard.communicate(b"w")
 
 
+@contextlib.contextmanager
+def filter_process(argv: Argv, source: IO[bytes] | None = None) -> Iterator[tuple[IO[bytes], Callable[[], str]]]:
+    """Run `argv` for this block, killed at its end, with one end of a pipe and a function that waits for its end.
+
+    The pipe is its stdout when `source`, a file of this process, is its stdin; otherwise it is its stdin. The function
+    returns "" for exit status 0, else the last line of stderr. Raises ProgramNotFoundError.
+    """
+    with tempfile.TemporaryFile() as errors:
+        try:
+            process = subprocess.Popen(
+                argv, stdin=source or subprocess.PIPE, stdout=subprocess.PIPE if source else subprocess.DEVNULL,
+                stderr=errors, env=_environment(None), start_new_session=True,
+            )  # fmt: skip
+        except FileNotFoundError as error:
+            raise _not_found(argv, error) from None
+        pipe = process.stdin or process.stdout
+        assert pipe is not None
+
+        def ended() -> str:
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+            returncode = process.wait()
+            errors.seek(0)
+            text = errors.read(STDERR_KEPT).decode("utf-8", "replace")
+            return "" if returncode == 0 else last_line(text, default=describe_exit(returncode))
+
+        try:
+            yield pipe, ended
+        finally:
+            _kill_family(process)
+            ended()
+
+
 class Child:
     """A running process with line-based stdin and stdout. Made by `spawn`."""
 

@@ -8,11 +8,12 @@ import json
 import os
 import shlex
 import stat
+import time
 
 from pylaunch.agent.containers import sif
 from pylaunch.agent.shared import rank_files
 from pylaunch.base import untrusted_json
-from pylaunch.base.layout import NodeRoot
+from pylaunch.base.layout import STORED_IMAGE, NodeRoot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,11 +23,8 @@ MAGIC = b"hsqs"
 """First bytes of a squashfs."""
 
 TAR, TAR_AT = b"ustar", 257
-CONVERT = (
-    "skopeo copy docker-archive:{} oci:layout:image"
-    " && umoci unpack --rootless --image layout:image unpacked && mksquashfs unpacked/rootfs {}"
-)
-"""Command line that makes a squashfs of the file that `docker save` wrote."""
+UNUSED_S = 14 * 86400.0
+"""An image in the store that no run has used for this long is removed."""
 
 CHUNK = 1 << 20
 MOST_KNOWN = 16
@@ -41,6 +39,20 @@ class ImageError(Exception):
     def __init__(self, text: str, hint: str = "") -> None:
         super().__init__(text)
         self.hint = hint
+
+
+def on_node(image: str, root: NodeRoot) -> tuple[str, str]:
+    """Return the path of the image that a task names, and the hash that it has to have; "" for any."""
+    if not STORED_IMAGE.match(image):
+        return image, ""
+    wanted = image.split("/")[1]
+    with contextlib.suppress(OSError):
+        os.utime(os.path.join(root.images, wanted))
+        for name in os.listdir(root.images):
+            directory = os.path.join(root.images, name)
+            if time.time() - os.stat(directory).st_mtime > UNUSED_S:
+                rank_files.remove(directory)
+    return os.path.join(root.images, *image.split("/")[1:]), f"sha256:{wanted}"
 
 
 def squashfs_offset(image: str) -> int | None:
@@ -71,9 +83,7 @@ def _place(image: str, source: BinaryIO) -> int:
     if start[sif.MAGIC_AT :].startswith(sif.MAGIC):
         return sif.squashfs_offset(source)
     if start[TAR_AT:] == TAR:
-        names = [os.path.basename(image), os.path.splitext(os.path.basename(image))[0] + ".sqsh"]
-        words = CONVERT.format(*map(shlex.quote, names))
-        hint = f"make a squashfs of it (oci-archive: for an archive of OCI) and push that: {words}"
+        hint = "name a file of the controller: there, a start makes a squashfs of it and sends that to the nodes"
         raise ImageError(f"image {image} is a tar archive", hint)
     return 0
 

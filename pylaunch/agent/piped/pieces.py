@@ -31,7 +31,7 @@ import threading
 import time
 
 from pylaunch.agent.piped.piece_store import PieceStore, StoreError, WrongPieceError, reason
-from pylaunch.base.layout import AgentError, open_root
+from pylaunch.base.layout import IMAGES, AgentError, open_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -268,6 +268,8 @@ def main(root: str) -> None:
     try:
         if order["base"] is None:
             order["base"] = open_root(root).blobs
+        elif order["base"].split("/")[0] == IMAGES:
+            order["base"] = open_root(root).images + order["base"][len(IMAGES) :]
         store = PieceStore(order)
         node = PieceNode(order, store)
         _begin(node.report)

@@ -10,7 +10,7 @@ from typing import Any
 from pylaunch.base.dataclass import asdict, dataclass
 from pylaunch.base.rank_environment import AGENT_VARIABLES, RUNTIME_PATH, ComposedVariable, Layer, compose
 from pylaunch.model.hostset import fold, fold_ranks
-from pylaunch.model.job import TREE, RankOrder
+from pylaunch.model.job import TREE, Container, RankOrder
 from pylaunch.model.plan import NODE_ENVIRONMENT, PORT_ENTRY, NodeCommand, NodePlan, RankCommand, RunPlan
 from pylaunch.model.secret import MASK, masked
 from pylaunch.model.text.argv import quoted
@@ -23,6 +23,7 @@ Commands = Sequence[tuple[NodePlan, NodeCommand]]
 
 ON_THE_NODE = {
     Layer.RECORDER: "TORCH_FR_BUFFER_SIZE, TORCH_FR_DUMP_TEMP_FILE, TORCH_NCCL_DUMP_ON_TIMEOUT",
+    Layer.IMAGE: "variables of the configuration of an image that nodes receive",
     Layer.USER: "HOME, USER, LOGNAME, SHELL of the user on the node",
     Layer.ROUTE: "NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME, TP_SOCKET_IFNAME: the interface to the other nodes",
     Layer.NODE: f"{NODE_ENVIRONMENT} of the node, where provision wrote it",
@@ -61,8 +62,9 @@ def plan_lines(plan: RunPlan, commands: Commands) -> Iterator[str]:
     if plan.job.sync is not None:
         yield f"{TREE} is shipped: {sync.described(plan.job.sync)}"
     if plan.job.container is not None:
-        mounts = [f"{each.source}:{each.target}{':ro' * each.read_only}" for each in plan.job.container.mounts]
-        yield f"container: {' with '.join(filter(None, (plan.job.container.image, ', '.join(mounts))))}"
+        container = plan.job.container
+        mounts = [f"{each.source}:{each.target}{':ro' * each.read_only}" for each in container.mounts]
+        yield f"container: {' with '.join(filter(None, (container.source or container.image, ', '.join(mounts))))}"
     if plan.job.rank_order is RankOrder.TOPOLOGY:
         places = (f"{place}: {', '.join(names)}" for place, names in groups(node.host for node in plan.nodes))
         yield f"rank order by topology: {'; '.join(places)}"
@@ -151,7 +153,7 @@ def plan_document(plan: RunPlan, commands: Commands) -> dict[str, Any]:
         "framework": plan.job.framework.value,
         "workdir": plan.job.workdir,
         "sync": None if plan.job.sync is None else plan.job.sync.tree,
-        "container": None if plan.job.container is None else asdict(plan.job.container),
+        "container": None if plan.job.container is None else _container(plan.job.container),
         "node_environment": NODE_ENVIRONMENT,
         "rank_order": plan.job.rank_order.value,
         "master": f"{plan.coordinator.host.rank_address}:{plan.port}",
@@ -195,3 +197,7 @@ def _variables(composed: Iterable[tuple[str, ComposedVariable]]) -> list[dict[st
         }
         for name, variable in composed
     ]
+
+
+def _container(container: Container) -> dict[str, object]:
+    return {"image": container.source or container.image, "mounts": [asdict(each) for each in container.mounts]}

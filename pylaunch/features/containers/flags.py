@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import click
 
 from pylaunch.base.dataclass import replace
+from pylaunch.base.layout import IMAGE_FILE, IMAGES
 from pylaunch.errors import UsageError
+from pylaunch.features.containers.local_image import local_image, registry_name
 from pylaunch.model.job import Container, JobSpec
 from pylaunch.protocol.node_task import MountTask
 from pylaunch.terminal.options import together
@@ -21,10 +24,14 @@ NOT_REPLACED = ("/proc", "/sys", "/dev")
 PYTHON = "python3"
 """Interpreter of ranks in a container, found on PATH there."""
 
+ANY_FILE = "/dev/null"
+"""File on each node, in place of an image that a start sends: `check` asks what a file needs."""
+
 options = together(
     click.option(
         "--container", metavar="IMAGE",
-        help="Root directory of the ranks: a directory, a squashfs or a SIF that is on every node.",
+        help="Root directory of the ranks: a docker save or OCI archive of this machine, the name of an image in a "
+        "registry, or a directory, a squashfs or a SIF that is on every node.",
     ),
     click.option(
         "--container-mount", "container_mounts", multiple=True, metavar="SRC:DST[:ro]",
@@ -46,17 +53,26 @@ def in_job(given: MutableMapping[str, Any]) -> Callable[[JobSpec], JobSpec]:
     twice = [mount.target for mount in mounts if sum(mount.target == each.target for each in mounts) > 1]
     if twice:
         raise UsageError(f"--container-mount: two mounts at {twice[0]}", hint="give each DST once")
-    if ":" in image and not image.startswith(("/", ".")):
-        text = f"--container {image}: the name of an image in a registry, expected an absolute path on the nodes"
-        raise UsageError(text, hint="pylaunch help containers")
-    container = Container(_absolute("--container", image), mounts)
-    return lambda job: _with(job, container)
+    if not given.get("dry_run", True):
+        return lambda job: _with(job, _made(image, mounts))
+    is_here = registry_name(image) is not None or (Path(image).exists() and not image.startswith("/"))
+    path = image if is_here else _absolute("--container", image)
+    return lambda job: _with(job, Container(path if "dry_run" in given or not is_here else ANY_FILE, mounts))
 
 
 def _with(job: JobSpec, container: Container) -> JobSpec:
     if job.preload:
         raise UsageError("--preload and --container: ranks in a container are not forked", hint="omit --preload")
     return replace(job, container=container, python=job.python or PYTHON)
+
+
+@functools.cache
+def _made(image: str, mounts: tuple[MountTask, ...]) -> Container:
+    """Return the container of a start, whose image may have to be made on this machine. Raises UsageError."""
+    made = local_image(image)
+    if made is None:
+        return Container(_absolute("--container", image), mounts)
+    return Container(f"{IMAGES}/{made.sha256}/{IMAGE_FILE}", mounts, source=image, file=made.file, env=made.env)
 
 
 def _mount(word: str) -> MountTask:

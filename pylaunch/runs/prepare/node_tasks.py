@@ -50,4 +50,4 @@ def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) 
 
 
 def _container_task(container: Container) -> ContainerTask:
-    return ContainerTask(container.image, list(container.mounts))
+    return ContainerTask(container.image, list(container.mounts), dict(container.env))

@@ -16,6 +16,7 @@ from pylaunch.model.clock import ClockOffset
 from pylaunch.model.diagnosis import host_hints
 from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.hostset import fold
+from pylaunch.model.job import Container
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.secret import Secrets
@@ -29,6 +30,7 @@ from pylaunch.runs.prepare.barrier import Barrier, Decision
 from pylaunch.runs.prepare.node_tasks import node_task
 from pylaunch.runs.prepare.peer_connections import try_connections
 from pylaunch.runs.prepare.slowness import slow_nodes
+from pylaunch.runs.sync.images import send_image
 from pylaunch.runs.sync.ship import NotShippedError, ship, shipped_lines
 from pylaunch.runs.sync.tree import Tree
 
@@ -179,8 +181,9 @@ class Session:
         await self.unless_interrupted(self._connect(install))
         connected = shipped = time.monotonic()
         self._phases = {"connect": connected - begun}
-        if self._launch.tree is not None and self._fleet.links:
-            await self.unless_interrupted(self._ship(self._launch.tree))
+        container = self._plan.job.container
+        if (self._launch.tree is not None or (container is not None and container.file)) and self._fleet.links:
+            await self.unless_interrupted(self._ship(self._launch.tree, container))
             shipped = time.monotonic()
             self._phases["ship"] = self._ship_s = shipped - connected
         await self._prepare()
@@ -238,10 +241,15 @@ class Session:
             else:
                 self._refuse(name, "the agent was installed and is not there", None)
 
-    async def _ship(self, tree: Tree) -> None:
-        """Ship the code of the run to every connected node."""
-        self._emit(Notice(f"shipping code to {fold(self._fleet.links)}"))
+    async def _ship(self, tree: Tree | None, container: Container | None) -> None:
+        """Ship the code of the run, and the image of its container, to every connected node."""
         cluster = self._plan.cluster.only(tuple(self._fleet.links))
+        if container is not None and container.file:
+            for name, why in (await send_image(container, cluster, lambda line: self._emit(Notice(line)))).items():
+                self._refuse(name, f"it did not receive the image: {why}", None)
+        if tree is None:
+            return
+        self._emit(Notice(f"shipping code to {fold(self._fleet.links)}"))
         answers = await ship(tree, self._fleet, cluster, lambda line: self._emit(Notice(line)))
         for name, answer in answers.items():
             if isinstance(answer, NotShippedError):

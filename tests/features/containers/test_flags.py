@@ -36,8 +36,6 @@ def test_a_job_without_a_container_and_a_python_that_was_chosen_stay() -> None:
     [
         (None, "/data:/data", "--container-mount goes with --container"),
         ("image.sqsh", "/data:/data", "--container: expected an absolute path, got 'image.sqsh'"),
-        ("pytorch/pytorch:2.6.0", "/data:/data", "--container pytorch/pytorch:2.6.0: the name of an image"),
-        ("docker://pytorch/pytorch", "/d:/d", "--container docker://pytorch/pytorch: the name of an image"),
         ("/image", "/data", "--container-mount /data: expected SRC:DST or SRC:DST:ro"),
         ("/image", "/data:/data:rw", "--container-mount /data:/data:rw: expected SRC:DST or SRC:DST:ro"),
         ("/image", "/data:data", "--container-mount /data:data: expected an absolute path, got 'data'"),
@@ -71,6 +69,12 @@ def test_two_mounts_at_one_place_are_refused() -> None:
 def test_a_mount_below_the_devices_and_an_image_with_any_name_are_taken() -> None:
     job = flags.in_job(given("/im age\nx;$(y)", "/big:/dev/shm"))(JOB)
     assert job.container == Container("/im age\nx;$(y)", (MountTask("/big", "/dev/shm"),))
+
+
+def test_a_dry_run_shows_the_name_of_an_image_and_check_asks_what_any_file_needs() -> None:
+    values = {**given("pytorch/pytorch:2.6.0"), "dry_run": True}
+    assert flags.in_job(values)(JOB).container == Container("pytorch/pytorch:2.6.0")
+    assert flags.in_job(given("pytorch/pytorch:2.6.0"))(JOB).container == Container("/dev/null")
 
 
 def test_ranks_in_a_container_are_not_preloaded() -> None:

@@ -1,0 +1,215 @@
+"""Make a squashfs of the layers of an image, without root and without an unpacked directory.
+
+The layers are read twice: first their headers and hashes, which decides what is a file of the root directory
+(`layers.RootDirectory`), then their content, which goes to `mksquashfs` as one archive. Owners and modes stay. Extended
+attributes do not, because no right that a file gives has an effect in a container of ranks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+import shutil
+import tarfile
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from gzip import BadGzipFile, GzipFile
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+from pylaunch.base.dataclass import dataclass
+from pylaunch.features.containers.image_archive import (
+    GZIP,
+    BoundedTarInfo,
+    ImageArchive,
+    ImageArchiveError,
+    ImageContent,
+)
+from pylaunch.features.containers.layers import EntryKind, LayerEntry, LayerError, RootDirectory
+from pylaunch.transport.process import ProgramNotFoundError, filter_process
+
+ZSTD = b"\x28\xb5\x2f\xfd"
+CHUNK = 1 << 20
+FIRST_LINE_S, LINE_S = 2.0, 10.0
+LARGEST_NUMBER = (1 << 32) - 1
+"""Owners and times in a squashfs."""
+
+MKSQUASHFS = (
+    "-tar", "-quiet", "-no-progress", "-noappend", "-exit-on-error", "-no-xattrs", "-comp", "zstd",
+    "-Xcompression-level", "3", "-mkfs-time", "0", "-root-time", "0", "-root-mode", "755",
+)  # fmt: skip
+"""sqfstar 4.5 of Debian 12 takes no level of compression, and its default is slow."""
+
+
+class _Stream:
+    """Bytes of a layer, uncompressed, with their hash."""
+
+    def __init__(self, source: IO[bytes], on_read: Callable[[int], None]) -> None:
+        self._source = source
+        self._on_read = on_read
+        self.hashed = hashlib.sha256()
+
+    def read(self, size: int) -> bytes:
+        """Return at most `size` bytes; b"" at the end."""
+        content = self._source.read(size)
+        self.hashed.update(content)
+        self._on_read(len(content))
+        return content
+
+
+class _Progress:
+    """A line now and then, for what takes longer than FIRST_LINE_S."""
+
+    def __init__(self, name: str, say: Callable[[str], None]) -> None:
+        self._name, self._say = name, say
+        self._next = time.monotonic() + FIRST_LINE_S
+        self.read, self.whole = 0, 0
+
+    def add(self, size: int) -> None:
+        """Count bytes of layers; they are read twice, and their number is known after the first time."""
+        self.read += size
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + LINE_S
+            shown = (
+                f"{self.read / self.whole:.0%} → squashfs" if self.whole else f"{self.read >> 20} MiB of layers read"
+            )
+            self._say(f"image {self._name}: {shown}")
+
+
+@dataclass(frozen=True)
+class _Layers:
+    archive: ImageArchive
+    directory: Path
+    """With room for a layer."""
+
+    on_read: Callable[[int], None]
+
+    @contextlib.contextmanager
+    def opened(self, name: str, number: int) -> Iterator[tuple[tarfile.TarFile, _Stream]]:
+        """Open a layer as a stream. Raises ImageArchiveError for one that is damaged or has a wrong entry."""
+        place = f"{self.archive.path}: layer {number} ({name})"
+        try:
+            with self.archive.open(name) as blob, _uncompressed(blob, self.directory) as source:
+                stream = _Stream(source, self.on_read)
+                with tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedTarInfo, bufsize=CHUNK) as tar:  # type: ignore[call-overload]
+                    yield tar, stream
+        except (tarfile.TarError, zlib.error, BadGzipFile, EOFError, RecursionError) as error:
+            raise ImageArchiveError(f"{place} is damaged: {error}") from None
+        except LayerError as error:
+            raise ImageArchiveError(f"{place}: {error.message}") from None
+
+
+def convert(archive: ImageArchive, image: ImageContent, target: Path, name: str, say: Callable[[str], None]) -> None:
+    """Write `image` as the new file `target`; lines of progress have `name`.
+
+    Raises ImageArchiveError, LayerError, ProgramNotFoundError or OSError.
+    """
+    progress = _Progress(name, say)
+    layers = _Layers(archive, target.parent, progress.add)
+    root = RootDirectory()
+    for number, (blob, digest) in enumerate(zip(image.layers, image.hashes, strict=True), 1):
+        with layers.opened(blob, number) as (tar, stream):
+            root.apply(_entry(member) for member in _members(tar))
+            while stream.read(CHUNK):
+                pass
+        if stream.hashed.hexdigest() != digest:
+            found = f"has sha256 {stream.hashed.hexdigest()}, expected {digest}"
+            raise ImageArchiveError(f"{archive.path}: layer {number} ({blob}) {found}")
+    names, made = root.names()
+    progress.whole = progress.read
+    progress.read = 0
+    try:
+        with filter_process(("mksquashfs", "-", str(target), *MKSQUASHFS)) as (sink, ended):
+            with contextlib.suppress(BrokenPipeError):  # `ended` has the reason.
+                for path in made:
+                    sink.write(_header(tarfile.TarInfo(path), path, tarfile.DIRTYPE, mode=0o755))
+                for number, blob in enumerate(image.layers, 1):
+                    with layers.opened(blob, number) as (tar, _):
+                        for index, member in enumerate(_members(tar)):
+                            if paths := names.get((number - 1, index)):
+                                _write(sink, tar, member, sorted(paths))
+                sink.write(bytes(2 * tarfile.BLOCKSIZE))
+            if why := ended():
+                raise ImageArchiveError(f"{archive.path}: mksquashfs cannot write to {target.parent}: {why}")
+    except ProgramNotFoundError as error:
+        error.hint = "apt install squashfs-tools (version 4.5 or newer), or make a squashfs elsewhere"
+        raise
+
+
+def _write(sink: IO[bytes], tar: tarfile.TarFile, member: tarfile.TarInfo, paths: list[str]) -> None:
+    """Write one entry at each of its paths: a file once, and further hard links to it."""
+    for path in paths:
+        if path == "." or member.isdir():
+            sink.write(_header(member, path, tarfile.DIRTYPE))
+        elif member.issym():
+            sink.write(_header(member, path, tarfile.SYMTYPE, linkname=member.linkname))
+        elif path != paths[0]:
+            sink.write(_header(member, path, tarfile.LNKTYPE, linkname=paths[0]))
+        else:
+            sink.write(_header(member, path, tarfile.REGTYPE, size=member.size))
+            content = tar.extractfile(member)
+            assert content is not None
+            while chunk := content.read(CHUNK):
+                sink.write(chunk)
+            sink.write(bytes(-member.size % tarfile.BLOCKSIZE))
+
+
+def _header(member: tarfile.TarInfo, path: str, kind: bytes, **changed: Any) -> bytes:
+    header = copy.copy(member)
+    header.name, header.type, header.size, header.linkname, header.pax_headers = path, kind, 0, "", {}
+    header.uname = header.gname = ""
+    header.mtime = int(min(max(0, header.mtime), LARGEST_NUMBER))
+    if not 0 <= max(header.uid, header.gid) <= LARGEST_NUMBER or min(header.uid, header.gid) < 0:
+        raise LayerError(f"{path!r} belongs to {header.uid}:{header.gid}")
+    for name, value in changed.items():
+        setattr(header, name, value)
+    return header.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
+
+
+def _entry(member: tarfile.TarInfo) -> LayerEntry:
+    if member.isdir():
+        kind = EntryKind.DIRECTORY
+    elif member.issym():
+        kind = EntryKind.SYMBOLIC_LINK
+    elif member.islnk():
+        kind = EntryKind.HARD_LINK
+    elif member.isreg() and not member.issparse():
+        kind = EntryKind.FILE
+    elif member.isdev():
+        kind = EntryKind.IGNORED
+    else:
+        raise LayerError(f"{member.name!r} is of type {member.type!r}, which layers do not have")
+    return LayerEntry(member.name, kind, member.linkname)
+
+
+def _members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    for member in tar:
+        yield member
+        tar.members.clear()  # type: ignore[attr-defined]  # It would keep every header.
+
+
+@contextlib.contextmanager
+def _uncompressed(blob: BinaryIO, directory: Path) -> Iterator[IO[bytes]]:
+    start = blob.read(4)
+    blob.seek(0)
+    if start[:2] == GZIP:
+        with GzipFile(fileobj=blob) as layer:
+            yield layer  # type: ignore[misc]
+    elif start == ZSTD:
+        with _unzstd(blob, directory) as pipe:
+            yield pipe
+    else:
+        yield blob
+
+
+@contextlib.contextmanager
+def _unzstd(blob: BinaryIO, directory: Path) -> Iterator[IO[bytes]]:
+    """Uncompress `blob` with the program, which needs a file of its own; `directory` has room for one."""
+    with tempfile.TemporaryFile(dir=directory) as compressed:
+        shutil.copyfileobj(blob, compressed, CHUNK)
+        compressed.seek(0)
+        with filter_process(("zstd", "-dcq"), compressed) as (layer, _):
+            yield layer

@@ -1,0 +1,196 @@
+"""The image of a start that is on this machine or in a registry: made once, and kept in the cache by its id.
+
+In the cache directory, `images/<id>.sqsh` is the squashfs of an image and `images/<id>.json` what a start needs to know
+about it; `images/names/` has the digest with which a name of a registry was last started. All can be deleted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from pylaunch.base.dataclass import asdict, dataclass, field
+from pylaunch.errors import UsageError
+from pylaunch.features.containers.conversion import convert
+from pylaunch.features.containers.image_archive import ImageArchive, ImageContent, image_in, opened
+from pylaunch.model.text import typed_json
+from pylaunch.model.text.size import shown_size
+from pylaunch.store.paths import cache_directory
+from pylaunch.store.whole_file import write_whole
+from pylaunch.terminal import console
+from pylaunch.transport.process import program_path, run
+
+T = TypeVar("T")
+
+TRANSPORTS = ("docker://", "docker-daemon:")
+"""Beginnings of names that skopeo reads."""
+
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+MACHINE = _MACHINES.get(platform.machine(), platform.machine())
+"""Of images with several platforms, that of this machine is taken; the name of OCI."""
+
+
+@dataclass(frozen=True)
+class LocalImage:
+    """A file of this machine that nodes receive."""
+
+    file: str
+    sha256: str
+    env: dict[str, str] = field(default_factory=dict)
+    """Variables of the configuration of the image."""
+
+
+@dataclass(frozen=True)
+class _Named:
+    """The image that a name of a registry had at the last start."""
+
+    digest: str
+    image: str
+
+
+def local_image(given: str) -> LocalImage | None:
+    """Return the image `given` as a file of this machine; None where it is a path on the nodes.
+
+    An archive or an image of a registry is converted, unless it was before. Raises UsageError.
+    """
+    if name := registry_name(given):
+        return _of_registry(name)
+    path = Path(given)
+    if not path.exists():
+        return None
+    with opened(path) as archive:
+        if archive is not None:
+            return _converted(archive, path.name)
+    if path.is_absolute() or path.is_dir():
+        return None
+    with path.open("rb") as source:
+        return LocalImage(str(path.absolute()), hashlib.file_digest(source, "sha256").hexdigest())
+
+
+def registry_name(given: str) -> str | None:
+    """Return the name of an image for skopeo; None for a path."""
+    if given.startswith(TRANSPORTS):
+        return given
+    is_path = ":" not in given or given.startswith(("/", ".")) or Path(given).exists()
+    return None if is_path else f"docker://{given}"
+
+
+def _of_registry(name: str) -> LocalImage:
+    if program_path("skopeo") is None:
+        raise UsageError(
+            f"--container {name}: skopeo not found, which reads registries", hint="apt install skopeo (on this machine)"
+        )
+    place = _directory("names") / f"{hashlib.sha256(name.encode()).hexdigest()}.json"
+    known = _kept(place, _Named)
+    digest = name.rpartition("@")[2] if "@sha256:" in name else _skopeo("inspect", "--format", "{{.Digest}}", name)
+    if known is not None and known.digest != digest:
+        console.say(f"note: {name} is {digest} now; the last start had {known.digest}")
+    if known is not None and known.digest == digest and (image := _in_cache(known.image)):
+        return image
+    console.say(f"image {name}: reading {digest}")
+    with _alone(name) as aside:
+        of_digest = name if "@" in name or not name.startswith("docker://") else f"{_untagged(name)}@{digest}"
+        _skopeo("copy", "--quiet", of_digest, f"oci:{aside}/layout:image")
+        with opened(aside / "layout") as archive:
+            if archive is None:
+                raise UsageError(f"--container {name}: skopeo wrote no image")
+            content = image_in(archive, MACHINE)
+            image = _in_cache(content.digest) or _made(archive, content, name, aside)
+    _keep(place, _Named(digest, Path(image.file).stem))
+    return image
+
+
+def _untagged(name: str) -> str:
+    head, slash, last = name.rpartition("/")
+    return head + slash + last.partition(":")[0]
+
+
+def _skopeo(*words: str) -> str:
+    argv = ("skopeo", "--override-os", "linux", *words)
+    return run(argv).checked(error=UsageError, hint="skopeo login REGISTRY, if it needs one").stdout.strip()
+
+
+PART = ".part-"
+"""Beginning of files and directories of a conversion; those of one that was killed go at the next."""
+
+
+def _converted(archive: ImageArchive, name: str) -> LocalImage:
+    content = image_in(archive, MACHINE)
+    if (image := _in_cache(content.digest)) is not None:
+        return image
+    with _alone(name) as aside:
+        return _in_cache(content.digest) or _made(archive, content, name, aside)
+
+
+def _made(archive: ImageArchive, content: ImageContent, name: str, aside: Path) -> LocalImage:
+    begun, squashfs = time.monotonic(), aside / "image.sqsh"
+    convert(archive, content, squashfs, name, console.say)
+    with squashfs.open("rb") as source:
+        sha256 = hashlib.file_digest(source, "sha256").hexdigest()
+    target = squashfs.replace(_directory() / f"{content.digest}.sqsh")
+    image = LocalImage(str(target), sha256, dict(content.env))
+    _keep(target.with_suffix(".json"), image)
+    size, seconds = shown_size(target.stat().st_size), time.monotonic() - begun
+    console.say(f"image {name} → squashfs, {size}, {seconds:.0f} s, sha256:{content.digest}")
+    if content.has_entrypoint:
+        console.say("note: the ENTRYPOINT of the image is not run")
+    return image
+
+
+def _in_cache(image: str) -> LocalImage | None:
+    found = _kept(_directory() / f"{image}.json", LocalImage)
+    return found if found is not None and Path(found.file).is_file() else None
+
+
+def _directory(name: str = "") -> Path:
+    directory = cache_directory() / "images" / name
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise UsageError(f"{directory} cannot be made: {error.strerror}") from None
+    return directory
+
+
+def _kept(place: Path, kind: type[T]) -> T | None:
+    try:
+        return typed_json.decoded(place.read_bytes(), kind)
+    except (OSError, ValueError, msgspec.ValidationError):
+        return None
+
+
+def _keep(place: Path, value: LocalImage | _Named) -> None:
+    write_whole(place, json.dumps(asdict(value)).encode())
+
+
+@contextlib.contextmanager
+def _alone(name: str) -> Iterator[Path]:
+    """Make a directory for a conversion, one at a time, without what a conversion that was killed has left.
+
+    Raises UsageError for an error of the file system in the block.
+    """
+    directory = _directory()
+    try:
+        with (directory / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                console.say(f"image {name}: waiting for another conversion in {directory}")
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            for left in directory.glob(f"{PART}*"):
+                shutil.rmtree(left)
+            with tempfile.TemporaryDirectory(dir=directory, prefix=PART) as aside:
+                yield Path(aside)
+    except OSError as error:
+        reason = f"{error.strerror or error}: {error.filename or directory}"
+        raise UsageError(f"image {name} cannot be converted: {reason}") from None

@@ -1,0 +1,63 @@
+"""Send the image of a container to the nodes that lack it, which pass it on to each other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from pylaunch.agent.piped import images
+from pylaunch.broadcast.payload import read_payload
+from pylaunch.broadcast.progress import lines_of_progress
+from pylaunch.broadcast.spread import spread
+from pylaunch.errors import ClusterNotReadyError, UsageError
+from pylaunch.model.cluster import Cluster
+from pylaunch.model.hostset import fold
+from pylaunch.model.job import Container
+from pylaunch.model.text.size import shown_size
+from pylaunch.probe.ask import ask, parted
+from pylaunch.probe.program import program
+from pylaunch.runs.sync.exchange import SOURCES
+from pylaunch.transport.process import Together
+
+
+async def send_image(container: Container, cluster: Cluster, say: Callable[[str], None]) -> dict[str, str]:
+    """Send the file of `container` to each host of `cluster` that lacks it; return why hosts do not have it, by name.
+
+    Raises ClusterNotReadyError where this machine has the file no longer.
+    """
+    file = Path(container.file)
+    store, _, path = container.image.partition("/")
+    try:
+        size = file.stat().st_size
+    except OSError as error:
+        hint = "start again with the same --container"
+        raise ClusterNotReadyError(f"image {file}: {error.strerror}", hint=hint) from None
+    asking = Together()
+    try:
+        programs = {host.name: program(images.has, host.node_root, path, size) for host in cluster.hosts}
+        answers, _ = parted(await asyncio.to_thread(ask, cluster, programs, together=asking), cluster)
+    finally:
+        asking.end()
+    having = [name for name, answer in answers.items() if answer.get("has") is True]
+    lacking = [name for name in cluster.names if name not in having]
+    if not lacking:
+        return {}
+    say(f"sending the image ({shown_size(size)}) to {fold(lacking)}")
+    sources = having[:SOURCES]
+    try:
+        payload = await asyncio.to_thread(read_payload, [file], f"{store}/{path}")
+        if payload.files[0].digest != path.split("/")[0]:
+            file.unlink()
+            raise UsageError(f"{file} was changed, and is removed", hint="start again")
+        progress = lines_of_progress(lambda line: say(f"image: {line}"))
+        result = await spread(cluster.only((*lacking, *sources)), payload, sources=sources, on_progress=progress)
+    except UsageError as error:
+        raise ClusterNotReadyError(error.message, hint=error.hint) from None
+    for remark in result.remarks:
+        say(remark)
+    failed = {name: found.error for name, found in result.hosts.items() if name in lacking and found.error is not None}
+    if done := [result.hosts[name].seconds for name in lacking if name not in failed]:
+        sent = sum(received.sent for received in result.hosts.values())
+        say(f"image: {len(done)} hosts received it after {max(done):.1f} s; this machine sent {shown_size(sent)}")
+    return failed

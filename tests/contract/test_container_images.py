@@ -1,0 +1,217 @@
+"""Archives become a squashfs once: its content, its owners, the variables, and archives that are refused."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from pylaunch.errors import UsageError
+from pylaunch.features.containers import local_image as made_here
+from pylaunch.features.containers.image_archive import MOST_HEADER
+from pylaunch.features.containers.local_image import LocalImage, local_image, registry_name
+from tests.features.containers.archives import (
+    directory,
+    docker_archive,
+    file,
+    hard,
+    layer,
+    oci_archive,
+    oci_files,
+    symbolic,
+)
+
+BASE = layer([file("bin/sh", "shell"), hard("bin/bash", "bin/sh"), file("etc/old", "old"), directory("opt")])
+UPPER = layer([file("bin/sh", "new shell"), file("etc/.wh.old"), symbolic("lib", "usr/lib"), file("lib/a", "a")])
+FILES = {"bin/sh": "new shell", "bin/bash": "shell", "usr/lib/a": "a"}
+
+pytestmark = pytest.mark.skipif(shutil.which("mksquashfs") is None, reason="needs squashfs-tools")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the directory of images."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(made_here, "MACHINE", "amd64")
+    return tmp_path / "cache" / "pylaunch" / "images"
+
+
+def image_of(path: Path) -> LocalImage:
+    """Return the image of an archive."""
+    found = local_image(str(path))
+    assert found is not None
+    return found
+
+
+def files_in(image: LocalImage, directory: Path) -> dict[str, str]:
+    """Return the content of each file of a squashfs."""
+    subprocess.run(["unsquashfs", "-n", "-d", directory, image.file], check=True, stdout=subprocess.DEVNULL)
+    found = [each for each in directory.rglob("*") if each.is_file() and not each.is_symlink()]
+    return {str(each.relative_to(directory)): each.read_text() for each in found}
+
+
+@pytest.mark.parametrize("kind", ["docker", "oci", "layout", "zstd"])
+def test_an_archive_becomes_a_squashfs_with_what_its_layers_leave(
+    tmp_path: Path, kind: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "saved"
+    if kind == "docker":
+        docker_archive(path, [BASE, UPPER])
+    elif kind == "layout":
+        for name, content in oci_files([BASE, UPPER]).items():
+            (path / name).parent.mkdir(parents=True, exist_ok=True)
+            (path / name).write_bytes(content)
+    elif kind == "zstd" and shutil.which("zstd") is None:
+        pytest.skip("needs zstd")
+    else:
+        packed = [subprocess.run(["zstd", "-q"], input=each, capture_output=True).stdout for each in (BASE, UPPER)]
+        oci_archive(path, oci_files([BASE, UPPER], packed if kind == "zstd" else None))
+    image = image_of(path)
+    assert files_in(image, tmp_path / "root") == FILES
+    assert os.readlink(tmp_path / "root" / "lib") == "usr/lib"
+    listed = subprocess.run(["unsquashfs", "-lln", image.file], check=True, capture_output=True, text=True).stdout
+    assert "-rw-r----- 1000/1000" in listed
+    assert hashlib.sha256(Path(image.file).read_bytes()).hexdigest() == image.sha256
+    assert image.env["LD_LIBRARY_PATH"] == "/opt/lib"
+    said = capfd.readouterr().err
+    assert "image saved → squashfs" in said
+    assert "the ENTRYPOINT of the image is not run" in said
+    assert image_of(path) == image
+    assert "squashfs" not in capfd.readouterr().err, "the second start converts nothing"
+
+
+def test_the_same_image_is_the_same_file_in_another_archive(tmp_path: Path, cache: Path) -> None:
+    first = image_of(docker_archive(tmp_path / "a", [BASE, UPPER]))
+    shutil.rmtree(cache)
+    assert image_of(oci_archive(tmp_path / "b", oci_files([BASE, UPPER]))).sha256 == first.sha256
+
+
+def damaged(path: Path, part: bytes) -> Path:
+    path.write_bytes(path.read_bytes().replace(part, bytes(len(part)), 1))
+    return path
+
+
+def long_header() -> bytes:
+    member = tarfile.TarInfo("x")
+    member.type, member.size = tarfile.GNUTYPE_LONGNAME, MOST_HEADER + 1
+    return member.tobuf()
+
+
+WRONG = [
+    (lambda path: damaged(docker_archive(path, [BASE]), b"shell"), "layer 1 (0/layer.tar) has sha256 "),
+    (lambda path: docker_archive(path, [layer([file("../x")])]), "layer 1 (0/layer.tar): '../x' has '..' in its path"),
+    (lambda path: docker_archive(path, [BASE[:700]]), "layer 1 (0/layer.tar) is damaged: "),
+    (lambda path: docker_archive(path, [long_header()]), "a header of 1048577 bytes, more than 1048576"),
+    (lambda path: docker_archive(path, []), "0 layers with 0 hashes"),
+    (lambda path: oci_archive(path, {"index.json": b"{}"}), "has no image of Docker or OCI"),
+    (lambda path: oci_archive(path, {"index.json": b"["}), "index.json is not JSON within bounds"),
+    (lambda path: oci_archive(path, {"x": b""}), "index.json is missing: is the archive whole?"),
+    (lambda path: oci_archive(path, oci_files([BASE], [b"\x1f\x8b" + bytes(99)])), "is damaged: "),
+    (
+        lambda path: oci_archive(path, {**oci_files([BASE]), "index.json": b'{"manifests": []}'}),
+        "has 0 images for linux/amd64 among 0",
+    ),
+    (lambda path: path.write_bytes(gzip.compress(BASE)), "is compressed as a whole"),
+]
+
+
+@pytest.mark.parametrize(("write", "error"), WRONG)
+def test_an_archive_that_is_none_or_damaged_is_refused_and_leaves_nothing(
+    tmp_path: Path, cache: Path, write: object, error: str
+) -> None:
+    assert callable(write)
+    write(tmp_path / "saved.tar")
+    with pytest.raises(UsageError) as refused:
+        local_image(str(tmp_path / "saved.tar"))
+    assert error in refused.value.message
+    assert not cache.exists() or [each.name for each in cache.iterdir()] == ["lock"]
+
+
+def test_what_a_full_disk_leaves_of_a_squashfs_is_removed_and_the_next_start_converts(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "mksquashfs"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho half > \"$2\"\necho 'FATAL ERROR: No space left on device' >&2\nexit 1\n")
+    program.chmod(0o755)
+    archive = docker_archive(tmp_path / "saved.tar", [BASE])
+    with monkeypatch.context() as full:
+        full.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+        with pytest.raises(UsageError, match="mksquashfs cannot write to .*: FATAL ERROR: No space left on device"):
+            local_image(str(archive))
+    assert [each.name for each in cache.iterdir()] == ["lock"]
+    (cache / ".part-killed").mkdir()
+    assert Path(image_of(archive).file).is_file()
+    assert not list(cache.glob(".part-*"))
+
+
+def test_a_relative_file_is_sent_as_it_is_and_other_paths_are_those_of_the_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("torch.sqsh").write_bytes(b"hsqs")
+    found = local_image("torch.sqsh")
+    assert found == LocalImage(str(tmp_path / "torch.sqsh"), hashlib.sha256(b"hsqs").hexdigest())
+    assert local_image(str(tmp_path / "torch.sqsh")) is None
+    assert local_image(str(tmp_path)) is None
+    assert local_image("/no/such/image") is None
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("docker://pytorch/pytorch", "docker://pytorch/pytorch"),
+        ("docker-daemon:torch:mine", "docker-daemon:torch:mine"),
+        ("ghcr.io/x/y@sha256:ab", "docker://ghcr.io/x/y@sha256:ab"),
+        ("localhost:5000/x:1", "docker://localhost:5000/x:1"),
+        ("/images/a:b", None),
+        ("./a:b", None),
+        ("torch", None),
+    ],
+)
+def test_a_name_of_a_registry_is_told_from_a_path(given: str, name: str | None) -> None:
+    assert registry_name(given) == name
+
+
+SKOPEO = """#!/bin/sh
+case "$3" in
+  inspect) cat "$(dirname "$0")/digest" ;;
+  copy) echo "$5" >> "$(dirname "$0")/copied"; layout=${6#oci:}; cp -r "$(dirname "$0")/layout" "${layout%:image}" ;;
+esac
+"""
+
+
+def test_a_tag_is_read_once_for_each_digest_and_one_that_moved_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    programs = tmp_path / "bin"
+    for name, content in oci_files([BASE, UPPER]).items():
+        (programs / "layout" / name).parent.mkdir(parents=True, exist_ok=True)
+        (programs / "layout" / name).write_bytes(content)
+    (programs / "skopeo").write_text(SKOPEO)
+    (programs / "skopeo").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    (programs / "digest").write_text("sha256:" + "a" * 64)
+    first = local_image("pytorch/pytorch:2")
+    assert first is not None
+    assert local_image("pytorch/pytorch:2") == first
+    assert (programs / "copied").read_text() == "docker://pytorch/pytorch@sha256:" + "a" * 64 + "\n"
+    assert "now" not in capfd.readouterr().err
+    (programs / "digest").write_text("sha256:" + "b" * 64)
+    assert local_image("pytorch/pytorch:2") == first, "the same image behind another digest"
+    assert f"docker://pytorch/pytorch:2 is sha256:{'b' * 64} now; the last start had" in capfd.readouterr().err
+
+
+def test_a_name_without_skopeo_is_refused_with_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(made_here, "program_path", lambda name: None)
+    with pytest.raises(UsageError, match="skopeo not found") as refused:
+        local_image("pytorch/pytorch:2")
+    assert refused.value.hint == "apt install skopeo (on this machine)"
+
+
