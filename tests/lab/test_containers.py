@@ -7,7 +7,6 @@ torch are mounted from the nodes.
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +25,6 @@ from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab
 
-INSTALL = "apt-get update -qq && apt-get install -y -qq --no-install-recommends"
 ROLE = "container_engine"
 FILE = f"/etc/tmpfiles.d/90-pylaunch-{ROLE}.conf"
 TRAIN = """\
@@ -134,25 +132,16 @@ def test_nodes_without_bubblewrap_are_refused_and_the_role_brings_what_a_start_n
     nothing_is_left(lab)
 
 
-def test_an_archive_of_docker_is_refused_with_the_commands_that_make_an_image_of_it_which_ranks_use_in_a_sif(
-    cluster: Lab, words: tuple[str, ...]
-) -> None:
+def test_an_archive_of_docker_and_a_sif_are_images_too(cluster: Lab, words: tuple[str, ...]) -> None:
     shared = cluster.inventory.parent
-    save_as_docker(shared / "image", shared / "saved.tar")
     image = str(shared / "image.sqsh")
-    refused = start(cluster, tuple(word.replace(image, f"{shared}/saved.tar") for word in words), "run")
-    assert refused.returncode == ExitCode.CLUSTER_NOT_READY, refused.stderr
-    assert f"n[1-3]: image {shared}/saved.tar is a tar archive" in refused.stderr
-    (command,) = re.findall(
-        r"squashfs of it \(oci-archive: for an archive of OCI\) and push that: (skopeo .*)$",
-        refused.stderr,
-        re.MULTILINE,
-    )
-    cluster["n1"].run("sh", "-ec", f"{INSTALL} skopeo umoci squashfs-tools; cd {shared}; {command}")
-    (shared / "saved.sif").write_bytes(sif_of((shared / "saved.sqsh").read_bytes()))
-    done = start(cluster, tuple(word.replace(image, f"{shared}/saved.sif") for word in words), "run")
-    assert done.returncode == ExitCode.DONE, done.stderr
-    nothing_is_left(cluster)
+    save_as_docker(shared / "image", shared / "saved.tar")
+    (shared / "saved.sif").write_bytes(sif_of(Path(image).read_bytes()))
+    for name in ("saved.tar", "saved.sif"):
+        done = start(cluster, tuple(word.replace(image, f"{shared}/{name}") for word in words), "run")
+        assert done.returncode == ExitCode.DONE, done.stderr
+        assert ("n[1-3]: received the image after" in done.stderr) == (name == "saved.tar")
+        nothing_is_left(cluster)
 
 
 def test_a_node_with_another_image_is_refused(cluster: Lab, words: tuple[str, ...]) -> None:

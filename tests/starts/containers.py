@@ -60,7 +60,8 @@ def save_as_docker(image: Path, archive: Path) -> None:
     with tarfile.open(fileobj=layer, mode="w") as tar:
         tar.add(image, ".")
     layers = {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer.getvalue()).hexdigest()}"]}
-    config = {"architecture": "amd64", "os": "linux", "config": {"Env": ["PATH=/usr/bin"]}, "rootfs": layers}
+    variables = {"Env": ["PATH=/usr/bin:/of/the/image", "OWN=of the image", "LANG=C"]}
+    config = {"architecture": "amd64", "os": "linux", "config": variables, "rootfs": layers}
     manifest = [{"Config": "config.json", "RepoTags": ["torch:mine"], "Layers": ["layer.tar"]}]
     parts = {"config.json": json.dumps(config).encode(), "manifest.json": json.dumps(manifest).encode()}
     with tarfile.open(archive, "w") as tar:

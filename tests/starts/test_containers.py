@@ -18,7 +18,7 @@ from pylaunch.agent.shared import processes
 from pylaunch.errors import ExitCode
 from tests.json_pages import has_the_forms, undescribed
 from tests.starts.cluster import DirectoryCluster, ended
-from tests.starts.containers import hide_programs, image_of_this_machine, in_container
+from tests.starts.containers import hide_programs, image_of_this_machine, in_container, save_as_docker
 
 SEES = """\
 import os
@@ -58,6 +58,40 @@ def test_ranks_see_the_image_and_of_their_node_the_directory_of_work_and_the_dev
     assert str(tmp_path) not in Path("/proc/mounts").read_text(), "the mounts are those of the container alone"
     roots = {str(node.path / "root") for node in cluster.nodes.values()}
     assert not [each for each in processes.mine() if any(processes.run_of(each.pid, root) for root in roots)]
+
+
+def test_an_archive_of_docker_is_converted_and_sent_once_and_ranks_have_its_variables(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    if not (shutil.which("squashfuse") and shutil.which("mksquashfs") and os.access("/dev/fuse", os.W_OK)):
+        pytest.skip("needs squashfuse and /dev/fuse")
+    cluster = directories("n1", "n2")
+    save_as_docker(image_of_this_machine(tmp_path / "image"), tmp_path / "saved.tar")
+    container = in_container(tmp_path / "saved.tar")
+
+    def started() -> subprocess.CompletedProcess[str]:
+        words = ("--framework", "command", "--workdir", str(tmp_path), "--env", "OWN=of the flag", *container)
+        shown = 'test -e /marker && echo "$OWN, $LANG, $PATH"'
+        return ended(cluster.begin("start", "-i", str(cluster.inventory), *words, "--", "sh", "-c", shown))
+
+    first = started()
+    assert first.returncode == ExitCode.DONE, first.stderr
+    assert first.stdout.count("of the flag, C, /usr/bin:/of/the/image") == 2
+    assert "image saved.tar → squashfs, " in first.stderr
+    assert "n[1-2]: received the image after " in first.stderr
+    second = started()
+    assert second.returncode == ExitCode.DONE, second.stderr
+    assert "image" not in second.stderr
+    (stored,) = cluster.nodes["n2"].path.glob("root/images/*/image")
+    content = stored.read_bytes()
+    stored.chmod(0o600)
+    stored.write_bytes(content[:-1] + b"x")
+    changed = started()
+    assert changed.returncode == ExitCode.CLUSTER_NOT_READY
+    assert f"n2: image {stored} was changed on this host, and is removed" in changed.stderr
+    repaired = started()
+    assert repaired.returncode == ExitCode.DONE, repaired.stderr
+    assert "n2: received the image after " in repaired.stderr
 
 
 def test_a_plan_has_the_container(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> None:

@@ -39,12 +39,12 @@ LARGEST_NUMBER = (1 << 32) - 1
 
 MKSQUASHFS = (
     "-tar", "-quiet", "-no-progress", "-noappend", "-exit-on-error", "-no-xattrs", "-comp", "zstd",
-    "-Xcompression-level", "3", "-mkfs-time", "0", "-root-time", "0", "-root-mode", "755",
+    "-Xcompression-level", "3", "-root-mode", "755",
 )  # fmt: skip
 """sqfstar 4.5 of Debian 12 takes no level of compression, and its default is slow."""
 
 
-class _Stream:
+class _LayerStream:
     """Bytes of a layer, uncompressed, with their hash."""
 
     def __init__(self, source: IO[bytes], on_read: Callable[[int], None]) -> None:
@@ -60,7 +60,7 @@ class _Stream:
         return content
 
 
-class _Progress:
+class _ConversionProgress:
     """A line now and then, for what takes longer than FIRST_LINE_S."""
 
     def __init__(self, name: str, say: Callable[[str], None]) -> None:
@@ -88,12 +88,12 @@ class _Layers:
     on_read: Callable[[int], None]
 
     @contextlib.contextmanager
-    def opened(self, name: str, number: int) -> Iterator[tuple[tarfile.TarFile, _Stream]]:
+    def opened(self, name: str, number: int) -> Iterator[tuple[tarfile.TarFile, _LayerStream]]:
         """Open a layer as a stream. Raises ImageArchiveError for one that is damaged or has a wrong entry."""
         place = f"{self.archive.path}: layer {number} ({name})"
         try:
             with self.archive.open(name) as blob, _uncompressed(blob, self.directory) as source:
-                stream = _Stream(source, self.on_read)
+                stream = _LayerStream(source, self.on_read)
                 with tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedTarInfo, bufsize=CHUNK) as tar:  # type: ignore[call-overload]
                     yield tar, stream
         except (tarfile.TarError, zlib.error, BadGzipFile, EOFError, RecursionError) as error:
@@ -107,7 +107,7 @@ def convert(archive: ImageArchive, image: ImageContent, target: Path, name: str,
 
     Raises ImageArchiveError, LayerError, ProgramNotFoundError or OSError.
     """
-    progress = _Progress(name, say)
+    progress = _ConversionProgress(name, say)
     layers = _Layers(archive, target.parent, progress.add)
     root = RootDirectory()
     for number, (blob, digest) in enumerate(zip(image.layers, image.hashes, strict=True), 1):

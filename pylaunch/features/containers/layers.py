@@ -33,7 +33,7 @@ class LayerError(UsageError):
 
 
 class EntryKind(Enum):
-    """What an entry of a layer is."""
+    """Kinds of entries, as a merge treats them."""
 
     DIRECTORY = "directory"
     FILE = "file"

@@ -57,7 +57,7 @@ async def send_image(container: Container, cluster: Cluster, say: Callable[[str]
     for remark in result.remarks:
         say(remark)
     failed = {name: found.error for name, found in result.hosts.items() if name in lacking and found.error is not None}
-    if done := [result.hosts[name].seconds for name in lacking if name not in failed]:
-        sent = sum(received.sent for received in result.hosts.values())
-        say(f"image: {len(done)} hosts received it after {max(done):.1f} s; this machine sent {shown_size(sent)}")
+    if done := {name: result.hosts[name].seconds for name in lacking if name not in failed}:
+        sent = shown_size(sum(received.sent for received in result.hosts.values()))
+        say(f"{fold(done)}: received the image after {max(done.values()):.1f} s; this machine sent {sent}")
     return failed

@@ -48,7 +48,10 @@ def merged(*of_layers: str) -> dict[str, str]:
         (("x, dev", "!dev"), {"x": "0: x"}),
         (("l -> u/l, u/, u/l/", "l/a"), {"l": "0: l -> u/l", "u": "0: u/", "u/l": "0: u/l/", "u/l/a": "1: l/a"}),
         (("a -> ../../b", "a/x"), {"a": "0: a -> ../../b", "b": "made", "b/x": "1: a/x"}),
-        (("b/, b/y, a -> b", "a/, a/.wh..wh..opq, a/x"), {"a": "1: a/", "a/x": "1: a/x", "b": "0: b/", "b/y": "0: b/y"}),
+        (
+            ("b/, b/y, a -> b", "a/, a/.wh..wh..opq, a/x"),
+            {"a": "1: a/", "a/x": "1: a/x", "b": "0: b/", "b/y": "0: b/y"},
+        ),
         (("a -> /etc, etc/, etc/x", "a/.wh.x"), {"a": "0: a -> /etc", "etc": "0: etc/"}),
         (("/etc/x, ./y, ./",), {"etc": "made", "etc/x": "0: /etc/x", "y": "0: ./y", ".": "0: ./"}),
         (("a, .wh.a",), {"a": "0: a"}),

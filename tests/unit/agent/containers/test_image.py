@@ -97,7 +97,7 @@ def test_a_hash_that_cannot_be_remembered_is_still_the_hash(tmp_path: Path, monk
         (
             bytes(257) + b"ustar",
             "is a tar archive",
-            "make a squashfs of it (oci-archive: for an archive of OCI) and push that: skopeo copy docker-archive:",
+            "name a file of the controller: there, a start makes a squashfs of",
         ),
         (None, "does not exist", "pylaunch push IMAGE "),
     ],
