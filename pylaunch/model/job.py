@@ -231,6 +231,11 @@ class JobSpec:
         return None if self.command[:1] == ("-m",) else self.command[0]
 
     @property
+    def sent_image(self) -> Container | None:
+        """Container whose image this machine sends to nodes that lack it; None for a path on the nodes."""
+        return self.container if self.container is not None and self.container.file else None
+
+    @property
     def stop_grace(self) -> timedelta:
         """Grace period if a person stops the run."""
         return STOP_GRACE if self.grace is None else self.grace

@@ -29,6 +29,7 @@ from pylaunch.features.containers.image_archive import (
     ImageContent,
 )
 from pylaunch.features.containers.layers import EntryKind, LayerEntry, LayerError, RootDirectory
+from pylaunch.model.text.size import shown_size
 from pylaunch.transport.process import ProgramNotFoundError, filter_process
 
 ZSTD = b"\x28\xb5\x2f\xfd"
@@ -60,23 +61,22 @@ class _LayerStream:
         return content
 
 
-class _ConversionProgress:
-    """A line now and then, for what takes longer than FIRST_LINE_S."""
+@dataclass
+class _BytesRead:
+    """Bytes of layers, which are read twice: how many there are is known after the first time."""
 
-    def __init__(self, name: str, say: Callable[[str], None]) -> None:
-        self._name, self._say = name, say
-        self._next = time.monotonic() + FIRST_LINE_S
-        self.read, self.whole = 0, 0
+    say: Callable[[str], None]
+    next_line: float
+    so_far: int = 0
+    of_all: int = 0
 
     def add(self, size: int) -> None:
-        """Count bytes of layers; they are read twice, and their number is known after the first time."""
-        self.read += size
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + LINE_S
-            shown = (
-                f"{self.read / self.whole:.0%} → squashfs" if self.whole else f"{self.read >> 20} MiB of layers read"
-            )
-            self._say(f"image {self._name}: {shown}")
+        """Count `size` further bytes; report them now and then."""
+        self.so_far += size
+        if time.monotonic() >= self.next_line:
+            self.next_line = time.monotonic() + LINE_S
+            share = f", {self.so_far / self.of_all:.0%} written" if self.of_all else " read"
+            self.say(f"{shown_size(self.of_all or self.so_far)} of layers{share}")
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ def convert(archive: ImageArchive, image: ImageContent, target: Path, name: str,
 
     Raises ImageArchiveError, LayerError, ProgramNotFoundError or OSError.
     """
-    progress = _ConversionProgress(name, say)
-    layers = _Layers(archive, target.parent, progress.add)
+    count = _BytesRead(lambda line: say(f"image {name}: {line}"), time.monotonic() + FIRST_LINE_S)
+    layers = _Layers(archive, target.parent, count.add)
     root = RootDirectory()
     for number, (blob, digest) in enumerate(zip(image.layers, image.hashes, strict=True), 1):
         with layers.opened(blob, number) as (tar, stream):
@@ -119,8 +119,7 @@ def convert(archive: ImageArchive, image: ImageContent, target: Path, name: str,
             found = f"has sha256 {stream.hashed.hexdigest()}, expected {digest}"
             raise ImageArchiveError(f"{archive.path}: layer {number} ({blob}) {found}")
     names, made = root.names()
-    progress.whole = progress.read
-    progress.read = 0
+    count.of_all, count.so_far = count.so_far, 0
     try:
         with filter_process(("mksquashfs", "-", str(target), *MKSQUASHFS)) as (sink, ended):
             with contextlib.suppress(BrokenPipeError):  # `ended` has the reason.

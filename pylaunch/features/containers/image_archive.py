@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import re
 import tarfile
 from collections.abc import Iterator, Mapping
@@ -104,6 +105,9 @@ def opened(path: Path) -> Iterator[ImageArchive | None]:
     if path.is_dir():
         is_layout = (path / "oci-layout").is_file() and (path / OCI_INDEX).is_file()
         yield ImageArchive(path, None, {}) if is_layout else None
+        return
+    if not path.is_file() or not os.access(path, os.R_OK):
+        yield None
         return
     try:
         with path.open("rb") as source:

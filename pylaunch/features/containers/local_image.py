@@ -72,10 +72,17 @@ def local_image(given: str) -> LocalImage | None:
     with opened(path) as archive:
         if archive is not None:
             return _converted(archive, path.name)
-    if path.is_absolute() or path.is_dir():
+    if path.is_absolute() or not path.is_file():
         return None
+    try:
+        return LocalImage(str(path.absolute()), _sha256(path))
+    except OSError as error:
+        raise UsageError(f"--container {given}: {error.strerror}") from None
+
+
+def _sha256(path: Path) -> str:
     with path.open("rb") as source:
-        return LocalImage(str(path.absolute()), hashlib.file_digest(source, "sha256").hexdigest())
+        return hashlib.file_digest(source, "sha256").hexdigest()
 
 
 def registry_name(given: str) -> str | None:
@@ -136,8 +143,7 @@ def _converted(archive: ImageArchive, name: str) -> LocalImage:
 def _made(archive: ImageArchive, content: ImageContent, name: str, aside: Path) -> LocalImage:
     begun, squashfs = time.monotonic(), aside / "image.sqsh"
     convert(archive, content, squashfs, name, console.say)
-    with squashfs.open("rb") as source:
-        sha256 = hashlib.file_digest(source, "sha256").hexdigest()
+    sha256 = _sha256(squashfs)
     target = squashfs.replace(_directory() / f"{content.digest}.sqsh")
     image = LocalImage(str(target), sha256, dict(content.env))
     _keep(target.with_suffix(".json"), image)

@@ -16,7 +16,6 @@ from pylaunch.model.clock import ClockOffset
 from pylaunch.model.diagnosis import host_hints
 from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.hostset import fold
-from pylaunch.model.job import Container
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.secret import Secrets
@@ -181,9 +180,8 @@ class Session:
         await self.unless_interrupted(self._connect(install))
         connected = shipped = time.monotonic()
         self._phases = {"connect": connected - begun}
-        container = self._plan.job.container
-        if (self._launch.tree is not None or (container is not None and container.file)) and self._fleet.links:
-            await self.unless_interrupted(self._ship(self._launch.tree, container))
+        if (self._launch.tree is not None or self._plan.job.sent_image is not None) and self._fleet.links:
+            await self.unless_interrupted(self._ship(self._launch.tree))
             shipped = time.monotonic()
             self._phases["ship"] = self._ship_s = shipped - connected
         await self._prepare()
@@ -241,11 +239,11 @@ class Session:
             else:
                 self._refuse(name, "the agent was installed and is not there", None)
 
-    async def _ship(self, tree: Tree | None, container: Container | None) -> None:
+    async def _ship(self, tree: Tree | None) -> None:
         """Ship the code of the run, and the image of its container, to every connected node."""
         cluster = self._plan.cluster.only(tuple(self._fleet.links))
-        if container is not None and container.file:
-            for name, why in (await send_image(container, cluster, lambda line: self._emit(Notice(line)))).items():
+        if (image := self._plan.job.sent_image) is not None:
+            for name, why in (await send_image(image, cluster, lambda line: self._emit(Notice(line)))).items():
                 self._refuse(name, f"it did not receive the image: {why}", None)
         if tree is None:
             return

@@ -26,16 +26,10 @@ async def send_image(container: Container, cluster: Cluster, say: Callable[[str]
 
     Raises ClusterNotReadyError where this machine has the file no longer.
     """
-    file = Path(container.file)
-    store, _, path = container.image.partition("/")
-    try:
-        size = file.stat().st_size
-    except OSError as error:
-        hint = "start again with the same --container"
-        raise ClusterNotReadyError(f"image {file}: {error.strerror}", hint=hint) from None
+    file, (store, _, path) = Path(container.file), container.image.partition("/")
     asking = Together()
     try:
-        programs = {host.name: program(images.has, host.node_root, path, size) for host in cluster.hosts}
+        programs = {host.name: program(images.has, host.node_root, path) for host in cluster.hosts}
         answers, _ = parted(await asyncio.to_thread(ask, cluster, programs, together=asking), cluster)
     finally:
         asking.end()
@@ -43,17 +37,18 @@ async def send_image(container: Container, cluster: Cluster, say: Callable[[str]
     lacking = [name for name in cluster.names if name not in having]
     if not lacking:
         return {}
-    say(f"sending the image ({shown_size(size)}) to {fold(lacking)}")
+    say(f"sending the image to {fold(lacking)}")
     sources = having[:SOURCES]
     try:
         payload = await asyncio.to_thread(read_payload, [file], f"{store}/{path}")
         if payload.files[0].digest != path.split("/")[0]:
             file.unlink()
-            raise UsageError(f"{file} was changed, and is removed", hint="start again")
+            raise UsageError(f"{file} was changed, and is removed")
         progress = lines_of_progress(lambda line: say(f"image: {line}"))
         result = await spread(cluster.only((*lacking, *sources)), payload, sources=sources, on_progress=progress)
     except UsageError as error:
-        raise ClusterNotReadyError(error.message, hint=error.hint) from None
+        hint = "start again with the same --container"
+        raise ClusterNotReadyError(f"the image cannot be sent: {error.message}", hint=hint) from None
     for remark in result.remarks:
         say(remark)
     failed = {name: found.error for name, found in result.hosts.items() if name in lacking and found.error is not None}
