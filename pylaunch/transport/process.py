@@ -260,7 +260,7 @@ def filter_process(argv: Argv, source: IO[bytes] | None = None) -> Iterator[tupl
     """Run `argv` for this block, killed at its end, with one end of a pipe and a function that waits for its end.
 
     The pipe is its stdout when `source`, a file of this process, is its stdin; otherwise it is its stdin. The function
-    returns "" for exit status 0, else the last line of stderr. Raises ProgramNotFoundError.
+    returns "" for exit status 0, else the last two lines of stderr. Raises ProgramNotFoundError.
     """
     with tempfile.TemporaryFile() as errors:
         try:
@@ -279,7 +279,8 @@ def filter_process(argv: Argv, source: IO[bytes] | None = None) -> Iterator[tupl
             returncode = process.wait()
             errors.seek(0)
             text = errors.read(STDERR_KEPT).decode("utf-8", "replace")
-            return "" if returncode == 0 else last_line(text, default=describe_exit(returncode))
+            lines = [line.strip() for line in text.splitlines() if line.strip()]
+            return "" if returncode == 0 else "; ".join(lines[-2:]) or describe_exit(returncode)
 
         try:
             yield pipe, ended

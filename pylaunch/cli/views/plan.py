@@ -92,7 +92,7 @@ def _environment_lines(plan: RunPlan, commands: Commands) -> Iterator[str]:
     names = sorted({name for row in rows for name in row.variables})
     for layer in Layer:
         found = {name: [row for row in rows if _is_of(row, name, layer)] for name in names}
-        if layer in ON_THE_NODE:
+        if layer in ON_THE_NODE and (layer is not Layer.IMAGE or plan.job.container is not None):
             yield f"  {layer.value}: {ON_THE_NODE[layer]}"
         elif layer is Layer.LAUNCHER and any(command.launcher for _, command in commands):
             yield f"  {layer.value}: {OF_TORCHRUN}"

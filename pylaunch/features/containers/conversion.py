@@ -132,7 +132,8 @@ def convert(archive: ImageArchive, image: ImageContent, target: Path, name: str,
                                 _write(sink, tar, member, sorted(paths))
                 sink.write(bytes(2 * tarfile.BLOCKSIZE))
             if why := ended():
-                raise ImageArchiveError(f"{archive.path}: mksquashfs cannot write to {target.parent}: {why}")
+                hint = "another directory for the cache, if the disk is full: XDG_CACHE_HOME=DIRECTORY"
+                raise ImageArchiveError(f"{archive.path}: mksquashfs cannot write to {target.parent}: {why}", hint=hint)
     except ProgramNotFoundError as error:
         error.hint = "apt install squashfs-tools (version 4.5 or newer), or make a squashfs elsewhere"
         raise
