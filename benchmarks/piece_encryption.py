@@ -15,10 +15,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from pylaunch.agent.piped.piece_source import PIECE
 from pylaunch.agent.piped.piece_store import PieceStore
 from pylaunch.agent.piped.pieces import PieceNode, tls_context
 from pylaunch.broadcast.identity import new_identity
-from pylaunch.broadcast.payload import PIECE, read_payload
+from pylaunch.broadcast.payload import read_payload
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.hostset import fold
@@ -28,7 +29,7 @@ class Received:
     """Bytes that were there before, from an interrupted push or unchanged."""
 
     sent: int
-    """Bytes that the controller sent to this host."""
+    """Bytes that this host got from the controller, or from the node that has the files."""
 
     seconds: float
 
@@ -63,6 +64,23 @@ class BroadcastProgress:
 
 
 @dataclass(frozen=True)
+class SourceProgress:
+    """State of the node that has the files, while it reads them."""
+
+    host: str
+    hashed: int
+    seconds: float
+
+    @property
+    def line(self) -> str:
+        """The state as text."""
+        return f"{self.host} has read and hashed {shown_size(self.hashed)}"
+
+
+Progress: TypeAlias = BroadcastProgress | SourceProgress
+
+
+@dataclass(frozen=True)
 class BroadcastResult:
     """Results of all hosts, and the duration."""
 
@@ -81,11 +99,11 @@ class BroadcastResult:
         ]
 
 
-def lines_of_progress(say: Callable[[str], None]) -> Callable[[BroadcastProgress], None]:
+def lines_of_progress(say: Callable[[str], None]) -> Callable[[Progress], None]:
     """Return a callback that passes the progress to `say` after FIRST_LINE_S, and then every LINE_S."""
     next_s = FIRST_LINE_S
 
-    def write(progress: BroadcastProgress) -> None:
+    def write(progress: Progress) -> None:
         nonlocal next_s
         if progress.seconds >= next_s:
             next_s = progress.seconds + LINE_S

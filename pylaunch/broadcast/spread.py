@@ -9,19 +9,21 @@ import asyncio
 import contextlib
 import json
 import math
+import posixpath
 import signal
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 
 from pylaunch.agent.piped import pieces as node_side
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.broadcast.identity import new_identity
-from pylaunch.broadcast.payload import Payload
-from pylaunch.broadcast.progress import BroadcastProgress, BroadcastResult, Received
+from pylaunch.broadcast.node_source import LEAVES_S, LONGEST_REASON, STUCK_S, NodeFiles, SourceProgram, started
+from pylaunch.broadcast.payload import Payload, copies_of
+from pylaunch.broadcast.progress import BroadcastProgress, BroadcastResult, Progress, Received
 from pylaunch.broadcast.swarm import Send, Swarm
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Host
@@ -42,17 +44,13 @@ FIRST_ANSWER_S = 60.0
 SILENT_S = 30.0
 """A host that sends no message for this long is given up; it reports each second."""
 
-STUCK_S = 300.0
-"""A host that neither receives nor hashes a byte for this long, while it is expected to, is given up."""
-
 MOST_REJECTED = 3
-"""Pieces from this machine that arrive with other bytes; SSH would have noticed a change on the way."""
+"""Pieces that do not arrive from here, or from the node that has the files, since the last one that did: SSH would have
+noticed other bytes."""
 
 SLOWEST = 20
 """A host that takes this many times as long as the slowest of those that have everything, and STUCK_S, is given up:
 what it reports about its progress is its own claim."""
-
-LONGEST_REASON = 500
 
 SOURCES_S = 8.0
 """Wait for hosts that have everything, which connect and hash it first."""
@@ -61,7 +59,8 @@ TICK_S = 1.0
 CHUNK = 128 << 10
 """Bytes of a piece between which orders to the same host are sent."""
 
-LEAVES_S = 3.0
+
+T = TypeVar("T")
 
 
 class _HostFailedError(Exception):
@@ -131,6 +130,25 @@ def broadcast(
     return asyncio.run(_until_interrupted(spread(cluster, payload, rate=rate, on_progress=on_progress)))
 
 
+def broadcast_from(
+    node: NodeFiles, cluster: Cluster, destination: str, *, rate: int, on_progress: Callable[[Progress], None]
+) -> tuple[Payload, BroadcastResult]:
+    """`broadcast` of files that `node` has and sends itself, as it has them. Raises UsageError for files that cannot be
+    read or change meanwhile, ClusterNotReadyError for a node that is lost, and KeyboardInterrupt."""
+    base, names = copies_of([posixpath.basename(posixpath.normpath(path)) for path in node.paths], destination)
+
+    async def work() -> tuple[Payload, BroadcastResult]:
+        allow_hosts(len(cluster.hosts) + 1)
+        source = await started(node, rate)
+        try:
+            payload = await source.described([*zip(node.paths, names, strict=True)], base, on_progress)
+            return payload, await _Broadcast(cluster, payload, _Senders(rate, node=source), on_progress).run()
+        finally:
+            await source.child.leave(LEAVES_S)
+
+    return asyncio.run(_until_interrupted(work()))
+
+
 async def spread(
     cluster: Cluster, payload: Payload, *, rate: int = 0, sources: Collection[str] = (),
     on_progress: Callable[[BroadcastProgress], None],
@@ -138,10 +156,10 @@ async def spread(
     """`broadcast` on the running event loop; the caller cancels it. `sources` are hosts that have everything: nothing
     is sent from here before they can pass it on, for SOURCES_S at most."""
     allow_hosts(len(cluster.hosts))
-    return await _Broadcast(cluster, payload, _SendingRate(rate), frozenset(sources), on_progress).run()
+    return await _Broadcast(cluster, payload, _Senders(rate, frozenset(sources)), on_progress).run()
 
 
-async def _until_interrupted(work: Coroutine[None, None, BroadcastResult]) -> BroadcastResult:
+async def _until_interrupted(work: Coroutine[None, None, T]) -> T:
     """Cancel `work` at a signal, so that it ends its processes in order, and raise KeyboardInterrupt then."""
     loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
     received: list[signal.Signals] = []
@@ -157,40 +175,56 @@ async def _until_interrupted(work: Coroutine[None, None, BroadcastResult]) -> Br
     return task.result()
 
 
+@dataclass(frozen=True)
+class _Senders:
+    rate: int
+    hosts: frozenset[str] = frozenset()
+    """Hosts that have everything."""
+
+    node: SourceProgram | None = None
+    """The node that has the files; None where this machine has them."""
+
+
 class _Broadcast:
     def __init__(
         self,
         cluster: Cluster,
         payload: Payload,
-        pace: _SendingRate,
-        sources: frozenset[str],
+        senders: _Senders,
         on_progress: Callable[[BroadcastProgress], None],
     ) -> None:
         self._cluster = cluster
         self._payload = payload
-        self._sources = sources
-        self._pace = pace
+        self._sources = senders.hosts
+        self._source = source = senders.node
+        self._pace = _SendingRate(senders.rate)
         self._on_progress = on_progress
         self._swarm = Swarm(len(payload.hashes), {host.name: host.topology for host in cluster.hosts})
         self._nodes = {host.name: _PieceHost(host) for host in cluster.hosts}
-        self._first_line = json.dumps({**payload.order, "identity": new_identity(), "rate": pace.rate}).encode() + b"\n"
+        identity = new_identity() if source is None else source.identity
+        self._first_line = json.dumps({**payload.order, "identity": identity, "rate": senders.rate}).encode() + b"\n"
         self._news = asyncio.Event()
         self._begun = time.monotonic()
 
     async def run(self) -> BroadcastResult:
+        failed: Exception | None = None
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self._follow(node)) for node in self._nodes.values()]
                 tasks += [group.create_task(self._write(node)) for node in self._nodes.values()]
                 tasks.append(group.create_task(self._watch()))
+                if self._source is not None:
+                    tasks.append(group.create_task(self._source.keep()))
                 await self._decide()
                 for task in tasks:
                     task.cancel()
         except* PylaunchError as errors:
-            raise errors.exceptions[0] from None
+            failed = errors.exceptions[0]  # Raised here, it would be in a group again.
         finally:
             children = [node.child for node in self._nodes.values() if node.child is not None]
             await asyncio.gather(*(child.leave(LEAVES_S) for child in children))
+        if failed is not None:
+            raise failed
         hosts = {name: node.ended for name, node in self._nodes.items() if node.ended is not None}
         wrong = {name: tuple(sorted(by)) for name, by in self._swarm.wrong.items()}
         return BroadcastResult(hosts, wrong, time.monotonic() - self._begun)
@@ -206,7 +240,12 @@ class _Broadcast:
             is_ready = all(self._nodes[name].port or self._nodes[name].ended for name in self._sources)
             may_send = is_ready or now - self._begun > SOURCES_S
             for order in self._swarm.orders(now, may_send=may_send):
-                if isinstance(order, Send):
+                if isinstance(order, Send) and self._source is not None:
+                    self._nodes[order.host].sent += self._payload.size_of(order.piece)
+                    fetches.setdefault(order.host, []).append(
+                        (order.piece, "", self._source.host.rank_address, self._source.port)
+                    )
+                elif isinstance(order, Send):
                     self._nodes[order.host].pieces.append(order.piece)
                     self._nodes[order.host].has_work.set()
                 else:
@@ -271,17 +310,25 @@ class _Broadcast:
             node.had = sum(self._payload.size_of(piece) for piece in set(message.ready.have))
             self._swarm.join(name, message.ready.have)
         for piece in message.has:
+            node.rejected = 0
             self._swarm.has(name, piece, now)
         if message.failed is not None:
             self._swarm.failed(name, *message.failed)
             node.rejected += message.failed[1] == ""
             if node.rejected > MOST_REJECTED:
-                raise _HostFailedError(f"it rejects pieces from this machine as wrong: does the memory of {name} fail?")
+                raise self._rejects(name, message.failed[2])
         if message.error is not None:
             raise _HostFailedError(visible_line(message.error)[:LONGEST_REASON])
         if message.done and node.ended is None:
             node.ended = Received(None, None, False, node.had, node.sent, now - self._begun)
         self._news.set()
+
+    def _rejects(self, name: str, why: str) -> _HostFailedError:
+        if self._source is None:
+            return _HostFailedError(f"it rejects pieces from this machine as wrong: does the memory of {name} fail?")
+        source, reason = self._source.host, visible_line(why)[:LONGEST_REASON]
+        hint = f"hosts connect to each other on ports that the kernel chooses; allow {name} to reach {source.name}"
+        return _HostFailedError(f"no piece from {source.name} at {source.rank_address}: {reason}", hint)
 
     def _end(self, node: _PieceHost, error: _HostFailedError) -> None:
         """End a host with an error; a host that has everything and ends later has it nevertheless."""

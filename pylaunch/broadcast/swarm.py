@@ -1,6 +1,7 @@
 """Decide which host gets which piece from where. Pure: the caller reports what happened and carries out the orders.
 
-A piece that no host has is sent once by the controller, to one of a few hosts. Every other host fetches it from a host
+A piece that no host has is sent once by the controller, to one of a few hosts; where a node has the files, "the
+controller" is that node. Every other host fetches it from a host
 that has it, the closest and least busy first. A host fetches nothing from a peer that sent wrong bytes, or failed
 twice; a piece that it can get from nobody is sent by the controller. Transfers that take much longer than others are
 repeated from elsewhere. Reports are claims: no host is believed that another one has a piece, and one host alone cannot
@@ -92,7 +93,7 @@ class _Member:
     serving: int = 0
     slow_to_serve: int = 0
     slow_to_receive: int = 0
-    """Transfers that were overdue."""
+    """Transfers that were overdue, or failed on their way from the controller."""
 
     served: set[str] = field(default_factory=set)
     """Hosts that fetched from here."""
@@ -166,7 +167,11 @@ class Swarm:
         member = self._members[host]
         if not source:
             member.sending.pop(piece, None)
-            self._direct.setdefault(host, {})[piece] = None
+            member.slow_to_receive += 1
+            if self._holders[piece]:
+                member.waiting.append(piece)
+            elif not self._is_sent(piece):
+                self._unsent.appendleft(piece)
             return
         if member.fetching.get(piece, ("",))[0] != source:
             return

@@ -6,7 +6,6 @@ the destination has already, with the same size and hash, is read there and not 
 
 from __future__ import annotations
 
-import bisect
 import contextlib
 import errno
 import fcntl
@@ -17,12 +16,13 @@ import stat
 import threading
 import time
 
+from pylaunch.agent.piped.piece_source import spans
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Iterator, Tuple
+    from typing import Any, Iterable, Iterator
 
-    Span = Tuple[int, int, int]
-    """File, offset in it, and number of bytes."""
+    from pylaunch.agent.piped.piece_source import Span
 
 CHUNK = 1 << 20
 STAGING = ".pylaunch-push-"
@@ -184,15 +184,7 @@ class PieceStore:
     def _spans(self, piece: int) -> Iterator[Span]:
         """Return the parts of files that a piece consists of."""
         begin = piece * self._piece
-        end = begin + self.size_of(piece)
-        index = bisect.bisect_right(self._ends, begin)
-        while begin < end:
-            first = self._ends[index] - self._files[index][2]
-            size = min(end, self._ends[index]) - begin
-            if size:
-                yield index, begin - first, size
-            begin += size
-            index += 1
+        return spans(self._ends, begin, begin + self.size_of(piece))
 
     def parts(self, piece: int) -> Iterator[tuple[int, int, int]]:
         """Return open descriptors, offsets and sizes of the parts of a piece that is here; each is closed after use."""

@@ -6,16 +6,13 @@ carries, and copies it from the controller otherwise.
 
 from __future__ import annotations
 
-import hashlib
-import os
 from pathlib import Path
 
 from pylaunch.base.layout import NodeRoot
-from pylaunch.broadcast.payload import ChangedError, stored_content
+from pylaunch.broadcast.payload import ChangedError, stored_files
 from pylaunch.broadcast.progress import lines_of_progress
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.host_errors import alike_errors
-from pylaunch.model.manifest import File
 from pylaunch.model.notes import Notes
 from pylaunch.model.text.size import shown_size
 from pylaunch.provision.convergence import ProvisionSurvey
@@ -50,16 +47,13 @@ def pass_on_archive(found: ProvisionSurvey, directory: Path, cluster: Cluster, o
 
     archive = directory / ARCHIVE
     try:
-        with archive.open("rb") as file:
-            is_whole = os.fstat(file.fileno()).st_size == manifest.archive_bytes
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if archive.stat().st_size != manifest.archive_bytes:
+            return {}
     except OSError:
         return {}  # The role says for each host what is wrong with it.
-    if not is_whole:
-        return {}
     progress = lines_of_progress(lambda line: on_note(f"environment: {line}"))
     try:
-        payload = stored_content({archive: File(ARCHIVE, 0o400, manifest.archive_bytes, digest)})
+        payload = stored_files({archive: manifest.archive_bytes})
         result = broadcast(cluster.only(names), payload, rate=0, on_progress=progress)
     except ChangedError:
         on_note(f"note: {archive} changed while hosts passed it on, so this machine copies it")
@@ -73,5 +67,6 @@ def pass_on_archive(found: ProvisionSurvey, directory: Path, cluster: Cluster, o
     for remark in result.remarks:
         on_note(remark)
     there = [host for host in cluster.hosts if host.name in names and host.name not in reasons]
+    digest = payload.files[0].digest
     places = {host.name: NodeRoot(host.node_root).blob(digest) for host in there}
     return {"python_env_received": {name: {"path": path, "sha256": digest} for name, path in places.items()}}

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from pylaunch.agent.piped.piece_source import PIECE
 from pylaunch.agent.piped.piece_store import ABANDONED_S, PieceStore, StoreError, WrongPieceError
 from pylaunch.agent.piped.pieces import CERTIFICATE, PieceNode, tls_context
 from pylaunch.broadcast.identity import new_identity
-from pylaunch.broadcast.payload import PIECE, Payload, read_payload
+from pylaunch.broadcast.payload import Payload, read_payload
 
 IDENTITY = new_identity()
 FOREIGN = new_identity() + IDENTITY[IDENTITY.index(CERTIFICATE) :]

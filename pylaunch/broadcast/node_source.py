@@ -1,0 +1,182 @@
+"""Files of one node that the others are to have: its program describes them, and serves them to the others.
+
+What it says is data: paths stay below the names that the copies have, and the hosts compare every piece and every file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import msgspec
+
+from pylaunch.agent.piped import pieces as node_side
+from pylaunch.agent.piped.piece_source import MOST_FILES, MOST_PIECES, piece_size
+from pylaunch.base.dataclass import dataclass
+from pylaunch.broadcast.identity import new_identity
+from pylaunch.broadcast.payload import Payload
+from pylaunch.broadcast.progress import SourceProgress
+from pylaunch.errors import ClusterNotReadyError, UsageError
+from pylaunch.model.cluster import Host
+from pylaunch.model.manifest import File, SymbolicLink
+from pylaunch.model.text.sanitise import visible_line
+from pylaunch.probe.program import STREAMED, program, streamed
+from pylaunch.transport.answers import NotAnAnswerError, decoded
+from pylaunch.transport.connections import connector_of
+from pylaunch.transport.connector import Connector
+from pylaunch.transport.patience import patience
+from pylaunch.transport.process import Child, describe_exit, last_line, spawn
+
+ANSWERS_S = 60.0
+"""For the connection and for each message; a node reports once a second."""
+
+STUCK_S = 300.0
+"""A node that reads no byte for this long is given up."""
+
+LONGEST_REASON = 500
+LEAVES_S = 3.0
+
+Size = Annotated[int, msgspec.Meta(ge=0, lt=1 << 60)]
+Path = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
+Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+
+
+class _Port(msgspec.Struct):
+    port: Annotated[int, msgspec.Meta(ge=1, le=65535)]
+
+
+class SourceMessage(msgspec.Struct):
+    """Message of the node (`agent.piped.pieces.serve`)."""
+
+    directories: list[Path] = []
+    files: list[tuple[Path, Annotated[int, msgspec.Meta(ge=0, le=0o777)], Size, Digest]] = []
+    links: list[tuple[Path, Path]] = []
+    hashes: list[Digest] = []
+    ready: _Port | None = None
+    at: Size = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class NodeFiles:
+    """Files of one node, by path there."""
+
+    host: Host
+    known_hosts: str | None
+    paths: tuple[str, ...]
+
+
+class SourceProgram:
+    """The program on the node while it serves."""
+
+    def __init__(self, host: Host, connector: Connector, child: Child, rate: int) -> None:
+        self.host = host
+        self.child = child
+        self._connector = connector
+        self.rate = rate
+        self.identity = new_identity()
+        self.port = 0
+        self._begun = self._moved_at = time.monotonic()
+        self._at = 0
+
+    async def described(
+        self, paths: Sequence[tuple[str, str]], base: str, on_progress: Callable[[SourceProgress], None]
+    ) -> Payload:
+        """Start the program, and return the payload once it has hashed all files. Raises UsageError for files that it
+        cannot read, and ClusterNotReadyError."""
+        order = json.dumps({"identity": self.identity, "rate": self.rate}).encode()
+        messages: list[SourceMessage] = []
+        entries = 0
+        with contextlib.suppress(ConnectionError):  # `message` has the reason.
+            await self.child.send(streamed(program(node_side.serve, [*paths])) + order + b"\n")
+        while not self.port:
+            message = await self.message()
+            self.port = message.ready.port if message.ready is not None else 0
+            entries += len(message.files) + len(message.directories) + len(message.links)
+            if message.hashes or entries:
+                messages.append(message)
+            if entries > MOST_FILES or len(message.hashes) > MOST_PIECES:
+                raise self._not_understood("it describes more files than a push may have")
+            on_progress(SourceProgress(self.host.name, self._at, time.monotonic() - self._begun))
+        try:
+            return payload_of(messages, base, [name for _, name in paths])
+        except NotAnAnswerError as error:
+            raise self._not_understood(str(error)) from None
+
+    async def keep(self) -> None:
+        """Let the program know that this machine is there, until it ends. Raises UsageError for files that changed, and
+        ClusterNotReadyError."""
+        while True:
+            with contextlib.suppress(ConnectionError):
+                await self.child.send(b"{}\n")
+            self._moved_at = time.monotonic()
+            await self.message()
+
+    async def message(self) -> SourceMessage:
+        """Return the next message. Raises UsageError for files that cannot be read, and ClusterNotReadyError."""
+        name = self.host.name
+        try:
+            async with patience(ANSWERS_S):
+                while (line := await self.child.readline()) and not line.startswith(b"{"):
+                    pass  # What a login shell prints.
+        except TimeoutError:
+            raise ClusterNotReadyError(f"{name}: no message for {ANSWERS_S:g} s", hint=f"check {name}") from None
+        if not line:
+            raise await self._why()
+        try:
+            message = decoded(line, SourceMessage)
+        except NotAnAnswerError as error:
+            raise self._not_understood(str(error)) from None
+        if message.error is not None:
+            what = visible_line(message.error)[:LONGEST_REASON]
+            raise UsageError(f"{name}: {what}", hint=f"push again when the files are there on {name} and do not change")
+        if message.at > self._at:
+            self._at, self._moved_at = message.at, time.monotonic()
+        if time.monotonic() - self._moved_at > STUCK_S:
+            raise ClusterNotReadyError(f"{name}: it read nothing for {STUCK_S:g} s", hint="does its disk answer?")
+        return message
+
+    async def _why(self) -> ClusterNotReadyError:
+        ended = await self.child.leave(LEAVES_S)
+        if (failure := self._connector.failure(ended)) is not None:
+            return ClusterNotReadyError(f"{self.host.name}: {failure.reason}", hint=failure.hint)
+        why = last_line(ended.stderr, default=describe_exit(ended.returncode))
+        hint = "the same command sends the rest; the program needs Python 3.8 or newer"
+        return ClusterNotReadyError(f"{self.host.name}: its program ended: {why}", hint=hint)
+
+    def _not_understood(self, why: str) -> ClusterNotReadyError:
+        return ClusterNotReadyError(f"{self.host.name}: its message is not understood: {visible_line(why)[:300]}")
+
+
+async def started(files: NodeFiles, rate: int) -> SourceProgram:
+    """Start Python on the node; the caller ends it. Raises ProgramNotFoundError."""
+    connector = connector_of(files.host, files.known_hosts)
+    return SourceProgram(files.host, connector, await spawn(connector.argv((files.host.agent_python, *STREAMED))), rate)
+
+
+def payload_of(messages: Sequence[SourceMessage], base: str, names: Sequence[str]) -> Payload:
+    """Return what a node describes, for `base` on the hosts. Raises NotAnAnswerError for a path outside `names`, one
+    that is there twice or has no directory, and for pieces that do not fit the files."""
+    files = tuple(File(*each) for message in messages for each in message.files)
+    links = tuple(SymbolicLink(*each) for message in messages for each in message.links)
+    directories = tuple(each for message in messages for each in message.directories)
+    hashes = tuple(bytes.fromhex(each) for message in messages for each in message.hashes)
+    known: set[str] = set()
+    parents: set[str] = set()
+    for path in (*directories, *(file.path for file in files), *(link.path for link in links)):
+        parent, _, name = path.rpartition("/")
+        if name in ("", ".", "..") or "\0" in path or path in known:
+            raise NotAnAnswerError(f"{path!r} is no path, or is there twice")
+        if parent not in parents if parent else path not in names:
+            raise NotAnAnswerError(f"{path!r} is in no directory that it describes")
+        known.add(path)
+        if len(known) <= len(directories):
+            parents.add(path)
+    size = sum(file.size for file in files)
+    piece = piece_size(size)
+    if len(hashes) != -(-size // piece):
+        raise NotAnAnswerError(f"{len(hashes)} pieces for {size} bytes")
+    return Payload(base, (), files, directories, links, piece, hashes)
