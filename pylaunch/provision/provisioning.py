@@ -72,6 +72,9 @@ class ProvisionOptions:
     batch_sizes: str = ALL_AT_ONCE
     """Sizes of the batches of hosts that change together: "1,10%,100%"."""
 
+    rate: int = 0
+    """Most bytes per second of an archive that this machine, and each host, sends; 0 is no limit."""
+
     become_password: Callable[[], str] | None = None
     """Returns the password for sudo; called once, before hosts are asked. None is sudo without a password."""
 
@@ -195,7 +198,8 @@ def provision(
     found = plan.found
     if not found.to_change:
         return ProvisionReport(plan, None)
-    received = pass_on_archive(found, _environment(plan.request.cluster, plan.options), plan.request.cluster, on_note)
+    cluster = plan.request.cluster
+    received = pass_on_archive(found, _environment(cluster, plan.options), cluster, on_note, rate=plan.options.rate)
     done = converge_in_batches(
         replace(plan.request, extra_vars={**plan.request.extra_vars, **received}),
         found,

@@ -165,6 +165,23 @@ def size(option: str, text: str) -> int:
         raise UsageError(f"{option}: {error}") from None
 
 
+LEAST_RATE = 64 << 10
+
+
+def limit_rate(help_text: str) -> Callable[[F], F]:
+    """Return the option whose value is a number of bytes per second; 0 for no limit."""
+    return click.option("--limit-rate", metavar="RATE", callback=_rate, help=help_text)
+
+
+def _rate(_: click.Context, __: click.Parameter, text: str | None) -> int:
+    if text is None:
+        return 0
+    rate = size("--limit-rate", text)
+    if rate < LEAST_RATE:
+        raise UsageError(f"--limit-rate {text}: less than 64 KiB per second", hint="--limit-rate 10MB")
+    return rate
+
+
 @contextlib.contextmanager
 def writing(option: str, path: Path) -> Iterator[None]:
     """Raise UsageError when the body fails to write the file that `option` names."""

@@ -12,7 +12,7 @@ import pytest
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.features.lab.cluster.node_faults.faults import Fill, Isolate, inject
-from pylaunch.features.push.command import LEAST_RATE
+from pylaunch.terminal.options import LEAST_RATE
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab

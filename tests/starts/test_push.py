@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.features.push.command import LEAST_RATE
+from pylaunch.terminal.options import LEAST_RATE
 from tests.documented_commands import ROOT
 from tests.json_pages import has_the_forms, undescribed
 from tests.starts.cluster import DirectoryCluster, ended, made_of_directories

@@ -51,6 +51,7 @@ class ProvisionFlags:
     with_diff: bool
     deep: bool
     serial: str | None
+    limit_rate: int
     rollback: bool
     undo: bool
     undo_all: bool
@@ -78,6 +79,7 @@ class ProvisionFlags:
             rollback=self.rollback,
             deep=self.deep,
             batch_sizes=self.serial or ALL_AT_ONCE,
+            rate=self.limit_rate,
             become_password=(lambda: console.password("sudo password")) if self.ask_become_pass else None,
         )
 
@@ -96,6 +98,7 @@ class ProvisionFlags:
 @click.option("--diff", "with_diff", is_flag=True, help="Show the lines of files that differ.")
 @click.option("--deep", is_flag=True, help="Look at every file of the Python environment, not only at its records.")
 @click.option("--serial", metavar="SIZES", help="Change hosts in batches, as 1,10%,100%; stop at the first that fails.")
+@options.limit_rate("Bytes per second of a new environment that this machine, and each host, sends: 50MB.")
 @click.option("--rollback", is_flag=True, help="Go back to the Python environment that was locked before this one.")
 @click.option("--reset", "undo", is_flag=True, help="Undo what the roles own; what others own stays.")
 @click.option("--all", "undo_all", is_flag=True, help="With --reset: the Python environments too.")

@@ -9,7 +9,7 @@ import click
 
 from pylaunch.broadcast.payload import read_payload
 from pylaunch.broadcast.spread import broadcast, broadcast_from
-from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
+from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.features.push import view
 from pylaunch.features.push.sources import files_of_node, without
 from pylaunch.inventory import load_cluster
@@ -25,15 +25,12 @@ Examples:
 """
 
 
-LEAST_RATE = 64 << 10
-
-
 @click.command(epilog=EXAMPLES)
 @click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="[NODE:]FILE|DIR…")
 @click.argument("destination", metavar="DEST")
 @options.inventory
 @options.limit
-@click.option("--limit-rate", metavar="RATE", help="Bytes per second that this machine, and each host, sends: 50MB.")
+@options.limit_rate("Bytes per second that this machine, and each host, sends: 50MB.")
 @options.as_json
 def command(
     sources: tuple[Path, ...], destination: str, inventory: Path | None, limit: str | None, **given: Any
@@ -45,7 +42,7 @@ def command(
     those of the same name at the end, all at once for each file; other files in a directory stay. What a host has
     already is not sent. After an interruption, the same command sends the rest.
     """
-    rate = _rate(given["limit_rate"])
+    rate = given["limit_rate"]
     node = files_of_node([str(source) for source in sources], lambda: load_cluster(inventory))
     cluster = load_cluster(inventory, limit=limit)
     with view.following(cluster.names) as on_progress:
@@ -69,13 +66,3 @@ def command(
         hints = [hint for name in failed if (hint := result.hosts[name].hint) is not None]
         raise ClusterNotReadyError(what, evidence=view.failures(result), hint=hints[0] if hints else None)
     return ExitCode.DONE
-
-
-def _rate(text: str | None) -> int:
-    """Return the bytes per second of --limit-rate; 0 for no limit. Raises UsageError."""
-    if text is None:
-        return 0
-    rate = options.size("--limit-rate", text)
-    if rate < LEAST_RATE:
-        raise UsageError(f"--limit-rate {text}: less than 64 KiB per second", hint="--limit-rate 10MB")
-    return rate

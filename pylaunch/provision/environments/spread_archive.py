@@ -35,13 +35,18 @@ def lacking(found: ProvisionSurvey) -> dict[str, str]:
     }
 
 
-def pass_on_archive(found: ProvisionSurvey, directory: Path, cluster: Cluster, on_note: Notes) -> dict[str, object]:
+def pass_on_archive(
+    found: ProvisionSurvey, directory: Path, cluster: Cluster, on_note: Notes, *, rate: int = 0
+) -> dict[str, object]:
     """Put the archive of the environment in `directory` on the hosts that lack it; return the variable of the role that
-    says where it is. Raises KeyboardInterrupt."""
+    says where it is. With `rate`, bytes per second, also where nothing is saved: Ansible sends as fast as it can.
+    Raises KeyboardInterrupt."""
     wanted = lacking(found)
-    manifest = read_manifest(directory) if len(wanted) > 1 else None
+    manifest = read_manifest(directory) if len(wanted) > 1 or (wanted and rate) else None
     names = [name for name, identifier in wanted.items() if manifest is not None and identifier == manifest.id]
-    if manifest is None or (len(names) - 1) * manifest.archive_bytes < LEAST_SAVED:
+    if manifest is None or not names:
+        return {}
+    if not rate and (len(names) - 1) * manifest.archive_bytes < LEAST_SAVED:
         return {}
     from pylaunch.broadcast.spread import broadcast  # noqa: PLC0415 - it takes 50 ms, and archives are rarely new
 
@@ -54,7 +59,7 @@ def pass_on_archive(found: ProvisionSurvey, directory: Path, cluster: Cluster, o
     progress = lines_of_progress(lambda line: on_note(f"environment: {line}"))
     try:
         payload = stored_files({archive: manifest.archive_bytes})
-        result = broadcast(cluster.only(names), payload, rate=0, on_progress=progress)
+        result = broadcast(cluster.only(names), payload, rate=rate, on_progress=progress)
     except ChangedError:
         on_note(f"note: {archive} changed while hosts passed it on, so this machine copies it")
         return {}
