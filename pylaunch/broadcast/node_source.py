@@ -95,10 +95,10 @@ class SourceProgram:
         while not self.port:
             message = await self.message()
             self.port = message.ready.port if message.ready is not None else 0
-            entries += len(message.files) + len(message.directories) + len(message.links)
-            if message.hashes or entries:
+            if some := len(message.files) + len(message.directories) + len(message.links) + len(message.hashes):
                 messages.append(message)
-            if entries > MOST_FILES or len(message.hashes) > MOST_PIECES:
+            entries += some
+            if entries > MOST_FILES + MOST_PIECES:
                 raise self._not_understood("it describes more files than a push may have")
             on_progress(SourceProgress(self.host.name, self._at, time.monotonic() - self._begun))
         try:

@@ -174,6 +174,17 @@ def test_a_seed_that_stops_without_an_error_is_replaced() -> None:
     assert stopped.run() < 2 * Simulation(1, 30).run()
 
 
+def test_a_piece_that_does_not_arrive_at_one_host_goes_to_another_which_passes_it_on() -> None:
+    swarm = Swarm(1, {"n1": (), "n2": ()})
+    swarm.join("n1", [])
+    swarm.join("n2", [])
+    assert swarm.orders(0.0) == [Send("n1", 0)]
+    swarm.failed("n1", 0, "", "refused")
+    assert swarm.orders(0.1) == [Send("n2", 0)]
+    swarm.has("n2", 0, 0.2)
+    assert swarm.orders(0.2) == [Fetch("n1", 0, "n2")]
+
+
 def test_a_host_is_due_while_it_is_ordered_to_do_something_and_after_its_last_piece() -> None:
     swarm = Swarm(1, {"n1": (), "n2": ()})
     swarm.join("n1", [])
