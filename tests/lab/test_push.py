@@ -46,6 +46,15 @@ def test_nodes_pass_a_file_on_and_a_full_one_costs_the_others_nothing(lab: Lab, 
     assert first["from_controller"] < SIZE  # The nodes that have it sent the rest.
     sums = {node.run("sha256sum", "/srv/pushed/blob").stdout.split()[0] for node in lab}
     assert sums == {document["files"][0]["sha256"]}
+    for name in ("n2", "n3"):
+        lab[name].run("rm", "/srv/pushed/blob")
+    from_node = lab.pylaunch(
+        "push", "-i", str(lab.inventory), "--json", "n1:/srv/pushed/blob", "/srv/pushed/", timeout_s=120
+    )
+    assert from_node.returncode == ExitCode.DONE, from_node.stderr
+    hosts = json.loads(from_node.stdout)["hosts"]
+    assert [(host["host"], host["had"], host["from_controller"]) for host in hosts] == [("n2", 0, 0), ("n3", 0, 0)]
+    assert {node.run("sha256sum", "/srv/pushed/blob").stdout.split()[0] for node in lab} == sums
     for node in lab:
         node.run("rm", "-r", "/srv/pushed")
 
