@@ -18,7 +18,7 @@ pytestmark = pytest.mark.lab
 
 @dataclass(frozen=True)
 class Growing:
-    """Three nodes. The inventory names the first two until `grow`."""
+    """Two nodes. The inventory names the first one until `grow`."""
 
     lab: Lab
     whole: str
@@ -38,9 +38,9 @@ class Growing:
 @pytest.fixture(scope="module")
 def growing(fresh_lab: Callable[..., Lab]) -> Growing:
     """The stories below follow one another, as they do in the life of a cluster."""
-    lab = fresh_lab(3)
+    lab = fresh_lab(2)
     whole = lab.inventory.read_text()
-    lab.inventory.write_text("\n".join(line for line in whole.splitlines() if not line.startswith("n3")) + "\n")
+    lab.inventory.write_text("\n".join(line for line in whole.splitlines() if not line.startswith("n2")) + "\n")
     return Growing(lab, whole)
 
 
@@ -61,30 +61,29 @@ def test_a_node_that_is_added_changes_itself_and_the_members_list_of_the_others(
     assert first.ok, first.stderr
     growing.grow()
     plan = growing.plan()
-    assert [what for host, what in plan if host in ("n1", "n[1-2]", "n[1-3]")] == [
-        "/etc/hosts our block differs, +1 -0",
-        "/etc/ssh/ssh_known_hosts our block differs, +1 -0",
-    ]
-    assert ("n3", "package chrony not installed") in plan
-    # The other roles of n3 are those of a replaced node, in the next story.
-    added = growing.provision("--roles", "host_baseline,ssh_access")
+    lists = ["/etc/hosts our block differs, +1 -0", "/etc/ssh/ssh_known_hosts our block differs, +1 -0"]
+    # Only the first other member shows which interface leads to members.
+    assert [what for host, what in plan if host in ("n1", "n[1-2]") and "over host0" not in what] == lists
+    assert ("n2", "package chrony not installed") in plan
+    # The other roles of n2 are those of a replaced node, in the next story.
+    added = growing.provision("--roles", "host_baseline,ssh_access,nccl_env")
     assert added.ok, added.stderr
-    assert "n[1-2]: host_baseline 1 changed, ssh_access 1 changed; ok" in added.stderr
-    assert growing.lab["n1"].run("getent", "hosts", "n3").stdout.split()[0] == growing.lab["n3"].address
+    assert "n1: host_baseline 1 changed, ssh_access 1 changed, nccl_env" in added.stderr
+    assert growing.lab["n1"].run("getent", "hosts", "n2").stdout.split()[0] == growing.lab["n2"].address
 
 
 def test_a_node_that_is_replaced_is_refused_until_trusted_and_the_others_learn_its_key(growing: Growing) -> None:
-    replace_with_fresh_image(growing.lab, growing.lab["n3"])
+    replace_with_fresh_image(growing.lab, growing.lab["n2"])
     refused = growing.provision()
     assert refused.returncode == ExitCode.CLUSTER_NOT_READY
-    assert "1 of 3 hosts cannot be reached: n3" in refused.stderr
-    assert f"pylaunch trust -i {growing.lab.inventory} --replace --limit n3" in refused.stderr
-    trust = ("trust", "--replace", "--limit", "n3", "--yes", "-i", str(growing.lab.inventory))
+    assert "1 of 2 hosts cannot be reached: n2" in refused.stderr
+    assert f"pylaunch trust -i {growing.lab.inventory} --replace --limit n2" in refused.stderr
+    trust = ("trust", "--replace", "--limit", "n2", "--yes", "-i", str(growing.lab.inventory))
     assert growing.lab.pylaunch(*trust).ok
     replaced = growing.provision()
     assert replaced.ok, replaced.stderr
-    assert "n3: host_baseline 7 changed" in replaced.stderr
-    assert "n[1-2]: ssh_access 1 changed; ok" in replaced.stderr
+    assert "n2: host_baseline 7 changed" in replaced.stderr
+    assert "n1: ssh_access 1 changed; ok" in replaced.stderr
 
 
 FOREIGN = "10.9.9.9\tsomebody-elses"
@@ -92,7 +91,7 @@ FOREIGN = "10.9.9.9\tsomebody-elses"
 
 def test_reset_asks_and_without_a_yes_changes_nothing(growing: Growing) -> None:
     refused = growing.provision("--reset")
-    assert "undo on n[1-3] what pylaunch made" in refused.stderr
+    assert "undo on n[1-2] what pylaunch made" in refused.stderr
     assert growing.plan() == []
 
 
