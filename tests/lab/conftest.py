@@ -21,6 +21,7 @@ from pylaunch.transport import process
 from pylaunch.transport.process import Completed
 from tests.hinted_commands import hints_must_be_accepted
 from tests.lab import leftovers
+from tests.lab.clones import copy_disk
 from tests.lab.controller import Gate
 from tests.lab.slurm_jobs import DEADLINE_S, INTERPRETER, PROJECT, cancelled, jobs
 from tests.node_python import NODE_PYTHON
@@ -124,6 +125,9 @@ def framework_lab(_real_nodes: None, tmp_path_factory: pytest.TempPathFactory) -
     with Lab.up(_new_name(), nodes=2, share=(EXAMPLES, shared), inventory=shared / "cluster.ini") as made:
         inventory = ("-i", str(made.inventory))
         made.pylaunch("env", "lock", *inventory, "--python", NODE_PYTHON, str(requirements), timeout_s=600).checked()
+        # Byte code of the frameworks costs half a minute of a processor.
+        made.pylaunch("provision", *inventory, "--limit", "n1", timeout_s=1200).checked()
+        copy_disk(made, "n1", "n2")
         made.pylaunch("provision", *inventory, timeout_s=1200).checked()
         yield made
 
