@@ -60,15 +60,15 @@ def test_a_model_is_trained_across_the_nodes_and_rank_0_keeps_it(torch_lab: Lab)
 def test_a_run_that_is_restarted_goes_on_from_its_checkpoint(torch_lab: Lab, tmp_path: Path) -> None:
     """Each node keeps the checkpoint in a directory of its own. The agents start the ranks, as is the default."""
     script = str(REPOSITORY / "examples/train_ddp.py")
-    words = ("--workdir", "/tmp", "--nproc-per-node", "2", "--max-restarts", "1", "--", script, "--epochs", "60")
+    words = ("--workdir", "/tmp", "--nproc-per-node", "1", "--max-restarts", "1", "--", script, "--epochs", "30")
     with starting(torch_lab, tmp_path, *words, "--checkpoint", "/var/tmp/digits.pt") as started:
-        started.says("| epoch  3/60", deadline_s=180)
+        started.says("| epoch  3/30", deadline_s=180)
         ranks = [line.split()[1] for line in of_runs(torch_lab["n2"]) if "digits.pt" in line]
         torch_lab["n2"].run("kill", "-KILL", ranks[-1])
         assert started.ends(deadline_s=180) == ExitCode.DONE, started.stderr
     epochs = [int(line.split("epoch")[1].split("/")[0]) for line in started.stdout.splitlines() if "epoch " in line]
     assert "restart 1 of 1" in started.stderr
-    assert epochs.count(1) == epochs.count(60) == 1
+    assert epochs.count(1) == epochs.count(30) == 1
     must_be_clean(torch_lab)
 
 
