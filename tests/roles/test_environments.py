@@ -13,7 +13,13 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.provision.environments.environment import EnvironmentManifest, LockRequest, lock, read_manifest
+from pylaunch.provision.environments.environment import (
+    EnvironmentManifest,
+    LockRequest,
+    lock,
+    read_manifest,
+    swap_with_previous,
+)
 from pylaunch.store.paths import project_directory, project_environment
 from tests.documented_commands import ROOT, commands_of
 from tests.node_python import NODE_PYTHON
@@ -55,13 +61,15 @@ def another(lab: Lab, tmp_path: Path) -> Iterator[EnvironmentManifest]:
     directory = project_directory(lab.inventory) / "environment"
     (tmp_path / "requirements.txt").write_text("six==1.16.0\ntabulate==0.9.0\n")
     before = read_manifest(directory)
+    (target,) = current(lab)
     made = lock(LockRequest((tmp_path / "requirements.txt",), directory, NODE_PYTHON)).manifest
     yield made
     if read_manifest(directory) != before:
-        assert provision(lab, "--rollback").ok
+        swap_with_previous(directory)
     assert read_manifest(directory) == before
-    # The nodes would keep it, and the next story wants one that they do not have.
+    # The nodes would keep the new one, and the next story wants one that they do not have.
     for node in lab:
+        node.run("ln", "-sfn", target, "/opt/pylaunch/current")
         node.run("rm", "-rf", f"/opt/pylaunch/envs/{made.id}")
 
 
@@ -102,15 +110,16 @@ def only_wheels_that_changed_travelled(lab: Lab) -> None:
 
 
 def test_an_environment_that_was_edited_is_not_built_on(lab: Lab, another: EnvironmentManifest) -> None:
-    tabulate = f"{SITE_PACKAGES}/tabulate/__init__.py"
-    lab["n3"].run("sh", "-c", f"echo '# edited' >> {tabulate}")
+    (before,) = current(lab)
+    tabulate = "lib/python3.11/site-packages/tabulate/__init__.py"
+    edited = f"/opt/pylaunch/{before}/{tabulate}"
+    lab["n3"].run("sh", "-c", f"cp -p {edited} /root/whole.py; echo '# edited' >> {edited}")
     try:
         assert provision(lab).ok
-        assert "# edited" not in lab["n3"].read(tabulate)
+        assert "# edited" not in lab["n3"].read(f"/opt/pylaunch/current/{tabulate}")
         assert provision(lab, "--deep").stderr.startswith("3 hosts: nothing to change")
     finally:
-        assert provision(lab, "--rollback").ok
-        assert provision(lab, "--deep").ok
+        lab["n3"].run("cp", "-p", "/root/whole.py", edited)
 
 
 def test_a_tampered_wheel_is_named_and_the_environment_in_use_stays(lab: Lab, another: EnvironmentManifest) -> None:
