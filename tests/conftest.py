@@ -36,8 +36,12 @@ pylaunch_env_root={directory}/env
 
 
 def pytest_configure() -> None:
-    """Accept SIGINT again. Processes that a script starts in the background ignore it, and so do their children."""
+    """Accept SIGINT again, which processes that a script starts in the background ignore, and so do their children.
+
+    Keep compiled tests even with PYTHONDONTWRITEBYTECODE: rewriting all assertions is most of the time of a collection.
+    """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.dont_write_bytecode = False
 
 
 class ProcessStartedError(BaseException):

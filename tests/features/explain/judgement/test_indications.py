@@ -67,17 +67,18 @@ def test_the_verdict_with_it(name: str) -> None:
     assert "evidence" not in case or first.evidence[0].line == case["evidence"]
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.get("none")])
-def test_a_table_that_is_not_plain_names_nothing(name: str) -> None:
-    verdict = verdict_on(name)
-    assert [(cause.cause.id, cause.text) for cause in verdict.causes if cause.signature == "comparison"] == []
+def test_a_table_that_is_not_plain_names_nothing() -> None:
+    for name in (name for name, case in CASES.items() if case.get("none")):
+        verdict = verdict_on(name)
+        named = [(cause.cause.id, cause.text) for cause in verdict.causes if cause.signature == "comparison"]
+        assert named == [], name
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_the_first_half_of_each_text_is_read_too(name: str) -> None:
-    text = (FOLDER / f"{name}.log").read_bytes()
-    for end in range(0, len(text), max(1, len(text) // 8)):
-        indications_in(scans_of(text[:end]))  # Must not fail.
+def test_the_beginning_of_each_text_is_read_too() -> None:
+    for name in CASES:
+        text = (FOLDER / f"{name}.log").read_bytes()
+        for end in range(0, len(text), max(1, len(text) // 4)):
+            indications_in(scans_of(text[:end]))  # Must not fail.
 
 
 def test_every_recorded_text_is_in_an_index() -> None:
