@@ -110,7 +110,6 @@ def test_a_forked_rank_sees_of_itself_what_an_ordinary_one_does(node: Node, tmp_
 
 
 ENDS = {
-    "success": "",
     "code": "import sys; sys.exit(3)",
     "text": "import sys; sys.exit('no data')",
     "exception": "def train():\n    raise ValueError('loss is NaN')\ntrain()",
@@ -119,6 +118,9 @@ ENDS = {
     "raised interrupt": "raise KeyboardInterrupt",
     "SIGTERM": "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)",
     "abort": "import os; os.abort()",
+}
+ENDS_WELL = {
+    "success": "",
     "atexit": "import atexit\nfor n in range(3): atexit.register(print, n)\nprint('main')",
     "broken pipe": "import os, signal; print(signal.getsignal(signal.SIGPIPE))",
     "thread": "import threading\nthreading.Thread(target=lambda: print('ran')).start()",
@@ -142,17 +144,31 @@ if __name__ == "__main__":
 }
 
 
+def assert_same_end(plain: Controller, warm: Controller, rank: int, name: str) -> None:
+    for stream in (f"{rank}.out", f"{rank}.err"):
+        assert warm.text(stream) == plain.text(stream), name
+    end, expected = warm.ended(rank), plain.ended(rank)
+    assert (end.exit_code, end.signal, end.error, end.last_lines) == (
+        expected.exit_code, expected.signal, expected.error, expected.last_lines
+    ), name  # fmt: skip
+    assert warm.all(protocol.Finished)[0].leftovers == []
+
+
 @pytest.mark.parametrize("how", ENDS)
 def test_a_forked_rank_ends_as_an_ordinary_one(node: Node, tmp_path: Path, how: str) -> None:
     (tmp_path / "train.py").write_text(ENDS[how])
     plain, warm = both_ways(node, tmp_path, [PYTHON, "-u", "train.py"])
-    for stream in ("0.out", "0.err"):
-        assert warm.text(stream) == plain.text(stream)
-    end, expected = warm.ended(0), plain.ended(0)
-    assert (end.exit_code, end.signal, end.error, end.last_lines) == (
-        expected.exit_code, expected.signal, expected.error, expected.last_lines
-    )  # fmt: skip
-    assert warm.all(protocol.Finished)[0].leftovers == []
+    assert_same_end(plain, warm, 0, how)
+
+
+def test_forked_ranks_that_end_well_do_so_as_ordinary_ones(node: Node, tmp_path: Path) -> None:
+    for rank, source in enumerate(ENDS_WELL.values()):
+        (tmp_path / f"{rank}.py").write_text(source)
+    (tmp_path / "train.py").write_text("import os\nexec(open(os.environ['RANK'] + '.py').read())")
+    plain, warm = both_ways(node, tmp_path, [PYTHON, "-u", "train.py"], ranks=len(ENDS_WELL))
+    for rank, name in enumerate(ENDS_WELL):
+        assert (plain.ended(rank).exit_code, plain.ended(rank).stopped) == (0, False), name
+        assert_same_end(plain, warm, rank, name)
 
 
 SETTINGS = """

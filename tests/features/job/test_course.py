@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from pylaunch.agent.run.run import RELEASE_AHEAD_S
 from pylaunch.features.job.controller import WAKES_S, lead_together_s
 from pylaunch.features.job.course import (
@@ -109,10 +111,19 @@ def test_the_job_is_done_when_all_roles_but_the_services_are_and_these_are_stopp
     assert job.ended == (Status.DONE, "trainer done")
 
 
-def test_a_service_that_ends_by_itself_has_failed() -> None:
+@pytest.mark.parametrize(
+    ("end", "ended"),
+    [
+        (PartEnded("server", Status.DONE, ""), (Status.FAILED, "server ended, and it is a service")),
+        (PartEnded("server", Status.STOPPED, "stopped by ann"), (Status.STOPPED, "server was stopped")),
+    ],
+)
+def test_a_service_that_ends_by_itself_has_failed_and_a_person_may_stop_it(
+    end: PartEnded, ended: tuple[Status, str]
+) -> None:
     job = Job(server=SERVER, trainer=TRAINER).runs()
-    assert job.does(PartEnded("server", Status.DONE, "")) == [StopPart("trainer", "server ended, and it is a service")]
-    assert job.ended == (Status.FAILED, "server ended, and it is a service")
+    assert job.does(end) == [StopPart("trainer", ended[1])]
+    assert job.ended == ended
 
 
 def test_a_part_that_may_fail_does_not_end_the_job_unless_all_do() -> None:
@@ -142,14 +153,6 @@ def test_a_restart_waits_for_the_servers_that_are_left_and_ends_the_job_where_no
     assert job.does(PartReleased("trainer", AT), PartEnded("server.1", Status.FAILED, ""), PartFailing("trainer")) == []
     assert job.does(PartPrepared("trainer")) == [StopPart("trainer", "trainer waits for server, which has ended")]
     assert job.ended == (Status.FAILED, "trainer waits for server, which has ended")
-
-
-def test_a_part_that_a_person_stops_ends_the_job_as_stopped() -> None:
-    job = Job(server=SERVER, trainer=TRAINER).runs()
-    assert job.does(PartEnded("server", Status.STOPPED, "stopped by ann")) == [
-        StopPart("trainer", "server was stopped")
-    ]
-    assert job.ended == (Status.STOPPED, "server was stopped")
 
 
 def test_a_part_that_cannot_be_followed_any_more_has_failed_and_was_started() -> None:
@@ -196,11 +199,9 @@ def first(*failures: AttemptFailed, by: str) -> list[str]:
     return [each.text for each in job.course.first_failures()]
 
 
-def test_the_earliest_failure_is_first_whichever_was_reported_first() -> None:
+def test_the_earliest_failure_of_the_last_attempts_is_first_and_those_without_an_order_are_named_together() -> None:
     assert first(failed("trainer", 91.0), failed("server", 90.0), by="trainer") == ["server at 90.0"]
-
-
-def test_failures_without_an_order_are_named_together() -> None:
+    assert first(failed("server", 10.0), failed("trainer", 90.0), by="trainer") == ["trainer at 90.0"], "mended"
     assert first(failed("server", 90.0), failed("trainer", 90.1), by="server") == ["server at 90.0", "trainer at 90.1"]
 
 
@@ -212,10 +213,6 @@ def test_a_part_that_lost_the_connection_to_a_failed_one_is_a_victim() -> None:
     assert first(failed("server", 90.0, lost_connection=True), failed("trainer", 95.0), by="server") == [
         "server at 90.0"
     ]
-
-
-def test_an_old_failure_that_a_restart_has_mended_is_no_cause() -> None:
-    assert first(failed("server", 10.0), failed("trainer", 90.0), by="trainer") == ["trainer at 90.0"]
 
 
 def test_users_stop_before_what_they_use_and_a_service_that_uses_a_trainer_stops_before_it() -> None:

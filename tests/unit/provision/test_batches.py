@@ -14,15 +14,9 @@ def sizes(serial: str, count: int = 20) -> list[int]:
     return [len(batch) for batch in cut]
 
 
-def test_a_canary_goes_before_a_few_and_those_before_all_the_rest() -> None:
-    assert sizes("1,10%,100%") == [1, 2, 17]
-
-
-def test_the_last_size_repeats_until_every_host_had_its_turn() -> None:
+def test_the_last_size_repeats_and_a_percentage_is_at_least_one_host() -> None:
+    assert sizes("1,10%,100%") == [1, 2, 17], "a canary, a few, all the rest"
     assert sizes("1, 8") == [1, 8, 8, 3]
-
-
-def test_a_percentage_of_few_hosts_is_at_least_one_of_them() -> None:
     assert sizes("10%", 3) == [1, 1, 1]
 
 

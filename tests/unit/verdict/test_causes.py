@@ -31,12 +31,15 @@ def verdict(evidence: Evidence) -> Verdict:
 
 
 @pytest.mark.parametrize("case", SETS, ids=lambda case: case.name)
-def test_the_first_cause_is_the_right_one(case: EvidenceSet) -> None:
+def test_the_first_cause_is_the_right_one_and_no_victim_is_named(case: EvidenceSet) -> None:
     found = verdict(case.evidence)
     top = found.causes[0] if found.causes else None
     assert (None if top is None else top.kind) == case.kind, found
     assert (None if top is None else top.confidence.value) == case.confidence
     assert found.named == case.named
+    victims = {(end.host, end.rank) for end in case.ends if end.symptom}
+    named = {found.named, *(cause.named for cause in found.causes)}
+    assert not victims & {(each.host, each.rank) for each in named if each is not None}
 
 
 OF_TEXTS = {"start-failed", "address-wrong", "fabric", "ssh-failed", "unexplained"}
@@ -49,13 +52,6 @@ def test_every_kind_of_a_text_has_a_class() -> None:
 
 def test_every_kind_has_a_set() -> None:
     assert {each.kind for each in SETS if each.kind is not None} == set(KINDS) - OF_TEXTS
-
-
-@pytest.mark.parametrize("case", SETS, ids=lambda case: case.name)
-def test_no_victim_is_named(case: EvidenceSet) -> None:
-    named = {cause.named for cause in verdict(case.evidence).causes} | {verdict(case.evidence).named}
-    victims = {(end.host, end.rank) for end in case.ends if end.symptom}
-    assert not victims & {(each.host, each.rank) for each in named if each is not None}
 
 
 @given(CASES, st.randoms())

@@ -39,18 +39,14 @@ def after(*attempts: Attempt, policy: Policy = POLICY, hosts: tuple[str, ...] = 
     return next_attempt(policy, hosts, [(float(at), attempt) for at, attempt in enumerate(attempts)], len(attempts))
 
 
-@pytest.mark.parametrize("status", [Status.DONE, Status.STOPPED])
-def test_a_run_that_ended_as_somebody_wanted_is_not_tried_again(status: Status) -> None:
+@pytest.mark.parametrize("status", [Status.DONE, Status.STOPPED, Status.REFUSED])
+def test_a_run_that_ended_as_somebody_wanted_or_was_refused_as_a_whole_is_not_tried_again(status: Status) -> None:
     assert after(ended(status)) == Over("")
 
 
 def test_what_a_person_ended_is_not_tried_again_though_a_rank_failed_as_well() -> None:
     by_hand = replace(failed("n2").outcome, by_hand=True)
     assert after(Attempt(THREE, by_hand, 9.0)) == Over("")
-
-
-def test_a_refusal_of_the_whole_is_not_tried_again() -> None:
-    assert after(ended(Status.REFUSED)) == Over("")
 
 
 def test_a_rank_that_fails_is_started_again_where_it_was() -> None:
@@ -93,7 +89,6 @@ def test_without_a_spare_the_world_shrinks_as_far_as_allowed() -> None:
 
 def test_a_program_that_fails_is_no_reason_to_leave_its_host_out() -> None:
     assert after(failed("n2", progress=5), failed("n2", progress=9), failed("n2", progress=12)) == Again(THREE, "")
-    assert after(failed("n2"), failed("n2"), failed("n2")) == Over("3 attempts in a row made no progress: a crash loop")
 
 
 def test_a_host_whose_device_is_broken_is_left_out_with_the_reason() -> None:
@@ -129,10 +124,10 @@ def test_a_world_that_shrank_grows_again_when_a_host_is_back() -> None:
     assert next_attempt(policy, THREE, attempts, COOL_DOWN_S) == Again(("n1", "n3", "n2"), "with n2")
 
 
-def test_three_attempts_without_progress_are_a_crash_loop() -> None:
-    # Different hosts, so that none of them is at fault.
+def test_three_attempts_without_progress_are_a_crash_loop_on_one_host_or_on_several() -> None:
     assert after(failed("n1"), failed("n2")) == Again(THREE, "")
-    assert after(failed("n1"), failed("n2"), failed("n3")) == Over("3 attempts in a row made no progress: a crash loop")
+    for hosts in (("n1", "n2", "n3"), ("n2", "n2", "n2")):
+        assert after(*map(failed, hosts)) == Over("3 attempts in a row made no progress: a crash loop")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -117,6 +117,19 @@ def test_a_finding_on_several_hosts_is_no_event_of_one_host() -> None:
     assert event(HangNews(HangReport(finding, 1.0))).host is None
 
 
+async def watched(
+    examine: Callable[..., Awaitable[RunSample]], enough: asyncio.Event, *, reports: int
+) -> list[HangNews]:
+    """Return the first `reports` reports of a watch, which then goes on until `enough`."""
+    watch = HangWatch(plan(0.05), examine, lambda: STATE)
+    found = [await asyncio.wait_for(watch.next(), 60) for _ in range(reports)]
+    watching = asyncio.ensure_future(watch.next())
+    await asyncio.wait_for(enough.wait(), 60)
+    watching.cancel()
+    await asyncio.wait({watching})
+    return found
+
+
 def test_ranks_that_advance_in_silence_are_never_asked_for_all_calls() -> None:
     asked: list[tuple[bool, bool]] = []
     enough = asyncio.Event()
@@ -127,14 +140,7 @@ def test_ranks_that_advance_in_silence_are_never_asked_for_all_calls() -> None:
             enough.set()
         return RunSample(tuple(brief(each) for each in one_late(4, 2, number=400 + len(asked))))
 
-    async def watch() -> None:
-        watch = HangWatch(plan(0.05), examine, lambda: STATE)
-        watching = asyncio.ensure_future(watch.next())
-        await asyncio.wait_for(enough.wait(), 60)
-        watching.cancel()
-        await asyncio.wait({watching})
-
-    asyncio.run(watch())
+    asyncio.run(watched(examine, enough, reports=0))
     assert set(asked) == {(False, False)}
 
 
@@ -149,17 +155,9 @@ def test_ranks_that_stay_where_they_are_are_asked_for_all_calls_once() -> None:
         views = one_late(4, 2) if call_sites else list(map(brief, one_late(4, 2)))
         return RunSample(tuple(replace(each, time=float(len(asked))) for each in views))
 
-    async def watch() -> None:
-        watch = HangWatch(plan(0.05), examine, lambda: STATE)
-        first = await asyncio.wait_for(watch.next(), 60)
-        assert isinstance(first.news, HangReport)
-        assert "rank 2 on n02 is in load" in first.news.finding.text
-        watching = asyncio.ensure_future(watch.next())
-        await asyncio.wait_for(enough.wait(), 60)
-        watching.cancel()
-        await asyncio.wait({watching})
-
-    asyncio.run(watch())
+    [first] = asyncio.run(watched(examine, enough, reports=1))
+    assert isinstance(first.news, HangReport)
+    assert "rank 2 on n02 is in load" in first.news.finding.text
     brief_only, whole, later = (False, True, False), (True, False, True), (False, True, True)
     assert asked[:12] == [brief_only, brief_only, whole, *[later] * 9]
 
@@ -179,15 +177,7 @@ def test_ranks_that_are_late_with_all_calls_are_asked_again_and_get_more_time() 
             enough.set()
         return RunSample(tuple(replace(brief(each), time=float(looks)) for each in one_late(4, 2)))
 
-    async def watch() -> None:
-        watch = HangWatch(plan(0.05), examine, lambda: STATE)
-        await asyncio.wait_for(watch.next(), 60)
-        watching = asyncio.ensure_future(watch.next())
-        await asyncio.wait_for(enough.wait(), 60)
-        watching.cancel()
-        await asyncio.wait({watching})
-
-    asyncio.run(watch())
+    asyncio.run(watched(examine, enough, reports=1))
     assert seconds == [4.0, 8.0, 12.0, 16.0]
 
 

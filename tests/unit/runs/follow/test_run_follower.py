@@ -44,15 +44,21 @@ class Listener:
                 raise AssertionError(event)
 
 
-def test_agents_that_cannot_reach_each_other_are_reported_once_and_recorded_each_time() -> None:
+def heard(*messages: tuple[str, object]) -> Listener:
+    """Return what a follower without links reports of these messages of nodes."""
     listener = Listener()
 
     async def hear() -> None:
         follower = RunFollower(PLAN, Fleet(PLAN, "0123"), listener, streams=[])
-        await follower._on_message("n1", protocol.PeersUnheard(["n2", "n3"]))
-        await follower._on_message("n2", protocol.PeersUnheard(["n1"]))
+        for host, message in messages:
+            await follower._on_message(host, message)
 
     asyncio.run(hear())
+    return listener
+
+
+def test_agents_that_cannot_reach_each_other_are_reported_once_and_recorded_each_time() -> None:
+    listener = heard(("n1", protocol.PeersUnheard(["n2", "n3"])), ("n2", protocol.PeersUnheard(["n1"])))
     (note,) = listener.phases
     assert note.startswith("note: n1 and n[2-3] cannot reach each other's agents")
     assert [(event.kind, event.host, event.text) for event in listener.events] == [
@@ -62,14 +68,8 @@ def test_agents_that_cannot_reach_each_other_are_reported_once_and_recorded_each
 
 
 def test_the_end_of_a_rank_that_is_read_after_its_node_was_given_up_counts_all_the_same() -> None:
-    listener = Listener()
-
-    async def hear() -> None:
-        follower = RunFollower(PLAN, Fleet(PLAN, "0123"), listener, streams=[])
-        await follower._on_message("n1", protocol.RankStarted(0, 7, 1.0))
-        await follower._on_message("n1", protocol.RankEnd(0, "", 1, None, 2.0, stopped=False))
-
-    asyncio.run(hear())  # There is no link to n1.
+    end = protocol.RankEnd(0, "", 1, None, 2.0, stopped=False)
+    listener = heard(("n1", protocol.RankStarted(0, 7, 1.0)), ("n1", end))
     assert [event.kind for event in listener.events] == [EventKind.RANK_STARTED, EventKind.RANK_ENDED]
 
 
@@ -85,29 +85,15 @@ def test_a_host_that_reports_the_end_of_its_agent_answers_unless_it_was_restarte
 
 
 def test_of_views_that_a_node_repeats_without_end_the_first_is_recorded() -> None:
-    listener = Listener()
-
-    async def hear() -> None:
-        follower = RunFollower(PLAN, Fleet(PLAN, "0123"), listener, streams=[])
-        for pid in range(1, 100):
-            await follower._on_message("n1", protocol.RankView(0, "", 1.0, 0.0, pid, "S", 0.0, ""))
-        await follower._on_message("n2", protocol.RankView(1, "", 1.0, 0.0, 7, "S", 0.0, ""))
-
-    asyncio.run(hear())
+    views = [("n1", protocol.RankView(0, "", 1.0, 0.0, pid, "S", 0.0, "")) for pid in range(1, 100)]
+    listener = heard(*views, ("n2", protocol.RankView(1, "", 1.0, 0.0, 7, "S", 0.0, "")))
     assert [(view.rank, view.pid) for view in listener.views] == [(0, 1), (1, 7)]
 
 
 def test_starts_and_unheard_agents_that_a_node_reports_without_end_are_recorded_once() -> None:
-    listener = Listener()
-
-    async def hear() -> None:
-        follower = RunFollower(PLAN, Fleet(PLAN, "0123"), listener, streams=[])
-        for pid in range(2, 100):
-            await follower._on_message("n1", protocol.RankStarted(0, pid, 1.0))
-            await follower._on_message("n1", protocol.PeersUnheard(["n2", "n3"]))
-        await follower._on_message("n1", protocol.PeersUnheard([]))
-
-    asyncio.run(hear())
+    unheard = protocol.PeersUnheard(["n2", "n3"])
+    repeated = [each for pid in range(2, 100) for each in (protocol.RankStarted(0, pid, 1.0), unheard)]
+    listener = heard(*(("n1", each) for each in (*repeated, protocol.PeersUnheard([]))))
     assert [(event.kind, event.text) for event in listener.events] == [
         (EventKind.RANK_STARTED, "pid 2"),
         (EventKind.PEERS_UNHEARD, "n[2-3]"),

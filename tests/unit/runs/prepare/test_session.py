@@ -49,13 +49,24 @@ class DeafChild:
         self.sent.append(line)
 
 
+def link(fleet: Fleet, hosts: Sequence[Host], sent: list[bytes] | None = None) -> None:
+    """Link `fleet` with `hosts`, which answer nothing."""
+    for host in hosts:
+        child = cast(Child, DeafChild(sent))
+        fleet.links[host.name] = AgentLink(LocalConnector(host), child, HELLO, ClockOffset(0.0, 0.0))
+
+
+def session_of(plan: RunPlan, fleet: Fleet, listener: Listener | None = None) -> Session:
+    launch = Launch(plan, render(plan), AgentArchive(b"", "0123"), record="")
+    return Session(launch, fleet, listener or Listener())
+
+
 def refusal(plan: RunPlan) -> NodesRefusedError:
     """Return the error with which a session that prepares `plan` is refused."""
 
     async def prepare() -> None:
-        launch = Launch(plan, render(plan), AgentArchive(b"", "0123"), record="")
         async with asyncio.timeout(60):
-            await Session(launch, Fleet(plan, "0123"), Listener()).prepare(lambda hosts, unwanted: {})
+            await session_of(plan, Fleet(plan, "0123")).prepare(lambda hosts, unwanted: {})
 
     with pytest.raises(NodesRefusedError) as refused:
         asyncio.run(prepare())
@@ -67,14 +78,10 @@ def skew_and_rest(*messages: tuple[str, object]) -> tuple[float, list[tuple[str,
 
     async def release() -> tuple[float, list[tuple[str, object]]]:
         fleet = Fleet(PLAN, "0123")
-        for host in CLUSTER.hosts:
-            fleet.links[host.name] = AgentLink(
-                LocalConnector(host), cast(Child, DeafChild()), HELLO, ClockOffset(0.0, 0.0)
-            )
+        link(fleet, CLUSTER.hosts)
         await arrive(fleet, *messages)
         async with asyncio.timeout(60):
-            launch = Launch(PLAN, render(PLAN), AgentArchive(b"", "0123"), record="")
-            start = await Session(launch, fleet, Listener()).release()
+            start = await session_of(PLAN, fleet).release()
         return start.skew, await left(fleet)
 
     return asyncio.run(release())
@@ -110,7 +117,7 @@ def preloaded(*messages: tuple[str, object]) -> tuple[Session, Listener, list[tu
         plan = replace(PLAN, job=replace(PLAN.job, preload=("json",)))
         fleet, listener = Fleet(plan, "0123"), Listener()
         await arrive(fleet, *messages)
-        session = Session(Launch(plan, render(plan), AgentArchive(b"", "0123"), record=""), fleet, listener)
+        session = session_of(plan, fleet, listener)
         async with asyncio.timeout(60):
             await session.preload()
         return session, listener, await left(fleet)
@@ -136,10 +143,8 @@ def test_nodes_that_became_ready_while_this_process_was_held_up_are_not_late(mon
 
     async def prepare() -> None:
         fleet = Fleet(PLAN, "0123")
-        for host in CLUSTER.hosts:
-            child = cast(Child, DeafChild())
-            fleet.links[host.name] = AgentLink(LocalConnector(host), child, HELLO, ClockOffset(0.0, 0.0))
-        session = Session(Launch(PLAN, render(PLAN), AgentArchive(b"", "0123"), record=""), fleet, Listener())
+        link(fleet, CLUSTER.hosts)
+        session = session_of(PLAN, fleet)
         preparing = asyncio.ensure_future(session._prepare())
         while not fleet._inbox._arrived._getters:  # type: ignore[attr-defined]
             await asyncio.sleep(0)
@@ -158,12 +163,10 @@ def released(hosts: int) -> tuple[float, list[protocol.Release]]:
 
     async def release() -> float:
         fleet = Fleet(plan, "0123")
-        for host in cluster.hosts:
-            child = cast(Child, DeafChild(sent))
-            fleet.links[host.name] = AgentLink(LocalConnector(host), child, HELLO, ClockOffset(0.0, 0.0))
+        link(fleet, cluster.hosts, sent)
         await arrive(fleet, ("", Interrupted("nobody answers")))
         began = time.time()
-        await Session(Launch(plan, render(plan), AgentArchive(b"", "0123"), record=""), fleet, Listener()).release()
+        await session_of(plan, fleet).release()
         return began
 
     return asyncio.run(release()), [protocol.decode(line) for line in sent]
@@ -201,14 +204,12 @@ def test_the_lead_of_a_release_follows_from_the_answers_to_the_question_before(m
         fleet = Fleet(PLAN, "0123")
 
         async def connect(names: Sequence[str], verb: str) -> dict[str, LinkError]:
-            for host in CLUSTER.hosts:
-                link = AgentLink(LocalConnector(host), cast(Child, DeafChild()), HELLO, ClockOffset(0.0, 0.0))
-                fleet.links[host.name] = link
+            link(fleet, CLUSTER.hosts)
             await arrive(fleet, *((host, protocol.Ready(0.0, [], {})) for host in fleet.links))
             return {}
 
         monkeypatch.setattr(fleet, "connect", connect)
-        session = Session(Launch(PLAN, render(PLAN), AgentArchive(b"", "0123"), record=""), fleet, Listener())
+        session = session_of(PLAN, fleet)
         await session.prepare(lambda hosts, unwanted: {})
         await arrive(fleet, ("", Interrupted("nobody answers")))
         await session.release()
@@ -263,9 +264,7 @@ def test_nodes_without_an_interface_to_a_peer_whose_name_does_not_resolve_are_no
     async def connect(fleet: Fleet, names: Sequence[str], verb: str) -> dict[str, LinkError]:
         if verb != "open" or fleet.links or not names:
             return {}
-        for host in cluster.hosts[:2]:
-            child = cast(Child, DeafChild())
-            fleet.links[host.name] = AgentLink(LocalConnector(host), child, HELLO, ClockOffset(0.0, 0.0))
+        link(fleet, cluster.hosts[:2])
         await arrive(fleet, *((host, no_interface) for host in fleet.links))
         return {"n3": LinkError("name does not resolve")}
 

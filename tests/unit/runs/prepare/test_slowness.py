@@ -10,16 +10,9 @@ def test_a_node_slower_than_its_peers_is_reported_with_the_usual_duration() -> N
     assert slow == "n3 took 4.1 s to connect; the median is 0.3 s"
 
 
-def test_a_short_delay_is_no_slowness() -> None:
-    assert slow_nodes(times(0.01, 0.01, 0.4)) == ()
-
-
-def test_when_all_nodes_are_slow_none_is_reported() -> None:
-    assert slow_nodes(times(8.0, 9.0, 10.0, 14.0)) == ()
-
-
-def test_two_nodes_show_no_usual_duration() -> None:
-    assert slow_nodes(times(0.1, 9.0)) == ()
+def test_short_delays_slow_peers_and_two_nodes_show_no_slowness() -> None:
+    for seconds in ((0.01, 0.01, 0.4), (8.0, 9.0, 10.0, 14.0), (0.1, 9.0)):
+        assert slow_nodes(times(*seconds)) == ()
 
 
 def test_each_phase_is_judged_on_its_own() -> None:

@@ -133,8 +133,9 @@ def test_a_damaged_gpu_of_the_host_that_others_wait_for_is_named() -> None:
     assert (found.kind, found.hosts, found.confidence) == (HangKind.GPU, ("n01",), Confidence.HIGH)
 
 
-def test_a_damaged_gpu_of_a_host_that_nobody_waits_for_accuses_nobody() -> None:
-    found = best(replace(evidence(one_late(4, 1)), quiet_since=QUIET_SINCE), facts("n02", kernel=(XID_79,)))
+@pytest.mark.parametrize("unused", [XID_79, LINK_DOWN], ids=["GPU", "link"])
+def test_damage_of_a_host_that_nobody_waits_for_accuses_nobody_and_excuses_no_late_rank(unused: KernelEvent) -> None:
+    found = best(replace(evidence(one_late(4, 1)), quiet_since=QUIET_SINCE), facts("n02", kernel=(unused,)))
     assert (found.kind, found.ranks) == (HangKind.LATE, (1,))
 
 
@@ -165,11 +166,6 @@ def test_a_message_from_long_before_the_hang_is_no_evidence() -> None:
     found = best(in_one_call(), facts("n02", kernel=(old,)))
     assert found.kind is HangKind.TRANSPORT
     assert not any("kernel" in line for line in found.evidence)
-
-
-def test_a_late_rank_is_not_excused_by_a_link_that_nothing_uses() -> None:
-    found = best(replace(evidence(one_late(4, 1)), quiet_since=QUIET_SINCE), facts("n02", kernel=(LINK_DOWN,)))
-    assert (found.kind, found.ranks) == (HangKind.LATE, (1,))
 
 
 def test_a_disk_wait_shows_the_message_of_the_kernel_about_its_storage() -> None:

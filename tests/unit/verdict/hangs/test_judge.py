@@ -50,15 +50,11 @@ def test_every_recording_is_judged_here() -> None:
 
 
 @pytest.mark.parametrize("name", GUILTY)
-def test_the_rank_at_fault_is_named(name: str) -> None:
+def test_the_rank_at_fault_is_named_and_no_victim(name: str) -> None:
     kind, rank = GUILTY[name]
-    best = judge(recorded(name))[0]
+    best, *others = judge(recorded(name))
     assert (best.kind, best.ranks, best.hosts) == (kind, (rank,), (f"n{rank + 1}",)), best.text
-
-
-@pytest.mark.parametrize("name", GUILTY)
-def test_no_finding_names_a_victim(name: str) -> None:
-    assert {rank for finding in judge(recorded(name)) for rank in finding.ranks} == {GUILTY[name][1]}
+    assert {each for finding in others for each in finding.ranks} <= {rank}
 
 
 @pytest.mark.parametrize("name", UNDECIDABLE)

@@ -107,23 +107,18 @@ def waits_since(began: float, *, has_ages: bool) -> World:
     return world
 
 
-def test_the_time_without_progress_is_that_of_the_collective_where_the_ranks_know_it() -> None:
+@pytest.mark.parametrize(
+    ("began", "has_ages", "reported"),
+    [(13, True, (43, 30, True)), (40, True, (70, 30, True)), (13, False, (30, 15, False))],
+    ids=["after the first views", "before the views that showed progress", "of unknown age"],
+)
+def test_the_time_without_progress_is_that_of_the_collective_or_since_the_first_views_where_no_rank_knows_its_age(
+    began: float, has_ages: bool, reported: tuple[float, float, bool]
+) -> None:
     """The first views, at 15 s, do not show that the ranks advanced until 13 s."""
-    [(at, report)] = watched(waits_since(13, has_ages=True), 120)
+    [(at, report)] = watched(waits_since(began, has_ages=has_ages), 120)
     assert isinstance(report, HangReport)
-    assert (at, report.quiet_s, report.is_exact) == (43, 30, True)
-
-
-def test_a_collective_that_began_before_the_views_that_showed_progress_counts_from_its_begin() -> None:
-    [(at, report)] = watched(waits_since(40, has_ages=True), 120)
-    assert isinstance(report, HangReport)
-    assert (at, report.quiet_s, report.is_exact) == (70, 30, True)
-
-
-def test_without_the_age_of_a_collective_the_time_is_that_since_the_first_views() -> None:
-    [(at, report)] = watched(waits_since(13, has_ages=False), 120)
-    assert isinstance(report, HangReport)
-    assert (at, report.quiet_s, report.is_exact) == (30, 15, False)
+    assert (at, report.quiet_s, report.is_exact) == reported
 
 
 def test_output_is_progress_also_after_the_last_collective() -> None:
