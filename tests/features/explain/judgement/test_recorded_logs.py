@@ -27,7 +27,7 @@ def verdict_on(*files: Path) -> LogVerdict:
 
 
 def is_settled(verdict: LogVerdict, case: dict[str, Any]) -> bool:
-    """Return whether `verdict` abstains where it should, and elsewhere has the settled cause and the right ranks first."""
+    """Return whether `verdict` abstains where it should, and has the settled cause and ranks first elsewhere."""
     if case.get("abstains"):
         is_open = verdict.first is None or verdict.first.ranks == ()
         return is_open and verdict.abstains is not case.get("healthy", False)
