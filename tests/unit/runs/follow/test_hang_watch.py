@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ from pylaunch.model.run import EventKind
 from pylaunch.protocol.examination import Frame
 from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, RankEnd
 from pylaunch.runs.follow import hang_watch
-from pylaunch.runs.follow.hang_watch import HangNews, HangWatch, event, interval_s
+from pylaunch.runs.follow.hang_watch import HangNews, HangWatch, ViewTaker, event, interval_s
 from pylaunch.runs.follow.rank_views import RunSample
 from pylaunch.verdict.hangs.suspicion import HangReport, ProgressResumed
 from pylaunch.verdict.run_state import RunState
@@ -117,10 +117,8 @@ def test_a_finding_on_several_hosts_is_no_event_of_one_host() -> None:
     assert event(HangNews(HangReport(finding, 1.0))).host is None
 
 
-async def watched(
-    examine: Callable[..., Awaitable[RunSample]], enough: asyncio.Event, *, reports: int
-) -> list[HangNews]:
-    """Return the first `reports` reports of a watch, which then goes on until `enough`."""
+async def watched(examine: ViewTaker, enough: asyncio.Event, *, reports: int) -> list[HangNews]:
+    """Return the first `reports` reports of a watch, which then continues until `enough`."""
     watch = HangWatch(plan(0.05), examine, lambda: STATE)
     found = [await asyncio.wait_for(watch.next(), 60) for _ in range(reports)]
     watching = asyncio.ensure_future(watch.next())

@@ -16,7 +16,7 @@ from pylaunch.store.paths import cache_directory
 
 @pytest.fixture(autouse=True)
 def _new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Build an archive of few modules: to compress the whole agent takes a fourth of a second."""
+    """Build an archive of few modules: to compress the whole agent takes long."""
     monkeypatch.setattr(archive, "_modules", lambda directory, name: {f"{name}/__main__.py": b"'Words.'\n"}.items())
     archive.build.cache_clear()
     yield
