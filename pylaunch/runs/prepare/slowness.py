@@ -11,9 +11,6 @@ FACTOR = 3.0
 AT_LEAST_S = 0.5
 """A slow node takes at least this much longer than the median; smaller differences are noise."""
 
-PEERS = 3
-"""Fewer nodes show no usual duration."""
-
 
 def slow_nodes(seconds: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
     """Return the slow nodes in `seconds` (host → phase → duration), in words."""
@@ -21,8 +18,6 @@ def slow_nodes(seconds: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
     found = []
     for phase in phases:
         took = {host: times[phase] for host, times in seconds.items() if phase in times}
-        if len(took) < PEERS:
-            continue
         usual = median(took.values())
         limit = max(FACTOR * usual, usual + AT_LEAST_S)
         slow = [(host, each) for host, each in took.items() if each > limit]
