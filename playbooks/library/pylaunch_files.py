@@ -1,27 +1,64 @@
 #!/usr/bin/python
-"""Ansible module of several roles: write text files, and the directories that contain them, in one round trip."""
+"""Ansible module of several roles: change files and the directories that contain them, in one round trip.
+
+Ansible puts the arguments into this text, and Python compiles nothing but this text. A module that imports Ansible's
+library compiles that on the host each time, which takes ten times as long.
+"""
 
 from __future__ import annotations
 
+import errno
+import json
 import os
+import pwd
+import re
+import shutil
+import stat
+import subprocess
+import sys
 import tempfile
-
-from ansible.module_utils.basic import AnsibleModule
 
 DOCUMENTATION = r"""
 module: pylaunch_files
-short_description: Write several text files of root, and create the directories that contain them
+short_description: Write and remove several text files, and blocks and lines of text files of others
 description:
-  - Does for a list of files what C(ansible.builtin.file) and C(ansible.builtin.copy) do in loops, which take four
-    round trips and processes per file and host.
-  - The directory of a file belongs to root with mode 0755; directories above it that exist stay as they are.
-  - A file that cannot be written does not keep the others from being written.
+  - Does what C(ansible.builtin.file), C(ansible.builtin.copy), C(ansible.builtin.blockinfile) and
+    C(ansible.builtin.lineinfile) do in loops, which take a process and a round trip or more for each file and host.
+  - The directory of one of C(files) belongs to root with mode 0755; directories above it that exist stay as they are.
+  - A file that cannot be changed does not keep the others from being changed.
 options:
   files:
-    description: Files, each with C(path), C(content) and C(mode). Other keys are ignored.
+    description:
+      - Files of root, each with C(path), C(content) and C(mode).
+      - One with C(only_where) is omitted where that path does not exist, one with C(only_without_capability) where
+        processes can be given that capability. Other keys are ignored.
     type: list
     elements: dict
-    required: true
+  blocks:
+    description:
+      - Blocks between two marker lines, each with C(path), C(marker) and C(content). C(@hostname@) in it becomes the
+        name of the host. A block without content is removed.
+      - C(owner) and C(mode) are those of the file, which keeps what it has without them. With C(directory_mode), the
+        directory of the file belongs to the same user, with this mode.
+    type: list
+    elements: dict
+  absent_lines:
+    description: Lines to remove, each with C(path) and C(regexp).
+    type: list
+    elements: dict
+  absent_paths:
+    description: Files and directories to remove.
+    type: list
+    elements: str
+  absent_if_empty:
+    description: Directories to remove after all else if they are empty. This is not reported as a change.
+    type: list
+    elements: str
+  mark:
+    description:
+      - Directory to create before the first change. Where it exists already, an earlier run was interrupted, and this
+        is reported as a change.
+    type: path
 attributes:
   check_mode:
     support: full
@@ -45,85 +82,226 @@ paths:
   description: Directories and files that were changed.
   type: list
   elements: str
-  returned: success
+  returned: always
+replaced:
+  description: Entries like those of C(files), which restore what was there.
+  type: list
+  elements: dict
+  returned: always
+created:
+  description: Those of C(files) that did not exist.
+  type: list
+  elements: str
+  returned: always
+is_marked:
+  description: C(mark) exists now.
+  type: bool
+  returned: always
 """
 
-DIRECTORY_MODE = "0755"
+ARGUMENTS = r"""<<INCLUDE_ANSIBLE_MODULE_JSON_ARGS>>"""
+CAPABILITIES = {"CAP_SYS_TIME": 25}
+DIRECTORY_MODE = 0o755
+ROOT = (0, 0)
 
 
 class Writer:
-    """Writes files, or says in check mode what it would write."""
+    """Changes files, or says in check mode what it would change."""
 
-    def __init__(self, module):
-        self.module = module
+    def __init__(self, is_check, mark):
+        self.is_check = is_check
+        self.mark = mark
+        self.was_interrupted = mark is not None and os.path.lexists(mark)
         self.paths = []
         self.diff = []
+        self.replaced = []
+        self.created = []
 
-    def directory(self, path, is_parent=False):
+    def directory(self, path, owner=ROOT, mode=DIRECTORY_MODE, is_parent=False):
         """Create a directory with those above it. The parent of a file that exists gets its owner and mode."""
         if os.path.isdir(path):
             if is_parent:
-                self._own(path, DIRECTORY_MODE)
+                self._own(path, owner, mode)
             return
         if path in self.paths:
             return
         self.directory(os.path.dirname(path))
-        self.paths.append(path)
-        if not self.module.check_mode:
+        if self._begin(path):
             os.mkdir(path)
-            self._own(path, DIRECTORY_MODE)
+            os.chown(path, *owner)
+            os.chmod(path, mode)
 
     def file(self, path, content, mode):
-        """Replace a file whose content differs, atomically."""
+        """Replace a file of root whose content differs."""
+        self.directory(os.path.dirname(path), is_parent=True)
         before = _content(path)
-        if before != content:
-            header = {"before_header": path, "after_header": path}
-            self.diff.append({"before": before or "", "after": content, **header})
-            self.paths.append(path)
-            if self.module.check_mode:
-                return
-            self._replace(path, content)
-        self._own(path, mode)
+        if before == content:
+            self._own(path, ROOT, int(mode, 8))
+        elif self._begin(path, before or "", content):
+            if os.path.isdir(path):
+                raise OSError(errno.EISDIR, "is a directory")
+            if before is None:
+                self.created.append(path)
+            else:
+                self.replaced.append({"path": path, "content": before, "mode": "%04o" % _mode(path)})
+            _replace(path, content, ROOT, int(mode, 8))
 
-    def _replace(self, path, content):
-        if os.path.isdir(path):
-            raise OSError("is a directory")
-        descriptor, aside = tempfile.mkstemp(dir=self.module.tmpdir)
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as sink:
-            sink.write(content)
-        self.module.atomic_move(aside, path)
+    def edit(self, path, change, owner=None, mode=None, directory_mode=None):
+        """Change the text of a file of others, which keeps its owner and mode if none are given."""
+        user = pwd.getpwnam(owner) if owner else None
+        if directory_mode:
+            self.directory(os.path.dirname(path), user[2:4], int(directory_mode, 8), is_parent=True)
+        path = os.path.realpath(path)
+        before = _content(path)
+        after = change(before or "")
+        status = None if before is None else os.stat(path)
+        uid, gid = ROOT if status is None else (status.st_uid, status.st_gid)
+        if user is not None:
+            uid, gid = user.pw_uid, user.pw_gid if status is None else gid
+        wanted = int(mode, 8) if mode else 0o644 if status is None else stat.S_IMODE(status.st_mode)
+        if after != (before or ""):
+            if self._begin(path, before or "", after):
+                _replace(path, after, (uid, gid), wanted)
+        elif status is not None:
+            self._own(path, (uid, gid), wanted)
 
-    def _own(self, path, mode):
-        wanted = {"owner": "root", "group": "root", "mode": mode}
-        arguments = self.module.load_file_common_arguments(wanted, path)
-        if self.module.set_fs_attributes_if_different(arguments, False) and path not in self.paths:
+    def remove(self, path):
+        """Remove a file, or a directory with all that is in it."""
+        if os.path.lexists(path) and self._begin(path):
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path)
+            else:
+                os.unlink(path)
+
+    def remove_if_empty(self, path):
+        """Remove a directory that has nothing in it."""
+        if not self.is_check and os.path.isdir(path) and not os.listdir(path):
+            os.rmdir(path)
+
+    def _begin(self, path, before=None, after=None):
+        """Note the change of a path, and mark the host before the first change; return whether to make the change."""
+        if after is not None:
+            self.diff.append({"before": before, "after": after, "before_header": path, "after_header": path})
+        if path not in self.paths:
             self.paths.append(path)
+        if self.is_check:
+            return False
+        if self.mark is not None and not os.path.lexists(self.mark):
+            os.mkdir(self.mark, DIRECTORY_MODE)
+        return True
+
+    def _own(self, path, owner, mode):
+        status = os.stat(path)
+        if (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) != (*owner, mode) and self._begin(path):
+            os.chown(path, *owner)
+            os.chmod(path, mode)
+
+
+def with_block(text, marker, content):
+    """Return a text with `content` between its marker lines, at the end if it has none; "" removes both."""
+    begin, end = (marker.replace("{mark}", word) for word in ("BEGIN", "END"))
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    kept, at = lines, len(lines)
+    edges = [max((number for number, line in enumerate(lines) if line == edge), default=None) for edge in (begin, end)]
+    if None not in edges:
+        at = min(edges)
+        kept = lines[:at] + lines[max(edges) + 1 :]
+    elif not content:
+        return text
+    inner = content[:-1] if content.endswith("\n") else content
+    block = [begin, *inner.split("\n"), end] if content else []
+    return "".join(line + "\n" for line in kept[:at] + block + kept[at:])
+
+
+def without_lines(text, regexp):
+    """Return a text without the lines in which `regexp` is found."""
+    lines = re.findall(r"[^\n]*\n|[^\n]+", text)
+    return "".join(line for line in lines if not re.search(regexp, line.rstrip("\n")))
 
 
 def _content(path):
     """Return the text of a regular file; None for anything else."""
     if os.path.islink(path) or not os.path.isfile(path):
         return None
-    with open(path, encoding="utf-8", errors="replace", newline="") as source:
+    with open(path, encoding="utf-8", errors="surrogateescape", newline="") as source:
         return source.read()
 
 
+def _mode(path):
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+def _replace(path, content, owner, mode):
+    """Replace a file atomically, except where it is a mount, as /etc/hosts is in containers."""
+    descriptor, aside = tempfile.mkstemp(prefix=".pylaunch-", dir=os.path.dirname(path))
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as sink:
+            sink.write(content)
+        os.chown(aside, *owner)
+        os.chmod(aside, mode)
+        os.rename(aside, path)
+    except OSError as error:
+        os.unlink(aside)
+        if error.errno != errno.EBUSY:
+            raise
+        with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="") as sink:
+            sink.write(content)
+
+
+def _applies(file):
+    """The host is one of those that are to have the file."""
+    if file.get("only_where") and not os.path.lexists(file["only_where"]):
+        return False
+    capability = file.get("only_without_capability")
+    if not capability:
+        return True
+    with open("/proc/1/status", encoding="utf-8") as source:
+        bounding = re.search(r"^CapBnd:\s*([0-9a-f]+)", source.read(), re.MULTILINE)
+    return not int(bounding[1], 16) >> CAPABILITIES[capability] & 1
+
+
+def _steps(writer, asked):
+    """Return the changes to make, each with the path that it is about."""
+    hostname = os.uname().nodename
+    for each in filter(_applies, asked.get("files") or ()):
+        yield each["path"], writer.file, (each["path"], each["content"], each["mode"])
+    for each in asked.get("blocks") or ():
+        content = (each["content"] or "").replace("@hostname@", hostname)
+        how = (lambda text, each=each, content=content: with_block(text, each["marker"], content),)
+        owned = tuple(each.get(key) for key in ("owner", "mode", "directory_mode"))
+        yield each["path"], writer.edit, (each["path"], *how, *owned)
+    for each in asked.get("absent_lines") or ():
+        how = (lambda text, each=each: without_lines(text, each["regexp"]),)
+        yield each["path"], writer.edit, (each["path"], *how)
+    for path in asked.get("absent_paths") or ():
+        yield path, writer.remove, (path,)
+    for path in asked.get("absent_if_empty") or ():
+        yield path, writer.remove_if_empty, (path,)
+
+
 def main():
-    """Write all files; report those that could not be written."""
-    module = AnsibleModule(
-        argument_spec={"files": {"type": "list", "elements": "dict", "required": True}}, supports_check_mode=True
-    )
-    writer = Writer(module)
+    """Make all changes; report those that could not be made."""
+    asked = json.loads(ARGUMENTS)
+    os.umask(0o022)
+    writer = Writer(asked["_ansible_check_mode"], asked.get("mark"))
     failures = []
-    for each in module.params["files"]:
+    for path, change, arguments in _steps(writer, asked):
         try:
-            writer.directory(os.path.dirname(each["path"]), is_parent=True)
-            writer.file(each["path"], each["content"], each["mode"])
-        except OSError as error:
-            failures.append("%s: %s" % (each["path"], error.strerror or error))
+            change(*arguments)
+        except (OSError, KeyError) as error:
+            failures.append("%s: %s" % (path, getattr(error, "strerror", None) or error))
+    present = [path for path in writer.paths if os.path.lexists(path)]
+    if present and not writer.is_check and os.path.exists("/sys/fs/selinux/enforce"):
+        subprocess.run(["restorecon", "-i", "--", *present], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    answer = {name: getattr(writer, name) for name in ("paths", "diff", "replaced", "created")}
+    answer["changed"] = bool(writer.paths) or writer.was_interrupted
+    answer["is_marked"] = asked.get("mark") is not None and os.path.lexists(asked["mark"])
     if failures:
-        module.fail_json(msg="cannot write " + ", ".join(failures), paths=writer.paths)
-    module.exit_json(changed=bool(writer.paths), paths=writer.paths, diff=writer.diff)
+        answer.update(failed=True, msg="cannot write " + ", ".join(failures))
+    sys.stdout.buffer.write(json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace"))
+    sys.exit(bool(failures))
 
 
 if __name__ == "__main__":
