@@ -112,7 +112,7 @@ def _weight(text: str) -> ErrorWeight | None:
     if _EVENT.match(text):
         return ErrorWeight.ERROR
     level = _level(text)
-    if level == "quiet" and not (_NCCL_WARN.search(text[:HEAD]) or _RAISED.match(text)):
+    if level == "quiet" and not (_NCCL_WARN.search(text[:HEAD]) or _RAISED.match(text) or words.RELAYED.search(text)):
         return None
     if words.REPORT.search(plain):
         return ErrorWeight.REPORT
