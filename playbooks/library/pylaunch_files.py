@@ -7,6 +7,7 @@ library compiles that on the host each time, which takes ten times as long.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -38,7 +39,8 @@ options:
     description:
       - Blocks between two marker lines, each with C(path), C(marker) and C(content). C(@hostname@) in it becomes the
         name of the host. A block without content is removed.
-      - C(owner) and C(mode) are those of the file, which keeps what it has without them. With C(directory_mode), the
+      - C(owner) and C(mode) are those of the file, which keeps what it has without them. With C(owner), the file is
+        changed with the rights of that user, who may have put a link in its place. With C(directory_mode), the
         directory of the file belongs to the same user, with this mode.
     type: list
     elements: dict
@@ -147,23 +149,27 @@ class Writer:
             _replace(path, content, ROOT, int(mode, 8))
 
     def edit(self, path, change, owner=None, mode=None, directory_mode=None):
-        """Change the text of a file of others, which keeps its owner and mode if none are given."""
+        """Change the text of a file of others, which keeps its owner and mode if none are given.
+
+        With `owner`, as that user: a link in a directory of theirs leads only where they may write themselves.
+        """
         user = pwd.getpwnam(owner) if owner else None
-        if directory_mode:
-            self.directory(os.path.dirname(path), user[2:4], int(directory_mode, 8), is_parent=True)
-        path = os.path.realpath(path)
-        before = _content(path)
-        after = change(before or "")
-        status = None if before is None else os.stat(path)
-        uid, gid = ROOT if status is None else (status.st_uid, status.st_gid)
-        if user is not None:
-            uid, gid = user.pw_uid, user.pw_gid if status is None else gid
-        wanted = int(mode, 8) if mode else 0o644 if status is None else stat.S_IMODE(status.st_mode)
-        if after != (before or ""):
-            if self._begin(path, before or "", after):
-                _replace(path, after, (uid, gid), wanted)
-        elif status is not None:
-            self._own(path, (uid, gid), wanted)
+        with _as_user(user):
+            if directory_mode:
+                self.directory(os.path.dirname(path), user[2:4], int(directory_mode, 8), is_parent=True)
+            path = os.path.realpath(path)
+            before = _content(path)
+            after = change(before or "")
+            status = None if before is None else os.stat(path)
+            uid, gid = ROOT if status is None else (status.st_uid, status.st_gid)
+            if user is not None:
+                uid, gid = user.pw_uid, gid if status and gid in os.getgroups() else user.pw_gid
+            wanted = int(mode, 8) if mode else 0o644 if status is None else stat.S_IMODE(status.st_mode)
+            if after != (before or ""):
+                if self._begin(path, before or "", after):
+                    _replace(path, after, (uid, gid), wanted)
+            elif status is not None:
+                self._own(path, (uid, gid), wanted)
 
     def remove(self, path):
         """Remove a file, or a directory with all that is in it."""
@@ -195,6 +201,24 @@ class Writer:
         if (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) != (*owner, mode) and self._begin(path):
             os.chown(path, *owner)
             os.chmod(path, mode)
+
+
+@contextlib.contextmanager
+def _as_user(user):
+    """Have the rights of `user` for this block, if this is root."""
+    if user is None or user.pw_uid == os.geteuid() or os.geteuid() != 0:
+        yield
+        return
+    groups, group = os.getgroups(), os.getegid()
+    os.setgroups(os.getgrouplist(user.pw_name, user.pw_gid))
+    os.setegid(user.pw_gid)
+    os.seteuid(user.pw_uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(group)
+        os.setgroups(groups)
 
 
 def with_block(text, marker, content):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +113,16 @@ def test_a_block_is_put_at_the_end_changed_in_its_place_and_removed(tmp_path: Pa
     assert ask(blocks=[{**block, "content": ""}])["changed"] is False
 
 
-def test_a_block_of_a_user_is_in_a_file_and_a_directory_of_that_user(tmp_path: Path) -> None:
-    file = tmp_path / ".ssh" / "authorized_keys"
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """Directory of the user nobody, which that user can reach."""
+    with tempfile.TemporaryDirectory() as path:
+        shutil.chown(path, "nobody", "nogroup")
+        yield Path(path)
+
+
+def test_a_block_of_a_user_is_in_a_file_and_a_directory_of_that_user(home: Path) -> None:
+    file = home / ".ssh" / "authorized_keys"
     block = {**BLOCK, "path": str(file), "owner": "nobody", "mode": "0600", "directory_mode": "0700"}
     assert ask(blocks=[block])["paths"] == [str(file.parent), str(file)]
     made = {path: (path.owner(), path.stat().st_mode & 0o777) for path in (file.parent, file)}
@@ -182,3 +193,20 @@ def test_a_file_is_only_for_hosts_that_have_the_path_or_lack_the_capability(tmp_
     ]
     ask(files=files)
     assert sorted(path.name for path in tmp_path.iterdir()) == (["a"] if bounding >> 25 & 1 else ["a", "c"])
+
+
+@pytest.mark.parametrize("link", [".ssh", ".ssh/keys"])
+def test_a_link_of_a_user_leads_to_no_file_that_the_user_may_not_write(link: str, home: Path, tmp_path: Path) -> None:
+    foreign = Path(tempfile.mkdtemp(dir=tmp_path.parents[2]))
+    foreign.chmod(0o755)
+    (foreign / "keys").write_text("of root\n")
+    if link != ".ssh":
+        (home / ".ssh").mkdir()
+        shutil.chown(home / ".ssh", "nobody", "nogroup")
+    (home / link).symlink_to(foreign if link == ".ssh" else foreign / "keys")
+    before = {path: (path.stat().st_uid, path.stat().st_mode) for path in (foreign, foreign / "keys")}
+    block = {**BLOCK, "path": str(home / ".ssh/keys"), "owner": "nobody", "mode": "0600", "directory_mode": "0700"}
+    assert ask(blocks=[block])["failed"]
+    assert (foreign / "keys").read_text() == "of root\n"
+    assert {path: (path.stat().st_uid, path.stat().st_mode) for path in before} == before
+    shutil.rmtree(foreign)

@@ -88,7 +88,9 @@ WARNS = any_of(
 )  # fmt: skip
 """Words before a message that is no error."""
 
-RELAYED = re.compile(r"(?:^|[\s:-] {0,3})(?:env|sudo|sh|bash|ssh|srun|mpirun): .{1,200}: (?:No such file or directory|Permission denied)$")
+RELAYED = re.compile(
+    r"(?:^|[\s:-] {0,3})(?:env|sudo|sh|bash|ssh|srun|mpirun): .{1,200}: (?:No such file or directory|Permission denied)$"
+)
 """Refusal of a program that a launcher prints as information."""
 
 METRIC = any_of(
