@@ -61,6 +61,7 @@ def _project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         (directory / name).write_text((ROOT / example).read_text())
     (directory / "job.env").write_text("NCCL_DEBUG=WARN\n")
+    (directory / "torch.tar").write_text("An image, which a plan does not read.\n")
     return directory
 
 

@@ -56,7 +56,7 @@ def in_job(given: MutableMapping[str, Any]) -> Callable[[JobSpec], JobSpec]:
     if not given.get("dry_run", True):
         return lambda job: _with(job, _made(image, mounts))
     is_here = registry_name(image) is not None or (Path(image).exists() and not image.startswith("/"))
-    path = image if is_here else _absolute("--container", image)
+    path = image if is_here else _on_nodes(image)
     return lambda job: _with(job, Container(path if "dry_run" in given or not is_here else ANY_FILE, mounts))
 
 
@@ -71,8 +71,15 @@ def _made(image: str, mounts: tuple[MountTask, ...]) -> Container:
     """Return the container of a start, whose image may have to be made on this machine. Raises UsageError."""
     made = local_image(image)
     if made is None:
-        return Container(_absolute("--container", image), mounts)
+        return Container(_on_nodes(image), mounts)
     return Container(f"{IMAGES}/{made.sha256}/{IMAGE_FILE}", mounts, source=image, file=made.file, env=made.env)
+
+
+def _on_nodes(image: str) -> str:
+    if not image.startswith("/"):
+        reason = "not a file of this machine, nor an absolute path on the nodes, nor a name with a tag"
+        raise UsageError(f"--container {image}: {reason}", hint=f"{Path(image).resolve()}, or docker://{image}")
+    return _absolute("--container", image)
 
 
 def _mount(word: str) -> MountTask:

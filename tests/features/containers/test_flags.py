@@ -35,7 +35,7 @@ def test_a_job_without_a_container_and_a_python_that_was_chosen_stay() -> None:
     ("image", "mount", "error"),
     [
         (None, "/data:/data", "--container-mount goes with --container"),
-        ("image.sqsh", "/data:/data", "--container: expected an absolute path, got 'image.sqsh'"),
+        ("image.sqsh", "/data:/data", "--container image.sqsh: not a file of this machine, nor an absolute path"),
         ("/image", "/data", "--container-mount /data: expected SRC:DST or SRC:DST:ro"),
         ("/image", "/data:/data:rw", "--container-mount /data:/data:rw: expected SRC:DST or SRC:DST:ro"),
         ("/image", "/data:data", "--container-mount /data:data: expected an absolute path, got 'data'"),
