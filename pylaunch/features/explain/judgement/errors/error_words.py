@@ -89,7 +89,8 @@ WARNS = any_of(
 """Words before a message that is no error."""
 
 RELAYED = re.compile(
-    r"(?:^|[\s:-] {0,3})(?:env|sudo|sh|bash|ssh|srun|mpirun): .{1,200}: (?:No such file or directory|Permission denied)$"
+    r"(?:^|[\s:-] {0,3})(?:env|sudo|sh|bash|ssh|srun|mpirun): .{1,200}: "
+    r"(?:No such file or directory|Permission denied)$"
 )
 """Refusal of a program that a launcher prints as information."""
 
@@ -146,7 +147,8 @@ SIGNAL = any_of(
 NAMED_ERROR = any_of(
     r"(?:^|[:\])|>*] {0,3})(?:[Ff]atal|FATAL|[Ee]rror|ERROR|[Ee]rr|ERR!|[Cc]ritical|E|\*\*\*)(?: (?!rate|bars?"
     r"|handl|log|messages?\b)[\w.'()/-]{1,40}){0,5}?(?: ?\(\S{1,20}\)| ?\[\S{1,20}\])?[:!] \S",
-    r"--> Returned .{1,80} instead of \"Success\"", r"^npm ERR!", r"^make(?:\[\d{1,3}\])?: \*\*\* ", r"\bError \d{1,4}$", r"^ninja: build stopped",
+    r"--> Returned .{1,80} instead of \"Success\"",
+    r"^npm ERR!", r"^make(?:\[\d{1,3}\])?: \*\*\* ", r"\bError \d{1,4}$", r"^ninja: build stopped",
     r"\b(?:[Cc]uda|CUDA|HIP|hip|NCCL|nccl|cu\w{2,8}|MPI|gRPC|grpc)\w{0,20} (?:runtime )?(?:[Ee]rror|failure)\b",
 )  # fmt: skip
 """A word such as error before a colon, at the beginning of a line or after another colon."""
