@@ -35,9 +35,10 @@ ASKING = ("gpu-unexplained", "dataloader-worker")
 """Classes without a cause, whose question helps where a rank has nothing but their text."""
 
 DIRECTING = (
-    "cuda-oom-runtime", "nccl-ib-rnr", "nccl-ib-loclen", "nccl-ib-locprot", "nccl-ib-remote-access",
+    "cuda-oom-runtime", "errno-nospc-unnamed", "nccl-ib-rnr", "nccl-ib-loclen", "nccl-ib-locprot",
+    "nccl-ib-remote-access",
 )  # fmt: skip
-"""Signatures of medium confidence whose class has the right next step for the end of a rank."""
+"""Signatures that are not sure, or have several causes, whose class has the right next step for the end of a rank."""
 
 GENERAL = ("rank-failed", "launcher-failed")
 """Kinds that the class of a text makes more precise."""
