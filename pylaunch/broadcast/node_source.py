@@ -140,15 +140,31 @@ class SourceProgram:
         return message
 
     async def _why(self) -> ClusterNotReadyError:
-        ended = await self.child.leave(LEAVES_S)
-        if (failure := self._connector.failure(ended)) is not None:
-            return ClusterNotReadyError(f"{self.host.name}: {failure.reason}", hint=failure.hint)
-        why = last_line(ended.stderr, default=describe_exit(ended.returncode))
-        hint = "the same command sends the rest; the program needs Python 3.8 or newer"
-        return ClusterNotReadyError(f"{self.host.name}: its program ended: {why}", hint=hint)
+        end = await why_ended(self.child, self._connector)
+        hint = end.hint or "the same command sends the rest"
+        return ClusterNotReadyError(f"{self.host.name}: {end.reason}", hint=hint)
 
     def _not_understood(self, why: str) -> ClusterNotReadyError:
         return ClusterNotReadyError(f"{self.host.name}: its message is not understood: {visible_line(why)[:300]}")
+
+
+@dataclass(frozen=True)
+class ProgramEnd:
+    """Why the program of a host ended."""
+
+    reason: str
+    hint: str | None = None
+    is_unreachable: bool = False
+
+
+async def why_ended(child: Child, connector: Connector) -> ProgramEnd:
+    """Wait for the end of a program that Python reads from its stdin, and return why it ended."""
+    ended = await child.leave(LEAVES_S)
+    if (failure := connector.failure(ended)) is not None:
+        return ProgramEnd(failure.reason, failure.hint, is_unreachable=True)
+    if ended.returncode in (126, 127):
+        return ProgramEnd(f"no Python at {ended.argv[-len(STREAMED) - 1]}", "it needs Python 3.8 or newer")
+    return ProgramEnd(f"its program ended: {last_line(ended.stderr, default=describe_exit(ended.returncode))}")
 
 
 async def started(files: NodeFiles, rate: int) -> SourceProgram:

@@ -21,12 +21,21 @@ import msgspec
 from pylaunch.agent.piped import pieces as node_side
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.broadcast.identity import new_identity
-from pylaunch.broadcast.node_source import LEAVES_S, LONGEST_REASON, STUCK_S, NodeFiles, SourceProgram, started
+from pylaunch.broadcast.node_source import (
+    LEAVES_S,
+    LONGEST_REASON,
+    STUCK_S,
+    NodeFiles,
+    SourceProgram,
+    started,
+    why_ended,
+)
 from pylaunch.broadcast.payload import Payload, copies_of
 from pylaunch.broadcast.progress import BroadcastProgress, BroadcastResult, Progress, Received
-from pylaunch.broadcast.swarm import Send, Swarm
-from pylaunch.errors import PylaunchError
+from pylaunch.broadcast.swarm import SEPARATED, Send, Swarm
+from pylaunch.errors import ClusterNotReadyError, PylaunchError
 from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.hostset import fold
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.probe.program import STREAMED, program, streamed
 from pylaunch.transport import interrupts
@@ -36,7 +45,7 @@ from pylaunch.transport.connector import Connector
 from pylaunch.transport.descriptors import allow_hosts
 from pylaunch.transport.handshakes import awaited_turn
 from pylaunch.transport.patience import patience
-from pylaunch.transport.process import Child, ProgramNotFoundError, describe_exit, last_line, spawn
+from pylaunch.transport.process import Child, ProgramNotFoundError, spawn
 
 FIRST_ANSWER_S = 60.0
 """For the connection, the program, and the list of files."""
@@ -203,6 +212,9 @@ class _Broadcast:
         self._nodes = {host.name: _PieceHost(host) for host in cluster.hosts}
         identity = new_identity() if source is None else source.identity
         self._first_line = json.dumps({**payload.order, "identity": identity, "rate": senders.rate}).encode() + b"\n"
+        self._unserved: set[str] = set()
+        """Hosts that did not get a piece from the node that has the files."""
+
         self._news = asyncio.Event()
         self._begun = time.monotonic()
 
@@ -313,10 +325,14 @@ class _Broadcast:
             node.rejected = 0
             self._swarm.has(name, piece, now)
         if message.failed is not None:
-            self._swarm.failed(name, *message.failed)
-            node.rejected += message.failed[1] == ""
+            piece, sender, why = message.failed
+            self._swarm.failed(name, piece, sender, why)
+            node.rejected += sender == ""
+            if self._source is not None and sender == "":
+                node.sent = max(0, node.sent - self._payload.size_of(piece))
+                self._note_unserved(name, self._source.host, why)
             if node.rejected > MOST_REJECTED:
-                raise self._rejects(name, message.failed[2])
+                raise self._rejects(name, why)
         if message.error is not None:
             raise _HostFailedError(visible_line(message.error)[:LONGEST_REASON])
         if message.done and node.ended is None:
@@ -326,9 +342,15 @@ class _Broadcast:
     def _rejects(self, name: str, why: str) -> _HostFailedError:
         if self._source is None:
             return _HostFailedError(f"it rejects pieces from this machine as wrong: does the memory of {name} fail?")
-        source, reason = self._source.host, visible_line(why)[:LONGEST_REASON]
-        hint = f"hosts connect to each other on ports that the kernel chooses; allow {name} to reach {source.name}"
-        return _HostFailedError(f"no piece from {source.name} at {source.rank_address}: {reason}", hint)
+        return _HostFailedError(*_not_served(name, self._source.host, why))
+
+    def _note_unserved(self, name: str, source: Host, why: str) -> None:
+        """Raise ClusterNotReadyError when several hosts did not get a piece from the node, and no host got one."""
+        self._unserved.add(name)
+        if len(self._unserved) >= SEPARATED and not any(map(self._swarm.received, self._nodes)):
+            names = fold(sorted(self._unserved))
+            what, hint = _not_served("the hosts", source, why)
+            raise ClusterNotReadyError(f"{names}: {what}", hint=hint)
 
     def _end(self, node: _PieceHost, error: _HostFailedError) -> None:
         """End a host with an error; a host that has everything and ends later has it nevertheless."""
@@ -398,9 +420,11 @@ class _Broadcast:
 
 
 async def _why(child: Child, connector: Connector) -> _HostFailedError:
-    ended = await child.leave(LEAVES_S)
-    if (failure := connector.failure(ended)) is not None:
-        return _HostFailedError(failure.reason, failure.hint, is_unreachable=True)
-    if ended.returncode in (126, 127):
-        return _HostFailedError(f"no Python at {ended.argv[-len(STREAMED) - 1]}", "it needs Python 3.8 or newer")
-    return _HostFailedError(f"its program ended: {last_line(ended.stderr, default=describe_exit(ended.returncode))}")
+    end = await why_ended(child, connector)
+    return _HostFailedError(end.reason, end.hint, is_unreachable=end.is_unreachable)
+
+
+def _not_served(who: str, source: Host, why: str) -> tuple[str, str]:
+    """Return the reason and the hint for a host that gets no piece from the node that has the files."""
+    hint = f"hosts connect to each other on ports that the kernel chooses; allow {who} to reach {source.name}"
+    return f"no piece from {source.name} at {source.rank_address}: {visible_line(why)[:LONGEST_REASON]}", hint

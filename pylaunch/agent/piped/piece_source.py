@@ -90,6 +90,8 @@ class SourceTree:
                 raise SourceError(f"{source}: neither file, directory nor link")
         except OSError as error:
             raise SourceError(f"{source}: {error.strerror}") from None
+        except RecursionError:
+            raise SourceError(f"{source[:200]}…: too many directories in each other: push an archive of them") from None
         if len(self.files) + len(self.links) + len(self.directories) > MOST_FILES:
             raise SourceError(f"{source}: more than {MOST_FILES} files: push an archive of them")
 

@@ -135,9 +135,12 @@ class PieceServer:
         """Handle a message, of which there are none but those that say that the controller is there."""
 
     def report(self) -> None:
-        """Report once a second how far this node is; end when the controller is silent."""
+        """Report once a second how far this node is; end when the controller is silent or gone."""
         while self._is_opening or time.monotonic() - self._heard_at < UNHEARD_S:
-            _print({"at": self._received + self._store.hashed})
+            try:
+                _print({"at": self._received + self._store.hashed})
+            except OSError:
+                break
             time.sleep(REPORT_S)
         os._exit(1)
 

@@ -26,14 +26,14 @@ Examples:
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("sources", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="[NODE:]FILE|DIR…")
+@click.argument("sources", nargs=-1, required=True, metavar="[NODE:]FILE|DIR…")
 @click.argument("destination", metavar="DEST")
 @options.inventory
 @options.limit
 @options.limit_rate("Bytes per second that this machine, and each host, sends: 50MB.")
 @options.as_json
 def command(
-    sources: tuple[Path, ...], destination: str, inventory: Path | None, limit: str | None, **given: Any
+    sources: tuple[str, ...], destination: str, inventory: Path | None, limit: str | None, **given: Any
 ) -> int:  # fmt: skip
     """Copy files and directories to every host. They leave this machine about once: hosts pass pieces on to each other.
     NODE:PATH is on NODE, and leaves it about once.
@@ -43,7 +43,7 @@ def command(
     already is not sent. After an interruption, the same command sends the rest.
     """
     rate = given["limit_rate"]
-    node = files_of_node([str(source) for source in sources], lambda: load_cluster(inventory))
+    node = files_of_node(sources, lambda: load_cluster(inventory))
     cluster = load_cluster(inventory, limit=limit)
     with view.following(cluster.names) as on_progress:
         try:
@@ -51,7 +51,7 @@ def command(
                 others = without(node, cluster, destination)
                 payload, result = broadcast_from(node, others, destination, rate=rate, on_progress=on_progress)
             else:
-                payload = read_payload(sources, destination)
+                payload = read_payload([Path(source) for source in sources], destination)
                 result = broadcast(cluster, payload, rate=rate, on_progress=on_progress)
         except KeyboardInterrupt:
             console.say("push interrupted: hosts keep the pieces that they have; the same command sends the rest")

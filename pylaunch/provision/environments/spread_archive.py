@@ -6,6 +6,7 @@ carries, and copies it from the controller otherwise.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from pylaunch.base.layout import NodeRoot
@@ -52,8 +53,9 @@ def pass_on_archive(
 
     archive = directory / ARCHIVE
     try:
-        if archive.stat().st_size != manifest.archive_bytes:
-            return {}
+        with archive.open("rb") as file:
+            if os.fstat(file.fileno()).st_size != manifest.archive_bytes:
+                return {}
     except OSError:
         return {}  # The role says for each host what is wrong with it.
     progress = lines_of_progress(lambda line: on_note(f"environment: {line}"))

@@ -18,6 +18,7 @@ from pylaunch.model.text.size import shown_size
 from pylaunch.probe.ask import ask, parted
 from pylaunch.probe.program import program
 from pylaunch.runs.sync.exchange import SOURCES
+from pylaunch.store.paths import cache_directory
 from pylaunch.transport.process import Together
 
 
@@ -42,8 +43,9 @@ async def send_image(container: Container, cluster: Cluster, say: Callable[[str]
     try:
         payload = await asyncio.to_thread(read_payload, [file], f"{store}/{path}")
         if payload.files[0].digest != path.split("/")[0]:
-            file.unlink()
-            raise UsageError(f"{file} was changed, and is removed")
+            if file.is_relative_to(cache_directory()):
+                file.unlink()  # The next start makes it again. A file of the user is theirs.
+            raise UsageError(f"{file} was changed")
         progress = lines_of_progress(lambda line: say(f"image: {line}"))
         result = await spread(cluster.only((*lacking, *sources)), payload, sources=sources, on_progress=progress)
     except UsageError as error:

@@ -141,8 +141,9 @@ def _by_words(catalogue: SignatureCatalogue, facts: LogFacts, error: FirstError 
 
 
 def _place(facts: LogFacts, line: EvidenceLine) -> str:
-    """Return the frame before an exception whose traceback has lost its beginning; "" without one."""
-    frames = [frame_in(each.text) for each in facts.by_file[line.file].tail if 0 < line.line - each.line <= FRAME]
+    """Return the frame of the same process before an exception without the header of its traceback; "" without one."""
+    tail = (each for each in facts.by_file[line.file].tail if str(each.origin) == line.who)
+    frames = [frame_in(each.text) for each in tail if 0 < line.line - each.line <= FRAME]
     return next((each for each in reversed(frames) if each), "")
 
 

@@ -83,10 +83,11 @@ def test_a_line_with_the_form_of_an_error_is_shown_without_the_signature_that_kn
 
 
 def test_a_recorded_failure_is_a_failure_without_any_signature() -> None:
-    wrong = []
+    wrong, failures = [], 0
     for file in (CASES / "logs").glob("*.log"):
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
         if any(form_of(line) is not None for line in lines):
             verdict = judge_logs(NO_SIGNATURE, [scan(ALONE, file.name, [file.read_bytes()])])
             wrong += [] if verdict.failed or verdict.survived else [file.stem]
-    assert wrong == []
+            failures += 1
+    assert (wrong, failures > 700) == ([], True)
