@@ -96,17 +96,34 @@ def damaged(path: Path, part: bytes) -> Path:
     return path
 
 
-def long_header() -> bytes:
+def header(size: int = 0, kind: bytes = tarfile.REGTYPE, pax: dict[str, str] | None = None) -> bytes:
+    """Return a header without its content."""
     member = tarfile.TarInfo("x")
-    member.type, member.size = tarfile.GNUTYPE_LONGNAME, MOST_HEADER + 1
-    return member.tobuf()
+    member.type, member.size, member.pax_headers = kind, size, pax or {}
+    return member.tobuf(tarfile.PAX_FORMAT if pax else tarfile.GNU_FORMAT)
 
 
 WRONG = [
+    (lambda path: docker_archive(path, [header(1 << 60)]), "'x' has a size of 1152921504606846976 bytes"),
+    (lambda path: docker_archive(path, [header(pax={"size": "-5"})]), "'x' has a size of -5 bytes"),
+    (lambda path: docker_archive(path, [header(kind=tarfile.GNUTYPE_SPARSE)]), "a sparse file, which images do not"),
+    (
+        lambda path: docker_archive(path, [header(pax={"GNU.sparse.major": "1", "GNU.sparse.minor": "0"})]),
+        "a sparse file, which images do not have",
+    ),
+    (lambda path: docker_archive(path, [header(pax={"GNU.sparse.realsize": "z"})]), "is damaged: "),
+    (lambda path: path.write_bytes(header(pax={"GNU.sparse.realsize": "z"}) + bytes(1024)), "is damaged: "),
+    (
+        lambda path: docker_archive(path, [BASE], "arm64"),
+        "has an image for 'arm64', expected amd64, as this machine is",
+    ),
     (lambda path: damaged(docker_archive(path, [BASE]), b"shell"), "layer 1 (0/layer.tar) has sha256 "),
     (lambda path: docker_archive(path, [layer([file("../x")])]), "layer 1 (0/layer.tar): '../x' has '..' in its path"),
     (lambda path: docker_archive(path, [BASE[:700]]), "layer 1 (0/layer.tar) is damaged: "),
-    (lambda path: docker_archive(path, [long_header()]), "a header of 1048577 bytes, more than 1048576"),
+    (
+        lambda path: docker_archive(path, [header(MOST_HEADER + 1, tarfile.GNUTYPE_LONGNAME)]),
+        "a header of 1048577 bytes, more than 1048576",
+    ),
     (lambda path: docker_archive(path, []), "0 layers with 0 hashes"),
     (lambda path: oci_archive(path, {"index.json": b"{}"}), "has no image of Docker or OCI"),
     (lambda path: oci_archive(path, {"index.json": b"["}), "index.json is not JSON within bounds"),

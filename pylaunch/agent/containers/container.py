@@ -179,6 +179,8 @@ def start_container(task: protocol.NodeTask, root: NodeRoot, directory: RunDirec
     assert task.container is not None
     path, wanted = image.on_node(task.container.image, root)
     try:
+        if wanted and not os.path.exists(path):
+            raise image.ImageError(f"image {path} is not there", "start again: the controller sends it")
         engine, opener = _programs(is_file=image.squashfs_offset(path) is not None)
         places = mounts.places(task, root)
         digest = image.digest(path, root)

@@ -35,6 +35,9 @@ from pylaunch.transport.process import ProgramNotFoundError, filter_process
 ZSTD = b"\x28\xb5\x2f\xfd"
 CHUNK = 1 << 20
 FIRST_LINE_S, LINE_S = 2.0, 10.0
+LARGEST_FILE = 1 << 40
+"""Bytes of one file of a layer."""
+
 LARGEST_NUMBER = (1 << 32) - 1
 """Owners and times in a squashfs."""
 
@@ -96,7 +99,7 @@ class _Layers:
                 stream = _LayerStream(source, self.on_read)
                 with tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedTarInfo, bufsize=CHUNK) as tar:  # type: ignore[call-overload]
                     yield tar, stream
-        except (tarfile.TarError, zlib.error, BadGzipFile, EOFError, RecursionError) as error:
+        except (tarfile.TarError, zlib.error, BadGzipFile, EOFError, RecursionError, ValueError) as error:
             raise ImageArchiveError(f"{place} is damaged: {error}") from None
         except LayerError as error:
             raise ImageArchiveError(f"{place}: {error.message}") from None
@@ -187,6 +190,8 @@ def _entry(member: tarfile.TarInfo) -> LayerEntry:
 
 def _members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
     for member in tar:
+        if not 0 <= member.size <= LARGEST_FILE:
+            raise LayerError(f"{member.name!r} has a size of {member.size} bytes")
         yield member
         tar.members.clear()  # type: ignore[attr-defined]  # It would keep every header.
 

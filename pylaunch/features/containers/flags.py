@@ -12,7 +12,7 @@ import click
 from pylaunch.base.dataclass import replace
 from pylaunch.base.layout import IMAGE_FILE, IMAGES
 from pylaunch.errors import UsageError
-from pylaunch.features.containers.local_image import local_image, registry_name
+from pylaunch.features.containers.local_image import is_of_this_machine, local_image
 from pylaunch.model.job import Container, JobSpec
 from pylaunch.protocol.node_task import MountTask
 from pylaunch.terminal.options import together
@@ -55,7 +55,7 @@ def in_job(given: MutableMapping[str, Any]) -> Callable[[JobSpec], JobSpec]:
         raise UsageError(f"--container-mount: two mounts at {twice[0]}", hint="give each DST once")
     if not given.get("dry_run", True):
         return lambda job: _with(job, _made(image, mounts))
-    is_here = registry_name(image) is not None or (Path(image).exists() and not image.startswith("/"))
+    is_here = is_of_this_machine(image)
     path = image if is_here else _on_nodes(image)
     return lambda job: _with(job, Container(path if "dry_run" in given or not is_here else ANY_FILE, mounts))
 

@@ -45,7 +45,16 @@ class BoundedTarInfo(tarfile.TarInfo):
         header = super().frombuf(buf, encoding, errors)  # type: ignore[arg-type]
         if header.type in b"LKxgX" and header.size > MOST_HEADER:
             raise ImageArchiveError(f"a header of {header.size} bytes, more than {MOST_HEADER}")
+        if header.type == tarfile.GNUTYPE_SPARSE:
+            cls._refuse_sparse()
         return header
+
+    @staticmethod
+    def _refuse_sparse(*_: object) -> None:
+        """Raise ReadError. The map of a sparse file is read into memory, and images have none."""
+        raise tarfile.ReadError("a sparse file, which images do not have")
+
+    _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse_sparse
 
 
 @dataclass(frozen=True)
@@ -63,8 +72,6 @@ class ImageContent:
 
     env: Mapping[str, str]
     has_entrypoint: bool
-    machine: str
-    """As OCI names it: amd64."""
 
 
 @dataclass(frozen=True)
@@ -117,17 +124,32 @@ def opened(path: Path) -> Iterator[ImageArchive | None]:
         if start[257:] != b"ustar":
             yield None
             return
-        with tarfile.open(path, "r:", tarinfo=BoundedTarInfo) as tar:
-            members: dict[str, tarfile.TarInfo] = {}
-            for member in tar:
-                members[member.name.removeprefix("./")] = member
-                if len(members) > MOST_BLOBS:
-                    raise ImageArchiveError(f"{path} has more than {MOST_BLOBS} files: it is no image, but a directory")
-            yield ImageArchive(path, tar, members)
+        with _tar(path) as tar:
+            yield ImageArchive(path, tar, _members(tar, path))
     except OSError as error:
         raise ImageArchiveError(f"{path}: {error.strerror or error}") from None
     except (tarfile.TarError, RecursionError, EOFError) as error:
         raise ImageArchiveError(f"{path} is damaged: {error}") from None
+
+
+def _tar(path: Path) -> tarfile.TarFile:
+    try:
+        return tarfile.open(path, "r:", tarinfo=BoundedTarInfo)
+    except ValueError as error:  # A number of an extended header.
+        raise tarfile.ReadError(str(error)) from None
+
+
+def _members(tar: tarfile.TarFile, path: Path) -> dict[str, tarfile.TarInfo]:
+    members: dict[str, tarfile.TarInfo] = {}
+    try:
+        for member in tar:
+            member.pax_headers = {}  # Each has a copy of those of the whole archive.
+            members[member.name.removeprefix("./")] = member
+            if len(members) > MOST_BLOBS:
+                raise ImageArchiveError(f"{path} has more than {MOST_BLOBS} files: it is no image, but a directory")
+    except ValueError as error:  # A number of an extended header.
+        raise tarfile.ReadError(str(error)) from None
+    return members
 
 
 def image_in(archive: ImageArchive, machine: str) -> ImageContent:
@@ -150,7 +172,12 @@ def image_in(archive: ImageArchive, machine: str) -> ImageContent:
         raise ImageArchiveError(f"{archive.path} has no image of Docker or OCI: {error!r}") from None
     if not 0 < len(layers) == len(hashes) <= MOST_LAYERS:
         raise ImageArchiveError(f"{archive.path}: {len(layers)} layers with {len(hashes)} hashes")
-    return ImageContent(digest, tuple(layers), hashes, env, entry, architecture)
+    if architecture not in ("", machine):
+        raise ImageArchiveError(
+            f"{archive.path} has an image for {architecture[:20]!r}, expected {machine}, as this machine is",
+            hint=f"docker pull --platform linux/{machine} NAME:TAG, then docker save",
+        )
+    return ImageContent(digest, tuple(layers), hashes, env, entry)
 
 
 def _manifest(archive: ImageArchive, index: Any, machine: str, depth: int = 2) -> Any:
@@ -169,7 +196,7 @@ def _one(archive: ImageArchive, images: list[Any], machine: str) -> list[Any]:
         if not platform or (platform.get("os"), platform.get("architecture")) == ("linux", machine)
     ]
     if len(fits) != 1:
-        found = sorted({f"{each['os']}/{each['architecture']}" for each in platforms if each})
+        found = sorted({f"{each['os']}/{each['architecture']}"[:40] for each in platforms if each})
         about = f" ({', '.join(found[:20])})" if found else ""
         raise ImageArchiveError(
             f"{archive.path} has {len(fits)} images for linux/{machine} among {len(images)}{about}, expected 1",

@@ -24,6 +24,9 @@ MOST_LINKS = 40
 DEEPEST = 256
 """Directories above one entry."""
 
+MOST_NAMES = 1 << 30
+"""Characters of the paths of all files."""
+
 MOST_ENTRIES = 5_000_000
 """Entries of all layers together."""
 
@@ -65,6 +68,9 @@ class _Inode:
     children: dict[str, tuple[int, _Inode]] | None = None
     """Of a directory: the layer that made each name, and what has the name."""
 
+    cleared_by: int = -1
+    """The layer that has removed everything of the layers below."""
+
 
 @dataclass
 class RootDirectory:
@@ -86,13 +92,17 @@ class RootDirectory:
     def names(self) -> tuple[dict[tuple[int, int], list[str]], list[str]]:
         """Return the paths that each entry (its layer and its index there) has, and the directories without an entry.
 
-        A path of the root directory itself is ".".
+        A path of the root directory itself is ".". Raises LayerError.
         """
         found: dict[tuple[int, int], list[str]] = {}
         made: list[str] = []
         left = [(".", self._root)]
+        size = 0
         while left:
             path, inode = left.pop()
+            size += len(_bounded(path))
+            if size > MOST_NAMES:
+                raise LayerError(f"more than {MOST_NAMES >> 20} MiB of paths")
             if inode.index >= 0:
                 found.setdefault((inode.layer, inode.index), []).append(path)
             elif path != ".":
@@ -165,6 +175,10 @@ class RootDirectory:
 
 def _remove_lower(directory: _Inode, layer: int, only: str | None = None) -> None:
     """Remove what the layers below `layer` have in `directory`: everything, or what is named `only`."""
+    if only is None:
+        if directory.cleared_by == layer:
+            return
+        directory.cleared_by = layer
     children = directory.children or {}
     for name in list(children) if only is None else [only] if only in children else []:
         made_by, child = children[name]

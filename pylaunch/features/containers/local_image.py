@@ -85,6 +85,15 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(source, "sha256").hexdigest()
 
 
+def is_of_this_machine(given: str) -> bool:
+    """Return whether a start sends `given` to the nodes. Raises UsageError for an archive that cannot be read."""
+    if registry_name(given) is not None:
+        return True
+    path = Path(given)
+    with opened(path) as archive:
+        return archive is not None or (path.is_file() and not path.is_absolute())
+
+
 def registry_name(given: str) -> str | None:
     """Return the name of an image for skopeo; None for a path."""
     if given.startswith(TRANSPORTS):

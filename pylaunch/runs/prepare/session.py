@@ -243,8 +243,8 @@ class Session:
         """Ship the code of the run, and the image of its container, to every connected node."""
         cluster = self._plan.cluster.only(tuple(self._fleet.links))
         if (image := self._plan.job.sent_image) is not None:
-            for name, why in (await send_image(image, cluster, lambda line: self._emit(Notice(line)))).items():
-                self._refuse(name, f"it did not receive the image: {why}", None)
+            for name, (why, hint) in (await send_image(image, cluster, lambda line: self._emit(Notice(line)))).items():
+                self._refuse(name, f"it did not receive the image: {why}", hint)
         if tree is None:
             return
         self._emit(Notice(f"shipping code to {fold(self._fleet.links)}"))

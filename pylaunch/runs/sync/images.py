@@ -21,11 +21,12 @@ from pylaunch.runs.sync.exchange import SOURCES
 from pylaunch.store.paths import cache_directory
 from pylaunch.transport.process import Together
 
+AGAIN = "start again: pieces that have arrived are kept"
 
-async def send_image(container: Container, cluster: Cluster, say: Callable[[str], None]) -> dict[str, str]:
-    """Send the file of `container` to each host of `cluster` that lacks it; return why hosts do not have it, by name.
 
-    Raises ClusterNotReadyError where this machine has the file no longer.
+async def send_image(container: Container, cluster: Cluster, say: Callable[[str], None]) -> dict[str, tuple[str, str]]:
+    """Send the file of `container` to each host of `cluster` that lacks it; return the hosts that do not have it then,
+    with reason and hint. Raises ClusterNotReadyError where this machine has the file no longer.
     """
     file, (store, _, path) = Path(container.file), container.image.partition("/")
     asking = Together()
@@ -53,7 +54,11 @@ async def send_image(container: Container, cluster: Cluster, say: Callable[[str]
         raise ClusterNotReadyError(f"the image cannot be sent: {error.message}", hint=hint) from None
     for remark in result.remarks:
         say(remark)
-    failed = {name: found.error for name, found in result.hosts.items() if name in lacking and found.error is not None}
+    failed = {
+        name: (found.error, found.hint or AGAIN)
+        for name, found in result.hosts.items()
+        if name in lacking and found.error is not None
+    }
     if done := {name: result.hosts[name].seconds for name in lacking if name not in failed}:
         sent = shown_size(sum(received.sent for received in result.hosts.values()))
         say(f"{fold(done)}: received the image after {max(done.values()):.1f} s; this machine sent {sent}")

@@ -45,20 +45,21 @@ def layer(entries: Iterable[Entry]) -> bytes:
     return written.getvalue()
 
 
-def config(layers: Iterable[bytes]) -> bytes:
+def config(layers: Iterable[bytes], machine: str = "amd64") -> bytes:
     """Return the configuration of an image."""
     hashes = [f"sha256:{hashlib.sha256(each).hexdigest()}" for each in layers]
     settings = {"Env": ENV, "Entrypoint": ["/entry"]}
-    body = {"architecture": "amd64", "os": "linux", "config": settings, "rootfs": {"diff_ids": hashes}}
+    body = {"architecture": machine, "os": "linux", "config": settings, "rootfs": {"diff_ids": hashes}}
     return json.dumps(body).encode()
 
 
-def docker_archive(path: Path, layers: list[bytes]) -> Path:
+def docker_archive(path: Path, layers: list[bytes], machine: str = "amd64") -> Path:
     """Write what `docker save` writes."""
     names = [f"{number}/layer.tar" for number in range(len(layers))]
     manifest = [{"Config": "config.json", "RepoTags": ["torch:mine"], "Layers": names}]
     parts = dict(zip(names, layers, strict=True))
-    return _tar(path, {**parts, "config.json": config(layers), "manifest.json": json.dumps(manifest).encode()})
+    files = {"config.json": config(layers, machine), "manifest.json": json.dumps(manifest).encode()}
+    return _tar(path, {**parts, **files})
 
 
 def oci_files(layers: list[bytes], compressed: list[bytes] | None = None) -> dict[str, bytes]:

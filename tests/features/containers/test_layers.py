@@ -87,3 +87,20 @@ def test_more_entries_than_an_image_has_are_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(layers, "MOST_ENTRIES", 2)
     with pytest.raises(LayerError, match="more than 2 entries"):
         merged("a, b", "c")
+
+
+def test_paths_that_are_long_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layers, "MOST_NAMES", 1 << 20)
+    entries = [LayerEntry("/".join(["n" * 200] * 20), EntryKind.DIRECTORY)]
+    entries += [LayerEntry(f"{entries[0].path}/{name}", EntryKind.FILE) for name in range(300)]
+    root = RootDirectory()
+    root.apply(entries)
+    with pytest.raises(LayerError, match="more than 1 MiB of paths"):
+        root.names()
+
+
+def test_a_directory_that_is_cleared_often_is_searched_once() -> None:
+    root = RootDirectory()
+    root.apply([LayerEntry(f"d/{name}", EntryKind.FILE) for name in range(3)])
+    root.apply([LayerEntry("d/new", EntryKind.FILE), *[LayerEntry("d/.wh..wh..opq", EntryKind.FILE)] * 300_000])
+    assert sorted(path for paths in root.names()[0].values() for path in paths) == ["d/new"]
