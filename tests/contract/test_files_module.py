@@ -79,7 +79,7 @@ def test_a_file_that_cannot_be_written_is_named_and_the_others_are_written(tmp_p
     (occupied / "of-somebody-else").mkdir(parents=True)
     refused = write({occupied: "text\n", other: "text\n"})
     assert refused["failed"]
-    assert refused["msg"] == f"cannot write {occupied}: is a directory"
+    assert refused["msg"] == f"cannot change {occupied}: is a directory"
     assert (occupied / "of-somebody-else").is_dir()
     assert other.read_text() == "text\n"
 
@@ -210,3 +210,20 @@ def test_a_link_of_a_user_leads_to_no_file_that_the_user_may_not_write(link: str
     assert (foreign / "keys").read_text() == "of root\n"
     assert {path: (path.stat().st_uid, path.stat().st_mode) for path in before} == before
     shutil.rmtree(foreign)
+
+
+def test_a_block_that_is_not_there_is_removed_without_a_change_of_its_file(home: Path) -> None:
+    file = home / ".ssh" / "authorized_keys"
+    file.parent.mkdir()
+    file.write_text("ssh-ed25519 AAAA of the user\n")
+    file.chmod(0o644)
+    block = {**BLOCK, "path": str(file), "content": "", "owner": "nobody", "mode": "", "directory_mode": ""}
+    absent = {**block, "path": "/home/gone/.ssh/authorized_keys", "owner": "nobody-of-that-name"}
+    answer = ask(blocks=[block, absent])
+    assert (answer["changed"], "msg" in answer, file.stat().st_mode & 0o777) == (False, False, 0o644)
+
+
+def test_a_directory_of_root_in_the_home_of_a_user_is_named(home: Path) -> None:
+    (home / ".ssh").mkdir()
+    block = {**BLOCK, "path": str(home / ".ssh/keys"), "owner": "nobody", "mode": "0600", "directory_mode": "0700"}
+    assert f"{home}/.ssh belongs to uid 0, not to 6" in ask(blocks=[block])["msg"]

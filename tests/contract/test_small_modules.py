@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,3 +79,13 @@ def test_they_import_nothing_of_ansible(name: str) -> None:
     source = (content.playbook("site").parent / "library" / f"{name}.py").read_text()
     assert "import ansible" not in source
     assert "from ansible" not in source
+
+
+def test_messages_of_a_command_are_in_english() -> None:
+    module = content.playbook("site").parent / "library" / "pylaunch_command.py"
+    arguments = json.dumps({"argv": ["printenv", "LANGUAGE", "LC_ALL"], "_ansible_check_mode": False})
+    text = module.read_text().replace("<<INCLUDE_ANSIBLE_MODULE_JSON_ARGS>>", arguments)
+    ran = subprocess.run(
+        [sys.executable], input=text, env={**os.environ, "LANGUAGE": "de"}, stdout=subprocess.PIPE, text=True
+    )
+    assert json.loads(ran.stdout)["stdout"].splitlines() == ["C", "C.UTF-8"]

@@ -115,8 +115,7 @@ def test_a_package_manager_that_is_busy_is_waited_for_and_its_user_is_named(lab:
 
 def test_package_lists_that_another_process_reads_are_waited_for(lab: Lab) -> None:
     node = lab["n1"]
-    # Without python3-apt, Ansible's module calls `apt-get update` itself.
-    node.run("apt-get", "-y", "purge", "chrony", "python3-apt")
+    node.run("apt-get", "-y", "purge", "chrony")
     node.run("systemd-run", "--quiet", "--collect", "--unit=busy-lists", "/usr/bin/python3", "-c", HOLD_LISTS)
     wait_until(lambda: node.run("test", "-e", "/run/busy-lists", check=False).ok, "the lock is held")
     wrapper = "/usr/local/sbin/apt-get"

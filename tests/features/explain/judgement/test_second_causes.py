@@ -22,6 +22,11 @@ REQUEST = "(autoscaler +9s) Error: No available node types can fulfill resource 
 SHIM = "failed to create shim task: OCI runtime create failed: runc create failed: error running prestart hook #0: "
 
 
+ABSENT, HUB = "FileNotFoundError: [Errno 2] No such file or directory:", "/h/.cache/huggingface/hub"
+OPENED = "unable to open shared memory object </torch_4811_2913> in read-write mode"
+NO_ROOM = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while"
+
+
 def named(log: str) -> list[str]:
     """The causes of the first verdict: one, several, or none."""
     first = judge_logs(signatures(), [scan(SEARCH, "x.log", [log.encode()])]).first
@@ -53,6 +58,17 @@ def named(log: str) -> list[str]:
         (f"{TRACEBACK}OSError: [Errno 28] No space left on device\n", "storage-full container-shm"),
         (f"{TRACEBACK}OSError: [Errno 28] No space left on device: '/ckpt/7.pt'\n", "storage-full"),
         (f"{TRACEBACK}OSError: [Errno 28] No space left on device: '/dev/shm/q7'\n", "container-shm"),
+        (f"{TRACEBACK}{ABSENT} '{HUB}/tmp7x' -> '{HUB}/models--a--b/refs/main'\n", "shared-cache-race"),
+        (f"{TRACEBACK}{ABSENT} '{HUB}/models--a--b/refs/main'\n", "hub-unreachable file-missing package-mismatch"),
+        (f"{TRACEBACK}{ABSENT} '/scratch/exp--lr3/snapshots/epoch5.pt'\n", "file-missing"),
+        (f"{TRACEBACK}RuntimeError: {OPENED}: Permission denied (13)\n", "stale-shm"),
+        (f"{TRACEBACK}{NO_ROOM} trying to allocate 32.00MiB.\n", "gpu-memory-foreign gpu-memory"),
+        (f"{TRACEBACK}{NO_ROOM} trying to allocate 900.00MiB.\n", "gpu-memory"),
+        (
+            '[rank1]:   File "/opt/env/lib/accelerate/utils/launch.py", line 114, in prepare\n'
+            "[rank0]: TypeError: int() argument must be a string, not 'NoneType'\n",
+            "",
+        ),
         (f"{TRACEBACK}RuntimeError: Address already in use\n", "port-in-use duplicate-launch"),
         (f"{TRACEBACK}OSError: [Errno 98] Address already in use: ('0.0.0.0', 29500)\n", "port-in-use"),
         (f"{TRACEBACK}RuntimeError: connect() timed out.\n", "coordinator-unreachable firewall-port"),
