@@ -149,7 +149,7 @@ class SourceProgram:
 
 
 @dataclass(frozen=True)
-class ProgramEnd:
+class PieceProgramEnd:
     """Why the program of a host ended."""
 
     reason: str
@@ -157,14 +157,14 @@ class ProgramEnd:
     is_unreachable: bool = False
 
 
-async def why_ended(child: Child, connector: Connector) -> ProgramEnd:
+async def why_ended(child: Child, connector: Connector) -> PieceProgramEnd:
     """Wait for the end of a program that Python reads from its stdin, and return why it ended."""
     ended = await child.leave(LEAVES_S)
     if (failure := connector.failure(ended)) is not None:
-        return ProgramEnd(failure.reason, failure.hint, is_unreachable=True)
+        return PieceProgramEnd(failure.reason, failure.hint, is_unreachable=True)
     if ended.returncode in (126, 127):
-        return ProgramEnd(f"no Python at {ended.argv[-len(STREAMED) - 1]}", "it needs Python 3.8 or newer")
-    return ProgramEnd(f"its program ended: {last_line(ended.stderr, default=describe_exit(ended.returncode))}")
+        return PieceProgramEnd(f"no Python at {ended.argv[-len(STREAMED) - 1]}", "it needs Python 3.8 or newer")
+    return PieceProgramEnd(f"its program ended: {last_line(ended.stderr, default=describe_exit(ended.returncode))}")
 
 
 async def started(files: NodeFiles, rate: int) -> SourceProgram:

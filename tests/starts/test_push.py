@@ -202,6 +202,7 @@ def test_a_source_on_a_node_that_is_absent_changes_or_ends_is_an_error_with_its_
 ) -> None:
     assert "n9: not in the inventory, which has n[1-3]" in ended(cluster.push("n9:/data", "data")).stderr
     assert "n1: nothing: No such file or directory" in ended(cluster.push("n1:nothing", "data")).stderr
+    assert "error: n1:nothing: No such file or directory" in ended(cluster.push("./n1:nothing", "data")).stderr
     assert "in several places" in ended(cluster.push("n1:blob", str(blob), "data/")).stderr
     there = cluster.nodes["n1"].path / "blob"
     there.write_bytes(blob.read_bytes() * 3)  # More pieces than are on their way at the same time.

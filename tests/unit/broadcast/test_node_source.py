@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
 
-from pylaunch.agent.piped.piece_source import ChangedSourceError, PieceSource
-from pylaunch.broadcast.node_source import SourceMessage, payload_of
-from pylaunch.broadcast.payload import read_payload
+from pylaunch.agent.piped.piece_source import ChangedSourceError, PieceSource, SourceError, SourceTree
+from pylaunch.broadcast.identity import new_identity
+from pylaunch.broadcast.node_source import SourceMessage, SourceProgram, payload_of
+from pylaunch.broadcast.payload import Payload, read_payload
+from pylaunch.broadcast.spread import _Broadcast, _Senders
+from pylaunch.errors import ClusterNotReadyError
+from pylaunch.model.cluster import Cluster, Host
 from pylaunch.transport.answers import NotAnAnswerError
 
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -56,3 +62,31 @@ def test_a_file_below_a_link_and_one_that_is_there_twice_are_refused() -> None:
 def test_pieces_that_do_not_fit_the_files_are_refused() -> None:
     with pytest.raises(NotAnAnswerError, match="0 pieces for 5 bytes"):
         payload_of(described(files=[("copy", 0o644, 5, EMPTY)]), "/data", ["copy"])
+
+
+def test_directories_that_are_too_deep_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    status = tmp_path.stat()
+    monkeypatch.setattr(os, "listdir", lambda _: ["below"])
+    monkeypatch.setattr(os, "lstat", lambda _: status)
+    with pytest.raises(SourceError, match="too many directories in each other"):
+        SourceTree().add(str(tmp_path), "copy")
+
+
+def test_a_node_that_nobody_reaches_ends_the_push_after_three_hosts() -> None:
+    cluster = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(2, 66)))
+    source = SimpleNamespace(host=Host("n1", "10.0.0.1"), identity=new_identity())
+    payload = Payload("/data", (), (), (), (), 4 << 20, (b"x" * 32,))
+    push = _Broadcast(cluster, payload, _Senders(0, node=cast("SourceProgram", source)), lambda _: None)
+
+    def failed(name: str) -> None:
+        node = push._nodes[name]
+        push._handle(node, b'{"ready": {"port": 4000, "have": []}}')
+        push._handle(node, b'{"failed": [0, "", "timed out"]}')
+
+    failed("n2")
+    failed("n3")
+    with pytest.raises(ClusterNotReadyError, match=r"n\[2-4\]: no piece from n1 at 10\.0\.0\.1: timed out") as refused:
+        failed("n4")
+    assert refused.value.hint is not None
+    assert "allow the hosts to reach n1" in refused.value.hint
+    assert push._nodes["n4"].sent == 0

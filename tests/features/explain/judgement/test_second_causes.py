@@ -65,9 +65,11 @@ def named(log: str) -> list[str]:
         (f"{TRACEBACK}{NO_ROOM} trying to allocate 32.00MiB.\n", "gpu-memory-foreign gpu-memory"),
         (f"{TRACEBACK}{NO_ROOM} trying to allocate 900.00MiB.\n", "gpu-memory"),
         (
-            '[rank1]:   File "/opt/env/lib/accelerate/utils/launch.py", line 114, in prepare\n'
-            "[rank0]: TypeError: int() argument must be a string, not 'NoneType'\n",
-            "",
+            (
+                '[rank1]:   File "/opt/env/lib/accelerate/utils/launch.py", line 114, in prepare\n'
+                "[rank0]: TypeError: int() argument must be a string, not 'NoneType'\n"
+            ),
+            "program-error",
         ),
         (f"{TRACEBACK}RuntimeError: Address already in use\n", "port-in-use duplicate-launch"),
         (f"{TRACEBACK}OSError: [Errno 98] Address already in use: ('0.0.0.0', 29500)\n", "port-in-use"),
