@@ -33,9 +33,8 @@ from pylaunch.broadcast.node_source import (
 from pylaunch.broadcast.payload import Payload, copies_of
 from pylaunch.broadcast.progress import BroadcastProgress, BroadcastResult, Progress, Received
 from pylaunch.broadcast.swarm import SEPARATED, Send, Swarm
-from pylaunch.errors import ClusterNotReadyError, PylaunchError
+from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.hostset import fold
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.probe.program import STREAMED, program, streamed
 from pylaunch.transport import interrupts
@@ -52,6 +51,9 @@ FIRST_ANSWER_S = 60.0
 
 SILENT_S = 30.0
 """A host that sends no message for this long is given up; it reports each second."""
+
+SOURCE_SAYS_S = 3.0
+"""A node that has the files reports once a second, and its end at once."""
 
 MOST_REJECTED = 3
 """Pieces that do not arrive from here, or from the node that has the files, since the last one that did: SSH would have
@@ -228,6 +230,8 @@ class _Broadcast:
                 if self._source is not None:
                     tasks.append(group.create_task(self._source.keep()))
                 await self._decide()
+                if self._source is not None and any(node.is_given_up for node in self._nodes.values()):
+                    await asyncio.wait(tasks[-1:], timeout=SOURCE_SAYS_S)  # Its end is the reason of the hosts' errors.
                 for task in tasks:
                     task.cancel()
         except* PylaunchError as errors:
@@ -245,7 +249,8 @@ class _Broadcast:
         """Pass the decisions of the swarm on until every host has ended."""
         while any(node.ended is None for node in self._nodes.values()):
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), TICK_S)
+                async with asyncio.timeout(TICK_S):
+                    await self._news.wait()
             self._news.clear()
             fetches: dict[str, list[tuple[int, str, str, int]]] = {}
             now = time.monotonic()
@@ -345,12 +350,11 @@ class _Broadcast:
         return _HostFailedError(*_not_served(name, self._source.host, why))
 
     def _note_unserved(self, name: str, source: Host, why: str) -> None:
-        """Raise ClusterNotReadyError when several hosts did not get a piece from the node, and no host got one."""
+        """End all hosts when several of them did not get a piece from the node, and no host got one."""
         self._unserved.add(name)
         if len(self._unserved) >= SEPARATED and not any(map(self._swarm.received, self._nodes)):
-            names = fold(sorted(self._unserved))
-            what, hint = _not_served("the hosts", source, why)
-            raise ClusterNotReadyError(f"{names}: {what}", hint=hint)
+            for node in self._nodes.values():
+                self._end(node, _HostFailedError(*_not_served("the hosts", source, why)))
 
     def _end(self, node: _PieceHost, error: _HostFailedError) -> None:
         """End a host with an error; a host that has everything and ends later has it nevertheless."""

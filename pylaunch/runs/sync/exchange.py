@@ -83,7 +83,8 @@ class CodeExchange:
 
     async def _pass_on(self) -> None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._all_asked.wait(), ALL_ASKED_S)
+            async with asyncio.timeout(ALL_ASKED_S):
+                await self._all_asked.wait()
         self._is_decided = True
         wanted = list(self._tree.manifest.blobs.values())
         content, names = shared_content([file.size for file in wanted], self._missing)

@@ -158,7 +158,8 @@ async def _send_content(child: Child, directory: Path, file: File) -> None:
 
 async def _in_time(step: Awaitable[T]) -> T:
     try:
-        return await asyncio.wait_for(step, SILENT_S)
+        async with asyncio.timeout(SILENT_S):
+            return await step
     except TimeoutError:
         raise NotShippedError(f"it took no more of the code for {SILENT_S:g} s; does its disk answer?") from None
 
