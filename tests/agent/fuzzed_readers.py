@@ -21,6 +21,7 @@ from pathlib import Path
 from pylaunch import protocol
 from pylaunch.agent.evidence.ranks import py_spy, rank_answer, rank_report
 from pylaunch.agent.logs import log_index
+from pylaunch.agent.logs.tail import NOTHING_SECRET
 from pylaunch.agent.run import shipped_code
 from pylaunch.agent.shared import record, script_imports
 from pylaunch.base.layout import AgentError, RunDirectory
@@ -100,7 +101,7 @@ def readers(directory: RunDirectory) -> dict[str, tuple[Callable[[bytes], object
         ),
         "rank.py_spy": (lambda content: py_spy.decoded(content, 7), (ValueError,), json.dumps(SPY).encode()),
         "rank.error": (
-            written("ranks/0.error.json", directory, lambda: rank_report.error(directory, 0)), (),
+            written("ranks/0.error.json", directory, lambda: rank_report.error(directory, 0, NOTHING_SECRET)), (),
             json.dumps(ERROR).encode(),
         ),
         "rank.step": (

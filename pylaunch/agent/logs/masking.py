@@ -1,15 +1,18 @@
 """Mask the secrets of a run in the output of its ranks, both sent and stored.
 
-A secret is replaced by as many asterisks as it has bytes, so that offsets into a log stay valid.
+A secret is replaced by as many asterisks as it has bytes, so that offsets into a log stay valid. A byte is masked if it
+is in an occurrence of a secret, so the result does not depend on the blocks in which output is read.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.text import next_data
+from pylaunch.base.dataclass import dataclass
 
 SHORTEST = 8
 """Bytes of the shortest secret that is masked; shorter ones would match unrelated output."""
@@ -17,44 +20,125 @@ SHORTEST = 8
 BLOCK = 4 << 20
 
 
+@dataclass(frozen=True)
+class _Needle:
+    """Value to mask, with the length of the longest border of each of its prefixes (Knuth, Morris and Pratt)."""
+
+    value: bytes
+    borders: list[int]
+
+    @classmethod
+    def of(cls, value: bytes) -> _Needle:
+        needle = cls(value, [0])
+        for byte in value[1:]:
+            needle.borders.append(needle.longer(needle.borders[-1], byte))
+        return needle
+
+    def longer(self, length: int, byte: int) -> int:
+        """Return the length of the prefix that ends with `byte`, where one of `length` ended before it."""
+        while length and self.value[length] != byte:
+            length = self.borders[length - 1]
+        return length + (self.value[length] == byte)
+
+    def begun(self, text: bytes) -> int:
+        """Return the length of the longest end of `text` with which the value can begin, without a whole value."""
+        length = 0
+        for byte in text[max(0, len(text) - len(self.value) + 1) :]:
+            length = self.longer(length, byte)
+        return length
+
+    def spans(self, text: bytes) -> list[tuple[int, int]]:
+        """Return start and end of the occurrences in `text`, those that overlap by the period of the value as one."""
+        found, period = [], len(self.value) - self.borders[-1]
+        start = text.find(self.value)
+        while start >= 0:
+            end = start + len(self.value)
+            while text.startswith(self.value[-period:], end):
+                end += period
+            found.append((start, end))
+            start = text.find(self.value, end - len(self.value) + 1)
+        return found
+
+
 class Mask:
-    """Mask for the values of secrets: each line of a value with at least SHORTEST bytes."""
+    """Mask for the values of secrets: each line of a value with at least SHORTEST bytes, also as JSON and Python quote
+    it."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        lines = {line.strip().encode("utf-8", "surrogateescape") for value in secrets for line in value.splitlines()}
-        self._needles = sorted((line for line in lines if len(line) >= SHORTEST), key=len, reverse=True)
+        lines = {line.strip() for value in secrets for line in value.splitlines()}
+        forms = {
+            form.encode("utf-8", "surrogateescape")
+            for line in lines
+            if len(line.encode("utf-8", "surrogateescape")) >= SHORTEST
+            for form in (line, json.dumps(line)[1:-1], json.dumps(line, ensure_ascii=False)[1:-1], repr(line)[1:-1])
+        }
+        self._needles = [_Needle.of(form) for form in forms]
+        self.reach = max(map(len, forms), default=1) - 1
+        """Bytes before and after a text that decide with it what is masked in it."""
 
     def __bool__(self) -> bool:
         return bool(self._needles)
 
     def hide(self, text: bytes) -> bytes:
         """Return `text` with masked secrets, of the same length."""
-        for needle in self._needles:
-            if needle in text:
-                text = text.replace(needle, b"*" * len(needle))
-        return text
+        spans = self._spans(text)
+        if not spans:
+            return text
+        hidden = bytearray(text)
+        for start, end in spans:
+            hidden[start:end] = b"*" * (end - start)
+        return bytes(hidden)
 
     def hide_in(self, line: str) -> str:
         """Return `line` with masked secrets."""
         return self.hide(line.encode("utf-8", "surrogateescape")).decode("utf-8", "replace") if self else line
 
+    def settled(self, text: bytes) -> int:
+        """Return the number of bytes of `text` before what can be the beginning of a secret that continues after it.
+
+        The end of a whole secret is settled even if a secret can begin with it.
+        """
+        first = len(text) - max((needle.begun(text) for needle in self._needles), default=0)
+        for start, end in self._spans(text) if first < len(text) else ():
+            if start <= first < end:
+                first = end
+        return first
+
     def scrub(self, path: str) -> None:
         """Overwrite the secrets in a finished file, in place. Holes stay holes."""
         if not self:
             return
-        overlap = len(self._needles[0]) - 1
+        spans: list[tuple[int, int]] = []
         with open(rank_files.open_regular(path, os.O_RDWR), "r+b", buffering=0) as file:
             end, at = file.seek(0, os.SEEK_END), 0
             while (at := next_data(file.fileno(), at, end)) < end:
-                block = os.pread(file.fileno(), BLOCK + overlap, at)
-                for place, length in self._places(block):
-                    os.pwrite(file.fileno(), b"*" * length, at + place)
+                block = os.pread(file.fileno(), BLOCK + self.reach, at)
+                _overwrite(file.fileno(), spans)  # After the next block was read: a secret of it may overlap them.
+                spans = [(at + first, at + last) for first, last in self._spans(block)]
                 at += BLOCK
+            _overwrite(file.fileno(), spans)
 
-    def _places(self, block: bytes) -> Iterator[tuple[int, int]]:
-        """Yield offset and length of each secret in `block`."""
-        for needle in self._needles:
-            place = block.find(needle)
-            while place >= 0:
-                yield place, len(needle)
-                place = block.find(needle, place + len(needle))
+    def _spans(self, text: bytes) -> list[tuple[int, int]]:
+        """Return start and end of the parts of `text` to mask, in order; two of them may overlap."""
+        return sorted(span for needle in self._needles for span in needle.spans(text))
+
+
+def _overwrite(descriptor: int, spans: Iterable[tuple[int, int]]) -> None:
+    for start, end in spans:
+        os.pwrite(descriptor, b"*" * (end - start), start)
+
+
+class MaskedStream:
+    """Masks output that arrives in parts. A possible beginning of a secret waits for the next part, or for the end."""
+
+    def __init__(self, mask: Mask) -> None:
+        self._mask = mask
+        self._before = self._kept = b""
+
+    def masked(self, data: bytes, *, is_last: bool = False) -> bytes:
+        """Return what can be shown after `data` has arrived."""
+        text = self._before + self._kept + data
+        begin = len(self._before)
+        end = len(text) if is_last else max(begin, self._mask.settled(text))
+        self._before, self._kept = text[max(0, end - self._mask.reach) : end], text[end:]
+        return self._mask.hide(text)[begin:end]

@@ -74,6 +74,8 @@ class _Stream:
     path: str
     offset: int
     partial_since: float | None = None
+    kept: int = 0
+    """Bytes after `offset` with which a secret can begin: they are sent once more output or the end has come."""
 
 
 class LogFollower:
@@ -106,11 +108,13 @@ class LogFollower:
     @property
     def has_caught_up(self) -> bool:
         """True once all output from before following began has been returned."""
-        return all(stream.offset >= self._past[stream.name] for stream in self._streams)
+        return all(stream.offset + stream.kept >= self._past[stream.name] for stream in self._streams)
 
     def has_news(self, now: float) -> bool:
         """Return True if a file has grown."""
-        return any(rank_files.size(each.path) > each.offset or self._obstacle(each) for each in self._streams)
+        return any(
+            rank_files.size(each.path) > each.offset + each.kept or self._obstacle(each) for each in self._streams
+        )
 
     def next(self, *, ended: bool) -> protocol.Output | protocol.Skipped | None:
         """Return the next output or gap; None if there is none now. `ended`: no file will grow any more."""
@@ -136,7 +140,6 @@ class LogFollower:
                     text = _up_to(text, dated[1] - start)
                     stream.offset = start + len(text)
                 moment = self._clock() if dated is None else dated[0]
-                text = self._mask.hide(text)
                 return protocol.Output(stream.name, stream.offset, text.decode("utf-8", "replace"), moment)
         return None
 
@@ -150,7 +153,7 @@ class LogFollower:
         return rank_files.obstacle(stream.path if stream.offset else f"{os.path.dirname(stream.path)}/.")
 
     def _read(self, stream: _Stream, ended: bool) -> bytes:
-        """Return the next bytes of a stream; b"", with a larger offset, at a hole or if the reader lags too far."""
+        """Return the next bytes, masked; b"", with a larger offset, at a hole or if the reader lags too far."""
         size = rank_files.size(stream.path)
         if size <= stream.offset:
             return b""
@@ -160,11 +163,20 @@ class LogFollower:
                 stream.offset, stream.partial_since = target, None
                 return b""
             hole = os.lseek(source.fileno(), stream.offset, os.SEEK_HOLE)
-            chunk = os.pread(source.fileno(), min(CHUNK, hole - stream.offset), stream.offset)
+            before = min(self._mask.reach, stream.offset)
+            begin, end = stream.offset - before, min(stream.offset + CHUNK + self._mask.reach, hole)
+            window = os.pread(source.fileno(), end - begin, begin)
+        chunk = window[before : before + CHUNK]
         waited = stream.partial_since is not None and self._clock() - stream.partial_since >= PATIENCE_S
-        text = chunk[: cut(chunk, ended or waited or hole < size)]
+        is_last = ended or hole < size
+        length = cut(chunk, waited or is_last)
+        stream.kept = 0
+        if length and not is_last and not chunk.endswith(b"\n", 0, length):
+            shown = min(length, max(0, self._mask.settled(window) - before))
+            length, stream.kept = shown, 0 if shown else length
+        text = self._mask.hide(window)[before : before + length]
         if text:
-            stream.offset += len(text)
+            stream.offset += length
             stream.partial_since = None
         elif stream.partial_since is None:
             stream.partial_since = self._clock()
@@ -202,13 +214,15 @@ def first_of_last(path: str, lines: int) -> int:
     return 0
 
 
-def last_lines(*paths: str, count: int = LAST_LINES) -> list[str]:
-    """Return the last `count` lines of the first of these files that has any."""
+def last_lines(*paths: str, count: int = LAST_LINES, mask: Mask = NOTHING_SECRET) -> list[str]:
+    """Return the last `count` lines of the first of these files that has any, masked before long ones are cut."""
     for path in paths:
         try:
             with open(rank_files.open_regular(path), "rb") as source:
-                source.seek(max(0, os.fstat(source.fileno()).st_size - CHUNK))
-                lines = source.read(CHUNK).decode("utf-8", "replace").splitlines()
+                begin = max(0, os.fstat(source.fileno()).st_size - CHUNK)
+                before = min(begin, mask.reach)
+                source.seek(begin - before)
+                lines = mask.hide(source.read(before + CHUNK))[before:].decode("utf-8", "replace").splitlines()
         except OSError:
             continue
         lines = [line.rstrip() for line in lines if line.strip()]

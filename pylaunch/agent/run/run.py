@@ -304,11 +304,11 @@ class Run:
         raised_at = rank_states.written_at(rank, self.streams) if symptoms.last_exception(last[-1:]) else 0.0
         if ended.exit_code == 1 and 0.0 < raised_at < self._terminated_at:
             ended = replace(ended, was_signalled=False)
-        error = rank_report.error(self._record.directory, rank, self.task.workdir)
+        error = rank_report.error(self._record.directory, rank, self.mask, self.task.workdir)
         symptom = symptoms.symptom(ended.exit_code, ended.signal, error, last)
         failure = self._failure(ended, symptom)
         if failure is not None and ended.signal in (None, signal.SIGABRT):
-            error = error or self.mask.hide_in(symptoms.last_exception(last))
+            error = error or symptoms.last_exception(last)
         if failure is not None and not ended.was_signalled:
             error = "; ".join(filter(None, (error, *self._full_file_systems())))
         memory = None
@@ -337,13 +337,13 @@ class Run:
 
     def _last_lines(self, ended: Ended) -> list[str]:
         name = "launcher" if ended.rank is None else str(ended.rank)
-        return last_lines(self.streams[name + ".err"], self.streams[name + ".out"], count=CAUSE_LINES)
+        return last_lines(self.streams[name + ".err"], self.streams[name + ".out"], count=CAUSE_LINES, mask=self.mask)
 
     def _end(self, ended: Ended, last: list[str], symptom: str, *, stopped: bool) -> protocol.RankEnd:
-        lines = tuple([self.mask.hide_in(line) for line in last[-LAST_LINES:]])
         return protocol.RankEnd(
-            ended.rank, "", ended.exit_code, ended.signal, ended.time, stopped, lines, symptom=symptom
-        )
+            ended.rank, "", ended.exit_code, ended.signal, ended.time, stopped, tuple(last[-LAST_LINES:]),
+            symptom=symptom,
+        )  # fmt: skip
 
     def _failure(self, ended: Ended, symptom: str) -> str | None:
         """Describe the failure; None for a good end, and for a rank that a launcher ends after another failed."""

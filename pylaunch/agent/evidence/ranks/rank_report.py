@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable
 
+    from pylaunch.agent.logs.masking import Mask
     from pylaunch.runtime.progress import Mark
 
 ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
@@ -44,20 +45,20 @@ def make_room(directory: RunDirectory) -> None:
         rank_files.remove(os.path.join(room, name))
 
 
-def error(directory: RunDirectory, rank: int, workdir: str = "") -> str:
-    """Return the exception in the error file of `rank` with the place that raised it; "" without one.
+def error(directory: RunDirectory, rank: int, mask: Mask, workdir: str = "") -> str:
+    """Return the exception in the error file of `rank`, masked, with the place that raised it; "" without one.
 
     The path of a place below `workdir` is relative to it.
     """
     try:
         content = rank_files.read(directory.of_rank(rank, "error.json"), MAX_BYTES).decode("utf-8", "replace")
-        return described(untrusted_json.parse(content, MAX_BYTES), workdir)
+        return described(untrusted_json.parse(content, MAX_BYTES), mask, workdir)
     except (OSError, ValueError):
         return ""
 
 
-def described(body: Any, workdir: str = "") -> str:
-    """Return an error file as one line, "RuntimeError: loss is NaN (train.py:12)"; "" for an invalid one.
+def described(body: Any, mask: Mask, workdir: str = "") -> str:
+    """Return an error file as one line, masked, "RuntimeError: loss is NaN (train.py:12)"; "" for an invalid one.
 
     The place is the innermost frame of the user's own code, else the innermost frame.
     """
@@ -69,8 +70,8 @@ def described(body: Any, workdir: str = "") -> str:
         message = message.get("message")
     if not isinstance(message, str) or not message.strip():
         return ""
-    text = message.strip().splitlines()[0][:MAX_TEXT]
-    frames = _FRAME.findall(stack)
+    text = mask.hide_in(message).strip().splitlines()[0][:MAX_TEXT]
+    frames = _FRAME.findall(mask.hide_in(stack))
     own = [frame for frame in frames if not _FOREIGN.search(frame[0])]
     if not frames:
         return text

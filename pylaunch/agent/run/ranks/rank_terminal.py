@@ -16,7 +16,7 @@ import termios
 from collections.abc import Callable
 
 from pylaunch import protocol
-from pylaunch.agent.logs.masking import Mask
+from pylaunch.agent.logs.masking import Mask, MaskedStream
 from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import note
@@ -40,7 +40,7 @@ class RankTerminal:
         for path in logs:
             rank_files.append(path, b"")
         self._log = logs[0]
-        self._mask = mask
+        self._masked = MaskedStream(mask)
         self._ours, self._theirs = os.openpty()
         self.device = os.ttyname(self._theirs)
         """Path that the rank opens."""
@@ -93,6 +93,7 @@ class RankTerminal:
             if not self._receive():
                 break
         self._append(b"")
+        self._show(self._masked.masked(b"", is_last=True))
         self._loop = None
         os.close(self._ours)
         os.close(self._theirs)
@@ -119,9 +120,12 @@ class RankTerminal:
         except BlockingIOError:
             return False
         self._append(data)
-        if self._send is not None:
-            self._send(protocol.TerminalOutput(self.rank, self._mask.hide(data).decode(ENCODING)))
+        self._show(self._masked.masked(data))
         return bool(data)
+
+    def _show(self, text: bytes) -> None:
+        if self._send is not None and text:
+            self._send(protocol.TerminalOutput(self.rank, text.decode(ENCODING)))
 
     def _append(self, data: bytes) -> None:
         """Append `data` to the log, with lines that end as in other logs; b"" is the end of the output."""

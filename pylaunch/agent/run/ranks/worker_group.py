@@ -216,7 +216,7 @@ class WorkerGroup:
         for started, (rank, _) in self.at_gate.items():
             if not spawn.reached_gate(started):
                 yield (
-                    self.mask.hide_in(" ".join(last_lines(self._outputs(rank)[1])[-1:]))
+                    " ".join(last_lines(self._outputs(rank)[1], count=1, mask=self.mask))
                     or f"{name_of(rank)} ended before the start"
                 )
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent.evidence.ranks import rank_report
+from pylaunch.agent.logs.masking import Mask
+from pylaunch.agent.logs.tail import NOTHING_SECRET
 from pylaunch.base.layout import RunDirectory
 from pylaunch.runtime import failure, progress
 
@@ -43,17 +45,17 @@ def written(message: object, stack: str = STACK) -> object:
     ],
 )
 def test_an_error_file_is_one_line_with_the_innermost_frame_of_the_user(body: object, expected: str) -> None:
-    assert rank_report.described(body) == expected
+    assert rank_report.described(body, NOTHING_SECRET) == expected
 
 
 def test_a_place_below_the_working_directory_is_relative_to_it(tmp_path: Path) -> None:
     body = written("IndexError: Target 12")
-    assert rank_report.described(body, "/home/ml") == "IndexError: Target 12 (model/loss.py:12)"
-    assert rank_report.described(body, "/home/m") == "IndexError: Target 12 (/home/ml/model/loss.py:12)"
+    assert rank_report.described(body, NOTHING_SECRET, "/home/ml") == "IndexError: Target 12 (model/loss.py:12)"
+    assert rank_report.described(body, NOTHING_SECRET, "/home/m") == "IndexError: Target 12 (/home/ml/model/loss.py:12)"
     link = tmp_path / "link"
     link.symlink_to(tmp_path)
     stack = f'  File "{tmp_path}/train.py", line 3, in <module>\n'
-    assert rank_report.described(written("X: y", stack), str(link)) == "X: y (train.py:3)"
+    assert rank_report.described(written("X: y", stack), NOTHING_SECRET, str(link)) == "X: y (train.py:3)"
 
 
 def test_the_agent_reports_the_exception_that_the_runtime_saved(
@@ -63,23 +65,23 @@ def test_the_agent_reports_the_exception_that_the_runtime_saved(
     rank_report.make_room(directory)
     for name, value in rank_report.environment(directory, 3).items():
         monkeypatch.setenv(name, value)
-    assert rank_report.error(directory, 3) == ""
+    assert rank_report.error(directory, 3, NOTHING_SECRET) == ""
     for text in ("the first", "the second"):
         try:
             raise FloatingPointError(text)
         except FloatingPointError as error:
             failure.keep(error)
     line = STACK_LINE
-    assert rank_report.error(directory, 3) == f"FloatingPointError: the first ({__file__}:{line})"
+    assert rank_report.error(directory, 3, NOTHING_SECRET) == f"FloatingPointError: the first ({__file__}:{line})"
 
 
 def test_an_error_file_of_an_earlier_process_is_not_reported(tmp_path: Path) -> None:
     directory = RunDirectory("r1", str(tmp_path))
     rank_report.make_room(directory)
     Path(directory.of_rank(0, "error.json")).write_text(json.dumps(written("X: y")))
-    assert rank_report.error(directory, 0) != ""
+    assert rank_report.error(directory, 0, NOTHING_SECRET) != ""
     rank_report.make_room(directory)
-    assert rank_report.error(directory, 0) == ""
+    assert rank_report.error(directory, 0, NOTHING_SECRET) == ""
 
 
 STACK_LINE = 1 + Path(__file__).read_text().splitlines().index("            raise FloatingPointError(text)")
@@ -90,10 +92,20 @@ def test_an_invalid_error_file_is_ignored(tmp_path: Path) -> None:
     rank_report.make_room(directory)
     for content in ("{", json.dumps("text"), "\0"):
         Path(directory.of_rank(0, "error.json")).write_text(content)
-        assert rank_report.error(directory, 0) == ""
+        assert rank_report.error(directory, 0, NOTHING_SECRET) == ""
     assert rank_report.last_step(directory, 0) is None
 
 
 def test_ranks_find_their_step_file_in_the_variable_that_the_agent_sets(tmp_path: Path) -> None:
     names = rank_report.environment(RunDirectory("r1", str(tmp_path)), 0)
     assert names[progress.VARIABLE].endswith("step")
+
+
+def test_a_secret_in_an_error_file_is_masked_before_the_line_is_cut() -> None:
+    secret = 'hunter2"\\hunter2'
+    stack = f'  File "/home/{secret[-7:]}-hunter2/x.py", line 3, in <module>\n'
+    mask = Mask([secret, "hunter2-hunter2"])
+    body = json.loads(json.dumps(written(f"KeyError: {secret} {[secret]}", stack)))
+    assert rank_report.described(body, mask) == f"KeyError: {'*' * 16} ['{'*' * 17}'] (/home/{'*' * 15}/x.py:3)"
+    long = written("X: " + "x" * (rank_report.MAX_TEXT - 8) + secret, "")
+    assert "hunt" not in rank_report.described(long, mask)

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import json
+import time
 from pathlib import Path
 
+import pytest
+
 from pylaunch.agent.logs import masking
-from pylaunch.agent.logs.masking import Mask
+from pylaunch.agent.logs.masking import Mask, MaskedStream
 
 SECRET = "hunter2hunter2"
 
@@ -43,3 +47,54 @@ def test_a_file_is_scrubbed_in_place_across_blocks_and_after_holes(tmp_path: Pat
 def test_nothing_is_changed_without_secrets(tmp_path: Path) -> None:
     Mask([]).scrub(str(tmp_path / "not there"))
     assert Mask([]).hide(b"text") == b"text"
+
+
+@pytest.mark.parametrize("secret", ['say "hunter2"', "back\\slash\\er", "pässwört-wort", "it's hunter2"])
+def test_a_secret_is_masked_as_json_and_python_quote_it(secret: str) -> None:
+    mask = Mask([secret])
+    for text in (secret, json.dumps(secret), json.dumps(secret, ensure_ascii=False), repr(secret)):
+        hidden = mask.hide_in(f"<{text}>")
+        assert set(hidden[1:-1]) <= set("*\"'"), hidden
+
+
+@pytest.mark.parametrize(
+    ("secret", "text"),
+    [
+        (SECRET, "key=hunter2hunter2;hunter2hunter2\n"),
+        (SECRET, "hunter2hunter2hunter2 hunter2hunter"),
+        ("abaababaab", "xabaababaababaababaabax abaababaabaababaab"),
+        ("aaaaaaaa", "aaaaaaa b aaaaaaaaaaaaaaaaaaa aaaaaaaa"),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 3, 7, 1000])
+def test_parts_are_masked_as_the_whole_is_and_wait_only_for_a_secret_that_can_begin(
+    secret: str, text: str, size: int
+) -> None:
+    whole = text.encode()
+    covered = {at + place for at in range(len(text)) if text.startswith(secret, at) for place in range(len(secret))}
+    expected = "".join("*" if at in covered else each for at, each in enumerate(text))
+    stream = MaskedStream(Mask([secret]))
+    shown = b"".join(stream.masked(whole[at : at + size]) for at in range(0, len(whole), size))
+    assert expected.startswith(shown.decode())
+    assert len(whole) - len(shown) < len(secret)
+    assert shown + stream.masked(b"", is_last=True) == expected.encode() == Mask([secret]).hide(whole)
+
+
+def test_a_whole_secret_whose_end_begins_it_again_is_masked_at_once() -> None:
+    assert MaskedStream(Mask([SECRET])).masked(b"key=hunter2hunter2") == b"key=**************"
+    assert MaskedStream(Mask([SECRET])).masked(b"key=hunter2 hunt") == b"key=hunter2 "
+
+
+def test_masking_takes_linear_time() -> None:
+    mask = Mask(["a" * 2000, "a" * 1000 + "b", "ab" * 800])
+    began = time.process_time()
+    mask.hide(b"a" * (1 << 20))
+    mask.settled(b"ab" * (1 << 19))
+    assert time.process_time() - began < 5.0
+
+
+def test_a_file_is_scrubbed_of_secrets_that_overlap_at_the_end_of_a_block(tmp_path: Path) -> None:
+    log = tmp_path / "0.out"
+    log.write_bytes(b"x" * (masking.BLOCK - 3) + b"hunter2hunter2hunter2hunter2.")
+    Mask([SECRET]).scrub(str(log))
+    assert log.read_bytes()[masking.BLOCK - 3 :] == b"*" * 28 + b"."

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
-from pylaunch.agent.logs.tail import CHUNK, PATIENCE_S, LogFollower, cut, last_lines
+from pylaunch.agent.logs.masking import Mask
+from pylaunch.agent.logs.tail import CHUNK, LONGEST_LAST_LINE, PATIENCE_S, LogFollower, cut, last_lines
 
 
 @pytest.mark.parametrize(
@@ -104,3 +105,56 @@ def test_a_log_that_is_removed_after_its_first_output_is_reported(tmp_path: Path
     assert isinstance(lost, protocol.Skipped)
     assert (lost.stream, lost.reason) == ("1.out", f"{tmp_path}/1.out: No such file or directory")
     assert follower.next(ended=True) is None
+
+
+SECRET = "hunter2-hunter2-"
+STARS = "*" * len(SECRET)
+
+
+class Follow:
+    """Follower of one growing log with a secret."""
+
+    def __init__(self, directory: Path, written: str) -> None:
+        self.log = directory / "0.out"
+        self.log.write_text(written)
+        self.now = 100.0
+        follow = protocol.Follow({}, None)
+        self.follower = LogFollower({"0.out": str(self.log)}, follow, clock=lambda: self.now, mask=Mask([SECRET]))
+
+    def shown(self, more: str = "", *, ended: bool = False) -> str:
+        """Append `more`, wait until unfinished lines are sent, and return what is."""
+        self.log.write_text(self.log.read_text() + more)
+        texts = []
+        for _ in range(4):
+            while (each := self.follower.next(ended=ended)) is not None:
+                assert isinstance(each, protocol.Output)
+                texts.append(each.text)
+            self.now += 2 * PATIENCE_S
+        return "".join(texts)
+
+
+def test_a_secret_that_is_written_in_parts_is_masked_and_nobody_waits_for_its_rest(tmp_path: Path) -> None:
+    follow = Follow(tmp_path, f"key={SECRET[:5]}")
+    assert follow.shown() == "key="
+    assert follow.follower.has_caught_up
+    assert not follow.follower.has_news(0.0)
+    assert follow.shown(SECRET[5:]) == STARS, "its end can begin it again"
+    assert follow.shown(f"; {SECRET[:9]}") == "; "
+    assert follow.shown("x") == f"{SECRET[:9]}x"
+    assert follow.shown(SECRET[:3]) == ""
+    assert follow.shown(ended=True) == SECRET[:3]
+
+
+def test_a_secret_across_two_messages_is_masked(tmp_path: Path) -> None:
+    for at in (CHUNK - 1, CHUNK - len(SECRET) + 1, CHUNK):
+        text = f"{'x' * at}{SECRET}{'y' * CHUNK}{SECRET}"
+        assert Follow(tmp_path, text).shown() == text.replace(SECRET, STARS)
+
+
+def test_last_lines_are_masked_before_they_are_cut(tmp_path: Path) -> None:
+    log = tmp_path / "err"
+    mask = Mask([SECRET])
+    log.write_text(f"{'x' * (LONGEST_LAST_LINE - 5)}{SECRET}\n")
+    assert last_lines(str(log), mask=mask) == ["x" * (LONGEST_LAST_LINE - 5) + "*****"]
+    log.write_text(f"{SECRET}{'x' * (CHUNK - 8)}\ny\n")
+    assert last_lines(str(log), mask=mask)[0][:8] == "*****xxx"

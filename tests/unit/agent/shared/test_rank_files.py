@@ -93,7 +93,7 @@ def test_no_reader_of_a_run_directory_waits_or_fails_whatever_is_there(
         None,
         None,
     )
-    assert (rank_report.error(directory, 0), rank_report.last_step(directory, 0)) == ("", None)
+    assert (rank_report.error(directory, 0, tail.NOTHING_SECRET), rank_report.last_step(directory, 0)) == ("", None)
     streams = {"0.out": directory.stream("0.out")}
     assert log_index.begins(directory, streams, 1.0)["0.out"] in (0, rank_files.size(streams["0.out"]))
     assert tail.last_lines(*streams.values()) == []
@@ -144,7 +144,7 @@ def test_a_file_is_replaced_even_if_its_temporary_path_exists(tmp_path: Path) ->
 def test_a_deeply_nested_error_file_is_ignored(directory: RunDirectory) -> None:
     for content in (DEEP, b"[" * 50_000, b'{"message": 1e999}'):
         Path(directory.of_rank(0, "error.json")).write_bytes(content)
-        assert rank_report.error(directory, 0) == ""
+        assert rank_report.error(directory, 0, tail.NOTHING_SECRET) == ""
 
 
 @given(content=JSON.map(lambda value: json.dumps(value).encode()) | st.binary())
@@ -152,7 +152,7 @@ def test_any_error_file_is_a_short_text(content: bytes, tmp_path_factory: pytest
     directory = RunDirectory("r1", str(tmp_path_factory.getbasetemp() / "error-files"))
     Path(directory.file("ranks")).mkdir(parents=True, exist_ok=True)
     Path(directory.of_rank(0, "error.json")).write_bytes(content)
-    assert len(rank_report.error(directory, 0)) < 2 * rank_report.MAX_TEXT + 100
+    assert len(rank_report.error(directory, 0, tail.NOTHING_SECRET)) < 2 * rank_report.MAX_TEXT + 100
 
 
 @given(content=st.binary(max_size=64))
