@@ -49,17 +49,21 @@ class BroadcastProgress:
 
     hosts: int
     seconds: float
+    waiting: tuple[str, ...] = ()
+    """Hosts on which another transfer of the same files is under way."""
 
     @property
     def line(self) -> str:
-        """The state as text: bytes, rate, hosts that have the files, time left."""
+        """The state as text: bytes, rate, hosts that have the files, time left, hosts that wait."""
         share = self.average / self.size if self.size else 1.0
         rate = self.average / max(self.seconds, 0.001)
         left_s = (self.size - self.average) / rate if rate else 0.0
         left = f"{left_s:.0f} s" if left_s < 120 else f"{left_s / 60:.0f} min"
+        wait = f"; {fold(self.waiting)} wait{'s' * (len(self.waiting) == 1)} for another transfer of the same files"
         return (
             f"{share:.0%} of {shown_size(self.size)}, {shown_size(int(rate))}/s to each host, "
             f"{len(self.whole)} of {self.hosts} hosts have it{f', about {left} left' if 0 < share < 1 else ''}"
+            f"{wait if self.waiting else ''}"
         )
 
 

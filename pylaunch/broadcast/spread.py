@@ -63,13 +63,15 @@ SLOWEST = 20
 """A host that takes this many times as long as the slowest of those that have everything, and STUCK_S, is given up:
 what it reports about its progress is its own claim."""
 
+MOST_WAITED_S = 4 * 3600.0
+"""A host that waits this long for another transfer of the same files is given up; that one has the limits above."""
+
 SOURCES_S = 8.0
 """Wait for hosts that have everything, which connect and hash it first."""
 
 TICK_S = 1.0
 CHUNK = 128 << 10
 """Bytes of a piece between which orders to the same host are sent."""
-
 
 T = TypeVar("T")
 
@@ -93,6 +95,7 @@ class _NodeMessage(msgspec.Struct):
     has: list[Annotated[int, msgspec.Meta(ge=0)]] = []
     failed: tuple[Annotated[int, msgspec.Meta(ge=0)], str, str] | None = None
     at: int | None = None
+    waits: bool = False
     done: bool = False
     error: str | None = None
 
@@ -108,6 +111,8 @@ class _PieceHost:
     heard_at: float = 0.0
     at: int = 0
     moved_at: float = 0.0
+    is_waiting: bool = False
+    waited_s: float = 0.0
     had: int = 0
     sent: int = 0
     rejected: int = 0
@@ -320,8 +325,8 @@ class _Broadcast:
             raise _HostFailedError(f"its message is not understood: {error}") from None
         now = node.heard_at = time.monotonic()
         name = node.host.name
-        if message.at is not None and message.at != node.at:
-            node.at, node.moved_at = message.at, now
+        if message.at is not None and (message.at, message.waits) != (node.at, node.is_waiting):
+            node.at, node.is_waiting, node.moved_at = message.at, message.waits, now
         if message.ready is not None and not node.port:
             node.port = message.ready.port
             node.had = sum(self._payload.size_of(piece) for piece in set(message.ready.have))
@@ -393,26 +398,33 @@ class _Broadcast:
         """Once a second: report the progress, let hosts know that this machine is there, and give silent ones up."""
         while True:
             await asyncio.sleep(TICK_S)
-            now = time.monotonic()
             for node in self._nodes.values():
-                if node.child is None or not node.heard_at:
-                    continue
-                if not node.orders:
-                    self._order(node, {})
-                if node.port and not self._swarm.is_due(node.host.name):
-                    node.moved_at = now
-                if node.ended is None and now - node.heard_at > SILENT_S:
-                    hint = f"check that {node.host.name} is up"
-                    self._end(node, _HostFailedError(f"no message for {SILENT_S:g} s", hint, is_unreachable=True))
-                elif node.ended is None and now - node.moved_at > STUCK_S:
-                    reason = f"it received and wrote nothing for {STUCK_S:g} s; does its disk answer?"
-                    self._end(node, _HostFailedError(reason))
-                elif node.ended is None and now - self._begun > self._slowest_s():
-                    self._end(node, _HostFailedError(f"it takes more than {SLOWEST} times as long as the other hosts"))
+                if node.child is not None and node.heard_at:
+                    if not node.orders:
+                        self._order(node, {})
+                    if node.ended is None:
+                        self._check(node, time.monotonic())
             self._on_progress(self._progress())
 
+    def _check(self, node: _PieceHost, now: float) -> None:
+        """Give a host up that is silent, stands still, or is much slower than the others."""
+        if node.is_waiting or (node.port and not self._swarm.is_due(node.host.name)):
+            node.moved_at = now
+        node.waited_s += TICK_S if node.is_waiting else 0.0
+        if now - node.heard_at > SILENT_S:
+            hint = f"check that {node.host.name} is up"
+            self._end(node, _HostFailedError(f"no message for {SILENT_S:g} s", hint, is_unreachable=True))
+        elif now - node.moved_at > STUCK_S:
+            self._end(node, _HostFailedError(f"it received and wrote nothing for {STUCK_S:g} s; does its disk answer?"))
+        elif node.waited_s > MOST_WAITED_S:
+            self._end(node, _HostFailedError(f"another transfer of the same files takes {MOST_WAITED_S:g} s"))
+        elif now - self._begun - node.waited_s > self._slowest_s():
+            self._end(node, _HostFailedError(f"it takes more than {SLOWEST} times as long as the other hosts"))
+
     def _slowest_s(self) -> float:
-        whole = [node.ended.seconds for node in self._nodes.values() if node.ended is not None and not node.ended.error]
+        size = self._payload.size
+        ends = [each.ended for each in self._nodes.values() if each.ended is not None and not each.ended.error]
+        whole = [end.seconds * size / (size - end.had) for end in ends if end.had < size]
         return STUCK_S + SLOWEST * max(whole) if whole else math.inf
 
     def _progress(self) -> BroadcastProgress:
@@ -420,7 +432,9 @@ class _Broadcast:
         pieces = sum(self._swarm.received(name) for name in alive) / max(1, len(alive))
         average = min(self._payload.size, int(pieces * self._payload.piece))
         whole = tuple(name for name in alive if self._nodes[name].ended is not None)
-        return BroadcastProgress(self._payload.size, average, whole, len(alive), time.monotonic() - self._begun)
+        waiting = tuple(name for name in alive if self._nodes[name].is_waiting)
+        seconds = time.monotonic() - self._begun
+        return BroadcastProgress(self._payload.size, average, whole, len(alive), seconds, waiting)
 
 
 async def _why(child: Child, connector: Connector) -> _HostFailedError:

@@ -137,6 +137,30 @@ def test_after_ctrl_c_the_same_command_sends_the_rest(cluster: PushCluster, blob
     assert cluster.pieces_of("n1") is None
 
 
+def test_a_second_push_of_the_same_file_waits_for_the_first_and_continues_it_when_that_is_killed(
+    cluster: PushCluster, blob: Path
+) -> None:
+    words = ("--limit-rate", "4MB", str(blob), "blob")
+    first = cluster.push(*words)
+    wait_until(lambda: all(cluster.bytes_of(name) for name in cluster.nodes), "all hosts receive", 60)
+    second, third = cluster.push("--json", *words), cluster.push("--json", *words)
+    assert second.stderr is not None
+    line = second.stderr.readline()
+    assert "0 of 3 hosts have it; n[1-3] wait for another transfer of the same files" in line
+    first.kill()
+    first.communicate()
+    documents = [json.loads(ended(process).stdout) for process in (second, third)]
+    assert [document["exit_code"] for document in documents] == [ExitCode.DONE] * 2
+    size = PIECES * PIECE
+    for of_both in zip(*(document["hosts"] for document in documents), strict=True):
+        assert sorted(host["had"] for host in of_both)[1] == size  # Each host received the file once.
+    sent = sum(host["from_controller"] for document in documents for host in document["hosts"])
+    assert sent <= 3 * size
+    for node in cluster.nodes.values():
+        assert (node.path / "blob").read_bytes() == blob.read_bytes()
+        assert not list(node.path.glob(".pylaunch-push-*"))
+
+
 def test_a_file_that_changes_while_it_is_pushed_is_an_error_with_its_name(cluster: PushCluster, blob: Path) -> None:
     process = cluster.push("--limit-rate", "8MB", str(blob), "blob")
     wait_until(lambda: cluster.pieces_of("n1") is not None, "n1 is ready", 60)

@@ -64,6 +64,9 @@ class PieceStore:
         self.hashed = 0
         """Bytes that were read from the disk and hashed."""
 
+        self.is_waiting = False
+        """Another transfer of the same files to the same place is under way, whose pieces this one uses then."""
+
         self._lock = -1
 
     def size_of(self, piece: int) -> int:
@@ -118,22 +121,29 @@ class PieceStore:
                     shutil.rmtree(entry.path, ignore_errors=True)
 
     def _take_staging(self) -> bool:
-        """Make the directory of pieces or take that of an interrupted push; return True for a new one."""
-        try:
-            os.mkdir(self._staging, 0o700)
-            is_new = True
-        except FileExistsError:
-            is_new = False
-        self._lock = os.open(self._staging, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        found = os.fstat(self._lock)
-        if found.st_uid != os.geteuid() or found.st_mode & 0o077:
-            raise StoreError(f"{self._staging} is not private to this user: remove it")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StoreError(f"another transfer of the same files to {self._base} is under way") from None
-        os.utime(self._lock)  # It is in use: not abandoned.
-        return is_new
+        """Make the directory of pieces or take that of an interrupted push, and wait while another transfer has it;
+        return True for an empty one."""
+        while True:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(self._staging, 0o700)
+            try:
+                self._lock = os.open(self._staging, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            except FileNotFoundError:  # Another transfer has ended.
+                continue
+            found = os.fstat(self._lock)
+            if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+                raise StoreError(f"{self._staging} is not private to this user: remove it")
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.is_waiting = True
+                fcntl.flock(self._lock, fcntl.LOCK_EX)
+                self.is_waiting = False
+            now = _status(self._staging)
+            if now is not None and os.path.samestat(now, found):
+                os.utime(self._lock)  # It is in use: not abandoned.
+                return not os.listdir(self._lock)
+            os.close(self._lock)  # The other transfer has removed it, because it has everything.
 
     def _find_present(self) -> None:
         for index, (path, _, size, digest) in enumerate(self._files):

@@ -20,3 +20,8 @@ def test_nothing_is_left_at_the_end_and_nothing_known_at_the_beginning() -> None
     assert BroadcastProgress(5, 5, ("n1",), 1, 2.0).line.endswith("1 of 1 hosts have it")
     assert BroadcastProgress(5, 0, (), 1, 2.0).line.endswith("0 of 1 hosts have it")
     assert BroadcastProgress(0, 0, (), 1, 0.0).line.startswith("100% of 0 bytes")
+
+
+def test_hosts_on_which_another_transfer_is_under_way_are_named() -> None:
+    line = BroadcastProgress(5, 0, (), 3, 2.0, ("n2", "n3")).line
+    assert line.endswith("0 of 3 hosts have it; n[2-3] wait for another transfer of the same files")

@@ -7,6 +7,7 @@ import os
 import socket
 import ssl
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pylaunch.agent.piped.piece_store import ABANDONED_S, PieceStore, StoreError
 from pylaunch.agent.piped.pieces import CERTIFICATE, PieceNode, tls_context
 from pylaunch.broadcast.identity import new_identity
 from pylaunch.broadcast.payload import Payload, read_payload
+from tests.waiting import wait_until
 
 IDENTITY = new_identity()
 FOREIGN = new_identity() + IDENTITY[IDENTITY.index(CERTIFICATE) :]
@@ -128,13 +130,31 @@ def test_no_link_leads_out_of_the_destination(payload: Payload, tmp_path: Path) 
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
-def test_a_directory_of_pieces_that_others_may_enter_and_one_in_use_are_refused(
+def test_a_second_transfer_of_the_same_files_waits_and_uses_what_the_first_has_received(
     payload: Payload, tmp_path: Path
 ) -> None:
-    first = opened(payload)
-    with pytest.raises(StoreError, match="another transfer of the same files"):
-        opened(payload)
-    first.close()
+    first, second, third = opened(payload), PieceStore(order(payload)), PieceStore(order(payload))
+    with ThreadPoolExecutor() as threads:
+        opening = threads.submit(second.open)
+        wait_until(lambda: second.is_waiting, "the second transfer waits")
+        first.write(0, payload.read(0))
+        first.close()  # As at its end without the second piece.
+        opening.result(timeout=30)
+        assert (second.is_waiting, second.have) == (False, [True, False])
+        opening = threads.submit(third.open)
+        wait_until(lambda: third.is_waiting, "the third transfer waits")
+        second.write(1, payload.read(1))
+        second.prove()
+        second.finish()
+        opening.result(timeout=30)
+    assert third.have == [True, True]
+    third.prove()
+    third.finish()
+    assert [each.name for each in (tmp_path / "node").iterdir()] == ["tree"]
+
+
+def test_a_directory_of_pieces_that_others_may_enter_is_refused(payload: Payload, tmp_path: Path) -> None:
+    opened(payload).close()
     next((tmp_path / "node").glob(".pylaunch-push-*")).chmod(0o750)
     with pytest.raises(StoreError, match="not private to this user"):
         opened(payload)
