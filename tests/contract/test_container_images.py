@@ -91,6 +91,15 @@ def test_the_same_image_in_another_archive_is_not_converted_again(tmp_path: Path
     assert image_of(oci_archive(tmp_path / "b", oci_files([BASE, UPPER]))) == first
 
 
+def test_a_conversion_removes_what_no_start_has_used_for_long(tmp_path: Path) -> None:
+    old, used = (image_of(docker_archive(tmp_path / "saved", [layer])) for layer in (BASE, UPPER))
+    for image in (old, used):
+        os.utime(Path(image.file).with_suffix(".json"), (0, 0))
+    assert image_of(tmp_path / "saved") == used
+    image_of(docker_archive(tmp_path / "third", [BASE, UPPER]))
+    assert (Path(old.file).exists(), Path(used.file).exists()) == (False, True)
+
+
 def damaged(path: Path, part: bytes) -> Path:
     path.write_bytes(path.read_bytes().replace(part, bytes(len(part)), 1))
     return path

@@ -9,8 +9,11 @@ from pylaunch.base.layout import AgentError, open_root
 
 
 def has(root: str, path: str) -> None:
-    """Print whether the store of the node root `root` has a file at `path`; files appear there when they are whole."""
+    """Print whether the store of the node root `root` has a file at `path`, which counts as a use; files appear there
+    when they are whole."""
     try:
-        print(json.dumps({"has": os.path.isfile(os.path.join(open_root(root).images, path))}))
-    except AgentError:
+        file = os.path.join(open_root(root).images, path)
+        os.utime(os.path.dirname(file))
+        print(json.dumps({"has": os.path.isfile(file)}))
+    except (AgentError, OSError):
         print(json.dumps({"has": False}))

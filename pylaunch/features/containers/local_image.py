@@ -1,7 +1,8 @@
 """The image of a start that is on this machine or in a registry: made once, and kept in the cache by its id.
 
 In the cache directory, `images/<id>.sqsh` is the squashfs of an image and `images/<id>.json` what a start needs to know
-about it; `images/names/` has the digest with which a name of a registry was last started. All can be deleted.
+about it (`store.image_cache` removes both); `images/names/` has the digest with which a name of a registry was last
+started. All can be deleted.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pylaunch.features.containers.conversion import convert
 from pylaunch.features.containers.image_archive import ImageArchive, ImageContent, image_in, opened
 from pylaunch.model.text import typed_json
 from pylaunch.model.text.size import shown_size
-from pylaunch.store.paths import cache_directory
+from pylaunch.store.image_cache import images_directory, mark_used, remove_unused
 from pylaunch.store.whole_file import write_whole
 from pylaunch.terminal import console
 from pylaunch.transport.process import program_path, run
@@ -151,6 +152,7 @@ def _converted(archive: ImageArchive, name: str) -> LocalImage:
 
 def _made(archive: ImageArchive, content: ImageContent, name: str, aside: Path) -> LocalImage:
     begun, squashfs = time.monotonic(), aside / "image.sqsh"
+    remove_unused()
     convert(archive, content, squashfs, name, console.say)
     sha256 = _sha256(squashfs)
     target = squashfs.replace(_directory() / f"{content.digest}.sqsh")
@@ -165,11 +167,11 @@ def _made(archive: ImageArchive, content: ImageContent, name: str, aside: Path) 
 
 def _in_cache(image: str) -> LocalImage | None:
     found = _kept(_directory() / f"{image}.json", LocalImage)
-    return found if found is not None and Path(found.file).is_file() else None
+    return found if found is not None and mark_used(Path(found.file)) else None
 
 
 def _directory(name: str = "") -> Path:
-    directory = cache_directory() / "images" / name
+    directory = images_directory() / name
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:

@@ -18,7 +18,7 @@ from pylaunch.model.text.size import shown_size
 from pylaunch.probe.ask import ask, parted
 from pylaunch.probe.program import program
 from pylaunch.runs.sync.exchange import SOURCES
-from pylaunch.store.paths import cache_directory
+from pylaunch.store.image_cache import images_directory, mark_used
 from pylaunch.transport.process import Together
 
 AGAIN = "start again: pieces that have arrived are kept"
@@ -29,6 +29,9 @@ async def send_image(container: Container, cluster: Cluster, say: Callable[[str]
     with reason and hint. Raises ClusterNotReadyError where this machine has the file no longer.
     """
     file, (store, _, path) = Path(container.file), container.image.partition("/")
+    is_made = file.is_relative_to(images_directory())
+    if is_made:
+        await asyncio.to_thread(mark_used, file)
     asking = Together()
     try:
         programs = {host.name: program(images.has, host.node_root, path) for host in cluster.hosts}
@@ -44,7 +47,7 @@ async def send_image(container: Container, cluster: Cluster, say: Callable[[str]
     try:
         payload = await asyncio.to_thread(read_payload, [file], f"{store}/{path}")
         if payload.files[0].digest != path.split("/")[0]:
-            if file.is_relative_to(cache_directory()):
+            if is_made:
                 file.unlink()  # The next start makes it again. A file of the user is theirs.
             raise UsageError(f"{file} was changed")
         progress = lines_of_progress(lambda line: say(f"image: {line}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,12 @@ def test_a_changed_image_is_not_sent_and_removed_only_if_pylaunch_made_it(
     monkeypatch.setattr(images, "parted", lambda *_: ({}, {}))
     file = (cache_directory() / "images" if is_made else tmp_path) / "image.sqsh"
     file.parent.mkdir(parents=True, exist_ok=True)
+    mark = file.with_suffix(".json")
+    mark.touch()
+    os.utime(mark, (0, 0))
     file.write_text("another image")
     container = Container(f"{IMAGES}/{'0' * 64}/{IMAGE_FILE}", file=str(file))
     with pytest.raises(ClusterNotReadyError, match="was changed"):
         asyncio.run(images.send_image(container, Cluster((Host("n1", "10.0.0.1"),)), lambda _: None))
     assert file.exists() is not is_made
+    assert (mark.stat().st_mtime > 0) is is_made
