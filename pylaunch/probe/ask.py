@@ -18,7 +18,14 @@ from pylaunch.transport.connections import connector_of
 from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, ConnectionFailure, Connector
 from pylaunch.transport.descriptors import allow_hosts
 from pylaunch.transport.handshakes import in_turn
-from pylaunch.transport.process import Completed, ProgramNotFoundError, Together, describe_exit, last_line
+from pylaunch.transport.process import (
+    Completed,
+    ProgramNotFoundError,
+    TimedOutError,
+    Together,
+    describe_exit,
+    last_line,
+)
 
 T = TypeVar("T")
 
@@ -105,6 +112,9 @@ def _ask(
             ended = asking.run(connector.argv((host.agent_python, *FROM_STDIN)), stdin=script, timeout_s=timeout_s)
     except ProgramNotFoundError as error:
         return NoPython(error.program) if error.program == host.agent_python else Unreachable(error.message, error.hint)
+    except TimedOutError:
+        silence = connector.timed_out(timeout_s)
+        return _unreachable(silence, connection_failed=not silence.host_answers)
     except PylaunchError as error:
         return Unreachable(error.message, error.hint)
     if (failure := connector.failure(ended)) is not None:

@@ -25,6 +25,9 @@ class ConnectionFailure:
     is_final: bool = False
     """No further attempt can succeed: the Slurm job of the host has ended."""
 
+    host_answers: bool = False
+    """The host accepts the connection, and the command does not begin."""
+
 
 @dataclass(frozen=True)
 class LoginTest:

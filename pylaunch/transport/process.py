@@ -42,6 +42,10 @@ class ProgramNotFoundError(UsageError):
         self.program = program
 
 
+class TimedOutError(PylaunchError):
+    """A process ran longer than its limit, and was killed."""
+
+
 @dataclass(frozen=True)
 class Completed:
     """A process that has ended, with its output."""
@@ -204,7 +208,7 @@ def _to_its_end(process: subprocess.Popen[bytes], argv: Argv, stdin: bytes, time
                 timeout_s,
             )
         except TimeoutError:
-            raise PylaunchError(f"no end after {timeout_s:g} s: {quoted(argv)}") from None
+            raise TimedOutError(f"no end after {timeout_s:g} s: {quoted(argv)}") from None
         except pipes.FloodError:
             raise PylaunchError(f"more than {pipes.MOST >> 20} MiB of output: {quoted(argv)}") from None
         finally:

@@ -16,7 +16,7 @@ from pylaunch.model.diagnosis import host_hints
 from pylaunch.model.text.argv import Argv, pylaunch
 from pylaunch.runs.connect.node_script import AGENT_ABSENT, ENTER, PYTHON_ABSENT, ROOT_UNTRUSTED, root_words
 from pylaunch.transport.connections import connector_of
-from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, Connector
+from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, ConnectionFailure, Connector
 from pylaunch.transport.handshakes import AGENTS, awaited_turn
 from pylaunch.transport.patience import patience
 from pylaunch.transport.process import Child, Completed, describe_exit, last_line, spawn
@@ -200,9 +200,9 @@ async def _opened(connector: Connector, agent: str, call: Call) -> AgentLink:
         await child.end()
         raise
     except TimeoutError:
-        await child.end()
         silence = connector.timed_out(within_s)
-        raise LinkError(silence.reason, silence.hint) from None
+        await child.end()
+        raise silent(silence) from None
     except asyncio.CancelledError:
         child.signal(signal.SIGTERM)
         raise
@@ -264,6 +264,11 @@ def why_ended(connector: Connector, ended: Completed) -> LinkError:
         f"the agent ended with {describe_exit(ended.returncode)}: {last_line(ended.stderr)}",
         pylaunch("doctor", "--limit", host.name),
     )
+
+
+def silent(failure: ConnectionFailure) -> LinkError:
+    """Return the error for a connection on which nothing arrived in time."""
+    return (NoAgentError if failure.host_answers else LinkError)(failure.reason, failure.hint)
 
 
 def root_untrusted(host: Host) -> str:

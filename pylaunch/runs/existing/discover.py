@@ -146,9 +146,10 @@ async def _ask(
             async with patience(timeout_s):
                 ended = await child.wait()
         except TimeoutError:
+            silence = connector.timed_out(timeout_s)
             child.signal(signal.SIGKILL)
             await child.wait()
-            return f"no answer within {timeout_s:g} s"
+            return silence.reason
     if ended.returncode in (AGENT_ABSENT, PYTHON_ABSENT):
         return KnownRuns()  # Nothing was ever started there.
     if ended.returncode == ROOT_UNTRUSTED:

@@ -17,7 +17,7 @@ from typing import NoReturn
 import msgspec
 
 from pylaunch.model.plan import NodePlan, RunPlan, base_of, standby
-from pylaunch.runs.connect.agent_link import HELLO_TIMEOUT_S, LinkError, enter, why_ended
+from pylaunch.runs.connect.agent_link import HELLO_TIMEOUT_S, LinkError, enter, silent, why_ended
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import InterruptSource, on_fleet
 from pylaunch.runs.follow.run_events import Emitter, Notice
@@ -112,7 +112,7 @@ class _Keeper:
         except ConnectionError:
             return b""
         except TimeoutError:
-            raise LinkError(f"no answer within {HELLO_TIMEOUT_S:g} s", f"check that {self._host.name} is up") from None
+            raise silent(self._connector.timed_out(HELLO_TIMEOUT_S)) from None
 
     def _report_ready(self) -> None:
         if self._trouble:

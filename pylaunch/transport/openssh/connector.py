@@ -16,8 +16,8 @@ from pylaunch.transport import process
 from pylaunch.transport.connector import ConnectionFailure, Connector, LoginTest
 from pylaunch.transport.openssh.failures import explain_failure
 from pylaunch.transport.openssh.identity import identity
-from pylaunch.transport.openssh.options import destination, options, target
-from pylaunch.transport.openssh.sharing import SHARED, UNSHARED, control_path
+from pylaunch.transport.openssh.options import ALIVE_COUNT, ALIVE_S, destination, options, target
+from pylaunch.transport.openssh.sharing import SHARED, UNSHARED, control_path, open_connections
 from pylaunch.transport.process import Completed, describe_exit
 
 FAILED = 255
@@ -48,10 +48,19 @@ class OpenSshConnector(Connector):
         return explain_failure(self.host, ended.stderr) if ended.returncode == FAILED else None
 
     def timed_out(self, within_s: float) -> ConnectionFailure:
-        """Return the failure to report for a host that sent nothing within `within_s` seconds."""
-        return ConnectionFailure(
-            f"ssh {self.host.address}: no answer within {within_s:.0f} s", f"check that {self.host.name} is up"
-        )
+        """Return the failure to report for a host that sent nothing within `within_s` seconds.
+
+        A shared connection that is still open after this time has logged in, and the host keeps it alive.
+        """
+        place, name = f"ssh {target(self.host)}", self.host.name
+        if within_s > ALIVE_S * ALIVE_COUNT and self.identity in open_connections():
+            return ConnectionFailure(
+                f"{place}: SSH logged in, but the shell there did not answer within {within_s:.0f} s",
+                f"on {name}, look for a command that waits in a startup file of the login shell (~/.bashrc), or for"
+                " storage of the home directory that hangs; a login with another user shows them",
+                host_answers=True,
+            )
+        return ConnectionFailure(f"{place}: no answer within {within_s:.0f} s", f"check that {name} is up")
 
     def login_test(self) -> LoginTest | None:
         """Return a test for nologin shells and forced commands."""

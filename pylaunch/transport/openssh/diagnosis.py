@@ -110,6 +110,9 @@ def _offered(login: Argv, *, takes_keys: bool) -> Iterator[str]:
     ssh, *words = login
     try:
         ended = process.run((ssh, "-v", *words), timeout_s=ANSWER_S)
+    except process.TimedOutError:
+        yield f"login: `true` did not end within {ANSWER_S:g} s"
+        return
     except PylaunchError:
         return
     if ended.ok:

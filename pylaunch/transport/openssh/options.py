@@ -6,6 +6,7 @@ from pylaunch.model.cluster import Host
 from pylaunch.model.text.argv import Argv
 
 CONNECT_TIMEOUT_S = 10
+ALIVE_S, ALIVE_COUNT = 3, 3
 SSH_PORT = 22
 
 
@@ -23,8 +24,8 @@ def options(known_hosts: str | None) -> Argv:
         "-o", "BatchMode=yes",
         *_trust(known_hosts),
         "-o", f"ConnectTimeout={CONNECT_TIMEOUT_S}",
-        "-o", "ServerAliveInterval=3",
-        "-o", "ServerAliveCountMax=3",
+        "-o", f"ServerAliveInterval={ALIVE_S}",
+        "-o", f"ServerAliveCountMax={ALIVE_COUNT}",
         "-o", "LogLevel=INFO",
     )  # fmt: skip
 

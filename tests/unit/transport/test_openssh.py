@@ -84,6 +84,19 @@ def test_this_machine_runs_commands_without_a_connection() -> None:
     assert connector.timed_out(15).reason == "agent 127.0.0.1: no answer within 15 s"
 
 
+def test_a_silent_host_whose_shared_connection_is_open_has_logged_in_and_its_shell_hangs() -> None:
+    connector = connector_of(Host("n1", "10.0.0.1", ssh=SshOptions(user="ml")), None)
+    down = connector.timed_out(15)
+    assert (down.reason, down.hint) == ("ssh ml@10.0.0.1: no answer within 15 s", "check that n1 is up")
+    assert not down.host_answers
+    (control_directory() / f"{connector.identity}{'f' * 40}").touch()
+    hangs = connector.timed_out(15)
+    assert hangs.reason == "ssh ml@10.0.0.1: SSH logged in, but the shell there did not answer within 15 s"
+    assert "~/.bashrc" in (hangs.hint or "")
+    assert hangs.host_answers
+    assert not connector.timed_out(8).host_answers, "a dead connection is closed only after 9 s"
+
+
 def test_ansible_uses_the_connection_of_the_connector() -> None:
     remote = connector_of(Host("n1", "10.0.0.1"), None)
     (shared,) = (word for word in remote.argv(("true",)) if word.startswith("ControlPath="))
