@@ -260,7 +260,9 @@ def guarded(argv: Argv) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def filter_process(argv: Argv, source: IO[bytes] | None = None) -> Iterator[tuple[IO[bytes], Callable[[], str]]]:
+def filter_process(
+    argv: Argv, source: IO[bytes] | None = None, env: Mapping[str, str] | None = None
+) -> Iterator[tuple[IO[bytes], Callable[[], str]]]:
     """Run `argv` for this block, killed at its end, with one end of a pipe and a function that waits for its end.
 
     The pipe is its stdout when `source`, a file of this process, is its stdin; otherwise it is its stdin. The function
@@ -270,7 +272,7 @@ def filter_process(argv: Argv, source: IO[bytes] | None = None) -> Iterator[tupl
         try:
             process = subprocess.Popen(
                 argv, stdin=source or subprocess.PIPE, stdout=subprocess.PIPE if source else subprocess.DEVNULL,
-                stderr=errors, env=_environment(None), start_new_session=True,
+                stderr=errors, env=_environment(env), start_new_session=True,
             )  # fmt: skip
         except FileNotFoundError as error:
             raise _not_found(argv, error) from None

@@ -8,11 +8,14 @@ import os
 import shutil
 import subprocess
 import tarfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pylaunch.errors import UsageError
+from pylaunch.features.containers import conversion
 from pylaunch.features.containers import local_image as made_here
 from pylaunch.features.containers.image_archive import MOST_HEADER
 from pylaunch.features.containers.local_image import LocalImage, local_image, registry_name
@@ -26,6 +29,7 @@ from tests.features.containers.archives import (
     oci_files,
     symbolic,
 )
+from tests.waiting import wait_until
 
 BASE = layer([file("bin/sh", "shell"), hard("bin/bash", "bin/sh"), file("etc/old", "old"), directory("opt")])
 UPPER = layer([file("bin/sh", "new shell"), file("etc/.wh.old"), symbolic("lib", "usr/lib"), file("lib/a", "a")])
@@ -89,6 +93,31 @@ def test_an_archive_becomes_a_squashfs_with_what_its_layers_leave(
 def test_the_same_image_in_another_archive_is_not_converted_again(tmp_path: Path) -> None:
     first = image_of(docker_archive(tmp_path / "a", [BASE, UPPER]))
     assert image_of(oci_archive(tmp_path / "b", oci_files([BASE, UPPER]))) == first
+
+
+@pytest.fixture
+def other_umask() -> Iterator[None]:
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("other_umask")
+def test_the_same_image_is_the_same_squashfs_on_every_machine(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lower = layer([file(f"opt/{number % 7}/{number}", "x" * number * 97) for number in range(400)], newest=1 << 30)
+    first = image_of(docker_archive(tmp_path / "a", [lower, UPPER]))
+    begun = int(time.time())
+    shutil.rmtree(cache)
+    os.umask(0o022)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(conversion, "MKSQUASHFS", (*conversion.MKSQUASHFS, "-processors", "7"))
+    wait_until(lambda: int(time.time()) > begun, "another second")
+    assert image_of(oci_archive(tmp_path / "b", oci_files([lower, UPPER]))) == first
+    listed = subprocess.run(["unsquashfs", "-lln", first.file], check=True, capture_output=True, text=True).stdout
+    assert "2004-01-07" in next(line for line in listed.splitlines() if line.endswith("squashfs-root/opt/0/7"))
 
 
 def test_a_conversion_removes_what_no_start_has_used_for_long(tmp_path: Path) -> None:

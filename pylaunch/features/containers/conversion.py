@@ -2,7 +2,8 @@
 
 The layers are read twice: first their headers and hashes, which decides what is a file of the root directory
 (`layers.RootDirectory`), then their content, which goes to `mksquashfs` as one archive. Owners and modes stay. Extended
-attributes do not, because no right that a file gives has an effect in a container of ranks.
+attributes do not, because no right that a file gives has an effect in a container of ranks. The same image gives the
+same bytes on every machine with the same mksquashfs and libzstd: nothing depends on the time, the user or the machine.
 """
 
 from __future__ import annotations
@@ -112,10 +113,16 @@ def convert(archive: ImageArchive, image: ImageContent, target: Path, name: str,
     """
     count = _BytesRead(lambda line: say(f"image {name}: {line}"), time.monotonic() + FIRST_LINE_S)
     layers = _Layers(archive, target.parent, count.add)
-    root = RootDirectory()
+    root, newest = RootDirectory(), 0
+
+    def entry(member: tarfile.TarInfo) -> LayerEntry:
+        nonlocal newest
+        newest = max(newest, _time(member))
+        return _entry(member)
+
     for number, (blob, digest) in enumerate(zip(image.layers, image.hashes, strict=True), 1):
         with layers.opened(blob, number) as (tar, stream):
-            root.apply(_entry(member) for member in _members(tar))
+            root.apply(map(entry, _members(tar)))
             while stream.read(CHUNK):
                 pass
         if stream.hashed.hexdigest() != digest:
@@ -123,8 +130,10 @@ def convert(archive: ImageArchive, image: ImageContent, target: Path, name: str,
             raise ImageArchiveError(f"{archive.path}: layer {number} ({blob}) {found}")
     names, made = root.names()
     count.of_all, count.so_far = count.so_far, 0
+    # mksquashfs would write the time of the conversion into the file system and its root directory.
+    env = {"SOURCE_DATE_EPOCH": str(newest)}
     try:
-        with filter_process(("mksquashfs", "-", str(target), *MKSQUASHFS)) as (sink, ended):
+        with filter_process(("mksquashfs", "-", str(target), *MKSQUASHFS), env=env) as (sink, ended):
             with contextlib.suppress(BrokenPipeError):  # `ended` has the reason.
                 for path in made:
                     sink.write(_header(tarfile.TarInfo(path), path, tarfile.DIRTYPE, mode=0o755))
@@ -164,12 +173,16 @@ def _header(member: tarfile.TarInfo, path: str, kind: bytes, **changed: Any) -> 
     header = copy.copy(member)
     header.name, header.type, header.size, header.linkname, header.pax_headers = path, kind, 0, "", {}
     header.uname = header.gname = ""
-    header.mtime = int(min(max(0, header.mtime), LARGEST_NUMBER))
+    header.mtime = _time(header)
     if not 0 <= max(header.uid, header.gid) <= LARGEST_NUMBER or min(header.uid, header.gid) < 0:
         raise LayerError(f"{path!r} belongs to {header.uid}:{header.gid}")
     for name, value in changed.items():
         setattr(header, name, value)
     return header.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
+
+
+def _time(member: tarfile.TarInfo) -> int:
+    return int(min(max(0, member.mtime), LARGEST_NUMBER))
 
 
 def _entry(member: tarfile.TarInfo) -> LayerEntry:

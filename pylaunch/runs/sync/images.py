@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pylaunch.agent.piped import images
+from pylaunch.base.dataclass import replace
 from pylaunch.broadcast.payload import read_payload
 from pylaunch.broadcast.progress import lines_of_progress
 from pylaunch.broadcast.spread import spread
@@ -50,6 +51,8 @@ async def send_image(container: Container, cluster: Cluster, say: Callable[[str]
             if is_made:
                 file.unlink()  # The next start makes it again. A file of the user is theirs.
             raise UsageError(f"{file} was changed")
+        received = replace(payload.files[0], mode=0o444)  # The same everywhere: two controllers send the same files.
+        payload = replace(payload, files=(received,))
         progress = lines_of_progress(lambda line: say(f"image: {line}"))
         result = await spread(cluster.only((*lacking, *sources)), payload, sources=sources, on_progress=progress)
     except UsageError as error:

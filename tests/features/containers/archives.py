@@ -32,14 +32,15 @@ def hard(path: str, target: str) -> Entry:
     return (path, tarfile.LNKTYPE, target)
 
 
-def layer(entries: Iterable[Entry]) -> bytes:
-    """Return a layer whose files belong to 1000:1000 with mode 0640."""
+def layer(entries: Iterable[Entry], newest: int = 0) -> bytes:
+    """Return a layer whose files belong to 1000:1000 with mode 0640; the first ones are older than the others."""
     written = io.BytesIO()
     with tarfile.open(fileobj=written, mode="w") as tar:
-        for path, kind, text in entries:
+        for number, (path, kind, text) in enumerate(entries):
             member = tarfile.TarInfo(path)
             member.type, member.uid, member.gid, member.mode = kind, 1000, 1000, 0o640
             content = text.encode() if kind == tarfile.REGTYPE else b""
+            member.mtime = max(0, newest - max(0, 10 - number) * 86400)
             member.size, member.linkname = len(content), "" if content else text
             tar.addfile(member, io.BytesIO(content))
     return written.getvalue()
