@@ -47,6 +47,9 @@ class Evidence:
     answering: frozenset[str] = frozenset()
     """Hosts of `lost` that answer: only their agent is lost."""
 
+    restarted: frozenset[str] = frozenset()
+    """Hosts of `answering` that were booted again during the run."""
+
     quiet: Mapping[int, RankView] = field(default_factory=dict)
     """Last view of each rank in a time without progress, which may be over."""
 

@@ -42,7 +42,7 @@ def cause_of(outcome: Outcome) -> str:
     if outcome.out_of_time:
         return OUT_OF_TIME
     kind = outcome.causes[0].kind if outcome.causes else ""
-    return {"node-lost": LOST_NODE, "agent-lost": LOST_AGENT}.get(kind, "")
+    return {"node-lost": LOST_NODE, "node-restarted": LOST_NODE, "agent-lost": LOST_AGENT}.get(kind, "")
 
 
 def requeue_after(outcome: Outcome, most: int, before: int, life: JobLife) -> Requeue | NoRequeue:

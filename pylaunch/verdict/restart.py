@@ -88,6 +88,8 @@ class Attempt:
                 found[host] = reason.removeprefix(f"{host} ") if named else "lost"
             elif host in self.refused:
                 found[host] = f"refused: {self.refused[host][0]}" if self.refused[host] else "refused"
+            elif host in self.outcome.answering and is_restart(self.outcome):
+                found[host] = "restarted during the run"
             elif failure is not None and failure.host == host and (fault := hardware_fault(failure)):
                 found[host] = f"hardware: {fault}"
             elif self.outcome.hang is not None and (why := hanging_host(self.outcome, host)):
@@ -157,6 +159,11 @@ def _by_reason(out: Mapping[str, str]) -> Mapping[str, list[str]]:
     return hosts
 
 
+def is_restart(outcome: Outcome) -> bool:
+    """Return True if the first cause is that nodes were restarted."""
+    return bool(outcome.causes) and outcome.causes[0].kind == "node-restarted"
+
+
 def _fruitless(attempts: Sequence[Attempt]) -> int:
     """Count the last attempts in a row that got no further than those before them."""
     count, best = 0, -1
@@ -168,7 +175,8 @@ def _fruitless(attempts: Sequence[Attempt]) -> int:
             best = max(best, attempt.progress)
         # The death of a host is no evidence against the job; that of an agent on a host that answers may be.
         outcome = attempt.outcome
-        if got_on or (outcome.first_failure is None and not outcome.is_hang and not outcome.answering):
+        is_host = not outcome.answering or is_restart(outcome)
+        if got_on or (outcome.first_failure is None and not outcome.is_hang and is_host):
             count = 0
         else:
             count += 1

@@ -130,6 +130,10 @@ class RunState(Evidence):
             return after
         return after.ordered(StopAll(lost_contact([host], reason, answer=host_answers), grace))
 
+    def with_restarted(self, hosts: Iterable[str]) -> RunState:
+        """Note that `hosts` were booted again during the run."""
+        return replace(self, restarted=self.restarted.union(hosts))
+
     def with_states(self, host: str, states: tuple[RankState, ...]) -> RunState:
         """Add the unfinished ranks of `host` at the time it began to stop; only the first report counts."""
         return self if host in self.states else replace(self, states={**self.states, host: states})

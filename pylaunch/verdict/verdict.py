@@ -301,7 +301,9 @@ def _of_lost(evidence: Evidence) -> _Observation:
     silent = [each for each in hosts if each not in evidence.answering]
     if not silent:
         reason = lost_contact(hosts, why, answer=True)
-        found = FailureCause("agent-lost", reason, Certainty.LIKELY, only(hosts))
+        is_restart = evidence.restarted.issuperset(hosts)
+        kind, certainty = ("node-restarted", Certainty.CERTAIN) if is_restart else ("agent-lost", Certainty.LIKELY)
+        found = FailureCause(kind, reason, certainty, only(hosts))
         return _Observation(reason, None, advised(found, hosts))
     reason = lost_contact(silent, evidence.lost[silent[0]], answer=False)
     witnesses = {

@@ -14,7 +14,7 @@ from pylaunch.agent.logs import log_index
 from pylaunch.agent.logs.tail import LogFollower, last_lines
 from pylaunch.agent.run import stop_request
 from pylaunch.agent.serve.supervisor import hello
-from pylaunch.agent.shared import record, run_lock, run_processes
+from pylaunch.agent.shared import processes, record, run_lock, run_processes
 from pylaunch.base import kernel_log
 from pylaunch.base.layout import SOCKETS, RunDirectory
 from pylaunch.protocol import bounds
@@ -94,9 +94,18 @@ def _send_end(directory: RunDirectory) -> None:
 def _without_report(directory: RunDirectory) -> protocol.Failed:
     """Return the message about a run whose supervisor ended before the run did."""
     if run_processes.was_restarted(directory):
-        return protocol.Failed("the host was restarted during the run", protocol.HOST_RESTARTED)
+        return protocol.Failed(f"it was restarted during the run{_since()}", protocol.HOST_RESTARTED)
     known = what_ended_agent(directory)
     return protocol.Failed(f"the agent of run {directory.run} ended without a report{f': {known}' if known else ''}")
+
+
+def _since() -> str:
+    """Return a clause with the time of the first process of this host; "" where other users are hidden."""
+    try:
+        booted = processes.start_time(processes.read(1))
+    except OSError:
+        return ""
+    return time.strftime(": up since %Y-%m-%d %H:%M:%S %z", time.localtime(booted))
 
 
 def _send(message: object) -> None:

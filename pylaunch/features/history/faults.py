@@ -26,6 +26,7 @@ FAILURES = 2
 
 _OF_NODE = {
     "node-lost": "node lost",
+    "node-restarted": "node restarted",
     "gpu": "GPU error",
     "link": "network link down",
     "path-blocked": "cut off from other nodes",

@@ -231,7 +231,8 @@ class RunFollower:
                 self._state = self._state.with_unreadable(host, message.unreadable)
             case protocol.Failed():
                 self._fleet.dismiss(host)
-                self.given_up(host, message.message, host_answers=message.code != protocol.HOST_RESTARTED)
+                self._state = self._state.with_restarted([host] if message.code == protocol.HOST_RESTARTED else [])
+                self.given_up(host, message.message, host_answers=True)
             case protocol.Stopping():
                 self._on_stopping(host, message)
             case protocol.HostEvidence() if message.serial == protocol.UNASKED:

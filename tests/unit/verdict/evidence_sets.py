@@ -112,6 +112,7 @@ class EvidenceSet:
     views: tuple[RankView, ...] = ()
     ranks: Mapping[str, frozenset[int]] = field(default_factory=lambda: RANKS)
     answering: frozenset[str] = frozenset()
+    restarted: frozenset[str] = frozenset()
 
     @property
     def evidence(self) -> Evidence:
@@ -119,7 +120,7 @@ class EvidenceSet:
         others = tuple(facts(host) for host in RANKS if host not in known and host not in self.lost)
         return Evidence(
             self.ranks, self.ends, self.states, self.lost, (*self.hosts, *others), self.tried, self.findings,
-            self.differences, self.views, self.answering,
+            self.differences, self.views, self.answering, self.restarted,
         )  # fmt: skip
 
 
@@ -137,6 +138,8 @@ FULL = "OSError: [Errno 28] No space left on device; /scratch is full (0 KiB of 
 MEMORY = OutOfMemory(certain=True, limit=8 * GIB, of="cgroup")
 PERHAPS = OutOfMemory(certain=False, limit=64 * GIB, of="host")
 SMALL = Finding("storage.shared_memory", Severity.WARN, ("n2",), "64 MiB of /dev/shm, expected 1 GiB")
+RESTARTED = "it was restarted during the run: up since 2026-11-20 07:12:00 +0000"
+NODES_2 = frozenset({"n2"})
 ENDED = "the agent of run 7f3a ended without a report"
 BOTH_LEFT = (ended(0), ended(2))
 
@@ -314,6 +317,10 @@ SETS = (
                 lost={"n2": "no heartbeat for 10 s", "n3": "no heartbeat for 10 s"}),
     EvidenceSet("agent lost, and its host answers", (victim(0, symptom=LOST), victim(2, symptom=LOST)), "agent-lost",
                 "likely", NODE_2, {"n1": (), "n3": ()}, lost={"n2": ENDED}, answering=frozenset({"n2"})),
+    EvidenceSet("node restarted", (victim(0, symptom=LOST), victim(2, symptom=LOST)), "node-restarted", "certain",
+                NODE_2, {"n1": (), "n3": ()}, lost={"n2": RESTARTED}, answering=NODES_2, restarted=NODES_2),
+    EvidenceSet("an agent lost, and another node restarted", (victim(0, symptom=LOST),), "agent-lost", "likely", None,
+                {"n1": ()}, lost={"n2": RESTARTED, "n3": ENDED}, answering=frozenset({"n2", "n3"}), restarted=NODES_2),
     EvidenceSet("two agents lost, and their hosts answer", (victim(0, symptom=LOST),), "agent-lost", "likely", None,
                 {"n1": ()}, lost={"n2": ENDED, "n3": ENDED}, answering=frozenset({"n2", "n3"})),
     EvidenceSet("agent lost, and another node", (victim(0, symptom=LOST),), "node-lost", "likely", None, {"n1": ()},

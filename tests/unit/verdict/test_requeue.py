@@ -21,6 +21,7 @@ def ended(status: Status, *, out_of_time: bool = False, by_hand: bool = False) -
 CHECKPOINT = ended(Status.STOPPED, out_of_time=True)
 FAILED = ended(Status.FAILED)
 LOST = replace(FAILED, causes=(FailureCause("node-lost", "n2 lost: no heartbeat for 6 s", Certainty.LIKELY),))
+RESTARTED = replace(FAILED, causes=(FailureCause("node-restarted", "n2 answers, but …", Certainty.CERTAIN),))
 AGENT = replace(FAILED, causes=(FailureCause("agent-lost", "n2 answers, but …", Certainty.LIKELY),))
 KILLED = replace(FAILED, causes=(FailureCause("rank-killed", "rank 1", Certainty.LIKELY), *LOST.causes))
 
@@ -42,6 +43,7 @@ KILLED = replace(FAILED, causes=(FailureCause("rank-killed", "rank 1", Certainty
         (KILLED, 0, RUNS, NoRequeue()),
         # A node that is lost says nothing against the run, and no restart in the job has replaced it.
         (LOST, 0, RUNS, Requeue(1, LOST_NODE)),
+        (RESTARTED, 0, RUNS, Requeue(1, LOST_NODE)),
         (AGENT, 0, RUNS, Requeue(1, LOST_AGENT)),
         (LOST, 2, JobLife("RUNNING", 2), NoRequeue("--max-requeues is 2, and the job was requeued 2 times")),
         (LOST, 0, JobLife("NODE_FAIL"), NoRequeue("the job is NODE_FAIL")),

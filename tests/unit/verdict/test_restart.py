@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from pylaunch.model.diagnosis.cause import Certainty, FailureCause, Named
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangFinding, HangKind
 from pylaunch.model.outcome import Outcome, Status
@@ -70,6 +71,14 @@ def test_a_host_that_lost_its_agent_is_used_again_once_it_is_proven_clean() -> N
     assert after(agent_lost("n2")) == Again(THREE, "")
     why = "answers, but the agent of run 7f3a ended without a report"
     assert after(agent_lost("n2", is_clean=False)) == Again(("n1", "s1", "n3"), f"s1 in place of n2: {why}")
+
+
+def test_a_host_that_was_restarted_is_excluded_and_is_no_evidence_against_the_job() -> None:
+    cause = FailureCause("node-restarted", "", Certainty.CERTAIN, Named("n2", None))
+    rebooted = agent_lost("n2")
+    rebooted = replace(rebooted, outcome=replace(rebooted.outcome, causes=(cause,)), ran_s=1.0)
+    assert rebooted.unfit == {"n2": "restarted during the run"}
+    assert isinstance(after(*[rebooted] * 4), Again)
 
 
 def test_agents_that_are_lost_again_and_again_are_a_crash_loop() -> None:

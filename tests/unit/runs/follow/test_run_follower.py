@@ -73,15 +73,15 @@ def test_the_end_of_a_rank_that_is_read_after_its_node_was_given_up_counts_all_t
     assert [event.kind for event in listener.events] == [EventKind.RANK_STARTED, EventKind.RANK_ENDED]
 
 
-def test_a_host_that_reports_the_end_of_its_agent_answers_unless_it_was_restarted() -> None:
-    async def hear() -> tuple[str, frozenset[str]]:
+def test_a_host_that_reports_the_end_of_its_agent_answers_also_after_a_restart() -> None:
+    async def hear() -> tuple[str, frozenset[str], frozenset[str]]:
         follower = RunFollower(PLAN, Fleet(PLAN, "0123"), Listener(), streams=[])
         await follower._on_message("n1", protocol.Failed("its agent ended"))
         await follower._on_message("n2", protocol.Failed("restarted", protocol.HOST_RESTARTED))
         assert follower._state.stop is not None
-        return follower._state.stop.reason, follower._state.answering
+        return follower._state.stop.reason, follower._state.answering, follower._state.restarted
 
-    assert asyncio.run(hear()) == ("n1 answers, but its agent ended", frozenset({"n1"}))
+    assert asyncio.run(hear()) == ("n1 answers, but its agent ended", frozenset({"n1", "n2"}), frozenset({"n2"}))
 
 
 def test_of_views_that_a_node_repeats_without_end_the_first_is_recorded() -> None:
