@@ -1,14 +1,63 @@
-"""Directories of cgroups, versions 1 and 2, and the values in their files."""
+"""Directories of cgroups, versions 1 and 2, the values in their files, and the containers that they are of."""
 
 from __future__ import annotations
 
 import os
+import re
 
 from pylaunch.agent.shared.text import text_or_none
 
 CGROUPS = "/sys/fs/cgroup"
 UNLIMITED_V1 = 1 << 60
 """Version 1 reports "no limit" as a number near 2^63."""
+
+_ENGINES = {"libpod": "podman", "cri-containerd": "containerd", "nerdctl": "containerd", "crio": "CRI-O"}
+_OF_ENGINE = re.compile(r"(?:.*:)?(docker|libpod|cri-containerd|nerdctl|crio)[-:]([0-9a-f]{64})(?:\.scope)?\Z")
+_OF_APPTAINER = re.compile(r"(apptainer|singularity)[-/]([0-9]{1,10})(?:\.scope)?\Z")
+_ID = re.compile(r"[0-9a-f]{64}\Z")
+_POD = re.compile(r"(?:.*-)?pod([0-9a-f]{8}(?:[_-][0-9a-f]{4}){3}[_-][0-9a-f]{12}|[0-9a-f]{32})(?:\.slice.*)?\Z")
+SHOWN = 12
+"""Digits of the id of a container that `docker ps` shows."""
+
+MOST_SIZE = 1 << 16
+"""Bytes that are read of the cgroups of one process."""
+
+
+def container(pid: int) -> str:
+    """Return the container of a process, and "" for none, that of this process, or a process that is gone."""
+    found = container_of(_membership(pid))
+    return "" if not found or found == container_of(_membership(os.getpid())) else found
+
+
+def _membership(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/cgroup", "rb") as source:
+            return source.read(MOST_SIZE).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def container_of(membership: str) -> str:
+    """Return the innermost container that `membership`, the content of /proc/PID/cgroup, names; "" for none.
+
+    Users can give such names to cgroups below their own, so this is a text to show. conmon, which keeps a container of
+    podman or CRI-O, is not in it.
+    """
+    for line in membership.splitlines():
+        engine, pod, before = "", "", ""
+        for part in line.split(":", 2)[-1].split("/"):
+            if match := _POD.match(part):
+                pod = match[1].replace("_", "-")
+            if match := _OF_ENGINE.match(part):
+                engine = f"{_ENGINES.get(match[1], match[1])} container {match[2][:SHOWN]}"
+            elif _ID.match(part) and (pod or before == "docker"):
+                engine = f"{'' if pod else 'docker '}container {part[:SHOWN]}"
+            elif match := _OF_APPTAINER.match(part) or _OF_APPTAINER.match(f"{before}/{part}"):
+                engine = f"{match[1]} container of pid {match[2]}"
+            before = part
+        if engine:
+            return f"{engine} of pod {pod}" if pod else engine
+    return ""
 
 
 def oom_kills() -> int | None:

@@ -47,7 +47,8 @@ def _occupied(survey: Survey) -> Iterator[Finding]:
 
 def _holder(host: str, index: int, process: Mapping[str, Any], occupant: Occupant | None, *, is_stale: bool) -> Finding:
     memory = "" if process["memory_mib"] is None else f" {process['memory_mib']} MiB of"
-    who = str(occupant) if occupant is not None else f"pid {process['pid']} ({process['name']})"
+    inside = f" in {process['container'][:200]}" if process.get("container") else ""
+    who = str(occupant) if occupant is not None else f"pid {process['pid']} ({process['name']}){inside}"
     text = f"{who} has{memory} GPU {index}"
     if is_stale:
         text += ", and nobody runs it any more"

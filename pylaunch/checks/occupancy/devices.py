@@ -60,4 +60,5 @@ def _unleased(view: HostView, index: int, card: Card | None, lease: LeaseHolder 
     for pid, process in on_card.items():
         if pid not in listed:
             name = process["name"] or "a process that cannot be seen"
-            yield Occupant(pid or 0, 0, 0.0, "another user", name, "", (), (), False, None, process["memory_mib"])
+            memory, inside = process["memory_mib"], process.get("container", "")
+            yield Occupant(pid or 0, 0, 0.0, "another user", name, "", (), (), False, None, memory, inside)

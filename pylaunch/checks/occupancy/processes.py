@@ -38,6 +38,9 @@ class Occupant:
     memory_mib: int | None = None
     """Device memory, where nvidia-smi reports it."""
 
+    container: str = ""
+    """Container that it is in, by its cgroups: "docker container 3f2a9b1c0d4e"."""
+
     @property
     def uses(self) -> str:
         """Devices, ports and marks that the process holds, as text for a person."""
@@ -50,7 +53,8 @@ class Occupant:
         return ", ".join(words) or "was started by one of these"
 
     def __str__(self) -> str:
-        return f"pid {self.pid} ({self.command[:200]}) of {self.user}"
+        inside = f" in {self.container[:200]}" if self.container else ""
+        return f"pid {self.pid} ({self.command[:200]}) of {self.user}{inside}"
 
 
 @dataclass(frozen=True)
@@ -132,5 +136,5 @@ def _above(rows: Mapping[int, ProcessReading], pid: int) -> Sequence[int]:
 def _occupant(row: ProcessReading, run: str | None, memory_mib: int | None) -> Occupant:
     return Occupant(
         row["pid"], row["started"], row["began"], row["user"], row["command"], row["cwd"], tuple(row["devices"]),
-        tuple(row["ports"]), row["rank"], run, memory_mib,
+        tuple(row["ports"]), row["rank"], run, memory_mib, row["container"],
     )  # fmt: skip

@@ -29,5 +29,6 @@ def as_data(occupant: Occupant) -> dict[str, object]:
         "devices": list(occupant.devices),
         "ports": list(occupant.ports),
         "memory_mib": occupant.memory_mib,
+        "container": occupant.container or None,
         "is_rank": occupant.is_rank,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 
 class GpuHostReading(TypedDict):
@@ -26,6 +26,7 @@ class CardProcess(TypedDict):
     type: str | None
     name: str
     memory_mib: int | None
+    container: NotRequired[str]
 
 
 class Card(TypedDict):

@@ -28,6 +28,7 @@ class ProcessReading(TypedDict):
     is_terminal: bool
     is_reaper: bool
     service: str
+    container: str
 
 
 class PortListener(TypedDict):

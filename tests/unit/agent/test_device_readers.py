@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from pylaunch.agent.probe import gpu as gpu_commands
 from pylaunch.agent.probe.readers import gpu, infiniband
+from pylaunch.agent.shared import cgroups, programs
 
 CASES = Path(__file__).parents[2] / "cases"
 
@@ -42,6 +44,34 @@ def test_a_device_is_parsed_from_the_output_of_nvidia_smi(case: dict[str, Any]) 
 )
 def test_an_error_message_of_nvidia_smi_is_kept(output: str, complaint: str) -> None:
     assert gpu.cards(output) == {"complaint": complaint, "driver": None, "cuda": None, "cards": []}
+
+
+@cases("cgroup_containers")
+def test_the_container_of_a_process_is_in_its_cgroups(case: dict[str, Any]) -> None:
+    assert cgroups.container_of(case["text"]) == case["answer"]
+
+
+@pytest.mark.parametrize("is_of_host", [True, False])
+def test_a_process_of_nvidia_smi_has_its_container_where_ids_of_processes_are_those_of_the_host(
+    monkeypatch: pytest.MonkeyPatch, is_of_host: bool
+) -> None:
+    case = yaml.safe_load((CASES / "cgroup_containers/docker_systemd.yaml").read_text())
+    process = {"pid": 4121, "type": "C", "name": "python", "memory_mib": 1}
+    found = {"complaint": None, "driver": "580", "cuda": "13.0", "cards": [{"processes": [process]}]}
+    monkeypatch.setattr(gpu, "is_here", lambda: True)
+    monkeypatch.setattr(programs, "path_of", lambda _: "/usr/bin/nvidia-smi")
+    monkeypatch.setattr(gpu_commands, "management", lambda _: "")
+    monkeypatch.setattr(gpu, "cards", lambda _: found)
+    monkeypatch.setattr(gpu, "link_of", lambda _: gpu.INITIAL_PIDS if is_of_host else "pid:[4026532841]")
+    monkeypatch.setattr(cgroups, "_membership", lambda pid: case["text"] if pid == 4121 else "0::/init.scope\n")
+    gpu.management(None)
+    assert process.get("container") == (case["answer"] if is_of_host else None)
+
+
+def test_the_container_in_which_pylaunch_is_too_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = yaml.safe_load((CASES / "cgroup_containers/docker_systemd.yaml").read_text())
+    monkeypatch.setattr(cgroups, "_membership", lambda _: case["text"])
+    assert cgroups.container(4121) == ""
 
 
 @cases("nvidia_nvlink")

@@ -17,7 +17,7 @@ FAIL, WARN, NOTE = Severity.FAIL, Severity.WARN, Severity.NOTE
 STALE = {
     "pid": 4121, "parent": 1, "started": 7, "began": 0.0, "uid": 0, "user": "root", "command": "python train.py",
     "cwd": "/", "rank": True, "run": None, "run_is_live": False, "devices": ["/dev/nvidia0"], "ports": [],
-    "is_terminal": False, "is_reaper": False, "service": "",
+    "is_terminal": False, "is_reaper": False, "service": "", "container": "",
 }  # fmt: skip
 
 
@@ -178,6 +178,16 @@ def test_a_process_that_computes_on_a_gpu_is_reported_with_its_memory_and_owner(
     finding = only(survey(n2={**smi(card(0, processes=COMPUTES), card(1)), "occupants.processes": theirs}))
     assert (finding.check, finding.severity, finding.hosts) == ("gpu.free", FAIL, ("n2",))
     assert finding.text == "pid 4121 (python train.py) of bert has 40000 MiB of GPU 0"
+
+
+def test_a_process_in_a_container_is_reported_with_it_also_where_its_owner_cannot_be_seen() -> None:
+    container = "docker container 4f1c0a6e9b7d"
+    seen = survey(n2=smi(card(0, processes=[{**COMPUTES[0], "container": container}]), card(1)))
+    assert only(seen).text == f"pid 4121 (python) in {container} has 40000 MiB of GPU 0"
+    row = {**STALE, "user": "bert", "uid": 1001, "container": container}
+    theirs = {**well()["occupants.processes"], "uid": 1000, "processes": [row]}
+    seen = survey(n2={**smi(card(0, processes=COMPUTES), card(1)), "occupants.processes": theirs})
+    assert only(seen).text == f"pid 4121 (python train.py) of bert in {container} has 40000 MiB of GPU 0"
 
 
 def test_an_orphaned_process_is_reported_with_the_command_that_ends_it() -> None:

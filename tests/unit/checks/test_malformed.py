@@ -141,6 +141,7 @@ def test_processes_that_are_parents_of_each_other_do_not_cause_an_endless_loop()
     row = {
         "uid": 0, "user": "root", "started": 1, "began": 1.0, "command": "x", "cwd": "/", "devices": ["/dev/nvidia0"],
         "ports": [], "rank": True, "run": None, "run_is_live": False, "is_reaper": False, "service": "",
+        "container": "",
         "is_terminal": False,
     }  # fmt: skip
     rows = [{**row, "pid": 5, "parent": 6}, {**row, "pid": 6, "parent": 5}]

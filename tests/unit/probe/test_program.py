@@ -22,6 +22,7 @@ def test_a_module_of_the_agent_travels_after_its_imports_and_with_nothing_else()
         "agent.shared.programs",
         "agent.probe.gpu",
         "agent.probe.registry",
+        "agent.shared.cgroups",
         "base.dataclass",
         "base.kernel_log",
         "agent.probe.readers.gpu",

@@ -10,7 +10,7 @@ import os
 import re
 
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.shared import leases, processes, programs, run_lock
+from pylaunch.agent.shared import cgroups, leases, processes, programs, run_lock
 from pylaunch.agent.shared.processes import Process
 from pylaunch.agent.shared.sockets import ports
 from pylaunch.agent.shared.text import link_of, stat_of
@@ -117,6 +117,7 @@ def _row(process: Process, uid: int, held: tuple[set[str], set[int]], is_marked:
         "is_terminal": terminal != 0 and session == process.pid,
         "is_reaper": process.pid == 1 or unit == "init.scope",
         "service": unit if unit.endswith(".service") and is_main else "",
+        "container": cgroups.container(process.pid),
     }
 
 

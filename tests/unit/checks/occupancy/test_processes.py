@@ -22,7 +22,7 @@ def process(**facts: Any) -> ProcessReading:
     row: Any = {
         "started": 7, "began": 0.0, "uid": ME, "user": "anna", "command": "python train.py", "cwd": "/home/anna",
         "rank": False, "run": None, "run_is_live": False, "devices": [], "ports": [], "is_terminal": False,
-        "is_reaper": False, "service": "", **facts,
+        "is_reaper": False, "service": "", "container": "", **facts,
     }  # fmt: skip
     return cast(ProcessReading, row)
 
