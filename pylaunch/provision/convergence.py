@@ -171,10 +171,12 @@ def converge(
     Raises ProvisionError when Ansible itself failed; failed tasks are part of the result.
     """
     cluster = request.cluster.only(found.to_change)
+    roles = found.roles_to_run
     run = PlaybookRun(
         playbook=request.content.playbook,
         cluster=cluster,
-        tags=found.roles_to_run,
+        tags=roles,
+        skip_tags=tuple(sorted({each.name for each in request.content.roles.iterdir()} - set(roles))),
         extra_vars={**request.extra_vars, **_altered_environments(found)},
         become_password=request.become_password,
     )

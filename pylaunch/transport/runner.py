@@ -55,6 +55,9 @@ class PlaybookRun:
 
     cluster: Cluster
     tags: tuple[str, ...] = ()
+    skip_tags: tuple[str, ...] = ()
+    """Skip tasks with these tags, even those that are tagged `always`, as Ansible's validation of arguments is."""
+
     extra_vars: Mapping[str, object] = field(default_factory=dict)
     check: bool = False
     """Ansible's check mode with diffs: report changes without making them."""
@@ -305,6 +308,8 @@ def _arguments(run: PlaybookRun, private: Path) -> dict[str, Any]:
         arguments["passwords"] = {r"^BECOME password.*:\s*?$": run.become_password}
     if run.tags:
         arguments["tags"] = ",".join(run.tags)
+    if run.skip_tags:
+        arguments["skip_tags"] = ",".join(run.skip_tags)
     if run.extra_vars:
         arguments["extravars"] = dict(run.extra_vars)
     return {**arguments, "cmdline": quoted(words)}

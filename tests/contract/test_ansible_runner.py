@@ -98,6 +98,25 @@ def test_failures_that_are_ignored_or_rescued_are_none(tmp_path: Path) -> None:
     assert result.ok
 
 
+def test_a_tag_to_skip_skips_the_validation_of_a_roles_arguments_and_tags_to_run_do_not(tmp_path: Path) -> None:
+    for role in ("one", "other"):
+        for file, text in (
+            ("meta/argument_specs.yml", "argument_specs: {main: {options: {}}}\n"),
+            ("tasks/main.yml", f"- {{name: Work of {role}, ansible.builtin.assert: {{that: true}}}}\n"),
+        ):
+            (tmp_path / "roles" / role / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "roles" / role / file).write_text(text)
+    playbook = written(tmp_path, "    []\n  roles: [{role: one, tags: [one]}, {role: other, tags: [other]}]\n")
+
+    def ran(**options: tuple[str, ...]) -> list[str]:
+        seen: list[Progress] = []
+        assert run_playbook(PlaybookRun(playbook, HERE, **options), on_event=seen.append).ok  # type: ignore[arg-type]
+        return [step.role for step in seen if step.status is TaskStatus.OK]
+
+    assert ran(tags=("one",)) == ["one", "one", "other"]
+    assert ran(tags=("one",), skip_tags=("other",)) == ["one", "one"]
+
+
 def test_check_mode_changes_nothing(tmp_path: Path) -> None:
     target = tmp_path / "file"
     result = run(tmp_path, f"    - ansible.builtin.copy: {{content: x, dest: {target}, mode: '0600'}}\n", check=True)
