@@ -62,10 +62,11 @@ def _caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _private_state(
     request: pytest.FixtureRequest, tmp_path: Path, _caches: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Hide the records and caches of the user who runs the tests."""
+    """Hide the records and caches of the user who runs the tests. `pylaunch verify` does without Hypothesis."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     caches = _caches if STORIES & set(request.path.parents) else tmp_path / "cache"
     monkeypatch.setenv("XDG_CACHE_HOME", str(caches))
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")  # Half of the time in which pytest starts.
 
 
 @pytest.fixture(autouse=True)

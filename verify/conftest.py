@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--inventory", required=True, metavar="FILE", help="Ansible inventory of the hosts to verify.")
     parser.addoption("--limit", metavar="HOSTS", help="Only these hosts or groups.")
     parser.addoption("--roles", default="", metavar="ROLES", help="Only these roles, comma-separated.")
+    parser.addoption("--survey", type=Path, metavar="FILE", help="What pylaunch verify found when it asked every host.")
     parser.addoption("--deep", action="store_true", help="Look at every file of the Python environment.")
 
 
@@ -83,8 +86,10 @@ class Surveyed:
 
 @pytest.fixture(scope="session")
 def surveyed(pytestconfig: pytest.Config) -> Surveyed:
-    """All hosts, asked at the same time."""
+    """All hosts, asked at the same time, by the caller or here."""
     cluster = pytestconfig.stash[CLUSTER]
+    if (known := pytestconfig.getoption("--survey")) is not None:
+        return Surveyed(cluster, pickle.loads(known.read_bytes()))
     request = site_request(cluster, roles(pytestconfig), deep=pytestconfig.getoption("--deep"))
     return Surveyed(cluster, survey(request))
 
@@ -125,13 +130,18 @@ def host(reachable: str, surveyed: Surveyed) -> Host:
 @pytest.fixture
 def as_root(host: Host) -> Iterator[Host]:
     """The host, seen by root. Skips where that takes a password."""
-    if host.check_output("id -u") == "0":
-        yield host
-    elif host.run("sudo --non-interactive true").rc == 0:
-        with host.sudo():
-            yield host
-    else:
+    is_root, may_become_root = _rights(host)
+    if not is_root and not may_become_root:
         pytest.skip("root alone can look, and sudo wants a password")
+    with contextlib.nullcontext() if is_root else host.sudo():
+        yield host
+
+
+@functools.cache
+def _rights(host: Host) -> tuple[bool, bool]:
+    """Return whether the user of the connection is root, and whether sudo asks this user for nothing."""
+    is_root = host.check_output("id -u") == "0"
+    return is_root, is_root or host.run("sudo --non-interactive true").rc == 0
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 
 import pytest
@@ -12,13 +13,20 @@ from pylaunch.provision.state import RoleState
 pytestmark = pytest.mark.role("host_baseline")
 
 
-@pytest.mark.parametrize(("limit", "option"), [("memlock", "-l"), ("nofile", "-n"), ("stack", "-s")])
-def test_a_fresh_login_gets_the_limit(
-    limit: str, option: str, state: RoleState, fresh_login: Host, notes: set[str]
-) -> None:
+LIMITS = ("memlock", "nofile", "stack")
+
+
+@functools.cache
+def limits(login: Host) -> dict[str, str]:
+    """All limits of one login to the host."""
+    return dict(zip(LIMITS, login.check_output("bash -c 'ulimit -l; ulimit -n; ulimit -s'").split(), strict=True))
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_a_fresh_login_gets_the_limit(limit: str, state: RoleState, fresh_login: Host, notes: set[str]) -> None:
     if limit not in state.limits:
         pytest.skip("nobody logs in to this machine itself")
-    got, wanted = fresh_login.check_output(f"bash -c 'ulimit {option}'"), state.limits[limit]
+    got, wanted = limits(fresh_login)[limit], state.limits[limit]
     cannot_be_had = f"{limit} of a login stays {got}, wanted {wanted}: the container allows no more"
     if cannot_be_had in notes:
         pytest.skip(cannot_be_had)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import pickle
 import sys
 import tempfile
 import time
@@ -69,14 +70,15 @@ def verify(
         # pytest would make the directory: one that is misspelt is an error, as for every other file.
         text = f"--junit {junit}: cannot be written: no such directory: {junit.parent}"
         raise UsageError(text, hint=f"mkdir -p {quoted((str(junit.parent),))}")
-    unreachable = survey(site_request(cluster, roles)).unreachable
     flags = ["--limit", limit] if limit is not None else []
     flags += ["--roles", ",".join(roles)] if roles else []
-    flags += ["--deep"] if deep else []
     begun = time.monotonic()
+    surveyed = survey(site_request(cluster, roles, deep=deep))
     with tempfile.TemporaryDirectory(prefix="pylaunch-verify-") as directory:
         report = junit.absolute() if junit is not None else Path(directory, "report.xml")
-        words = ["--inventory", cluster.sources[0], *flags, "--junit-xml", str(report)]
+        known = Path(directory, "survey")
+        known.write_bytes(pickle.dumps(surveyed))
+        words = ["--inventory", cluster.sources[0], "--survey", str(known), *flags, "--junit-xml", str(report)]
         done = process.run((*_PYTEST, str(content.specifications_directory()), *words))
         if done.returncode not in (ALL_PASSED, SOME_FAILED, INTERRUPTED) or not report.exists():
             raise PylaunchError(
@@ -84,7 +86,7 @@ def verify(
                 evidence=(done.stdout + done.stderr).splitlines()[-20:],
             )
         found = tuple(results(report.read_text(encoding="utf-8")))
-    return VerifyReport(found, unreachable, cluster, done.returncode, time.monotonic() - begun)
+    return VerifyReport(found, surveyed.unreachable, cluster, done.returncode, time.monotonic() - begun)
 
 
 INSTALL = (sys.executable, "-m", "pip", "install", "pytest", "pytest-testinfra")
