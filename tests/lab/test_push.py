@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pylaunch.agent.piped.piece_source import PIECE
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.features.lab.cluster.node_faults.faults import Fill, Isolate, inject
@@ -84,3 +85,29 @@ def test_a_node_that_reaches_no_other_is_served_from_here_and_one_that_loses_pow
         assert lab[name].run("sha256sum", "/srv/passed/blob").stdout.split()[0] == document["files"][0]["sha256"]
     for node in lab:
         node.run("rm", "-r", "/srv/passed")
+
+
+def test_a_push_whose_controller_is_killed_continues_when_it_is_started_again(lab: Lab, tmp_path: Path) -> None:
+    file = tmp_path / "blob"
+    file.write_bytes(os.urandom(SIZE))
+    words = ("push", "-i", str(lab.inventory), "--json", "--limit-rate", "4MB", str(file), "/srv/again/")
+    push = subprocess.Popen(
+        lab.command(*words), env={**os.environ, **lab.environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+    def received() -> int:
+        du = lab["n2"].run("sh", "-c", "du -s --block-size=1 /srv/again/.pylaunch-push-*", check=False).stdout
+        return int(du.split()[0]) if du else 0
+
+    wait_until(lambda: received() > 2 * PIECE, "n2 has a piece", 60)
+    push.kill()
+    push.communicate()
+    done = lab.pylaunch(*words, timeout_s=180)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    document = json.loads(done.stdout)
+    hosts = {host["host"]: host for host in document["hosts"]}
+    assert hosts["n2"]["had"] >= PIECE
+    assert sum(host["from_controller"] for host in document["hosts"]) < 2 * SIZE
+    for node in lab:
+        assert node.run("sha256sum", "/srv/again/blob").stdout.split()[0] == document["files"][0]["sha256"]
+        node.run("rm", "-r", "/srv/again")
