@@ -49,8 +49,9 @@ def main() -> int:
 
 def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename:
-        full = disk_space.full([os.path.dirname(str(error.filename))])
-        return f"{error.filename} cannot be written: {'; '.join(full) or error.strerror}"
+        path = str(error.filename2 or error.filename)  # Of a copy, both are named.
+        full = disk_space.full([os.path.dirname(path)])
+        return f"{path} cannot be written: {'; '.join(full) or error.strerror}"
     return str(error)
 
 

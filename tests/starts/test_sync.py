@@ -104,6 +104,25 @@ def test_a_node_that_lies_and_one_that_is_full_cost_the_others_nothing(cluster: 
     assert "warning: n2 sent wrong bytes, according to n" in report, report
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="mounts a small file system")
+def test_a_disk_without_room_for_the_code_is_the_one_reason(cluster: DirectoryCluster, work: Path) -> None:
+    started(cluster, work)
+    (work / "run.sh").write_text("#!/bin/sh\nsha256sum   weights\n")
+    root = cluster.nodes["n2"].path / "root"
+    shutil.copytree(root, saved := root.parent / "saved")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=700,size=40m", "small", root], check=True)
+    try:
+        shutil.copytree(saved, root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("blobs", "trees", "runs"))
+        refused = ended(begin(cluster, work))
+    finally:
+        subprocess.run(["umount", "-l", root], check=True)
+    assert refused.returncode == ExitCode.CLUSTER_NOT_READY
+    _, _, reported = refused.stderr.partition("hosts cannot take part, so no rank was started\n")
+    reason, _, hint = reported.partition("\n")
+    assert re.fullmatch(rf"  n2: the code cannot be kept in {root}: No space left on device \(.*\)", reason)
+    assert hint == f"\nhint: df -h {root}\n"
+
+
 def test_a_start_after_one_that_was_killed_sends_what_is_still_missing(cluster: DirectoryCluster, work: Path) -> None:
     hanging = cluster.nodes["n3"].path / "hangs"
     hanging.touch()

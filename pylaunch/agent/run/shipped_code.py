@@ -14,6 +14,7 @@ time (ctime) decides that, because a copied file can have an old modification ti
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -101,7 +102,8 @@ def serve(root: NodeRoot, run: str) -> int:
     try:
         _receive(root, root.run(run), sys.stdin.buffer)
     except OSError as error:
-        _send({"error": f"the code cannot be kept in {root.path}: {error.strerror}"})
+        full = root.path if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        _send({"error": f"the code cannot be kept in {root.path}: {error.strerror}", "full": full})
     except tarfile.TarError as error:
         _send({"error": f"the code arrived damaged: {error}"})
     except AgentError as error:
@@ -177,8 +179,8 @@ def _require_space(root: NodeRoot, needed: int) -> None:
     status = os.statvfs(root.blobs)
     free = status.f_bavail * status.f_frsize
     if free < needed + SPARE:
-        space = f"{free / (1 << 20):.0f} MiB free, {(needed + SPARE) / (1 << 20):.0f} MiB wanted for the run's code"
-        raise AgentError(f"disk full: {space} in {root.path}")
+        space = f"{free >> 20} MiB free, {(needed + SPARE) >> 20} MiB wanted for the run's code"
+        raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)} ({space})")
 
 
 def _receive_content(root: NodeRoot, manifest: TreeManifest, missing: dict[str, int], source: IO[bytes]) -> None:

@@ -149,6 +149,7 @@ class Session:
         self._emit = emit
         self._reasons: dict[str, tuple[str, ...]] = {}
         self._hints: dict[str, list[str]] = {}
+        self._known: set[tuple[str, str]] = set()  # Hosts with codes of reasons that follow from reported ones.
         self._taken = 0
         self._phases: dict[str, float] = {}
         self._begun = 0.0
@@ -214,9 +215,8 @@ class Session:
         return Start(phases, start, sum(clocks[:2]), instant, self._begun)
 
     async def _connect(self, install: Install) -> None:
-        names = tuple(self._tasks)
-        self._emit(Notice(f"connecting to {fold(names)}"))
-        failures = await self._fleet.connect(names, "open")
+        self._emit(Notice(f"connecting to {fold(self._tasks)}"))
+        failures = await self._fleet.connect(tuple(self._tasks), "open")
         absent = [name for name, error in failures.items() if isinstance(error, AgentAbsentError)]
         if absent:
             self._emit(Notice(f"installing the agent on {fold(absent)}"))
@@ -228,8 +228,7 @@ class Session:
             self._shipped, self._ship_s = frozenset(absent), time.monotonic() - began
             for name, reason in refused.items():
                 self._refuse(name, reason, None)
-            again = [name for name in absent if name not in refused]
-            failures |= await self._fleet.connect(again, "open")
+            failures |= await self._fleet.connect([name for name in absent if name not in refused], "open")
             for name in absent:
                 if name in refused or name in self._fleet.links:
                     failures.pop(name)
@@ -251,7 +250,8 @@ class Session:
         answers = await ship(tree, self._fleet, cluster, lambda line: self._emit(Notice(line)))
         for name, answer in answers.items():
             if isinstance(answer, NotShippedError):
-                self._refuse(name, str(answer), None)
+                self._known |= {(name, code) for code in answer.implies}
+                self._refuse(name, str(answer), answer.hint)
         for line in shipped_lines(tree, answers):
             self._emit(Notice(line))
 
@@ -266,8 +266,8 @@ class Session:
         """Prepare all connected nodes, also when others are missing, so that all reasons are reported at once."""
         if self._fleet.links:
             self._emit(Notice(f"preparing {fold(self._fleet.links)}"))
-        values = dict(self._launch.secrets)
-        await self._fleet.send({name: protocol.Prepare(self._tasks[name], values) for name in self._fleet.links})
+        secrets = dict(self._launch.secrets)
+        await self._fleet.send({name: protocol.Prepare(self._tasks[name], secrets) for name in self._fleet.links})
         now = time.monotonic()
         barrier = Barrier(frozenset(self._tasks), now + self._plan.job.start_timeout.total_seconds())
         for name, reasons in self._reasons.items():
@@ -317,8 +317,8 @@ class Session:
                 for reason in message.reasons:
                     if reason.code == STOP_REQUESTED:
                         raise InterruptedBeforeReleaseError(f"{reason.message} before any rank was started")
-                    if reason.code == HOSTNAME_LOOPBACK and self._misses_a_name:
-                        continue  # A consequence of the peer that is missing, whose own reason is reported.
+                    if (host, reason.code) in self._known or (reason.code == HOSTNAME_LOOPBACK and self._misses_a_name):
+                        continue  # A consequence of a reason that is reported, here or of the peer that is missing.
                     self._taken += reason.code in TAKEN
                     self._refuse(host, reason.message, reason.hint or None)
             case protocol.Failed():

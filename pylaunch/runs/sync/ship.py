@@ -52,6 +52,12 @@ class Shipped:
 class NotShippedError(Exception):
     """A node could not receive the code, with the reason."""
 
+    def __init__(self, reason: str, full: str = "") -> None:
+        super().__init__(reason)
+        self.hint = f"df -h {full}" if full else None
+        self.implies = frozenset(("workdir-missing", "path-missing", *(("disk-full",) if full else ())))
+        """Codes of reasons of the agent that follow from this one. `full`: directory without room for the code."""
+
 
 Remaining = Callable[[list[int]], Awaitable[list[int]]]
 """Returns the indices of the content that the controller sends, of those that a node lacks."""
@@ -176,6 +182,7 @@ class _Received(msgspec.Struct):
 
 class _Refusal(msgspec.Struct):
     error: str
+    full: str = ""
 
 
 async def _answer(child: Child, kind: type[T]) -> T:
@@ -183,7 +190,8 @@ async def _answer(child: Child, kind: type[T]) -> T:
     if not line:
         raise await _why(child)
     with contextlib.suppress(NotAnAnswerError):
-        raise NotShippedError(decoded(line, _Refusal).error)
+        refusal = decoded(line, _Refusal)
+        raise NotShippedError(refusal.error, refusal.full)
     try:
         return decoded(line, kind)
     except NotAnAnswerError as error:
