@@ -13,7 +13,8 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.verdict.logs.line import LogTime, Origin
 from pylaunch.verdict.logs.scan import LogMatch, LogScan
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.timeouts import CollectiveTimeouts, collective_timeouts
+from pylaunch.verdict.logs.victims.rank_ends import RankEnds, rank_ends
+from pylaunch.verdict.logs.victims.timeouts import CollectiveTimeouts, collective_timeouts
 
 NEAR_LINES = 60
 """A cause is at most this many lines before the end of its log, or `FOLLOWED_LINES` before the next sign of failure."""
@@ -160,6 +161,22 @@ class LogFacts:
     def made_progress(self) -> bool:
         """True if steps, epochs or losses were printed."""
         return any(scan.made_progress for scan in self.scans)
+
+    @cached_property
+    def ends(self) -> RankEnds:
+        """Victims, ranks without an error, and the rank that ended first."""
+        return rank_ends(self.scans, self.matches)
+
+    @cached_property
+    def waiting_places(self) -> dict[str, set[int]]:
+        """Lines of the script at which ranks waited for others, with the ranks."""
+        found: dict[str, set[int]] = defaultdict(set)
+        lines = {(each.file, each.line) for each in self.matches if each.signature.role is Role.SYMPTOM}
+        for unit in (unit for scan in self.scans for unit in scan.exceptions):
+            for raised in unit.chain:
+                if unit.origin.rank is not None and raised.call and (unit.file, raised.line) in lines:
+                    found[f"{raised.call} ({raised.place})"].add(unit.origin.rank)
+        return found
 
     @cached_property
     def timeouts(self) -> CollectiveTimeouts:

@@ -23,9 +23,10 @@ from pylaunch.verdict.logs.line import LogTime
 from pylaunch.verdict.logs.reading import Clue, default, read
 from pylaunch.verdict.logs.scan import LogMatch, LogScan
 from pylaunch.verdict.logs.signature import CauseClass, Role, SignatureCatalogue
-from pylaunch.verdict.logs.timeouts import TIMEOUTS
 from pylaunch.verdict.logs.traceback import ExceptionUnit
-from pylaunch.verdict.logs.waiting import read_waiting
+from pylaunch.verdict.logs.victims.silent import read_silent, with_rank
+from pylaunch.verdict.logs.victims.timeouts import TIMEOUTS
+from pylaunch.verdict.logs.victims.waiting import read_waiting
 
 HEAD = 120
 """Beginning of a line, where its level is."""
@@ -206,7 +207,8 @@ class _Judge:
         if not self._standing.isdisjoint(match.signature.yields_to):
             return replace(default(match, Confidence.LOW), role=Role.SYMPTOM)
         is_memory = match.signature.id == "cuda-oom"
-        return self._weigh(match, read_gpu_memory(match, self._facts) if is_memory else read(match, self._facts))
+        clue = read_gpu_memory(match, self._facts) if is_memory else read(match, self._facts)
+        return self._weigh(match, with_rank(clue, self._facts.ends))
 
     def _fatal(self, roots: list[_Candidate], reports: list[_Candidate]) -> list[_Candidate]:
         """Return the roots that ended a process. Without one, those that it survived count if the end is reported.
@@ -287,7 +289,10 @@ class _Judge:
         return False
 
     def _of_symptoms(self, symptoms: list[_Candidate]) -> list[_Candidate]:
-        """Read time-outs across ranks; else return the first symptom."""
+        """Return the rank behind the victims; else read time-outs across ranks; else return the first symptom."""
+        if symptoms and (clue := self._behind(symptoms)) is not None:
+            first = next((each for each in symptoms if each.match.origin.rank in clue.ranks), symptoms[0])
+            return [replace(first, reading=clue, others=[each.match for each in symptoms if each is not first])]
         if timeouts := [each for each in symptoms if each.match.signature.id in TIMEOUTS]:
             reading = read_waiting(self._facts)
             first = next((each for each in timeouts if each.match.origin.rank in reading.ranks), timeouts[0])
@@ -295,6 +300,11 @@ class _Judge:
             return [replace(first, reading=reading, others=others)]
         order = sorted(symptoms, key=lambda each: each.reading.cause == "unexplained")
         return [replace(each, reading=replace(each.reading, confidence=Confidence.LOW)) for each in _merged(order)[:1]]
+
+    def _behind(self, symptoms: Sequence[_Candidate]) -> Clue | None:
+        """Return the rank behind the victims, unless the numbers of collectives show it."""
+        by_numbers = self._facts.timeouts.deviating or self._facts.timeouts.parties
+        return None if by_numbers else read_silent(self._facts)
 
     def _unexplained(self, scan: LogScan) -> list[ExceptionUnit]:
         """Return the exceptions that no signature explains and that are no wrappers."""

@@ -34,6 +34,14 @@ _SRUN = re.compile(r" {0,6}(?P<rank>\d{1,7}): ?")
 _PDSH = re.compile(r"(?P<host>[A-Za-z0-9][\w.-]{0,253}): ")
 _NCCL = re.compile(r"(?P<host>[\w.-]{1,253}):\d{1,9}:\d{1,9} \[\w{1,7}\] ")
 _WRITTEN_BY = re.compile(r"\[(?:PG [^\]]{0,120}?|default\d? ?)?\b[Rr]ank (?P<rank>\d{1,7})\]|\bTP(?P<tp>\d{1,4})\]")
+_BEGINS_WITH = re.compile(
+    r"[\[({<]?[\d:.,/TZ+ -]{0,32}[\])}>]?[ |-]{0,4}"
+    r"(?:[\[(<]?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)[\])>]?[ :|-]{1,4})?"
+    r"(?:[A-Za-z][\w.]{0,40}(?: - |: | \| |:))?(?:(?P<open>[\[(<])|\b)(?i:rank)[ =:_]{0,2}(?P<rank>\d{1,7})"
+    r"(?(open)(?:/\d{1,7})?[\])>]|(?:/\d{1,7})?(?::(?!\d)| ?\||,? (?i:step|epoch|iter|batch|loss)|, | - ))"
+)
+"""Rank at the beginning, after a time and a level: `[rank 2] `, `(rank=2) `, `RANK 2: `; not "waiting for rank 2"."""
+
 
 _TIMES = (
     (
@@ -129,6 +137,8 @@ class LinePrefixes:
             return ParsedLine(of_file, time, text)
         if origin.rank is None and (by := _WRITTEN_BY.search(text[:200])):
             origin = replace(origin, rank=int(by["rank"] or by["tp"]))
+        elif origin.rank is None and (by := _BEGINS_WITH.match(text)):
+            origin = replace(origin, rank=int(by["rank"]))
         if found := _NCCL.match(text) or _NCCL.search(text[:300]):
             origin = replace(origin, host=origin.host or found["host"])
         return ParsedLine(origin, time, text)

@@ -138,6 +138,9 @@ class LogScan:
     tail: list[KeptLine] = field(default_factory=list)
     """Last lines that are not empty."""
 
+    last: dict[Origin, KeptLine] = field(default_factory=dict)
+    """Last line of each process near the end of the log."""
+
     cut: bool = False
     """The log was longer than the reader's limit."""
 
@@ -220,19 +223,17 @@ class _Scanner:
         lines = ending.split(b"\n")
         first = self._found.lines - len(lines) + (1 if lines[-1] else 2)
         shown = [(first + at, line.decode("utf-8", "replace")) for at, line in enumerate(lines) if line.strip()]
+        lines_of: list[KeptLine] = []
         for number, line in shown:
+            parsed = self._prefixes.parse(_after_bar(line), self._found.origin)
+            text = parsed.text.strip()[:LONGEST_KEPT]
+            lines_of.append(KeptLine(parsed.origin, parsed.time, self._found.file, number, text))
             if _PROGRESS.search(line.encode()) is not None:
-                parsed = self._prefixes.parse(line, self._found.origin)
                 self._found.progress.setdefault(parsed.origin, []).append(number)
                 self._found.times_progress = self._found.times_progress or parsed.time is not None
         self._found.made_progress = self._found.made_progress or bool(self._found.progress)
-        parsed_tail = (
-            (number, self._prefixes.parse(_after_bar(line), self._found.origin)) for number, line in shown[-TAIL:]
-        )
-        self._found.tail = [
-            KeptLine(line.origin, line.time, self._found.file, number, line.text.strip()[:LONGEST_KEPT])
-            for number, line in parsed_tail
-        ]
+        self._found.tail = lines_of[-TAIL:]
+        self._found.last = {line.origin: line for line in lines_of if line.text}
 
     def _search_block(self, held: bytes, end: int, *, is_end: bool = False) -> None:
         """Search the lines that begin in `held[:end]`; the rest of `held` is what follows them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.verdict.logs.line import LogTime, Origin, ParsedLine
@@ -39,6 +40,9 @@ class RaisedException:
 
     place: str
     """Innermost frame outside of libraries as PATH:LINE; else the innermost; "" without frames."""
+
+    call: str = ""
+    """Function of a library that the innermost frame outside of libraries called; "" without one."""
 
     more: str = ""
     """Lines after a message that announces them, such as "because of the following error:"; else ""."""
@@ -112,7 +116,9 @@ class _Growing:
     def __init__(self, number: int, first: ParsedLine) -> None:
         self._first, self._number = first, number
         self._chain: list[RaisedException] = []
-        self._frames: list[str] = []
+        self._frames: list[tuple[str, str]] = []
+        """Places and functions."""
+
         self._in_traceback = False
         self._last, self._seen, self._since = number, 0, 0
         self.takes(number, first.text)
@@ -134,12 +140,13 @@ class _Growing:
         if "Traceback (most recent call last" in text:
             self._in_traceback, self._frames = True, []
         elif self._in_traceback and (not text or text[0] in " \t|+"):
-            if frame := frame_in(text):
-                self._frames.append(frame)
+            if found := _FRAME.match(f" {text}"):
+                self._frames.append((f"{found['path']}:{found['line']}", found["function"] or ""))
         elif self._in_traceback:
             if (found := _EXCEPTION.match(text)) is None:
                 return False
-            self._chain.append(RaisedException(found["type"], found["message"] or "", number, _place(self._frames)))
+            raised = RaisedException(found["type"], found["message"] or "", number, *_innermost(self._frames))
+            self._chain.append(raised)
             self._last, self._since, self._in_traceback = number, 0, False
         elif not text.startswith(CHAINED) and text and self._chain:
             if self._since > 3:
@@ -171,6 +178,10 @@ def is_of_library(place: str) -> bool:
     return any(part in place for part in _LIBRARIES)
 
 
-def _place(frames: list[str]) -> str:
-    own = [frame for frame in frames if not is_of_library(frame)]
-    return (own or frames or [""])[-1]
+def _innermost(frames: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """Return the place outside of libraries, else the innermost one, and the function of a library called there."""
+    own = [at for at, (place, _) in enumerate(frames) if not is_of_library(place)]
+    if not own:
+        return (frames[-1][0] if frames else ""), ""
+    calls = [function for _, function in frames[own[-1] + 1 :] if function != "wrapper"]
+    return frames[own[-1]][0], calls[0] if calls else ""

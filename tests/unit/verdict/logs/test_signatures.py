@@ -56,6 +56,7 @@ def test_every_class_of_causes_can_be_reached() -> None:
     from_readings = {
         "launch-skew", "container-network", "app-hardcoded-port", "rail-topology", "env-syntax", "ulimit-stack",
         "rank0-long-work", "uneven-data", "gpu-memory-fragmented", "firewall-port", "program-error",
+        "rank-silent-end",
     }  # fmt: skip
     assert set(CATALOGUE.causes) - from_signatures - from_readings == set()
 

@@ -10,8 +10,9 @@ from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.reading import Clue
-from pylaunch.verdict.logs.timeouts import EARLY_SEQUENCE, CollectiveTimeouts, DeviatingRanks
+from pylaunch.verdict.logs.victims.timeouts import EARLY_SEQUENCE, CollectiveTimeouts, DeviatingRanks
 
+_WORK = ("data-preparation", "evaluation")
 MOST_PARTIES = 4
 """Collectives that a text lists when ranks wait in different ones."""
 
@@ -69,8 +70,10 @@ def _of_deviating(found: DeviatingRanks, facts: LogFacts) -> Clue:
 
 def _alone_at_work(absent: tuple[int, ...], facts: LogFacts) -> bool:
     """Return True if one rank at most is missing, and data preparation, evaluation or a checkpoint is in the logs."""
-    if len(absent) > 1 or not facts.ids & {"data-preparation", "evaluation"}:
+    if len(absent) > 1 or facts.ids.isdisjoint(_WORK):
         return False
+    if all(each.origin.rank in facts.ends.victims for name in _WORK for each in facts.of(name)):
+        return False  # The ranks that wait print these lines.
     return "data-preparation" in facts.ids or absent in ((), (0,))
 
 

@@ -1,0 +1,131 @@
+"""Ends of the ranks as the logs show them: victims, ranks without an error, and the rank that ended first. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from pylaunch.base.dataclass import dataclass
+from pylaunch.verdict.logs.line import Origin
+from pylaunch.verdict.logs.scan import KeptLine, LogMatch, LogScan
+from pylaunch.verdict.logs.signature import Role
+
+FIRST_END = ("first-end", "first-end-of-step")
+"""Signatures of a launcher's report about the rank that ended first."""
+
+AFTER = 2
+"""Lines that the process of an uncaught exception may still print."""
+
+
+@dataclass(frozen=True)
+class FirstEnd:
+    """Rank that a launcher saw end first."""
+
+    rank: int
+    code: int
+    """Exit code; the negative number of a signal."""
+
+    match: LogMatch
+
+
+@dataclass(frozen=True)
+class RankEnds:
+    """Ranks of a run by what their lines show of their end."""
+
+    victims: frozenset[int]
+    """Ranks that waited until a timeout, or lost a connection."""
+
+    silent: tuple[int, ...]
+    """Ranks that wrote a line, or are numbered among those that did, and are no victims."""
+
+    last: dict[int, KeptLine]
+    """Last line of each rank near the end of its log."""
+
+    erring: frozenset[int]
+    """Ranks that end with an exception."""
+
+    first: FirstEnd | None
+
+    is_anonymous: bool
+    """Exceptions or texts of victims are in a log that does not show their rank."""
+
+
+def rank_ends(scans: Sequence[LogScan], matches: Sequence[LogMatch]) -> RankEnds:
+    """Return the ends of all ranks."""
+    origins = [origin for scan in scans for origin in (scan.origin, *scan.last)]
+    origins += [match.origin for match in matches]
+    number = _numbering(origins)
+    symptoms = [(number(each.origin), each) for each in matches if each.signature.role is Role.SYMPTOM]
+    victims = frozenset(rank for rank, _ in symptoms if rank is not None)
+    last: dict[int, KeptLine] = {}
+    for line in (line for scan in scans for line in scan.last.values()):
+        if (rank := number(line.origin)) is not None:
+            last[rank] = line
+    present = {rank for origin in origins if (rank := number(origin)) is not None} | {*last}
+    present |= {rank for scan in scans for rank in scan.writers}
+    if victims and len(scans) == 1 and scans[0].origin.rank is None:
+        present |= set(range(max(present) + 1))  # One log that ranks share is the log of all of them.
+    units = [unit for scan in scans for unit in scan.exceptions if not _LAUNCHER.search(unit.chain[-1].type)]
+    is_anonymous = any(number(unit.origin) is None for unit in units) or any(
+        rank is None and each.signature.page == "collectives" for rank, each in symptoms
+    )
+    erring = {
+        rank
+        for unit in units
+        if (rank := number(unit.origin)) is not None
+        and (rank not in last or last[rank].file != unit.file or last[rank].line <= unit.last + AFTER)
+    }
+    silent = tuple(sorted(present - victims - erring))
+    return RankEnds(victims, silent, last, frozenset(erring), _first_end(matches), is_anonymous)
+
+
+_LAUNCHER = re.compile(r"ChildFailedError|CalledProcessError|SignalException")
+"""Exceptions of launchers."""
+
+
+def _numbering(origins: Sequence[Origin]) -> Callable[[Origin], int | None]:
+    """Return the function from an origin to its rank: the local one where no line shows that they differ."""
+    both = [each for each in origins if each.rank is not None and each.local is not None]
+    is_local = bool(both) and all(each.rank == each.local for each in both)
+
+    def number(origin: Origin) -> int | None:
+        return origin.local if origin.rank is None and is_local else origin.rank
+
+    return number
+
+
+def _first_end(matches: Sequence[LogMatch]) -> FirstEnd | None:
+    """Return the rank whose end a launcher reports as the first; None if several launchers disagree.
+
+    srun and mpirun report ends in their order; the torchrun of each node reports its first one with the time.
+    """
+    reports = [match for match in matches if match.signature.id in FIRST_END]
+    timed = sorted((match for match in reports if "time" in match.groups), key=lambda match: match.groups["time"])
+    if len({match.groups["rank"] for match in timed}) > 1 and timed[0].groups["time"] == timed[1].groups["time"]:
+        return None
+    if not (chosen := next(iter(timed or reports), None)):
+        return None
+    named = {name.rstrip("23"): value for name, value in chosen.groups.items()}
+    code = int(named["code"]) if "code" in named else -_NUMBERS.get(named["signal"], 0)
+    return FirstEnd(int(named["rank"]), code, chosen)
+
+
+_NUMBERS = {
+    "Killed": 9, "Segmentation fault": 11, "Aborted": 6, "Bus error": 7, "Terminated": 15,
+    **{str(number): number for number in range(1, 32)},
+}  # fmt: skip
+
+
+ENDED = re.compile(
+    r"(?i)\b(?:finish(?:ed)?|complete(?:d)?|done|exit(?:ing|ed)? (?:with )?(?:code )?0|success(?:fully)?"
+    r"|bye|all (?:steps|epochs))\b"
+)
+"""Words of a rank that ended in order."""
+
+AT_WORK = re.compile(
+    r"(?i)\b(?:saving|saves|(?:down|up)?load(?:ing|s)|evaluat(?:ing|es|ion)|validat(?:ing|es|ion)|prepar(?:ing|es)"
+    r"|tokeniz(?:ing|es)|index(?:ing|es)|build(?:ing|s)|pre-?process(?:ing|es)|generating|generates|caching|compil(?:ing|es)"
+    r"|convert(?:ing|s)|merging|export(?:ing|s)|read(?:ing|s)|writ(?:ing|es)|scan(?:ning|s)|copy(?:ing)|extract(?:ing|s)"
+    r"|pack(?:ing|s)|shuffl(?:ing|es)|count(?:ing|s)|comput(?:ing|es)|fetch(?:ing|es)|serializ(?:ing|es))\b|\d{1,3}%\|"
+)
+"""Words of a rank that works on something while others wait for it."""

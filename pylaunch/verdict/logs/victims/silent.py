@@ -1,0 +1,153 @@
+"""Rank behind victims: the one without an error, that never came, or that waits at another line. Pure.
+
+Nobody is named where two ranks may be the one. The text shows the last line of the rank that is named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+
+from pylaunch.base.dataclass import replace
+from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.model.hostset import named_ranks
+from pylaunch.model.text.sanitise import visible_line
+from pylaunch.verdict.logs.errors.error_class import error_class
+from pylaunch.verdict.logs.facts import LogFacts
+from pylaunch.verdict.logs.reading import Clue
+from pylaunch.verdict.logs.victims.rank_ends import AT_WORK, ENDED, RankEnds
+from pylaunch.verdict.logs.victims.timeouts import TIMEOUTS
+
+LONGEST_LINE = 160
+MOST_PLACES = 3
+_SIGNALS = {-9: ("killed", "SIGKILL"), -11: ("native-crash", "SIGSEGV"), -7: ("native-crash", "SIGBUS"),
+            -4: ("native-crash", "SIGILL"), -8: ("native-crash", "SIGFPE")}  # fmt: skip
+_KEY = re.compile(r"(?://(?:cpu|gloo)//\d{1,9}/|rank[_:]?)(\d{1,7})\b|//cuda//\d{1,9}()\b")
+_FAILS = re.compile(
+    r"(?i)\b(?:crash\w{0,4}|stop(?:s|ped|ping)?|abort\w{0,4}|exit\w{0,3}|quit\w{0,4}|giv\w{2,3} up"
+    r"|nan|fail\w{0,5}|error|cannot|can't|missing|not found|invalid|denied|refused|no space|unable)\b"
+)
+"""Words of a last line that shows why its rank stopped."""
+
+_WAITS = (*TIMEOUTS, "c10d-wait-timeout", "c10d-store-socket-timeout", "nccl-uniqueid-store")
+
+
+def read_silent(facts: LogFacts) -> Clue | None:
+    """Return the rank behind the victims in the logs; None where their lines do not show it."""
+    ends = facts.ends
+    return of_report(ends) or _of_key(facts, ends) or _of_one(facts, ends) or _of_places(facts, ends)
+
+
+def with_rank(clue: Clue, ends: RankEnds) -> Clue:
+    """Return a clue about some rank, a killed or a missing one, with the rank that the logs show."""
+    if clue.ranks or clue.cause not in ("killed", "native-crash", "rank-missing"):
+        return clue
+    if clue.cause == "rank-missing":
+        if len(ends.silent) != 1 or not ends.erring | ends.victims or ends.silent[0] not in ends.last:
+            return clue
+        text = f"{clue.text}; rank {ends.silent[0]} is not among those that failed{_last(ends, ends.silent[0])}"
+        return replace(clue, text=text, ranks=ends.silent)
+    reported = of_report(ends)
+    if reported is None or reported.cause != clue.cause:
+        return clue
+    return reported
+
+
+def of_report(ends: RankEnds) -> Clue | None:
+    """Return the rank that a launcher saw end first, unless it is a victim by its own lines."""
+    first = ends.first
+    if first is None or first.rank in ends.victims or first.code in (0, -15):
+        return None
+    if first.rank in ends.erring or (first.code == 1 and ends.is_anonymous):
+        return None
+    if first.rank not in ends.last and not ends.victims:
+        return None  # No line of any rank is there.
+    cause, signal = _SIGNALS.get(first.code, ("rank-silent-end", ""))
+    how = f"was ended by {signal or 'SIGABRT'}" if first.code < 0 else f"ended first, with exit code {first.code}"
+    line = ends.last.get(first.rank)
+    if line is not None and ENDED.search(line.text) and first.code != -9:
+        cause, how = "uneven-data", f"left before the others, and {how}"
+    elif first.code == -6:
+        return None  # The message of an abort is somewhere in the log.
+    text = f"rank {first.rank} {how}, and printed no error{_last(ends, first.rank)}"
+    by_words = None if signal else _by_words(ends, first.rank)
+    if first.code == 1 and line is not None and by_words is None and _FAILS.search(line.text):
+        return None  # It printed an error whose beginning is not in the log.
+    because = "the launcher reports it as the first failure"
+    return Clue(by_words[0] if by_words else cause, text, Confidence.MEDIUM, (first.rank,), because=because)
+
+
+def _of_key(facts: LogFacts, ends: RankEnds) -> Clue | None:
+    """Return the rank whose key in the store others waited for in vain."""
+    owners: dict[int, set[int]] = defaultdict(set)
+    for match in facts.of("c10d-wait-timeout"):
+        if found := _KEY.search(match.groups["keys"]):
+            owners[int(found[1] or 0)].add(match.line)
+    missing = tuple(rank for rank in sorted(owners) if rank not in ends.victims)
+    if len(missing) != 1 or (len(ends.silent) == 1 and ends.silent != missing):
+        return None
+    rank = missing[0]
+    text = f"rank {rank} never joined the group: the others waited for its key in the store{_last(ends, rank)}"
+    return Clue("rank-missing", text, Confidence.HIGH, missing, because="the key ends with its number")
+
+
+def _of_one(facts: LogFacts, ends: RankEnds) -> Clue | None:
+    """Return the only rank without an error."""
+    if len(ends.silent) != 1 or not ends.victims or ends.is_anonymous:
+        return None
+    rank, line = ends.silent[0], ends.last.get(ends.silent[0])
+    timeouts = facts.timeouts
+    if timeouts.reporters and not facts.of("gloo-timeout") and timeouts.silent != (rank,):
+        return None  # It may be no member of the group that waited.
+    others = named_ranks(tuple(sorted(ends.victims)))
+    have_waited = any(each in facts.ids for each in _WAITS)
+    lost = (
+        "waited in a collective until it timed out"
+        if have_waited
+        else f"lost {'their connections' if len(ends.victims) > 1 else 'its connection'}"
+    )
+    if line is None and (have_waited or len(ends.victims) < 2):
+        return None
+    if line is None:
+        text = f"rank {rank} printed nothing that is in the log, while {others} {lost}"
+        return Clue("rank-absent", text, Confidence.LOW, (rank,))
+    shown = _last(ends, rank)
+    if (by_words := _by_words(ends, rank)) is not None:
+        text = f"rank {rank} stopped at an error of its own{shown}; {others} {lost}"
+        return Clue(by_words[0], text, Confidence.MEDIUM, (rank,), because=by_words[1], also=by_words[2])
+    if ENDED.search(line.text):
+        text = f"rank {rank} ended in order, while {others} {lost}{shown}"
+        return Clue("uneven-data", text, Confidence.MEDIUM, (rank,), because="its last line is that of an end")
+    if have_waited and rank == 0 and AT_WORK.search(line.text):
+        text = f"rank 0 worked alone, while {others} {lost}{shown}"
+        return Clue("rank0-long-work", text, Confidence.MEDIUM, (rank,), because="its last line shows the work")
+    text = f"rank {rank} printed no error, while {others} {lost}{shown}"
+    return Clue("rank-absent" if have_waited else "rank-silent-end", text, Confidence.MEDIUM, (rank,))
+
+
+def _of_places(facts: LogFacts, ends: RankEnds) -> Clue | None:
+    """Return the ranks that waited at another line of the script than the others."""
+    if ends.silent or "gloo-timeout" not in facts.ids:
+        return None
+    places: Mapping[str, set[int]] = facts.waiting_places
+    if len(places) < 2 or len({rank for ranks in places.values() for rank in ranks}) < 3:
+        return None
+    order = sorted(places.items(), key=lambda each: (len(each[1]), each[0]))
+    few, most = order[0], order[-1]
+    shown = "; ".join(f"{named_ranks(tuple(sorted(ranks)))} at {place}" for place, ranks in order[::-1][:MOST_PLACES])
+    is_sure = len(order) == 2 and len(few[1]) < len(most[1])
+    ranks = tuple(sorted(few[1])) if is_sure else ()
+    return Clue("collective-mismatch", f"ranks waited in different collectives: {shown}", Confidence.MEDIUM, ranks,
+                because="they wait at different lines of the script")  # fmt: skip
+
+
+def _by_words(ends: RankEnds, rank: int) -> tuple[str, str, tuple[str, ...]] | None:
+    line = ends.last.get(rank)
+    found = None if line is None or not _FAILS.search(line.text) else error_class(line.text)
+    return None if found is None else (found.cause, found.because, found.also)
+
+
+def _last(ends: RankEnds, rank: int) -> str:
+    line = ends.last.get(rank)
+    return "" if line is None else f"; its last line is {visible_line(line.text)[:LONGEST_LINE]!r}"
