@@ -129,6 +129,11 @@ def job_options(command: Callable[..., int]) -> Callable[..., int]:
     return _with_options("JOB_OPTIONS", command)
 
 
+def job_option_names() -> tuple[str, ...]:
+    """Return the parameters of `job_options`."""
+    return tuple(option.name or "" for option in click.command(job_options(lambda: 0)).params)
+
+
 def job_changes(given: dict[str, Any]) -> Callable[[JobSpec], JobSpec]:
     """Take the values of `job_options` out of `given`, and return what they change in a job. Raises UsageError.
 

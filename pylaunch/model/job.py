@@ -107,6 +107,12 @@ class Container:
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables of the configuration of that image."""
 
+    @property
+    def words(self) -> str:
+        """The image with its mounts, as an option names them."""
+        mounts = [f"{each.source}:{each.target}{':ro' * each.read_only}" for each in self.mounts]
+        return " with ".join(filter(None, (self.source or self.image, ", ".join(mounts))))
+
 
 STOP_GRACE = timedelta(seconds=10)
 FAILURE_GRACE = timedelta(seconds=1)

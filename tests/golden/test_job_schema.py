@@ -12,11 +12,9 @@ import click
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from pylaunch.base.dataclass import fields
 from pylaunch.cli.commands.start import command
 from pylaunch.features.job.job_file import NAME, OWN_KEYS, OnFailure, ReadyBy
-from pylaunch.features.job.starting import NOT_IN_A_ROLE
-from pylaunch.terminal.flags.start import StartFlags
+from pylaunch.features.job.starting import options_of_a_role
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "docs/reference/job.schema.json"
@@ -54,7 +52,7 @@ def of_option(option: click.Option) -> dict[str, Any]:
 
 
 def schema() -> dict[str, Any]:
-    names = {each.name for each in fields(StartFlags)} - NOT_IN_A_ROLE
+    names = options_of_a_role()
     options = [each for each in command.params if isinstance(each, click.Option) and each.name in names]
     keys = {
         (each.name or "").replace("_", "-"): {"description": each.help, **of_option(each)}

@@ -94,6 +94,43 @@ def test_an_archive_of_docker_is_converted_and_sent_once_and_ranks_have_its_vari
     assert "n2: received the image after " in repaired.stderr
 
 
+ROLES = """\
+[roles.trainer]
+program = ["sh", "-c", "test -e /marker && grep -q / {place}/bare && touch {place}/trained"]
+container = "{place}/saved.tar"
+container-mount = "/usr:/usr:ro"
+after = "watcher"
+shared = true
+[roles.second]
+program = ["test", "-e", "/marker"]
+container = "{place}/saved.tar"
+container-mount = "/usr:/usr:ro"
+shared = true
+[roles.watcher]
+program = ["sh", "-c", "test ! -e /marker && cat /proc/self/mountinfo > {place}/bare && exec sleep 600"]
+ready = "file:{place}/bare"
+service = true
+shared = true
+"""
+
+
+def test_a_trainer_runs_in_an_image_and_a_watcher_beside_it_without_one(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    if not (shutil.which("squashfuse") and shutil.which("mksquashfs") and os.access("/dev/fuse", os.W_OK)):
+        pytest.skip("needs squashfuse and /dev/fuse")
+    cluster = directories("n1", "n2")
+    save_as_docker(image_of_this_machine(tmp_path / "image"), tmp_path / "saved.tar")
+    (tmp_path / "job.toml").write_text(ROLES.format(place=tmp_path))
+    words = ("start", "-i", str(cluster.inventory), "--framework", "command", "--workdir", str(tmp_path))
+    planned = cluster.run(*words, "--dry-run", str(tmp_path / "job.toml"))
+    assert planned.stdout.count(f"    container: {tmp_path}/saved.tar with /usr:/usr:ro\n") == 2
+    done = cluster.run(*words, str(tmp_path / "job.toml"))
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert done.stderr.count("image saved.tar → squashfs, ") == 1
+    assert (tmp_path / "trained").exists()
+
+
 def test_a_plan_has_the_container(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> None:
     cluster = directories("n1")
     job = ("-i", str(cluster.inventory), "--framework", "command", "--workdir", "/", "--dry-run", "--json")

@@ -62,9 +62,7 @@ def plan_lines(plan: RunPlan, commands: Commands) -> Iterator[str]:
     if plan.job.sync is not None:
         yield f"{TREE} is shipped: {sync.described(plan.job.sync)}"
     if plan.job.container is not None:
-        container = plan.job.container
-        mounts = [f"{each.source}:{each.target}{':ro' * each.read_only}" for each in container.mounts]
-        yield f"container: {' with '.join(filter(None, (container.source or container.image, ', '.join(mounts))))}"
+        yield f"container: {plan.job.container.words}"
     if plan.job.rank_order is RankOrder.TOPOLOGY:
         places = (f"{place}: {', '.join(names)}" for place, names in groups(node.host for node in plan.nodes))
         yield f"rank order by topology: {'; '.join(places)}"

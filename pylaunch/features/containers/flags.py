@@ -24,6 +24,9 @@ NOT_REPLACED = ("/proc", "/sys", "/dev")
 PYTHON = "python3"
 """Interpreter of ranks in a container, found on PATH there."""
 
+NONE = "none"
+"""Value of --container for ranks without one, against a default."""
+
 ANY_FILE = "/dev/null"
 """File on each node, in place of an image that a start sends: `check` asks what a file needs."""
 
@@ -31,10 +34,10 @@ options = together(
     click.option(
         "--container", metavar="IMAGE",
         help="Root directory of the ranks: a docker save or OCI archive of this machine, the name of an image in a "
-        "registry, or a directory, a squashfs or a SIF that is on every node.",
+        "registry, or a directory, a squashfs or a SIF that is on every node; none: no container.",
     ),
     click.option(
-        "--container-mount", "container_mounts", multiple=True, metavar="SRC:DST[:ro]",
+        "--container-mount", multiple=True, metavar="SRC:DST[:ro]",
         help="Directory or file of the node that ranks in the container see. Repeatable.",
     ),
 )  # fmt: skip
@@ -43,7 +46,9 @@ options = together(
 def in_job(given: MutableMapping[str, Any]) -> Callable[[JobSpec], JobSpec]:
     """Take the values of `options` out of `given`, and return what they change in a job. Raises UsageError."""
     image: str | None = given.pop("container")
-    mounts = tuple(_mount(word) for word in given.pop("container_mounts"))
+    mounts = tuple(_mount(word) for word in given.pop("container_mount"))
+    if image == NONE:
+        return lambda job: job
     if image is None:
         if mounts:
             raise UsageError(

@@ -10,7 +10,7 @@ import click
 
 from pylaunch.base.dataclass import fields, replace
 from pylaunch.errors import UsageError
-from pylaunch.features import judge_settings
+from pylaunch.features import job_option_names, judge_settings
 from pylaunch.features.job.job_file import JobFile
 from pylaunch.features.job.placement import placed, with_ports
 from pylaunch.features.job.sbatch_script import Expansions, RoleScript, in_job, places_in_job, refused, refused_variable
@@ -44,7 +44,7 @@ def sbatch_script(
     Flags `elsewhere` are no flags of a start; `options` are those of sbatch.
     """
     context = click.get_current_context()
-    defaults = given_here(context, flags, elsewhere)
+    defaults = given_here(context, elsewhere)
     if others := sorted(defaults.keys() - IN_SCRIPT):
         raise UsageError(f"--{others[0].replace('_', '-')}: not for a script of several roles", hint="omit it")
     job, left_out = _kept(read(flags.words))
@@ -56,7 +56,7 @@ def sbatch_script(
     expansions = Expansions(uuid.uuid4().hex)
     there = in_job(parts, names, expansions)
     everywhere = {**places_in_job(there), "job": expansions.of("SLURM_JOB_ID")}
-    of_roles = flags_of_roles(job, _start(context), defaults)
+    of_roles = flags_of_roles(job, _start(context), defaults, is_dry_run=True)
     planned = planned_parts(job, [each.part for each in there], everywhere, of_roles, judge_settings)
     for each in planned:
         try:
@@ -94,6 +94,9 @@ def _kept(job: JobFile) -> tuple[JobFile, list[str]]:
                 f"{key} = {role.options[shipped[0]]!r}: a script for Slurm ships no files",
                 "omit it; workdir = DIR names a directory of a file system that all nodes have",
             )
+        if of_features := [name for name in role.options if name in job_option_names()]:
+            key = of_features[0].replace("_", "-")
+            found = f"{key} = {role.options[of_features[0]]!r}: needs pylaunch on the nodes", "pylaunch start"
         if found is not None:
             raise UsageError(f"[roles.{role.name}] {found[0]}", hint=found[1])
         kept = {name: value for name, value in role.options.items() if name in IN_SCRIPT}

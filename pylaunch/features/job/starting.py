@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,11 @@ import click
 
 from pylaunch.base.dataclass import fields, replace
 from pylaunch.errors import ExitCode, UsageError
+from pylaunch.features import job_changes, job_option_names
 from pylaunch.features.job import job_file
 from pylaunch.features.job.controller import PartOver, PlannedPart, free_ports, run_job
 from pylaunch.features.job.course import stop_order
-from pylaunch.features.job.job_file import JobFile, ReadyBy, filled
+from pylaunch.features.job.job_file import JobFile, JobRole, ReadyBy, filled
 from pylaunch.features.job.placement import Part, environment, own_places, placed, places, with_ports
 from pylaunch.features.job.view import JobView, job_id, outcome_data, plan_data, reason, show_end, show_plan
 from pylaunch.inventory import load_cluster
@@ -44,6 +45,7 @@ from pylaunch.transport.background import Background, Foreground, fork_to_backgr
 LARGEST = 1 << 20
 NOT_IN_A_ROLE = frozenset({
     "words", "nodes", "dry_run", "detach", "debug_rank", "collect", "queue", "queue_timeout", "kill_on_disconnect",
+    "in_job", "choice",
 })  # fmt: skip
 """Options of `start` that are about a whole start, or that a job of several roles does not have."""
 
@@ -59,13 +61,13 @@ def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge:
     `judge` judges the variables of each role; `observing` has observers for each run.
     """
     context = click.get_current_context()
-    defaults = given_here(context, typed, observing.options)
+    defaults = given_here(context, observing.options)
     job = read(typed.words)
     cluster = load_cluster(inventory, limit=limit)
     parts = placed(job, cluster, lambda pattern: _named(cluster, inventory, pattern))
     free = {host.rank_address: list(DRY_RUN_PORTS) for host in cluster.hosts} if typed.dry_run else free_ports(parts)
     parts = with_ports(parts, free)
-    flags = flags_of_roles(job, context.command, defaults)
+    flags = flags_of_roles(job, context.command, defaults, is_dry_run=typed.dry_run)
     planned = planned_parts(job, parts, {**places(parts), "job": runs.new_run_id()}, flags, judge)
     if typed.dry_run:
         document.show(plan_data(job, planned))
@@ -147,8 +149,13 @@ def _without_output(planned: PlannedPart) -> StartOptions:
 def read(words: Sequence[str]) -> JobFile:
     """Return the job of the file that the first of `words` names, with the values of --set. Raises UsageError."""
     path, sets = _words(words)
-    options = [each.name for each in fields(StartFlags) if each.name not in NOT_IN_A_ROLE]
-    return job_file.read(_text(path), path, sets, options)
+    return job_file.read(_text(path), path, sets, options_of_a_role())
+
+
+def options_of_a_role() -> list[str]:
+    """Return the options of `start` that a role may have, by parameter name."""
+    names = (*(each.name for each in fields(StartFlags)), *job_option_names())
+    return [name for name in names if name not in NOT_IN_A_ROLE]
 
 
 def _words(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
@@ -188,18 +195,17 @@ def _named(cluster: Cluster, inventory: Path | None, pattern: str) -> list[str]:
     return found
 
 
-def given_here(context: click.Context, typed: StartFlags, elsewhere: frozenset[str]) -> dict[str, Any]:
+def given_here(context: click.Context, elsewhere: frozenset[str]) -> dict[str, Any]:
     """Return the options of the command line, which hold for every role. Raises UsageError for those that cannot."""
     names = [each.name for each in context.command.params if each.name is not None]
     typed_here = {name for name in names if _is_typed(context, name)} - OF_THE_JOB - elsewhere
-    roles_have = {each.name for each in fields(StartFlags)} - NOT_IN_A_ROLE
-    refused = sorted(typed_here - roles_have)
+    refused = sorted(typed_here.difference(options_of_a_role()))
     if refused:
         shown = ", ".join(f"--{name.replace('_', '-')}" for name in refused)
         raise UsageError(
             f"{shown}: not for a job of several roles", hint="omit it; the job file says what each role has"
         )
-    return {name: getattr(typed, name) for name in typed_here}
+    return {name: context.params[name] for name in typed_here}
 
 
 def _is_typed(context: click.Context, name: str) -> bool:
@@ -244,40 +250,49 @@ def planned_parts(
     return found
 
 
-def flags_of_roles(job: JobFile, command: click.Command, defaults: Mapping[str, Any]) -> dict[str, StartFlags]:
+def flags_of_roles(
+    job: JobFile, command: click.Command, defaults: Mapping[str, Any], *, is_dry_run: bool
+) -> dict[str, StartFlags]:
     """Return the flags of each role; `command` is `start`, whose options are keys of a role. Raises UsageError."""
-    return {role.name: _flags(role.name, role.options, command, defaults) for role in job.roles}
+    return {role.name: _flags(role, command, defaults, is_dry_run) for role in job.roles}
 
 
-def _flags(role: str, options: Mapping[str, Any], command: click.Command, defaults: Mapping[str, Any]) -> StartFlags:
+def _flags(role: JobRole, command: click.Command, defaults: Mapping[str, Any], is_dry_run: bool) -> StartFlags:
     """Return the flags of a role: those of the command line, and above them those of the file."""
+    switches = {each.name for each in command.params if isinstance(each, click.Option) and each.is_flag}
     try:
         names = click.get_current_context().help_option_names  # `command` remembers them.
-        context = command.make_context("start", [*_argv(role, options)], help_option_names=names)
+        context = command.make_context("start", _argv(role.options, switches), help_option_names=names)
+        own = {name: context.params[name] for name in role.options}
+        of_features = job_option_names()
+        for name, value in defaults.items():
+            if isinstance(value, tuple) and name not in of_features:
+                own[name] = (*value, *own.get(name, ()))
+            else:
+                own.setdefault(name, value)
+        given = {name: own.pop(name, context.params[name]) for name in of_features}
+        return StartFlags(**own, in_job=job_changes({**given, "dry_run": is_dry_run}))
     except click.ClickException as error:
-        raise UsageError(f"[roles.{role}] {error.format_message()}") from None
-    own = {name: value for name, value in context.params.items() if _is_typed(context, name)}
-    for name, value in defaults.items():
-        if isinstance(value, tuple):
-            own[name] = (*value, *own.get(name, ()))
-        else:
-            own.setdefault(name, value)
-    return StartFlags(**own)
+        raise UsageError(f"[roles.{role.name}] {error.format_message()}") from None
+    except UsageError as error:
+        error.message = f"[roles.{role.name}] {error.message}"
+        raise
 
 
-def _argv(role: str, options: Mapping[str, Any]) -> list[str]:
+def _argv(options: Mapping[str, Any], switches: Collection[str | None]) -> list[str]:
     """Return the options of a role as words. Raises UsageError for values that no option has."""
     words: list[str] = []
     for name, value in options.items():
         option = "--" + name.replace("_", "-")
         if isinstance(value, Mapping):
             value = [f"{key}={each}" for key, each in value.items()]
-        if value is True:
-            words.append(option)
+        if isinstance(value, bool) and name in switches:
+            words += [option] if value else []
         elif isinstance(value, list):
             words += [f"{option}={each}" for each in value]
-        elif isinstance(value, (str, int, float)) and value is not False:
+        elif isinstance(value, (str, int, float)) and not isinstance(value, bool):
             words.append(f"{option}={value}")
-        elif value is not False:
-            raise UsageError(f"[roles.{role}] {name} = {value!r}: expected a text, a number, true, false or a list")
+        else:
+            expected = "true or false" if name in switches else "a text, a number or a list"
+            raise UsageError(f"{name.replace('_', '-')} = {value!r}: expected {expected}")
     return words

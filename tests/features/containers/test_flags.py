@@ -13,7 +13,7 @@ JOB = JobSpec(("train.py",), Framework.DIRECT, "/work")
 
 
 def given(image: str | None, *mounts: str) -> dict[str, object]:
-    return {"container": image, "container_mounts": mounts, "nodes": 2}
+    return {"container": image, "container_mount": mounts, "nodes": 2}
 
 
 def test_the_job_has_the_image_its_mounts_and_the_python_of_the_image() -> None:

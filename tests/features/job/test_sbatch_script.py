@@ -40,6 +40,7 @@ def test_the_same_file_is_the_same_script(capsys: Captured) -> None:
         ("ready = 'output:up [0-9]'", "[roles.a] ready = 'output:up [0-9]': a script compares texts", "a plain text"),
         ("env = { hosts = 'evil' }", "[roles.a] hosts: the script has a variable of this name", "another name"),
         ("sync = '.'", "[roles.a] sync = '.': a script for Slurm ships no files", "workdir = DIR"),
+        ("container = '/a.sqsh'", "[roles.a] container = '/a.sqsh': needs pylaunch on the nodes", "pylaunch start"),
         ("env = { URL = 'http://me:pw@host' }", "[roles.a] URL is a URL with a password", "--secret URL"),
     ],
 )

@@ -93,8 +93,9 @@ def test_ranks_see_the_working_directory_the_node_root_and_the_mounts_of_the_use
     assert found["/run"] == ContainerMount(str(tmp_path), "/run", read_only=True)
 
 
-def test_a_working_directory_that_only_the_image_has_is_the_image_s() -> None:
-    assert "/workspace" not in {place.target for place in mounts.places(task("/workspace"), NodeRoot("/root/p"))}
+def test_a_working_directory_that_only_the_image_has_is_the_image_s(tmp_path: Path) -> None:
+    workdir = str(tmp_path / "workspace")
+    assert workdir not in {place.target for place in mounts.places(task(workdir), NodeRoot("/root/p"))}
 
 
 def test_a_mount_without_a_source_is_refused() -> None:
