@@ -169,9 +169,10 @@ def test_a_spare_keeps_its_daemon_alive_while_it_is_held(node: Node, start_daemo
 
 def test_without_a_daemon_a_relay_reports_the_job(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYLAUNCH_SLURM_JOB", "7")
+    node.altered_by = "from pylaunch.agent.serve import job_daemon; job_daemon.STARTS_S = 1.0"
     controller = node.open()
     failed = controller.until(protocol.Failed)
-    assert failed.message == "the agent of Slurm job 7 does not run on this node: no answer within 20 s"
+    assert failed.message == "the agent of Slurm job 7 does not run on this node: no answer within 1 s"
 
 
 def opened_as_in_a_job(node: Node, *, run: str = "r1") -> Controller:
