@@ -14,7 +14,7 @@ from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan, attempt_of, base_of
 from pylaunch.model.run import EventKind, PreviousAttempt, RunRecord
 from pylaunch.model.slurm_job import UNKNOWN, JobState
-from pylaunch.runs.connect.agent_link import AgentAbsentError, AgentFailedError, RunUnknownError, reason_of
+from pylaunch.runs.connect.agent_link import AgentAbsentError, LinkError, RunUnknownError, reason_of
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, with_fleet
 from pylaunch.runs.existing.proof import NodeProof
@@ -40,7 +40,7 @@ class NodeState:
 
     host: str
     phase: str
-    """Phase of the agent; "not answering" for an agent that is stopped, or "unreachable"."""
+    """Phase of the agent; "not answering" where the host answers and its agent does not, or "unreachable"."""
 
     running: tuple[int, ...] = ()
     reason: str = ""
@@ -110,12 +110,12 @@ async def _ask(query: StatusQuery) -> RunStatus:
     return await with_fleet(record.plan, record.agent, work)
 
 
-def _state(name: str, fleet: Fleet, failures: Mapping[str, Exception], absent: str) -> NodeState:
+def _state(name: str, fleet: Fleet, failures: Mapping[str, LinkError | AgentAbsentError], absent: str) -> NodeState:
     failure = failures.get(name)
     if isinstance(failure, RunUnknownError) or (isinstance(failure, AgentAbsentError) and absent == "starting"):
         return NodeState(name, absent)
     if failure is not None:
-        phase = "not answering" if isinstance(failure, AgentFailedError) else "unreachable"
+        phase = "not answering" if failure.host_answers else "unreachable"
         return NodeState(name, phase, reason=reason_of(failure))
     hello = fleet.links[name].hello
     return NodeState(name, hello.phase, tuple(hello.running))
@@ -129,6 +129,11 @@ class RunReport:
     status: RunStatus
     controller: int | None = None
     """Process on this machine that leads the run."""
+
+    @property
+    def has_stopped_controller(self) -> bool:
+        """The process that leads the run is stopped: the run continues, and nobody follows it or starts it again."""
+        return self.controller is not None and runs.is_stopped(self.controller)
 
     proofs: Mapping[str, NodeProof] = field(default_factory=dict)
     """Answers of nodes that were asked again whether they are clean, by host."""

@@ -173,6 +173,15 @@ def controller(run: str) -> int | None:
     return None
 
 
+def is_stopped(pid: int) -> bool:
+    """Return True if SIGSTOP or Ctrl-Z has stopped a process of this machine."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return False
+    return stat.rpartition(b") ")[2][:1] == b"T"
+
+
 def adopt(record: RunRecord) -> None:
     """Begin a record of a run that was started elsewhere, as old as the run is.
 

@@ -117,7 +117,9 @@ def _show_run(known: RunReport) -> None:
         ends = "ends with the run" if plan.submitted_job else "stays when the run ends"
         console.data(f"  Slurm job {slurm_cell(known)}, {ends}")
     if known.status.outcome is None:
-        console.data(f"  controller: {f'process {known.controller} here' if known.controller else 'none here'}")
+        pid = known.controller
+        state = f", stopped (Ctrl-Z or SIGSTOP); to resume it: kill -CONT {pid}" if known.has_stopped_controller else ""
+        console.data(f"  controller: {f'process {pid} here{state}' if pid else 'none here'}")
 
 
 def _show_start(record: RunRecord) -> None:

@@ -63,6 +63,7 @@ def details(report: RunReport) -> dict[str, object]:
     return {
         **summary(report, time.time()),
         "controller": report.controller,
+        "controller_is_stopped": report.has_stopped_controller,
         "spares": [host.name for host in report.record.plan.spares],
         "previous": previous_data(previous_attempt(report.record.plan)),
         "start_seconds": start_seconds(report.record),
