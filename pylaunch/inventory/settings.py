@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import UsageError
 
 SETTINGS = "pylaunch.toml"
-KEYS = ("inventory", "scheduler", "slurm", "env")
+KEYS = ("inventory", "scheduler", "slurm", "env", "container")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -25,6 +25,10 @@ class Settings:
 
     env_name: str | None = None
     """Python environment of this project on the hosts."""
+
+    container_image: str | None = None
+    container_mounts: tuple[str, ...] = ()
+    """Values of `pylaunch start --container` and `--container-mount` where these are not given."""
 
 
 def read_settings(directory: Path) -> Settings:
@@ -42,15 +46,16 @@ def read_settings(directory: Path) -> Settings:
         raise UsageError(f"{settings.name}: not valid TOML: {error}", hint='inventory = "cluster.ini"') from None
     if unknown := sorted(set(content) - set(KEYS)):
         raise UsageError(f"{settings.name}: unknown key: {', '.join(unknown)}", hint=f"the keys are {', '.join(KEYS)}")
-    slurm, env = _table(content, "slurm"), _table(content, "env")
-    if unknown := sorted(set(env) - {"name"}):
-        raise UsageError(f"{settings.name}: env: unknown key: {', '.join(unknown)}", hint="the key is name")
+    slurm, env = _table(content, "slurm"), _table(content, "env", ("name",))
+    container = _table(content, "container", ("image", "mounts"))
     inventory = _text(content, "inventory", 'inventory = "cluster.ini"', "a path")
     return Settings(
         None if inventory is None else settings.parent / Path(inventory).expanduser(),
         _text(content, "scheduler", 'scheduler = "slurm"', "a name"),
         slurm,
         environment_name(env["name"], f"{settings.name}: env.name") if "name" in env else None,
+        _text(container, "image", '[container] with image = "torch.tar"', "an image", "container."),
+        _mounts(container.get("mounts", [])),
     )
 
 
@@ -64,17 +69,29 @@ def environment_name(value: object, origin: str) -> str:
     )
 
 
-def _table(content: Mapping[str, object], key: str) -> Mapping[str, object]:
+def _table(content: Mapping[str, object], key: str, keys: Sequence[str] = ()) -> Mapping[str, object]:
     value = content.get(key, {})
     if not isinstance(value, dict):
         raise UsageError(f"{SETTINGS}: {key}: expected a table, got {value!r}", hint=f"[{key}]")
+    if keys and (unknown := sorted(set(value) - set(keys))):
+        hint = f"the keys are {', '.join(keys)}" if keys[1:] else f"the key is {keys[0]}"
+        raise UsageError(f"{SETTINGS}: {key}: unknown key: {', '.join(unknown)}", hint=hint)
     return value
 
 
-def _text(content: Mapping[str, object], key: str, hint: str, expected: str) -> str | None:
+def _mounts(value: object) -> tuple[str, ...]:
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return tuple(value)
+    hint = '[container] with mounts = ["/data:/data:ro"]'
+    raise UsageError(
+        f"{SETTINGS}: container.mounts: expected a list of SRC:DST or SRC:DST:ro, got {value!r}", hint=hint
+    )
+
+
+def _text(content: Mapping[str, object], key: str, hint: str, expected: str, table: str = "") -> str | None:
     if key not in content:
         return None
     value = content[key]
     if not isinstance(value, str) or not value:
-        raise UsageError(f"{SETTINGS}: {key}: expected {expected}, got {value!r}", hint=hint)
+        raise UsageError(f"{SETTINGS}: {table}{key}: expected {expected}, got {value!r}", hint=hint)
     return value

@@ -66,6 +66,10 @@ def _here(inventory: Path | None, settings: Settings, environment: Mapping[str, 
         yield SettingInUse(f"slurm.{name}", str(value), SETTINGS)
     if settings.env_name is not None:
         yield SettingInUse("env.name", settings.env_name, SETTINGS)
+    if settings.container_image is not None:
+        yield SettingInUse("container.image", settings.container_image, SETTINGS)
+    for mount in settings.container_mounts:
+        yield SettingInUse("container.mounts", mount, SETTINGS)
     for name, directory, variable in (
         ("records of runs", state_directory(), "XDG_STATE_HOME"),
         ("cache", cache_directory(), "XDG_CACHE_HOME"),

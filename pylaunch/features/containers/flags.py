@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from pylaunch.base.dataclass import replace
 from pylaunch.base.layout import IMAGE_FILE, IMAGES
 from pylaunch.errors import UsageError
 from pylaunch.features.containers.local_image import is_of_this_machine, local_image
+from pylaunch.inventory.settings import SETTINGS, read_settings
 from pylaunch.model.job import Container, JobSpec
 from pylaunch.protocol.node_task import MountTask
 from pylaunch.terminal.options import together
@@ -26,6 +28,8 @@ PYTHON = "python3"
 
 NONE = "none"
 """Value of --container for ranks without one, against a default."""
+
+NOT_BOTH = "omit --preload, or --container none"
 
 ANY_FILE = "/dev/null"
 """File on each node, in place of an image that a start sends: `check` asks what a file needs."""
@@ -44,31 +48,56 @@ options = together(
 
 
 def in_job(given: MutableMapping[str, Any]) -> Callable[[JobSpec], JobSpec]:
-    """Take the values of `options` out of `given`, and return what they change in a job. Raises UsageError."""
-    image: str | None = given.pop("container")
-    mounts = tuple(_mount(word) for word in given.pop("container_mount"))
-    if image == NONE:
+    """Take the values of `options` out of `given`, and return what they change in a job. Raises UsageError.
+
+    Values that are not given are those of the settings in the working directory.
+    """
+    typed_image, typed_mounts = given.pop("container"), given.pop("container_mount")
+    settings = read_settings(Path.cwd())
+    image: str | None = typed_image or settings.container_image
+    if image is None and typed_mounts:
+        raise UsageError(
+            "--container-mount goes with --container", hint="pylaunch start --container IMAGE --container-mount …"
+        )
+    if image is None or image == NONE:
         return lambda job: job
-    if image is None:
-        if mounts:
-            raise UsageError(
-                "--container-mount goes with --container", hint="pylaunch start --container IMAGE --container-mount …"
-            )
-        return lambda job: job
+    with _errors_of(typed_mounts):
+        mounts = _mounts(typed_mounts or settings.container_mounts)
+    with _errors_of(typed_image):
+        made = None if given.get("dry_run") is False else _unmade(image, mounts, is_check="dry_run" not in given)
+
+    def changed(job: JobSpec) -> JobSpec:
+        with _errors_of(typed_image):
+            if job.preload:
+                raise UsageError("--preload and --container: ranks in a container are not forked", hint=NOT_BOTH)
+            return replace(job, container=made or _made(image, mounts), python=job.python or PYTHON)
+
+    return changed
+
+
+@contextlib.contextmanager
+def _errors_of(typed: object) -> Iterator[None]:
+    """Name the settings in errors of a block, if the value that it reads was not typed."""
+    try:
+        yield
+    except UsageError as error:
+        error.message = error.message if typed else f"{SETTINGS}: [container]: {error.message}"
+        raise
+
+
+def _mounts(words: Sequence[str]) -> tuple[MountTask, ...]:
+    mounts = tuple(map(_mount, words))
     twice = [mount.target for mount in mounts if sum(mount.target == each.target for each in mounts) > 1]
     if twice:
         raise UsageError(f"--container-mount: two mounts at {twice[0]}", hint="give each DST once")
-    if not given.get("dry_run", True):
-        return lambda job: _with(job, _made(image, mounts))
+    return mounts
+
+
+def _unmade(image: str, mounts: tuple[MountTask, ...], *, is_check: bool) -> Container:
+    """Return the container of a plan, or of a check, for which no image is made. Raises UsageError."""
     is_here = is_of_this_machine(image)
     path = image if is_here else _on_nodes(image)
-    return lambda job: _with(job, Container(path if "dry_run" in given or not is_here else ANY_FILE, mounts))
-
-
-def _with(job: JobSpec, container: Container) -> JobSpec:
-    if job.preload:
-        raise UsageError("--preload and --container: ranks in a container are not forked", hint="omit --preload")
-    return replace(job, container=container, python=job.python or PYTHON)
+    return Container(ANY_FILE if is_check and is_here else path, mounts)
 
 
 @functools.cache

@@ -56,7 +56,7 @@ def sbatch_script(
     expansions = Expansions(uuid.uuid4().hex)
     there = in_job(parts, names, expansions)
     everywhere = {**places_in_job(there), "job": expansions.of("SLURM_JOB_ID")}
-    of_roles = flags_of_roles(job, _start(context), defaults, is_dry_run=True)
+    of_roles = flags_of_roles(job, _start(context), defaults, lambda _: lambda job: job)
     planned = planned_parts(job, [each.part for each in there], everywhere, of_roles, judge_settings)
     for each in planned:
         try:

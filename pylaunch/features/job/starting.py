@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from pylaunch.features.job.placement import Part, environment, own_places, place
 from pylaunch.features.job.view import JobView, job_id, outcome_data, plan_data, reason, show_end, show_plan
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
-from pylaunch.model.job import RolePart
+from pylaunch.model.job import JobSpec, RolePart
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.setting import Judge
 from pylaunch.runs.start import StartOptions, plan_start
@@ -67,7 +67,9 @@ def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge:
     parts = placed(job, cluster, lambda pattern: _named(cluster, inventory, pattern))
     free = {host.rank_address: list(DRY_RUN_PORTS) for host in cluster.hosts} if typed.dry_run else free_ports(parts)
     parts = with_ports(parts, free)
-    flags = flags_of_roles(job, context.command, defaults, is_dry_run=typed.dry_run)
+    flags = flags_of_roles(
+        job, context.command, defaults, lambda given: job_changes({**given, "dry_run": typed.dry_run})
+    )
     planned = planned_parts(job, parts, {**places(parts), "job": runs.new_run_id()}, flags, judge)
     if typed.dry_run:
         document.show(plan_data(job, planned))
@@ -251,13 +253,24 @@ def planned_parts(
 
 
 def flags_of_roles(
-    job: JobFile, command: click.Command, defaults: Mapping[str, Any], *, is_dry_run: bool
+    job: JobFile,
+    command: click.Command,
+    defaults: Mapping[str, Any],
+    changes: Callable[[dict[str, Any]], Callable[[JobSpec], JobSpec]],
 ) -> dict[str, StartFlags]:
-    """Return the flags of each role; `command` is `start`, whose options are keys of a role. Raises UsageError."""
-    return {role.name: _flags(role, command, defaults, is_dry_run) for role in job.roles}
+    """Return the flags of each role; `command` is `start`, whose options are keys of a role. Raises UsageError.
+
+    `changes` returns what the options of features change in a job.
+    """
+    return {role.name: _flags(role, command, defaults, changes) for role in job.roles}
 
 
-def _flags(role: JobRole, command: click.Command, defaults: Mapping[str, Any], is_dry_run: bool) -> StartFlags:
+def _flags(
+    role: JobRole,
+    command: click.Command,
+    defaults: Mapping[str, Any],
+    changes: Callable[[dict[str, Any]], Callable[[JobSpec], JobSpec]],
+) -> StartFlags:
     """Return the flags of a role: those of the command line, and above them those of the file."""
     switches = {each.name for each in command.params if isinstance(each, click.Option) and each.is_flag}
     try:
@@ -271,7 +284,7 @@ def _flags(role: JobRole, command: click.Command, defaults: Mapping[str, Any], i
             else:
                 own.setdefault(name, value)
         given = {name: own.pop(name, context.params[name]) for name in of_features}
-        return StartFlags(**own, in_job=job_changes({**given, "dry_run": is_dry_run}))
+        return StartFlags(**own, in_job=changes(given))
     except click.ClickException as error:
         raise UsageError(f"[roles.{role.name}] {error.format_message()}") from None
     except UsageError as error:

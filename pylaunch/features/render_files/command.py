@@ -21,10 +21,11 @@ from pylaunch.features.render_files.files import Target, TargetOptions
 from pylaunch.features.render_files.files.content import FileSet, RenderedFile
 from pylaunch.features.render_files.work import RenderedPlan, render_plan, write_files
 from pylaunch.inventory import load_cluster
+from pylaunch.inventory.settings import SETTINGS, read_settings
 from pylaunch.model.job import Framework
 from pylaunch.model.pasted import OTHERS, program_of
 from pylaunch.model.text.argv import pylaunch
-from pylaunch.terminal import document, options
+from pylaunch.terminal import console, document, options
 from pylaunch.terminal.doors import SbatchScript, StartFile
 from pylaunch.terminal.flags import environment, program
 from pylaunch.terminal.flags.start import AUTO, StartFlags, source_directory
@@ -158,6 +159,8 @@ def _rendered(target: Target, where: RenderFlags, typed: StartFlags) -> int:
     """Render the files of one target, and show or write them."""
     if where.force and where.output is None:
         raise UsageError("--force has no effect without --output", hint="--output DIR --force")
+    if read_settings(Path.cwd()).container_image is not None:
+        console.say(f"note: {SETTINGS}: [container] is for pylaunch start; what render writes makes no containers")
     settings = TargetOptions(where.sbatch(), where.image, typed.workdir)
     if (file := start_file(typed.words)) is not None:
         made = _of_file(file, target, where, typed)

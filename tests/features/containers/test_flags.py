@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from pylaunch.errors import UsageError
@@ -81,3 +84,52 @@ def test_ranks_in_a_container_are_not_preloaded() -> None:
     job = JobSpec(("train.py",), Framework.DIRECT, "/work", preload=("torch",))
     with pytest.raises(UsageError, match="--preload and --container"):
         flags.in_job(given("/image"))(job)
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], object]:
+    """Writes [container] into pylaunch.toml of the working directory."""
+    monkeypatch.chdir(tmp_path)
+    return lambda keys: (tmp_path / "pylaunch.toml").write_text(f"[container]\n{keys}\n")
+
+
+def container(image: str | None, *mounts: str) -> Container | None:
+    return flags.in_job(given(image, *mounts))(JOB).container
+
+
+def test_settings_of_the_project_are_the_values_that_are_not_given(settings: Callable[[str], object]) -> None:
+    settings('image = "/own.sqsh"\nmounts = ["/data:/data:ro"]')
+    data, other = MountTask("/data", "/data", read_only=True), MountTask("/a", "/b")
+    assert container(None) == Container("/own.sqsh", (data,))
+    assert container(None, "/a:/b") == Container("/own.sqsh", (other,))
+    assert container("/other.sqsh") == Container("/other.sqsh", (data,))
+    assert container("none") is None
+    settings('mounts = ["/data:/data:ro"]')
+    assert container(None) is None
+    settings('image = "none"')
+    assert container(None) is None
+
+
+@pytest.mark.parametrize(
+    ("keys", "error"),
+    [
+        ('image = "a.sqsh"', "pylaunch.toml: [container]: --container a.sqsh: not a file of this machine"),
+        ('image = "/a"\nmounts = ["/d"]', "pylaunch.toml: [container]: --container-mount /d: expected SRC:DST"),
+        ("image = 3", "pylaunch.toml: container.image: expected an image, got 3"),
+        ('mounts = "/a:/b"', "pylaunch.toml: container.mounts: expected a list of SRC:DST or SRC:DST:ro, got '/a:/b'"),
+        ('mount = ["/a:/b"]', "pylaunch.toml: container: unknown key: mount"),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_its_place(keys: str, error: str, settings: Callable[[str], object]) -> None:
+    settings(keys)
+    with pytest.raises(UsageError) as refused:
+        container(None)
+    assert refused.value.message.startswith(error)
+
+
+def test_a_container_of_the_settings_is_omitted_for_ranks_that_are_forked(settings: Callable[[str], object]) -> None:
+    settings('image = "/own.sqsh"')
+    with pytest.raises(UsageError, match="--preload and --container") as refused:
+        flags.in_job(given(None))(JobSpec(("train.py",), Framework.DIRECT, "/work", preload=("torch",)))
+    assert refused.value.message.startswith("pylaunch.toml: [container]: ")
+    assert refused.value.hint == "omit --preload, or --container none"

@@ -46,6 +46,17 @@ def test_one_file_is_printed_as_it_is(capsys: Captured) -> None:
     assert "#SBATCH --partition=gpu\n#SBATCH --mem=0\n" in out
 
 
+def test_a_container_of_the_project_is_in_no_file_and_a_note_says_so(directory: Path, capsys: Captured) -> None:
+    words = ["render", "slurm", "--", "train.py"]
+    assert run(words) == ExitCode.DONE
+    bare = capsys.readouterr().out
+    (directory / "pylaunch.toml").write_text('[container]\nimage = "/torch.sqsh"\n')
+    assert run(words) == ExitCode.DONE
+    shown = capsys.readouterr()
+    assert shown.out == bare
+    assert shown.err.startswith("note: pylaunch.toml: [container] is for pylaunch start;")
+
+
 def test_several_files_are_printed_with_their_names(capsys: Captured) -> None:
     assert run(["render", "torchrun", "--", "train.py"]) == ExitCode.DONE
     out = capsys.readouterr().out
