@@ -29,7 +29,7 @@ IN_NO_TEST = {
     "pylaunch bench -i cluster.ini --stage sweep --beside no-ib": "needs NCCL",
     "pylaunch bench -i cluster.ini --stage sweep --no-ib": "needs NCCL and a second interface",
     "pylaunch start -i cluster.ini --sync examples -- accelerate_train": "tests/lab/test_frameworks.py trains it",
-    "pylaunch start -i cluster.ini --sync examples -- deepspeed_train": "tests/lab/test_frameworks.py trains it",
+    "pylaunch start -i cluster.ini --sync examples -- deepspeed_train": "tests/lab/test_framework_output.py trains it",
     "pylaunch start --scheduler slurm": "needs nodes with 8 GPUs; tests/lab/test_slurm.py has the same options",
     "pylaunch start -- train.py": "is a line of a job script of Slurm; tests/lab/test_slurm.py",
     "pylaunch start --max-requeues 3": "is a line of a job script of Slurm; tests/lab/test_slurm.py",
