@@ -18,6 +18,7 @@ from pylaunch.agent.piped.piece_source import (
     SourceTree,
     piece_size,
     spans,
+    version,
 )  # fmt: skip
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
@@ -55,6 +56,9 @@ class Payload:
     hashes: tuple[bytes, ...]
     """SHA-256 of each piece."""
 
+    versions: tuple[tuple[int, int, int], ...] = ()
+    """Of `sources`, before they were hashed."""
+
     @cached_property
     def size(self) -> int:
         """Bytes of all files."""
@@ -84,12 +88,16 @@ class Payload:
         return {**body, "id": digest[:16]}
 
     def read(self, piece: int) -> bytes:
-        """Return the bytes of a piece. Raises ChangedError."""
+        """Return the bytes of a piece. Raises ChangedError, and UsageError for a file that cannot be read."""
         begin = piece * self.piece
         parts = [*spans(self._ends, begin, begin + self.size_of(piece))]
         content = b"".join(_part(self.sources[index], offset, size) for index, offset, size in parts)
         if hashlib.sha256(content).digest() != self.hashes[piece]:
-            raise ChangedError([self.sources[index] for index, _, _ in parts])
+            files = {self.sources[index]: self.versions[index] for index, _, _ in parts}
+            if changed := [source for source, before in files.items() if _version(source) != before]:
+                raise ChangedError(changed)
+            names = " or ".join(map(str, [*files][:3]))
+            raise UsageError(f"{names} has other bytes when it is read again, and no other time: does its disk fail?")
         return content
 
 
@@ -112,8 +120,9 @@ def read_payload(sources: Sequence[Path], destination: str) -> Payload:
     except SourceError as error:
         raise UsageError(str(error)) from None
     from_here = tuple(Path(source) for source, _, _ in tree.files)
+    versions = tuple(version(status) for _, _, status in tree.files)
     links = tuple(SymbolicLink(*each) for each in tree.links)
-    return Payload(base, from_here, files, tuple(tree.directories), links, hashes.size, hashes.ended())
+    return Payload(base, from_here, files, tuple(tree.directories), links, hashes.size, hashes.ended(), versions)
 
 
 def stored_content(contents: Mapping[Path, File]) -> Payload:
@@ -127,17 +136,23 @@ def stored_content(contents: Mapping[Path, File]) -> Payload:
 
 def stored_files(sizes: Mapping[Path, int]) -> Payload:
     """Read and hash files of known sizes for the store of shipped content on the hosts, where the path of content is
-    its hash (`base.layout.NodeRoot.blob`). Raises ChangedError for a file of another size."""
+    its hash (`base.layout.NodeRoot.blob`). Raises ChangedError for a file of another size, and UsageError for one that
+    cannot be read."""
     hashes = PieceHashes(piece_size(sum(sizes.values())))
-    files = []
+    files, versions = [], []
     for source, size in sizes.items():
         try:
+            versions.append(version(source.stat()))
             digest = hashes.add(str(source), size)
-        except SourceError:
+        except ChangedSourceError:
             raise ChangedError([source]) from None
+        except SourceError as error:
+            raise UsageError(str(error)) from None
+        except OSError as error:
+            raise _unreadable(source, error) from None
         files.append(File(f"{digest[:2]}/{digest}", 0o400, size, digest))
     directories = tuple(sorted({file.digest[:2] for file in files}))
-    return Payload(None, tuple(sizes), tuple(files), directories, (), hashes.size, hashes.ended())
+    return Payload(None, tuple(sizes), tuple(files), directories, (), hashes.size, hashes.ended(), tuple(versions))
 
 
 def copies_of(names: Sequence[str], destination: str) -> tuple[str, list[str]]:
@@ -154,10 +169,19 @@ def copies_of(names: Sequence[str], destination: str) -> tuple[str, list[str]]:
     return base or ".", [name]
 
 
+def _version(source: Path) -> tuple[int, int, int] | None:
+    return version(source.stat()) if source.exists() else None
+
+
 def _part(source: Path, offset: int, size: int) -> bytes:
     try:
         with source.open("rb") as file:
             file.seek(offset)
             return file.read(size)
-    except OSError:
-        raise ChangedError([source]) from None
+    except OSError as error:
+        raise _unreadable(source, error) from None
+
+
+def _unreadable(source: Path, error: OSError) -> UsageError:
+    is_gone = isinstance(error, FileNotFoundError)
+    return ChangedError([source]) if is_gone else UsageError(f"{source}: {error.strerror}")

@@ -258,7 +258,7 @@ def test_the_role_takes_the_archive_only_on_hosts_that_received_it_whole(
     with monkeypatch.context() as changing:
         changing.setattr(spread_archive, "stored_files", is_changed)
         assert spread_archive.pass_on_archive(found, directory, cluster, notes.append) == {}
-    assert notes[-1].endswith("changed while hosts passed it on, so this machine copies it")
+    assert notes[-1].endswith("changed while it was being pushed, so this machine copies it")
     os.truncate(directory / ARCHIVE, 10)
     assert spread_archive.pass_on_archive(found, directory, cluster, notes.append) == {}
     (directory / ARCHIVE).unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import os
@@ -9,15 +10,18 @@ import shutil
 import subprocess
 import tarfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import pytest
 
 from pylaunch.errors import UsageError
 from pylaunch.features.containers import conversion
 from pylaunch.features.containers import local_image as made_here
-from pylaunch.features.containers.image_archive import MOST_HEADER
+from pylaunch.features.containers.image_archive import MOST_HEADER, ImageArchive
+from pylaunch.features.containers.layers import RootDirectory
 from pylaunch.features.containers.local_image import LocalImage, local_image, registry_name
 from tests.features.containers.archives import (
     directory,
@@ -185,6 +189,63 @@ def test_an_archive_that_is_none_or_damaged_is_refused_and_leaves_nothing(
         local_image(str(tmp_path / "saved.tar"))
     assert error in refused.value.message
     assert not cache.exists() or [each.name for each in cache.iterdir()] == ["lock"]
+
+
+def other_bytes(archive: Path) -> None:
+    before = archive.stat().st_mtime_ns
+    archive.write_bytes(archive.read_bytes().replace(b"new shell", b"NEW SHELL"))
+    os.utime(archive, ns=(before, before))
+
+
+def other_bytes_now(archive: Path) -> None:
+    other_bytes(archive)
+    os.utime(archive)
+
+
+AGAIN = r"layer 2 \(1/layer.tar\) has other bytes when it is read again: does its disk fail\?"
+CHANGED = "saved.tar changed while it was read"
+CHANGES: list[tuple[Callable[[Path], None], str]] = [
+    (other_bytes, AGAIN),
+    (other_bytes_now, CHANGED),
+    *((partial(os.truncate, length=length), CHANGED) for length in (9000, 512, 0)),
+]
+
+
+@pytest.mark.parametrize(("change", "error"), CHANGES)
+def test_an_archive_that_differs_when_it_is_read_again_is_refused_and_has_changed_only_if_its_time_or_size_did(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None], error: str
+) -> None:
+    archive = docker_archive(tmp_path / "saved.tar", [BASE, UPPER])
+    names = RootDirectory.names
+
+    def between(root: RootDirectory) -> Any:
+        change(archive)
+        return names(root)
+
+    monkeypatch.setattr(RootDirectory, "names", between)
+    with pytest.raises(UsageError, match=error):
+        local_image(str(archive))
+    assert [each.name for each in cache.iterdir()] == ["lock"]
+
+
+def test_a_disk_that_cannot_read_an_archive_is_named_with_the_layer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = docker_archive(tmp_path / "saved.tar", [BASE, UPPER])
+    opened = ImageArchive.open
+
+    def fails(*_: object) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def of_disk(self: ImageArchive, name: str) -> BinaryIO:
+        blob = opened(self, name)
+        if name == "1/layer.tar":
+            blob.read = fails  # type: ignore[method-assign]
+        return blob
+
+    monkeypatch.setattr(ImageArchive, "open", of_disk)
+    with pytest.raises(UsageError, match=r"saved.tar: layer 2 \(1/layer.tar\) cannot be read: Input/output error"):
+        local_image(str(archive))
 
 
 def test_what_a_full_disk_leaves_of_a_squashfs_is_removed_and_the_next_start_converts(

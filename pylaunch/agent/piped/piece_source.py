@@ -49,6 +49,11 @@ def piece_size(size: int) -> int:
     return piece
 
 
+def version(status: os.stat_result) -> tuple[int, int, int]:
+    """Return what changes with the content of a file."""
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def spans(ends: Sequence[int], begin: int, end: int) -> Iterator[Span]:
     """Return the parts of files that a range of bytes consists of. `ends` are the ends of the files in the row."""
     index = bisect.bisect_right(ends, begin)
@@ -176,7 +181,7 @@ class PieceSource:
         for source, path, status in files:
             digest = hashes.add(source, status.st_size)
             self._ends.append(status.st_size + (self._ends[-1] if self._ends else 0))
-            if _version(os.stat(source)) != _version(status):
+            if version(os.stat(source)) != version(status):
                 raise ChangedSourceError(source)
             found.append((path, stat.S_IMODE(status.st_mode) & 0o777, status.st_size, digest))
         pieces = [each.hex() for each in hashes.ended()]
@@ -192,21 +197,19 @@ class PieceSource:
 
     def parts(self, piece: int) -> Iterator[tuple[int, int, int]]:
         """Return open descriptors, offsets and sizes of the parts of a piece; each is closed after use. Raises
-        ChangedSourceError."""
+        SourceError."""
         begin = piece * self._piece
         for index, offset, size in spans(self._ends, begin, min(begin + self._piece, self._ends[-1])):
             source, _, status = self._tree.files[index]
             try:
                 descriptor = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            except OSError:
+            except FileNotFoundError:
                 raise ChangedSourceError(source) from None
+            except OSError as error:
+                raise SourceError(f"{source}: {error.strerror}") from None
             try:
-                if _version(os.fstat(descriptor)) != _version(status):
+                if version(os.fstat(descriptor)) != version(status):
                     raise ChangedSourceError(source)
                 yield descriptor, offset, size
             finally:
                 os.close(descriptor)
-
-
-def _version(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_ino, status.st_size, status.st_mtime_ns

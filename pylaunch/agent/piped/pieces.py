@@ -163,7 +163,8 @@ class PieceServer:
                     for descriptor, offset, size in self._store.parts(piece):
                         self._send(peer, descriptor, offset, size)
         except SourceError as error:
-            _fail(str(error))
+            if isinstance(self._store, PieceSource):
+                _fail(str(error))
         except OSError:
             pass  # The peer asks somebody else.
         finally:
@@ -172,7 +173,10 @@ class PieceServer:
     def _send(self, peer: socket.socket, descriptor: int, offset: int, size: int) -> None:
         while size:
             # Not `sendfile`: over TLS it makes records of 8 KiB, which cost a quarter more processor time.
-            part = os.pread(descriptor, min(self._pace.chunk, size), offset)
+            try:
+                part = os.pread(descriptor, min(self._pace.chunk, size), offset)
+            except OSError as error:
+                raise SourceError(f"{os.readlink(f'/proc/self/fd/{descriptor}')}: {error.strerror}") from None
             if not part:
                 raise OSError("a file became shorter")
             self._pace.spend(len(part))

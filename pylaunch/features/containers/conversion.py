@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from gzip import BadGzipFile, GzipFile
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, cast
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.containers.image_archive import (
@@ -52,14 +52,14 @@ MKSQUASHFS = (
 class _LayerStream:
     """Bytes of a layer, uncompressed, with their hash."""
 
-    def __init__(self, source: IO[bytes], on_read: Callable[[int], None]) -> None:
+    def __init__(self, source: Any, on_read: Callable[[int], None]) -> None:
         self._source = source
         self._on_read = on_read
         self.hashed = hashlib.sha256()
 
     def read(self, size: int) -> bytes:
         """Return at most `size` bytes; b"" at the end."""
-        content = self._source.read(size)
+        content: bytes = self._source.read(size)
         self.hashed.update(content)
         self._on_read(len(content))
         return content
@@ -83,27 +83,53 @@ class _BytesRead:
             self.say(f"{shown_size(self.of_all or self.so_far)} of layers{share}")
 
 
+class _Blob:
+    """Bytes of a layer in the archive, whose errors are not those of the files that are written."""
+
+    def __init__(self, file: BinaryIO, place: str) -> None:
+        self._file = file
+        self._place = place
+        self.seek = file.seek
+
+    def read(self, size: int = -1) -> bytes:
+        """Return at most `size` bytes. Raises ImageArchiveError for an error of the disk."""
+        try:
+            return self._file.read(size)
+        except OSError as error:
+            raise ImageArchiveError(f"{self._place} cannot be read: {error.strerror or error}") from None
+
+
 @dataclass(frozen=True)
 class _Layers:
     archive: ImageArchive
+    image: ImageContent
     directory: Path
     """With room for a layer."""
 
     on_read: Callable[[int], None]
 
     @contextlib.contextmanager
-    def opened(self, name: str, number: int) -> Iterator[tuple[tarfile.TarFile, _LayerStream]]:
-        """Open a layer as a stream. Raises ImageArchiveError for one that is damaged or has a wrong entry."""
-        place = f"{self.archive.path}: layer {number} ({name})"
+    def opened(self, number: int, *, is_again: bool = False) -> Iterator[tarfile.TarFile]:
+        """Open a layer as a stream, and compare its hash at the end. Raises ImageArchiveError for one that cannot be
+        read, is damaged, has a wrong entry, or differs from what was read before, if it is read again."""
+        name, expected = self.image.layers[number], self.image.hashes[number]
+        place = f"{self.archive.path}: layer {number + 1} ({name})"
         try:
-            with self.archive.open(name) as blob, _uncompressed(blob, self.directory) as source:
+            with self.archive.open(name) as file, _uncompressed(_Blob(file, place), self.directory) as source:
                 stream = _LayerStream(source, self.on_read)
                 with tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedTarInfo, bufsize=CHUNK) as tar:  # type: ignore[call-overload]
-                    yield tar, stream
-        except (tarfile.TarError, zlib.error, BadGzipFile, EOFError, RecursionError, ValueError) as error:
-            raise ImageArchiveError(f"{place} is damaged: {error}") from None
-        except LayerError as error:
-            raise ImageArchiveError(f"{place}: {error.message}") from None
+                    yield tar
+                    while stream.read(CHUNK):
+                        pass
+            found = stream.hashed.hexdigest()
+            error = "" if found == expected else f" has sha256 {found}, expected {expected}"
+        except (tarfile.TarError, zlib.error, BadGzipFile, EOFError, RecursionError, ValueError) as damage:
+            error = f" is damaged: {damage}"
+        except LayerError as wrong:
+            error = f": {wrong.message}"
+        if error:
+            again = " has other bytes when it is read again: does its disk fail?"
+            raise ImageArchiveError(f"{place}{again if is_again else error}")
 
 
 def convert(archive: ImageArchive, image: ImageContent, target: Path, name: str, say: Callable[[str], None]) -> None:
@@ -112,7 +138,7 @@ def convert(archive: ImageArchive, image: ImageContent, target: Path, name: str,
     Raises ImageArchiveError, LayerError, ProgramNotFoundError or OSError.
     """
     count = _BytesRead(lambda line: say(f"image {name}: {line}"), time.monotonic() + FIRST_LINE_S)
-    layers = _Layers(archive, target.parent, count.add)
+    layers = _Layers(archive, image, target.parent, count.add)
     root, newest = RootDirectory(), 0
 
     def entry(member: tarfile.TarInfo) -> LayerEntry:
@@ -120,14 +146,9 @@ def convert(archive: ImageArchive, image: ImageContent, target: Path, name: str,
         newest = max(newest, _time(member))
         return _entry(member)
 
-    for number, (blob, digest) in enumerate(zip(image.layers, image.hashes, strict=True), 1):
-        with layers.opened(blob, number) as (tar, stream):
+    for number in range(len(image.layers)):
+        with layers.opened(number) as tar:
             root.apply(map(entry, _members(tar)))
-            while stream.read(CHUNK):
-                pass
-        if stream.hashed.hexdigest() != digest:
-            found = f"has sha256 {stream.hashed.hexdigest()}, expected {digest}"
-            raise ImageArchiveError(f"{archive.path}: layer {number} ({blob}) {found}")
     names, made = root.names()
     count.of_all, count.so_far = count.so_far, 0
     # mksquashfs would write the time of the conversion into the file system and its root directory.
@@ -137,10 +158,10 @@ def convert(archive: ImageArchive, image: ImageContent, target: Path, name: str,
             with contextlib.suppress(BrokenPipeError):  # `ended` has the reason.
                 for path in made:
                     sink.write(_header(tarfile.TarInfo(path), path, tarfile.DIRTYPE, mode=0o755))
-                for number, blob in enumerate(image.layers, 1):
-                    with layers.opened(blob, number) as (tar, _):
+                for number in range(len(image.layers)):
+                    with layers.opened(number, is_again=True) as tar:
                         for index, member in enumerate(_members(tar)):
-                            if paths := names.get((number - 1, index)):
+                            if paths := names.get((number, index)):
                                 _write(sink, tar, member, sorted(paths))
                 sink.write(bytes(2 * tarfile.BLOCKSIZE))
             if why := ended():
@@ -210,12 +231,12 @@ def _members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
 
 
 @contextlib.contextmanager
-def _uncompressed(blob: BinaryIO, directory: Path) -> Iterator[IO[bytes]]:
+def _uncompressed(blob: _Blob, directory: Path) -> Iterator[Any]:
     start = blob.read(4)
     blob.seek(0)
     if start[:2] == GZIP:
-        with GzipFile(fileobj=blob) as layer:
-            yield layer  # type: ignore[misc]
+        with GzipFile(fileobj=cast(BinaryIO, blob)) as layer:
+            yield layer
     elif start == ZSTD:
         with _unzstd(blob, directory) as pipe:
             yield pipe
@@ -224,7 +245,7 @@ def _uncompressed(blob: BinaryIO, directory: Path) -> Iterator[IO[bytes]]:
 
 
 @contextlib.contextmanager
-def _unzstd(blob: BinaryIO, directory: Path) -> Iterator[IO[bytes]]:
+def _unzstd(blob: _Blob, directory: Path) -> Iterator[IO[bytes]]:
     """Uncompress `blob` with the program, which needs a file of its own; `directory` has room for one."""
     with tempfile.TemporaryFile(dir=directory) as compressed:
         shutil.copyfileobj(blob, compressed, CHUNK)

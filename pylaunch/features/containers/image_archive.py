@@ -13,7 +13,7 @@ import re
 import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self, TypeAlias
 
 from pylaunch.base import untrusted_json
 from pylaunch.base.dataclass import dataclass
@@ -27,6 +27,7 @@ MOST_JSON = 4 << 20
 MOST_HEADER = 1 << 20
 """Bytes of a header that extends another one: a long name, attributes."""
 
+Version: TypeAlias = tuple[int, int, int]
 MOST_BLOBS = 100_000
 MOST_LAYERS = 1000
 GZIP = b"\x1f\x8b"
@@ -81,12 +82,16 @@ class ImageArchive:
     path: Path
     tar: tarfile.TarFile | None
     members: Mapping[str, tarfile.TarInfo]
+    versions: dict[Path, Version]
+    """Of the files that were opened."""
 
     def open(self, name: str) -> BinaryIO:
         """Open a blob. Raises ImageArchiveError where it is not there."""
         try:
             if self.tar is None:
-                return (self.path / name).open("rb")
+                file = (self.path / name).open("rb")
+                self.versions.setdefault(self.path / name, _version(file))
+                return file
             if (found := self.tar.extractfile(self.members[name])) is not None:
                 return found  # type: ignore[return-value]
         except (KeyError, FileNotFoundError):
@@ -109,15 +114,37 @@ class ImageArchive:
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[ImageArchive | None]:
     """Open the archive or OCI layout at `path`; None where it is neither. Raises ImageArchiveError."""
+    versions: dict[Path, Version] = {}
+    try:
+        with _opened(path, versions) as archive:
+            yield archive
+    except ImageArchiveError:
+        for file, before in versions.items():
+            with contextlib.suppress(OSError), file.open("rb") as now:
+                if _version(now) == before:
+                    continue
+            hint = "start again when nothing writes there"
+            raise ImageArchiveError(f"{file} changed while it was read", hint=hint) from None
+        raise
+
+
+def _version(file: BinaryIO) -> Version:
+    status = os.fstat(file.fileno())
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+@contextlib.contextmanager
+def _opened(path: Path, versions: dict[Path, Version]) -> Iterator[ImageArchive | None]:
     if path.is_dir():
         is_layout = (path / "oci-layout").is_file() and (path / OCI_INDEX).is_file()
-        yield ImageArchive(path, None, {}) if is_layout else None
+        yield ImageArchive(path, None, {}, versions) if is_layout else None
         return
     if not path.is_file() or not os.access(path, os.R_OK):
         yield None
         return
     try:
         with path.open("rb") as source:
+            versions[path] = _version(source)
             start = source.read(262)
         if start[:2] == GZIP:
             raise ImageArchiveError(f"{path} is compressed as a whole", hint=f"gunzip -k {path}")
@@ -125,7 +152,7 @@ def opened(path: Path) -> Iterator[ImageArchive | None]:
             yield None
             return
         with _tar(path) as tar:
-            yield ImageArchive(path, tar, _members(tar, path))
+            yield ImageArchive(path, tar, _members(tar, path), versions)
     except OSError as error:
         raise ImageArchiveError(f"{path}: {error.strerror or error}") from None
     except (tarfile.TarError, RecursionError, EOFError) as error:

@@ -10,8 +10,9 @@ import os
 from pathlib import Path
 
 from pylaunch.base.layout import NodeRoot
-from pylaunch.broadcast.payload import ChangedError, stored_files
+from pylaunch.broadcast.payload import stored_files
 from pylaunch.broadcast.progress import lines_of_progress
+from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.notes import Notes
@@ -62,8 +63,8 @@ def pass_on_archive(
     try:
         payload = stored_files({archive: manifest.archive_bytes})
         result = broadcast(cluster.only(names), payload, rate=rate, on_progress=progress)
-    except ChangedError:
-        on_note(f"note: {archive} changed while hosts passed it on, so this machine copies it")
+    except UsageError as error:
+        on_note(f"note: {error.message}, so this machine copies it")
         return {}
     sent = sum(received.sent for received in result.hosts.values())
     lacked = sum(payload.size - received.had for received in result.hosts.values())

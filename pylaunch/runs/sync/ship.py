@@ -158,6 +158,10 @@ async def _send_content(child: Child, directory: Path, file: File) -> None:
                 left -= len(chunk)
     except (FileNotFoundError, PermissionError):
         pass  # The file was readable before, so it has changed.
+    except ConnectionError:
+        raise
+    except OSError as error:
+        raise NotShippedError(f"{file.path}: {error.strerror}") from None
     if left:
         raise NotShippedError(f"{file.path} changed while it was being shipped")
 

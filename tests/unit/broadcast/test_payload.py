@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
 
 from pylaunch.base.layout import NodeRoot
-from pylaunch.broadcast.payload import ChangedError, read_payload, stored_content
+from pylaunch.broadcast.payload import ChangedError, read_payload, stored_content, stored_files
 from pylaunch.errors import UsageError
 from pylaunch.model.manifest import File
 
@@ -36,3 +38,32 @@ def test_content_for_the_store_has_its_hash_as_its_path_and_must_be_what_was_rea
     source.write_bytes(b"version 2")
     with pytest.raises(ChangedError):
         stored_content({source: File("train.py", 0o755, 9, digest)})
+
+
+def test_a_file_has_changed_only_where_its_time_or_size_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(b"version 1")
+    payload = read_payload([tmp_path / "a", tmp_path / "b"], "/data/")
+    before = (tmp_path / "a").stat().st_mtime_ns
+    (tmp_path / "a").write_bytes(b"version 2")
+    os.utime(tmp_path / "a", ns=(before, before))
+    with pytest.raises(UsageError, match=r"/a or .*/b has other bytes when it is read again.*does its disk fail"):
+        payload.read(0)
+    os.utime(tmp_path / "a")
+    with pytest.raises(ChangedError, match="/a changed while it was being pushed"):
+        payload.read(0)
+    (tmp_path / "b").unlink()
+    with pytest.raises(ChangedError, match="/b changed"):
+        payload.read(0)
+
+    def fails(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(Path, "open", fails)
+    with pytest.raises(UsageError, match="/a: Input/output error"):
+        payload.read(0)
+    monkeypatch.setattr("builtins.open", fails)
+    with pytest.raises(UsageError, match="/a: Input/output error"):
+        stored_files({tmp_path / "a": 9})
+    with pytest.raises(ChangedError):
+        stored_files({tmp_path / "b": 9})

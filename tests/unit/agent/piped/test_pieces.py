@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 import ssl
@@ -13,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from pylaunch.agent.piped.piece_source import PIECE
+from pylaunch.agent.piped import pieces
+from pylaunch.agent.piped.piece_source import PIECE, PieceSource
 from pylaunch.agent.piped.piece_store import ABANDONED_S, PieceStore, StoreError, WrongPieceError
-from pylaunch.agent.piped.pieces import CERTIFICATE, PieceNode, tls_context
+from pylaunch.agent.piped.pieces import CERTIFICATE, PieceNode, PieceServer, tls_context
 from pylaunch.broadcast.identity import new_identity
 from pylaunch.broadcast.payload import Payload, read_payload
 from tests.waiting import wait_until
@@ -221,3 +223,20 @@ def test_a_peer_with_another_certificate_delivers_nothing(payload: Payload) -> N
     store.write(1, payload.read(1))
     port = PieceNode({**order(payload), "identity": FOREIGN}, store).listen()
     assert asked(port, IDENTITY, 1)[0] == b""
+
+
+def test_a_disk_of_the_source_that_cannot_be_read_is_the_reason_and_not_the_network(
+    payload: Payload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = PieceSource([(f"{tmp_path}/source/tree", "tree")])
+    source.open()
+    reasons: list[str] = []
+    monkeypatch.setattr(pieces, "_fail", reasons.append)
+    port = PieceServer(order(payload), source).listen()
+
+    def fails(*_: object) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "pread", fails)
+    assert asked(port, IDENTITY, 0)[0] == b""
+    assert reasons == [f"{tmp_path}/source/tree/a: Input/output error"]
