@@ -23,7 +23,7 @@ demo: setup
 
 test:
 	@scripts/setup --for-tests
-	@.venv/bin/python -m pytest -p tests.side_by_side -n 4 --durations=30 --durations-min=20
+	@.venv/bin/python -m pytest -p tests.side_by_side -n 6 --durations=30 --durations-min=20
 
 test-pythons:
 	@scripts/test-pythons

@@ -62,7 +62,7 @@ IN_NO_TEST = {
 _SAMPLE = re.compile(
     r"\s*(?:error:|warning:|note:|FAIL|run [0-9a-f]|rank \d|waiting for|code: |Slurm job"
     r"|sbatch script"  # what pylaunch prints
-    r"|n\S*: |n\d:\d |\[0-5\] \|"  # of a node, of a rank, of several
+    r"|n\S*: |n\d:\d |\[0-5\] \||pid \d"  # of a node, of a rank, of several
     r"|\[\w|# |#!|\S+ ansible_host="  # a file
     r"|refused = |raise )"  # Python
 )

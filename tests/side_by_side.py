@@ -1,4 +1,4 @@
-"""The suite in several processes: pytest -p tests.side_by_side -n 4, which is what `make test` runs.
+"""The suite in several processes: pytest -p tests.side_by_side -n 6, which is what `make test` runs.
 
 The unit of work is a group, usually one file. A process of pytest-xdist runs the tests of a group in order, so that the
 fixtures of the group are made once.
