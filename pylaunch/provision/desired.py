@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from functools import cache
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +31,12 @@ from ansible.vars.manager import VariableManager
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ProvisionError, UsageError
 from pylaunch.model.cluster import Cluster
-from pylaunch.provision.common_values import Dependence, differing, in_common
+from pylaunch.provision.host_variables import HostVariables
 from pylaunch.provision.role_variables import RoleVariables, complaints
 from pylaunch.provision.state import RoleState, parse_state
 
 USUAL_FAMILY = "Debian"
 """The os_family of hosts that have not been probed yet."""
-
-FEW = 3
-"""Hosts for which everything is rendered: finding out what they have in common costs more."""
 
 
 @dataclass(frozen=True)
@@ -195,14 +191,12 @@ class _Renderer:
         if not hosts:
             return {}
         variables = [self._variables.get_vars(host=self._inventory.get_host(host)) for host in hosts]
-        own = differing(variables)
-        shared = {name: value for name, value in variables[0].items() if name not in own}
-        of_host = [{name: each[name] for name in own if name in each} for each in variables]
-        states: dict[str, list[RoleState]] = {host: [] for host in hosts}
-        for role in roles:
-            for host, state in zip(hosts, self._role_states(role, shared, of_host), strict=True):
-                states[host] += [state] if state is not None else []
-        return {host: tuple(found) for host, found in states.items()}
+        by_host = HostVariables(variables)
+        found = [list(self._role_states(role, variables, by_host)) for role in roles]
+        return {
+            host: tuple(state for state in states if state is not None)
+            for host, states in zip(hosts, zip(*found, strict=True), strict=True)
+        }
 
     def refuse_bad_variables(self, hosts: Sequence[str], roles: Sequence[str]) -> None:
         """Raise UsageError if the inventory misspells a variable of `roles` or gives it an impossible value."""
@@ -231,33 +225,30 @@ class _Renderer:
         return RoleVariables(role, options, frozenset(names))
 
     def _role_states(
-        self, role: _ListedRole, shared: Mapping[str, Any], of_host: Sequence[Mapping[str, Any]]
+        self, role: _ListedRole, variables: Sequence[Mapping[str, Any]], by_host: HostVariables
     ) -> Iterator[RoleState | None]:
-        """Yield the state of `role` on each host, from the variables that all hosts share and those `of_host`."""
-        wanted = f"{role.name}_desired"
+        """Yield the state of `role` on each host. What hosts would render alike is rendered once."""
+        wanted, of_role = f"{role.name}_desired", self._role_file(role.name, "vars")
+        layers = [self._role_file(role.name, "defaults"), of_role, self._extra_vars]
+        directory = self._content.roles / role.name / "templates"
+        files = {path.name: path.read_text(encoding="utf-8") for path in directory.glob("*")}
+        templar = Templar(loader=self._loader, variables=self._values(role, variables[0]))
+        common = {}
+        for name in of_role.keys() - {wanted}:
+            if len(set(by_host.cases([name], files, layers))) == 1:
+                with suppress(AnsibleError):  # What cannot be rendered is left to each host, which may not need it.
+                    common[name] = templar.template(of_role[name])
+        states: dict[object, RoleState | None] = {}
+        for own, case in zip(variables, by_host.cases([wanted, *role.conditions], files, layers), strict=True):
+            if case not in states:
+                states[case] = self._state(role, wanted, {**self._values(role, own), **common})
+            yield states[case]
 
-        def state(values: Mapping[str, Any]) -> RoleState | None:
-            templar = Templar(loader=self._loader, variables=values)
-            if not all(templar.evaluate_conditional(condition) for condition in role.conditions):
-                return None
-            return parse_state(role.name, templar.template(values[wanted]))
-
-        first = self._values(role, {**shared, **of_host[0]})
-        common: Mapping[str, Any] = {}
-        if len(of_host) > FEW:
-            search_path = [Path(each) for each in first["ansible_search_path"]]
-            dependence = Dependence(first, self._overriding(role, of_host), search_path)
-            common = in_common(wanted, first, dependence, Templar(loader=self._loader, variables=first).template)
-            if not dependence.of_variable(wanted) and not any(map(dependence.of_condition, role.conditions)):
-                yield from repeat(state({**first, **common}), len(of_host))
-                return
-        for own in of_host:
-            yield state({**self._values(role, {**shared, **own}), **common})
-
-    def _overriding(self, role: _ListedRole, of_host: Sequence[Mapping[str, Any]]) -> frozenset[str]:
-        """Return the variables of single hosts that no variable of the role or of the command line overrides."""
-        overridden = {*self._role_file(role.name, "vars"), *self._extra_vars}
-        return frozenset(name for own in of_host for name in own if name not in overridden)
+    def _state(self, role: _ListedRole, wanted: str, values: Mapping[str, Any]) -> RoleState | None:
+        templar = Templar(loader=self._loader, variables=values)
+        if not all(templar.evaluate_conditional(condition) for condition in role.conditions):
+            return None
+        return parse_state(role.name, templar.template(values[wanted]))
 
     def _values(self, role: _ListedRole, inventory_vars: Mapping[str, Any]) -> dict[str, Any]:
         return {
