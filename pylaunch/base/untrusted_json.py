@@ -6,12 +6,10 @@ The input is bounded in size and depth, numbers are finite and fit 64 bits, and 
 
 from __future__ import annotations
 
+import json
 import math
 import re
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 MAX_DEPTH = 32
 """Nested arrays and objects. Our deepest document has 8."""
@@ -29,8 +27,6 @@ def parse(text: str | bytes, max_size: int) -> Any:
 
     Raises UntrustedJsonError.
     """
-    import json  # noqa: PLC0415 -- 2 ms that other callers do not need
-
     if len(text) > max_size:
         raise UntrustedJsonError(f"longer than {max_size} bytes")
     try:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import signal
+from typing import Any, Iterable, Iterator
 
 from pylaunch import protocol
 from pylaunch.base.layout import RUN_ID, STORED_IMAGE
 from pylaunch.protocol.terminal import MOST_ROWS, MOST_TYPED
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterable, Iterator
 
 LONGEST_S = 1e9
 """About thirty years, in seconds."""

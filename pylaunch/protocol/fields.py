@@ -7,17 +7,14 @@ with `| None`.
 from __future__ import annotations
 
 import json
+from typing import Any, Mapping, TypeVar
 
 from pylaunch.base.dataclass import MISSING, fields
 
 OR_NONE = " | None"
 REPEATED = ", ..."
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Mapping, TypeVar
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 _PLAIN: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
 

@@ -30,6 +30,7 @@ unless the task sets `ends_with_controller`. Times are seconds since the epoch o
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
@@ -44,7 +45,7 @@ from pylaunch.protocol.examination import (
     RankView,
     ThreadStack,
 )
-from pylaunch.protocol.fields import WireError, excerpt
+from pylaunch.protocol.fields import T, WireError, excerpt
 from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, OutOfMemory, RankEnd, RankState, StuckConnection
 from pylaunch.protocol.node_task import ContainerTask, MountTask, Need, NodeTask, RankTask
 from pylaunch.protocol.usage_report import (
@@ -81,12 +82,6 @@ EXAMINE = "examine"
 
 MAX_BODY = 4 * MAX_LINE
 """Longest message that is decoded, in bytes: also bounds a task that is read from a file, which has no lines."""
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from pylaunch.protocol.fields import T
 
 
 @dataclass(frozen=True)

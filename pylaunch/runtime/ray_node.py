@@ -25,13 +25,9 @@ import subprocess
 import sys
 import time
 from importlib import metadata, util
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from pylaunch.runtime.rollcall import listen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn
 
 JOINED = "ray_current_cluster"
 """File of `ray start` in its temporary directory: the address of the control store, once this node has joined."""

@@ -16,6 +16,7 @@ import shlex
 import signal
 import tempfile
 import time
+from typing import Any, Callable
 
 from pylaunch import protocol
 from pylaunch.agent.containers import image, mounts
@@ -27,10 +28,6 @@ from pylaunch.agent.shared.programs import ENGINE, OPENER, path_of
 from pylaunch.base import untrusted_json
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import NodeRoot, RunDirectory
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUSER = 0x10000000

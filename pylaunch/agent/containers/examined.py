@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any, Dict, Iterator, Tuple
 
 from pylaunch import protocol
 from pylaunch.agent.containers import gpu_driver
@@ -13,11 +14,7 @@ from pylaunch.agent.shared.programs import path_of
 from pylaunch.base.layout import NodeRoot, RunDirectory
 from pylaunch.protocol.node_task import CONTAINER_IMAGE
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator
-
-    Facts = tuple[dict[str, str], dict[str, str]]
+Facts = Tuple[Dict[str, str], Dict[str, str]]
 
 
 def prepared(

@@ -9,15 +9,12 @@ import os
 import shlex
 import stat
 import time
+from typing import BinaryIO
 
 from pylaunch.agent.containers import sif
 from pylaunch.agent.shared import rank_files
 from pylaunch.base import untrusted_json
 from pylaunch.base.layout import STORED_IMAGE, NodeRoot
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import BinaryIO
 
 MAGIC = b"hsqs"
 """First bytes of a squashfs."""

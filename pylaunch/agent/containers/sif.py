@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import BinaryIO
+from typing import BinaryIO
 
 MAGIC = b"SIF_MAGIC\0"
 MAGIC_AT = 32

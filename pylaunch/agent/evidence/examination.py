@@ -15,6 +15,7 @@ import socket
 import struct
 import time
 from functools import partial
+from typing import Callable, Mapping, Sequence, TypeVar
 
 from pylaunch import protocol
 from pylaunch.agent.evidence.ranks import child_processes, moved_bytes, process_view, py_spy, rank_report, rank_states
@@ -37,11 +38,7 @@ from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.base.layout import RunDirectory
 from pylaunch.protocol.examination import RankView
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, Mapping, Sequence, TypeVar
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 LOOK_S = 0.02
 """Between two looks at the file that faulthandler writes."""

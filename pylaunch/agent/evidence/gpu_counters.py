@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import os
 import select
+import subprocess
 import threading
 import time
 
 from pylaunch.agent.shared.programs import path_of
 from pylaunch.base.dataclass import dataclass, field
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import subprocess
 
 QUERY = ("index", "ecc.errors.uncorrected.volatile.total", "temperature.gpu", "utilization.gpu", "memory.used")
 """Fields of `nvidia-smi --help-query-gpu`."""
@@ -73,8 +70,6 @@ class GpuReader:
         """Return the values of all GPUs; nothing without nvidia-smi. `until` is monotonic."""
         if self._program is None:
             return GpuCounters()
-        import subprocess  # noqa: PLC0415 -- 3 ms that only nodes with GPUs pay
-
         with self._lock:
             if self._child is not None and self._child.poll() is None:
                 return GpuCounters(missing="GPUs: an earlier call of nvidia-smi has not ended")

@@ -15,18 +15,15 @@ import math
 import os
 import struct
 import time
+from typing import Iterable, Mapping, Tuple
 
 from pylaunch.agent.logs.tail import CHUNK
 from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.record import note
 from pylaunch.base.layout import RunDirectory
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Iterable, Mapping, Tuple
-
-    Mark = Tuple[float, int]
-    """Seconds since the epoch, and the size of the log then."""
+Mark = Tuple[float, int]
+"""Seconds since the epoch, and the size of the log then."""
 
 PERIOD_S = 1.0
 """Time between two samples of the sizes."""

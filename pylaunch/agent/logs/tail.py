@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Callable, Mapping, Optional, Tuple
 
 from pylaunch import protocol
 from pylaunch.agent.logs.masking import Mask
@@ -12,12 +13,8 @@ from pylaunch.agent.shared.record import note
 from pylaunch.agent.shared.text import next_data
 from pylaunch.base.dataclass import dataclass
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, Mapping, Optional, Tuple
-
-    Dates = Callable[[str, int], Optional[Tuple[float, int]]]
-    """Stream name and offset → time of the output at that offset and the end of that output; None if unknown."""
+Dates = Callable[[str, int], Optional[Tuple[float, int]]]
+"""Stream name and offset → time of the output at that offset and the end of that output; None if unknown."""
 
 CHUNK = 64 * 1024
 """Longest text in one Output, and the longest line that is sent whole."""

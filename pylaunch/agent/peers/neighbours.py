@@ -7,12 +7,9 @@ import os
 import selectors
 import socket
 import time
+from typing import Callable, Tuple
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, Tuple
-
-    Target = Tuple[socket.AddressFamily, str, int]
+Target = Tuple[socket.AddressFamily, str, int]
 
 WATCHED = 3
 """Number of neighbours on each side. Six agents watch each node, and the cost per node is independent of the size of

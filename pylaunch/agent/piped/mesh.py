@@ -17,22 +17,21 @@ an introduction also passes a path that drops large packets, training does not.
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import select
 import socket
 import struct
 import sys
+import termios
 import threading
 import time
+from typing import Any, Callable
 
 from pylaunch.agent.shared import leases
 from pylaunch.agent.shared.sockets import ports
 from pylaunch.base.untrusted_json import parse_object
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 LONGEST_INTRODUCTION = 4096
 LONGEST_LINE = 1 << 16
@@ -103,9 +102,6 @@ class Stream:
 
     def unacknowledged(self) -> int:
         """Return the number of written bytes that the kernel of the peer has not acknowledged."""
-        import fcntl  # noqa: PLC0415 -- only for a peer that is late
-        import termios  # noqa: PLC0415
-
         (count,) = _COUNT.unpack(fcntl.ioctl(self.socket, termios.TIOCOUTQ, bytes(_COUNT.size)))
         return int(count)
 

@@ -9,13 +9,10 @@ import bisect
 import hashlib
 import os
 import stat
+from typing import Any, Callable, Iterator, Sequence, Tuple
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator, Sequence, Tuple
-
-    Span = Tuple[int, int, int]
-    """File, offset in it, and number of bytes."""
+Span = Tuple[int, int, int]
+"""File, offset in it, and number of bytes."""
 
 PIECE = 4 << 20
 MOST_PIECES = 4096

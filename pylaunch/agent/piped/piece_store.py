@@ -15,14 +15,9 @@ import shutil
 import stat
 import threading
 import time
+from typing import Any, Iterable, Iterator
 
-from pylaunch.agent.piped.piece_source import spans
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterable, Iterator
-
-    from pylaunch.agent.piped.piece_source import Span
+from pylaunch.agent.piped.piece_source import Span, spans
 
 CHUNK = 1 << 20
 STAGING = ".pylaunch-push-"

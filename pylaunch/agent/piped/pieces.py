@@ -32,14 +32,11 @@ import sys
 import tempfile
 import threading
 import time
+from typing import Any, Callable
 
 from pylaunch.agent.piped.piece_source import PieceSource, SourceError
 from pylaunch.agent.piped.piece_store import PieceStore, StoreError, WrongPieceError, reason
 from pylaunch.base.layout import IMAGES, AgentError, open_root
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
 
 FETCHERS = 4
 """Pieces that this node fetches at the same time."""

@@ -17,14 +17,11 @@ import select
 import socket
 import sys
 from dataclasses import dataclass, field, replace
+from typing import Any, Mapping
 
 from pylaunch.agent.shared import leases
 from pylaunch.agent.shared.sockets import unix_sockets
 from pylaunch.base.layout import RUN_ID, default_root, open_root
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Mapping
 
 POLL_S = 0.5
 """Time between two reads of /proc/net/unix. Only new holders are queried."""

@@ -14,12 +14,9 @@ import os
 import signal
 import stat
 import sys
+from typing import Any, BinaryIO
 
 from pylaunch.base.layout import AgentError, open_root
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, BinaryIO
 
 TREE = "@tree"
 CHUNK = 1 << 20

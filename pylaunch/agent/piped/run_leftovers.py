@@ -9,13 +9,10 @@ from __future__ import annotations
 import json
 import signal
 import time
+from typing import Any
 
 from pylaunch.agent.shared import processes, run_processes
 from pylaunch.base.layout import AgentError, NodeRoot, RunDirectory, open_root
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 AGENT_ENDS_S = 5.0
 """Time for an agent to exit after the grace period of its ranks."""

@@ -11,10 +11,7 @@ import re
 from pylaunch.agent.shared.essentials import NVIDIA_VERSION, driver_version
 from pylaunch.agent.shared.programs import ended
 from pylaunch.agent.shared.text import listed, text_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pylaunch.protocol.readings.roles import GpuReading
+from pylaunch.protocol.readings.roles import GpuReading
 
 NVIDIA = "0x10de"
 DISPLAY = ("0x0300", "0x0302")

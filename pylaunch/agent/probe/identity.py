@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 
 from pylaunch.agent.shared.text import text_of, text_or_none
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pylaunch.protocol.readings.roles import DistributionReading
+from pylaunch.protocol.readings.roles import DistributionReading
 
 
 def distribution() -> DistributionReading:

@@ -17,14 +17,11 @@ import signal
 import struct
 import sys
 import time
+from typing import Any, Mapping, Sequence
 
 from pylaunch.agent.probe.registry import DEADLINE_S, FAILURES, READERS, Reader, reader_of
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Mapping, Sequence
-
-    Readers = Mapping[str, Reader[Any, Any]]
+Readers = Mapping[str, Reader[Any, Any]]
 
 PATIENCE_S = 0.02
 """Time that a reader may wait, for a program or a device, before a further child takes the next readers."""

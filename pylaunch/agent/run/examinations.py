@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Callable, List, Optional
 
 from pylaunch import protocol
 from pylaunch.agent.evidence.examination import NO_HELPER, NO_THREAD, Examination, ExaminedRun
@@ -13,12 +14,8 @@ from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import RunDirectory
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable, List, Optional
-
-    Deliver = Callable[[List[protocol.RankView], Optional[protocol.HostEvidence]], None]
-    """Takes the views of the ranks, and the facts of the node if the request includes them."""
+Deliver = Callable[[List[protocol.RankView], Optional[protocol.HostEvidence]], None]
+"""Takes the views of the ranks, and the facts of the node if the request includes them."""
 
 MOST = 16
 """Requests at a time: of further ones, the oldest gets what has arrived."""

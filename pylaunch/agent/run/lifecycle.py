@@ -13,9 +13,9 @@ launcher when no rank is left, and from the deadline on SIGKILL to every process
 
 from __future__ import annotations
 
-from pylaunch.base.dataclass import dataclass, replace
+from typing import Union
 
-TYPE_CHECKING = False
+from pylaunch.base.dataclass import dataclass, replace
 
 HOLD_S = 2.0
 """Longer than the time between the timeouts of ranks in the same collective, and than Python takes to exit."""
@@ -75,10 +75,7 @@ class Announce:
     by_hand: bool = False
 
 
-if TYPE_CHECKING:
-    from typing import Union
-
-    Action = Union[ExamineRanks, TerminateRanks, TerminateLauncher, KillEverything, Announce]
+Action = Union[ExamineRanks, TerminateRanks, TerminateLauncher, KillEverything, Announce]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ This is all that is slow or may fail. A node that cannot take part reports every
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pylaunch import protocol
 from pylaunch.agent.run import node_checks, node_environment, shipped_code, stop_request
 from pylaunch.agent.run.holdings import Holdings
@@ -17,7 +19,6 @@ from pylaunch.agent.shared.record import Record
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import NodeRoot
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pylaunch.agent.containers.container import JoinableContainer
 

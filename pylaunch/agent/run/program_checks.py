@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import subprocess
 from collections.abc import Iterator
 
 from pylaunch import protocol
@@ -81,8 +82,6 @@ def _interpreter(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     python = path_of(task.python, task.env.get("PATH", os.defpath))
     if task.python not in programs or python is None:
         return
-    import subprocess  # noqa: PLC0415 -- 3 ms that only Python ranks cost
-
     words = [python, "-I", "-S", "-c", ""]
     try:
         ended = subprocess.run(words, env=task.env, cwd="/", timeout=LOOK_S, capture_output=True)
@@ -128,8 +127,6 @@ def _launcher_module(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     python, package = path_of(task.launcher[0], task.env.get("PATH", os.defpath)), task.launcher[2].partition(".")[0]
     if python is None or _is_installed_beside(python, package):
         return
-    import subprocess  # noqa: PLC0415 -- 3 ms that only such launchers cost
-
     words = [python, "-c", LOOK_FOR, package]
     try:
         ended = subprocess.run(words, env=task.env, cwd=task.workdir, timeout=LOOK_S, capture_output=True)

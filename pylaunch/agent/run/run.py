@@ -19,9 +19,10 @@ from pylaunch.agent.logs.log_index import LogIndex
 from pylaunch.agent.logs.log_limit import LogLimit
 from pylaunch.agent.logs.tail import LAST_LINES, last_lines
 from pylaunch.agent.run import lifecycle
-from pylaunch.agent.run.examinations import Examinations
+from pylaunch.agent.run.examinations import Deliver, Examinations
 from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.run.ranks.preload import Preload
+from pylaunch.agent.run.ranks.rank_terminal import RankTerminal
 from pylaunch.agent.run.ranks.spawn import start_time
 from pylaunch.agent.run.ranks.template import ForkedRanks
 from pylaunch.agent.run.ranks.worker_group import Ended, RankConnection, Started, WorkerGroup, name_of
@@ -30,11 +31,6 @@ from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import NodeOutcome, Record, note
 from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.base.dataclass import replace
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pylaunch.agent.run.examinations import Deliver
-    from pylaunch.agent.run.ranks.rank_terminal import RankTerminal
 
 CAUSE_LINES = 200
 """Number of last lines searched for the cause of an end: an abort may write a long stack trace after the cause."""

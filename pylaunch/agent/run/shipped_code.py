@@ -21,16 +21,13 @@ import json
 import os
 import stat
 import sys
+from typing import IO, Any, Iterator
 
 from pylaunch import protocol
 from pylaunch.agent.shared import rank_files, run_lock
 from pylaunch.base import untrusted_json
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.base.layout import SPARES, AgentError, NodeRoot, RunDirectory, base_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import IO, Any, Iterator
 
 KEPT_TREES = 3
 SPARE = 64 << 20

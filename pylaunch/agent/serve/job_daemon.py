@@ -22,6 +22,7 @@ import signal
 import socket
 import time
 from functools import partial
+from typing import Callable
 
 from pylaunch.agent.run.ranks import spawn
 from pylaunch.agent.shared import processes, run_lock
@@ -29,12 +30,8 @@ from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.base.layout import BAD_END, GOOD_END, AgentError, NodeRoot, RunDirectory
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable
-
-    StartSupervisor = Callable[[NodeRoot, RunDirectory, int], None]
-    """Fork the supervisor of a run; it inherits the descriptor that locks the run."""
+StartSupervisor = Callable[[NodeRoot, RunDirectory, int], None]
+"""Fork the supervisor of a run; it inherits the descriptor that locks the run."""
 
 _GOOD = signal.Signals[f"SIG{GOOD_END}"]
 ENDS = {signal.SIGTERM, signal.SIGINT, _GOOD, signal.Signals[f"SIG{BAD_END}"]}

@@ -6,6 +6,7 @@ imports only the standard library, for Python >= 3.8.
 
 from __future__ import annotations
 
+import hashlib
 import os
 
 MARKER = "pylaunch-environment.json"
@@ -14,8 +15,6 @@ MARKER = "pylaunch-environment.json"
 
 def installed_digest(path: str) -> str:
     """Return one digest of all RECORD files of the distributions in the environment at `path`."""
-    import hashlib  # noqa: PLC0415 -- loads OpenSSL, 2 ms
-
     digest = hashlib.sha256()
     library = os.path.join(path, "lib")
     for python in sorted(os.listdir(library)):

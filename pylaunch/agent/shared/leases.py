@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import pwd
 import select
@@ -17,6 +18,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterable
+from hashlib import sha256
 
 from pylaunch.agent.shared.sockets import unix_sockets
 from pylaunch.base.dataclass import dataclass, field
@@ -74,8 +76,6 @@ def device_name(index: int, root: str, default_root: str) -> str:
     """Return the lease name of a device. A root other than the default is a separate node with its own devices."""
     if root == default_root:
         return f"\0pylaunch/device/{index}"
-    from hashlib import sha256  # noqa: PLC0415 -- loads OpenSSL, 2 ms
-
     return f"\0pylaunch/device/{sha256(os.fsencode(root)).hexdigest()[:16]}/{index}"
 
 
@@ -115,8 +115,6 @@ def take(name: str) -> socket.socket | Holder:
 
 def answer(lease: socket.socket, run: str, devices: list[int], since: float, *, is_spare: bool = False) -> None:
     """Answer one process that asks for the holder of `lease`. Never blocks and never fails."""
-    import json  # noqa: PLC0415 -- 2 ms that other callers do not need
-
     body = {"run": run, "since": since, "devices": devices, "spare": is_spare}
     with contextlib.suppress(OSError):
         client, _ = lease.accept()

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import ast
 import os
+from typing import Any, Iterator
 
 from pylaunch.agent.shared import rank_files
 from pylaunch.base.dataclass import dataclass, field
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator
 
 LARGEST = 1 << 20
 """Bytes of the largest source file that is read."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
+from typing import Callable
 
 from pylaunch import protocol
 from pylaunch.agent.shared.programs import path_of
 from pylaunch.agent.shared.text import text_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import subprocess
-    from typing import Callable
 
 LOOPBACK = "lo"
 SMI_WORDS = ("--query-gpu=utilization.gpu,memory.used,memory.total", "--format=csv,noheader,nounits")
@@ -79,8 +76,6 @@ class Smi:
         return self._answer if now - self._answered <= SMI_STALE_S else NO_DEVICES
 
     def _ask(self, program: str) -> None:
-        import subprocess  # noqa: PLC0415 -- 3 ms that only nodes with GPUs pay
-
         self._text = b""
         null = subprocess.DEVNULL
         self._child = subprocess.Popen([program, *SMI_WORDS], stdin=null, stdout=subprocess.PIPE, stderr=null)

@@ -1,4 +1,4 @@
-"""Types of readings of GPUs and network adapters; for type checkers and the decoder only (see `hosts`)."""
+"""Types of readings of GPUs and network adapters."""
 
 from __future__ import annotations
 

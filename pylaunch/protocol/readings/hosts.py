@@ -1,7 +1,7 @@
 """Types of the questions and readings of the probe, for type checkers and for the controller's decoder.
 
-Hosts never load this module: readers import it for type checkers only. A renamed key fails mypy in the reader and in
-the check that judges it; the controller decodes what a host sends against the same types.
+A renamed key fails mypy in the reader and in the check that judges it; the controller decodes what a host sends against
+the same types.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Types of readings against which roles are compared; for type checkers and the decoder only (see `hosts`)."""
+"""Types of readings against which roles are compared."""
 
 from __future__ import annotations
 

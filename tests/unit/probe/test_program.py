@@ -20,11 +20,13 @@ def test_a_module_of_the_agent_travels_after_its_imports_and_with_nothing_else()
         "agent.shared.text",
         "agent.shared.essentials",
         "agent.shared.programs",
+        "protocol.readings.roles",
         "agent.probe.gpu",
         "agent.probe.registry",
         "agent.shared.cgroups",
         "base.dataclass",
         "base.kernel_log",
+        "protocol.readings.devices",
         "agent.probe.readers.gpu",
     )
     carried = needed(["agent.probe.readers.occupants", "agent.piped.sweep"])

@@ -6,6 +6,8 @@ py-spy reads the memory of the process and does not stop it (`--nonblocking`); t
 from __future__ import annotations
 
 import os
+import subprocess
+from typing import Any, Sequence
 
 from pylaunch import protocol
 from pylaunch.agent.evidence.ranks.rank_answer import MOST_BYTES, RankAnswer, count, listed
@@ -13,10 +15,6 @@ from pylaunch.agent.shared import processes
 from pylaunch.agent.shared.programs import path_of
 from pylaunch.base import untrusted_json
 from pylaunch.protocol import examination as bounds
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Sequence
 
 NAME = "py-spy"
 WORDS = ("dump", "--json", "--nonblocking", "--pid")
@@ -42,8 +40,6 @@ class StackDump:
     """py-spy at work on one process, whose output is read without waiting. Raises OSError if it cannot be started."""
 
     def __init__(self, executable: str, process: processes.Process) -> None:
-        import subprocess  # noqa: PLC0415 -- 3 ms that only a start of py-spy costs
-
         self._process = process
         null = subprocess.DEVNULL
         words = [executable, *WORDS, str(process.pid)]

@@ -7,6 +7,7 @@ A rank can write anything. An answer of another shape raises ValueError; lists a
 from __future__ import annotations
 
 import re
+from typing import Any, Callable, Iterable, Mapping, TypeVar
 
 from pylaunch import protocol
 from pylaunch.base import untrusted_json
@@ -25,11 +26,7 @@ _FRAME = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)$')
 NUMBERS = ("RANK", "WORLD_SIZE")
 """Variables that a launcher gives to each of its ranks."""
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Mapping, TypeVar
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import os
 import re
+from typing import TYPE_CHECKING, Any, Iterable
 
 from pylaunch import protocol
+from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.shared import rank_files
 from pylaunch.base import untrusted_json
 from pylaunch.base.layout import RunDirectory
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable
-
-    from pylaunch.agent.logs.masking import Mask
     from pylaunch.runtime.progress import Mark
 
 ERROR_FILE = "TORCHELASTIC_ERROR_FILE"

@@ -10,18 +10,15 @@ import itertools
 import os
 import socket
 import time
+from typing import AbstractSet, Iterable, Iterator, Mapping, Tuple
 
 from pylaunch import protocol
 from pylaunch.agent.evidence.ranks.rank_states import family
 from pylaunch.agent.shared.text import link_of
 from pylaunch.base.dataclass import dataclass
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import AbstractSet, Iterable, Iterator, Mapping, Tuple
-
-    Ends = Tuple[Tuple[str, int], Tuple[str, int]]
-    """Local and remote address and port, which identify a connection while it exists."""
+Ends = Tuple[Tuple[str, int], Tuple[str, int]]
+"""Local and remote address and port, which identify a connection while it exists."""
 
 STATES = {
     "01": "ESTABLISHED", "02": "SYN_SENT", "03": "SYN_RECV", "04": "FIN_WAIT1", "05": "FIN_WAIT2", "06": "TIME_WAIT",

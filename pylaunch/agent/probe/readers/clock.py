@@ -9,10 +9,7 @@ from pylaunch.agent.probe.identity import bounding_capabilities
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.programs import ended
 from pylaunch.agent.shared.text import text_or_none
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pylaunch.protocol.readings.hosts import ClockReading
+from pylaunch.protocol.readings.hosts import ClockReading
 
 ASK_S = 3.0
 CAP_SYS_TIME = 25

@@ -5,14 +5,10 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import os
+from typing import Any, Iterator
 
 from pylaunch.agent.probe.registry import reader
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterator
-
-    from pylaunch.protocol.readings.hosts import TreeReading
+from pylaunch.protocol.readings.hosts import TreeReading
 
 SOURCES = (
     ".py", ".pyi", ".pyx", ".pxd", ".c", ".cc", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".sh", ".jinja", ".j2",

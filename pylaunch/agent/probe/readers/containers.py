@@ -8,10 +8,7 @@ from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import programs
 from pylaunch.agent.shared.programs import ENGINE, OPENER
 from pylaunch.agent.shared.text import text_or_none
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pylaunch.protocol.readings.hosts import ContainerReading
+from pylaunch.protocol.readings.hosts import ContainerReading
 
 DEVICE = "/dev/fuse"
 SETTINGS = (

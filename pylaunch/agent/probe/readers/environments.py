@@ -8,10 +8,7 @@ import os
 from pylaunch.agent.probe.registry import reader_of_each
 from pylaunch.agent.shared.installed import MARKER, installed_digest
 from pylaunch.agent.shared.text import text_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pylaunch.protocol.readings.roles import EnvironmentReading
+from pylaunch.protocol.readings.roles import EnvironmentReading
 
 
 @reader_of_each("environments.installed", 25.0)

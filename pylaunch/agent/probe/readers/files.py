@@ -7,15 +7,11 @@ import hashlib
 import os
 import pwd
 import re
+from typing import Any, Callable
 
 from pylaunch.agent.probe.registry import reader_of_each
 from pylaunch.agent.shared.text import text_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable
-
-    from pylaunch.protocol.readings.roles import FileReading
+from pylaunch.protocol.readings.roles import FileReading
 
 DEADLINE_S = 20.0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import TYPE_CHECKING, Any, Mapping
 
 from pylaunch.agent.probe import gpu
 from pylaunch.agent.probe.registry import reader
@@ -11,21 +12,18 @@ from pylaunch.agent.shared import cgroups, programs
 from pylaunch.agent.shared.essentials import NVIDIA_VERSION, distributions, driver_version
 from pylaunch.agent.shared.text import link_of, listed, text_of
 from pylaunch.base.kernel_log import XID_TEXT
+from pylaunch.protocol.readings.devices import (
+    Card,
+    CudaReading,
+    GpuHostReading,
+    NvlinkReading,
+    SmiReading,
+    XidEvent,
+    XidReading,
+)
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Mapping
     from xml.etree import ElementTree
-
-    from pylaunch.protocol.readings.devices import (
-        Card,
-        CudaReading,
-        GpuHostReading,
-        NvlinkReading,
-        SmiReading,
-        XidEvent,
-        XidReading,
-    )
 
 PCI_DEVICES = "/sys/bus/pci/devices"
 INITIAL_PIDS = "pid:[4026531836]"

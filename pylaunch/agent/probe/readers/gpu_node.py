@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pylaunch.agent.probe.gpu import gpu_fact
 from pylaunch.agent.probe.registry import reader
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pylaunch.protocol.readings.roles import GpuReading
+from pylaunch.protocol.readings.roles import GpuReading
 
 
 @reader("gpu_node.devices", 55.0)

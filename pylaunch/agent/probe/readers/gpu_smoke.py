@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any, Mapping
 
 from pylaunch.agent.probe.readers.gpu import is_here
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import programs
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Mapping
-
-    from pylaunch.protocol.readings.devices import SmokeReading
+from pylaunch.protocol.readings.devices import SmokeReading
 
 DEADLINE_S = 50.0
 """Time to import PyTorch from a slow disk and to start CUDA on eight devices; the computation takes a second."""

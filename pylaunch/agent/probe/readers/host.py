@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import time
+from typing import Any
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.probe.temporary import refusal, temporary_directory, temporary_refusals
 from pylaunch.agent.shared.text import listed, text_of, text_or_none
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from pylaunch.protocol.readings.hosts import (
-        FilesystemReading,
-        KernelReading,
-        MemoryReading,
-        ProcessorsReading,
-        ResourceLimit,
-    )
+from pylaunch.protocol.readings.hosts import (
+    FilesystemReading,
+    KernelReading,
+    MemoryReading,
+    ProcessorsReading,
+    ResourceLimit,
+)
 
 WRITTEN = b"0" * 4096
 """Content of the file that tests whether a directory is writable."""
@@ -88,8 +85,6 @@ def unescaped(word: str) -> str:
     """Return a field of /proc/mounts with its octal escapes replaced."""
     if "\\" not in word:
         return word
-    import re  # noqa: PLC0415 -- 6 ms that few hosts need
-
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), word)
 
 

@@ -10,10 +10,7 @@ from pylaunch.agent.probe.gpu import pci_devices
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.programs import ended, path_of
 from pylaunch.agent.shared.text import listed, text_of, text_or_none
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pylaunch.protocol.readings.devices import AcsReading, GidEntry, PortReading
+from pylaunch.protocol.readings.devices import AcsReading, GidEntry, PortReading
 
 ADAPTERS = "/sys/class/infiniband"
 GIDS_KEPT = 16

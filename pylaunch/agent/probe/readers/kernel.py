@@ -11,17 +11,14 @@ from pylaunch.agent.shared import programs
 from pylaunch.agent.shared.cgroups import CGROUPS, UNLIMITED_V1, chain, mounts, number, oom_kills, text
 from pylaunch.agent.shared.text import text_of, text_or_none
 from pylaunch.base import kernel_log
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pylaunch.protocol.readings.hosts import (
-        CgroupLimit,
-        CgroupsReading,
-        KernelLogReading,
-        LogLine,
-        LogLines,
-        StuckProcess,
-    )
+from pylaunch.protocol.readings.hosts import (
+    CgroupLimit,
+    CgroupsReading,
+    KernelLogReading,
+    LogLine,
+    LogLines,
+    StuckProcess,
+)
 
 STUCK_FOR_S = 1.0
 """Time in uninterruptible sleep, without one wake-up, after which a process is reported."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, Mapping
+
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import leases
 from pylaunch.base.layout import default_root, open_root
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Mapping
-
-    from pylaunch.protocol.readings.hosts import LeaseHolder, LeasesReading
+from pylaunch.protocol.readings.hosts import LeaseHolder, LeasesReading
 
 
 @reader("lease.holders")

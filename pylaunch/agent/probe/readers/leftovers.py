@@ -5,25 +5,21 @@ from __future__ import annotations
 import os
 import re
 import time
+from typing import Any, Iterable, Iterator
 
 from pylaunch.agent.probe import process_table
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.probe.temporary import temporary_directory
 from pylaunch.agent.shared import leases, processes, run_processes
 from pylaunch.base.layout import NodeRoot, default_root
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterable, Iterator
-
-    from pylaunch.protocol.readings.hosts import (
-        DeviceLease,
-        KeptReading,
-        LauncherDirectory,
-        SharedMemoryReading,
-        StaleProcess,
-        StoppedAgent,
-    )
+from pylaunch.protocol.readings.hosts import (
+    DeviceLease,
+    KeptReading,
+    LauncherDirectory,
+    SharedMemoryReading,
+    StaleProcess,
+    StoppedAgent,
+)
 
 SHARED_MEMORY = "/dev/shm"
 SHARED_NAMES = re.compile(r"psm_[0-9a-f]+|torch_(?P<pid>\d+)_.*|nccl-\w+|sem\.(mp-|loky-).*|pym-(?P<pym>\d+)-.*")

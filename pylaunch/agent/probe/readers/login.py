@@ -10,10 +10,7 @@ import sys
 
 from pylaunch.agent.probe.readers.host import mount_of
 from pylaunch.agent.probe.registry import reader
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pylaunch.protocol.readings.hosts import LoginReading
+from pylaunch.protocol.readings.hosts import LoginReading
 
 COMMUNICATION = (
     "NCCL_", "TORCH", "PYTORCH_", "GLOO_", "TP_", "CUDA_", "NVIDIA_", "OMP_", "MKL_", "KMP_", "UCX_", "FI_", "RDMAV_",

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pylaunch.agent.probe.registry import reader_of_each
 from pylaunch.agent.shared.sockets import interfaces
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from pylaunch.protocol.readings.roles import CommunicationReading
+from pylaunch.protocol.readings.roles import CommunicationReading
 
 
 @reader_of_each("nccl_env.communication", 20.0)

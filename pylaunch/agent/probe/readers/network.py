@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 
@@ -9,10 +10,7 @@ from pylaunch.agent.probe import resolver
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.sockets import interfaces
 from pylaunch.agent.shared.text import text_or_none
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pylaunch.protocol.readings.hosts import InterfaceReading, RouteReading
+from pylaunch.protocol.readings.hosts import InterfaceReading, RouteReading
 
 CLASS = "/sys/class/net"
 VIRTUAL = "/sys/devices/virtual/"
@@ -74,8 +72,6 @@ def configured(question: None) -> dict[str, str] | None:
     """Return the variables that provisioning sets for every run; None without them."""
     try:
         with open(interfaces.NODE_ENVIRONMENT, encoding="utf-8") as file:
-            import json  # noqa: PLC0415 -- 2 ms without the file
-
             return dict(json.load(file)["variables"])
     except FileNotFoundError:
         return None

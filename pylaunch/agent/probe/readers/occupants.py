@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Any, Iterable, Mapping
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import cgroups, leases, processes, programs, run_lock
@@ -15,12 +16,7 @@ from pylaunch.agent.shared.processes import Process
 from pylaunch.agent.shared.sockets import ports
 from pylaunch.agent.shared.text import link_of, stat_of
 from pylaunch.base.layout import RUN_ID, NodeRoot
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Iterable, Mapping
-
-    from pylaunch.protocol.readings.hosts import OccupantsReading, ProcessReading
+from pylaunch.protocol.readings.hosts import OccupantsReading, ProcessReading
 
 RANK_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR")
 """Variables that env:// of torch.distributed requires. A single one may be an export in a login shell."""

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import Callable
 
 from pylaunch.agent.probe import altered
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import essentials, programs
 from pylaunch.agent.shared.installed import MARKER, installed_digest
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Callable
-
-    from pylaunch.protocol.readings.hosts import LibrariesReading, PythonReading
+from pylaunch.protocol.readings.hosts import LibrariesReading, PythonReading
 
 VERSION = "import platform; print(platform.python_implementation(), platform.python_version())"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import threading
 import time
 
 from pylaunch.agent.probe import resolver
@@ -12,10 +13,7 @@ from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import programs
 from pylaunch.agent.shared.sockets import interfaces
 from pylaunch.agent.shared.text import text_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pylaunch.protocol.readings.hosts import HostIdentity, NamesReading
+from pylaunch.protocol.readings.hosts import HostIdentity, NamesReading
 
 SUDO_S = 4.0
 LOOKUPS_S = 2.5
@@ -54,8 +52,6 @@ def names(question: list[str]) -> NamesReading:
     Each name is looked up in a thread of its own. A question has few names: the lookups of all hosts reach the name
     server at the same time.
     """
-    import threading  # noqa: PLC0415 -- 1 ms that other probes do not need
-
     resolver.repeat_queries_soon()
     own = socket.gethostname()
     wanted = list(dict.fromkeys([own, *question]))

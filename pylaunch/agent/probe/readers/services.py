@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
 from pylaunch.agent.probe.commands import run, run_as_root
 from pylaunch.agent.probe.registry import reader, reader_of_each
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from pylaunch.protocol.readings.roles import ReportQuestion, ServiceReading, SshdQuestion
+from pylaunch.protocol.readings.roles import ReportQuestion, ServiceReading, SshdQuestion
 
 DEADLINE_S = 25.0
 SSHD = "/usr/sbin/sshd"

@@ -8,10 +8,7 @@ import resource
 from pylaunch.agent.probe.identity import bounding_capabilities, distribution
 from pylaunch.agent.probe.registry import reader, reader_of_each
 from pylaunch.agent.shared.text import text_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from pylaunch.protocol.readings.roles import IdentityReading, LimitReading, SysctlReading
+from pylaunch.protocol.readings.roles import IdentityReading, LimitReading, SysctlReading
 
 LIMITS = {
     "memlock": (resource.RLIMIT_MEMLOCK, 1024),

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections import Counter
+from typing import TYPE_CHECKING, Any, Iterator
 
 from pylaunch import protocol
 from pylaunch.agent.evidence import examination
@@ -100,10 +101,7 @@ MOST_PROCESSES = 1 << 22
 MOST_REPORTS = 64
 """Starts and ends of one rank that its entries may report: each becomes an event of the run."""
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator
-
     from pylaunch.agent.containers.container import JoinableContainer
 
 

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import array
 import fcntl
+import hashlib
+import json
 import os
 import socket
 import struct
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 NCCL_CONF = "/etc/nccl.conf"
 NODE_ENVIRONMENT = "/etc/pylaunch/environment.json"
@@ -69,8 +68,6 @@ def socket_variables(interface: str, family: int) -> dict[str, str]:
 
 def fact(question: dict[str, Any]) -> dict[str, Any]:
     """Return the expected profile and interface, and for each file its expected hash and whether it is foreign."""
-    import hashlib  # noqa: PLC0415 -- loads OpenSSL, 2 ms
-
     should = wanted(question)
     files = [
         {"path": path, "sha256": hashlib.sha256(content.encode()).hexdigest(), "is_foreign": is_foreign(path)}
@@ -96,8 +93,6 @@ def _nccl_conf(profile: str, variables: dict[str, str]) -> str:
 
 
 def _environment(profile: str, variables: dict[str, str]) -> str:
-    import json  # noqa: PLC0415 -- 2 ms that other callers do not need
-
     body = {"about": MARK, "profile": profile, "variables": variables}
     return json.dumps(body, indent=2, sort_keys=True) + "\n"
 

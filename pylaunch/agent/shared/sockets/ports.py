@@ -7,6 +7,7 @@ SO_REUSEADDR only bound: the store of the ranks can use the held port, a program
 from __future__ import annotations
 
 import errno
+import json
 import os
 import socket
 import time
@@ -96,8 +97,6 @@ def spans(found: Iterable[int]) -> str:
 
 def opened(path: str = FIREWALL) -> set[int] | None:
     """Return the port numbers that the role firewall has opened to the members; None without the role."""
-    import json  # noqa: PLC0415 -- 2 ms that other callers do not need
-
     try:
         with open(path, encoding="utf-8") as file:
             return numbers(str(each) for each in json.load(file)["member_ports"])
