@@ -21,6 +21,9 @@ from pylaunch.agent.piped.piece_source import Span, spans
 
 CHUNK = 1 << 20
 STAGING = ".pylaunch-push-"
+FLUSHED = 256 << 20
+"""Bytes after which a file is flushed: the flush at the end is short, and no standstill."""
+
 ABANDONED_S = 7 * 86400
 """A directory of pieces without a change for this long belongs to a push that nobody repeats."""
 
@@ -245,7 +248,7 @@ class PieceStore:
         for index, (path, _, size, digest) in enumerate(self._files):
             if self._present[index]:
                 continue
-            hashed = hashlib.sha256()
+            hashed, unflushed = hashlib.sha256(), 0
             end = self._ends[index]
             for piece in range((end - size) // self._piece, -(-end // self._piece)) if size else ():
                 with self._changed:
@@ -254,6 +257,10 @@ class PieceStore:
                 for chunk in self._read(span for span in self._spans(piece) if span[0] == index):
                     hashed.update(chunk)
                     self.hashed += len(chunk)
+                unflushed += self._piece
+                if self._is_flushed and unflushed >= FLUSHED:
+                    unflushed = 0
+                    _flush(self._place(index), os.O_NOFOLLOW)
             if hashed.hexdigest() != digest:
                 raise StoreError(f"{path} has another content on the disk than was received: does the disk fail?")
 
@@ -289,7 +296,7 @@ class PieceStore:
             os.symlink(leads_to, staged)
             os.replace(staged, target)
         for directory in parents if self._is_flushed else ():
-            _flush(directory)
+            _flush(directory, os.O_DIRECTORY)
         self.close()
 
     def close(self) -> None:
@@ -310,8 +317,8 @@ def _status(path: str) -> os.stat_result | None:
         raise StoreError(f"not a directory: {os.path.dirname(path)}") from None
 
 
-def _flush(directory: str) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+def _flush(path: str, flags: int) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
     try:
         os.fsync(descriptor)
     finally:

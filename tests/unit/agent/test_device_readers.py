@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pylaunch.agent.probe import gpu as gpu_commands
 from pylaunch.agent.probe.readers import gpu, infiniband
@@ -49,6 +51,13 @@ def test_an_error_message_of_nvidia_smi_is_kept(output: str, complaint: str) -> 
 @cases("cgroup_containers")
 def test_the_container_of_a_process_is_in_its_cgroups(case: dict[str, Any]) -> None:
     assert cgroups.container_of(case["text"]) == case["answer"]
+
+
+@given(st.text("docker-libpod:/.scope0123456789abcdef\n\x1b", max_size=400))
+def test_any_text_of_cgroups_gives_a_short_line(text: str) -> None:
+    found = cgroups.container_of(f"0::/docker/{'a' * 64}/{text}")
+    assert len(found) < 100
+    assert found.isprintable()
 
 
 @pytest.mark.parametrize("is_of_host", [True, False])

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pylaunch.agent.piped import pieces
+from pylaunch.agent.piped import piece_store, pieces
 from pylaunch.agent.piped.piece_source import PIECE, PieceSource
 from pylaunch.agent.piped.piece_store import ABANDONED_S, PieceStore, StoreError, WrongPieceError
 from pylaunch.agent.piped.pieces import CERTIFICATE, PieceNode, PieceServer, tls_context
@@ -239,4 +239,18 @@ def test_a_disk_of_the_source_that_cannot_be_read_is_the_reason_and_not_the_netw
 
     monkeypatch.setattr(os, "pread", fails)
     assert asked(port, IDENTITY, 0)[0] == b""
+    wait_until(lambda: reasons, "the server has ended")
     assert reasons == [f"{tmp_path}/source/tree/a: Input/output error"]
+
+
+def test_a_large_file_is_flushed_while_it_arrives_and_not_for_minutes_at_the_end(
+    payload: Payload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[str] = []
+    monkeypatch.setattr(piece_store, "FLUSHED", PIECE)
+    monkeypatch.setattr(os, "fsync", lambda each: flushed.append(Path(f"/proc/self/fd/{each}").readlink().name))
+    store = opened(payload)
+    for piece in (0, 1):
+        store.write(piece, payload.read(piece))
+    store.prove()
+    assert flushed == ["0", "0", "2"]
