@@ -72,6 +72,8 @@ class _HostReader:
         self.name = name
         self.complaints: list[Complaint] = []
         self._variables = variables
+        if (message := keys.complaint_about_host(name)) is not None:
+            self.complaints.append(Complaint(name, message))
         for variable, value in variables.items():
             if (message := keys.complaint_about_name(variable)) is not None:
                 self.complaints.append(Complaint(name, message, variable, value))
@@ -95,7 +97,7 @@ class _HostReader:
         chosen = self.take("ansible_python_interpreter", keys.interpreter)
         return Host(
             name=self.name,
-            address=self.take("ansible_host", keys.word) or self.name,
+            address=self.take("ansible_host", keys.address) or self.name,
             connection=self.take("ansible_connection", keys.connection) or Connection.SSH,
             ssh=SshOptions(
                 user=self.take("ansible_user", keys.word),

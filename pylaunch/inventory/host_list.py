@@ -51,7 +51,7 @@ def _lines(names: Sequence[str]) -> list[str]:
     folded = fold(names)
     if any(":" in name for name in names) or expand(folded) != tuple(names):
         return [_line(name) for name in names]
-    return [line for piece in _FOLDED.findall(folded) for line in _ranges(piece)]
+    return [line for piece in _FOLDED.findall(folded) for line in ranges(piece)]
 
 
 def _line(name: str) -> str:
@@ -60,7 +60,7 @@ def _line(name: str) -> str:
     return name if found is None else f"{found[1].strip('[]')} ansible_port={found[2]}"
 
 
-def _ranges(piece: str) -> list[str]:
+def ranges(piece: str) -> list[str]:
     """Return `gpu[01-02,07]` in Ansible's notation: `gpu[01:02]`, `gpu07`."""
     head, bracket, rest = piece.partition("[")
     if not bracket:

@@ -97,6 +97,39 @@ def word(value: object) -> str:
     raise ValueError(f"expected one word, got {shown(value)}")
 
 
+_WITH_PORT = re.compile(r"([^:\[\]]+|\[[^\]]+\]):(\d+)")
+
+
+def address(value: object) -> str:
+    """Parse the address of a host, without user and port."""
+    text = word(value)
+    user, at, rest = text.rpartition("@")
+    found = _WITH_PORT.fullmatch(rest)
+    if not at and found is None:
+        return text
+    words = [f"ansible_host={rest if found is None else found[1].strip('[]')}"]
+    words += [f"ansible_user={user}"] if at else []
+    words += [] if found is None else [f"ansible_port={found[2]}"]
+    raise ValueError(f"expected an address alone, got {shown(value)}; write {' '.join(words)}")
+
+
+def complaint_about_host(name: str) -> str | None:
+    """Return the error in the name of a host that is more than one word of a line; None for other names."""
+    if "=" in name:
+        return "a variable in a section of hosts; write it below [cluster:vars], or in the line of a host"
+    if "," in name:
+        return f"several hosts in one name; write one host a line: {', then '.join(filter(None, name.split(',')))}"
+    user, at, rest = name.rpartition("@")
+    if at:
+        return f"a name with a user; write {rest} ansible_user={user}"
+    if (found := _BRACES.search(name)) is not None:
+        return f"a range of the shell; write {name[: found.start()]}[{found[1]}:{found[2]}]{name[found.end() :]}"
+    return None
+
+
+_BRACES = re.compile(r"\{(\d+)\.\.(\d+)\}")
+
+
 def whole_number(value: object) -> int:
     """Parse a number ≥ 0."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:

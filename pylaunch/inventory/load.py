@@ -15,7 +15,7 @@ from pylaunch.inventory.cluster import Complaint, group_in_use, read_hosts, with
 from pylaunch.inventory.host_list import is_host_list, names_in
 from pylaunch.inventory.limit import limited
 from pylaunch.inventory.listing import Listing
-from pylaunch.inventory.locate import contradicted_addresses, place_of
+from pylaunch.inventory.locate import contradictions, place_of, place_of_text
 from pylaunch.inventory.settings import read_settings
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold
@@ -98,11 +98,11 @@ def _found_here(directory: Path) -> Path | None:
 
 def _ask_ansible(source: Path) -> Listing:
     _readable(source)
-    if twice := contradicted_addresses(_own_text(source)):
+    if twice := contradictions(_own_text(source)):
         raise InventoryError(
-            f"a host has two addresses in the inventory {_shown(source)}",
+            f"a host has two values of a variable in the inventory {_shown(source)}",
             evidence=twice,
-            hint="give each machine a name of its own",
+            hint="list each host once, and give each machine a name of its own",
         )
     program = Path(sys.executable).parent / "ansible-inventory"
     argv = (str(program), "-i", str(source), "--list")
@@ -115,7 +115,7 @@ def _ask_ansible(source: Path) -> Listing:
             evidence=refusal.evidence(answer.stderr, str(_directory(source)), _texts(source)),
             hint=vault if "vault secrets" in answer.stderr else by_hand,
         )
-    if skipped := refusal.skipped(answer.stderr, str(_directory(source))):
+    if skipped := refusal.skipped(answer.stderr, str(_directory(source)), _texts(source)):
         raise InventoryError(
             f"Ansible would ignore a part of the inventory {_shown(source)}",
             evidence=skipped,
@@ -159,6 +159,13 @@ def _names_in(directory: Path) -> list[str]:
 def _checked(listing: Listing, source: Path) -> Cluster:
     group = group_in_use(listing)
     if not listing.hosts_of(group):
+        beside = [key for key in ("hosts", "children", "vars") if key in listing.groups]
+        place = next((place for key in beside if (place := place_of_text(_texts(source), f"{key}:"))), None)
+        if place is not None:
+            raise InventoryError(
+                f"the group {group} has no hosts: {beside[0]} in {place} is not below a group",
+                hint=f"indent {beside[0]}: below {group}:",
+            )
         raise InventoryError(
             f"the inventory has no hosts: {_shown(source)}"
             if group == "all"

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.hostset import expand
 
-_ADDRESS = "ansible_host="
-_INI_HOST = re.compile(rf"([^\s=\[{{#;]+)\s.*{_ADDRESS}")
-"""Line of a host in an INI inventory."""
+_INI_HOST = re.compile(r"([^\s=\[{#;:]+)\s+[^\s=].*=")
+"""Line of a host with variables in an INI inventory."""
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Line:
 
 def place_of(files: Mapping[str, str], host: str, key: str | None, value: object) -> str | None:
     """Return `file:line` where `key` is set for `host`, or without a key, where `host` is listed; None when unsure."""
-    lines = [line for name, text in files.items() for line in _lines(name, text)]
+    lines = [line for name, text in files.items() for line in lines_of(name, text)]
     if key is None:
         candidates = [line for line in lines if _names_host(line, host)]
     else:
@@ -47,41 +48,45 @@ def place_of(files: Mapping[str, str], host: str, key: str | None, value: object
     return candidates[0].place if len(candidates) == 1 else None
 
 
-def contradicted_addresses(files: Mapping[str, str]) -> list[str]:
-    """Return `cluster.ini:3: n1: …` for each line (INI) that gives a host another address than a line before it.
+def contradictions(files: Mapping[str, str]) -> list[str]:
+    """Return `cluster.ini:3: n1: gpus: 4, but 8 in line 2` for each line (INI) that gives a variable of a host another
+    value than a line before it.
 
-    Ansible silently keeps the last address, so one of two machines would not take part.
+    Ansible silently keeps the last value; with two addresses, one of two machines would not take part.
     """
-    before: dict[str, tuple[str, Line]] = {}
+    before: dict[tuple[str, str], tuple[str, Line]] = {}
     found = []
-    for line in (line for name, text in files.items() for line in _lines(name, text)):
+    for line in (line for name, text in files.items() if not name.endswith(_OTHERS) for line in lines_of(name, text)):
         match = _INI_HOST.match(line.text)
-        address = None if match is None else _address(line.text)
-        if match is None or address is None:
-            continue
-        known, earlier = before.setdefault(match[1], (address, line))
-        if known != address:
-            found.append(f"{line.place}: {match[1]}: ansible_host: {address}, but {known} in line {earlier.number}")
+        host = "" if match is None else match[1]
+        for name, value in _variables(line.text).items() if host else ():
+            known, earlier = before.setdefault((host, name), (value, line))
+            if known != value:
+                found.append(f"{line.place}: {host}: {name}: {value}, but {known} in line {earlier.number}")
     return found
 
 
-def _address(text: str) -> str | None:
-    """Return the address in a line of a host, split as Ansible splits it; None if there is none, or if unsure."""
+_OTHERS = (".yml", ".yaml", ".json", ".toml")
+
+
+def _variables(text: str) -> dict[str, str]:
+    """Return the variables in a line of a host, split as Ansible splits it; none if unsure."""
     try:
-        words = shlex.split(text, comments=True)
+        words = shlex.split(text, comments=True)[1:]
     except ValueError:
-        return None
-    given = [word.removeprefix(_ADDRESS) for word in words if word.startswith(_ADDRESS)]
-    return given[-1] if given else None
+        return {}
+    given = dict(word.split("=", 1) for word in words if "=" in word)
+    return {name: value for name, value in given.items() if _NAME.fullmatch(name)}
 
 
 def place_of_text(files: Mapping[str, str], excerpt: str) -> str | None:
     """Return `file:line` of the only line with `excerpt` in it; None when there are several."""
-    found = [line.place for name, text in files.items() for line in _lines(name, text) if excerpt in line.text]
+    found = [line.place for name, text in files.items() for line in lines_of(name, text) if excerpt in line.text]
     return found[0] if len(found) == 1 else None
 
 
-def _lines(file: str, text: str) -> list[Line]:
+def lines_of(file: str, text: str) -> list[Line]:
+    """Return the lines of a file without blank ones and comments."""
     lines = []
     above: list[tuple[int, str]] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -99,7 +104,7 @@ def _lines(file: str, text: str) -> list[Line]:
 def _names_host(line: Line, host: str) -> bool:
     """Return whether the line concerns `host`: it begins with its name or range (INI), or is below its key (YAML)."""
     pattern = line.text.split()[0].strip("\"'").rstrip(":")
-    return any(host in _hosts(name) for name in (pattern, *line.parents))
+    return pattern == host or any(host in _hosts(name) for name in (pattern, *line.parents))
 
 
 def _hosts(pattern: str) -> tuple[str, ...]:

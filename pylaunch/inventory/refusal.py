@@ -6,10 +6,12 @@ just "this is not my format".
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Mapping
 
 from pylaunch.inventory.locate import place_of_text
+from pylaunch.inventory.mistakes import explained
 
 _NOT_MY_FORMAT = "no root 'plugin' key found"
 _UNPACKING = "not enough values to unpack"
@@ -17,9 +19,9 @@ _BLOCK = re.compile(r"^\[(?:WARNING|ERROR)\]: ", re.MULTILINE)
 _FAILED = re.compile(r"Failed to parse inventory with '(\w+)' plugin: (?:Failed to parse inventory: )?(.*)")
 _ORIGIN = re.compile(r"^Origin: (?:<inventory plugin '\w+' with source '(?P<source>.*)'>|(?P<path>.*?))$", re.MULTILINE)
 _SCRIPT_STDERR = "Standard error from inventory script:\n"
-_SKIPPED = re.compile(r"^\[WARNING\]: (Skipping .*)$", re.MULTILINE)
+_SKIPPED = re.compile(r"^\[WARNING\]: (Skipping unexpected key \((.*)\) in group .*|Skipping .*)$", re.MULTILINE)
 _DUPLICATE = re.compile(r"^\[WARNING\]: Found (duplicate mapping key .*)\.\nOrigin: (.*?):(\d+)", re.MULTILINE)
-_QUOTED = re.compile(r"got: (.+)$|'(.+)'")
+_QUOTED = re.compile(r"got: (.+)$|'(.+?)'(?= supplied|[.:]|$)")
 
 
 def evidence(stderr: str, directory: str, files: Mapping[str, str]) -> list[str]:
@@ -39,8 +41,10 @@ def evidence(stderr: str, directory: str, files: Mapping[str, str]) -> list[str]
         if _UNPACKING in message and (number := _unclosed_section(text)) is not None:
             position, message = str(number), "a section header without its closing bracket"
         place = f"{name}:{position.split(':')[0]}" if position else _place(name, text, message)
+        known = place.rpartition(":")[2]
+        number, message = explained(message, text, int(known) if known.isdecimal() else None)
         script_output = block.partition(_SCRIPT_STDERR)[2].strip().splitlines()
-        lines.setdefault(name, [f"{place}: {message}", *script_output])
+        lines.setdefault(name, [f"{name if number is None else f'{name}:{number}'}: {message}", *script_output])
     if lines:
         return [line for group in lines.values() for line in group]
     return [line.removeprefix("[ERROR]: ") for line in stderr.splitlines() if line.strip()][-5:]
@@ -62,10 +66,15 @@ def _unclosed_section(text: str) -> int | None:
     return next((number for number, line in lines if line.startswith("[") and "]" not in line), None)
 
 
-def skipped(stderr: str, directory: str) -> list[str]:
+def skipped(stderr: str, directory: str, files: Mapping[str, str]) -> list[str]:
     """Return the parts of the inventory that Ansible ignored with a warning."""
     twice = [
         f"{path.removeprefix(f'{directory}/')}:{line}: {warning}, and only the last is used"
         for warning, path, line in _DUPLICATE.findall(stderr)
     ]
-    return twice + _SKIPPED.findall(stderr)
+    ignored = []
+    for warning, key in _SKIPPED.findall(stderr):
+        place = place_of_text(files, f"{key}:") if key else None
+        near = difflib.get_close_matches(key, ("vars", "children", "hosts"), n=1)
+        ignored.append(f"{f'{place}: ' if place else ''}{warning}{f'; did you mean {near[0]}?' if near else ''}")
+    return twice + ignored

@@ -81,7 +81,8 @@ Using last defined value only.
 [WARNING]: Invalid characters were found in group names but not replaced, use -vvvv to see details
 """
 
-    assert refusal.skipped(stderr, "/inventory") == [
-        "cluster.yml:4: duplicate mapping key 'n1', and only the last is used",
-        'Skipping unexpected key (hots) in group (cluster), only "vars", "children" and "hosts" are valid',
-    ]
+    text = "cluster:\n  hosts:\n    n1: {gpus: 8}\n    n1: {gpus: 4}\n  hots:\n    n2:\n"
+    twice, ignored = refusal.skipped(stderr, "/inventory", {"cluster.yml": text})
+    assert twice == "cluster.yml:4: duplicate mapping key 'n1', and only the last is used"
+    assert ignored.startswith("cluster.yml:5: Skipping unexpected key (hots) in group (cluster), only ")
+    assert ignored.endswith(" are valid; did you mean hosts?")

@@ -11,7 +11,7 @@ import pytest
 from pylaunch.errors import InventoryError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.load import this_machine
-from pylaunch.inventory.locate import contradicted_addresses
+from pylaunch.inventory.locate import contradictions
 from pylaunch.model.cluster import Connection
 
 
@@ -109,11 +109,17 @@ def test_a_name_with_two_addresses_is_an_error_that_names_both_lines(working_dir
     assert caught.value.evidence == ("cluster.ini:3: n1: ansible_host: 10.0.0.2, but 10.0.0.1 in line 2",)
 
 
+def test_a_host_that_is_listed_twice_with_different_values_is_an_error() -> None:
+    text = "[cluster]\nn1 gpus=8 interface=eth0\nn2\n[old]\nn1 gpus=4 devices=0\n[old:vars]\nx = a=1\nx = a=2\n"
+    assert contradictions({"cluster.ini": text}) == ["cluster.ini:5: n1: gpus: 4, but 8 in line 2"]
+    assert contradictions({"cluster.yml": text}) == []
+
+
 def test_an_address_in_a_comment_or_in_quotes_is_no_other_address() -> None:
     first = "n1 ansible_host=10.0.0.1 # until May: ansible_host=10.0.0.9\n"
     text = f"[cluster]\n{first}n2 ansible_host=10.0.0.2\n[gpu]\nn1 ansible_host='10.0.0.1'\n"
-    assert contradicted_addresses({"cluster.ini": text}) == []
+    assert contradictions({"cluster.ini": text}) == []
     moved = f"{text}n2 gpus=4 ansible_host=10.0.0.3 # not ansible_host=10.0.0.2\n"
-    assert contradicted_addresses({"cluster.ini": moved}) == [
+    assert contradictions({"cluster.ini": moved}) == [
         "cluster.ini:6: n2: ansible_host: 10.0.0.3, but 10.0.0.2 in line 3"
     ]
