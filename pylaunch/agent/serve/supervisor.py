@@ -7,7 +7,6 @@ nodes.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import signal
 import socket
@@ -16,7 +15,6 @@ import time
 
 from pylaunch import protocol
 from pylaunch.agent.evidence.ranks import rank_report
-from pylaunch.agent.logs.looks import EVERY_S, Looks
 from pylaunch.agent.peers.heartbeats import Heartbeats
 from pylaunch.agent.peers.messaging import Peers
 from pylaunch.agent.peers.peer_status import PeerStatus
@@ -41,6 +39,9 @@ STOPS = {signal.SIGTERM, signal.SIGINT}
 
 MOST_CONTROLLERS = 100
 CONTROLLER = "controller"
+LOOK_S = 0.1
+"""Time between two looks at the logs of ranks that a controller follows."""
+
 HEARTBEAT_CHECK_S = 1.0
 """Seconds between two checks of the heartbeats."""
 
@@ -86,7 +87,6 @@ class Supervisor:
 
         self._owner: Controller | None = None
         self._controllers: list[Controller] = []
-        self._looks = Looks({directory.logs: fcntl.DN_MODIFY, directory.ranks: fcntl.DN_ATTRIB})
         self._smi = usage.Smi()
         self._deadline = time.monotonic() + UNRELEASED_S
         """Deadline for Prepare and Release; after the end of the run, for controllers to read the rest."""
@@ -97,7 +97,7 @@ class Supervisor:
         """Run until the run is over and every subscriber and neighbour knows it."""
         spawn.adopt_orphans()
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        self._loop.watch_signals({*STOPS, signal.SIGCHLD, signal.SIGIO}, self._on_signals)
+        self._loop.watch_signals({*STOPS, signal.SIGCHLD}, self._on_signals)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
         while not self._is_done(time.monotonic()):
             self._wait()
@@ -122,12 +122,10 @@ class Supervisor:
         now = time.monotonic()
         until = now + self._timeout(now)
         while self._outcome is None and any(controller.follower for controller in self._controllers):
-            self._looks.begin(now)
             has_news = self._has_news(now)
-            look = now + EVERY_S if has_news else self._looks.next(now)
-            if look >= until:
+            if now + LOOK_S >= until:
                 break
-            if self._loop.wait(look - now) or has_news:
+            if self._loop.wait(LOOK_S) or has_news:
                 return
             now = time.monotonic()
         self._loop.wait(max(0.0, until - now))
@@ -140,7 +138,7 @@ class Supervisor:
         times = [self._deadline] if self._phase in ("new", "prepared", "finished") else [now + HEARTBEAT_CHECK_S]
         deadline = self._run.next_deadline() if self._run is not None and self._outcome is None else None
         if deadline is not None:
-            times.append(max(deadline, now + EVERY_S) if self._phase == "stopping" else deadline)
+            times.append(max(deadline, now + LOOK_S) if self._phase == "stopping" else deadline)
         next_peer_message = self._peers.next_deadline() if self._peers is not None else None
         if next_peer_message is not None:
             times.append(next_peer_message)
@@ -156,8 +154,6 @@ class Supervisor:
     # Signals and time
 
     def _on_signals(self, arrived: set[int]) -> None:
-        if signal.SIGIO in arrived:
-            self._looks.changed()
         if signal.SIGTERM in arrived or signal.SIGINT in arrived:
             task = self._run.task if self._run else None
             self._stop(protocol.SIGNALLED, max(task.grace_s, task.stop_grace_s) if task else 0.0)

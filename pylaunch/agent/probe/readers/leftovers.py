@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import time
 from typing import Any, Iterable, Iterator
 
-from pylaunch.agent.probe import process_table
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.probe.temporary import temporary_directory
 from pylaunch.agent.shared import leases, processes, run_processes
@@ -33,12 +33,15 @@ YOUNG_S = 30.0
 
 MOST_COUNTED = 20000
 
+_mine = functools.lru_cache(maxsize=None)(processes.mine)
+"""The processes of our user, listed once for all readers that share a process, without this one."""
+
 
 @reader("leftovers.stale")
 def stale(template: str) -> list[StaleProcess]:
     """Return the processes of runs whose supervisor is dead."""
     found: list[StaleProcess] = []
-    for process, run in run_processes.orphans(node_root(template), process_table.mine()):
+    for process, run in run_processes.orphans(node_root(template), _mine()):
         if process.state != "Z":
             begun = processes.start_time(process)
             age_s = round(time.time() - begun)
@@ -49,7 +52,7 @@ def stale(template: str) -> list[StaleProcess]:
 @reader("leftovers.stopped")
 def stopped(template: str) -> list[StoppedAgent]:
     """Return the live runs whose agent is stopped by SIGSTOP."""
-    alive = process_table.mine()
+    alive = _mine()
     agents = [(each.run, run_processes.stopped_agent(each, alive)) for each in node_root(template).all_runs()]
     return [{"run": run, "words": words} for run, words in agents if words is not None]
 
@@ -122,7 +125,7 @@ def launchers(question: None) -> list[LauncherDirectory]:
     """Return path and age of each leftover directory of torchrun; [] while a launcher runs, or without a directory for
     temporary files."""
     directory, mine = temporary_directory(), os.getuid()
-    if not directory or any(name in process.command for process in process_table.mine() for name in LAUNCHERS):
+    if not directory or any(name in process.command for process in _mine() for name in LAUNCHERS):
         return []
     found: list[LauncherDirectory] = [
         {"path": path, "age_s": round(time.time() - status.st_mtime)}

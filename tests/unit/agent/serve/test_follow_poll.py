@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import time
 from collections.abc import Iterator
@@ -11,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
-from pylaunch.agent.logs import looks
 from pylaunch.agent.logs.tail import LogFollower
 from pylaunch.agent.serve.connection import Controller
-from pylaunch.agent.serve.supervisor import Supervisor
+from pylaunch.agent.serve.supervisor import LOOK_S, Supervisor
 from pylaunch.base.layout import NodeRoot
 
-PAUSE_S = 6 * looks.EVERY_S
+PAUSE_S = 4 * LOOK_S
 
 
 class WithDeadline(Supervisor):
@@ -59,25 +57,6 @@ def test_output_wakes_the_supervisor_soon(supervisor: WithDeadline, tmp_path: Pa
     assert waited(supervisor) < supervisor.pause_s
 
 
-def test_output_after_a_silence_wakes_the_supervisor_before_its_next_look(
-    supervisor: WithDeadline, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    supervisor.pause_s = 120.0
-    monkeypatch.setattr(looks, "IDLE_S", 60.0)
-    log = Path(supervisor.directory.logs) / "0.out"
-    log.parent.mkdir(parents=True)
-    Path(supervisor.directory.ranks).mkdir()
-    before = signal.getsignal(signal.SIGIO)
-    supervisor._loop.watch_signals({signal.SIGIO}, supervisor._on_signals)
-    try:
-        supervisor._looks.begin(time.monotonic())
-        log.write_text("step 1\n")
-        assert waited(supervisor) < looks.IDLE_S
-    finally:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGIO, before)
-
-
 def test_an_unfinished_line_does_not_keep_the_supervisor_busy(supervisor: WithDeadline, tmp_path: Path) -> None:
     (tmp_path / "0.out").write_text("50 %")
-    assert waited(supervisor) >= looks.EVERY_S
+    assert waited(supervisor) >= LOOK_S
