@@ -31,11 +31,10 @@ from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.hostset import fold
 from pylaunch.probe import answers
 from pylaunch.probe.answers import Unmeasured
-from pylaunch.probe.ask import TIMEOUT_S, Answered, NoPython, Unreachable, ask, parted, understood_all
+from pylaunch.probe.ask import PLAIN, Answered, Asking, NoPython, Unreachable, ask, parted, understood_all
 from pylaunch.probe.program import probe
 from pylaunch.transport.answers import MALFORMED, what_is_wrong
 from pylaunch.transport.connections import diagnose
-from pylaunch.transport.process import Together
 
 CHECKS: tuple[Check, ...] = (
     *reach.CHECKS,
@@ -62,16 +61,15 @@ def take(
     wanted: Wanted,
     checks: Sequence[Check],
     *,
-    timeout_s: float = TIMEOUT_S,
-    together: Together | None = None,
+    how: Asking = PLAIN,
 ) -> Survey:
     """Ask all hosts of `cluster` the questions of `checks` at once; if files differ, ask again for their content.
 
-    Ending `together` cancels the survey.
+    Ending `how.together` cancels the survey.
     """
     wanted = replace(wanted, peers={each.name: each.rank_address for each in cluster.hosts})
     questions = {each.name: questions_for(each, wanted, checks) for each in cluster.hosts}
-    ask_all = partial(ask, timeout_s=timeout_s, together=together)
+    ask_all = partial(ask, how=how)
     found = _survey(cluster, wanted, questions, ask_all)
     if any(mesh.READINGS & asked.keys() for asked in questions.values()):
         found = replace(found, looks=_with_mesh(found))

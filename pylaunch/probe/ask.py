@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any, TypeVar
 
 from pylaunch.base import untrusted_json
@@ -12,6 +12,8 @@ from pylaunch.base.untrusted_json import UntrustedJsonError
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis import host_hints
+from pylaunch.model.hostset import fold
+from pylaunch.model.notes import Notes, ignore
 from pylaunch.probe.program import FROM_STDIN
 from pylaunch.transport.answers import MALFORMED, shown, what_is_wrong
 from pylaunch.transport.connections import connector_of
@@ -31,6 +33,8 @@ T = TypeVar("T")
 
 CONCURRENT = 64
 TIMEOUT_S = 60.0
+SILENT_S = 5.0
+"""Time after which the hosts that have not answered are named."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,20 @@ class NoPython:
 
     path: str
 
+
+@dataclass(frozen=True)
+class Asking:
+    """Options of a request to hosts."""
+
+    timeout_s: float = TIMEOUT_S
+    together: Together | None = None
+    """Group of the processes; a group of its own without one."""
+
+    on_note: Notes = ignore
+    """Receives the line that names the hosts which have not answered after SILENT_S."""
+
+
+PLAIN = Asking()
 
 Answered = Mapping[str, Any]
 """The JSON object that the program printed."""
@@ -78,12 +96,11 @@ def ask(
     programs: Mapping[str, bytes],
     *,
     on_answer: Callable[[str, Answered | Unreachable | NoPython], None] | None = None,
-    timeout_s: float = TIMEOUT_S,
-    together: Together | None = None,
+    how: Asking = PLAIN,
 ) -> dict[str, Answered | Unreachable | NoPython]:
     """Return the answer of each host of `cluster` to its own program (host → program), in rank order.
 
-    Ctrl-C, or the end of `together`, ends the asking at once, also of a host that does not answer.
+    Ctrl-C, or the end of `how.together`, ends the asking at once, also of a host that does not answer.
     """
     if not cluster.hosts:
         return {}
@@ -91,16 +108,32 @@ def ask(
     workers = min(CONCURRENT, len(cluster.hosts))
     allow_hosts(workers)
     # In this order: the pool waits for its threads, which end when their processes do.
-    with ThreadPoolExecutor(workers) as pool, together or Together() as asking:
+    with ThreadPoolExecutor(workers) as pool, how.together or Together() as asking:
         futures = {
-            pool.submit(_ask, asking, host, cluster.known_hosts, programs[host.name], timeout_s): host.name
+            pool.submit(_ask, asking, host, cluster.known_hosts, programs[host.name], how.timeout_s): host.name
             for host in cluster.hosts
         }
-        for future in as_completed(futures):
+        for future in _completed(futures, lambda hosts: how.on_note(_waiting(hosts, how.timeout_s))):
             answers[futures[future]] = future.result()
             if on_answer is not None:
                 on_answer(futures[future], future.result())
     return {name: answers[name] for name in cluster.names}
+
+
+def _completed(futures: Mapping[Future[T], str], on_silence: Callable[[Sequence[str]], None]) -> Iterator[Future[T]]:
+    """Yield futures as they end. `on_silence` gets the hosts of those that have not ended after SILENT_S, once."""
+    left = dict(futures)
+    try:
+        for future in as_completed(futures, timeout=SILENT_S):
+            del left[future]
+            yield future
+    except TimeoutError:
+        on_silence([*left.values()])
+        yield from as_completed(left)
+
+
+def _waiting(hosts: Sequence[str], timeout_s: float) -> str:
+    return f"waiting for {fold(hosts)}: no answer after {SILENT_S:g} s of {timeout_s:g} s"
 
 
 def _ask(

@@ -21,7 +21,7 @@ from pylaunch.model.cluster import Agreement
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.plan import RunPlan
 from pylaunch.probe.answers import Unmeasured
-from pylaunch.probe.ask import TIMEOUT_S
+from pylaunch.probe.ask import TIMEOUT_S, Asking
 from pylaunch.runs.prepare.session import NodesRefusedError, PreparedNodes
 from pylaunch.runs.start_events import Emit, FindingReported
 from pylaunch.transport.process import Together
@@ -122,7 +122,7 @@ class ChecksAtStart:
         # A silent host may delay a start by the probe no longer than by its agent.
         timeout_s = min(TIMEOUT_S, self._plan.job.start_timeout.total_seconds())
         asked = [check for check in self._checks if at_start(check) is AtStart.ASKED]
-        return suite.take(self._plan.cluster, self._wanted, asked, timeout_s=timeout_s, together=self._together)
+        return suite.take(self._plan.cluster, self._wanted, asked, how=Asking(timeout_s, self._together))
 
 
 def _refuse(found: Result) -> None:

@@ -119,7 +119,7 @@ def command(
     tree = sync.given(flags)
     needs = Needs(flags.files, flags.checkpoint_dir, flags.infiniband, flags.workdir or "")
     request = plan_check(cluster, in_job(_job(words, flags, tree)), needs, checks)
-    found = check(request)
+    found = check(request, console.say)
     if flags.fix:
         found = _fixed(request, found, sure=flags.yes)
     if tree is not None and any(each.id == SHIPPED_CODE for each in checks):
@@ -197,7 +197,7 @@ def _fixed(request: CheckRequest, found: Result, *, sure: bool) -> Result:
     if not sure and not console.confirm("run these roles there?"):
         raise ClusterNotReadyError("nothing was changed") if found.failed else click.Abort()
     repair_hosts(request.cluster, plan, repairing.RepairView().show)
-    return check(request)
+    return check(request, console.say)
 
 
 def _show_list(known: Sequence[Check], words: tuple[str, ...], only: str | None) -> None:

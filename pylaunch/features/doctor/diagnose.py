@@ -32,6 +32,7 @@ from pylaunch.features.doctor.trial import Trial, job, of_error
 from pylaunch.model.cluster import Cluster, Connection
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan, plan_run
+from pylaunch.probe.ask import Asking
 from pylaunch.runs.connect.interruptible import InterruptSource
 
 ANSWER_S = 20.0
@@ -154,7 +155,7 @@ def _checks(*ids: str) -> tuple[Check, ...]:
 
 
 def _survey(cluster: Cluster, plan: RunPlan, ids: tuple[str, ...]) -> Survey:
-    return suite.take(cluster, wanted_by(plan), _checks(*ids), timeout_s=ANSWER_S)
+    return suite.take(cluster, wanted_by(plan), _checks(*ids), how=Asking(ANSWER_S))
 
 
 def _counted(cluster: Cluster) -> str:

@@ -30,7 +30,7 @@ from pylaunch.features.job.placement import Part
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind
-from pylaunch.probe.ask import ask, parted, understood_all
+from pylaunch.probe.ask import Asking, ask, parted, understood_all
 from pylaunch.probe.program import program
 from pylaunch.runs.connect.interruptible import Interrupter
 from pylaunch.runs.follow.run_events import LinesWritten, UsageReported
@@ -315,7 +315,7 @@ def readiness(planned: PlannedPart, ready: ReadyTest, age_s: float) -> tuple[boo
     test = {"by": ready.by.value, "target": target, "path": ready.path}
     script = program(on_node.print_readiness, test, host.rank_address, planned.run, age_s)
     cluster = replace(part.cluster, hosts=(host,))
-    answered, unreachable = parted(ask(cluster, {host.name: script}, timeout_s=TEST_TIMEOUT_S), cluster)
+    answered, unreachable = parted(ask(cluster, {host.name: script}, how=Asking(TEST_TIMEOUT_S)), cluster)
     found, failed = understood_all(
         answered, unreachable, lambda answer: (answer["ready"] is True, str(answer["why"])[:LONGEST_WHY])
     )

@@ -18,6 +18,7 @@ from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import RunRecord
 from pylaunch.model.secret import MASK
+from pylaunch.probe.ask import Asking
 from pylaunch.provision.observed.facts import HostFacts
 from pylaunch.provision.observed.probe import host_facts_of
 from pylaunch.render import render
@@ -112,5 +113,5 @@ def hosts_now(plan: RunPlan, deadline_s: float = DEADLINE_S) -> HostsNow:
     if not facts:
         return HostsNow({}, (), unreachable)
     checks = tuple(each for each in select(suite.CHECKS) if each.id != REACH)
-    survey = suite.take(plan.cluster.only(facts), wanted_by(plan), checks, timeout_s=deadline_s)
+    survey = suite.take(plan.cluster.only(facts), wanted_by(plan), checks, how=Asking(deadline_s))
     return HostsNow(facts, suite.judge(survey, checks), unreachable)

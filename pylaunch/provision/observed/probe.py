@@ -21,7 +21,7 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.probe import ask as probe_ask
 from pylaunch.probe import program
 from pylaunch.probe.answers import Unmeasured, decoded, readings, value
-from pylaunch.probe.ask import TIMEOUT_S, Answered, NoPython, Unreachable, ask
+from pylaunch.probe.ask import TIMEOUT_S, Answered, Asking, NoPython, Unreachable, ask
 from pylaunch.provision.observed.facts import Answers, Facts, HostFacts, key
 
 Answer = Facts | Unreachable | NoPython
@@ -78,7 +78,7 @@ def probe(
         if on_answer is not None:
             on_answer(name, understood(name, answered))
 
-    answers = ask(cluster, programs, on_answer=report, timeout_s=timeout_s)
+    answers = ask(cluster, programs, on_answer=report, how=Asking(timeout_s))
     return {name: understood(name, answered) for name, answered in answers.items()}
 
 

@@ -14,7 +14,7 @@ from pylaunch.model.cluster import Cluster, Connection
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import RunRecord
 from pylaunch.model.text import typed_json
-from pylaunch.probe.ask import TIMEOUT_S, ask, parted
+from pylaunch.probe.ask import TIMEOUT_S, Asking, ask, parted
 from pylaunch.probe.program import program
 from pylaunch.transport.slurm import commands
 
@@ -86,7 +86,7 @@ def _ask(plan: RunPlan, hosts: Iterable[str], *, end: bool, grace_s: float, time
     programs = {}
     for host in cluster.hosts:
         programs[host.name] = program(run_leftovers.main, host.node_root, plan.run, end=end, grace_s=grace_s)
-    answers, unreachable = parted(ask(cluster, programs, timeout_s=timeout_s), cluster)
+    answers, unreachable = parted(ask(cluster, programs, how=Asking(timeout_s)), cluster)
     proofs = dict.fromkeys(wanted.names, NodeProof(reason="not in the inventory, so not connected to"))
     proofs |= {name: NodeProof(reason=why.reason) for name, why in unreachable.items()}
     proofs |= of_ended_jobs(cluster.only(unreachable))

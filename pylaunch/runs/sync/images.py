@@ -16,7 +16,7 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import Container
 from pylaunch.model.text.size import shown_size
-from pylaunch.probe.ask import ask, parted
+from pylaunch.probe.ask import Asking, ask, parted
 from pylaunch.probe.program import program
 from pylaunch.runs.sync.exchange import SOURCES
 from pylaunch.store.image_cache import images_directory, mark_used
@@ -36,7 +36,7 @@ async def send_image(container: Container, cluster: Cluster, say: Callable[[str]
     asking = Together()
     try:
         programs = {host.name: program(images.has, host.node_root, path) for host in cluster.hosts}
-        answers, _ = parted(await asyncio.to_thread(ask, cluster, programs, together=asking), cluster)
+        answers, _ = parted(await asyncio.to_thread(ask, cluster, programs, how=Asking(together=asking)), cluster)
     finally:
         asking.end()
     having = [name for name, answer in answers.items() if answer.get("has") is True]

@@ -53,6 +53,7 @@ from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
+from pylaunch.probe.ask import Asking
 from pylaunch.runs.connect.interruptible import InterruptSource
 from pylaunch.runs.follow.run_events import Notice
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError, NodesRefusedError
@@ -192,7 +193,7 @@ class _Measuring:
         begun = time.monotonic()
         devices = DEVICE_CHECKS if self.backend == "nccl" else ()
         asked = tuple(check for check in suite.CHECKS if check.id in (*CONNECT_CHECKS, *devices))
-        survey = suite.take(self.cluster, wanted_by(plan), asked, timeout_s=CONNECT_S)
+        survey = suite.take(self.cluster, wanted_by(plan), asked, how=Asking(CONNECT_S))
         self.speeds = host_speeds(survey, uses_infiniband=self.request.uses_infiniband)
         stage = replace(_connected(survey, suite.judge(survey, checks)), seconds=time.monotonic() - begun)
         self.stages.append(stage)
