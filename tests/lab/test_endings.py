@@ -45,9 +45,11 @@ def reported(node: LabNode, run: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in node.run("cat", path).stdout.splitlines()]
 
 
-def test_without_a_controller_a_failure_on_one_node_stops_all_at_once(lab: Lab, tmp_path: Path, gate: Gate) -> None:
+def test_without_a_controller_a_failure_on_one_node_stops_all_at_once(
+    lab: Lab, tmp_path: Path, gate: Gate, root: tuple[str, ...]
+) -> None:
     script = f"[ $RANK = 1 ] || {{ {PATIENT}; }}; echo up $RANK; {gate.wait}; exit 9"
-    with starting(lab, tmp_path, *COMMAND, "--node-timeout", "120", "--", "sh", "-c", script) as started:
+    with starting(lab, tmp_path, *COMMAND, *root, "--node-timeout", "120", "--", "sh", "-c", script) as started:
         started.says("| up", times=3)
         run = newest(lab)
         started.kill()
@@ -121,9 +123,9 @@ def test_a_run_that_must_not_outlive_its_controller_does_not(lab: Lab, tmp_path:
 
 
 def test_a_detached_run_is_found_and_followed_from_a_machine_that_never_saw_it(
-    lab: Lab, tmp_path: Path, gate: Gate
+    lab: Lab, tmp_path: Path, gate: Gate, root: tuple[str, ...]
 ) -> None:
-    run = detached(lab, "--", "sh", "-c", f"echo up $RANK; {gate.wait}")
+    run = detached(lab, *root, "--", "sh", "-c", f"echo up $RANK; {gate.wait}")
     assert json.loads(lab.pylaunch("status", run, "--json").stdout)["controller"] is not None
     logs = wait_until(lambda: elsewhere(lab, tmp_path, "logs", run, "--rank", "2").stdout, "the first line")
     assert logs == "n3:2 | up 2\n"
@@ -161,8 +163,8 @@ def test_a_logout_that_ends_everything_of_a_user_does_not_end_a_run(fresh_lab: C
     must_be_clean(lab)
 
 
-def test_a_detached_start_that_is_refused_says_why_and_ends_with_its_code(lab: Lab) -> None:
-    asked = ("--workdir", "/nowhere", "--framework", "command", "--detach", "--", "true")
+def test_a_detached_start_that_is_refused_says_why_and_ends_with_its_code(lab: Lab, root: tuple[str, ...]) -> None:
+    asked = ("--workdir", "/nowhere", "--framework", "command", *root, "--detach", "--", "true")
     started = lab.pylaunch("start", "-i", str(lab.inventory), *asked, timeout_s=120)
     assert started.returncode == ExitCode.CLUSTER_NOT_READY
     assert "n[1-3]: working directory /nowhere does not exist" in started.stderr
@@ -181,12 +183,12 @@ def test_a_run_that_may_be_restarted_is_stopped_from_elsewhere_for_good(lab: Lab
 
 
 def test_a_rank_that_is_stopped_by_a_signal_is_named_and_not_those_that_waited_for_it(
-    lab: Lab, tmp_path: Path, gate: Gate
+    lab: Lab, tmp_path: Path, gate: Gate, root: tuple[str, ...]
 ) -> None:
     waited = "RuntimeError: [unbound_buffer.cc:78] Timed out waiting 6000ms for recv operation to complete"
     script = f"echo up; [ $RANK = 1 ] && kill -STOP $$; {gate.wait}; echo '{waited}' >&2; exit 1"
     stopped = ("sh", "-c", "grep -l '^State:.T' /proc/[0-9]*/status")
-    with starting(lab, tmp_path, *COMMAND, "--", "sh", "-c", script) as started:
+    with starting(lab, tmp_path, *COMMAND, *root, "--", "sh", "-c", script) as started:
         wait_until(lambda: lab["n2"].run(*stopped, check=False).stdout, "rank 1 is stopped")
         gate.open()
         assert started.ends() == ExitCode.JOB_FAILED
@@ -204,9 +206,9 @@ def test_all_runs_are_stopped_at_once_from_anywhere(lab: Lab, tmp_path: Path) ->
     assert listed(lab) == []
 
 
-def test_a_run_can_be_run_again(lab: Lab) -> None:
+def test_a_run_can_be_run_again(lab: Lab, root: tuple[str, ...]) -> None:
     asked = ("--env", "WORD=once more", "--", "sh", "-c", "echo $WORD")
-    lab.pylaunch("start", "-i", str(lab.inventory), *COMMAND, "--nodes", "2", *asked, timeout_s=120)
+    lab.pylaunch("start", "-i", str(lab.inventory), *COMMAND, *root, "--nodes", "2", *asked, timeout_s=120)
     first = newest(lab)
     again = lab.pylaunch("rerun", first, timeout_s=120)
     assert sorted(again.stdout.splitlines()) == ["n1:0 | once more", "n2:1 | once more"]

@@ -24,6 +24,12 @@ def four(fresh_lab: Callable[..., Lab]) -> Lab:
     return fresh_lab(4)
 
 
+@pytest.fixture
+def lab(four: Lab) -> Lab:
+    """The nodes that `root` is about."""
+    return four
+
+
 def test_a_node_0_that_loses_power_is_replaced_by_the_spare(four: Lab, tmp_path: Path) -> None:
     options = ("--spares", "1", "--max-restarts", "2", "--node-timeout", "6")
     with starting(four, tmp_path, *COMMAND, *options, "--", "sh", "-c", UNTIL_RESTARTED) as started:
@@ -89,9 +95,9 @@ def test_a_spare_that_could_not_take_over_is_reported_before_it_is_needed(four: 
     must_be_clean(four)
 
 
-def test_a_run_is_looked_at_by_its_first_id_and_its_attempts_by_number(four: Lab) -> None:
+def test_a_run_is_looked_at_by_its_first_id_and_its_attempts_by_number(four: Lab, root: tuple[str, ...]) -> None:
     script = "echo attempt $TORCHELASTIC_RESTART_COUNT; exit $((1 - $TORCHELASTIC_RESTART_COUNT))"
-    words = ("start", "-i", str(four.inventory), *COMMAND, "--nodes", "1", "--max-restarts", "1")
+    words = ("start", "-i", str(four.inventory), *COMMAND, *root, "--nodes", "1", "--max-restarts", "1")
     ended = four.pylaunch(*words, "--", "sh", "-c", script)
     assert ended.returncode == ExitCode.DONE, ended.stderr
     run = ended.stderr.partition("run ")[2].partition(":")[0]
