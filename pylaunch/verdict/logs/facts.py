@@ -123,6 +123,8 @@ class LogFacts:
         Prints without a time count only if there were some before the line, too: Python may flush them at the exit.
         """
         scan = self.by_file[file]
+        if any(each.file == file and each.line > line for each in self.of("benchmark-result")):
+            return True
         if origin in scan.progress or (origin.rank is not None and len(scan.progress) > 1):
             numbers, enough = scan.progress.get(origin, []), 1
         else:

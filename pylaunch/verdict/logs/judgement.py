@@ -126,7 +126,7 @@ class TextVerdict:
 _INFORMS = re.compile(r"\bINFO\b")
 """Level of a line that reports no failure."""
 
-_WARNED = re.compile(r"\b\w{0,40}Warning: |\bWARNING\b|^warn\b")
+_WARNED = re.compile(r"\b\w{0,40}Warning: |\bWARNING\b|^warn\b|\bwarnings\.warn\(")
 _RANKS_OF = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}
 
 

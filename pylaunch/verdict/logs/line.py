@@ -31,7 +31,7 @@ _PREFIXES = (
 )
 _DOCKER = re.compile(r"(?P<host>[A-Za-z][\w.-]{0,253}) {1,20}\| ")
 _SRUN = re.compile(r" {0,6}(?P<rank>\d{1,7}): ?")
-_PDSH = re.compile(r"(?P<host>[A-Za-z0-9][\w.-]{0,253}): ")
+_PDSH = re.compile(r"(?!(?:srun|slurmstepd|mpirun): )(?P<host>[A-Za-z0-9][\w.-]{0,253}): ")
 _NCCL = re.compile(r"(?P<host>[\w.-]{1,253}):\d{1,9}:\d{1,9} \[\w{1,7}\] ")
 _WRITTEN_BY = re.compile(r"\[(?:PG [^\]]{0,120}?|default\d? ?)?\b[Rr]ank (?P<rank>\d{1,7})\]|\bTP(?P<tp>\d{1,4})\]")
 _BEGINS_WITH = re.compile(
@@ -173,7 +173,7 @@ def learn_prefixes(sample: Iterable[str], *, is_of_one: bool = False) -> LinePre
 def _few_hosts(lines: list[str]) -> bool:
     """Return True if the words before the colon look like hosts: few of them, and no level or exception."""
     hosts = {found["host"] for line in lines if (found := _PDSH.match(line))}
-    levels = {"error", "warning", "info", "debug", "note", "traceback", "hint", "fatal", "srun", "slurmstepd", "mpirun"}
+    levels = {"error", "warning", "info", "debug", "note", "traceback", "hint", "fatal"}
     is_word = any(host.lower() in levels or host.endswith(("Error", "Exception", "Warning")) for host in hosts)
     return not is_word and len(hosts) <= max(1, len(lines) // 2)
 

@@ -235,6 +235,11 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|DeepSpeed\w+|\w*(?:Trainer|Accelerator|Tokenizer|Processor|Config|Cache|Plugin|Strategy"
      r"|Optimizer\w*))' object has no attribute|(?i:DistributionNotFound|VersionConflict|PackageNotFoundError)"
      r"|RuntimeError: operator \w+::\w+ does not exist")),
+    ("checkpoint-mismatch", MEDIUM,
+     (r"(?i:(?:checkpoint|state.?dict|weights)\b.{0,120}(?:does not|doesn't|do not|don't) (?:fit|match) the model"
+     r"|\bmissing (?:keys?:? )?\[.{1,600}\bunexpected (?:keys?:? )?\["
+     r"|checkpoint (?:has|had|of) shape .{1,60}model (?:has|expects|of)\b)")),
+    ("checkpoint-damaged", MEDIUM, r"byte range .{1,60} is not valid for value of size"),
     ("file-missing import-path", MEDIUM, r": \d{1,5}: .{1,80}: not found$|command not found$"),
     ("import-path", MEDIUM,
      (r"No module named|(?i:(?:is|are) not installed"
@@ -324,6 +329,9 @@ _OF_LAUNCHERS = re.compile(
 )
 """Places in launchers: what they raise concerns their configuration."""
 
+_OF_QUEUES = re.compile(r"/multiprocessing/(?:synchronize|queues|heap|shared_memory)\.py")
+"""Places that open the semaphores and the memory which processes share."""
+
 _VALUES = re.compile(r"^(?:Value|Key|Runtime|Assertion|Type)Error\b")
 _CALL = re.compile(r"^TypeError: .{0,120}(?:missing \d+ required|takes \d+ positional|multiple values for)")
 
@@ -347,6 +355,8 @@ def error_class(text: str, place: str = "") -> ErrorClass | None:
     text = text.strip()[:LONGEST]
     if is_of_another(text) or is_report(text):
         return None
+    if _OF_QUEUES.search(place) and "FileNotFoundError" in text:
+        return ErrorClass("program-error", MEDIUM, "the parent dropped a queue or lock before a child could open it")
     in_launcher = _OF_LAUNCHERS.search(place) is not None
     for (cause, *also), confidence, form in _COMPILED:
         if (found := form.search(text)) and not (in_launcher and cause == "program-error"):

@@ -101,3 +101,21 @@ def test_the_last_line_is_shown_of_the_log_that_ends_first() -> None:
     assert not verdict.failed
     assert verdict.last is not None
     assert (verdict.last.file, verdict.last.line) == ("a.log", 2)
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        (
+            "UCX  ERROR mlx5_0: ibv_create_cq() failed: Cannot allocate memory\n\n# OSU MPI Broadcast Latency Test\n"
+            "# Size       Avg Latency(us)\n1                       0.23\n"
+        ),
+        (
+            "/srv/job.py:9: UserWarning: apex is not installed, using the unfused optimizer\n"
+            '  except ImportError: warnings.warn("apex is not installed, using the unfused optimizer")\nbye\n'
+        ),
+    ],
+    ids=["results of a benchmark follow", "source of a warning"],
+)
+def test_a_known_text_that_a_program_survives_is_no_failure(log: str) -> None:
+    assert verdict_on(log).causes == ()
