@@ -46,7 +46,14 @@ from pylaunch.runs.prepare.agreement import judge
 from pylaunch.runs.prepare.archive import AgentArchive, build
 from pylaunch.runs.prepare.install import installer
 from pylaunch.runs.prepare.queue import Turn, in_turn
-from pylaunch.runs.prepare.session import Launch, NodesRefusedError, PreparedNodes, Session, TakenError
+from pylaunch.runs.prepare.session import (
+    InterruptedBeforeReleaseError,
+    Launch,
+    NodesRefusedError,
+    PreparedNodes,
+    Session,
+    TakenError,
+)
 from pylaunch.runs.prepare.spares import standing_by, vet
 from pylaunch.runs.prove import finish
 from pylaunch.runs.recording import recording
@@ -399,9 +406,13 @@ def _may_be_mended(plan: RunPlan, error: ClusterNotReadyError) -> bool:
 
 
 def _refusal(error: BaseException) -> Outcome:
+    """Return the outcome of a run that `error` ended before its release: a stop by a person is no refusal."""
+    is_stop = isinstance(error, InterruptedBeforeReleaseError | KeyboardInterrupt)
     reason = error.message if isinstance(error, PylaunchError) else f"{type(error).__name__}: {error}".rstrip(": ")
+    if isinstance(error, KeyboardInterrupt):
+        reason = f"{str(error) or 'interrupted'} before any rank was started"
     return Outcome(
-        Status.REFUSED, reason, time.time(), ends=(), leftovers={},
+        Status.STOPPED if is_stop else Status.REFUSED, reason, time.time(), ends=(), leftovers={},
         refusals=error.reasons if isinstance(error, NodesRefusedError) else {},
         evidence=tuple(error.evidence) if isinstance(error, PylaunchError) else (),
         hint=(error.hint or "") if isinstance(error, PylaunchError) else "",

@@ -21,7 +21,7 @@ def test_ctrl_c_while_spares_are_tried_is_the_end_of_the_run(directories: Callab
     start.send_signal(signal.SIGINT)
     assert ended(start).returncode == ExitCode.INTERRUPTED
     (outcome,) = cluster.outcomes().values()
-    assert (outcome["status"], outcome["reason"]) == ("refused", "interrupted before any rank was started")
+    assert (outcome["status"], outcome["reason"]) == ("stopped", "interrupted before any rank was started")
 
 
 def test_a_node_on_which_a_check_fails_is_replaced_by_a_spare(directories: Callable[..., DirectoryCluster]) -> None:
