@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
+from typing import TypedDict
 
 
 class GpuHostReading(TypedDict):
@@ -19,14 +19,19 @@ class GpuHostReading(TypedDict):
     fabric_manager_state: str | None
 
 
-class CardProcess(TypedDict):
+class InContainer(TypedDict, total=False):
+    """Container of a process, where it has one. Not `NotRequired`, which Python has since 3.11."""
+
+    container: str
+
+
+class CardProcess(InContainer):
     """A process on a GPU."""
 
     pid: int | None
     type: str | None
     name: str
     memory_mib: int | None
-    container: NotRequired[str]
 
 
 class Card(TypedDict):
