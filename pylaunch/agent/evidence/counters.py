@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from pylaunch.agent.shared import cgroups
-from pylaunch.agent.shared.text import text_or_none
+from pylaunch.agent.shared.text import meminfo, text_or_none
 
 NETWORK = "/sys/class/net"
 INFINIBAND = "/sys/class/infiniband"
@@ -43,11 +43,8 @@ def rises(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
 
 def gauges() -> dict[str, float]:
     """Return available and total memory in bytes, and the pressure of the last 10 s in percent."""
-    found: dict[str, float] = {}
-    for line in (text_or_none("/proc/meminfo") or "").splitlines():
-        name, _, value = line.partition(":")
-        if name in ("MemTotal", "MemAvailable"):
-            found["memory " + name[3:].lower()] = float(value.split()[0]) * 1024
+    memory = meminfo()
+    found: dict[str, float] = {"memory total": memory["MemTotal"], "memory available": memory["MemAvailable"]}
     for resource in ("cpu", "io", "memory"):
         for line in (text_or_none(os.path.join(PRESSURE, resource)) or "").splitlines():
             kind, _, rest = line.partition(" avg10=")

@@ -10,8 +10,7 @@ import os
 
 from pylaunch import protocol
 from pylaunch.agent.shared import cgroups
-from pylaunch.agent.shared.text import text_of
-from pylaunch.agent.telemetry import usage
+from pylaunch.agent.shared.text import meminfo, text_of
 from pylaunch.base.dataclass import dataclass
 
 LOOK_S = 1.0
@@ -106,7 +105,7 @@ def limit_of(directory: str) -> int | None:
 
 
 def _of_host() -> tuple[int, str]:
-    return usage.memory(text_of("/proc/meminfo"))[1], "host"
+    return meminfo()["MemTotal"], "host"
 
 
 def _rise(before: int | None, now: int | None) -> int | None:

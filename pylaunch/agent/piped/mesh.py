@@ -31,6 +31,7 @@ from typing import Any, Callable
 
 from pylaunch.agent.shared import leases
 from pylaunch.agent.shared.sockets import ports
+from pylaunch.agent.shared.text import stat_of
 from pylaunch.base.untrusted_json import parse_object
 
 LONGEST_INTRODUCTION = 4096
@@ -356,9 +357,7 @@ def _port_range() -> tuple[int, int] | None:
 
 def _shell_seconds(begun: float) -> float:
     """Return the duration of login shell and Python start: the shell replaced itself with this process by exec."""
-    with open("/proc/self/stat", "rb") as file:
-        ticks = int(file.read().rpartition(b")")[2].split()[19])
-    return begun - ticks / os.sysconf("SC_CLK_TCK")
+    return begun - int(stat_of(os.getpid())[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def _print(what: dict[str, Any]) -> None:

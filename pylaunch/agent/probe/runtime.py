@@ -20,6 +20,7 @@ import time
 from typing import Any, Mapping, Sequence
 
 from pylaunch.agent.probe.registry import DEADLINE_S, FAILURES, READERS, Reader, reader_of
+from pylaunch.agent.shared.text import stat_of
 
 Readers = Mapping[str, Reader[Any, Any]]
 
@@ -130,11 +131,7 @@ class _Child:
 
 def _waits(pid: int) -> bool:
     """Return True unless the process works or would, if it had a processor."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as source:
-            return source.read().rpartition(b") ")[2][:1] != b"R"
-    except OSError:
-        return True
+    return stat_of(pid)[:1] != ["R"]
 
 
 def _taken(reader: Reader[Any, Any], question: Any, begun: float) -> dict[str, Any]:

@@ -24,6 +24,12 @@ def stat_of(pid: int) -> list[str]:
     return (text_or_none(f"/proc/{pid}/stat") or "").rpartition(")")[2].split()
 
 
+def meminfo() -> dict[str, int]:
+    """Return the values of /proc/meminfo in bytes."""
+    rows = (line.partition(":") for line in text_of("/proc/meminfo").splitlines())
+    return {name: int(rest.split()[0]) << 10 for name, _, rest in rows}
+
+
 def link_of(path: str) -> str:
     """Return the target of a symbolic link; "" if it cannot be read."""
     try:

@@ -9,7 +9,7 @@ from typing import Callable
 
 from pylaunch import protocol
 from pylaunch.agent.shared.programs import path_of
-from pylaunch.agent.shared.text import text_of
+from pylaunch.agent.shared.text import meminfo, text_of
 
 LOOPBACK = "lo"
 SMI_WORDS = ("--query-gpu=utilization.gpu,memory.used,memory.total", "--format=csv,noheader,nounits")
@@ -44,7 +44,8 @@ class Meter:
         self._next = now + self._every_s
         counted = (now, cpu_ticks(text_of("/proc/stat")), network_bytes(text_of("/proc/net/dev")))
         before, self._before = self._before, counted
-        used, total = memory(text_of("/proc/meminfo"))
+        found = meminfo()
+        total, used = found["MemTotal"], found["MemTotal"] - found["MemAvailable"]
         gpu = self._smi.latest(now)
         if before is None:
             return None
@@ -101,13 +102,6 @@ def cpu_ticks(stat: str) -> tuple[int, int]:
     user, nice, system, idle, wait, irq, soft, steal = (int(word) for word in stat.split("\n", 1)[0].split()[1:9])
     busy = user + nice + system + irq + soft + steal
     return busy, busy + idle + wait
-
-
-def memory(meminfo: str) -> tuple[int, int]:
-    """Return unavailable and total bytes from /proc/meminfo."""
-    fields = dict(line.split(":", 1) for line in meminfo.splitlines())
-    total, available = (int(fields[name].split()[0]) * 1024 for name in ("MemTotal", "MemAvailable"))
-    return total - available, total
 
 
 def network_bytes(dev: str) -> tuple[int, int]:

@@ -55,16 +55,7 @@ def worker_of(pid: int) -> int:
 def stopped_on_path(pid: int, first: int) -> int | None:
     """Return the first stopped process from `pid` up to its ancestor `first`. Other descendants, such as workers of a
     DataLoader, may be stopped while the rank runs."""
-    for _ in range(MOST):
-        if letter(pid) in tuple(STOPPED):
-            return pid
-        if pid == first:
-            break
-        try:
-            pid = int(text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()[1])
-        except (OSError, IndexError, ValueError):
-            break
-    return None
+    return next((each for each in _path(pid, first) if letter(each) in tuple(STOPPED)), None)
 
 
 def letter(pid: int) -> str:
@@ -89,14 +80,17 @@ def family(pid: int) -> Iterator[int]:
 
 def distance(pid: int, first: int) -> int:
     """Return the number of generations from `first` down to its descendant `pid`; at most MOST."""
-    for number in range(MOST):
-        if pid == first:
-            return number
-        try:
-            pid = int(text_of(f"/proc/{pid}/stat").rpartition(")")[2].split()[1])
-        except (OSError, IndexError, ValueError):
+    return next((number for number, each in enumerate(_path(pid, first)) if each == first), MOST)
+
+
+def _path(pid: int, first: int) -> Iterator[int]:
+    """Yield `pid` and its ancestors, at most MOST, to `first` if that is one."""
+    for _ in range(MOST):
+        yield pid
+        fields = stat_of(pid)
+        if pid == first or len(fields) < 2:
             break
-    return MOST
+        pid = int(fields[1])
 
 
 def silent_s(rank: int, streams: Mapping[str, str], now: float) -> float | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.probe.temporary import refusal, temporary_directory, temporary_refusals
-from pylaunch.agent.shared.text import listed, text_of, text_or_none
+from pylaunch.agent.shared.text import listed, meminfo, text_or_none
 from pylaunch.protocol.readings.hosts import (
     FilesystemReading,
     KernelReading,
@@ -105,13 +105,13 @@ def finite(limit: int) -> int | None:
 @reader("host.memory")
 def memory(question: None) -> MemoryReading:
     """Return physical memory and swap in bytes."""
-    lines = text_of("/proc/meminfo").splitlines()
-    kib = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
+    found = meminfo()
+    swap = found["SwapTotal"]
     return {
-        "total": kib["MemTotal"] << 10,
-        "available": kib["MemAvailable"] << 10,
-        "swap": kib["SwapTotal"] << 10,
-        "swap_used": (kib["SwapTotal"] - kib["SwapFree"]) << 10,
+        "total": found["MemTotal"],
+        "available": found["MemAvailable"],
+        "swap": swap,
+        "swap_used": swap - found["SwapFree"],
     }
 
 

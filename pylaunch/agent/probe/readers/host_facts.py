@@ -21,7 +21,7 @@ from pylaunch.agent.probe.readers.packages import RPM_VERSIONS, read_rpm
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import essentials
 from pylaunch.agent.shared.installed import MARKER, installed_digest
-from pylaunch.agent.shared.text import listed, text_of, text_or_none
+from pylaunch.agent.shared.text import listed, meminfo, text_of, text_or_none
 
 Group = Dict[str, Optional[str]]
 
@@ -80,11 +80,10 @@ def hardware(_question: None) -> Group:
     """Return processors, and memory in GiB: the last megabytes differ between boots."""
     rows = [line.partition(":") for line in text_of("/proc/cpuinfo").splitlines()]
     models = sorted({value.strip() for name, _, value in rows if name.strip() in ("model name", "CPU part")})
-    memory = dict(line.split(":", 1) for line in text_of("/proc/meminfo").splitlines())
     return {
         "cpu model": ", ".join(models) or "unknown",
         "cpu count": str(os.cpu_count()),
-        "memory GiB": str(round(int(memory["MemTotal"].split()[0]) / (1 << 20))),
+        "memory GiB": str(round(meminfo()["MemTotal"] / (1 << 30))),
     }
 
 

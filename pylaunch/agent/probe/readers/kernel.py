@@ -9,7 +9,7 @@ import time
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import programs
 from pylaunch.agent.shared.cgroups import CGROUPS, UNLIMITED_V1, chain, mounts, number, oom_kills, text
-from pylaunch.agent.shared.text import text_of, text_or_none
+from pylaunch.agent.shared.text import stat_of, text_of, text_or_none
 from pylaunch.base import kernel_log
 from pylaunch.protocol.readings.hosts import (
     CgroupLimit,
@@ -112,9 +112,8 @@ def asleep() -> dict[tuple[int, str], str]:
         if not name.isdigit():
             continue
         try:
-            with open(f"/proc/{name}/stat", "rb") as file:
-                if file.read().rpartition(b") ")[2][:1] != b"D":
-                    continue  # `status`, which has more, takes the kernel five times as long.
+            if stat_of(int(name))[:1] != ["D"]:
+                continue  # `status`, which has more, takes the kernel five times as long.
             with open(f"/proc/{name}/status", encoding="utf-8", errors="replace") as file:
                 fields = dict(line.rstrip("\n").partition(":")[::2] for line in file)
         except (FileNotFoundError, ProcessLookupError):
