@@ -109,19 +109,6 @@ def only_wheels_that_changed_travelled(lab: Lab) -> None:
     assert len(shared.stdout.split()) == 2
 
 
-def test_an_environment_that_was_edited_is_not_built_on(lab: Lab, another: EnvironmentManifest) -> None:
-    (before,) = current(lab)
-    tabulate = "lib/python3.11/site-packages/tabulate/__init__.py"
-    edited = f"/opt/pylaunch/{before}/{tabulate}"
-    lab["n3"].run("sh", "-c", f"cp -p {edited} /root/whole.py; echo '# edited' >> {edited}")
-    try:
-        assert provision(lab).ok
-        assert "# edited" not in lab["n3"].read(f"/opt/pylaunch/current/{tabulate}")
-        assert provision(lab, "--deep").stderr.startswith("3 hosts: nothing to change")
-    finally:
-        lab["n3"].run("cp", "-p", "/root/whole.py", edited)
-
-
 def test_a_tampered_wheel_is_named_and_the_environment_in_use_stays(lab: Lab, another: EnvironmentManifest) -> None:
     (before,) = current(lab)
     archive = project_directory(lab.inventory) / "environment" / "environment.tar"
@@ -137,12 +124,21 @@ def test_a_tampered_wheel_is_named_and_the_environment_in_use_stays(lab: Lab, an
     archive.write_bytes(whole)
 
 
-def test_a_disk_that_fills_up_while_installing_leaves_the_environment_in_use_as_it_was(
+def test_a_full_disk_leaves_the_environment_in_use_as_it_was_and_one_that_was_edited_is_not_built_on(
     lab: Lab, another: EnvironmentManifest
 ) -> None:
+    """n1 has no space, and on n3 somebody edited a file of the environment in use."""
     (before,) = current(lab)
-    with lab["n1"].fill("/opt/pylaunch/envs"):
-        refused = provision(lab)
+    tabulate = "lib/python3.11/site-packages/tabulate/__init__.py"
+    edited = f"/opt/pylaunch/{before}/{tabulate}"
+    lab["n3"].run("sh", "-c", f"cp -p {edited} /root/whole.py; echo '# edited' >> {edited}")
+    try:
+        with lab["n1"].fill("/opt/pylaunch/envs"):
+            refused = provision(lab)
+        assert lab["n3"].run("readlink", "/opt/pylaunch/current").stdout.strip() == f"envs/{another.id}"
+        assert "# edited" not in lab["n3"].read(f"/opt/pylaunch/current/{tabulate}")
+    finally:
+        lab["n3"].run("cp", "-p", "/root/whole.py", edited)
     assert refused.returncode == ExitCode.PROVISION_FAILED
     assert "1 of 3 hosts could not be provisioned: n1" in refused.stderr
     assert "No space left on device" in refused.stderr
@@ -151,6 +147,7 @@ def test_a_disk_that_fills_up_while_installing_leaves_the_environment_in_use_as_
     lab["n1"].run("/opt/pylaunch/current/bin/python", "-c", "import six")
     assert not lab["n1"].run("ls", "-A", "/opt/pylaunch/incoming", check=False).stdout
     assert provision(lab).ok
+    assert provision(lab, "--deep").stderr.startswith("3 hosts: nothing to change")
 
 
 def test_the_environment_of_another_project_is_beside_the_first_and_is_removed_alone(lab: Lab, tmp_path: Path) -> None:
@@ -180,14 +177,18 @@ def test_the_environment_of_another_project_is_beside_the_first_and_is_removed_a
 
 @pytest.fixture
 def without_internet(lab: Lab) -> Iterator[None]:
-    """Nodes that reach their own network alone."""
+    """Nodes that reach their own network alone. Afterwards they have the environment of before."""
+    (before,) = current(lab)
     routes = {node.name: node.run("ip", "route", "show", "default").stdout.split() for node in lab}
     for node in lab:
         node.run("ip", "route", "delete", *routes[node.name])
         assert "unreachable" in node.run("ip", "route", "get", "192.0.2.1", check=False).stderr
     yield
+    made = current(lab) - {before}
     for node in lab:
         node.run("ip", "route", "add", *routes[node.name])
+        node.run("ln", "-sfn", before, "/opt/pylaunch/current")
+        node.run("rm", "-rf", *(f"/opt/pylaunch/{each}" for each in made))
 
 
 @pytest.mark.usefixtures("without_internet")
@@ -210,4 +211,3 @@ def test_the_guide_without_internet_access_as_typed(lab: Lab, tmp_path: Path) ->
     assert provision(lab, "--environment", str(reader.directory / ".pylaunch/environment")).ok
     words = ("/opt/pylaunch/current/bin/python", "-c", "import six; print(six.__version__)")
     assert {node.run(*words).stdout for node in lab} == {"1.16.0\n"}
-    assert provision(lab).ok

@@ -87,48 +87,39 @@ def test_the_lines_that_would_change_are_shown_once_for_all_hosts(lab: Lab) -> N
         lab[name].run("sed", "-i", "/^[*] soft memlock 64$/d", "/etc/security/limits.d/90-pylaunch.conf")
 
 
-def test_a_package_manager_that_is_busy_is_waited_for_and_its_user_is_named(lab: Lab, tmp_path: Path) -> None:
-    lab["n1"].run("apt-get", "-y", "remove", "chrony")
-    unit = "busy-packages.service"
-    lab["n1"].run(
-        "systemd-run", "--quiet", "--collect", f"--unit={unit}", "/usr/bin/python3", "-c", HOLD_PACKAGE_LOCK
-    )  # fmt: skip
-    holds = ("test", "-e", "/run/busy-packages")
-    wait_until(lambda: lab["n1"].run(*holds, check=False).ok, "the lock is held")
+def test_packages_and_lists_that_another_process_uses_are_waited_for_and_the_user_of_packages_is_named(
+    lab: Lab, tmp_path: Path
+) -> None:
+    """n1 waits for packages until the lock is released, n2 is refused its package lists once."""
+    wrapper, holders = "/usr/local/sbin/apt-get", {"n1": "busy-packages", "n2": "busy-lists"}
+    for (name, unit), program in zip(holders.items(), (HOLD_PACKAGE_LOCK, HOLD_LISTS), strict=True):
+        lab[name].run("apt-get", "-y", "purge", "chrony")
+        lab[name].run("systemd-run", "--quiet", "--collect", f"--unit={unit}", "/usr/bin/python3", "-c", program)
+
+    def locked() -> bool:
+        return all(lab[name].run("test", "-e", f"/run/{unit}", check=False).ok for name, unit in holders.items())
+
+    wait_until(locked, "the locks are held")
+    lab["n2"].write(wrapper, RELEASE_LISTS_AFTER_ONE_REFUSAL)
+    lab["n2"].run("chmod", "0755", wrapper)
     output = tmp_path / "stderr"
     with output.open("wb") as sink:
-        command = lab.command("provision", "-i", str(lab.inventory))
+        command = lab.command("provision", "-i", str(lab.inventory), "--roles", "time_sync")
         controller = subprocess.Popen(command, env={**os.environ, **lab.environment}, stderr=sink)
     try:
         holder = "n1: packages wait for /var/lib/dpkg/lock-frontend, which pid "
         wait_until(lambda: holder in output.read_text(), "the process that holds the lock is named", 120)
         assert " (python3) of root holds" in output.read_text()
-        lab["n1"].run("systemctl", "stop", unit)
+        lab["n1"].run("systemctl", "stop", "busy-packages")
         assert controller.wait(300) == 0, output.read_text()
+        assert not lab["n2"].run("test", "-e", wrapper, check=False).ok, "n2 was refused"
     finally:
         controller.kill()
         controller.wait()
-        lab["n1"].run("systemctl", "stop", unit, check=False)
-        lab["n1"].run("rm", "-f", "/run/busy-packages")
-    assert "n1: time_sync" in output.read_text()
-
-
-def test_package_lists_that_another_process_reads_are_waited_for(lab: Lab) -> None:
-    node = lab["n1"]
-    node.run("apt-get", "-y", "purge", "chrony")
-    node.run("systemd-run", "--quiet", "--collect", "--unit=busy-lists", "/usr/bin/python3", "-c", HOLD_LISTS)
-    wait_until(lambda: node.run("test", "-e", "/run/busy-lists", check=False).ok, "the lock is held")
-    wrapper = "/usr/local/sbin/apt-get"
-    node.write(wrapper, RELEASE_LISTS_AFTER_ONE_REFUSAL)
-    node.run("chmod", "0755", wrapper)
-    try:
-        waited = provision(lab, "--roles", "time_sync")
-    finally:
-        node.run("systemctl", "stop", "busy-lists", check=False)
-        was_refused = not node.run("test", "-e", wrapper, check=False).ok
-        node.run("rm", "-f", wrapper, "/run/busy-lists")
-    assert waited.ok, waited.stderr
-    assert was_refused
+        for name, unit in holders.items():
+            lab[name].run("systemctl", "stop", unit, check=False)
+            lab[name].run("rm", "-f", f"/run/{unit}", wrapper)
+    assert output.read_text().startswith("n[1-2]: time_sync\n")
 
 
 def test_a_controller_that_was_killed_leaves_nothing_that_a_second_one_does_not_finish(
