@@ -262,19 +262,22 @@ def test_accelerate_makes_one_world_of_unequal_machines(framework_lab: Lab, uneq
     assert run.stdout.count("left behind: 0 threads of gloo") == 3
 
 
-@pytest.mark.parametrize(("framework", "launch"), [("torch", "torchrun"), ("torch", "direct"), ("jax", "jax")])
-def test_ranks_meet_through_the_runtime_and_the_one_that_raises_is_named_with_place_and_step(
-    framework_lab: Lab, framework: str, launch: str
+@pytest.mark.parametrize(
+    ("framework", "launch", "per_node"), [("torch", "torchrun", 2), ("torch", "direct", 1), ("jax", "jax", 1)]
+)
+def test_ranks_meet_through_the_runtime_and_the_one_that_raises_is_named_with_place_and_step_and_not_its_victims(
+    framework_lab: Lab, framework: str, launch: str, per_node: int
 ) -> None:
     meeting = MEETING.format(framework=framework)
     path = script(framework_lab, f"meeting_{launch}.py", meeting)
-    run = start(framework_lab, launch, "--", path, "now")
+    run = start(framework_lab, launch, "--nproc-per-node", str(per_node), "--", path, "now")
     assert run.returncode == ExitCode.JOB_FAILED
-    assert "n1:0 | met 0 2 pylaunch 40" in run.stdout
-    assert "n2:1 | met 1 2 pylaunch 41" in run.stdout
+    other = {1: "n2", 2: "n1"}[per_node]
+    assert f"n1:0 | met 0 {2 * per_node} pylaunch 40" in run.stdout
+    assert f"{other}:1 | met 1 {2 * per_node} pylaunch 41" in run.stdout
     line = meeting.splitlines().index('    raise FloatingPointError("loss is NaN")') + 1
     place = f"{Path(path).name}:{line}"
-    reported = f"rank 1 on n2 exited with code 1 after step 7: FloatingPointError: loss is NaN ({place});"
+    reported = f"rank 1 on {other} exited with code 1 after step 7: FloatingPointError: loss is NaN ({place});"
     assert reported in run.stderr
     must_be_clean(framework_lab)
 

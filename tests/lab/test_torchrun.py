@@ -22,11 +22,8 @@ rank, how = dist.get_rank(), sys.argv[1]
 for step in range(3):
     dist.all_reduce(torch.ones(1))
 print("trained", rank, flush=True)
-if rank == 1:
-    if how == "raise":
-        raise RuntimeError("loss is NaN at step 3")
-    if how == "kill":
-        os.kill(os.getpid(), 9)
+if rank == 1 and how == "kill":
+    os.kill(os.getpid(), 9)
 time.sleep(300 if how == "kill" else 0)
 dist.all_reduce(torch.ones(1))
 time.sleep(300)
@@ -35,7 +32,7 @@ time.sleep(300)
 
 @pytest.fixture(scope="module")
 def torch_lab(framework_lab: Lab) -> Lab:
-    """A directory with a script whose rank 1 fails on request."""
+    """A directory with a script whose rank 1 is killed on request."""
     (framework_lab.inventory.parent / "train.py").write_text(TRAIN)
     return framework_lab
 
@@ -69,15 +66,6 @@ def test_a_run_that_is_restarted_goes_on_from_its_checkpoint(torch_lab: Lab, tmp
     epochs = [int(line.split("epoch")[1].split("/")[0]) for line in started.stdout.splitlines() if "epoch " in line]
     assert "restart 1 of 1" in started.stderr
     assert epochs.count(1) == epochs.count(30) == 1
-    must_be_clean(torch_lab)
-
-
-def test_the_rank_that_raised_is_named_and_not_its_victims(torch_lab: Lab) -> None:
-    run = start(torch_lab, "--", "train.py", "raise")
-    assert run.returncode == ExitCode.JOB_FAILED
-    verdict = run.stderr.rpartition("error: ")[2]
-    assert "rank 1 on n1 " in verdict
-    assert "RuntimeError: loss is NaN at step 3" in verdict
     must_be_clean(torch_lab)
 
 
