@@ -54,7 +54,7 @@ def _refuse(*_args: Any, **_kwargs: Any) -> NoReturn:
 
 @pytest.fixture(scope="session")
 def _caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Caches of all stories of this process: the packed agent."""
+    """Caches of all stories of this process: the packed agent, and inventories that Ansible has read."""
     return tmp_path_factory.mktemp("caches")
 
 

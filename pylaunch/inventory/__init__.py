@@ -4,8 +4,10 @@ load       finds the inventory, lets Ansible parse it, applies `--limit`
 listing    what `ansible-inventory` answers: groups, hosts in order, variables
 cluster    the listing as a Cluster, or all its errors at once
 keys       the keys of a host and how each value is parsed
+template   Jinja templates that need no play
 locate     the line of a host or a key in the files, for error messages
 refusal    the relevant part of Ansible's errors about a source that it cannot parse
+    cache      answers of `ansible-inventory`, kept while their inputs are unchanged
 """
 
 from pylaunch.inventory.load import load_cluster

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pylaunch.errors import InventoryError
-from pylaunch.inventory import refusal
+from pylaunch.inventory import cache, refusal
 from pylaunch.inventory.cluster import Complaint, group_in_use, read_hosts, with_loopback
 from pylaunch.inventory.host_list import is_host_list, names_in
 from pylaunch.inventory.limit import limited
@@ -98,6 +98,9 @@ def _found_here(directory: Path) -> Path | None:
 
 def _ask_ansible(source: Path) -> Listing:
     _readable(source)
+    key = cache.key(source, Path.cwd(), os.environ)
+    if key is not None and (answered := cache.lookup(key)) is not None:
+        return answered
     if twice := contradictions(_own_text(source)):
         raise InventoryError(
             f"a host has two values of a variable in the inventory {_shown(source)}",
@@ -121,6 +124,8 @@ def _ask_ansible(source: Path) -> Listing:
             evidence=skipped,
             hint="remove or correct it; a group in YAML holds only hosts, vars and children",
         )
+    if key is not None:
+        cache.store(key, answer.stdout)
     return Listing.parse(answer.stdout)
 
 

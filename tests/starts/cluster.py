@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pylaunch.agent.shared import processes
+from pylaunch.inventory import cache
 from pylaunch.runs.prepare import archive
 from tests.hinted_commands import hints_must_be_accepted
 
@@ -124,7 +125,7 @@ class DirectoryCluster(CommandLine):
 
 
 def made_of_directories(directory: Path, names: Sequence[str]) -> DirectoryCluster:
-    """A cluster in `directory`, whose nodes carry the agent already."""
+    """A cluster in `directory`, whose nodes carry the agent already, and whose inventory Ansible has read."""
     cluster = DirectoryCluster(
         directory / "cluster.ini", directory / "state", {name: Directory(directory / name) for name in names}
     )
@@ -138,6 +139,9 @@ def made_of_directories(directory: Path, names: Sequence[str]) -> DirectoryClust
         python.write_text(_PYTHON.format(directory=node.path))
         python.chmod(0o755)
     cluster.inventory.write_text(_inventory(str(directory), names))
+    key = cache.key(cluster.inventory, Path.cwd(), os.environ)
+    if key is not None:
+        cache.store(key, _answer_of_ansible(tuple(names)).replace(_SOMEWHERE, str(directory)))
     return cluster
 
 
@@ -148,6 +152,17 @@ def _inventory(directory: str, names: Sequence[str]) -> str:
     ]
     common = "ansible_connection=local\nansible_host=127.0.0.1\ninterface=lo\n"
     return "[cluster]\n" + "\n".join(lines) + "\n\n[cluster:vars]\n" + common
+
+
+@functools.cache
+def _answer_of_ansible(names: tuple[str, ...]) -> str:
+    """The answer of ansible-inventory for these nodes in a directory _SOMEWHERE. It takes as long as a start."""
+    with tempfile.TemporaryDirectory() as place:
+        inventory = Path(place, "cluster.ini")
+        inventory.write_text(_inventory(_SOMEWHERE, names))
+        program = Path(sys.executable).with_name("ansible-inventory")
+        asked = subprocess.run([program, "-i", inventory, "--list"], stdout=subprocess.PIPE, text=True, check=True)
+    return asked.stdout
 
 
 @functools.cache
