@@ -312,16 +312,25 @@ def _of_lost(evidence: Evidence) -> _Observation:
         if pair[1] in evidence.lost
     }
     lines = [line for found in witnesses.values() for line in found[:1]]
-    lines += [
-        f"{witness} still connects to {peer}, which is up"
+    connected = [
+        (witness, peer)
         for witness, ends in sorted(evidence.tried.items())
         for peer, end in sorted(ends.items())
         if peer in evidence.lost and end == "ok"
     ]
+    lines += [f"{witness} still connects to {peer}, which is up" for witness, peer in connected]
     lines += [lost_contact([each], evidence.lost[each], answer=True) for each in hosts if each in evidence.answering]
     confidence = Certainty.CERTAIN if witnesses and len(hosts) == 1 else Certainty.LIKELY
     found = FailureCause("node-lost", reason, confidence, only(hosts), tuple(lines[:6]))
-    return _Observation(reason, None, advised(found, silent))
+    found = advised(found, silent)
+    if found.question and {*silent} <= {peer for _, peer in connected}:
+        found = replace(found, question=_UP_AND_SILENT.format(host=fold(silent)))
+    return _Observation(reason, None, found)
+
+
+_UP_AND_SILENT = (
+    "are the processes of {host} frozen (a suspended machine, no memory), or is its path to this machine cut?"
+)
 
 
 def _stopped(evidence: Evidence, first: RankEnd) -> _Observation | None:

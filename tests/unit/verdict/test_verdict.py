@@ -144,7 +144,9 @@ def test_a_connection_to_a_lost_node_shows_that_it_is_up_and_no_more() -> None:
     """The kernel accepts it also for an agent that is stopped: the path from this machine may be as good."""
     lost = {"n2": "no heartbeat for 5 s (the agent of run 7f3a (pid 41) is stopped (SIGSTOP))"}
     evidence = Evidence(RANKS, (victim(0, 5.0, LOST),), {}, lost, tried={"n1": {"n2": "ok"}})
-    assert judge_lost(evidence).causes[0].evidence == ("n1 still connects to n2, which is up",)
+    (cause,) = judge_lost(evidence).causes
+    assert cause.evidence == ("n1 still connects to n2, which is up",)
+    assert cause.question.startswith("are the processes of n2 frozen"), "it does not ask again whether n2 is up"
 
 
 def test_a_failure_that_a_lost_agent_passed_on_is_the_cause_unless_another_node_is_lost_too() -> None:
