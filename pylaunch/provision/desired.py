@@ -234,7 +234,7 @@ class _Renderer:
         files = {path.name: path.read_text(encoding="utf-8") for path in directory.glob("*")}
         templar = Templar(loader=self._loader, variables=self._values(role, variables[0]))
         common = {}
-        for name in of_role.keys() - {wanted}:
+        for name in of_role.keys() - {wanted} - self._extra_vars.keys():
             if len(set(by_host.cases([name], files, layers))) == 1:
                 with suppress(AnsibleError):  # What cannot be rendered is left to each host, which may not need it.
                     common[name] = templar.template(of_role[name])

@@ -169,6 +169,12 @@ def test_group_variables_and_extra_variables_rank_as_in_ansible(tmp_path: Path) 
     assert state_of("host_baseline", extra.hosts["n1"]).limits["nofile"] == "5"
 
 
+def test_extra_variables_rank_above_the_variables_of_a_role(tmp_path: Path) -> None:
+    extra = {"__host_baseline_hosts_block": [{"path": "/etc/hosts", "marker": "# {mark}", "content": "mine"}]}
+    states = render(OURS, inventory(tmp_path), only=["host_baseline"], extra_vars=extra).hosts
+    assert [block.content for (state,) in states.values() for block in state.blocks] == ["mine", "mine"]
+
+
 def test_a_host_without_root_gets_only_the_environment(tmp_path: Path) -> None:
     (tmp_path / "cluster.ini").write_text("[cluster]\nn1 pylaunch_unprivileged=true\n")
     desired = render(OURS, Cluster((Host("n1", "10.1.0.1"),), (str(tmp_path / "cluster.ini"),)))

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pylaunch.base.dataclass import dataclass, field
 
 WINDOW_S = 0.25
-"""Delay of every line. Agents read logs when these grow, at most 20 times a second."""
+"""Delay of every line. Agents look at their logs ten times a second."""
 
 MOST_WAITING = 4 << 20
 """Characters that wait at most; beyond that, lines are released at once."""
