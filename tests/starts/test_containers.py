@@ -94,6 +94,22 @@ def test_an_archive_of_docker_is_converted_and_sent_once_and_ranks_have_its_vari
     assert "n2: received the image after " in repaired.stderr
 
 
+def test_a_node_that_cannot_take_the_image_has_one_reason_and_another_one_names_its_working_directory(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    if not (shutil.which("squashfuse") and shutil.which("mksquashfs") and os.access("/dev/fuse", os.W_OK)):
+        pytest.skip("needs squashfuse and /dev/fuse")
+    cluster = directories("n1", "n2")
+    (cluster.nodes["n1"].path / "root" / "images").touch()
+    save_as_docker(image_of_this_machine(tmp_path / "image"), tmp_path / "saved.tar")
+    words = ("--framework", "command", "--workdir", "/no/where", *in_container(tmp_path / "saved.tar"))
+    refused = ended(cluster.begin("start", "-i", str(cluster.inventory), *words, "--", "true"))
+    assert refused.returncode == ExitCode.CLUSTER_NOT_READY
+    (first, second) = [line for line in refused.stderr.splitlines() if line.startswith("  n")]
+    assert first.startswith("  n1: it did not receive the image: ")
+    assert second == "  n2: working directory /no/where does not exist"
+
+
 ROLES = """\
 [roles.trainer]
 program = ["sh", "-c", "test -e /marker && grep -q / {place}/bare && touch {place}/trained"]

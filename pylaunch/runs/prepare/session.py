@@ -75,8 +75,7 @@ STOP_REQUESTED = "stop-requested"
 """Reason code of a node that refuses another attempt of a run that was stopped by hand."""
 
 HOSTNAME_LOOPBACK = "hostname-loopback"
-"""Reason code of a node that refuses because it knows no interface to its peers, among others where the name of a peer
-does not resolve."""
+"""Reason code of a node that knows no interface to its peers, among others where the name of one does not resolve."""
 
 TAKEN = ("device-leased", "port-leased")
 """Reason codes that disappear when another run ends."""
@@ -243,6 +242,7 @@ class Session:
         cluster = self._plan.cluster.only(tuple(self._fleet.links))
         if (image := self._plan.job.sent_image) is not None:
             for name, (why, hint) in (await send_image(image, cluster, lambda line: self._emit(Notice(line)))).items():
+                self._known.add((name, "container-image"))
                 self._refuse(name, f"it did not receive the image: {why}", hint)
         if tree is None:
             return
