@@ -25,7 +25,7 @@ from pylaunch.runs.follow.run_events import LinesWritten, Notice, RunEvent
 from pylaunch.runs.follow.run_follower import rank_streams
 from pylaunch.store import runs
 from pylaunch.store.signatures import signatures
-from pylaunch.verdict.logs.line import Origin
+from pylaunch.verdict.logs.line import Origin, is_number
 from pylaunch.verdict.logs.scan import LogScan, LogSearch, scan
 from pylaunch.verdict.recognised_ends import scan_of_end
 
@@ -72,17 +72,19 @@ def explain_files(
     search = search_of(signatures())
     progress = _Progress(on_note, clock)
     scans = []
+    files: list[Path] = []
     for path in paths:
         if str(path) == STDIN and stdin is not None:
-            scans.append(
-                scan(search, "stdin", progress.of(stream_blocks(stdin, "stdin", notes.append), "stdin"), Origin())
-            )
+            blocks = progress.of(stream_blocks(stdin, "stdin", notes.append), "stdin")
+            scans.append(scan(search, "stdin", blocks, Origin()))
             continue
         try:
-            found = files_of(path)
+            files += files_of(path)
         except OSError as error:
             raise UsageError(f"{path} cannot be read: {error.strerror}", hint="pylaunch explain LOGFILE…") from None
-        scans += [scan(search, str(each), progress.of(blocks_of(each, notes.append), str(each))) for each in found]
+    for each in files:
+        origin = Origin() if files == list(paths) == [each] and is_number(str(each)) else None
+        scans.append(scan(search, str(each), progress.of(blocks_of(each, notes.append), str(each)), origin))
     return _explained(scans, notes)
 
 

@@ -11,8 +11,9 @@ from functools import cached_property
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.verdict.logs.line import LogTime, Origin
-from pylaunch.verdict.logs.scan import LogMatch, LogScan
+from pylaunch.verdict.logs.scan import KeptLine, LogMatch, LogScan
 from pylaunch.verdict.logs.signature import Role
+from pylaunch.verdict.logs.traceback import LONGEST_REACH, is_handled
 from pylaunch.verdict.logs.victims.rank_ends import RankEnds, rank_ends
 from pylaunch.verdict.logs.victims.timeouts import CollectiveTimeouts, collective_timeouts
 
@@ -21,6 +22,8 @@ NEAR_LINES = 60
 
 FOLLOWED_LINES = 400
 _PROCESSES = 65_536
+SMALL_JOB = 8
+"""Ranks that one machine has at most, most often."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,13 @@ class LogFacts:
         found |= {scan.origin.rank for scan in self.scans if scan.origin.rank is not None}
         found |= {match.origin.rank for match in self.matches if match.origin.rank is not None}
         return frozenset(rank for rank in found if rank < _PROCESSES)
+
+    @cached_property
+    def is_of_one_machine(self) -> bool:
+        """True if the ranks of a small job connect from loopback addresses, and the logs show no second machine."""
+        sizes = [int(found[1]) for match in self.matches if (found := _LOOPBACK.search(match.text))]
+        hosts = {match.origin.host for match in self.matches if match.origin.host is not None}
+        return bool(sizes) and max(sizes) <= SMALL_JOB and len(hosts) < 2
 
     @cached_property
     def failures(self) -> dict[str, list[int]]:
@@ -110,6 +120,40 @@ class LogFacts:
         for scan in self.scans:
             units = sorted(scan.exceptions, key=lambda unit: unit.line)
             found[scan.file] = [unit.line for unit in units], list(itertools.accumulate((u.last for u in units), max))
+        return found
+
+    def is_handled(self, file: str, line: int) -> bool:
+        """Return True if a logger printed the exception of a line as a warning, and its process continued.
+
+        Or if all ranks that the log shows continued after an exception whose rank it does not show.
+        """
+        units = self._handled.get(file, [])
+        at = bisect_right(units, (line, line + LONGEST_REACH))
+        return any(first <= line <= last for first, last in units[max(0, at - 8) : at])
+
+    def is_survived_by_all(self, match: LogMatch | KeptLine) -> bool:
+        """Return True for an exception without its rank after which all ranks of the log continued."""
+        is_raised = match.origin.rank is None and _RAISED.match(match.text) is not None
+        return is_raised and match.line < self.reaches_of_all[match.file]
+
+    @cached_property
+    def reaches_of_all(self) -> dict[str, int]:
+        """Line up to which all ranks of a log, at least two, printed plain lines, by file."""
+        return {scan.file: reach_of_all(scan) for scan in self.scans}
+
+    @cached_property
+    def _handled(self) -> dict[str, list[tuple[int, int]]]:
+        found: dict[str, list[tuple[int, int]]] = {}
+        for scan in self.scans:
+            reach = self.reaches_of_all[scan.file]
+            units = []
+            for unit in scan.exceptions:
+                last = scan.last.get(unit.origin)
+                is_of_one = unit.origin.rank is not None or len(scan.ranks) < 2
+                continues = is_handled(unit) and is_of_one and last is not None and last.line > unit.last
+                if continues or (unit.origin.rank is None and unit.last < reach):
+                    units.append((unit.line, unit.last))
+            found[scan.file] = sorted(units)
         return found
 
     @property
@@ -186,6 +230,16 @@ class LogFacts:
         return collective_timeouts(self.matches, self.scans)
 
 
+def reach_of_all(scan: LogScan) -> int:
+    """Return the line up to which all ranks of a log, at least two, have printed plain lines; else 0."""
+    inside = {number for unit in scan.exceptions for number in range(unit.line, unit.last + 1)}
+    inside |= {match.line for match in scan.matches if match.signature.role is Role.SYMPTOM}
+    last = [each.line for origin, each in scan.last.items() if origin.rank is not None]
+    return min(last) if len(last) > 1 and inside.isdisjoint(last) else 0
+
+
+_RAISED = re.compile(r"[A-Za-z_][\w.]{0,80}(?:Error|Exception)\b")
+_LOOPBACK = re.compile(r"size=(\d{1,7}), local=\[127\.")
 _WHEEL = re.compile(r"nvidia-nccl-cu(\d{2})==(\d{1,2}\.\d{1,3}\.\d{1,3})")
 _SIGNALS = {"elastic-sigsegv", "elastic-sigbus", "elastic-sigkill", "slurm-task-killed"}
 _EXIT_CODES = {"elastic-exitcode", "ds-returncode", "slurm-task-exit", "mpi-abort", "elastic-sigabrt"}

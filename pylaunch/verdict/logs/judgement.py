@@ -37,6 +37,7 @@ LONGEST_TEXT = 600
 LAST_LINES = 3
 """A warning in this many last lines of its log counts without a failure after it."""
 
+_VICTIMS = (Role.SYMPTOM, Role.WRAPPER)
 _KNOWN_ROLES = (Role.BENIGN, Role.WARNING, Role.ROOT, Role.WRAPPER, Role.SYMPTOM)
 """Roles of a line that several signatures know: the last of these counts."""
 
@@ -257,7 +258,8 @@ class _Judge:
 
     def _counts(self, candidate: _Candidate) -> bool:
         match = candidate.match
-        if _WARNED.search(match.text) and not _WARNED.search(match.signature.example):
+        is_warned = _WARNED.search(match.text) and not _WARNED.search(match.signature.example)
+        if is_warned or self._is_handled(match):
             self._reject(candidate, "the program logged it as a warning and continued")
             return False
         if match.signature.page == "gpu" and match.signature.id in ("gpu-xid", "gpu-off-bus", "nvswitch-sxid"):
@@ -266,6 +268,11 @@ class _Judge:
             return True
         self._reject(candidate, "the log continues normally after it")
         return False
+
+    def _is_handled(self, match: LogMatch) -> bool:
+        facts = self._facts
+        is_over = facts.ends.ended_after(match) or facts.is_survived_by_all(match)
+        return is_over or facts.is_handled(match.file, match.line)
 
     def _explains(self, warning: _Candidate, latest: Mapping[str, Sequence[LogMatch]]) -> bool:
         match, allowed = warning.match, warning.match.signature.explains
@@ -308,8 +315,14 @@ class _Judge:
 
     def _unexplained(self, scan: LogScan) -> list[ExceptionUnit]:
         """Return the exceptions that no signature explains and that are no wrappers."""
-        known = {match.line for match in scan.matches if match.signature.role is not Role.CONTEXT}
-        return [unit for unit in scan.exceptions if not any(each.line in known for each in unit.chain)]
+        matches = [match for match in scan.matches if match.signature.role is not Role.CONTEXT]
+        known = {match.line for match in matches}
+        forms = {each.signature.id: each.signature.pattern for each in matches if each.signature.role in _VICTIMS}
+        return [
+            unit
+            for unit in scan.exceptions
+            if not any(each.line in known or any(f.search(each.text) for f in forms.values()) for each in unit.chain)
+        ]
 
     def _reject(self, candidate: _Candidate, why: str) -> None:
         entry = RejectedText(candidate.reading.cause, evidence_of(candidate.match), why)

@@ -34,14 +34,34 @@ _SRUN = re.compile(r" {0,6}(?P<rank>\d{1,7}): ?")
 _PDSH = re.compile(r"(?!(?:srun|slurmstepd|mpirun): )(?P<host>[A-Za-z0-9][\w.-]{0,253}): ")
 _NCCL = re.compile(r"(?P<host>[\w.-]{1,253}):\d{1,9}:\d{1,9} \[\w{1,7}\] ")
 _WRITTEN_BY = re.compile(r"\[(?:PG [^\]]{0,120}?|default\d? ?)?\b[Rr]ank (?P<rank>\d{1,7})\]|\bTP(?P<tp>\d{1,4})\]")
-_BEGINS_WITH = re.compile(
-    r"[\[({<]?[\d:.,/TZ+ -]{0,32}[\])}>]?[ |-]{0,4}"
-    r"(?:[\[(<]?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL)[\])>]?[ :|-]{1,4})?"
-    r"(?:[A-Za-z][\w.]{0,40}(?: - |: | \| |:))?(?:(?P<open>[\[(<])|\b)(?i:rank)[ =:_]{0,2}(?P<rank>\d{1,7})"
-    r"(?(open)(?:/\d{1,7})?[\])>]|(?:/\d{1,7})?(?::(?!\d)| ?\||,? (?i:step|epoch|iter|batch|loss)|, | - ))"
+_HEAD = (
+    r" ?(?:[A-Z]\d{4} |[A-Z][a-z]{2} {1,2})?[\[({<]?[\d:.,/TZ+ -]{0,32}[\])}>]?[ |-]{0,4}"
+    r"(?:[\[(<]?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)[\])>]?[ :|-]{1,12})?"
+    r"(?:[A-Za-z][\w.]{0,40}(?: - |: | \| |:))?"
 )
+"""Time, level and logger before a rank."""
+
+
+def _labelled(words: str) -> re.Pattern[str]:
+    """Return the pattern of lines that begin with one of `words` and a number, in brackets or before a separator."""
+    return re.compile(
+        rf"{_HEAD}(?:(?P<open>[\[(<])(?:[\w.-]{{1,20}}[ :])?|\b)"
+        rf"(?P<word>(?i:{words}))[ =:_#-]{{0,2}}(?P<rank>\d{{1,7}})(?(open)(?:[/ ,|:][^\])>]{{0,30}})?[\])>]"
+        r"|(?:/\d{1,7})?(?::(?!\d)| ?\||,? (?i:step|epoch|iter|batch|loss)|, | - ))"
+    )
+
+
+_BEGINS_WITH = _labelled("rank")
 """Rank at the beginning, after a time and a level: `[rank 2] `, `(rank=2) `, `RANK 2: `; not "waiting for rank 2"."""
 
+_OTHER_LABEL = _labelled("r|w|p|worker|wrk|proc|process|learner|trainer|actor|replica")
+"""Numbers of processes that a script calls otherwise: `[w3] `, `learner 2: `."""
+
+_BRACKETED = re.compile(rf"{_HEAD}(?P<word>[A-Za-z][\w.-]{{0,30}})\[(?P<rank>\d{{1,7}})\]: ")
+_KEY_RANK = re.compile(rf"{_HEAD}rank=(?P<rank>\d{{1,7}})[ ,]")
+_JSON_RANK = re.compile(r'\{.{0,200}?"(?:global_)?rank": ?(?P<rank>\d{1,7})\b')
+LEAST_LABELLED = 3
+"""Lines with such a number that show that a script labels its lines with it."""
 
 _TIMES = (
     (
@@ -122,6 +142,9 @@ class LinePrefixes:
     is_of_one: bool = False
     """The log is that of one known process: prefixes are removed and do not change the origin."""
 
+    label: str = ""
+    """Word before the number of the process, where a script uses another one than "rank"."""
+
     def parse(self, raw: str, of_file: Origin) -> ParsedLine:
         """Return `raw` without its prefixes; `of_file` is the origin of lines that have none."""
         text = _ANSI.sub("", raw[:LONGEST])
@@ -137,11 +160,17 @@ class LinePrefixes:
             return ParsedLine(of_file, time, text)
         if origin.rank is None and (by := _WRITTEN_BY.search(text[:200])):
             origin = replace(origin, rank=int(by["rank"] or by["tp"]))
-        elif origin.rank is None and (by := _BEGINS_WITH.match(text)):
+        elif origin.rank is None and (by := self._label(text)):
             origin = replace(origin, rank=int(by["rank"]))
         if found := _NCCL.match(text) or _NCCL.search(text[:300]):
             origin = replace(origin, host=origin.host or found["host"])
         return ParsedLine(origin, time, text)
+
+    def _label(self, text: str) -> re.Match[str] | None:
+        if found := _BEGINS_WITH.match(text) or _KEY_RANK.match(text) or _JSON_RANK.match(text):
+            return found
+        found = _OTHER_LABEL.match(text) or _BRACKETED.match(text) if self.label else None
+        return found if found and found["word"] == self.label else None
 
     def _prefix(self, text: str, *, is_first: bool) -> re.Match[str] | None:
         for each in _PREFIXES:
@@ -167,7 +196,19 @@ def learn_prefixes(sample: Iterable[str], *, is_of_one: bool = False) -> LinePre
 
     srun = most(_SRUN)
     pdsh = not srun and most(_PDSH) and _few_hosts(lines)
-    return LinePrefixes(srun=srun, pdsh=pdsh, docker=most(_DOCKER), is_of_one=is_of_one)
+    return LinePrefixes(srun=srun, pdsh=pdsh, docker=most(_DOCKER), is_of_one=is_of_one, label=_label_of(lines))
+
+
+def _label_of(lines: Iterable[str]) -> str:
+    """Return the word that labels lines with the number of their process; "" if no number from 0 on is in several."""
+    numbers: dict[str, list[int]] = {}
+    for line in lines:
+        if found := _OTHER_LABEL.match(line) or _BRACKETED.match(line):
+            numbers.setdefault(found["word"], []).append(int(found["rank"]))
+    for word, found_numbers in numbers.items():
+        if len(found_numbers) >= LEAST_LABELLED and 1 < len({*found_numbers}) == max(found_numbers) + 1:
+            return word
+    return ""
 
 
 def _few_hosts(lines: list[str]) -> bool:
@@ -224,12 +265,18 @@ _RANK_NAMES = (
     re.compile(r"(?:^|/)(?P<rank>\d{1,7})\.(?:out|err|log|txt|stdout|stderr)(?:\.gz)?$"),
     re.compile(r"(?:^|[/_.-])task[_-]?(?P<rank>\d{1,7})(?:[/_.-]|$)"),
 )
+_NUMBER_NAME = _RANK_NAMES[2]
 _HOST_NAMES = (
     re.compile(r"(?:^|/)(?P<host>[A-Za-z][\w-]{0,60}?\d{1,5})/(?:logs/)?(?:rank[_-]?)?\d{1,7}(?:/|\.)"),
     re.compile(r"(?:^|/)(?P<host>[A-Za-z][\w-]{0,60}?\d{1,5})/launcher\.(?:out|err)(?:\.gz)?$"),
     re.compile(r"(?:^|[/_.])(?P<host>(?:node|host|gpu|worker|n)-?\d{1,5})(?:[/_.]|$)"),
 )
 _NO_HOST = re.compile(r"(?:rank|attempt|task|local|step|run|job|log)[_-]?\d{0,7}", re.IGNORECASE)
+
+
+def is_number(name: str) -> bool:
+    """Return True for the path of a file whose name is a number: that of a rank only beside other ones."""
+    return _NUMBER_NAME.search(name) is not None
 
 
 def origin_of_name(name: str) -> Origin:

@@ -152,18 +152,17 @@ def _joined(match: LogMatch, facts: LogFacts) -> Clue:
 
 
 def _full_mesh(match: LogMatch, facts: LogFacts) -> Clue:
-    text = " ".join((match.text, match.groups.get("rest", "")))
-    return _gloo_address(text, "gloo could not connect all ranks")
+    return _gloo_address(f"{match.text} {match.groups.get('rest', '')}", "gloo could not connect all ranks", facts)
 
 
 def _gloo_refused(match: LogMatch, facts: LogFacts) -> Clue:
-    return _gloo_address(match.text, "gloo could not connect to a peer", match.groups.get("addr", ""))
+    return _gloo_address(match.text, "gloo could not connect to a peer", facts, match.groups.get("addr", ""))
 
 
-def _gloo_address(text: str, clause: str, address: str = "") -> Clue:
+def _gloo_address(text: str, clause: str, facts: LogFacts, address: str = "") -> Clue:
     found = [address] if address else addresses(text)
     kinds = {kind_of_address(each): each for each in found}
-    if "loopback" in kinds:
+    if "loopback" in kinds and not facts.is_of_one_machine:
         return Clue("hosts-loopback", f"{clause}: a peer announced {kinds['loopback']}", HIGH,
                        because="a loopback address reaches no other node")  # fmt: skip
     for kind in ("bridge", "link-local"):
@@ -181,8 +180,8 @@ def _gloo_address(text: str, clause: str, address: str = "") -> Clue:
 def _interface(match: LogMatch, facts: LogFacts) -> Clue:
     name = match.groups.get("interface", "").rstrip(".,")
     if name[:1] in ("^", "=") or "," in name:
-        return Clue("env-syntax", f"GLOO_SOCKET_IFNAME is {name}: gloo takes names of interfaces only", HIGH,
-                       because="^, = and lists with prefixes are NCCL's syntax")  # fmt: skip
+        text = f"GLOO_SOCKET_IFNAME is {name}: gloo takes names of interfaces only"
+        return Clue("env-syntax", text, HIGH, because="^, = and lists with prefixes are NCCL's syntax")
     return Clue("interface-missing", f"there is no interface {name} with an address on this node", HIGH)
 
 
@@ -389,7 +388,8 @@ def _barrier_of_gloo(match: LogMatch, facts: LogFacts) -> Clue:
     text = match.groups.get("absent") or match.groups.get("absent2", "")
     ranks = tuple(sorted({int(each) for each in re.findall(r"\d{1,7}", text)}))
     who = named_ranks(ranks) or "a rank"
-    return Clue("rank-absent", f"{who} did not reach the barrier", HIGH, ranks=ranks)
+    last = facts.ends.shown_last(ranks[0]) if len(ranks) == 1 else ""
+    return Clue("rank-absent", f"{who} did not reach the barrier{last}", HIGH, ranks=ranks)
 
 
 def _mismatch(match: LogMatch, facts: LogFacts) -> Clue:

@@ -184,6 +184,7 @@ class _Scanner:
         self._is_of_one = origin is not None and origin.rank is not None
         self._found = found
         self._prefixes = LinePrefixes()
+        self._is_end = False
         self._traced: dict[Origin, int] = {}
         self._last_of_unit: dict[Origin, int] = {}
 
@@ -205,7 +206,7 @@ class _Scanner:
         self._search_block(held, cut)
         held = held[cut:]
         self._found.counts.clear()  # The end of a log counts, however often its texts were before.
-        self._traced.clear()
+        self._is_end = True
         self._search_block(held, len(held), is_end=True)
         self._found.lines += 0 if not held or held.endswith(b"\n") else 1
         self._end(whole)
@@ -251,7 +252,7 @@ class _Scanner:
             self._look(held, start, before + 1, first, hits.get(start, []))
             for topic in topics.get(start, ()):
                 self._keep_line(held, start, before + 1, first, topic)
-        tracer.finish()
+        tracer.finish(is_end=is_end)
         self._found.lines += held.count(b"\n", 0, end)
         self._found.size += end
         if len(self._found.ranks) < MOST_ORIGINS:
@@ -349,7 +350,7 @@ class _Scanner:
         """Return True for a line that may begin a chain of exceptions to keep."""
         if number <= self._last_of_unit.get(origin, 0) or len(self._found.exceptions) >= MOST_EXCEPTIONS:
             return False
-        return self._traced.get(origin, 0) < PER_ORIGIN * 4
+        return self._is_end or self._traced.get(origin, 0) < PER_ORIGIN * 4
 
     def keep(self, unit: ExceptionUnit) -> None:
         """Keep a chain of exceptions."""
@@ -373,13 +374,15 @@ class _Tracer:
         self._read_until(start)
         self._keep(self._units.take(number, first))
         if not self._units.is_inside(first.origin) and self._scanner.may_trace(number, first.origin):
-            self._units.begin(number, first)
+            before = _line_start(self._held, start - 2) if start > 1 else None
+            previous = None if before is None else self._scanner.parsed(_line_at(self._held, before)[0])
+            self._units.begin(number, first, previous)
         self._next, self._number = _line_at(self._held, start)[1], number + 1
 
-    def finish(self) -> None:
+    def finish(self, *, is_end: bool) -> None:
         """Read the rest of the block, as far as chains continue in it."""
         self._read_until(len(self._held))
-        self._keep(*self._units.rest())
+        self._keep(*self._units.rest(is_end=is_end))
 
     def _read_until(self, end: int) -> None:
         while self._units.is_gathering and self._next < end:

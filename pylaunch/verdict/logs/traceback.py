@@ -23,6 +23,12 @@ _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,200})(?::\s?(?P<message>.{0,
 LONGEST_MORE = 300
 """Characters of a line that continues a message."""
 
+ORIGINAL = "Original Traceback"
+"""Beginning of the traceback of a worker of PyTorch, in the message of the exception that reports it."""
+
+CUT = "Traceback without its exception"
+"""Type of an exception that a log does not show because it ends before it."""
+
 CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
 """Beginnings of the lines between two tracebacks of one chain."""
 
@@ -67,6 +73,24 @@ class ExceptionUnit:
     """Last line of the unit."""
 
     chain: tuple[RaisedException, ...]
+    announced: str = ""
+    """Line of a logger right before the unit; "" if it is no such line."""
+
+
+_LEVEL = re.compile(r"\b(?:WARN(?:ING)?|ERROR)\b")
+_WARNING = re.compile(r"\bWARN(?:ING)?\b")
+_CONTINUES = re.compile(
+    r"(?i)\b(?:ignor(?:ed|ing)|continu\w{2,4}|retry\w{0,3}|skip(?:s|ped|ping)?|fall\w{0,3} back|rebuild\w{0,3}"
+    r"|recover\w{0,3}|again)\b"
+)
+
+
+def is_handled(unit: ExceptionUnit) -> bool:
+    """Return True for an exception that a logger printed as a warning, or with words of a program that continues."""
+    head = unit.announced[:300]
+    if _CONTINUES.search(head):
+        return True
+    return unit.origin.rank is not None and _WARNING.search(head) is not None
 
 
 class UnitGatherer:
@@ -85,9 +109,9 @@ class UnitGatherer:
         """Return True if a line of this process belongs to a chain that has begun."""
         return origin in self._growing
 
-    def begin(self, number: int, first: ParsedLine) -> None:
-        """Begin a chain at line `number`, which has TRACEBACK."""
-        self._growing[first.origin] = _Growing(number, first)
+    def begin(self, number: int, first: ParsedLine, before: ParsedLine | None = None) -> None:
+        """Begin a chain at line `number`, which has TRACEBACK, after the line `before`."""
+        self._growing[first.origin] = _Growing(number, first, before)
 
     def take(self, number: int, line: ParsedLine) -> ExceptionUnit | None:
         """Add a line to the chain of its process; return the chain if it ends before the line."""
@@ -103,9 +127,9 @@ class UnitGatherer:
         units = [self._growing.pop(origin).unit(self._file) for origin in over]
         return [unit for unit in units if unit is not None]
 
-    def rest(self) -> list[ExceptionUnit]:
-        """Remove all chains and return those that have an exception."""
-        units = [growing.unit(self._file) for growing in self._growing.values()]
+    def rest(self, *, is_end: bool = False) -> list[ExceptionUnit]:
+        """Remove all chains and return those with an exception; at the end of a log also those that it cuts off."""
+        units = [growing.unit(self._file, is_end=is_end) for growing in self._growing.values()]
         self._growing.clear()
         return [unit for unit in units if unit is not None]
 
@@ -113,14 +137,14 @@ class UnitGatherer:
 class _Growing:
     """Chain of exceptions of one process, of which more lines may follow."""
 
-    def __init__(self, number: int, first: ParsedLine) -> None:
-        self._first, self._number = first, number
+    def __init__(self, number: int, first: ParsedLine, before: ParsedLine | None) -> None:
+        self._first, self._number, self._before = first, number, before
         self._chain: list[RaisedException] = []
         self._frames: list[tuple[str, str]] = []
         """Places and functions."""
 
-        self._in_traceback = False
-        self._last, self._seen, self._since = number, 0, 0
+        self._in_traceback = self._is_chained = False
+        self._last, self._until, self._seen, self._since = number, number, 0, 0
         self.takes(number, first.text)
 
     def is_over(self, number: int) -> bool:
@@ -138,28 +162,47 @@ class _Growing:
             return False
         text = text.rstrip()
         if "Traceback (most recent call last" in text:
+            if self._chain and not self._is_chained and not text.startswith(ORIGINAL):
+                return False
             self._in_traceback, self._frames = True, []
         elif self._in_traceback and (not text or text[0] in " \t|+"):
             if found := _FRAME.match(f" {text}"):
                 self._frames.append((f"{found['path']}:{found['line']}", found["function"] or ""))
+            self._until = number
         elif self._in_traceback:
             if (found := _EXCEPTION.match(text)) is None:
                 return False
             raised = RaisedException(found["type"], found["message"] or "", number, *_innermost(self._frames))
             self._chain.append(raised)
             self._last, self._since, self._in_traceback = number, 0, False
-        elif not text.startswith(CHAINED) and text and self._chain:
-            if self._since > 3:
-                return False
-            if announces_more(self._chain[-1].text):
-                self._chain[-1] = replace(self._chain[-1], more=f"{self._chain[-1].more} {text.strip()[:LONGEST_MORE]}")
+            self._is_chained = False
+        elif text.startswith(CHAINED):
+            self._is_chained = True
+        elif text and self._chain:
+            return self._continues(text)
         return True
 
-    def unit(self, file: str) -> ExceptionUnit | None:
-        """Return the chain so far; None without an exception."""
+    def _continues(self, text: str) -> bool:
+        """Add a line after an exception to its message, if that announces more; return False far from it."""
+        if self._since > 3:
+            return False
+        if announces_more(self._chain[-1].text):
+            self._chain[-1] = replace(self._chain[-1], more=f"{self._chain[-1].more} {text.strip()[:LONGEST_MORE]}")
+        return True
+
+    def unit(self, file: str, *, is_end: bool = False) -> ExceptionUnit | None:
+        """Return the chain so far; None without an exception, unless the log ends inside a traceback."""
+        if is_end and self._in_traceback and self._frames:
+            place, call = _innermost(self._frames)
+            self._chain.append(RaisedException(CUT, "", self._until, place, call))
+            self._last = self._until
         if not self._chain:
             return None
-        return ExceptionUnit(self._first.origin, self._first.time, file, self._number, self._last, tuple(self._chain))
+        origin, announced = self._first.origin, ""
+        if self._before is not None and _LEVEL.search(self._before.text[:200]):
+            announced = self._before.text
+            origin = origin if origin.rank is not None else self._before.origin
+        return ExceptionUnit(origin, self._first.time, file, self._number, self._last, tuple(self._chain), announced)
 
 
 def frame_in(text: str) -> str:

@@ -151,3 +151,13 @@ def test_work_that_takes_long_shows_its_progress(tmp_path: Path) -> None:
 
     explain_files([tmp_path / "x.log"], on_note=notes.append, clock=clock)
     assert notes == [f"reading {tmp_path}/x.log: {each} so far" for each in ("2.0 MiB", "6.1 MiB")]
+
+
+def test_a_number_is_a_rank_only_beside_other_files(tmp_path: Path) -> None:
+    (tmp_path / "node1").mkdir()
+    for name in ("20.log", "21.log"):
+        (tmp_path / "node1" / name).write_text(CRASH)
+    (alone,) = explain_files([tmp_path / "node1" / "21.log"]).verdict.causes
+    assert (alone.host, alone.ranks) == (None, ())
+    beside = explain_files([tmp_path / "node1" / "20.log", tmp_path / "node1" / "21.log"]).verdict.causes
+    assert {line.who for cause in beside for line in cause.evidence} == {"rank 20 on node1", "rank 21 on node1"}

@@ -20,6 +20,7 @@ from pylaunch.features.explain.judgement.indications.indicated import STALL, wai
 from pylaunch.features.explain.judgement.indications.indications import indications_in
 from pylaunch.features.explain.judgement.standstill import stands_at
 from pylaunch.model.text.sanitise import visible_line
+from pylaunch.verdict.logs.attempts import last_attempts
 from pylaunch.verdict.logs.errors.error_class import error_class
 from pylaunch.verdict.logs.errors.uncaught import EXCEPTION
 from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of
@@ -50,6 +51,9 @@ FRAME = 2
 CONTINUED = 2
 """Lines after an error that its message may have."""
 
+_NAMING = ("rank-absent", "stopped-from-outside", "killed", "native-crash")
+"""Classes of a question that a rank answers which the logs name."""
+
 _ANNOUNCING = ("terminate called",)
 
 
@@ -79,7 +83,10 @@ class LogVerdict:
     @property
     def abstains(self) -> bool:
         """True if the logs show a failure but not its cause."""
-        return self.failed and (self.first is None or self.first.cause.id in ABSTAINING)
+        if self.first is None or self.first.cause.id not in ABSTAINING:
+            return self.failed and self.first is None
+        is_named = self.first.ranks and self.first.is_sole and self.first.cause.id in _NAMING
+        return self.failed and not is_named
 
     @property
     def stands(self) -> bool:
@@ -89,6 +96,7 @@ class LogVerdict:
 
 def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan]) -> LogVerdict:
     """Return the verdict on the logs of one run, which were searched with `topics.search_of`."""
+    scans = last_attempts(scans)
     facts, indications = LogFacts(scans), indications_in(scans)
     over = waits_over(facts)
     texts = judge_texts(catalogue, facts, lambda match, clue: weighed(match, clue, indications, over))

@@ -114,6 +114,9 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
 """Class, confidence and form of the lines of programs that are not the ranks' own."""
 
 FORMS: tuple[tuple[str, Confidence, str], ...] = (
+    ("memlock", MEDIUM, r"\bmlock\w{0,8}\b.{0,80}(?:Cannot allocate memory|Operation not permitted)"),
+    ("file-missing", MEDIUM, r"failed with strerror: (?:Permission denied|No such file)"),
+    ("env-missing", MEDIUM, r": [A-Z]\w{0,60}: unbound variable"),
     ("group-missing", MEDIUM,
      r"(?i:(?:process|parallel) group (?:is not|has not been|was not|not) initiali[sz]ed|call init_process_group)"),
     ("env-missing", MEDIUM,
@@ -286,7 +289,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|checkpoint|tokenizer|dataset))|(?i:expected a string path to|no (?:files?|data|checkpoints?) (?:were "
      r"|was )?found (?:in|at|under))|/[\w.@+=-]{1,80}/\S{0,300} (?i:does not exist|not found|is not a (?:file"
      r"|directory))")),
-    ("data-damaged", LOW, r"JSONDecodeError"),
+    ("data-damaged", MEDIUM, r"JSONDecodeError"),
     ("numerics", MEDIUM,
      (r"(?i:\b(?:loss|grad\w*|norm)\b.{0,60}\b(?:nan|inf|non-?finite|infinite)\b|\bnan\b.{0,60}\b(?:loss|histogram|grad\w*"
      r"|detected|found|encountered)\b|non-?finite)")),

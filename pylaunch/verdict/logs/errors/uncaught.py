@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.verdict.logs.errors.error_class import ErrorClass, error_class, is_of_another, is_report
 from pylaunch.verdict.logs.reading import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role, Signature, SignatureCatalogue
-from pylaunch.verdict.logs.traceback import ExceptionUnit, RaisedException, is_of_library
+from pylaunch.verdict.logs.traceback import CUT, ExceptionUnit, RaisedException, is_of_library
 
 EXCEPTION = "exception"
 """Id of the signature of such an exception."""
@@ -17,7 +18,7 @@ _VICTIMS = (
     "AioRpcError",
 )  # fmt: skip
 _STOPS = ("KeyboardInterrupt",)
-_OPEN = ("KeyError", "FileNotFoundError")
+_OPEN = ("FileNotFoundError",)
 """Exceptions that name a thing which the program, a checkpoint, a configuration or another process lacks."""
 
 _REPORTS = (
@@ -26,14 +27,8 @@ _REPORTS = (
 )  # fmt: skip
 
 
-_OF_CODE = (
-    "TypeError", "AttributeError", "NameError", "IndexError", "UnboundLocalError", "ZeroDivisionError", "SyntaxError",
-    "IndentationError", "RecursionError", "AssertionError", "NotImplementedError",
-)  # fmt: skip
-"""Exceptions of a mistake in the code; others are raised as well for what the code was given."""
-
-_GIVEN = ("framework-config", "data-damaged")
-"""Causes of an exception that is raised for what the code was given: its options, its data."""
+_ACCIDENTAL = ("AttributeError", "NameError", "UnboundLocalError")
+"""Exceptions of a mistake in code that handles another one."""
 
 
 def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple[LogMatch, Clue]:
@@ -45,11 +40,15 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
         role, cause = Role.SYMPTOM, "peer-lost"
     elif name in _STOPS:
         role, cause = Role.SYMPTOM, "stopped-from-outside"
+    elif raised.type == CUT:
+        raised = replace(raised, message="the log ends before it; the last frame is its place")
+        cause = "unexplained"
     elif name.partition("(")[0] in _REPORTS or is_report(raised.text):
         role, cause = Role.WRAPPER, "unexplained"
     else:
         raised, found = _classed(unit)
-        if found is None and (name in _OPEN or is_of_library(raised.place) or is_of_another(raised.text)):
+        is_open = name in _OPEN or not raised.place or is_of_library(raised.place)
+        if found is None and (is_open or is_of_another(raised.text)):
             cause = "unexplained"
     place = f" ({raised.place})" if raised.place else ""
     cause = cause if found is None else found.cause
@@ -60,13 +59,16 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
         confidence = found.confidence
     because = "" if found is None else found.because
     also: tuple[str, ...] = () if found is None else found.also
-    if found is None and cause == "program-error" and name not in _OF_CODE:
-        also = _GIVEN
     return match, Clue(cause, f"{raised.text[:300]}{place}", confidence, because=because, also=also)
 
 
 def _classed(unit: ExceptionUnit) -> tuple[RaisedException, ErrorClass | None]:
-    """Return the last exception of a chain with its class; else an earlier one that is no mere program error."""
+    """Return the last exception of a chain with its class; else an earlier one that is no mere program error.
+
+    The first one, if a mistake in the code that handled it raised the last.
+    """
+    if len(unit.chain) > 1 and unit.chain[-1].type in _ACCIDENTAL:
+        return unit.chain[0], error_class(unit.chain[0].text + unit.chain[0].more, unit.chain[0].place)
     for raised in reversed(unit.chain):
         found = error_class(raised.text + raised.more, raised.place)
         if found is not None and (raised is unit.chain[-1] or found.cause != "program-error"):

@@ -6,13 +6,16 @@ import re
 from collections.abc import Callable, Sequence
 
 from pylaunch.base.dataclass import dataclass
+from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.line import Origin
 from pylaunch.verdict.logs.scan import KeptLine, LogMatch, LogScan
 from pylaunch.verdict.logs.signature import Role
+from pylaunch.verdict.logs.traceback import is_handled
 
 FIRST_END = ("first-end", "first-end-of-step")
 """Signatures of a launcher's report about the rank that ended first."""
 
+LONGEST_LINE = 160
 AFTER = 2
 """Lines that the process of an uncaught exception may still print."""
 
@@ -49,6 +52,17 @@ class RankEnds:
     is_anonymous: bool
     """Exceptions or texts of victims are in a log that does not show their rank."""
 
+    def ended_after(self, match: LogMatch) -> bool:
+        """Return True if the rank of a line, which is no exception, printed afterwards that it ended in order."""
+        line = None if match.origin.rank is None or match.exception is not None else self.last.get(match.origin.rank)
+        is_later = line is not None and line.file == match.file and line.line > match.line
+        return is_later and line is not None and ENDED.search(line.text) is not None
+
+    def shown_last(self, rank: int) -> str:
+        """Return the clause with the last line of a rank; "" without one."""
+        line = self.last.get(rank)
+        return "" if line is None else f"; its last line is {visible_line(line.text)[:LONGEST_LINE]!r}"
+
 
 def rank_ends(scans: Sequence[LogScan], matches: Sequence[LogMatch]) -> RankEnds:
     """Return the ends of all ranks."""
@@ -73,7 +87,7 @@ def rank_ends(scans: Sequence[LogScan], matches: Sequence[LogMatch]) -> RankEnds
         rank
         for unit in units
         if (rank := number(unit.origin)) is not None
-        and (rank not in last or last[rank].file != unit.file or last[rank].line <= unit.last + AFTER)
+        and (rank not in last or last[rank].line <= unit.last + (0 if is_handled(unit) else AFTER))
     }
     silent = tuple(sorted(present - victims - erring))
     return RankEnds(victims, silent, last, frozenset(erring), _first_end(matches), is_anonymous)
@@ -117,7 +131,7 @@ _NUMBERS = {
 
 
 ENDED = re.compile(
-    r"(?i)\b(?:finish(?:ed)?|complete(?:d)?|done|exit(?:ing|ed)? (?:with )?(?:code )?0|success(?:fully)?"
+    r"(?i)\b(?:finish(?:ed)?|completed|(?<!to )complete|done|exit(?:ing|ed)? (?:with )?(?:code )?0|success(?:fully)?"
     r"|bye|all (?:steps|epochs))\b"
 )
 """Words of a rank that ended in order."""

@@ -13,13 +13,12 @@ from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
 from pylaunch.model.text.sanitise import visible_line
-from pylaunch.verdict.logs.errors.error_class import error_class
+from pylaunch.verdict.logs.errors.error_class import OF_PROGRAMS, error_class
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.reading import Clue
-from pylaunch.verdict.logs.victims.rank_ends import AT_WORK, ENDED, RankEnds
+from pylaunch.verdict.logs.victims.rank_ends import AT_WORK, ENDED, LONGEST_LINE, RankEnds
 from pylaunch.verdict.logs.victims.timeouts import TIMEOUTS
 
-LONGEST_LINE = 160
 MOST_PLACES = 3
 _SIGNALS = {-9: ("killed", "SIGKILL"), -11: ("native-crash", "SIGSEGV"), -7: ("native-crash", "SIGBUS"),
             -4: ("native-crash", "SIGILL"), -8: ("native-crash", "SIGFPE")}  # fmt: skip
@@ -30,12 +29,19 @@ _FAILS = re.compile(
 )
 """Words of a last line that shows why its rank stopped."""
 
+_LEVEL = re.compile(r"\b(?:ERROR|CRITICAL|FATAL)\b")
+_OF_OTHERS = {cause for cause, _, _ in OF_PROGRAMS} - {"host-oom", "memlock"}
+"""Classes of lines of other programs than ranks."""
+
 _WAITS = (*TIMEOUTS, "c10d-wait-timeout", "c10d-store-socket-timeout", "nccl-uniqueid-store")
 
 
 def read_silent(facts: LogFacts) -> Clue | None:
     """Return the rank behind the victims in the logs; None where their lines do not show it."""
     ends = facts.ends
+    if sizes := facts.of("gloo-size-mismatch"):
+        text = "ranks call a collective with different sizes, or different collectives"
+        return Clue("collective-mismatch", f"{text}: {visible_line(sizes[0].text)[:LONGEST_LINE]}", Confidence.MEDIUM)
     return of_report(ends) or _of_key(facts, ends) or _of_one(facts, ends) or _of_places(facts, ends)
 
 
@@ -46,7 +52,7 @@ def with_rank(clue: Clue, ends: RankEnds) -> Clue:
     if clue.cause == "rank-missing":
         if len(ends.silent) != 1 or not ends.erring | ends.victims or ends.silent[0] not in ends.last:
             return clue
-        text = f"{clue.text}; rank {ends.silent[0]} is not among those that failed{_last(ends, ends.silent[0])}"
+        text = f"{clue.text}; rank {ends.silent[0]} is not among those that failed{ends.shown_last(ends.silent[0])}"
         return replace(clue, text=text, ranks=ends.silent)
     reported = of_report(ends)
     if reported is None or reported.cause != clue.cause:
@@ -57,8 +63,11 @@ def with_rank(clue: Clue, ends: RankEnds) -> Clue:
 def of_report(ends: RankEnds) -> Clue | None:
     """Return the rank that a launcher saw end first, unless it is a victim by its own lines."""
     first = ends.first
-    if first is None or first.rank in ends.victims or first.code in (0, -15):
+    if first is None or first.rank in ends.victims or first.code == 0:
         return None
+    if first.code == -15:
+        text = f"rank {first.rank} was ended by SIGTERM before the launcher sent a signal{ends.shown_last(first.rank)}"
+        return Clue("stopped-from-outside", text, Confidence.MEDIUM, (first.rank,), because="the launcher's report")
     if first.rank in ends.erring or (first.code == 1 and ends.is_anonymous):
         return None
     if first.rank not in ends.last and not ends.victims:
@@ -66,16 +75,22 @@ def of_report(ends: RankEnds) -> Clue | None:
     cause, signal = _SIGNALS.get(first.code, ("rank-silent-end", ""))
     how = f"was ended by {signal or 'SIGABRT'}" if first.code < 0 else f"ended first, with exit code {first.code}"
     line = ends.last.get(first.rank)
+    if first.code == -6 and ends.last and all(ENDED.search(each.text) for each in ends.last.values()):
+        text = f"all ranks ended in order; rank {first.rank} aborted at its exit{ends.shown_last(first.rank)}"
+        return Clue("native-crash", text, Confidence.MEDIUM, (first.rank,))
     if line is not None and ENDED.search(line.text) and first.code != -9:
         cause, how = "uneven-data", f"left before the others, and {how}"
     elif first.code == -6:
         return None  # The message of an abort is somewhere in the log.
-    text = f"rank {first.rank} {how}, and printed no error{_last(ends, first.rank)}"
+    says = line is not None and any(each.search(line.text) for each in (_FAILS, _LEVEL))
     by_words = None if signal else _by_words(ends, first.rank)
-    if first.code == 1 and line is not None and by_words is None and _FAILS.search(line.text):
+    if first.code == 1 and says and by_words is None and not _LEVEL.search(line.text if line else ""):
         return None  # It printed an error whose beginning is not in the log.
+    text = f"rank {first.rank} {how}{'' if says else ', and printed no error'}{ends.shown_last(first.rank)}"
     because = "the launcher reports it as the first failure"
-    return Clue(by_words[0] if by_words else cause, text, Confidence.MEDIUM, (first.rank,), because=because)
+    if by_words or (says and not signal):
+        cause = by_words[0] if by_words else "program-error"
+    return Clue(cause, text, Confidence.MEDIUM, (first.rank,), because=because)
 
 
 def _of_key(facts: LogFacts, ends: RankEnds) -> Clue | None:
@@ -88,7 +103,7 @@ def _of_key(facts: LogFacts, ends: RankEnds) -> Clue | None:
     if len(missing) != 1 or (len(ends.silent) == 1 and ends.silent != missing):
         return None
     rank = missing[0]
-    text = f"rank {rank} never joined the group: the others waited for its key in the store{_last(ends, rank)}"
+    text = f"rank {rank} never joined the group: the others waited for its key in the store{ends.shown_last(rank)}"
     return Clue("rank-missing", text, Confidence.HIGH, missing, because="the key ends with its number")
 
 
@@ -112,10 +127,13 @@ def _of_one(facts: LogFacts, ends: RankEnds) -> Clue | None:
     if line is None:
         text = f"rank {rank} printed nothing that is in the log, while {others} {lost}"
         return Clue("rank-absent", text, Confidence.LOW, (rank,))
-    shown = _last(ends, rank)
+    shown = ends.shown_last(rank)
     if (by_words := _by_words(ends, rank)) is not None:
         text = f"rank {rank} stopped at an error of its own{shown}; {others} {lost}"
         return Clue(by_words[0], text, Confidence.MEDIUM, (rank,), because=by_words[1], also=by_words[2])
+    if line is not None and _LEVEL.search(line.text) and not have_waited:
+        text = f"rank {rank} ended after an error of its own, while {others} {lost}{shown}"
+        return Clue("program-error", text, Confidence.MEDIUM, (rank,))
     if ENDED.search(line.text):
         text = f"rank {rank} ended in order, while {others} {lost}{shown}"
         return Clue("uneven-data", text, Confidence.MEDIUM, (rank,), because="its last line is that of an end")
@@ -145,9 +163,6 @@ def _of_places(facts: LogFacts, ends: RankEnds) -> Clue | None:
 def _by_words(ends: RankEnds, rank: int) -> tuple[str, str, tuple[str, ...]] | None:
     line = ends.last.get(rank)
     found = None if line is None or not _FAILS.search(line.text) else error_class(line.text)
-    return None if found is None else (found.cause, found.because, found.also)
-
-
-def _last(ends: RankEnds, rank: int) -> str:
-    line = ends.last.get(rank)
-    return "" if line is None else f"; its last line is {visible_line(line.text)[:LONGEST_LINE]!r}"
+    if found is None or found.cause in _OF_OTHERS:
+        return None
+    return found.cause, found.because, found.also

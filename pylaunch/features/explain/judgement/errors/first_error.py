@@ -175,7 +175,9 @@ class _Lines:
         reach = self._reach[self._numbers[bisect_right(self._numbers, line.line) - 1]]
         if self._scan.lines - line.line > NEAR_LINES and self._scan.lines - reach > FOLLOWED_LINES:
             return True
-        if self._facts.is_survived(line.file, line.line, line.origin):
+        facts = self._facts
+        is_handled = facts.is_handled(line.file, line.line) or facts.is_survived_by_all(line)
+        if is_handled or facts.is_survived(line.file, line.line, line.origin):
             return True
         if form.weight is ErrorWeight.ENDS:
             in_traceback = self._facts.is_in_exception(line.file, line.line)

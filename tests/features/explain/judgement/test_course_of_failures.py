@@ -1,0 +1,88 @@
+"""Exceptions that a program survived, tracebacks that a log cuts off, and attempts before the last one."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.features.explain.judgement.topics import search_of
+from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
+from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.scan import scan
+
+SEARCH = search_of(signatures())
+
+
+def judged(text: str, name: str = "all.log") -> LogVerdict:
+    return judge_logs(signatures(), [scan(SEARCH, name, [text.encode()])])
+
+
+def raised(error: str, *, line: int = 16, prefix: str = "") -> str:
+    lines = ("Traceback (most recent call last):", f'  File "/srv/train.py", line {line}, in main', "    call()", error)
+    return "".join(f"{prefix}{each}\n" for each in lines)
+
+
+MISSING = "FileNotFoundError: [Errno 2] No such file or directory: '/data/meta.json'"
+LOST = "RuntimeError: [gloo/transport/tcp/pair.cc:553] Connection closed by peer [10.0.0.4]:14766. This is typically"
+START = "2026-11-28 01:15:13,644 INFO [rank0] starting\n2026-11-28 01:15:13,644 INFO [rank1] starting\n"
+GOES_ON = "2026-11-28 01:15:14,664 INFO [rank1] model built\n"
+
+
+@pytest.mark.parametrize("level", ["WARNING [rank1] cache unreadable", "ERROR [rank1] cache unreadable, skipped"])
+def test_an_exception_that_a_logger_printed_and_the_rank_survived_is_not_the_cause(level: str) -> None:
+    logged = f"{START}2026-11-28 01:15:13,654 {level}\n{raised(MISSING)}"
+    found = judged(logged + GOES_ON + raised(LOST, prefix="[rank0]: "))
+    assert found.first is not None
+    assert (found.first.cause.id, found.first.ranks) == ("rank-silent-end", (1,))
+    fatal = judged(logged)
+    assert fatal.first is not None
+    assert fatal.first.cause.id == "file-missing", "nothing of the rank follows: it ended with it"
+
+
+def test_a_warning_does_not_excuse_the_exception_that_ends_the_rank() -> None:
+    warned = f"{START}2026-11-28 01:15:13,654 WARNING [rank1] attempt 2 of 3 failed; retrying\n{raised(MISSING)}"
+    found = judged(warned + GOES_ON + raised("IndexError: shard 7 of 7", line=40, prefix="[rank1]: "))
+    assert found.first is not None
+    assert "IndexError: shard 7 of 7" in found.first.text
+
+
+def test_two_tracebacks_in_a_row_that_are_not_chained_are_two() -> None:
+    scanned = scan(SEARCH, "a.log", [(raised("KeyError: 'a'") + raised("KeyError: 'b'", line=40)).encode()])
+    assert [[each.text for each in unit.chain] for unit in scanned.exceptions] == [["KeyError: 'a'"], ["KeyError: 'b'"]]
+
+
+@pytest.mark.parametrize("prefix", ["", "[rank3]: "])
+def test_a_traceback_that_the_log_cuts_off_is_a_failure(prefix: str) -> None:
+    text = "step 3 loss 0.5\n" + "".join(raised("", prefix=prefix).splitlines(keepends=True)[:3])
+    found = judged(text)
+    assert found.abstains
+    assert found.first is not None
+    assert "the log ends before it" in found.first.text
+    assert "/srv/train.py:16" in found.first.text
+
+
+AGENT = (
+    "E1128 01:38:10.020000 21536 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: 1) "
+    "local_rank: 1 (pid: {}) of binary: python\n"
+)
+AGAIN = "[default] Worker group FAILED. 1/1 attempts left; will restart worker group\n"
+FULL = "OSError: [Errno 28] No space left on device: '/scratch/1'"
+
+
+@pytest.mark.parametrize(
+    "first", [AGENT.format(7), "[default] Worker group FAILED. 1/1 attempts left; will restart worker group\n"]
+)
+def test_the_failure_of_the_last_attempt_counts(first: str) -> None:
+    twice = raised(MISSING, prefix="[rank1]: ") + first + raised(FULL, prefix="[rank2]: ") + AGENT.format(9)
+    found = judged(twice)
+    assert found.first is not None
+    assert (found.first.cause.id, found.first.ranks) == ("storage-full", (2,))
+    victims = raised(MISSING, prefix="[rank1]: ") + first + raised(LOST, prefix="[rank2]: ") + AGENT.format(9)
+    older = judged(victims).first
+    assert older is not None
+    assert older.cause.id == "file-missing", "the last attempt has victims alone"
+
+
+def test_a_restart_that_succeeded_is_healthy() -> None:
+    text = raised(MISSING, prefix="[rank1]: ") + AGAIN + "step 4 loss 0.2\nfinished\n"
+    found = judged(text)
+    assert (found.first, found.first_error, found.failed) == (None, None, False)
