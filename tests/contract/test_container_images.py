@@ -285,6 +285,8 @@ def test_a_relative_file_is_sent_as_it_is_and_other_paths_are_those_of_the_nodes
         ("docker-daemon:torch:mine", "docker-daemon:torch:mine"),
         ("ghcr.io/x/y@sha256:ab", "docker://ghcr.io/x/y@sha256:ab"),
         ("localhost:5000/x:1", "docker://localhost:5000/x:1"),
+        ("nvcr.io#nvidia/pytorch:24.12-py3", "docker://nvcr.io/nvidia/pytorch:24.12-py3"),
+        ("docker://nvcr.io#nvidia/pytorch:24.12-py3", "docker://nvcr.io/nvidia/pytorch:24.12-py3"),
         ("/images/a:b", None),
         ("./a:b", None),
         ("torch", None),

@@ -96,11 +96,12 @@ def is_of_this_machine(given: str) -> bool:
 
 
 def registry_name(given: str) -> str | None:
-    """Return the name of an image for skopeo; None for a path."""
+    """Return the name of an image for skopeo; None for a path. A `#` after the registry is enroot's."""
+    name = given.replace("#", "/", 1)
     if given.startswith(TRANSPORTS):
-        return given
+        return name
     is_path = ":" not in given or given.startswith(("/", ".")) or Path(given).exists()
-    return None if is_path else f"docker://{given}"
+    return None if is_path else f"docker://{name}"
 
 
 def _of_registry(name: str) -> LocalImage:
