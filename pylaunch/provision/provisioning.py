@@ -11,7 +11,7 @@ result = reset_hosts(plan, emit, …)           undoes what the roles own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, replace
@@ -23,7 +23,7 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import USUAL_PORT
 from pylaunch.model.notes import Notes, ignore
-from pylaunch.model.setting import Judge
+from pylaunch.model.setting import Circumstances, Judge, LintFinding, LintLevel, VariablePlace, machines, settings_of
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.provision.batches import batches
 from pylaunch.provision.convergence import (
@@ -44,11 +44,28 @@ from pylaunch.provision.errors import (
     unreachable_error,
     with_unreachable,
 )
-from pylaunch.provision.variables import lint_variables
+from pylaunch.provision.state import RoleState
 from pylaunch.store import content
 from pylaunch.store.paths import project_environment
 from pylaunch.transport.connections import disconnect
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, Progress, run_playbook
+
+
+def lint_variables(hosts: Mapping[str, Sequence[RoleState]], judge: Judge) -> tuple[LintFinding, ...]:
+    """Return findings about the variables of all hosts; equal findings are merged."""
+    alike: dict[tuple[tuple[tuple[str, str], ...], bool, int], list[str]] = {}
+    for host, states in hosts.items():
+        for state in states:
+            for each in state.communications:
+                key = (tuple(each.variables.items()), each.allow_debug, machines(each.peers))
+                alike.setdefault(key, []).append(host)
+    findings: list[LintFinding] = []
+    for (variables, allow_debug, count), names in alike.items():
+        where = f"nccl_env_variables of {fold(names)}"
+        debug = None if allow_debug else LintLevel.ERROR
+        findings += judge(settings_of(dict(variables), where, VariablePlace.FILE), Circumstances(count, debug))
+    return tuple(findings)
+
 
 ALL_AT_ONCE = "100%"
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pylaunch.agent.probe.package_lock import holder
+from pylaunch.agent.probe.readers.packages import holder
 
 HOLD = """
 import fcntl, sys

@@ -15,13 +15,31 @@ from typing import TypeVar
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import BAD_END, GOOD_END
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.features.slurm.daemons import start_daemons
-from pylaunch.features.slurm.job_script import job_script
+from pylaunch.features.slurm.job_script import daemon_argv, job_script
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold
 from pylaunch.model.slurm_job import JobDetails, JobRequest, JobState, SlurmJob, SlurmNode
-from pylaunch.runs.prepare.archive import build
+from pylaunch.runs.prepare.archive import AgentArchive, build
+from pylaunch.store.paths import job_files
+from pylaunch.transport import process
 from pylaunch.transport.slurm import commands, srun
+
+_WITH_INPUT = 'input=$1; shift; exec "$@" < "$input"'
+
+
+def start_daemons(job: str, hosts: tuple[str, ...], archive: AgentArchive, gpus: int | None) -> None:
+    """Start `archive` on `hosts`; the step outlives this process, and ends with the job or when no run has used it.
+
+    `gpus` are the GPUs that the step requests; None requests those of the job.
+    """
+    files = job_files(job, archive.version)
+    files.archive.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    aside = files.archive.with_suffix(f".{os.getpid()}")
+    aside.write_bytes(archive.data)
+    aside.replace(files.archive)
+    words = daemon_argv(job, hosts, archive, gpus)
+    process.start_daemon(("/bin/sh", "-c", _WITH_INPUT, "sh", str(files.archive), *words), log=files.log)
+
 
 FIRST_POLL_S = 0.05
 LAST_POLL_S = 10.0

@@ -11,8 +11,8 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.model.setting import LintLevel
+from pylaunch.provision.provisioning import lint_variables
 from pylaunch.provision.state import DesiredCommunication, RoleState
-from pylaunch.provision.variables import lint_variables
 from pylaunch.render import render
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
