@@ -169,7 +169,8 @@ class LogFacts:
         scan = self.by_file[file]
         if any(each.file == file and each.line > line for each in self.of("benchmark-result")):
             return True
-        if origin in scan.progress or (origin.rank is not None and len(scan.progress) > 1):
+        is_process = origin.rank is not None or len(scan.ranks) < 2  # Else several processes have this origin.
+        if (origin in scan.progress and is_process) or (origin.rank is not None and len(scan.progress) > 1):
             numbers, enough = scan.progress.get(origin, []), 1
         else:
             numbers, enough = self._progress[file], max(4, len(scan.ranks))

@@ -24,6 +24,7 @@ from pylaunch.verdict.logs.reading import Clue, default, read
 from pylaunch.verdict.logs.scan import LogMatch, LogScan
 from pylaunch.verdict.logs.signature import CauseClass, Role, SignatureCatalogue
 from pylaunch.verdict.logs.traceback import ExceptionUnit
+from pylaunch.verdict.logs.victims.launcher_exits import EXITS, read_exit
 from pylaunch.verdict.logs.victims.silent import read_silent, with_rank
 from pylaunch.verdict.logs.victims.timeouts import TIMEOUTS
 from pylaunch.verdict.logs.victims.waiting import read_waiting
@@ -163,7 +164,11 @@ class _Judge:
         """Signatures of texts that inform of a failure which no process survived."""
 
     def verdict(self) -> TextVerdict:
-        matches = [match for match in self._facts.matches if not _INFORMS.search(match.text[:HEAD])]
+        matches = [
+            match
+            for match in self._facts.matches
+            if match.signature.id in EXITS or not _INFORMS.search(match.text[:HEAD])
+        ]
         self._standing = {each.signature.id for each in matches if not self._survives(each)}
         exceptions = [each for scan in self._facts.scans for each in self._unexplained(scan)]
         readings = [(match, self._read(match)) for match in matches]
@@ -207,6 +212,8 @@ class _Judge:
     def _read(self, match: LogMatch) -> Clue:
         if not self._standing.isdisjoint(match.signature.yields_to):
             return replace(default(match, Confidence.LOW), role=Role.SYMPTOM)
+        if match.signature.id in EXITS:
+            return self._weigh(match, read_exit(match, self._facts))
         is_memory = match.signature.id == "cuda-oom"
         clue = read_gpu_memory(match, self._facts) if is_memory else read(match, self._facts)
         return self._weigh(match, with_rank(clue, self._facts.ends))

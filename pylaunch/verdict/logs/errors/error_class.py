@@ -46,7 +46,9 @@ _REPORT = re.compile(
 
 _VICTIM = re.compile(
     r"(?i:connection (?:reset|closed|lost|aborted)|broken pipe|timed? ?out|heartbeat|\bpeer\b|remote process"
-    r"|deadline[ _]exceeded|SIGTERM|SIGKILL|aborted due to)"
+    r"|deadline[ _]exceeded"
+    r"|\b\d{1,7}/\d{1,7} (?:ranks|processes|workers|nodes|peers) (?:have )?(?:joined|arrived|connected)"
+    r"|SIGTERM|SIGKILL|aborted due to)"
 )
 """Words of a process that lost another one, or waited for it."""
 

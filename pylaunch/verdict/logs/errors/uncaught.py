@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.verdict.logs.errors.error_class import ErrorClass, error_class, is_of_another, is_report
@@ -15,8 +17,11 @@ EXCEPTION = "exception"
 
 _VICTIMS = (
     "ConnectionResetError", "BrokenPipeError", "ConnectionAbortedError", "ConnectionRefusedError", "_InactiveRpcError",
-    "AioRpcError",
+    "AioRpcError", "BrokenBarrierError",
 )  # fmt: skip
+_OF_A_GROUP = re.compile(r"Peer|Rank|Collective|Rendezvous|Barrier|Lost|Disconnect")
+"""Names of exceptions of a library for collectives."""
+
 _STOPS = ("KeyboardInterrupt",)
 _OPEN = ("FileNotFoundError",)
 """Exceptions that name a thing which the program, a checkpoint, a configuration or another process lacks."""
@@ -50,6 +55,8 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
         is_open = name in _OPEN or not raised.place or is_of_library(raised.place)
         if found is None and (is_open or is_of_another(raised.text)):
             cause = "unexplained"
+        if found is None and is_of_another(raised.text) and _OF_A_GROUP.search(name):
+            role = Role.SYMPTOM
     place = f" ({raised.place})" if raised.place else ""
     cause = cause if found is None else found.cause
     signature = Signature(EXCEPTION, "python", role, catalogue.causes[cause], raised.text, (), "", "", ())

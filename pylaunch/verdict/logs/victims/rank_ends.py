@@ -12,7 +12,7 @@ from pylaunch.verdict.logs.scan import KeptLine, LogMatch, LogScan
 from pylaunch.verdict.logs.signature import Role
 from pylaunch.verdict.logs.traceback import is_handled
 
-FIRST_END = ("first-end", "first-end-of-step")
+FIRST_END = ("first-end", "first-end-of-step", "rank-exit")
 """Signatures of a launcher's report about the rank that ended first."""
 
 LONGEST_LINE = 160
@@ -113,7 +113,7 @@ def _first_end(matches: Sequence[LogMatch]) -> FirstEnd | None:
 
     srun and mpirun report ends in their order; the torchrun of each node reports its first one with the time.
     """
-    reports = [match for match in matches if match.signature.id in FIRST_END]
+    reports = [match for match in matches if match.signature.id in FIRST_END and match.groups.get("code") != "0"]
     timed = sorted((match for match in reports if "time" in match.groups), key=lambda match: match.groups["time"])
     if len({match.groups["rank"] for match in timed}) > 1 and timed[0].groups["time"] == timed[1].groups["time"]:
         return None
