@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -43,8 +44,10 @@ def rises(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
 
 def gauges() -> dict[str, float]:
     """Return available and total memory in bytes, and the pressure of the last 10 s in percent."""
-    memory = meminfo()
-    found: dict[str, float] = {"memory total": memory["MemTotal"], "memory available": memory["MemAvailable"]}
+    found: dict[str, float] = {}
+    with contextlib.suppress(OSError):  # In a container of LXC, it is the file of a program that may have ended.
+        memory = meminfo()
+        found = {"memory total": memory["MemTotal"], "memory available": memory["MemAvailable"]}
     for resource in ("cpu", "io", "memory"):
         for line in (text_or_none(os.path.join(PRESSURE, resource)) or "").splitlines():
             kind, _, rest = line.partition(" avg10=")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from pathlib import Path
 
@@ -58,3 +59,11 @@ def test_a_deadline_ends_the_reading(host: Path) -> None:
 def test_memory_of_this_host_is_known() -> None:
     found = counters.gauges()
     assert found["memory total"] >= found["memory available"] > 0
+
+
+def test_a_host_whose_memory_cannot_be_read_has_its_other_gauges(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ended_lxcfs() -> dict[str, int]:
+        raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
+
+    monkeypatch.setattr(counters, "meminfo", ended_lxcfs)
+    assert not [name for name in counters.gauges() if name in ("memory total", "memory available")]
