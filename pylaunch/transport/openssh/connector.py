@@ -50,10 +50,11 @@ class OpenSshConnector(Connector):
     def timed_out(self, within_s: float) -> ConnectionFailure:
         """Return the failure to report for a host that sent nothing within `within_s` seconds.
 
-        A shared connection that is still open after this time has logged in, and the host keeps it alive.
+        A shared connection that is still open after this time has logged in, and the host keeps it alive: ssh closes
+        one to a silent host at the question after the last that it may leave open.
         """
         place, name = f"ssh {target(self.host)}", self.host.name
-        if within_s > ALIVE_S * ALIVE_COUNT and self.identity in open_connections():
+        if within_s > ALIVE_S * (ALIVE_COUNT + 1) and self.identity in open_connections():
             return ConnectionFailure(
                 f"{place}: SSH logged in, but the shell there did not answer within {within_s:.0f} s",
                 f"on {name}, look for a command that waits in a startup file of the login shell (~/.bashrc), or for"
