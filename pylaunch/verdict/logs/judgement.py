@@ -164,11 +164,8 @@ class _Judge:
         """Signatures of texts that inform of a failure which no process survived."""
 
     def verdict(self) -> TextVerdict:
-        matches = [
-            match
-            for match in self._facts.matches
-            if match.signature.id in EXITS or not _INFORMS.search(match.text[:HEAD])
-        ]
+        every = self._facts.matches
+        matches = [each for each in every if each.signature.id in EXITS or not _INFORMS.search(each.text[:HEAD])]
         self._standing = {each.signature.id for each in matches if not self._survives(each)}
         exceptions = [each for scan in self._facts.scans for each in self._unexplained(scan)]
         readings = [(match, self._read(match)) for match in matches]
@@ -214,8 +211,8 @@ class _Judge:
             return replace(default(match, Confidence.LOW), role=Role.SYMPTOM)
         if match.signature.id in EXITS:
             return self._weigh(match, read_exit(match, self._facts))
-        is_memory = match.signature.id == "cuda-oom"
-        clue = read_gpu_memory(match, self._facts) if is_memory else read(match, self._facts)
+        reader = read_gpu_memory if match.signature.id == "cuda-oom" else read
+        clue = reader(match, self._facts)
         return self._weigh(match, with_rank(clue, self._facts.ends))
 
     def _fatal(self, roots: list[_Candidate], reports: list[_Candidate]) -> list[_Candidate]:
