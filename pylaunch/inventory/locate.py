@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass
+from pylaunch.inventory.keys import ALIASES, KEYS
 from pylaunch.model.hostset import expand
 
 _INI_HOST = re.compile(r"([^\s=\[{#;:]+)\s+[^\s=].*=")
@@ -49,10 +50,11 @@ def place_of(files: Mapping[str, str], host: str, key: str | None, value: object
 
 
 def contradictions(files: Mapping[str, str]) -> list[str]:
-    """Return `cluster.ini:3: n1: gpus: 4, but 8 in line 2` for each line (INI) that gives a variable of a host another
-    value than a line before it.
+    """Return `cluster.ini:3: n1: gpus: 4, but 8 in line 2` for each line (INI) that gives a key of a host another value
+    than a line before it.
 
-    Ansible silently keeps the last value; with two addresses, one of two machines would not take part.
+    Ansible silently keeps the last value; with two addresses, one of two machines would not take part. Variables that
+    pylaunch does not read may have several, as in Ansible.
     """
     before: dict[tuple[str, str], tuple[str, Line]] = {}
     found = []
@@ -60,6 +62,8 @@ def contradictions(files: Mapping[str, str]) -> list[str]:
         match = _INI_HOST.match(line.text)
         host = "" if match is None else match[1]
         for name, value in _variables(line.text).items() if host else ():
+            if name not in KEYS and name not in ALIASES:
+                continue
             known, earlier = before.setdefault((host, name), (value, line))
             if known != value:
                 found.append(f"{line.place}: {host}: {name}: {value}, but {known} in line {earlier.number}")

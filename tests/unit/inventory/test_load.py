@@ -123,3 +123,7 @@ def test_an_address_in_a_comment_or_in_quotes_is_no_other_address() -> None:
     assert contradictions({"cluster.ini": moved}) == [
         "cluster.ini:6: n2: ansible_host: 10.0.0.3, but 10.0.0.2 in line 3"
     ]
+
+
+def test_variables_of_others_may_have_two_values_as_in_ansible() -> None:
+    assert contradictions({"cluster.ini": "[a]\nn1 role=web gpus=8\n[b]\nn1 role=db gpus=8\n"}) == []
