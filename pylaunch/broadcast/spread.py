@@ -325,8 +325,9 @@ class _Broadcast:
             raise _HostFailedError(f"its message is not understood: {error}") from None
         now = node.heard_at = time.monotonic()
         name = node.host.name
-        if message.at is not None and (message.at, message.waits) != (node.at, node.is_waiting):
-            node.at, node.is_waiting, node.moved_at = message.at, message.waits, now
+        waits = message.waits and not node.port
+        if message.at is not None and (message.at, waits) != (node.at, node.is_waiting):
+            node.at, node.is_waiting, node.moved_at = message.at, waits, now
         if message.ready is not None and not node.port:
             node.port = message.ready.port
             node.had = sum(self._payload.size_of(piece) for piece in set(message.ready.have))
@@ -423,8 +424,11 @@ class _Broadcast:
 
     def _slowest_s(self) -> float:
         size = self._payload.size
-        ends = [each.ended for each in self._nodes.values() if each.ended is not None and not each.ended.error]
-        whole = [end.seconds * size / (size - end.had) for end in ends if end.had < size]
+        whole = [
+            (end.seconds - each.waited_s) * size / (size - end.had)
+            for each in self._nodes.values()
+            if (end := each.ended) is not None and not end.error and end.had < size
+        ]
         return STUCK_S + SLOWEST * max(whole) if whole else math.inf
 
     def _progress(self) -> BroadcastProgress:

@@ -45,6 +45,14 @@ def test_a_host_that_waits_for_another_transfer_is_given_up_for_that_alone() -> 
     assert "another transfer of the same files" in str(error)
 
 
+def test_a_host_that_was_ready_cannot_say_that_it_waits() -> None:
+    push = begun()
+    node = push._nodes["n1"]
+    push._handle(node, b'{"ready": {"port": 4000, "have": []}}')
+    push._swarm.orders(0.0)
+    assert "received and wrote nothing" in str(watched(push, node, int(STUCK_S) * 3, b'{"at": 0, "waits": true}'))
+
+
 def test_a_host_that_had_everything_says_nothing_about_how_long_the_others_take() -> None:
     push = begun()
     push._handle(push._nodes["n1"], b'{"ready": {"port": 4000, "have": [0, 1]}}')
@@ -55,3 +63,5 @@ def test_a_host_that_had_everything_says_nothing_about_how_long_the_others_take(
     received = push._nodes["n2"].ended
     assert received is not None
     assert push._slowest_s() == STUCK_S + SLOWEST * 2 * received.seconds
+    push._nodes["n2"].waited_s = 0.5 * received.seconds
+    assert push._slowest_s() == STUCK_S + SLOWEST * received.seconds
