@@ -424,11 +424,9 @@ class _Broadcast:
 
     def _slowest_s(self) -> float:
         size = self._payload.size
-        whole = [
-            (end.seconds - each.waited_s) * size / (size - end.had)
-            for each in self._nodes.values()
-            if (end := each.ended) is not None and not end.error and end.had < size
-        ]
+        ends = [(each.ended, each.waited_s) for each in self._nodes.values()]
+        received = [(end, waited_s) for end, waited_s in ends if end is not None and not end.error and end.had < size]
+        whole = [(end.seconds - waited_s) * size / (size - end.had) for end, waited_s in received]
         return STUCK_S + SLOWEST * max(whole) if whole else math.inf
 
     def _progress(self) -> BroadcastProgress:
