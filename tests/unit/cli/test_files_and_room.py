@@ -20,7 +20,7 @@ CLUSTER = Cluster((Host("n1", "10.0.0.1"),))
 @pytest.fixture
 def checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_command, "hosts_to_ask", lambda inventory, limit: CLUSTER)
-    monkeypatch.setattr(check_command, "check", lambda request: Result(("n1",), (), (), 0.1))
+    monkeypatch.setattr(check_command, "check", lambda *_: Result(("n1",), (), (), 0.1))
 
 
 def test_a_report_that_cannot_be_written_is_no_bug(
