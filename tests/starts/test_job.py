@@ -312,7 +312,7 @@ def test_a_detached_job_continues_until_it_is_stopped_and_a_refusal_is_printed(c
     stopped = cluster.run("stop", job)
     assert stopped.returncode == ExitCode.DONE, stopped.stderr
     wait_until(lambda: log.read_text().splitlines()[-1].startswith("job rl stopped"), "the controller has ended")
-    assert [each["status"] for each in cluster.outcomes().values()].count("stopped") == 3
+    assert [each["status"] for each in cluster.outcomes().values()].count("stopped") == 5
 
 
 def test_a_trainer_that_raises_ends_the_job_with_its_name_and_the_servers_are_stopped(
