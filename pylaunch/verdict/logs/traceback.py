@@ -23,8 +23,8 @@ _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,200})(?::\s?(?P<message>.{0,
 LONGEST_MORE = 300
 """Characters of a line that continues a message."""
 
-ORIGINAL = "Original Traceback"
-"""Beginning of the traceback of a worker of PyTorch, in the message of the exception that reports it."""
+_INNER = re.compile(r"^Original Traceback|last\): \(RANK \d{1,7}\)")
+"""Traceback of a worker or another rank, in the message of the exception of PyTorch that reports it."""
 
 CUT = "Traceback without its exception"
 """Type of an exception that a log does not show because it ends before it."""
@@ -162,7 +162,7 @@ class _Growing:
             return False
         text = text.rstrip()
         if "Traceback (most recent call last" in text:
-            if self._chain and not self._is_chained and not text.startswith(ORIGINAL):
+            if self._chain and not self._is_chained and _INNER.search(text) is None:
                 return False
             self._in_traceback, self._frames = True, []
         elif self._in_traceback and (not text or text[0] in " \t|+"):
