@@ -13,7 +13,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.verdict.logs.line import LogTime, Origin
 from pylaunch.verdict.logs.scan import KeptLine, LogMatch, LogScan
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.traceback import LONGEST_REACH, is_handled
+from pylaunch.verdict.logs.traceback import LONGEST_REACH, continues, is_handled
 from pylaunch.verdict.logs.victims.rank_ends import RankEnds, rank_ends
 from pylaunch.verdict.logs.victims.timeouts import CollectiveTimeouts, collective_timeouts
 
@@ -131,6 +131,11 @@ class LogFacts:
         at = bisect_right(units, (line, line + LONGEST_REACH))
         return any(first <= line <= last for first, last in units[max(0, at - 8) : at])
 
+    def is_continued(self, match: LogMatch) -> bool:
+        """Return True for a line with words of a program that continues, after which its process printed others."""
+        last = self.by_file[match.file].last.get(match.origin)
+        return continues(match.text) and last is not None and last.line > match.line
+
     def is_survived_by_all(self, match: LogMatch | KeptLine) -> bool:
         """Return True for an exception without its rank after which all ranks of the log continued."""
         is_raised = match.origin.rank is None and _RAISED.match(match.text) is not None
@@ -150,7 +155,8 @@ class LogFacts:
             for unit in scan.exceptions:
                 last = scan.last.get(unit.origin)
                 is_of_one = unit.origin.rank is not None or len(scan.ranks) < 2
-                continues = is_handled(unit) and is_of_one and last is not None and last.line > unit.last
+                is_later = last is not None and last.line > unit.last and not _AT_EXIT.match(last.text)
+                continues = is_handled(unit) and is_of_one and is_later
                 if continues or (unit.origin.rank is None and unit.last < reach):
                     units.append((unit.line, unit.last))
             found[scan.file] = sorted(units)
@@ -235,9 +241,13 @@ def reach_of_all(scan: LogScan) -> int:
     """Return the line up to which all ranks of a log, at least two, have printed plain lines; else 0."""
     inside = {number for unit in scan.exceptions for number in range(unit.line, unit.last + 1)}
     inside |= {match.line for match in scan.matches if match.signature.role is Role.SYMPTOM}
-    last = [each.line for origin, each in scan.last.items() if origin.rank is not None]
-    return min(last) if len(last) > 1 and inside.isdisjoint(last) else 0
+    ends = [each for origin, each in scan.last.items() if origin.rank is not None]
+    is_plain = all(each.line not in inside and not _AT_EXIT.match(each.text) for each in ends)
+    return min(each.line for each in ends) if len(ends) > 1 and is_plain else 0
 
+
+_AT_EXIT = re.compile(r"\[?[WEF]\d{4} |Exception ignored")
+"""Lines that native code, or Python itself, prints when a process ends."""
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]{0,80}(?:Error|Exception)\b")
 _LOOPBACK = re.compile(r"size=(\d{1,7}), local=\[127\.")

@@ -275,7 +275,7 @@ class _Judge:
 
     def _is_handled(self, match: LogMatch) -> bool:
         facts = self._facts
-        is_over = facts.ends.ended_after(match) or facts.is_survived_by_all(match)
+        is_over = facts.ends.ended_after(match) or facts.is_survived_by_all(match) or facts.is_continued(match)
         return is_over or facts.is_handled(match.file, match.line)
 
     def _explains(self, warning: _Candidate, latest: Mapping[str, Sequence[LogMatch]]) -> bool:

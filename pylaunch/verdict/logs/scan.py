@@ -63,6 +63,9 @@ _PROGRESS = re.compile(
     rb"(?i)\b(?:step|iter(?:ation)?|epoch|batch)s?\b[\]:=# ]{1,3}\[?\d{1,9}(?-i:(?![\d.]{0,20} ON ))"
     rb"|\bloss\b[\"']?[=: ]{1,3}-?\d|\d(?:\.\d{1,4})? ?(?:it/s|s/it)"
 )
+_EXCEPTHOOK = re.compile(rb"(?:\[default\d{1,4}\]:)?\[rank\d{1,7}\]: ")
+"""Prefix of PyTorch on the lines of an uncaught exception."""
+
 _WORD = re.compile(rb"[A-Za-z_]{4,}")
 _TRACEBACK_WORDS = (b"Traceback", b"recent")
 _RANKS = re.compile(
@@ -374,9 +377,9 @@ class _Tracer:
         self._read_until(start)
         self._keep(self._units.take(number, first))
         if not self._units.is_inside(first.origin) and self._scanner.may_trace(number, first.origin):
-            before = _line_start(self._held, start - 2) if start > 1 else None
-            previous = None if before is None else self._scanner.parsed(_line_at(self._held, before)[0])
-            self._units.begin(number, first, previous)
+            is_uncaught = _EXCEPTHOOK.match(self._held, start) is not None
+            raw = "" if start < 2 or is_uncaught else _line_at(self._held, _line_start(self._held, start - 2))[0]
+            self._units.begin(number, first, self._scanner.parsed(raw))
         self._next, self._number = _line_at(self._held, start)[1], number + 1
 
     def finish(self, *, is_end: bool) -> None:

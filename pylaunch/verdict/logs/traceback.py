@@ -81,14 +81,19 @@ _LEVEL = re.compile(r"\b(?:WARN(?:ING)?|ERROR)\b")
 _WARNING = re.compile(r"\bWARN(?:ING)?\b")
 _CONTINUES = re.compile(
     r"(?i)\b(?:ignor(?:ed|ing)|continu\w{2,4}|retry\w{0,3}|skip(?:s|ped|ping)?|fall\w{0,3} back|rebuild\w{0,3}"
-    r"|recover\w{0,3}|again)\b"
+    r"|reopen\w{0,3}|recover\w{0,3}|again)\b"
 )
+
+
+def continues(text: str) -> bool:
+    """Return True for the words of a program that continues after an error."""
+    return _CONTINUES.search(text) is not None and "giving up" not in text
 
 
 def is_handled(unit: ExceptionUnit) -> bool:
     """Return True for an exception that a logger printed as a warning, or with words of a program that continues."""
     head = unit.announced[:300]
-    if _CONTINUES.search(head):
+    if continues(head):
         return True
     return unit.origin.rank is not None and _WARNING.search(head) is not None
 
@@ -109,7 +114,7 @@ class UnitGatherer:
         """Return True if a line of this process belongs to a chain that has begun."""
         return origin in self._growing
 
-    def begin(self, number: int, first: ParsedLine, before: ParsedLine | None = None) -> None:
+    def begin(self, number: int, first: ParsedLine, before: ParsedLine) -> None:
         """Begin a chain at line `number`, which has TRACEBACK, after the line `before`."""
         self._growing[first.origin] = _Growing(number, first, before)
 
@@ -137,7 +142,7 @@ class UnitGatherer:
 class _Growing:
     """Chain of exceptions of one process, of which more lines may follow."""
 
-    def __init__(self, number: int, first: ParsedLine, before: ParsedLine | None) -> None:
+    def __init__(self, number: int, first: ParsedLine, before: ParsedLine) -> None:
         self._first, self._number, self._before = first, number, before
         self._chain: list[RaisedException] = []
         self._frames: list[tuple[str, str]] = []
@@ -199,7 +204,7 @@ class _Growing:
         if not self._chain:
             return None
         origin, announced = self._first.origin, ""
-        if self._before is not None and _LEVEL.search(self._before.text[:200]):
+        if _LEVEL.search(self._before.text[:200]):
             announced = self._before.text
             origin = origin if origin.rank is not None else self._before.origin
         return ExceptionUnit(origin, self._first.time, file, self._number, self._last, tuple(self._chain), announced)

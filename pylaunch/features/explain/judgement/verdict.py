@@ -124,6 +124,8 @@ def _floor(facts: LogFacts, lines: ErrorLines, causes: Sequence[LogCause], texts
     found = first_error(lines)
     if found is None or not causes:
         return found
+    if causes[0].cause.id in _NAMING and causes[0].ranks:
+        return None
     if causes[0].cause.id not in ABSTAINING or found.weight >= ErrorWeight.FAILURE or lines.first is None:
         return None
     if causes[0].signature != EXCEPTION and found.evidence in causes[0].evidence:

@@ -86,3 +86,23 @@ def test_a_restart_that_succeeded_is_healthy() -> None:
     text = raised(MISSING, prefix="[rank1]: ") + AGAIN + "step 4 loss 0.2\nfinished\n"
     found = judged(text)
     assert (found.first, found.first_error, found.failed) == (None, None, False)
+
+
+def test_an_uncaught_exception_right_after_a_warning_of_its_rank_is_fatal() -> None:
+    warned = f"{START}2026-11-28 01:15:13,654 WARNING [rank1] slow step\n"
+    at_exit = (
+        "[rank1]:[W1128 01:15:14.000000000 ProcessGroupGloo.cpp:1] Warning: destroy_process_group() was not called\n"
+    )
+    for text in (raised(FULL, prefix="[rank1]: "), raised(FULL) + at_exit, raised(FULL, prefix="[rank1]: ") + GOES_ON):
+        found = judged(warned + text)
+        assert found.first is not None
+        assert found.first.cause.id == "storage-full"
+
+
+def test_an_exception_after_which_all_ranks_go_on_ended_none() -> None:
+    text = "rank 0: step 1\nrank 1: step 1\n" + raised("ValueError: batch of 64 does not fit")
+    found = judged(text + "rank 0: batch size 32\nrank 1: batch size 32\n")
+    assert (found.first, found.first_error) == (None, None)
+    one = judged(text + "rank 0: batch size 32\n").first
+    assert one is not None
+    assert one.cause.id == "program-error"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pylaunch.base.dataclass import replace
 from pylaunch.features.explain.judgement.errors.error_form import ErrorForm, error_form
+from pylaunch.features.explain.judgement.errors.error_words import HANDLED
 from pylaunch.features.explain.judgement.errors.first_error import FirstError
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
@@ -53,13 +54,16 @@ def form_of(line: str) -> ErrorForm | None:
 
 
 def known_lines() -> dict[str, str]:
-    """The lines with the form of an error that a signature knows as a failure, and those of the recorded logs."""
+    """The lines with the form of an error that a signature knows as a failure, and those of the recorded logs.
+
+    Not those with words of a program that continues: alone, they are no failure.
+    """
     failures = (Role.ROOT, Role.SYMPTOM, Role.WRAPPER)
     found = {f"example of {each.id}": each.example for each in CATALOGUE.signatures.values() if each.role in failures}
     for file in (*sorted((CASES / "logs").glob("*.log")), *sorted((CASES / "rank_ends").glob("*.txt"))):
         for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
             found[f"{file.stem}:{number}"] = line
-    return {name: line for name, line in found.items() if form_of(line) is not None}
+    return {name: line for name, line in found.items() if form_of(line) is not None and not HANDLED.search(line)}
 
 
 def test_most_failures_that_a_signature_knows_have_the_form_of_an_error() -> None:
