@@ -22,7 +22,7 @@ Certainty only falls when evidence is missing: a cause is certain or likely only
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from signal import Signals
 
 from pylaunch.base.dataclass import dataclass, replace
@@ -51,6 +51,7 @@ _CREDIBLE = (Certainty.CERTAIN, Certainty.LIKELY)
 _PASSED_ON = re.compile(r"rank (\d{1,9}) (?:ended with exit code|was killed by) ")
 """Failure of a rank in the words of an agent (`agent/run/worker_group.py`)."""
 
+MOST_REASONS = 3
 ANOTHER_SIZE = "received data of another size"
 """Beginning of the symptom of a rank whose collective does not match that of its peer."""
 
@@ -300,7 +301,7 @@ def _of_lost(evidence: Evidence) -> _Observation:
         return _Observation(why, None, advised(found, hosts, job=ended_job(why)))
     silent = [each for each in hosts if each not in evidence.answering]
     if not silent:
-        reason = lost_contact(hosts, why, answer=True)
+        reason = _answering({each: evidence.lost[each] for each in hosts})
         is_restart = evidence.restarted.issuperset(hosts)
         kind, certainty = ("node-restarted", Certainty.CERTAIN) if is_restart else ("agent-lost", Certainty.LIKELY)
         found = FailureCause(kind, reason, certainty, only(hosts))
@@ -326,6 +327,16 @@ def _of_lost(evidence: Evidence) -> _Observation:
     if found.question and {*silent} <= {peer for _, peer in connected}:
         found = replace(found, question=_UP_AND_SILENT.format(host=fold(silent)))
     return _Observation(reason, None, found)
+
+
+def _answering(lost: Mapping[str, str]) -> str:
+    """Return one clause for each reason why agents are lost on hosts that answer, the first MOST_REASONS of them."""
+    alike: dict[str, list[str]] = {}
+    for host, why in lost.items():
+        alike.setdefault(why, []).append(host)
+    clauses = [lost_contact(names, why, answer=True) for why, names in alike.items()]
+    rest = [name for names in [*alike.values()][MOST_REASONS:] for name in names]
+    return "; ".join([*clauses[:MOST_REASONS], *([f"the agents on {fold(rest)} are lost, too"] if rest else [])])
 
 
 _UP_AND_SILENT = (

@@ -245,3 +245,15 @@ def test_a_failure_that_did_not_await_the_others_names_its_rank(error: str, othe
 def test_failures_with_different_files_or_modules_are_not_alike() -> None:
     assert " failed alike" not in alike(*(f"ModuleNotFoundError: No module named '{name}'" for name in "abc")).reason
     assert " failed alike" not in alike(*(f"FileNotFoundError: '/data/{name}.bin'" for name in "abc")).reason
+
+
+def test_a_host_that_lost_its_agent_is_not_said_to_have_been_restarted_because_another_one_was() -> None:
+    restarted, ended = "it was restarted during the run: up since 07:12", "the agent of run 7f3a ended without a report"
+
+    def reason(**lost: str) -> str:
+        evidence = Evidence(RANKS, (), {}, lost, answering=frozenset(lost), restarted=frozenset({"n2"}))
+        return judge_lost(evidence).reason
+
+    assert reason(n2=restarted, n3=ended) == f"n2 answers, but {restarted}; n3 answers, but {ended}"
+    many = reason(n1="a", n2="b", n3="c", n4="d", n5="e")
+    assert many == "n1 answers, but a; n2 answers, but b; n3 answers, but c; the agents on n[4-5] are lost, too"
