@@ -198,7 +198,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      rf"{_WEIGHTS}"
      r".{0,160}(?i:unexpected end|truncat|corrupt|bad magic|incomplete|checksum|\bCRC\b)")),
     ("data-damaged", MEDIUM,
-     (r"(?i:unexpected end of (?:data|file)|tarfile\.ReadError|BadZipFile|BadGzipFile|file seems not fully written|UnidentifiedImageError)"
+     (r"(?i:unexpected end of (?:data|file)|tarfile\.ReadError|BadZipFile|BadGzipFile"
+     r"|file seems not fully written|UnidentifiedImageError)"
      r"|(?i:unexpected end|truncat|corrupt|bad magic|incomplete|checksum|\bCRC\b).{0,160}"
      rf"{_SAMPLES}"
      r"|"
