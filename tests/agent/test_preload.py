@@ -277,6 +277,22 @@ IMPORTS = {
 }  # fmt: skip
 
 
+def test_a_secret_is_masked_in_the_reason_before_that_is_cut(node: Node, tmp_path: Path) -> None:
+    secret = "hunter2  hunter2"
+    library = tmp_path / "library"
+    library.mkdir()
+    (library / "odd.py").write_text(f"raise ValueError({secret!r} + 'x' * 242 + {secret!r})")
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(library)}
+    controller = node.open("r1")
+    asked = task(tmp_path, [PYTHON, "-u", "train.py"], run="r1", preload=["odd"], env=env)
+    (tmp_path / "train.py").touch()
+    controller.send(protocol.Prepare(asked, {"HF_TOKEN": secret}))
+    controller.until(protocol.Preloaded)
+    assert reason(controller).startswith("import of odd failed: ValueError: ****************xxx")
+    assert reason(controller).endswith("xxx********")
+    to_the_end(controller)
+
+
 @pytest.mark.parametrize("what", IMPORTS)
 def test_ranks_start_in_the_ordinary_way_after_an_import_that(node: Node, tmp_path: Path, what: str) -> None:
     source, expected = IMPORTS[what]

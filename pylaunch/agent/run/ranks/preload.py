@@ -11,6 +11,7 @@ from pylaunch.agent.run.ranks.worker_group import WorkerGroup
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import Record
 
+LONGEST_REASON = 300
 UNFINISHED = "the imports were not finished at the release"
 
 
@@ -61,4 +62,5 @@ class Preload:
         self._report(reason)
 
     def _report(self, reason: str) -> None:
-        self._record.append(protocol.Preloaded(time.monotonic() - self._began, self._mask.hide_in(reason)))
+        shown = " ".join(self._mask.hide_in(reason).split())[:LONGEST_REASON]
+        self._record.append(protocol.Preloaded(time.monotonic() - self._began, shown))

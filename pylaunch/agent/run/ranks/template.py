@@ -32,7 +32,6 @@ MOST_RANKS = 64
 """Ranks of one template: three descriptors each travel in one packet, which carries at most 253."""
 
 LARGEST_REQUEST = 128 << 10
-LONGEST_REASON = 300
 MOST_OUTPUT = 64 << 10
 """Bytes that imports may write to stdout or stderr; each rank gets them."""
 
@@ -185,8 +184,7 @@ class Template:
 
     def _answer(self, fields: list[bytes]) -> ForkedRanks | NotForked:
         if fields[0] == REFUSED:
-            text = b" ".join(fields[1:]).decode("utf-8", "replace")
-            return NotForked(" ".join(text.split())[:LONGEST_REASON])
+            return NotForked(b" ".join(fields[1:]).decode("utf-8", "replace"))
         words = [field.decode("ascii", "replace") for field in fields[1:]]
         if fields[0] != FORKED or len(words) != len(self._ranks) or not all(map(is_child, words)):
             return NotForked("the template ended without an answer")
