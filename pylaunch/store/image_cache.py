@@ -25,11 +25,11 @@ def images_directory() -> Path:
 
 
 def mark_used(image: Path) -> bool:
-    """Record that a start uses an image of the cache now; return False where it is gone."""
-    with contextlib.suppress(FileNotFoundError), _alone(image.parent):
+    """Record that a start uses an image of the cache now, unless the cache cannot be written; return False where the
+    image is gone."""
+    with contextlib.suppress(OSError), _alone(image.parent):
         os.utime(image.with_suffix(".json"))
-        return image.is_file()
-    return False
+    return image.is_file()
 
 
 def remove_unused() -> None:

@@ -51,3 +51,9 @@ def test_an_image_that_another_start_marks_while_others_are_removed_stays(
     monkeypatch.setattr(fcntl, "flock", after_another_start)
     remove_unused()
     assert files(cache) == ["bbbb", "bbbb", "mine", "mine"]
+
+
+def test_an_image_in_a_cache_that_cannot_be_written_is_used_nevertheless(cache: Path) -> None:
+    (cache / "used.lock").mkdir()  # As on a read-only file system, for root too.
+    assert mark_used(cache / f"{USED}.sqsh")
+    assert not mark_used(cache / f"{'c' * 64}.sqsh")
