@@ -100,7 +100,8 @@ def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan]) -> LogVe
     facts, indications = LogFacts(scans), indications_in(scans)
     over = waits_over(facts)
     texts = judge_texts(catalogue, facts, lambda match, clue: weighed(match, clue, indications, over))
-    found = (_found(catalogue, each) for each in findings_of(facts, indications))
+    known = {each.cause.id for each in texts.roots}
+    found = (_found(catalogue, each) for each in findings_of(facts, indications) if each.clue.cause not in known)
     causes = (*texts.roots, *found, *texts.others)
     benign = {(each.file, each.line): Role.BENIGN for each in facts.of(STALL) if each.file in over}
     lines = error_lines(facts, {**texts.roles, **benign})

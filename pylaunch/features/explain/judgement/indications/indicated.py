@@ -17,6 +17,9 @@ from pylaunch.verdict.logs.signature import Role
 STEPS = 2
 """Lines with a step, an epoch or a loss that show that training continues."""
 
+UNREGISTERED = "jax-register-deadline"
+"""Signature of ranks that gave up waiting for the others at the coordinator."""
+
 STALL = "hvd-stall"
 """Signature of Horovod's report of ranks that wait, which may end."""
 
@@ -35,7 +38,8 @@ def naming(facts: LogFacts, indications: Iterable[Indication]) -> Iterator[Indic
     for each in sorted(named, key=lambda each: _ORDER[each.names or Confidence.LOW]):
         if each.may_end and each.excerpt.file in over:
             continue
-        if has_failed or facts.steps_after(each.excerpt.file, each.excerpt.line) < STEPS:
+        stands = not each.fails and facts.steps_after(each.excerpt.file, each.excerpt.line) < STEPS
+        if has_failed or stands:
             yield each
 
 
@@ -58,6 +62,8 @@ def weighed(match: LogMatch, clue: Clue, indications: Iterable[Indication], over
     """
     if match.signature.id == STALL and match.file in over:
         return replace(clue, role=Role.BENIGN)
+    if match.signature.id == UNREGISTERED and (launch := next(filter(_is_of_launch, indications), None)) is not None:
+        return Clue(launch.cause, launch.text, launch.names or Confidence.LOW, launch.ranks, because=launch.because)
     about = [each for each in indications if each.cause == clue.cause]
     against = [each for each in about if each.contradicts]
     support = [each for each in about if not each.contradicts]
@@ -69,6 +75,11 @@ def weighed(match: LogMatch, clue: Clue, indications: Iterable[Indication], over
     if against:
         return replace(clue, confidence=_LESS[clue.confidence], because=f"against it: {against[0].text}")
     return clue
+
+
+def _is_of_launch(indication: Indication) -> bool:
+    """Return True for ranks that are missing, there twice, or started with other values than the others."""
+    return indication.names is not None and indication.cause in ("rank-missing", "duplicate-launch", "launcher-config")
 
 
 def evidence_of(indication: Indication) -> tuple[EvidenceLine, ...]:

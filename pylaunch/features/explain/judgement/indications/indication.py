@@ -37,3 +37,6 @@ class Indication:
 
     may_end: bool = False
     """A wait, which names no cause if the programs continue after its last report."""
+
+    fails: bool = False
+    """It names a cause only of a failure that other lines show."""

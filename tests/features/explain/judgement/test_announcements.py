@@ -1,0 +1,82 @@
+"""Start lines of ranks that contradict each other, and the collectives in which a log ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.features.explain.judgement.topics import search_of
+from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
+from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.scan import scan
+
+SEARCH = search_of(signatures())
+LATE = (
+    "host-0: Traceback (most recent call last):\n"
+    'host-0:   File "/opt/lib/ring.py", line 28, in join\n'
+    "host-0: ring.RendezvousTimeout: 2/3 ranks joined after 5s\n"
+)
+
+
+def verdict_on(text: str) -> LogVerdict:
+    return judge_logs(signatures(), [scan(SEARCH, "x.log", [text.encode()])])
+
+
+def started(*ranks: tuple[int, int, str]) -> str:
+    return "".join(
+        f"host-{at}: INFO start rank={rank} world={world} master={address}\n"
+        for at, (rank, world, address) in enumerate(ranks)
+    )
+
+
+HERE = "10.0.0.1:29500"
+
+
+@pytest.mark.parametrize(
+    ("log", "cause", "ranks"),
+    [
+        (started((0, 4, HERE), (1, 2, HERE), (2, 3, HERE)), "launcher-config", ()),
+        (started((0, 3, HERE), (1, 3, HERE), (2, 4, HERE)), "launcher-config", (2,)),
+        (started((0, 3, HERE), (1, 3, HERE), (2, 3, "10.0.0.1:29511")), "launcher-config", (2,)),
+        (started((0, 3, HERE), (1, 3, HERE), (1, 3, HERE)), "duplicate-launch", ()),
+        (started((0, 3, HERE), (2, 3, HERE)), "rank-missing", (1,)),
+    ],
+    ids=["no majority", "one world size", "one port", "a rank twice", "a rank missing"],
+)
+def test_ranks_that_started_with_contradicting_values_are_the_cause_of_a_failed_start(
+    log: str, cause: str, ranks: tuple[int, ...]
+) -> None:
+    first = verdict_on(log + LATE).first
+    assert first is not None
+    assert (first.cause.id, first.ranks) == (cause, ranks)
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        started((0, 3, HERE), (2, 3, HERE)),
+        started((0, 3, HERE), (1, 3, HERE)) + "step 1 loss 2.0\nstep 2 loss 1.9\ntraining finished\n",
+        started((0, 2, "0.0.0.0:29500"), (1, 2, HERE)) + "step 1 loss 2.0\n",
+    ],
+    ids=["a log that continues", "a run that ended well", "rank 0 listens on all addresses"],
+)
+def test_start_lines_alone_are_no_failure(log: str) -> None:
+    verdict = verdict_on(log)
+    assert (verdict.failed, verdict.causes) == (False, ())
+
+
+def test_rank_0_may_use_another_name_for_the_same_port() -> None:
+    log = started((0, 3, "localhost:29500"), (1, 3, HERE), (2, 3, HERE))
+    assert "launcher-config" not in {each.cause.id for each in verdict_on(log + LATE).causes}
+
+
+@pytest.mark.parametrize(("number", "ranks"), [(3, (1,)), (4, ())])
+def test_ranks_whose_last_collectives_differ_are_named_against_the_majority(
+    number: int, ranks: tuple[int, ...]
+) -> None:
+    line = "[I ProcessGroupWrapper.cpp:562] [Rank {}] Running collective: CollectiveFingerPrint(SequenceNumber={}, {}\n"
+    log = "".join(
+        line.format(rank, number if rank == 1 else 4, "OpType=BROADCAST, TensorShape=[73], TensorDtypes=Byte")
+        for rank in range(3)
+    )
+    first = verdict_on(log).first
+    assert (() if first is None else first.ranks) == ranks
