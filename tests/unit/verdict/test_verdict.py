@@ -247,7 +247,7 @@ def test_failures_with_different_files_or_modules_are_not_alike() -> None:
     assert " failed alike" not in alike(*(f"FileNotFoundError: '/data/{name}.bin'" for name in "abc")).reason
 
 
-def test_a_host_that_lost_its_agent_is_not_said_to_have_been_restarted_because_another_one_was() -> None:
+def test_a_restart_of_one_host_is_not_the_reason_of_another_one_without_an_agent() -> None:
     restarted, ended = "it was restarted during the run: up since 07:12", "the agent of run 7f3a ended without a report"
 
     def reason(**lost: str) -> str:
