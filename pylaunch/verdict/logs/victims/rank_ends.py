@@ -16,6 +16,9 @@ FIRST_END = ("first-end", "first-end-of-step", "rank-exit")
 """Signatures of a launcher's report about the rank that ended first."""
 
 LONGEST_LINE = 160
+_ERRORS = ("errors", "last errors")
+"""Topics of the search that keep lines with the form of an error."""
+
 AFTER = 2
 """Lines that the process of an uncaught exception may still print."""
 
@@ -58,9 +61,15 @@ class RankEnds:
         is_later = line is not None and line.file == match.file and line.line > match.line
         return is_later and line is not None and ENDED.search(line.text) is not None
 
+    errors: dict[int, KeptLine]
+    """Last line of each rank that has the form of an error, where the search kept such lines."""
+
     def shown_last(self, rank: int) -> str:
-        """Return the clause with the last line of a rank; "" without one."""
-        line = self.last.get(rank)
+        """Return the clause with the last line of a rank, and its last error before; "" without one."""
+        line, error = self.last.get(rank), self.errors.get(rank)
+        if line is not None and error is not None and error.line < line.line:
+            shown = visible_line(error.text)[:LONGEST_LINE]
+            return f"; its last error is {shown!r}, its last line {visible_line(line.text)[:LONGEST_LINE]!r}"
         return "" if line is None else f"; its last line is {visible_line(line.text)[:LONGEST_LINE]!r}"
 
 
@@ -90,7 +99,11 @@ def rank_ends(scans: Sequence[LogScan], matches: Sequence[LogMatch]) -> RankEnds
         and (rank not in last or last[rank].line <= unit.last + (0 if is_handled(unit) else AFTER))
     }
     silent = tuple(sorted(present - victims - erring))
-    return RankEnds(victims, silent, last, frozenset(erring), _first_end(matches), is_anonymous)
+    errors: dict[int, KeptLine] = {}
+    for line in (line for scan in scans for topic in _ERRORS for line in scan.kept.get(topic, ())):
+        if (rank := number(line.origin)) is not None:
+            errors[rank] = line
+    return RankEnds(victims, silent, last, frozenset(erring), _first_end(matches), is_anonymous, errors)
 
 
 _LAUNCHER = re.compile(r"ChildFailedError|CalledProcessError|SignalException")

@@ -30,6 +30,7 @@ _FAILS = re.compile(
 """Words of a last line that shows why its rank stopped."""
 
 _LEVEL = re.compile(r"\b(?:ERROR|CRITICAL|FATAL)\b")
+_OF_ERRORS = (_FAILS, _LEVEL)
 _OF_OTHERS = {cause for cause, _, _ in OF_PROGRAMS} - {"host-oom", "memlock"}
 """Classes of lines of other programs than ranks."""
 
@@ -82,7 +83,7 @@ def of_report(ends: RankEnds) -> Clue | None:
         cause, how = "uneven-data", f"left before the others, and {how}"
     elif first.code == -6:
         return None  # The message of an abort is somewhere in the log.
-    says = line is not None and any(each.search(line.text) for each in (_FAILS, _LEVEL))
+    says = first.rank in ends.errors or (line is not None and any(each.search(line.text) for each in _OF_ERRORS))
     by_words = None if signal else _by_words(ends, first.rank)
     if first.code == 1 and says and by_words is None and not _LEVEL.search(line.text if line else ""):
         return None  # It printed an error whose beginning is not in the log.
@@ -131,7 +132,7 @@ def _of_one(facts: LogFacts, ends: RankEnds) -> Clue | None:
     if (by_words := _by_words(ends, rank)) is not None:
         text = f"rank {rank} stopped at an error of its own{shown}; {others} {lost}"
         return Clue(by_words[0], text, Confidence.MEDIUM, (rank,), because=by_words[1], also=by_words[2])
-    if line is not None and _LEVEL.search(line.text) and not have_waited:
+    if rank in ends.errors and not have_waited and not ENDED.search(line.text):
         text = f"rank {rank} ended after an error of its own, while {others} {lost}{shown}"
         return Clue("program-error", text, Confidence.MEDIUM, (rank,))
     if ENDED.search(line.text):
@@ -140,7 +141,8 @@ def _of_one(facts: LogFacts, ends: RankEnds) -> Clue | None:
     if have_waited and rank == 0 and AT_WORK.search(line.text):
         text = f"rank 0 worked alone, while {others} {lost}{shown}"
         return Clue("rank0-long-work", text, Confidence.MEDIUM, (rank,), because="its last line shows the work")
-    text = f"rank {rank} printed no error, while {others} {lost}{shown}"
+    no_error = "stopped after an error" if rank in ends.errors else "printed no error"
+    text = f"rank {rank} {no_error}, while {others} {lost}{shown}"
     return Clue("rank-absent" if have_waited else "rank-silent-end", text, Confidence.MEDIUM, (rank,))
 
 
@@ -161,7 +163,7 @@ def _of_places(facts: LogFacts, ends: RankEnds) -> Clue | None:
 
 
 def _by_words(ends: RankEnds, rank: int) -> tuple[str, str, tuple[str, ...]] | None:
-    line = ends.last.get(rank)
+    line = ends.errors.get(rank) or ends.last.get(rank)
     found = None if line is None or not _FAILS.search(line.text) else error_class(line.text)
     if found is None or found.cause in _OF_OTHERS:
         return None

@@ -106,3 +106,13 @@ def test_an_exception_after_which_all_ranks_go_on_ended_none() -> None:
     one = judged(text + "rank 0: batch size 32\n").first
     assert one is not None
     assert one.cause.id == "program-error"
+
+
+def test_a_rank_with_an_error_of_its_own_among_victims_is_named_with_it() -> None:
+    own = "ERROR | rank 1 | no mirror has the weights\nINFO | rank 1 | releasing the lock\n"
+    lost = "".join(raised(LOST, prefix=f"[rank{rank}]: ") for rank in (0, 2))
+    found = judged("INFO | rank 0 | start\nINFO | rank 1 | start\nINFO | rank 2 | start\n" + own + lost).first
+    assert found is not None
+    assert (found.cause.id, found.ranks) == ("program-error", (1,))
+    assert "its last error is 'ERROR | rank 1 | no mirror has the weights'" in found.text
+    assert "printed no error" not in found.text
