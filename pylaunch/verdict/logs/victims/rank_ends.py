@@ -10,7 +10,7 @@ from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.line import Origin
 from pylaunch.verdict.logs.scan import KeptLine, LogMatch, LogScan
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.traceback import is_handled
+from pylaunch.verdict.logs.traceback import continues, is_handled
 
 FIRST_END = ("first-end", "first-end-of-step", "rank-exit")
 """Signatures of a launcher's report about the rank that ended first."""
@@ -99,9 +99,14 @@ def rank_ends(scans: Sequence[LogScan], matches: Sequence[LogMatch]) -> RankEnds
         and (rank not in last or last[rank].line <= unit.last + (0 if is_handled(unit) else AFTER))
     }
     silent = tuple(sorted(present - victims - erring))
+    over = {(unit.file, at) for unit in units if is_handled(unit) for at in range(unit.line - 1, unit.last + 1)}
     errors: dict[int, KeptLine] = {}
     for line in (line for scan in scans for topic in _ERRORS for line in scan.kept.get(topic, ())):
-        if (rank := number(line.origin)) is not None:
+        if (
+            (rank := number(line.origin)) is not None
+            and not continues(line.text)
+            and (line.file, line.line) not in over
+        ):
             errors[rank] = line
     return RankEnds(victims, silent, last, frozenset(erring), _first_end(matches), is_anonymous, errors)
 
