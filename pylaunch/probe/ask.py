@@ -121,14 +121,16 @@ def ask(
 
 
 def _completed(futures: Mapping[Future[T], str], on_silence: Callable[[Sequence[str]], None]) -> Iterator[Future[T]]:
-    """Yield futures as they end. `on_silence` gets the hosts of those that have not ended after SILENT_S, once."""
+    """Yield futures as they end. `on_silence` gets the hosts of those that have not ended after SILENT_S, once; only of
+    those that began at once, because the others may be waiting for their turn."""
     left = dict(futures)
     try:
         for future in as_completed(futures, timeout=SILENT_S):
             del left[future]
             yield future
     except TimeoutError:
-        on_silence([*left.values()])
+        if silent := [left[each] for each in [*futures][:CONCURRENT] if each in left]:
+            on_silence(silent)
         yield from as_completed(left)
 
 
