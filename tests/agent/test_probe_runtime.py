@@ -15,6 +15,7 @@ import pytest
 from pylaunch.agent.probe import runtime
 from pylaunch.agent.probe.registry import DEADLINE_S, Reader
 from pylaunch.agent.probe.runtime import readings
+from tests.agent.controller import gone
 from tests.waiting import DEADLINE_S as LONG_S
 from tests.waiting import wait_until
 
@@ -149,6 +150,24 @@ def test_a_child_that_got_no_processor_is_replaced(monkeypatch: pytest.MonkeyPat
     assert taken({"pid": None}, by_name)["pid"]["value"] != own
     for each in (gate, opening):
         os.close(each)
+
+
+def test_a_reader_whose_probe_is_killed_ends_however_long_its_answer_is(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+
+    def outlives(question: Any) -> str:
+        file.write_text(str(os.getpid()))
+        os.kill(os.getppid(), signal.SIGKILL)
+        return "x" * 300_000
+
+    probe = os.fork()
+    if not probe:
+        try:
+            readings({"outlives": None}, {"outlives": Reader("outlives", outlives, DEADLINE_S)})
+        finally:
+            os._exit(1)
+    os.waitpid(probe, 0)
+    gone(int(file.read_text()))
 
 
 def test_readers_that_all_die_are_all_reported() -> None:

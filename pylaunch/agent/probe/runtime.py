@@ -58,17 +58,20 @@ class _Child:
         for stream in (0, 1, 2):
             os.dup2(null, stream)
         os.setpgid(0, 0)
-        with os.fdopen(writing, "wb") as out:
-            while taken := os.read(queue, _INDEX.size):
-                index = _INDEX.unpack(taken)[0]
-                begun = time.monotonic()
-                out.write(_BEGUN.pack(index, begun))
-                out.flush()  # With the reading before it.
-                name = names[index]
-                text = json.dumps(_taken(readers[reader_of(name)], questions[name], begun)).encode()
-                out.write(_SIZE.pack(len(text)))
-                out.write(text)
-        os._exit(0)
+        os.close(self.pipe)  # Or it would wait for itself to read, once the probe was killed.
+        try:
+            with os.fdopen(writing, "wb") as out:
+                while taken := os.read(queue, _INDEX.size):
+                    index = _INDEX.unpack(taken)[0]
+                    begun = time.monotonic()
+                    out.write(_BEGUN.pack(index, begun))
+                    out.flush()  # With the reading before it.
+                    name = names[index]
+                    text = json.dumps(_taken(readers[reader_of(name)], questions[name], begun)).encode()
+                    out.write(_SIZE.pack(len(text)))
+                    out.write(text)
+        finally:
+            os._exit(0)
 
     @property
     def _deadline_s(self) -> float:
