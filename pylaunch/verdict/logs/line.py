@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable
 
 from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.untrusted_json import UntrustedJsonError
+from pylaunch.base.untrusted_json import parse as parse_json
 
 LONGEST = 4000
 """Characters of a line that are read."""
@@ -60,6 +62,9 @@ _OTHER_LABEL = _labelled("r|w|p|worker|wrk|proc|process|learner|trainer|actor|re
 _BRACKETED = re.compile(rf"{_HEAD}(?P<word>[A-Za-z][\w.-]{{0,30}})\[(?P<rank>\d{{1,7}})\]: ")
 _KEY_RANK = re.compile(rf"{_HEAD}rank=(?P<rank>\d{{1,7}})[ ,]")
 _JSON_RANK = re.compile(r'\{.{0,200}?"(?:global_)?rank": ?(?P<rank>\d{1,7})\b')
+_JSON_LINE = re.compile(r'\{.{0,400}?"(?:line|log)": ?(?P<text>"(?:[^"\\]|\\.){0,3900}")')
+"""Line of output in an object of a supervisor, or of Docker's log files."""
+
 LEAST_LABELLED = 3
 """Lines with such a number that show that a script labels its lines with it."""
 
@@ -149,6 +154,10 @@ class LinePrefixes:
         """Return `raw` without its prefixes; `of_file` is the origin of lines that have none."""
         text = _ANSI.sub("", raw[:LONGEST])
         origin = of_file
+        if text.startswith("{") and (wrapped := _JSON_LINE.match(text)):
+            by = _JSON_RANK.match(text)
+            origin = origin if by is None or self.is_of_one else replace(origin, rank=int(by["rank"]))
+            text = _unquoted(wrapped["text"])
         for count in range(_PEELED):
             found = self._prefix(text, is_first=count == 0)
             if found is None:
@@ -183,6 +192,14 @@ class LinePrefixes:
         if self.srun and (found := _SRUN.match(text)):
             return found
         return _PDSH.match(text) if self.pdsh else None
+
+
+def _unquoted(text: str) -> str:
+    """Return the value of a JSON string; the text as it is if it is none."""
+    try:
+        return str(parse_json(text, LONGEST)).rstrip("\n")
+    except UntrustedJsonError:
+        return text
 
 
 def learn_prefixes(sample: Iterable[str], *, is_of_one: bool = False) -> LinePrefixes:

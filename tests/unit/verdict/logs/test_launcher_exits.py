@@ -55,3 +55,28 @@ def test_a_process_is_named_where_a_parent_lists_the_ends_of_all() -> None:
     found = first_of("INFO exit codes: {'loader-0': 0, 'trainer-0': 1, 'loader-1': -9}\n")
     assert found is not None
     assert found.text.startswith("process loader-1 was ended by SIGKILL")
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"), [("acquiring cache/tokenizer.lock", "data-wait"), ("entering phase b", "rank-absent")]
+)
+def test_the_rank_at_another_line_held_the_others_up_until_the_time_limit(line: str, cause: str) -> None:
+    ranks = "".join(f"[rank{rank}]: step {rank + 3} done\n" for rank in (0, 2, 3))
+    found = first_of(f"{ranks}[rank1]: {line}\nERROR launcher | wall limit of 16 s reached\n")
+    assert found is not None
+    assert (found.cause.id, found.ranks) == (cause, (1,))
+
+
+def test_ranks_at_one_line_leave_the_time_limit_as_the_end() -> None:
+    ranks = "".join(f"[rank{rank}]: step {rank + 3} done\n" for rank in range(3))
+    found = first_of(f"{ranks}ERROR launcher | wall limit of 16 s reached\n")
+    assert found is not None
+    assert (found.cause.id, found.ranks) == ("scheduler-stop", ())
+
+
+def test_a_line_within_json_is_of_its_rank_and_read_as_it_was_printed() -> None:
+    lines = ("Traceback (most recent call last):", '  File \\"/srv/a.py\\", line 3, in f', "ValueError: bad shape")
+    found = first_of("".join(f'{{"rank": 2, "attempt": 0, "line": "{each}"}}\n' for each in lines))
+    assert found is not None
+    assert found.ranks == (2,)
+    assert "/srv/a.py:3" in found.text
