@@ -6,14 +6,14 @@ import itertools
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.verdict.logs.line import LogTime, Origin
 from pylaunch.verdict.logs.scan import KeptLine, LogMatch, LogScan
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.traceback import LONGEST_REACH, continues, is_handled
+from pylaunch.verdict.logs.traceback import LONGEST_REACH, continues, is_handled, lines_inside
 from pylaunch.verdict.logs.victims.rank_ends import RankEnds, rank_ends
 from pylaunch.verdict.logs.victims.timeouts import CollectiveTimeouts, collective_timeouts
 
@@ -109,18 +109,11 @@ class LogFacts:
 
     def is_in_exception(self, file: str, line: int) -> bool:
         """Return True if a line is within a traceback or its chain."""
-        starts, ends = self._exceptions[file]
-        at = bisect_right(starts, line) - 1
-        return at >= 0 and line <= ends[at]
+        return self._exceptions[file](line)
 
     @cached_property
-    def _exceptions(self) -> dict[str, tuple[list[int], list[int]]]:
-        """First lines of the chains of exceptions, sorted, and the last line of all chains up to each, by file."""
-        found = {}
-        for scan in self.scans:
-            units = sorted(scan.exceptions, key=lambda unit: unit.line)
-            found[scan.file] = [unit.line for unit in units], list(itertools.accumulate((u.last for u in units), max))
-        return found
+    def _exceptions(self) -> dict[str, Callable[[int], bool]]:
+        return {scan.file: lines_inside(scan.exceptions) for scan in self.scans}
 
     def is_handled(self, file: str, line: int) -> bool:
         """Return True if a logger printed the exception of a line as a warning, and its process continued.
@@ -239,10 +232,10 @@ class LogFacts:
 
 def reach_of_all(scan: LogScan) -> int:
     """Return the line up to which all ranks of a log, at least two, have printed plain lines; else 0."""
-    inside = {number for unit in scan.exceptions for number in range(unit.line, unit.last + 1)}
-    inside |= {match.line for match in scan.matches if match.signature.role is Role.SYMPTOM}
+    is_inside = lines_inside(scan.exceptions)
+    symptoms = {match.line for match in scan.matches if match.signature.role is Role.SYMPTOM}
     ends = [each for origin, each in scan.last.items() if origin.rank is not None]
-    is_plain = all(each.line not in inside and not _AT_EXIT.match(each.text) for each in ends)
+    is_plain = not any(each.line in symptoms or is_inside(each.line) or _AT_EXIT.match(each.text) for each in ends)
     return min(each.line for each in ends) if len(ends) > 1 and is_plain else 0
 
 

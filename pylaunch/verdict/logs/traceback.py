@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.verdict.logs.line import LogTime, Origin, ParsedLine
@@ -83,6 +85,18 @@ _CONTINUES = re.compile(
     r"(?i)\b(?:ignor(?:ed|ing)|continu\w{2,4}|retry\w{0,3}|skip(?:s|ped|ping)?|fall\w{0,3} back|rebuild\w{0,3}"
     r"|reopen\w{0,3}|recover\w{0,3}|again)\b"
 )
+
+
+def lines_inside(units: Iterable[ExceptionUnit]) -> Callable[[int], bool]:
+    """Return the function that says of a line of a log whether it is inside one of its `units`."""
+    order = sorted((unit.line, unit.last) for unit in units)
+    starts, ends = [first for first, _ in order], [*itertools.accumulate((last for _, last in order), max)]
+
+    def is_inside(line: int) -> bool:
+        at = bisect_right(starts, line) - 1
+        return at >= 0 and line <= ends[at]
+
+    return is_inside
 
 
 def continues(text: str) -> bool:

@@ -10,7 +10,7 @@ from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.line import Origin
 from pylaunch.verdict.logs.scan import KeptLine, LogMatch, LogScan
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.traceback import continues, is_handled
+from pylaunch.verdict.logs.traceback import continues, is_handled, lines_inside
 
 FIRST_END = ("first-end", "first-end-of-step", "rank-exit")
 """Signatures of a launcher's report about the rank that ended first."""
@@ -99,14 +99,10 @@ def rank_ends(scans: Sequence[LogScan], matches: Sequence[LogMatch]) -> RankEnds
         and (rank not in last or last[rank].line <= unit.last + (0 if is_handled(unit) else AFTER))
     }
     silent = tuple(sorted(present - victims - erring))
-    over = {(unit.file, at) for unit in units if is_handled(unit) for at in range(unit.line - 1, unit.last + 1)}
+    over = {scan.file: lines_inside(unit for unit in scan.exceptions if is_handled(unit)) for scan in scans}
     errors: dict[int, KeptLine] = {}
     for line in (line for scan in scans for topic in _ERRORS for line in scan.kept.get(topic, ())):
-        if (
-            (rank := number(line.origin)) is not None
-            and not continues(line.text)
-            and (line.file, line.line) not in over
-        ):
+        if (rank := number(line.origin)) is not None and not continues(line.text) and not over[line.file](line.line):
             errors[rank] = line
     return RankEnds(victims, silent, last, frozenset(erring), _first_end(matches), is_anonymous, errors)
 
