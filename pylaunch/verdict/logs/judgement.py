@@ -344,7 +344,7 @@ def cause_of(
 ) -> LogCause:
     """Return the cause that a match supports, as `clue` reads it; `others` are further matches of the same cause."""
     ranks, host = clue.ranks, None
-    if not ranks and match.signature.page not in _BLAMELESS:
+    if not ranks and match.signature.page not in _BLAMELESS and match.signature.id not in EXITS:
         origins = {each.origin for each in (match, *others)}
         ranks = tuple(sorted({each.rank for each in origins if each.rank is not None}))
         hosts = {each.host for each in origins}

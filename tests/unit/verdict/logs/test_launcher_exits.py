@@ -43,8 +43,9 @@ def test_the_rank_that_a_signal_ended_first_is_the_cause_of_what_its_peers_print
         "rank 1 exited with 1\nrank 0 exited with -9\n",
         "WARNING launcher | sending SIGTERM to 2 remaining ranks\nrank 0 (pid 7) exited with -15\n",
         "rank 2 exited with -1\njob finished with code 1\n",
+        '{"rank": 0, "event": "worker_failed", "exitcode": 21}\n',
     ],
-    ids=["after another end", "after a stop by the launcher", "a code that is no signal"],
+    ids=["after another end", "after a stop by the launcher", "a code that is no signal", "an exit code"],
 )
 def test_an_end_that_another_end_or_a_stop_precedes_names_no_signal(log: str) -> None:
     found = first_of(log)
