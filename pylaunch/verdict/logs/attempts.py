@@ -9,18 +9,16 @@ import re
 from collections.abc import Sequence
 
 from pylaunch.base.dataclass import replace
-from pylaunch.verdict.logs.facts import reach_of_all
 from pylaunch.verdict.logs.scan import LogScan
 from pylaunch.verdict.logs.signature import Role
+from pylaunch.verdict.logs.victims.rank_ends import ENDED
 
 _FAILED = ("elastic-exitcode", "elastic-sigkill", "elastic-sigsegv", "elastic-sigabrt", "elastic-sigbus")
 _AGENT = re.compile(r" (?P<pid>\d{1,9}) torch/distributed/elastic/.{0,80} failed \(exitcode: ")
 _MET = ("gloo-fullmesh", "gloo-connect-refused")
 """Roots that ranks print, too, when they meet addresses of an earlier attempt."""
 
-_FAILED_ALL = ("elastic-childfailed", "ds-returncode", "slurm-task-exit", "mpi-abort")
-"""Reports of launchers that a run failed."""
-
+_FAILURES = (Role.ROOT, Role.SYMPTOM, Role.WRAPPER)
 RESTART = "worker-restart"
 """Signature of a launcher that starts its ranks again."""
 
@@ -30,14 +28,31 @@ def last_attempts(scans: Sequence[LogScan]) -> list[LogScan]:
     return [_last_attempt(scan) for scan in scans]
 
 
-_GOOD_END = re.compile(r"(?i)(?:^|[\s,;(])(?:rc|exit(?:ed)?(?: with)?(?: code| status)?|status) ?[:=]? ?0\b")
-"""Report of a launcher at the end of a log that all went well."""
+_GOOD_END = re.compile(
+    r"(?i)(?:[\w -]{0,40}\b(?:job|run|training|final)\b[^\d]{0,40})?"
+    r"\b(?:rc|exit|exit(?:ed)? (?:code|status)) ?[:=]? ?0$"
+)
+"""Report at the end of a log that all went well; not of one rank, one task or one host."""
+
+_DONE = re.compile(r"(?i)\b(?:ranks?|steps?|epochs?|training)\b")
+"""Words of ranks that end, beside those of an end."""
+
+
+def _ends_well(scan: LogScan) -> bool:
+    """Return True if a log ends with success, and after its last failure with words of ranks that ended in order.
+
+    Success alone is that of `tee` if the program was piped into it.
+    """
+    if not scan.tail or _GOOD_END.match(scan.tail[-1].text) is None:
+        return False
+    last = max((match.line for match in scan.matches if match.signature.role in _FAILURES), default=0)
+    last = max((last, *(unit.last for unit in scan.exceptions)))
+    after = [line.text for line in scan.tail[:-1] if line.line > last]
+    return any(ENDED.search(text) and _DONE.search(text) for text in after)
 
 
 def _last_attempt(scan: LogScan) -> LogScan:
-    reports = [match for match in scan.matches if match.signature.id in _FAILED_ALL]
-    is_older = not reports or max(match.line for match in reports) < reach_of_all(scan)
-    if scan.tail and _GOOD_END.search(scan.tail[-1].text) and is_older:
+    if _ends_well(scan):
         context = [match for match in scan.matches if match.signature.role is Role.CONTEXT]
         return replace(scan, matches=context, exceptions=[], kept={})
     since = max((match.line for match in scan.matches if match.signature.id == RESTART), default=0)

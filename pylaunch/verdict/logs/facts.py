@@ -132,25 +132,25 @@ class LogFacts:
     def is_survived_by_all(self, match: LogMatch | KeptLine) -> bool:
         """Return True for an exception without its rank after which all ranks of the log continued."""
         is_raised = match.origin.rank is None and _RAISED.match(match.text) is not None
-        return is_raised and match.line < self.reaches_of_all[match.file]
+        return is_raised and match.line in self.spans_of_all[match.file]
 
     @cached_property
-    def reaches_of_all(self) -> dict[str, int]:
-        """Line up to which all ranks of a log, at least two, printed plain lines, by file."""
-        return {scan.file: reach_of_all(scan) for scan in self.scans}
+    def spans_of_all(self) -> dict[str, range]:
+        """Lines that all ranks of a log survived, by file."""
+        return {scan.file: _span_of_all(scan) for scan in self.scans}
 
     @cached_property
     def _handled(self) -> dict[str, list[tuple[int, int]]]:
         found: dict[str, list[tuple[int, int]]] = {}
         for scan in self.scans:
-            reach = self.reaches_of_all[scan.file]
+            span = self.spans_of_all[scan.file]
             units = []
             for unit in scan.exceptions:
                 last = scan.last.get(unit.origin)
                 is_of_one = unit.origin.rank is not None or len(scan.ranks) < 2
                 is_later = last is not None and last.line > unit.last and not _AT_EXIT.match(last.text)
                 continues = is_handled(unit) and is_of_one and is_later
-                if continues or (unit.origin.rank is None and unit.last < reach):
+                if continues or (unit.origin.rank is None and unit.line in span and unit.last in span):
                     units.append((unit.line, unit.last))
             found[scan.file] = sorted(units)
         return found
@@ -230,13 +230,21 @@ class LogFacts:
         return collective_timeouts(self.matches, self.scans)
 
 
-def reach_of_all(scan: LogScan) -> int:
-    """Return the line up to which all ranks of a log, at least two, have printed plain lines; else 0."""
+def _span_of_all(scan: LogScan) -> range:
+    """Return the lines before and after which ranks of a log print, if all, at least two, have plain last lines.
+
+    Without a rank before them, what follows may be buffers that are flushed at the exit.
+    """
     is_inside = lines_inside(scan.exceptions)
     symptoms = {match.line for match in scan.matches if match.signature.role is Role.SYMPTOM}
-    ends = [each for origin, each in scan.last.items() if origin.rank is not None]
-    is_plain = not any(each.line in symptoms or is_inside(each.line) or _AT_EXIT.match(each.text) for each in ends)
-    return min(each.line for each in ends) if len(ends) > 1 and is_plain else 0
+    ends = {origin.rank: each for origin, each in scan.last.items() if origin.rank is not None}
+    lasts = ends.values()
+    is_plain = not any(each.line in symptoms or is_inside(each.line) or _AT_EXIT.match(each.text) for each in lasts)
+    before = [lines[0] for origin, lines in scan.progress.items() if origin.rank is not None]
+    before += [match.line for match in scan.matches if match.origin.rank is not None][:1]
+    if len(ends) < 2 or not is_plain or not before or not scan.ranks <= ends.keys():
+        return range(0)
+    return range(min(before) + 1, min(each.line for each in lasts))
 
 
 _AT_EXIT = re.compile(r"\[?[WEF]\d{4} |Exception ignored")

@@ -116,3 +116,21 @@ def test_a_rank_with_an_error_of_its_own_among_victims_is_named_with_it() -> Non
     assert (found.cause.id, found.ranks) == ("program-error", (1,))
     assert "its last error is 'ERROR | rank 1 | no mirror has the weights'" in found.text
     assert "printed no error" not in found.text
+
+
+@pytest.mark.parametrize(
+    "after",
+    ["rank 2 exited with code 0\n", "exit=0\n", "all done\nexit=0\n", "rank 0: step 1\nrank 1: step 1\n"],
+    ids=["the end of another rank", "the status of tee", "an epilog", "buffers flushed at the exit"],
+)
+def test_what_others_print_after_a_fatal_error_does_not_excuse_it(after: str) -> None:
+    found = judged(raised(FULL) + after)
+    assert found.first is not None
+    assert found.first.cause.id == "storage-full"
+
+
+def test_a_rank_that_does_not_print_again_did_not_survive() -> None:
+    text = "rank 0: step 1\nrank 1: step 1\n" + "pad\n" * 30_000 + "rank 0: step 2\n" + raised(FULL)
+    found = judged("rank 2: step 1\n" + text + "rank 0: step 3\nrank 1: step 3\n").first
+    assert found is not None
+    assert found.cause.id == "storage-full"
