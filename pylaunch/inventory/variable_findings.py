@@ -53,8 +53,9 @@ def _with_instead(finding: LintFinding) -> str:
 
 
 def without_effect(plan: RunPlan, commands: Iterable[NodeCommand]) -> Iterator[LintFinding]:
-    """Yield a warning for each variable of `plan` that the identity of a rank or the agent overrides."""
-    higher = {name for command in commands for rank in command.ranks for name in rank.env} | set(AGENT_VARIABLES)
+    """Yield a warning for each variable of `plan` that the identity of every rank or the agent overrides."""
+    identities = [rank.env.keys() for command in commands for rank in command.ranks]
+    higher = set(AGENT_VARIABLES).union(set(identities[0]).intersection(*identities[1:]))
     for names, where in ((plan.job.env, "--env"), (plan.job.secrets, "--secret")):
         for name in names:
             if name in higher:

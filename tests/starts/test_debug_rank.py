@@ -21,9 +21,9 @@ DEBUGGED = """
 import os, pathlib, time
 rank, gate = int(os.environ["RANK"]), pathlib.Path({gate!r})
 print("rank", rank, "begins", flush=True)
+secret = 6 * 7
+breakpoint()
 if rank == 1:
-    secret = 6 * 7
-    breakpoint()
     gate.touch()
 else:
     print("a line of rank 0", flush=True)
