@@ -12,6 +12,7 @@ from typing import Protocol
 from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.diagnosis.hang import HangKind
+from pylaunch.model.job import OnHang
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.node_evidence import HostEvidence
@@ -142,19 +143,21 @@ def _has_trouble(facts: HostEvidence) -> bool:
     return bool(facts.kernel or facts.stuck or facts.rises or facts.missing)
 
 
-def event(message: HangNews) -> Event:
-    """Return the event that the record keeps."""
+def event(message: HangNews, action: OnHang = OnHang.OBSERVE) -> Event:
+    """Return the event that the record keeps; it says where a finding is not good enough for `action`."""
     now, news = time.time(), message.news
     if isinstance(news, ProgressResumed):
         return Event(now, EventKind.ADVANCING, text=f"ranks advance again, after {_quiet(news)}")
     finding = news.finding
+    is_acted_on = action is OnHang.OBSERVE or news.may_end_run
+    unsure = "" if is_acted_on else f": not enough for --on-hang {action.value}"
     what = "hang" if finding.is_hang else "quiet" if finding.kind is HangKind.UNDECIDED else "slow"
     return Event(
         now,
         EventKind.HANG,
         finding.hosts[0] if len(finding.hosts) == 1 else None,
         finding.ranks[0] if len(finding.ranks) == 1 else None,
-        f"{what}: {finding.text} ({_quiet(news)}, {finding.confidence.value} confidence)",
+        f"{what}: {finding.text} ({_quiet(news)}, {finding.confidence.value} confidence{unsure})",
         lines=finding.evidence[:SHOWN_LINES],
         hint=finding.hint,
         facts=message.facts,

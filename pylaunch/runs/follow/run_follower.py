@@ -183,7 +183,7 @@ class RunFollower:
             await self._fleet.post(await self._hang_watch.next())
 
     def _on_hang(self, message: HangNews) -> None:
-        event = hang_watch.event(message)
+        event = hang_watch.event(message, self._plan.job.on_hang)
         self._record(event)
         acts = self._leads and self._plan.job.on_hang is not OnHang.OBSERVE
         if acts and isinstance(message.news, HangReport) and message.news.may_end_run and self._state.stop is None:
