@@ -213,7 +213,7 @@ class _Judge:
             return self._weigh(match, read_exit(match, self._facts))
         reader = read_gpu_memory if match.signature.id == "cuda-oom" else read
         clue = reader(match, self._facts)
-        return self._weigh(match, with_rank(clue, self._facts.ends))
+        return self._weigh(match, with_rank(clue, self._facts.ends, match))
 
     def _fatal(self, roots: list[_Candidate], reports: list[_Candidate]) -> list[_Candidate]:
         """Return the roots that ended a process. Without one, those that it survived count if the end is reported.

@@ -31,6 +31,12 @@ _PREFIXES = (
     ),
     re.compile(r"(?P<host>[\w.-]{1,253}):(?P<rank>\d{1,7}) \| "),
 )
+_STAMP = re.compile(
+    r"\d\d:\d\d:\d\d(?:[.,]\d{1,6})? |[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d (?P<host>[\w.-]{1,253}) "
+    r"(?:torchrun|python[\d.]{0,5}|[\w-]{1,60}\.(?:py|sh))(?:\[\d{1,9}\])?: "
+)
+"""Time of day, or prefix of syslog, before all lines of a launcher."""
+
 _DOCKER = re.compile(r"(?P<host>[A-Za-z][\w.-]{0,253}) {1,20}\| ")
 _SRUN = re.compile(r" {0,6}(?P<rank>\d{1,7}): ?")
 _PDSH = re.compile(r"(?!(?:srun|slurmstepd|mpirun): )(?P<host>[A-Za-z0-9][\w.-]{0,253}): ")
@@ -144,6 +150,7 @@ class LinePrefixes:
     srun: bool = False
     pdsh: bool = False
     docker: bool = False
+    stamp: bool = False
     is_of_one: bool = False
     """The log is that of one known process: prefixes are removed and do not change the origin."""
 
@@ -164,7 +171,7 @@ class LinePrefixes:
                 break
             origin = origin if self.is_of_one else _joined(origin, found)
             text = text[found.end() :]
-        time = parse_time(text)
+        time = parse_time(text) or (parse_time(raw) if self.stamp else None)
         if self.is_of_one:
             return ParsedLine(of_file, time, text)
         if origin.rank is None and (by := _WRITTEN_BY.search(text[:200])):
@@ -187,6 +194,8 @@ class LinePrefixes:
                 return found
         if not is_first:
             return None
+        if self.stamp and (found := _STAMP.match(text)):
+            return found
         if self.docker and (found := _DOCKER.match(text)):
             return found
         if self.srun and (found := _SRUN.match(text)):
@@ -213,7 +222,9 @@ def learn_prefixes(sample: Iterable[str], *, is_of_one: bool = False) -> LinePre
 
     srun = most(_SRUN)
     pdsh = not srun and most(_PDSH) and _few_hosts(lines)
-    return LinePrefixes(srun=srun, pdsh=pdsh, docker=most(_DOCKER), is_of_one=is_of_one, label=_label_of(lines))
+    return LinePrefixes(
+        srun=srun, pdsh=pdsh, docker=most(_DOCKER), stamp=most(_STAMP), is_of_one=is_of_one, label=_label_of(lines)
+    )
 
 
 def _label_of(lines: Iterable[str]) -> str:

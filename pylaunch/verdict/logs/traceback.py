@@ -82,7 +82,7 @@ class ExceptionUnit:
 _LEVEL = re.compile(r"\b(?:WARN(?:ING)?|ERROR)\b")
 _WARNING = re.compile(r"\bWARN(?:ING)?\b")
 _CONTINUES = re.compile(
-    r"(?i)\b(?:ignor(?:ed|ing)|continu\w{2,4}|retry\w{0,3}|skip(?:s|ped|ping)?|fall\w{0,3} back|rebuild\w{0,3}"
+    r"(?i)\b(?:ignor(?:ed|ing)|continu\w{2,4}|retr(?:y|ied|ies|ying)|skip(?:s|ped|ping)?|fall\w{0,3} back|rebuild\w{0,3}"
     r"|reopen\w{0,3}|recover\w{0,3}|again)\b"
 )
 

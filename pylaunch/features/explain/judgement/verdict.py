@@ -51,7 +51,7 @@ FRAME = 2
 CONTINUED = 2
 """Lines after an error that its message may have."""
 
-_NAMING = ("rank-absent", "stopped-from-outside", "killed", "native-crash")
+_NAMING = ("rank-absent", "stopped-from-outside", "killed", "native-crash", "dataloader-worker")
 """Classes of a question that a rank answers which the logs name."""
 
 _ANNOUNCING = ("terminate called",)
@@ -125,7 +125,7 @@ def _floor(facts: LogFacts, lines: ErrorLines, causes: Sequence[LogCause], texts
     found = first_error(lines)
     if found is None or not causes:
         return found
-    if causes[0].cause.id in _NAMING and causes[0].ranks:
+    if causes[0].cause.id in _NAMING and (causes[0].ranks or causes[0].cause.id == "dataloader-worker"):
         return None
     if causes[0].cause.id not in ABSTAINING or found.weight >= ErrorWeight.FAILURE or lines.first is None:
         return None

@@ -145,7 +145,8 @@ _NUMBERS = {
 
 
 ENDED = re.compile(
-    r"(?i)\b(?:finish(?:ed)?|completed|(?<!to )complete|done|exit(?:ing|ed)? (?:with )?(?:code )?0|success(?:fully)?"
+    r"(?i)\b(?:finish(?:ed)?|completed|(?<!to )complete|saved (?:final|last)"
+    r"|done|exit(?:ing|ed)? (?:with )?(?:code )?0|success(?:fully)?"
     r"|bye|all (?:steps|epochs))\b"
 )
 """Words of a rank that ended in order."""

@@ -16,6 +16,8 @@ from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.errors.error_class import OF_PROGRAMS, error_class
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.reading import Clue
+from pylaunch.verdict.logs.scan import LogMatch
+from pylaunch.verdict.logs.signature import Role
 from pylaunch.verdict.logs.victims.rank_ends import AT_WORK, ENDED, LONGEST_LINE, RankEnds
 from pylaunch.verdict.logs.victims.timeouts import TIMEOUTS
 
@@ -43,13 +45,20 @@ def read_silent(facts: LogFacts) -> Clue | None:
     if sizes := facts.of("gloo-size-mismatch"):
         text = "ranks call a collective with different sizes, or different collectives"
         return Clue("collective-mismatch", f"{text}: {visible_line(sizes[0].text)[:LONGEST_LINE]}", Confidence.MEDIUM)
+    stopped = tuple(sorted(facts.interrupted))
+    if len(stopped) == 1 and ends.victims - {*stopped}:
+        text = f"rank {stopped[0]} was interrupted (SIGINT), and the others lost it"
+        return Clue("stopped-from-outside", text, Confidence.MEDIUM, stopped, because="KeyboardInterrupt in one rank")
     return of_report(ends) or _of_key(facts, ends) or _of_one(facts, ends) or _of_places(facts, ends)
 
 
-def with_rank(clue: Clue, ends: RankEnds) -> Clue:
+def with_rank(clue: Clue, ends: RankEnds, match: LogMatch) -> Clue:
     """Return a clue about some rank, a killed or a missing one, with the rank that the logs show."""
     if clue.ranks or clue.cause not in ("killed", "native-crash", "rank-missing"):
         return clue
+    is_listed = clue.cause == "killed" and "failed (exitcode" not in match.text
+    if is_listed and ends.first is not None and ends.first.code != -9:
+        return replace(clue, role=Role.WRAPPER)  # The launcher killed it after the failure of another rank.
     if clue.cause == "rank-missing":
         if len(ends.silent) != 1 or not ends.erring | ends.victims or ends.silent[0] not in ends.last:
             return clue
@@ -141,7 +150,7 @@ def _of_one(facts: LogFacts, ends: RankEnds) -> Clue | None:
     if have_waited and rank == 0 and AT_WORK.search(line.text):
         text = f"rank 0 worked alone, while {others} {lost}{shown}"
         return Clue("rank0-long-work", text, Confidence.MEDIUM, (rank,), because="its last line shows the work")
-    no_error = "stopped after an error" if rank in ends.errors else "printed no error"
+    no_error = "stopped after an error" if rank in ends.errors or _FAILS.search(line.text) else "printed no error"
     text = f"rank {rank} {no_error}, while {others} {lost}{shown}"
     return Clue("rank-absent" if have_waited else "rank-silent-end", text, Confidence.MEDIUM, (rank,))
 

@@ -142,3 +142,24 @@ def test_a_victim_that_torchrun_saw_end_first_is_not_named() -> None:
 )  # fmt: skip
 def test_a_line_is_of_the_rank_with_which_it_begins(line: str, rank: int | None) -> None:
     assert LinePrefixes().parse(line, Origin()).origin.rank == rank
+
+
+@pytest.mark.parametrize("stamp", ["01:38:52 ", "Nov 28 01:53:40 node3 torchrun[2210]: "])
+def test_a_time_or_a_prefix_of_syslog_before_all_lines_hides_no_rank(stamp: str) -> None:
+    lines = ["[rank 2] reading", *raised(0, 14, "all_reduce", LOST), *raised(1, 14, "all_reduce", LOST)]
+    own = [f"[rank2]: {each}" for each in ("Traceback (most recent call last):", "ValueError: tile 46 is cut")]
+    found = judged({"all.log": [f"{stamp}{line}" for line in [*lines, *own]]})
+    assert (found.cause.id, found.ranks) == ("program-error", (2,))
+
+
+def test_the_only_interrupted_rank_among_ranks_that_lost_it_was_interrupted_from_outside() -> None:
+    lost = [*raised(0, 14, "all_reduce", LOST), *raised(2, 14, "all_reduce", LOST)]
+    found = judged({"all.log": [*raised(1, 9, "all_reduce", "KeyboardInterrupt"), *lost]})
+    assert (found.cause.id, found.ranks) == ("stopped-from-outside", (1,))
+
+
+def test_a_kill_by_the_launcher_after_a_failure_is_no_cause() -> None:
+    waits = [line for rank in (0, 1) for line in raised(rank, 14, "all_reduce", LATE)]
+    listed = ["  exitcode  : -9 (pid: 22747)  (SIGKILL)", "  traceback : Signal 9 (SIGKILL) received by PID 22747"]
+    found = judged({"all.log": ["[rank2]: step 30", *waits, *listed, *REPORT.format(code=1).splitlines()]})
+    assert (found.cause.id, found.ranks) == ("rank-absent", (2,))

@@ -70,7 +70,7 @@ WEAK_ANCHORS = tuple(
         "Call Trace", "Abort", "freed", "free()", "malloc()", "smashing", "stopped", "needed", "abandon",
         "\x1b[31m", "E   ", "level=", "signal", "Hangup", "trap", "stuck", "victed", "uplicate", "neither",
         "isagree", "onflict", "nexpected", "too ", "changed", "differ", "ot init", "ot avail", "ot allow",
-        "emounting", "achine check", "blocked for", "WARN ", "low on ", "eturn value", "eturned value",
+        "emounting", "achine check", "rc=", "rc:", "blocked for", "WARN ", "low on ", "eturn value", "eturned value",
     )
 )  # fmt: skip
 """Literals that are frequent in healthy logs: lines that have only these count near the end of a log alone."""
@@ -217,6 +217,7 @@ VICTIM = any_of(
 REPORT = any_of(
     r"\bexit(?:ed|s|ing)?(?: \w{1,12}){0,3} (?:code|status)s?(?: was| is| of)?[:= ]{0,3}-?[1-9]\d{0,3}\b",
     r"\bexit ?code[:= ]{0,5}-?[1-9]", r"\breturn(?:ed)? (?:code|value)[:= ]{0,3}-?[1-9]",
+    r"^\+ exit [1-9]", r"\brc ?[=:] ?[1-9]\d{0,2}\b",
     r"non-?zero (?:exit|return|status)", r"\bexit status [1-9]", r"\bstatus=[1-9]\d{0,2}/",
     r"failed with result '", r"job step aborted", r"mpirun noticed that", r"primary job +terminated normally",
     r"\bchildfailederror\b", r"calledprocesserror",
