@@ -82,8 +82,8 @@ class ExceptionUnit:
 _LEVEL = re.compile(r"\b(?:WARN(?:ING)?|ERROR)\b")
 _WARNING = re.compile(r"\bWARN(?:ING)?\b")
 _CONTINUES = re.compile(
-    r"(?i)\b(?:ignor(?:ed|ing)|continu\w{2,4}|retr(?:y|ied|ies|ying)|skip(?:s|ped|ping)?|fall\w{0,3} back|rebuild\w{0,3}"
-    r"|reopen\w{0,3}|recover\w{0,3}|again)\b"
+    r"(?i)\b(?:ignor(?:ed|ing)|continu\w{2,4}|retr(?:y|ied|ies|ying)|skip(?:s|ped|ping)?|fall\w{0,3} back"
+    r"|rebuild\w{0,3}|reopen\w{0,3}|recover\w{0,3}|again)\b"
 )
 
 

@@ -147,7 +147,7 @@ def test_a_line_is_of_the_rank_with_which_it_begins(line: str, rank: int | None)
 @pytest.mark.parametrize("stamp", ["01:38:52 ", "Nov 28 01:53:40 node3 torchrun[2210]: "])
 def test_a_time_or_a_prefix_of_syslog_before_all_lines_hides_no_rank(stamp: str) -> None:
     lines = ["[rank 2] reading", *raised(0, 14, "all_reduce", LOST), *raised(1, 14, "all_reduce", LOST)]
-    own = [f"[rank2]: {each}" for each in ("Traceback (most recent call last):", "ValueError: tile 46 is cut")]
+    own = [*raised(2, 9, "load", "")[:2], "[rank2]: ValueError: tile 46 is cut"]
     found = judged({"all.log": [f"{stamp}{line}" for line in [*lines, *own]]})
     assert (found.cause.id, found.ranks) == ("program-error", (2,))
 
