@@ -218,7 +218,8 @@ class _Growing:
         if not self._chain:
             return None
         origin, announced = self._first.origin, ""
-        if _LEVEL.search(self._before.text[:200]):
+        is_logged = origin.rank is None or continues(self._before.text[:300])  # A logger prints its prefix once.
+        if is_logged and _LEVEL.search(self._before.text[:200]):
             announced = self._before.text
             origin = origin if origin.rank is not None else self._before.origin
         return ExceptionUnit(origin, self._first.time, file, self._number, self._last, tuple(self._chain), announced)

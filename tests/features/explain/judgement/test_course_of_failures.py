@@ -134,3 +134,11 @@ def test_a_rank_that_does_not_print_again_did_not_survive() -> None:
     found = judged("rank 2: step 1\n" + text + "rank 0: step 3\nrank 1: step 3\n").first
     assert found is not None
     assert found.cause.id == "storage-full"
+
+
+def test_a_warning_before_an_exception_with_the_prefix_of_srun_on_each_line_does_not_excuse_it() -> None:
+    ranks = "".join(f"{rank}: step 5\n" for rank in range(3))
+    text = ranks + "2: WARNING: slow step\n" + raised(FULL, prefix="2: ") + "2: files are uploaded\n"
+    found = judged(text).first
+    assert found is not None
+    assert (found.cause.id, found.ranks) == ("storage-full", (2,))
