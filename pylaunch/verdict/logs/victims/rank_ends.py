@@ -15,6 +15,9 @@ from pylaunch.verdict.logs.traceback import continues, is_handled, lines_inside
 FIRST_END = ("first-end", "first-end-of-step", "rank-exit")
 """Signatures of a launcher's report about the rank that ended first."""
 
+WORLD = "world-size"
+"""Signature of the number of ranks: logs of a part of them show no rank that stands out."""
+
 LONGEST_LINE = 160
 _ERRORS = ("errors", "last errors")
 """Topics of the search that keep lines with the form of an error."""
@@ -88,6 +91,7 @@ def rank_ends(scans: Sequence[LogScan], matches: Sequence[LogMatch]) -> RankEnds
     present |= {rank for scan in scans for rank in scan.writers}
     if victims and len(scans) == 1 and scans[0].origin.rank is None:
         present |= set(range(max(present) + 1))  # One log that ranks share is the log of all of them.
+    present |= set(range(max((int(each.groups["world"]) for each in matches if each.signature.id == WORLD), default=0)))
     units = [unit for scan in scans for unit in scan.exceptions if not _LAUNCHER.search(unit.chain[-1].type)]
     is_anonymous = any(number(unit.origin) is None for unit in units) or any(
         rank is None and each.signature.page == "collectives" for rank, each in symptoms

@@ -163,3 +163,13 @@ def test_a_kill_by_the_launcher_after_a_failure_is_no_cause() -> None:
     listed = ["  exitcode  : -9 (pid: 22747)  (SIGKILL)", "  traceback : Signal 9 (SIGKILL) received by PID 22747"]
     found = judged({"all.log": ["[rank2]: step 30", *waits, *listed, *REPORT.format(code=1).splitlines()]})
     assert (found.cause.id, found.ranks) == ("rank-absent", (2,))
+
+
+@pytest.mark.parametrize(
+    "shown", ["world size: 8", "WORLD_SIZE=8 MASTER_ADDR=n1", "NCCL INFO comm 0x1 rank 0 nranks 8"]
+)
+def test_logs_of_a_part_of_the_ranks_show_none_that_stands_out(shown: str) -> None:
+    lines = [f"[rank{rank}]: {STEP}" for rank in range(4)]
+    lines += [line for rank in (0, 1, 3) for line in raised(rank, 14, "all_reduce", LOST)]
+    assert judged({"job.log": lines}).ranks == (2,)
+    assert judged({"job.log": [f"[rank0]: {shown}", *lines]}).ranks == ()
