@@ -125,9 +125,13 @@ class LogFacts:
         return any(first <= line <= last for first, last in units[max(0, at - 8) : at])
 
     def is_continued(self, match: LogMatch) -> bool:
-        """Return True for a line with words of a program that continues, after which its process printed others."""
+        """Return True for a line with words of a program that continues, after which its process printed others.
+
+        Not for the exception of a traceback: whoever raised it did not know what the program does then.
+        """
         last = self.by_file[match.file].last.get(match.origin)
-        return continues(match.text) and last is not None and last.line > match.line
+        is_later = last is not None and last.line > match.line
+        return is_later and continues(match.text) and not self.is_in_exception(match.file, match.line)
 
     def is_survived_by_all(self, match: LogMatch | KeptLine) -> bool:
         """Return True for an exception without its rank after which all ranks of the log continued."""

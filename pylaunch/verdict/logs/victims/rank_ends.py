@@ -18,6 +18,7 @@ FIRST_END = ("first-end", "first-end-of-step", "rank-exit")
 WORLD = "world-size"
 """Signature of the number of ranks: logs of a part of them show no rank that stands out."""
 
+_TERMINATED = re.compile(r"rank {1,8}: (\d{1,7}) \(local_rank: \d{1,7}\) exitcode {1,4}: -15 ")
 LONGEST_LINE = 160
 _ERRORS = ("errors", "last errors")
 """Topics of the search that keep lines with the form of an error."""
@@ -52,6 +53,9 @@ class RankEnds:
 
     erring: frozenset[int]
     """Ranks that end with an exception."""
+
+    stopped: frozenset[int]
+    """Ranks that ended by the SIGTERM of torchrun, after the first end."""
 
     first: FirstEnd | None
 
@@ -108,7 +112,9 @@ def rank_ends(scans: Sequence[LogScan], matches: Sequence[LogMatch]) -> RankEnds
     for line in (line for scan in scans for topic in _ERRORS for line in scan.kept.get(topic, ())):
         if (rank := number(line.origin)) is not None and not continues(line.text) and not over[line.file](line.line):
             errors[rank] = line
-    return RankEnds(victims, silent, last, frozenset(erring), _first_end(matches), is_anonymous, errors)
+    ended = _TERMINATED.findall(" ".join(line.text for scan in scans for line in scan.tail))
+    stopped, first = frozenset(int(rank) for rank in ended), _first_end(matches)
+    return RankEnds(victims, silent, last, frozenset(erring), stopped, first, is_anonymous, errors)
 
 
 _LAUNCHER = re.compile(r"ChildFailedError|CalledProcessError|SignalException")

@@ -150,6 +150,8 @@ def _of_one(facts: LogFacts, ends: RankEnds) -> Clue | None:
     if have_waited and rank == 0 and AT_WORK.search(line.text):
         text = f"rank 0 worked alone, while {others} {lost}{shown}"
         return Clue("rank0-long-work", text, Confidence.MEDIUM, (rank,), because="its last line shows the work")
+    if rank in ends.stopped and not have_waited:
+        return None  # It was there when the others had lost a connection.
     no_error = "stopped after an error" if rank in ends.errors or _FAILS.search(line.text) else "printed no error"
     text = f"rank {rank} {no_error}, while {others} {lost}{shown}"
     return Clue("rank-absent" if have_waited else "rank-silent-end", text, Confidence.MEDIUM, (rank,))

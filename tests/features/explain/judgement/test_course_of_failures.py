@@ -142,3 +142,9 @@ def test_a_warning_before_an_exception_with_the_prefix_of_srun_on_each_line_does
     found = judged(text).first
     assert found is not None
     assert (found.cause.id, found.ranks) == ("storage-full", (2,))
+
+
+def test_words_in_the_message_of_an_uncaught_exception_do_not_excuse_it() -> None:
+    found = judged("step 1 loss 2\n" + raised(f"{FULL}; skipped nothing") + "files are uploaded\n").first
+    assert found is not None
+    assert found.cause.id == "storage-full"

@@ -173,3 +173,11 @@ def test_logs_of_a_part_of_the_ranks_show_none_that_stands_out(shown: str) -> No
     lines += [line for rank in (0, 1, 3) for line in raised(rank, 14, "all_reduce", LOST)]
     assert judged({"job.log": lines}).ranks == (2,)
     assert judged({"job.log": [f"[rank0]: {shown}", *lines]}).ranks == ()
+
+
+def test_a_rank_that_the_launcher_ended_had_not_left_before() -> None:
+    lines = [f"[rank{rank}]: {STEP}" for rank in range(4)]
+    lines += [line for rank in (0, 1, 3) for line in raised(rank, 14, "all_reduce", LOST)]
+    ends = ["  rank      : 2 (local_rank: 2)", "  exitcode  : -15 (pid: 43)  (SIGTERM)"]
+    assert judged({"job.log": lines}).ranks == (2,)
+    assert judged({"job.log": [*lines, *ends]}).ranks == ()
