@@ -148,3 +148,20 @@ def test_words_in_the_message_of_an_uncaught_exception_do_not_excuse_it() -> Non
     found = judged("step 1 loss 2\n" + raised(f"{FULL}; skipped nothing") + "files are uploaded\n").first
     assert found is not None
     assert found.cause.id == "storage-full"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "rank 0 is in pipeline stage 0, rank 1 is in pipeline stage 1",
+        "rank 2 finished with 12 batches",
+        "process 4 finished with status 3 of 4 shards",
+    ],
+)
+def test_lines_of_healthy_ranks_are_no_failure(line: str) -> None:
+    found = judged(f"step 1 loss 3\n[rank 0] done\n{line}\n")
+    assert (found.first, found.failed) == (None, False)
+
+
+def test_a_worker_of_a_data_loader_is_no_rank() -> None:
+    assert judged("step 1 loss 3\ndataloader worker 3 (pid 4) exited with -9\n").first is None
