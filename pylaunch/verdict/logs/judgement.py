@@ -24,7 +24,7 @@ from pylaunch.verdict.logs.reading import Clue, default, read
 from pylaunch.verdict.logs.scan import LogMatch, LogScan
 from pylaunch.verdict.logs.signature import CauseClass, Role, SignatureCatalogue
 from pylaunch.verdict.logs.traceback import ExceptionUnit
-from pylaunch.verdict.logs.victims.launcher_exits import EXITS, read_exit
+from pylaunch.verdict.logs.victims.launcher_exits import ANY_LEVEL, EXITS, read_exit
 from pylaunch.verdict.logs.victims.silent import read_silent, with_rank
 from pylaunch.verdict.logs.victims.timeouts import TIMEOUTS
 from pylaunch.verdict.logs.victims.waiting import read_waiting
@@ -165,7 +165,7 @@ class _Judge:
 
     def verdict(self) -> TextVerdict:
         every = self._facts.matches
-        matches = [each for each in every if each.signature.id in EXITS or not _INFORMS.search(each.text[:HEAD])]
+        matches = [each for each in every if each.signature.id in ANY_LEVEL or not _INFORMS.search(each.text[:HEAD])]
         self._standing = {each.signature.id for each in matches if not self._survives(each)}
         exceptions = [each for scan in self._facts.scans for each in self._unexplained(scan)]
         readings = [(match, self._read(match)) for match in matches]

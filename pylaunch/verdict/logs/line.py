@@ -37,6 +37,12 @@ _STAMP = re.compile(
 )
 """Time of day, or prefix of syslog, before all lines of a launcher."""
 
+_NUMBERED = re.compile(
+    r"(?:\[(?=\d{1,4}\] )|(?:pod|worker|rank|proc|process|p|w|r)[-_ ]?(?=\d))"
+    r"(?P<rank>\d{1,4})(?:\] |> | \| |: | (?=\S))"
+)
+"""Number of the process before all lines: `[3] `, `pod-0 `, `p2> `."""
+
 _DOCKER = re.compile(r"(?P<host>[A-Za-z][\w.-]{0,253}) {1,20}\| ")
 _SRUN = re.compile(r" {0,6}(?P<rank>\d{1,7}): ?")
 _PDSH = re.compile(r"(?!(?:srun|slurmstepd|mpirun): )(?P<host>[A-Za-z0-9][\w.-]{0,253}): ")
@@ -151,6 +157,7 @@ class LinePrefixes:
     pdsh: bool = False
     docker: bool = False
     stamp: bool = False
+    numbered: bool = False
     is_of_one: bool = False
     """The log is that of one known process: prefixes are removed and do not change the origin."""
 
@@ -196,6 +203,8 @@ class LinePrefixes:
             return None
         if self.stamp and (found := _STAMP.match(text)):
             return found
+        if self.numbered and (found := _NUMBERED.match(text)):
+            return found
         if self.docker and (found := _DOCKER.match(text)):
             return found
         if self.srun and (found := _SRUN.match(text)):
@@ -222,9 +231,11 @@ def learn_prefixes(sample: Iterable[str], *, is_of_one: bool = False) -> LinePre
 
     srun = most(_SRUN)
     pdsh = not srun and most(_PDSH) and _few_hosts(lines)
-    return LinePrefixes(
-        srun=srun, pdsh=pdsh, docker=most(_DOCKER), stamp=most(_STAMP), is_of_one=is_of_one, label=_label_of(lines)
-    )
+    found = [int(each["rank"]) for line in lines if (each := _NUMBERED.match(line))]
+    numbered = not srun and most(_NUMBERED) and len({*found}) > 1 and max(found) - min(found) < len({*found})
+    docker, stamp, label = most(_DOCKER), most(_STAMP), _label_of(lines)
+    return LinePrefixes(srun=srun, pdsh=pdsh and not numbered, docker=docker, stamp=stamp, numbered=numbered,
+                        is_of_one=is_of_one, label="" if numbered else label)  # fmt: skip
 
 
 def _label_of(lines: Iterable[str]) -> str:

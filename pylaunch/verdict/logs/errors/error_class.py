@@ -116,7 +116,6 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
 """Class, confidence and form of the lines of programs that are not the ranks' own."""
 
 FORMS: tuple[tuple[str, Confidence, str], ...] = (
-    ("dataloader-worker", MEDIUM, r"DataLoader timed out after"),
     ("memlock", MEDIUM, r"\bmlock\w{0,8}\b.{0,80}(?:Cannot allocate memory|Operation not permitted)"),
     ("file-missing", MEDIUM,
      r"failed with strerror: (?:Permission denied|No such file)|\[Errno 13\] Permission denied"),

@@ -20,6 +20,9 @@ LIMIT = "launcher-limit"
 EXITS = ("rank-exit", "process-exits", LIMIT)
 """Signatures of such reports."""
 
+ANY_LEVEL = (*EXITS, "prompt-unanswered")
+"""Signatures of lines that count whatever level is in them."""
+
 STOPS = "launcher-stops"
 """Signature of a launcher that ends the other ranks."""
 

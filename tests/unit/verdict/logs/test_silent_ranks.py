@@ -10,7 +10,7 @@ import pytest
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.judgement import LogCause, judge_texts
-from pylaunch.verdict.logs.line import LinePrefixes, Origin
+from pylaunch.verdict.logs.line import LinePrefixes, Origin, learn_prefixes
 from pylaunch.verdict.logs.scan import LogSearch, scan
 
 SEARCH = LogSearch.of(signatures())
