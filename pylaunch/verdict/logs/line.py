@@ -39,7 +39,7 @@ _STAMP = re.compile(
 
 _NUMBERED = re.compile(
     r"(?:\[(?=\d{1,4}\] )|(?:pod|worker|rank|proc|process|p|w|r)[-_ ]?(?=\d))"
-    r"(?P<rank>\d{1,4})(?:\] |> | \| |: | (?=\S))"
+    r"(?P<rank>\d{1,4})(?:\] |> | \| |: | )"
 )
 """Number of the process before all lines: `[3] `, `pod-0 `, `p2> `."""
 
