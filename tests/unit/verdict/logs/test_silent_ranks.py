@@ -181,3 +181,18 @@ def test_a_rank_that_the_launcher_ended_had_not_left_before() -> None:
     ends = ["  rank      : 2 (local_rank: 2)", "  exitcode  : -15 (pid: 43)  (SIGTERM)"]
     assert judged({"job.log": lines}).ranks == (2,)
     assert judged({"job.log": [*lines, *ends]}).ranks == ()
+
+
+@pytest.mark.parametrize("label", ["[{}] ", "pod-{} ", "p{}> ", "worker {}: "])
+def test_numbers_before_all_lines_are_those_of_the_ranks(label: str) -> None:
+    own = ["Traceback (most recent call last):", '  File "/srv/train.py", line 15, in read', "KeyError: 'text'"]
+    lines = [label.format(rank) + STEP for rank in range(4)] + [label.format(3) + each for each in own]
+    found = judged({"all.log": lines})
+    assert (found.cause.id, found.ranks) == ("program-error", (3,))
+    assert not learn_prefixes([label.format(7) + each for each in own]).numbered, "one number counts no ranks"
+
+
+def test_a_prompt_that_nobody_answers_is_the_cause_of_the_timeouts_and_blames_no_rank() -> None:
+    waits = [line for rank in (1, 2) for line in raised(rank, 14, "barrier", LATE)]
+    found = judged({"all.log": ["runs/7 is not empty. Overwrite? [y/N] [INFO] [rank 2] waiting", *waits]})
+    assert (found.cause.id, found.ranks) == ("terminal-missing", ())
