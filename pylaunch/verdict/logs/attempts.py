@@ -71,6 +71,10 @@ def _last_attempt(scan: LogScan) -> LogScan:
     ]
     forms = {match.signature.id: match.signature.pattern for match in victims}.values()
     own = [unit for unit in units if not any(form.search(raised.text) for raised in unit.chain for form in forms)]
+    goes_on = any(numbers[-1] > since for numbers in scan.progress.values())
+    goes_on = goes_on or any(ENDED.search(line.text) for line in scan.tail if line.line > since)
+    if not (goes_on or units or roots or victims):
+        return scan  # The log ends before the last attempt does.
     if victims and not own and roots <= {match.line for match in victims}:
         return scan  # The ranks of the last attempt are victims: the cause is older.
     kept = {topic: [line for line in lines if line.line > since] for topic, lines in scan.kept.items()}

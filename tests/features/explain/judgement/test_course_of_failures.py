@@ -165,3 +165,12 @@ def test_lines_of_healthy_ranks_are_no_failure(line: str) -> None:
 
 def test_a_worker_of_a_data_loader_is_no_rank() -> None:
     assert judged("step 1 loss 3\ndataloader worker 3 (pid 4) exited with -9\n").first is None
+
+
+@pytest.mark.parametrize(
+    "after", [AGAIN, f"{AGAIN}starting\n", "launcher: 0/3 attempts left\nbye\n", "not restarting all ranks\nbye\n"]
+)
+def test_without_a_last_attempt_that_goes_on_the_failure_before_counts(after: str) -> None:
+    found = judged("step 1 loss 2\n" + raised(FULL) + after).first
+    assert found is not None
+    assert found.cause.id == "storage-full"
