@@ -157,9 +157,9 @@ _NUMBERS = {
 ENDED = re.compile(
     r"(?i)\b(?:finish(?:ed)?|completed|(?<!to )complete|saved (?:final|last)"
     r"|done|exit(?:ing|ed)? (?:with )?(?:code )?0|success(?:fully)?"
-    r"|bye|all (?:steps|epochs))\b"
+    r"|bye|all (?:steps|epochs))\b(?![: ]{1,2}(?:(?:global |micro-?)?(?:step|batch|iter(?:ation)?)\b|\d+/\d))"
 )
-"""Words of a rank that ended in order."""
+"""Words of a rank that ended in order, not those of a step."""
 
 AT_WORK = re.compile(
     r"(?i)\b(?:saving|saves|(?:down|up)?load(?:ing|s)|evaluat(?:ing|es|ion)|validat(?:ing|es|ion)|prepar(?:ing|es)"

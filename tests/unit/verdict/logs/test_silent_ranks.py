@@ -56,6 +56,9 @@ def of_rank(last: str, *, rank: int = 2, error: str = LOST) -> LogCause:
         ("training finished", LOST, "uneven-data"),
         ("reading shard 000117.tar", LATE, "rank-absent"),
         ("nothing to do, leaving", LOST, "rank-silent-end"),
+        ("completed step: 15, seconds: 0.104", LOST, "rank-silent-end"),
+        ("finished batch 3", LOST, "rank-silent-end"),
+        ("done 12/40", LOST, "rank-silent-end"),
         ("loss is nan at step 3, stopping this rank", LOST, "numerics"),
     ],
 )
