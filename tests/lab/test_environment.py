@@ -61,7 +61,7 @@ def test_a_secret_reaches_every_rank_and_leaves_no_trace(
         assert started.ends() == ExitCode.JOB_FAILED
         assert SECRET not in started.stdout + started.stderr
         assert "*" * len(SECRET) in started.stderr
-    assert sum("/task.json" in place for place in traces(lab, PLAIN, patterns)) == 3
+    assert sum(f"/{newest(lab)}/task.json" in place for place in traces(lab, PLAIN, patterns)) == 3
     assert traces(lab, SECRET, patterns) == []
     assert "token ****" in lab.pylaunch("logs", newest(lab)).stderr
     must_be_clean(lab)
