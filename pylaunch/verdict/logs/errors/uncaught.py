@@ -32,6 +32,9 @@ _REPORTS = (
 )  # fmt: skip
 
 
+_ERRNO = re.compile(r"\[Errno \d")
+"""Words of an exception that the operating system refused something: no mistake of the program alone."""
+
 _ACCIDENTAL = ("AttributeError", "NameError", "UnboundLocalError")
 """Exceptions of a mistake in code that handles another one."""
 
@@ -61,7 +64,8 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
     cause = cause if found is None else found.cause
     signature = Signature(EXCEPTION, "python", role, catalogue.causes[cause], raised.text, (), "", "", ())
     match = LogMatch(signature, unit.origin, unit.time, unit.file, raised.line, raised.text, {}, unit)
-    confidence = Confidence.LOW if is_of_library(raised.place) else Confidence.MEDIUM
+    is_own = not raised.call and not is_of_library(raised.place) and _ERRNO.search(raised.text) is None
+    confidence = Confidence.MEDIUM if is_own else Confidence.LOW
     if found is not None:
         confidence = found.confidence
     because = "" if found is None else found.because

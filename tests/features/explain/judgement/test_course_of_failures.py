@@ -6,6 +6,7 @@ import pytest
 
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.scan import scan
 
@@ -58,6 +59,23 @@ def test_a_traceback_that_the_log_cuts_off_is_a_failure(prefix: str) -> None:
     assert found.first is not None
     assert "the log ends before it" in found.first.text
     assert "/srv/train.py:16" in found.first.text
+
+
+@pytest.mark.parametrize(
+    ("frame", "error", "confidence"),
+    [
+        ("", "KeyError: 'speaker-12'", Confidence.MEDIUM),
+        ("/opt/env/lib/python3.11/site-packages/rocket/core.py", "AssertionError: opaque object", Confidence.LOW),
+        ("", "OSError: [Errno 101] Network is unreachable", Confidence.LOW),
+    ],
+)
+def test_only_what_the_script_itself_raises_is_called_an_error_of_the_program(
+    frame: str, error: str, confidence: Confidence
+) -> None:
+    of_library = f'  File "{frame}", line 7, in launch\n    _launch()\n' if frame else ""
+    found = judged(raised(error).replace(error, of_library + error))
+    assert found.first is not None
+    assert (found.first.cause.id, found.first.confidence) == ("program-error", confidence)
 
 
 AGENT = (
