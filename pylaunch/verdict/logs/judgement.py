@@ -11,16 +11,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from pylaunch.base.dataclass import dataclass, field, replace
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
 from pylaunch.model.text.sanitise import visible_line
+from pylaunch.verdict.logs.candidates import Candidate, in_time, latest, merged, position
 from pylaunch.verdict.logs.errors.uncaught import exception_match
 from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.verdict.logs.facts import LogFacts, is_before
-from pylaunch.verdict.logs.gpu_memory import read_gpu_memory
-from pylaunch.verdict.logs.line import LogTime
-from pylaunch.verdict.logs.reading import Clue, default, read
+from pylaunch.verdict.logs.reading import read
+from pylaunch.verdict.logs.readings.clue import Clue, default
+from pylaunch.verdict.logs.readings.gpu_memory import read_gpu_memory
 from pylaunch.verdict.logs.scan import LogMatch, LogScan
 from pylaunch.verdict.logs.signature import CauseClass, Role, SignatureCatalogue
 from pylaunch.verdict.logs.traceback import ExceptionUnit
@@ -33,7 +34,6 @@ HEAD = 120
 """Beginning of a line, where its level is."""
 
 EVIDENCE_LINES = 6
-MOST_RANKED = 40
 LONGEST_TEXT = 600
 LAST_LINES = 3
 """A warning in this many last lines of its log counts without a failure after it."""
@@ -129,16 +129,6 @@ _INFORMS = re.compile(r"\bINFO\b")
 """Level of a line that reports no failure."""
 
 _WARNED = re.compile(r"\b\w{0,40}Warning: |\bWARNING\b|^warn\b|\bwarnings\.warn\(")
-_RANKS_OF = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}
-
-
-@dataclass(eq=False)
-class _Candidate:
-    match: LogMatch
-    reading: Clue
-    tier: int
-    others: list[LogMatch] = field(default_factory=list)
-    """Further matches of the same cause."""
 
 
 Weigh = Callable[[LogMatch, Clue], Clue]
@@ -169,28 +159,28 @@ class _Judge:
         self._standing = {each.signature.id for each in matches if not self._survives(each)}
         exceptions = [each for scan in self._facts.scans for each in self._unexplained(scan)]
         readings = [(match, self._read(match)) for match in matches]
-        roots = [_Candidate(match, reading, 0) for match, reading in readings if _role(match, reading) is Role.ROOT]
+        roots = [Candidate(match, reading, 0) for match, reading in readings if _role(match, reading) is Role.ROOT]
         readings += (uncaught := [exception_match(self._catalogue, unit) for unit in exceptions])
-        roots = self._specific(roots) + [_Candidate(*each, 1) for each in uncaught if _role(*each) is Role.ROOT]
-        symptoms = [_Candidate(*each, 4) for each in readings if _role(*each) is Role.SYMPTOM]
-        wrappers = [_Candidate(*each, 5) for each in readings if _role(*each) is Role.WRAPPER]
-        warnings = [_Candidate(*each, 0) for each in readings if _role(*each) is Role.WARNING]
+        roots = self._specific(roots) + [Candidate(*each, 1) for each in uncaught if _role(*each) is Role.ROOT]
+        symptoms = [Candidate(*each, 4) for each in readings if _role(*each) is Role.SYMPTOM]
+        wrappers = [Candidate(*each, 5) for each in readings if _role(*each) is Role.WRAPPER]
+        warnings = [Candidate(*each, 0) for each in readings if _role(*each) is Role.WARNING]
         reports = [each for each in symptoms + wrappers if self._is_fatal(each) and not self._is_survived(each)]
         fatal = self._fatal(roots, reports)
         failed = dict.fromkeys((*(each for each in fatal if self._is_fatal(each)), *reports))
-        latest = _latest(failed)
-        fatal += [_moderate(each) for each in warnings if self._explains(each, latest)]
+        last = latest(failed)
+        fatal += [_moderate(each) for each in warnings if self._explains(each, last)]
         for each in fatal:
             each.tier = 3 if each.reading.cause in ("killed", "native-crash") else each.tier
-        ranked = _in_time(_merged(fatal))
+        ranked = in_time(merged(fatal))
         if not ranked:
             ranked = self._of_symptoms([each for each in symptoms if each in failed])
         if not ranked:
-            ranked = _merged([each for each in wrappers if each in failed])[:1]
+            ranked = merged([each for each in wrappers if each in failed])[:1]
         for each in ranked[1:]:
             self._reject(each, f"later than, or a consequence of: {ranked[0].match.signature.means.lower()}")
         if ranked and ranked[0].tier < 4:
-            for each in _merged([each for each in symptoms + wrappers if each in failed]):
+            for each in merged([each for each in symptoms + wrappers if each in failed]):
                 self._reject(each, "a symptom or a report of the end")
         known = tuple(self._cause(each) for each in ranked if each.tier == 0)
         rest = tuple(self._cause(each) for each in ranked if each.tier > 0)
@@ -215,7 +205,7 @@ class _Judge:
         clue = reader(match, self._facts)
         return self._weigh(match, with_rank(clue, self._facts.ends, match))
 
-    def _fatal(self, roots: list[_Candidate], reports: list[_Candidate]) -> list[_Candidate]:
+    def _fatal(self, roots: list[Candidate], reports: list[Candidate]) -> list[Candidate]:
         """Return the roots that ended a process. Without one, those that it survived count if the end is reported.
 
         Not if its progress has times: then it was made after the root, and not only printed then.
@@ -237,21 +227,21 @@ class _Judge:
                 self._reject(each, "the process made progress after it")
         return fatal
 
-    def _is_exception(self, candidate: _Candidate) -> bool:
+    def _is_exception(self, candidate: Candidate) -> bool:
         return self._facts.is_in_exception(candidate.match.file, candidate.match.line)
 
-    def _is_survived(self, candidate: _Candidate) -> bool:
+    def _is_survived(self, candidate: Candidate) -> bool:
         return self._survives(candidate.match)
 
     def _survives(self, match: LogMatch) -> bool:
         """Return True if the process continued after this text."""
         return self._facts.is_survived(match.file, match.line, match.origin)
 
-    def _is_fatal(self, candidate: _Candidate) -> bool:
+    def _is_fatal(self, candidate: Candidate) -> bool:
         match = candidate.match
         return self._facts.is_fatal(match.file, match.line)
 
-    def _specific(self, roots: list[_Candidate]) -> list[_Candidate]:
+    def _specific(self, roots: list[Candidate]) -> list[Candidate]:
         """Drop generic roots on lines that a specific one explains."""
         lines = {(each.match.file, each.match.line) for each in roots if not each.match.signature.generic}
         return [
@@ -260,7 +250,7 @@ class _Judge:
             if not each.match.signature.generic or (each.match.file, each.match.line) not in lines
         ]
 
-    def _counts(self, candidate: _Candidate) -> bool:
+    def _counts(self, candidate: Candidate) -> bool:
         match = candidate.match
         is_warned = _WARNED.search(match.text) and not _WARNED.search(match.signature.example)
         if is_warned or self._is_handled(match):
@@ -278,7 +268,7 @@ class _Judge:
         is_over = facts.ends.ended_after(match) or facts.is_survived_by_all(match) or facts.is_continued(match)
         return is_over or facts.is_handled(match.file, match.line)
 
-    def _explains(self, warning: _Candidate, latest: Mapping[str, Sequence[LogMatch]]) -> bool:
+    def _explains(self, warning: Candidate, latest: Mapping[str, Sequence[LogMatch]]) -> bool:
         match, allowed = warning.match, warning.match.signature.explains
         others = any(scan.made_progress for scan in self._facts.scans if scan.file != match.file)
         started = others or self._facts.steps_after(match.file, match.line) > 0
@@ -286,7 +276,7 @@ class _Judge:
             self._reject(warning, "the run made progress: its start succeeded")
             return False
         later = any(
-            is_before(_at(match), _at(each)) is not False
+            is_before(position(match), position(each)) is not False
             for signature in (latest if allowed is None else allowed)
             for each in latest.get(signature, ())
             if allowed is not None or not _is_own(each)
@@ -299,7 +289,7 @@ class _Judge:
         self._reject(warning, "a warning that no failure follows")
         return False
 
-    def _of_symptoms(self, symptoms: list[_Candidate]) -> list[_Candidate]:
+    def _of_symptoms(self, symptoms: list[Candidate]) -> list[Candidate]:
         """Return the rank behind the victims; else read time-outs across ranks; else return the first symptom."""
         if symptoms and (clue := self._behind(symptoms)) is not None:
             first = next((each for each in symptoms if each.match.origin.rank in clue.ranks), symptoms[0])
@@ -310,9 +300,9 @@ class _Judge:
             others = [each.match for each in timeouts if each is not first]
             return [replace(first, reading=reading, others=others)]
         order = sorted(symptoms, key=lambda each: each.reading.cause == "unexplained")
-        return [replace(each, reading=replace(each.reading, confidence=Confidence.LOW)) for each in _merged(order)[:1]]
+        return [replace(each, reading=replace(each.reading, confidence=Confidence.LOW)) for each in merged(order)[:1]]
 
-    def _behind(self, symptoms: Sequence[_Candidate]) -> Clue | None:
+    def _behind(self, symptoms: Sequence[Candidate]) -> Clue | None:
         """Return the rank behind the victims, unless the numbers of collectives show it."""
         by_numbers = self._facts.timeouts.deviating or self._facts.timeouts.parties
         return None if by_numbers else read_silent(self._facts)
@@ -328,14 +318,14 @@ class _Judge:
             if not any(each.line in known or any(f.search(each.text) for f in forms.values()) for each in unit.chain)
         ]
 
-    def _reject(self, candidate: _Candidate, why: str) -> None:
+    def _reject(self, candidate: Candidate, why: str) -> None:
         entry = RejectedText(candidate.reading.cause, evidence_of(candidate.match), why)
         if len(self._rejected) < 50 and not any(
             each.cause == entry.cause and each.evidence.file == entry.evidence.file for each in self._rejected
         ):
             self._rejected.append(entry)
 
-    def _cause(self, candidate: _Candidate) -> LogCause:
+    def _cause(self, candidate: Candidate) -> LogCause:
         return cause_of(self._catalogue, self._facts, candidate.match, candidate.reading, candidate.others)
 
 
@@ -373,7 +363,7 @@ def _role(match: LogMatch, reading: Clue) -> Role:
     return reading.role or match.signature.role
 
 
-def _moderate(warning: _Candidate) -> _Candidate:
+def _moderate(warning: Candidate) -> Candidate:
     """Return a warning with medium confidence at most, unless its signature names the failures that it explains."""
     is_cause = warning.reading.cause not in ABSTAINING
     if is_cause and warning.match.signature.explains is None and warning.reading.confidence is Confidence.HIGH:
@@ -385,66 +375,3 @@ def _is_own(match: LogMatch) -> bool:
     """Return True for the text of a failure that has a cause of its own."""
     cause = match.signature.cause
     return match.signature.role is Role.ROOT and cause is not None and cause.id not in ABSTAINING
-
-
-def _at(match: LogMatch) -> tuple[LogTime | None, str, int]:
-    return match.time, match.file, match.line
-
-
-def _latest(failed: Iterable[_Candidate]) -> dict[str, list[LogMatch]]:
-    """Return the failures by signature: of those that can be compared, in one log or one zone, only the latest."""
-    found: dict[tuple[str, str, str | None], list[LogMatch]] = {}
-    for candidate in failed:
-        match = candidate.match
-        zone, seconds = (None, 0.0) if match.time is None else (match.time.zone, match.time.seconds)
-        known = found.setdefault((match.signature.id, match.file, zone), [match, match])
-        if (seconds, match.line) > (known[0].time.seconds if known[0].time else 0.0, known[0].line):
-            known[0] = match
-        if match.line > known[1].line:
-            known[1] = match
-    by_signature: dict[str, list[LogMatch]] = {}
-    for (signature, _, _), matches in found.items():
-        by_signature.setdefault(signature, []).extend(matches)
-    return by_signature
-
-
-def _merged(candidates: Iterable[_Candidate]) -> list[_Candidate]:
-    """Join candidates of one cause; an exception is a cause of its own by its text."""
-    found: dict[tuple[str, str], _Candidate] = {}
-    for each in candidates:
-        key = (each.reading.cause, each.reading.text if each.match.signature.id == "exception" else "")
-        if (known := found.get(key)) is None:
-            found[key] = each
-        else:
-            known.others.append(each.match)
-            if (
-                _RANKS_OF[each.reading.confidence] < _RANKS_OF[known.reading.confidence]
-                and each.match.file == known.match.file
-            ):
-                known.others.append(known.match)
-                known.match, known.reading = each.match, each.reading
-    return list(found.values())
-
-
-def _in_time(candidates: list[_Candidate]) -> list[_Candidate]:
-    """Sort by time where times or lines can be compared, else by tier and confidence."""
-    left = sorted(candidates, key=lambda each: (each.tier, _RANKS_OF[each.reading.confidence]))[:MOST_RANKED]
-    at = {each: _first(each) for each in left}
-    ranked: list[_Candidate] = []
-    while left:
-        first = next(
-            (each for each in left if not any(is_before(at[other], at[each]) for other in left if other is not each)),
-            left[0],
-        )
-        left.remove(first)
-        ranked.append(first)
-    return ranked
-
-
-def _first(candidate: _Candidate) -> tuple[LogTime | None, str, int]:
-    """Return the earliest match of a candidate."""
-    match = candidate.match
-    for other in candidate.others:
-        if is_before(_at(other), _at(match)):
-            match = other
-    return _at(match)

@@ -8,9 +8,20 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from pylaunch.base.dataclass import dataclass, field
+from pylaunch.verdict.logs.blocks import (
+    BLOCK,
+    PER_BLOCK,
+    after_bar,
+    bounded,
+    line_at,
+    line_start,
+    lines_from,
+    lines_with,
+    sized,
+)
 from pylaunch.verdict.logs.line import (
     LONGEST,
     LinePrefixes,
@@ -24,7 +35,6 @@ from pylaunch.verdict.logs.signature import Signature, SignatureCatalogue
 from pylaunch.verdict.logs.topic import LineTopic
 from pylaunch.verdict.logs.traceback import OTHERS, TRACEBACK, ExceptionUnit, UnitGatherer
 
-BLOCK = 1 << 20
 OVERLAP = 128 << 10
 """Bytes at the end of a block that are searched with the next one, so that a traceback is seen whole."""
 
@@ -43,14 +53,8 @@ PER_ORIGIN = 3
 LONGEST_KEPT = 1000
 """Characters of a line that are kept for a topic."""
 
-PER_BLOCK = 1024
-"""Lines with the same anchor that are read in a block."""
-
 TAIL = 100
 """Last lines of a log that are kept."""
-
-PER_TOPIC = 512
-"""Lines of a topic that are read in a block, the first and the last ones."""
 
 MOST_MATCHES = 20_000
 MOST_KEPT = 20_000
@@ -194,7 +198,7 @@ class _Scanner:
     def scanned(self, blocks: Iterable[bytes]) -> LogScan:
         held = b""
         is_first = True
-        for block in _sized(blocks):
+        for block in sized(blocks):
             held += block
             if is_first:
                 self._learn(held)
@@ -229,7 +233,7 @@ class _Scanner:
         shown = [(first + at, line.decode("utf-8", "replace")) for at, line in enumerate(lines) if line.strip()]
         lines_of: list[KeptLine] = []
         for number, line in shown:
-            parsed = self._prefixes.parse(_after_bar(line), self._found.origin)
+            parsed = self._prefixes.parse(after_bar(line), self._found.origin)
             text = parsed.text.strip()[:LONGEST_KEPT]
             lines_of.append(KeptLine(parsed.origin, parsed.time, self._found.file, number, text))
             if _PROGRESS.search(line.encode()) is not None:
@@ -249,7 +253,7 @@ class _Scanner:
         for start in sorted(hits.keys() | topics.keys()):
             before += held.count(b"\n", position, start)
             position = start
-            first = self.parsed(_line_at(held, start)[0])
+            first = self.parsed(line_at(held, start)[0])
             if start in tracebacks:
                 tracer.begin_at(start, before + 1, first)
             self._look(held, start, before + 1, first, hits.get(start, []))
@@ -274,7 +278,7 @@ class _Scanner:
         tracebacks: set[int] = set()
         for anchor, parts, signatures in self._search.anchors:
             if all(part in words for part in parts):
-                for begin in _lines_with(held, end, anchor):
+                for begin in lines_with(held, end, anchor):
                     known = hits.setdefault(begin, [])
                     known += [each for each in signatures if each not in known]
         if not all(part in words for part in _TRACEBACK_WORDS):
@@ -282,7 +286,7 @@ class _Scanner:
         at, count = held.find(TRACEBACK, 0, end), 0
         while at >= 0 and count < PER_BLOCK:
             count += 1
-            begin = _line_start(held, at)
+            begin = line_start(held, at)
             hits.setdefault(begin, [])
             tracebacks.add(begin)
             at = held.find(TRACEBACK, at + 1, end)
@@ -297,8 +301,8 @@ class _Scanner:
             lines: set[int] = set()
             for anchor, parts in anchors:
                 if all(part in words for part in parts):
-                    lines.update(_lines_with(held, end, anchor))
-            for begin in _bounded(sorted(lines)):
+                    lines.update(lines_with(held, end, anchor))
+            for begin in bounded(sorted(lines)):
                 found.setdefault(begin, []).append(topic)
         return found
 
@@ -315,7 +319,7 @@ class _Scanner:
         counts[counted] = count
         following: tuple[str, ...] = ()
         if topic.follows:
-            after = itertools.islice(_lines(held, start, topic.follows * LONGEST, topic.follows + 1), 1, None)
+            after = itertools.islice(lines_from(held, start, topic.follows * LONGEST, topic.follows + 1), 1, None)
             parsed = (self._prefixes.parse(line, first.origin) for line in after)
             following = tuple(line.text[:LONGEST_KEPT] for line in parsed if line.origin == first.origin)
         text = first.text.strip()[:LONGEST_KEPT]
@@ -326,7 +330,7 @@ class _Scanner:
         if not wanted:
             return
         count = FOLLOWING if any(each.spans for each in wanted) else WRAPPED
-        following = itertools.islice(_lines(held, start, FOLLOWING * LONGEST, count + 1), 1, None)
+        following = itertools.islice(lines_from(held, start, FOLLOWING * LONGEST, count + 1), 1, None)
         parsed = (self._prefixes.parse(line, first.origin) for line in following)
         rest = [line.text.strip() for line in parsed if line.origin == first.origin]
         text = first.text[:LONGEST]
@@ -378,9 +382,9 @@ class _Tracer:
         self._keep(self._units.take(number, first))
         if not self._units.is_inside(first.origin) and self._scanner.may_trace(number, first.origin):
             is_uncaught = _EXCEPTHOOK.match(self._held, start) is not None
-            raw = "" if start < 2 or is_uncaught else _line_at(self._held, _line_start(self._held, start - 2))[0]
+            raw = "" if start < 2 or is_uncaught else line_at(self._held, line_start(self._held, start - 2))[0]
             self._units.begin(number, first, self._scanner.parsed(raw))
-        self._next, self._number = _line_at(self._held, start)[1], number + 1
+        self._next, self._number = line_at(self._held, start)[1], number + 1
 
     def finish(self, *, is_end: bool) -> None:
         """Read the rest of the block, as far as chains continue in it."""
@@ -389,7 +393,7 @@ class _Tracer:
 
     def _read_until(self, end: int) -> None:
         while self._units.is_gathering and self._next < end:
-            text, after = _line_at(self._held, self._next)
+            text, after = line_at(self._held, self._next)
             self._keep(self._units.take(self._number, self._scanner.parsed(text)))
             self._next, self._number = after, self._number + 1
             if self._number % OTHERS == 0:
@@ -399,52 +403,3 @@ class _Tracer:
         for unit in units:
             if unit is not None:
                 self._scanner.keep(unit)
-
-
-def _after_bar(line: str) -> str:
-    """Return the text after the last carriage return of a progress bar."""
-    return line.rstrip("\r").rpartition("\r")[2]
-
-
-def _line_at(held: bytes, start: int) -> tuple[str, int]:
-    """Return the text of the line at `start`, bounded, and the position of the next one."""
-    after = held.find(b"\n", start)
-    end = len(held) if after < 0 else after
-    return held[start : min(start + LONGEST, end)].split(b"\r", 1)[0].decode("utf-8", "replace"), end + 1
-
-
-def _lines(held: bytes, start: int, most: int, count: int) -> Iterator[str]:
-    """Yield the line at `start` and those after it, within `most` bytes."""
-    end = min(len(held), start + most)
-    while start < end and count > 0:
-        text, start = _line_at(held, start)
-        count -= 1
-        yield text
-
-
-def _bounded(lines: list[int]) -> list[int]:
-    """Return the first and the last lines of a topic in a block, as many as are read."""
-    half = PER_TOPIC // 2
-    return lines if len(lines) <= PER_TOPIC else lines[:half] + lines[-half:]
-
-
-def _lines_with(held: bytes, end: int, anchor: bytes) -> Iterator[int]:
-    """Yield the beginnings of the lines in `held[:end]` that have an anchor, at most PER_BLOCK."""
-    at = held.find(anchor, 0, end)
-    for _ in range(PER_BLOCK):
-        if at < 0:
-            return
-        yield _line_start(held, at)
-        after = held.find(b"\n", at)
-        at = held.find(anchor, max(after, at + 1), end) if after >= 0 else -1
-
-
-def _line_start(held: bytes, at: int) -> int:
-    """Return the position of the line around `at`; a progress bar's carriage return begins a line, too."""
-    return max(held.rfind(b"\n", 0, at), held.rfind(b"\r", max(0, at - LONGEST), at)) + 1
-
-
-def _sized(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    for block in blocks:
-        for at in range(0, len(block), BLOCK):
-            yield block[at : at + BLOCK]

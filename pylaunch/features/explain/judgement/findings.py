@@ -14,7 +14,7 @@ from pylaunch.features.explain.judgement.indications.indication import Indicatio
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.verdict.logs.evidence import EvidenceLine
 from pylaunch.verdict.logs.facts import LogFacts
-from pylaunch.verdict.logs.reading import Clue
+from pylaunch.verdict.logs.readings.clue import Clue
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.line import Origin
-from pylaunch.verdict.logs.reading import Clue, default
+from pylaunch.verdict.logs.readings.clue import Clue, default
 from pylaunch.verdict.logs.scan import KeptLine, LogMatch, LogScan
 from pylaunch.verdict.logs.signature import Signature, SignatureCatalogue
 

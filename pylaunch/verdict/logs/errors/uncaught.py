@@ -7,7 +7,7 @@ import re
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.verdict.logs.errors.error_class import ErrorClass, error_class, is_of_another, is_report
-from pylaunch.verdict.logs.reading import Clue
+from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role, Signature, SignatureCatalogue
 from pylaunch.verdict.logs.traceback import CUT, ExceptionUnit, RaisedException, is_of_library

@@ -11,7 +11,7 @@ from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.facts import LogFacts
-from pylaunch.verdict.logs.reading import Clue, default
+from pylaunch.verdict.logs.readings.clue import Clue, default
 from pylaunch.verdict.logs.scan import KeptLine, LogMatch
 from pylaunch.verdict.logs.signature import Role
 from pylaunch.verdict.logs.victims.rank_ends import AT_WORK, LONGEST_LINE

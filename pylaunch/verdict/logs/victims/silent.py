@@ -15,7 +15,7 @@ from pylaunch.model.hostset import named_ranks
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.errors.error_class import OF_PROGRAMS, error_class
 from pylaunch.verdict.logs.facts import LogFacts
-from pylaunch.verdict.logs.reading import Clue
+from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
 from pylaunch.verdict.logs.victims.rank_ends import AT_WORK, ENDED, LONGEST_LINE, RankEnds

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
 from pylaunch.verdict.logs.facts import LogFacts
-from pylaunch.verdict.logs.reading import Clue
+from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.victims.timeouts import EARLY_SEQUENCE, CollectiveTimeouts, DeviatingRanks
 
 _WORK = ("data-preparation", "evaluation")

@@ -10,7 +10,7 @@ from pylaunch.features.explain.judgement.indications.indication import Indicatio
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.verdict.logs.evidence import EVIDENCE_LENGTH, EvidenceLine
 from pylaunch.verdict.logs.facts import LogFacts
-from pylaunch.verdict.logs.reading import Clue
+from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
 

@@ -6,7 +6,7 @@ import re
 
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.verdict.logs.facts import LogFacts
-from pylaunch.verdict.logs.reading import Clue
+from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 
 _SIZE = r"(\d{1,7}(?:\.\d{1,4})?) ?([KMGT]i?B|bytes)"

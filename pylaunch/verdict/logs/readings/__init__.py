@@ -1,0 +1,1 @@
+"""Readings of single signatures whose text has several causes: facts around it decide."""
