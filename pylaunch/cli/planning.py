@@ -1,26 +1,38 @@
-"""Plan a start from its flags, then run it."""
+"""Plan a start from its flags, then run it, or print its plan (`start --dry-run`)."""
 
 from __future__ import annotations
 
 import os
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import click
 
-from pylaunch.base.dataclass import replace
+from pylaunch.base.dataclass import asdict, dataclass, replace
+from pylaunch.base.rank_environment import AGENT_VARIABLES, RUNTIME_PATH, ComposedVariable, Layer, compose
 from pylaunch.cli.asked_hosts import InventorySource
 from pylaunch.cli.lent_terminal import lent_terminal
 from pylaunch.cli.running import Presentation, run_planned
-from pylaunch.cli.views.plan import show_plan
 from pylaunch.errors import ExitCode
 from pylaunch.features import judge_settings
+from pylaunch.model.hostset import fold, fold_ranks
+from pylaunch.model.job import TREE, Container, RankOrder
+from pylaunch.model.plan import NODE_ENVIRONMENT, PORT_ENTRY, NodeCommand, NodePlan, RankCommand, RunPlan
+from pylaunch.model.secret import MASK, masked
+from pylaunch.model.text.argv import quoted
+from pylaunch.model.topology import groups
 from pylaunch.runs.prepare.session import TakenError
 from pylaunch.runs.start import plan_start
+from pylaunch.terminal import console, document
 from pylaunch.terminal.doors import NodesWanted, RunObserver, StartSource
-from pylaunch.terminal.flags import program
+from pylaunch.terminal.flags import program, sync
 from pylaunch.terminal.flags.requested import requested
 from pylaunch.terminal.flags.start import StartFlags
 from pylaunch.terminal.invocation import current
+from pylaunch.terminal.views.live import counted
 from pylaunch.terminal.views.starting import StartView
 
 
@@ -60,3 +72,185 @@ def plan_and_run(
 def _long_options() -> frozenset[str]:
     parameters = click.get_current_context().command.params
     return frozenset(word for each in parameters for word in each.opts if word.startswith("--"))
+
+
+Commands = Sequence[tuple[NodePlan, NodeCommand]]
+
+ON_THE_NODE = {
+    Layer.RECORDER: "TORCH_FR_BUFFER_SIZE, TORCH_FR_DUMP_TEMP_FILE, TORCH_NCCL_DUMP_ON_TIMEOUT",
+    Layer.IMAGE: "variables of the configuration of an image that nodes receive",
+    Layer.USER: "HOME, USER, LOGNAME, SHELL of the user on the node",
+    Layer.ROUTE: "NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME, TP_SOCKET_IFNAME: the interface to the other nodes",
+    Layer.NODE: f"{NODE_ENVIRONMENT} of the node, where provision wrote it",
+    Layer.AGENT: f"{', '.join(AGENT_VARIABLES)}; {RUNTIME_PATH} is extended by directories of the agent",
+}
+"""Layers that only a node knows, by what they set."""
+
+OF_TORCHRUN = "variables that torchrun sets in the ranks that it starts"
+
+MOST_GROUPS = 4
+"""Different values of one variable that are printed with their hosts or ranks; of more, only the first and last."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Environment of one rank."""
+
+    host: str
+    rank: int
+    variables: Mapping[str, ComposedVariable]
+
+
+def show_plan(plan: RunPlan, commands: Commands, *, as_json: bool) -> None:
+    """Print `plan` with the command lines of its ranks and, by layer, their environment."""
+    if as_json:
+        document.show({"plan": plan_document(plan, commands)})
+        return
+    for line in plan_lines(plan, commands):
+        console.data(line)
+
+
+def plan_lines(plan: RunPlan, commands: Commands) -> Iterator[str]:
+    """Yield the plan as text."""
+    size = f"{counted(plan.world_size, 'rank')} on {counted(len(plan.nodes), 'node')}"
+    yield f"{size} with --framework {plan.job.framework.value}, in {plan.job.workdir}"
+    if plan.job.sync is not None:
+        yield f"{TREE} is shipped: {sync.described(plan.job.sync)}"
+    if plan.job.container is not None:
+        yield f"container: {plan.job.container.words}"
+    if plan.job.rank_order is RankOrder.TOPOLOGY:
+        places = (f"{place}: {', '.join(names)}" for place, names in groups(node.host for node in plan.nodes))
+        yield f"rank order by topology: {'; '.join(places)}"
+    if plan.job.rendezvous_port is None:
+        yield f"{PORT_ENTRY}: chosen on {plan.coordinator.host.name}, the first free one from 29500 on"
+    if plan.job.interface is None and any(node.host.interface is None for node in plan.nodes):
+        yield "interface: chosen on the node, by its route to the others, where no variable names one"
+    for node, command in commands:
+        yield f"\n{node.host.name} (node {node.node_rank}, {node.host.address})"
+        if command.launcher:
+            yield f"  launcher: {quoted(masked(command.launcher))}"
+        ranks = zip(node.ranks, command.ranks, strict=True)
+        for argv, same in groupby(ranks, key=lambda each: each[1].argv):
+            yield f"  {_ranks([rank.rank for rank, _ in same])}: {quoted(masked(argv))}"
+    yield "\nenvironment of the ranks by layer; a layer overrides those above it"
+    yield from _environment_lines(plan, commands)
+
+
+def _environment_lines(plan: RunPlan, commands: Commands) -> Iterator[str]:
+    rows = [
+        _Row(node.host.name, rank.rank, compose(_layers(plan, command, each)))
+        for node, command in commands
+        for rank, each in zip(node.ranks, command.ranks, strict=True)
+    ]
+    names = sorted({name for row in rows for name in row.variables})
+    for layer in Layer:
+        found = {name: [row for row in rows if _is_of(row, name, layer)] for name in names}
+        if layer in ON_THE_NODE and (layer is not Layer.IMAGE or plan.job.container is not None):
+            yield f"  {layer.value}: {ON_THE_NODE[layer]}"
+        elif layer is Layer.LAUNCHER and any(command.launcher for _, command in commands):
+            yield f"  {layer.value}: {OF_TORCHRUN}"
+        elif any(found.values()):
+            yield f"  {layer.value}:"
+        yield from (f"    {_assignment(name, having, len(rows))}" for name, having in found.items() if having)
+
+
+def _is_of(row: _Row, name: str, layer: Layer) -> bool:
+    return name in row.variables and row.variables[name].layer is layer
+
+
+def _assignment(name: str, rows: Sequence[_Row], world_size: int) -> str:
+    """Return `name` with its value in `rows`, and the values of lower layers that it overrides."""
+    values: dict[str, list[_Row]] = {}
+    overridden: dict[str, list[_Row]] = {}
+    for row in rows:
+        variable = row.variables[name]
+        values.setdefault(shlex.quote(variable.value), []).append(row)
+        for layer, value in variable.overrides:
+            overridden.setdefault(f"{layer.value}: {shlex.quote(value)}", []).append(row)
+    is_per_rank = rows[0].variables[name].layer is Layer.IDENTITY
+    text = f"{name}={_folded(values, world_size, is_per_rank=is_per_rank)}"
+    if overridden:
+        text += f"  (overrides {_folded(overridden, world_size, is_per_rank=is_per_rank)})"
+    return text
+
+
+def _folded(places: Mapping[str, Sequence[_Row]], world_size: int, *, is_per_rank: bool) -> str:
+    """Return all texts, each with the hosts or ranks where it holds unless it holds everywhere."""
+    if len(places) > MOST_GROUPS:
+        first, *_, last = places
+        return f"{first} … {last}"
+    return "; ".join(
+        text if len(rows) == world_size else f"{text} on {_where(rows, is_per_rank=is_per_rank)}"
+        for text, rows in places.items()
+    )
+
+
+def _where(rows: Sequence[_Row], *, is_per_rank: bool) -> str:
+    return _ranks([row.rank for row in rows]) if is_per_rank else fold(row.host for row in rows)
+
+
+def _layers(plan: RunPlan, command: NodeCommand, rank: RankCommand | None) -> Mapping[Layer, Mapping[str, str]]:
+    """Return the layers that the controller knows, values of secrets masked; without `rank` the shared."""
+    secrets = dict.fromkeys(plan.job.secrets, MASK)
+    return {**command.layers, Layer.SECRETS: secrets, Layer.IDENTITY: {} if rank is None else rank.env}
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {fold_ranks(ranks)}"
+
+
+def plan_document(plan: RunPlan, commands: Commands) -> dict[str, Any]:
+    """Return the plan for `--json`."""
+    return {
+        "world_size": plan.world_size,
+        "framework": plan.job.framework.value,
+        "workdir": plan.job.workdir,
+        "sync": None if plan.job.sync is None else plan.job.sync.tree,
+        "container": None if plan.job.container is None else _container(plan.job.container),
+        "node_environment": NODE_ENVIRONMENT,
+        "rank_order": plan.job.rank_order.value,
+        "master": f"{plan.coordinator.host.rank_address}:{plan.port}",
+        "layers": [layer.value for layer in Layer],
+        "nodes": [_node_document(plan, node, command) for node, command in commands],
+    }
+
+
+def _node_document(plan: RunPlan, node: NodePlan, command: NodeCommand) -> dict[str, object]:
+    shared = compose(_layers(plan, command, None))
+    ranks = []
+    for rank, each in zip(node.ranks, command.ranks, strict=True):
+        composed = compose(_layers(plan, command, each))
+        own = ((name, variable) for name, variable in composed.items() if variable.layer is Layer.IDENTITY)
+        ranks.append(
+            {"rank": rank.rank, "argv": masked(each.argv), "env": _env(composed), "variables": _variables(own)}
+        )
+    return {
+        "host": node.host.name,
+        "node_rank": node.node_rank,
+        "topology": "/".join(node.host.topology) or None,
+        "devices": node.devices,
+        "env": _env(shared),
+        "variables": _variables(shared.items()),
+        "launcher": masked(command.launcher) if command.launcher else command.launcher,
+        "ranks": ranks,
+    }
+
+
+def _env(composed: Mapping[str, ComposedVariable]) -> dict[str, str]:
+    return {name: variable.value for name, variable in composed.items()}
+
+
+def _variables(composed: Iterable[tuple[str, ComposedVariable]]) -> list[dict[str, object]]:
+    return [
+        {
+            "name": name,
+            "value": variable.value,
+            "layer": variable.layer.value,
+            "overrides": [{"layer": layer.value, "value": value} for layer, value in variable.overrides],
+        }
+        for name, variable in composed
+    ]
+
+
+def _container(container: Container) -> dict[str, object]:
+    return {"image": container.source or container.image, "mounts": [asdict(each) for each in container.mounts]}

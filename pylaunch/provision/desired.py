@@ -31,8 +31,7 @@ from ansible.vars.manager import VariableManager
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ProvisionError, UsageError
 from pylaunch.model.cluster import Cluster
-from pylaunch.provision.host_variables import HostVariables
-from pylaunch.provision.role_variables import RoleVariables, complaints
+from pylaunch.provision.role_variables import HostVariables, RoleVariables, complaints
 from pylaunch.provision.state import RoleState, parse_state
 
 USUAL_FAMILY = "Debian"

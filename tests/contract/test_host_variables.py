@@ -13,7 +13,7 @@ from ansible.template import trust_as_template
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.provision.desired import Content, render
-from pylaunch.provision.host_variables import HostVariables
+from pylaunch.provision.role_variables import HostVariables
 from pylaunch.store import content
 
 OURS = Content(content.playbook("site"), content.roles_directory())

@@ -5,9 +5,83 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from pylaunch.provision.progress import TaskFollower
+from pylaunch.base.dataclass import dataclass, field
+from pylaunch.model.hostset import fold
 from pylaunch.terminal import console
-from pylaunch.transport.runner import Progress
+from pylaunch.transport.runner import Progress, TaskStatus
+
+LONG_S = 5.0
+"""Shortest duration that is shown, in seconds."""
+
+
+@dataclass
+class TaskProgress:
+    """One task on its way through the hosts."""
+
+    role: str
+    task: str
+    began_at: float
+    """Seconds, of a monotonic clock."""
+
+    is_check: bool = False
+    """Ansible's check mode: a change is reported, but not made."""
+
+    ended_at: float = 0.0
+    started: set[str] = field(default_factory=set)
+    ended: dict[TaskStatus, set[str]] = field(default_factory=dict)
+
+    def add(self, event: Progress, now: float) -> None:
+        """Return the task with one more step."""
+        self.ended_at = now
+        if event.status is TaskStatus.STARTED:
+            self.started.add(event.host)
+        else:
+            self.ended.setdefault(event.status, set()).add(event.host)
+
+    @property
+    def title(self) -> str:
+        """The task with its role."""
+        return f"{self.role}: {self.task}" if self.role else self.task
+
+    @property
+    def running(self) -> str:
+        """The task and the hosts on which it still runs, for a line that is redrawn."""
+        done = set().union(*self.ended.values())
+        waiting = f", waiting for {fold(self.started - done)}" if done and self.started - done else ""
+        return f"{self.title}: {len(done)} of {len(self.started)} hosts{waiting}"
+
+    @property
+    def report(self) -> str | None:
+        """Describe a finished task; None if it changed nothing and failed nowhere."""
+        shown = (TaskStatus.CHANGED, TaskStatus.FAILED, TaskStatus.UNREACHABLE)
+        words = {each: each.value for each in shown}
+        if self.is_check:
+            words[TaskStatus.CHANGED] = "would change"
+        parts = [f"{words[status]} on {fold(self.ended[status])}" for status in shown if status in self.ended]
+        seconds = self.ended_at - self.began_at
+        took = f" in {seconds:.0f} s" if seconds >= LONG_S else ""
+        return f"{self.title}: {', '.join(parts)}{took}" if parts else None
+
+
+class TaskFollower:
+    """Groups the steps of hosts into tasks. Ansible takes all hosts through a task before it begins the next."""
+
+    def __init__(self, *, is_check: bool = False) -> None:
+        self._is_check = is_check
+        self.current: TaskProgress | None = None
+
+    def add(self, event: Progress, now: float) -> TaskProgress | None:
+        """Add one step at `now` (monotonic seconds); return the task that it shows to be over, if any."""
+        ended = None
+        if self.current is None or (self.current.role, self.current.task) != (event.role, event.task):
+            ended, self.current = self.current, TaskProgress(event.role, event.task, now, self._is_check)
+        self.current.add(event, now)
+        return ended
+
+    def end(self) -> TaskProgress | None:
+        """Return the last task, if any, after the last step."""
+        ended, self.current = self.current, None
+        return ended
 
 
 class TaskLines:

@@ -1,8 +1,4 @@
-"""Settings in use, and where each comes from: `pylaunch config show`.
-
-host_values pure: values of the keys of hosts, with the line of the inventory that sets each
-command     `config show`: the settings of this directory and environment, then those of the hosts
-"""
+"""Settings in use, and where each comes from: `pylaunch config show`."""
 
 from __future__ import annotations
 

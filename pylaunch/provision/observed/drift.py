@@ -8,11 +8,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from pylaunch.base.dataclass import dataclass
+from pylaunch.checks.gpudirect import exports_dma_buf
 from pylaunch.probe.answers import Unmeasured
-from pylaunch.protocol.readings.roles import CommunicationFile, FileReading, LimitReading, ServiceReading, SysctlReading
-from pylaunch.provision.observed import gpu
+from pylaunch.protocol.readings.roles import (
+    CommunicationFile,
+    FileReading,
+    GpuReading,
+    LimitReading,
+    ServiceReading,
+    SysctlReading,
+)
 from pylaunch.provision.observed.facts import Answers, Facts, key
-from pylaunch.provision.state import DesiredBlock, DesiredFile, RoleState
+from pylaunch.provision.state import DesiredBlock, DesiredFile, DesiredGpu, RoleState
 
 _NUMBER = re.compile(r"\d{1,19}")
 PACKAGE = "package "
@@ -50,7 +57,7 @@ def notes(states: Sequence[RoleState], facts: Facts) -> tuple[Note, ...]:
         for file in state.files:
             if file.only_without_capability == "CAP_SYS_TIME" and not facts.may("CAP_SYS_TIME"):
                 found.append(Note(state.role, "clock not disciplined here (no CAP_SYS_TIME)"))
-        found += [Note(state.role, text) for text in (*state.remarks, *gpu.remarks(state, facts))]
+        found += [Note(state.role, text) for text in (*state.remarks, *remarks(state, facts))]
         asked = (facts.sshd[name] for name in state.sshd)
         if reasons := {fact.reason for fact in asked if isinstance(fact, Unmeasured)}:
             found.append(Note(state.role, f"what sshd allows was not looked at: {', '.join(sorted(reasons))}"))
@@ -90,7 +97,7 @@ def _differences(state: RoleState, facts: Facts) -> Iterator[Difference]:
     yield from _judged(facts.links, {link.path: link.target for link in state.links}, _link)
     yield from _sshd(state, facts)
     yield from _judged(facts.holds, dict.fromkeys(state.holds), _hold, PACKAGE)
-    yield from gpu.differences(state, facts)
+    yield from differences(state, facts)
     yield from _communications(state, facts)
     yield from _judged(facts.exists, dict.fromkeys(state.absent_paths), _absent_path)
     yield from _judged(facts.modes, state.modes, _mode)
@@ -285,3 +292,59 @@ def _reports(state: RoleState, facts: Facts) -> Iterator[Difference]:
 
 def _unreadable(fact: Unmeasured) -> str:
     return f"cannot be read: {fact.reason}"
+
+
+def differences(state: RoleState, facts: Facts) -> Iterator[tuple[str, str]]:
+    """Return the differences on this host: (subject, difference)."""
+    for wanted in state.gpus:
+        fact = facts.gpus["all"]
+        if isinstance(fact, Unmeasured):
+            yield "gpu", f"cannot be looked at: {fact.reason}"
+        elif fact is not None:
+            yield from _driver(wanted, fact)
+            yield from _persistence(wanted, fact)
+            yield from _fabric_manager(wanted, fact)
+            yield from _peer_memory(wanted, fact)
+
+
+def remarks(state: RoleState, facts: Facts) -> Iterator[str]:
+    """Return notes on what could not be, or need not be, verified."""
+    for wanted in state.gpus:
+        fact = facts.gpus["all"]
+        if fact is None:
+            yield "not applicable: no NVIDIA device"
+        elif isinstance(fact, Unmeasured) or fact["driver"] is None:
+            continue
+        elif wanted.persistence and fact["persistence"] is None:
+            yield "persistence mode was not looked at: no nvidia-smi"
+
+
+def _driver(wanted: DesiredGpu, fact: GpuReading) -> Iterator[tuple[str, str]]:
+    if fact["driver"] is None:
+        yield "gpu driver", f"is not loaded, and there are {fact['gpus']} devices"
+        return
+    if wanted.driver and fact["driver"] != wanted.driver:
+        yield "gpu driver", f"is {fact['driver']}, not {wanted.driver}"
+    if fact["library"] is not None and fact["library"] != fact["driver"]:
+        yield "gpu driver", f"is {fact['driver']}, and its libraries say {fact['library']}: reboot after an upgrade"
+
+
+def _persistence(wanted: DesiredGpu, fact: GpuReading) -> Iterator[tuple[str, str]]:
+    if wanted.persistence and fact["persistence"] not in (None, wanted.persistence):
+        yield "gpu persistence", f"is {fact['persistence']}, not {wanted.persistence}: start nvidia-persistenced"
+
+
+def _fabric_manager(wanted: DesiredGpu, fact: GpuReading) -> Iterator[tuple[str, str]]:
+    if wanted.fabric_manager != "auto" or not fact["nvswitches"] or fact["driver"] is None:
+        return
+    if fact["fabric_manager"] is None:
+        yield "fabric manager", f"is not installed, and there are {fact['nvswitches']} NVSwitches"
+    elif fact["fabric_manager"] != fact["driver"]:
+        yield "fabric manager", f"is {fact['fabric_manager']}, and must be the driver's version {fact['driver']}"
+
+
+def _peer_memory(wanted: DesiredGpu, fact: GpuReading) -> Iterator[tuple[str, str]]:
+    if wanted.peer_memory != "auto" or not fact["infiniband"] or fact["peermem"]:
+        return
+    if not exports_dma_buf(open_module=fact["open_module"], kernel=fact["kernel"]):
+        yield "nvidia_peermem", "is not loaded, so the network cannot reach device memory: modprobe nvidia_peermem"

@@ -9,7 +9,7 @@ import pytest
 
 from pylaunch.cli import main
 from pylaunch.errors import ExitCode
-from pylaunch.features.config.host_values import MOST_ROWS, SettingInUse, shortened, values_of_hosts
+from pylaunch.features.config.command import MOST_ROWS, SettingInUse, shortened, values_of_hosts
 from pylaunch.inventory import load
 from pylaunch.inventory.listing import Listing
 from pylaunch.model.cluster import Host

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pylaunch.features.lab.drill.catalogue import DRILLS, Drill, Effect, Library, NodeFault, Subject
+from pylaunch.features.lab.drill.command import totals
 from pylaunch.features.lab.drill.score import Naming, Observed, score
-from pylaunch.features.lab.drill.view import totals
 from pylaunch.model.diagnosis.cause import Certainty, FailureCause
 from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.model.run import Event, EventKind

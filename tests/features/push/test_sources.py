@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.features.push.sources import files_of_node, without
+from pylaunch.features.push.command import files_of_node, without
 from pylaunch.model.cluster import Cluster, Host
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))

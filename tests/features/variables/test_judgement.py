@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from pylaunch.features.variables.judgement import frameworks, nccl, registry
+from pylaunch.features.variables.command import lint_text
+from pylaunch.features.variables.judgement import frameworks, nccl
 from pylaunch.features.variables.judgement.files import read_environment_file
-from pylaunch.features.variables.judgement.lint import lint
+from pylaunch.features.variables.judgement.lint import UNREAD, VARIABLES, lint
 from pylaunch.features.variables.judgement.together import judge
-from pylaunch.features.variables.view import lint_text
 from pylaunch.model.setting import Circumstances, LintFinding, LintLevel, Setting, VariablePlace, settings_of
 
 CASES = Path(__file__).parent / "nccl_conf"
@@ -77,16 +77,16 @@ def only(findings: tuple[LintFinding, ...]) -> LintFinding:
 
 def test_every_variable_is_there_once_and_has_a_source() -> None:
     everything = [*nccl.VARIABLES, *frameworks.VARIABLES]
-    assert len(registry.VARIABLES) == len(everything)
-    assert not set(registry.VARIABLES) & set(registry.UNREAD)
-    sources = [*(each.source for each in everything), *(each.source for each in registry.UNREAD.values())]
+    assert len(VARIABLES) == len(everything)
+    assert not set(VARIABLES) & set(UNREAD)
+    sources = [*(each.source for each in everything), *(each.source for each in UNREAD.values())]
     assert all(source.title and source.url.startswith("https://") for source in sources)
 
 
 def test_what_replaces_a_variable_exists_and_is_not_replaced_itself() -> None:
-    for each in registry.VARIABLES.values():
+    for each in VARIABLES.values():
         if each.instead is not None and each.until is None:
-            assert registry.VARIABLES[each.instead.partition("=")[0]].instead is None, each.name
+            assert VARIABLES[each.instead.partition("=")[0]].instead is None, each.name
 
 
 @pytest.mark.parametrize("text", GOOD.split())
@@ -126,7 +126,7 @@ def test_an_unknown_name_may_be_a_plugins_and_its_value_is_never_shown() -> None
     assert lint([setting("OFI_NCCL_PROTOCOL=RDMA"), setting("AWS_SECRET_ACCESS_KEY=secret")]) == ()
 
 
-@pytest.mark.parametrize("name", registry.UNREAD)
+@pytest.mark.parametrize("name", UNREAD)
 def test_a_finding_about_a_name_that_nothing_reads_has_the_name_that_is_read(name: str) -> None:
     finding = only(lint([setting(f"{name}=1")]))
     assert finding.severity is LintLevel.WARNING

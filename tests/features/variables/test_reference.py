@@ -9,7 +9,7 @@ import click.testing
 import pytest
 
 from pylaunch.cli.main import pylaunch
-from pylaunch.features.variables.judgement.registry import UNREAD, VARIABLES
+from pylaunch.features.variables.judgement.lint import UNREAD, VARIABLES
 from pylaunch.features.variables.judgement.variable import Variable
 from pylaunch.model.setting import PER_NODE
 

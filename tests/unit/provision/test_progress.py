@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pylaunch.provision.progress import TaskFollower
+from pylaunch.cli.views.tasks import TaskFollower
 from pylaunch.transport.runner import Progress, TaskStatus
 
 

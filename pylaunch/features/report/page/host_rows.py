@@ -1,14 +1,19 @@
-"""Evidence of hosts for a report: kernel messages, stuck connections and counters as lines. Pure."""
+"""Rows of a report: what hosts reported, what differs between nodes, and waits of ranks. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pylaunch.base.dataclass import dataclass
+from pylaunch.features.report.page.content import ReportInput
 from pylaunch.features.report.page.timeline import seconds_text
+from pylaunch.model.hostset import alike
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
+from pylaunch.model.run import EventKind
+from pylaunch.model.secret import MASK, sounds_secret
 from pylaunch.protocol.node_evidence import HostEvidence
+from pylaunch.verdict.hangs.recorded_views import finding_on_views
 
 MOST_LINES = 40
 """Lines of one kind that are shown for one host."""
@@ -54,3 +59,79 @@ def _lines(facts: HostEvidence, begun: float) -> Iterable[str]:
         yield f"{name}: +{rise}"
     if facts.clock_step_s:
         yield f"its clock was set by {facts.clock_step_s:+.3f} s"
+
+
+MOST_ROWS = 100
+ABSENT = "not set"
+PER_NODE = frozenset({"CUDA_VISIBLE_DEVICES", "PYLAUNCH_NODE_RANK", "GROUP_RANK"})
+"""Variables that differ in healthy runs."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A name with its values by set of hosts."""
+
+    name: str
+    values: tuple[tuple[str, str], ...]
+    """Hosts, folded, and their value; the most hosts first."""
+
+
+def differing(by_host: Mapping[str, Mapping[str, str]]) -> tuple[Difference, ...]:
+    """Return each name whose value is not the same on every host of `by_host` (host → name → value)."""
+    names = sorted({name for values in by_host.values() for name in values} - PER_NODE)
+    found = []
+    for name in names:
+        values = {host: values.get(name, ABSENT) for host, values in by_host.items()}
+        if len(set(values.values())) > 1:
+            if sounds_secret(name):
+                values = dict.fromkeys(values, MASK)
+            found.append(Difference(name, tuple(alike({host: (value,) for host, value in values.items()}))))
+    return tuple(found[:MOST_ROWS])
+
+
+def shared(by_host: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """Return the names that have the same value on every host, with that value, without empty ones."""
+    first = next(iter(by_host.values()), {})
+    return {
+        name: value
+        for name, value in first.items()
+        if value and all(values.get(name) == value for values in by_host.values())
+    }
+
+
+MOST_REPORTS = 20
+
+
+@dataclass(frozen=True)
+class WaitRow:
+    """Explanation of ranks that did not advance, at one moment."""
+
+    when: str
+    text: str
+    lines: tuple[str, ...]
+    """Evidence."""
+
+    hint: str
+    changed_by: str = ""
+    """Observation that would change it."""
+
+    confidence: str = ""
+    """Empty where the text has it."""
+
+
+def waiting_rows(content: ReportInput) -> tuple[WaitRow, ...]:
+    """Return what is known about ranks that did not advance, in the order of time."""
+    record = content.record
+    reports = [event for event in record.events if event.kind in (EventKind.HANG, EventKind.ADVANCING)]
+    rows = [
+        WaitRow(f"{seconds_text(event.time - record.created_at)} after the start", event.text,
+                event.lines[:MOST_LINES], event.hint)
+        for event in reports[-MOST_REPORTS:]
+    ]  # fmt: skip
+    hosts = {rank.rank: node.host.name for node in record.plan.nodes for rank in node.ranks}
+    found = finding_on_views(record.plan.run, hosts, record.outcome, content.views)
+    is_known = record.outcome is not None and record.outcome.is_hang
+    if found is not None and not is_known:
+        rows.append(WaitRow("before the ranks were stopped", found.text, found.evidence[:MOST_LINES], found.hint,
+                            found.changed_by, found.confidence.value))  # fmt: skip
+    return tuple(rows)

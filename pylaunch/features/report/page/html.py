@@ -8,9 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from pylaunch.features.report.page import ranks, timeline
 from pylaunch.features.report.page.content import ReportInput
-from pylaunch.features.report.page.differences import differing, shared
-from pylaunch.features.report.page.host_rows import host_lines
-from pylaunch.features.report.page.waiting import waiting_rows
+from pylaunch.features.report.page.host_rows import differing, host_lines, shared, waiting_rows
 from pylaunch.model.hostset import alike, fold
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan

@@ -3,7 +3,6 @@
 kinds               values that a variable can have
 variable            facts about one variable, with their source
 nccl, frameworks    the catalogue
-registry            all known variables, by name
-lint, together      settings judged alone, and by each other
+lint, together      settings judged alone, by the registry of all known variables, and by each other
 files               NCCL's own files, and lines NAME=VALUE
 """

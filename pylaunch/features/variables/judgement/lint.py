@@ -6,11 +6,28 @@ A value is shown only where its variable is known: what somebody put under anoth
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 
-from pylaunch.features.variables.judgement import registry
+from pylaunch.features.variables.judgement import frameworks, nccl
 from pylaunch.features.variables.judgement.kinds import Number
-from pylaunch.features.variables.judgement.variable import Variable
+from pylaunch.features.variables.judgement.variable import UnreadVariable, Variable
 from pylaunch.model.setting import Circumstances, LintFinding, LintLevel, Setting, VariablePlace
+
+VARIABLES = {each.name: each for each in (*nccl.VARIABLES, *frameworks.VARIABLES)}
+UNREAD: dict[str, UnreadVariable] = {each.name: each for each in (*nccl.UNREAD, *frameworks.UNREAD)}
+
+FAMILIES = ("NCCL_", "TORCH_NCCL_", "TORCH_FR_", "TORCHELASTIC_", "GLOO_", "JAX_", "XLA_PYTHON_CLIENT_", "XLA_CLIENT_")
+"""Names that begin so are known completely: one that is not in the registry is a mistake, or newer than it."""
+
+_ONE_SLIP = 0.92
+"""Likeness of two names of these families that differ by one or two letters."""
+
+_ALIKE = 0.8
+
+
+def _nearest(name: str, likeness: float) -> Variable | None:
+    found = get_close_matches(name, VARIABLES, n=1, cutoff=likeness)
+    return VARIABLES[found[0]] if found else None
 
 
 def lint(settings: Iterable[Setting], circumstances: Circumstances | None = None) -> tuple[LintFinding, ...]:
@@ -20,11 +37,11 @@ def lint(settings: Iterable[Setting], circumstances: Circumstances | None = None
 
 
 def _findings(setting: Setting, known: Circumstances) -> Iterator[LintFinding]:
-    variable = registry.VARIABLES.get(setting.name)
+    variable = VARIABLES.get(setting.name)
     if variable is not None:
         yield from _of_known(setting, variable, known)
-    elif setting.name in registry.UNREAD:
-        unread = registry.UNREAD[setting.name]
+    elif setting.name in UNREAD:
+        unread = UNREAD[setting.name]
         severity = LintLevel.ERROR if setting.place is VariablePlace.NCCL_CONF else LintLevel.WARNING
         yield LintFinding(
             severity,
@@ -34,7 +51,7 @@ def _findings(setting: Setting, known: Circumstances) -> Iterator[LintFinding]:
             unread.instead,
             unread.source,
         )
-    elif registry.is_of_a_family(setting.name):
+    elif setting.name.startswith(FAMILIES):
         yield _unknown(setting)
     if setting.place is VariablePlace.NCCL_CONF and not setting.name.startswith("NCCL_"):
         text = "NCCL alone reads this file, too late for others"
@@ -46,10 +63,10 @@ def _but_yours(setting: Setting) -> str:
 
 
 def _unknown(setting: Setting) -> LintFinding:
-    meant = registry.misspelled(setting.name)
+    meant = _nearest(setting.name, _ONE_SLIP)
     if meant is not None:
         return LintFinding(LintLevel.ERROR, setting.where, setting.name, "no such variable", meant.name, meant.source)
-    like = registry.similar(setting.name)
+    like = _nearest(setting.name, _ALIKE)
     text = "not known here: a plug-in's, newer than this list, or a mistake"
     hint = f"did you mean {like.name}?" if like is not None else None
     return LintFinding(LintLevel.WARNING, setting.where, setting.name, text, hint)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pylaunch.cli.views.promises import MOST_LINES, lines, summary
+from pylaunch.cli.commands.verify import MOST_LINES, lines, summary
 from pylaunch.provision.specifications import SpecificationResult, results
 
 REPORT = """<testsuites><testsuite>
