@@ -25,6 +25,7 @@ from pylaunch.runs import attach as attaching
 from pylaunch.runs import start as starting
 from pylaunch.runs.all_runs import discover_runs, find_job, find_run
 from pylaunch.runs.connect.interruptible import Interrupter
+from pylaunch.runs.follow.run_events import Notice
 from pylaunch.runs.start import StartOptions
 from pylaunch.runs.start_checks import at_start_checks
 from pylaunch.runs.start_events import RunEnded, StartEvent
@@ -54,27 +55,40 @@ def provision(
     return provisioning.provision(plan, on_event)
 
 
-def check(
+def check(  # noqa: PLR0913 -- options of the verb, which are given by name
     cluster: Cluster,
     job: JobSpec | None = None,
     *,
     only: Sequence[str] = (),
     skip: Sequence[str] = (),
     deep: bool = False,
+    container: str | None = None,
+    container_mounts: Sequence[str] = (),
 ) -> Result:
     """Run the checks of `pylaunch check` on all hosts, for `job` or for no job in particular. Changes nothing.
 
-    `only` and `skip` take check ids and subjects; `deep` adds checks that load the hosts. Hosts that cannot be reached
-    are findings. Raises UsageError for a check that does not exist, and for a job that does not fit the cluster.
+    `only` and `skip` take check ids and subjects; `deep` adds checks that load the hosts; containers are those of
+    `start`. Hosts that cannot be reached are findings. Raises UsageError for a check that does not exist, and for a job
+    that does not fit the cluster.
     """
     planned = JobSpec(checking.NO_SCRIPT, Framework.DIRECT, "/") if job is None else job
+    planned = features.job_changes({"container": container, "container_mount": tuple(container_mounts)})(planned)
     checks = select((*suite.CHECKS, *features.checks()), only=only, skip=skip, deep=deep)
     return checking.check(checking.plan_check(cluster, planned, checking.Needs(), checks))
 
 
-def start(cluster: Cluster, job: JobSpec, options: StartOptions | None = None) -> RunHandle:
+def start(
+    cluster: Cluster,
+    job: JobSpec,
+    options: StartOptions | None = None,
+    *,
+    container: str | None = None,
+    container_mounts: Sequence[str] = (),
+) -> RunHandle:
     """Start `job` on `cluster` and return as soon as the run has an id and a record on this machine.
 
+    `container` and `container_mounts` are values of `--container` and `--container-mount`; without them, those of
+    `pylaunch.toml` in the working directory hold. An image that this machine sends is converted before the return.
     The checks of a start run beside it, unless `options` chooses others. A start that is refused ends the run with
     Status.REFUSED. Raises UsageError for a job that does not fit the cluster.
     """
@@ -83,6 +97,8 @@ def start(cluster: Cluster, job: JobSpec, options: StartOptions | None = None) -
         raise UsageError("debug_rank: a rank is debugged at a terminal", hint=hint)
     wanted = StartOptions(checks=at_start_checks()) if options is None else options
     early: list[StartEvent] = []
+    given = {"container": container, "container_mount": tuple(container_mounts), "dry_run": False}
+    job = features.job_changes({**given, "say": lambda line: early.append(Notice(line))})(job)
     planned = starting.plan_start(cluster, job, judge_settings, early.append)
     if wanted.ends_leftovers:
         starting.end_leftovers(planned.plan, early.append)

@@ -325,6 +325,31 @@ def test_a_tag_is_read_once_for_each_digest_and_one_that_moved_is_reported(
     assert f"docker://pytorch/pytorch:2 is sha256:{'b' * 64} now; the last start had" in capfd.readouterr().err
 
 
+DOCKER = """#!/bin/sh
+case "$*" in
+  "image inspect --format {{.Id}} -- torch:mine") echo sha256:id ;;
+  "save --output "*" sha256:id") cp "$(dirname "$0")/../saved.tar" "$3" ;;
+  *) echo "Error: No such image: $6" >&2; exit 1 ;;
+esac
+"""
+
+
+def test_an_image_of_a_daemon_is_read_with_docker_which_knows_the_daemon_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "docker").write_text(DOCKER)
+    (tmp_path / "bin" / "docker").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    image = image_of(docker_archive(tmp_path / "saved.tar", [BASE, UPPER]))
+    assert local_image("docker-daemon:torch:mine") == image
+    (tmp_path / "saved.tar").unlink()
+    assert local_image("docker-daemon:torch:mine") == image
+    with pytest.raises(UsageError) as refused:
+        local_image("docker-daemon:other")
+    assert "No such image: other" in str(refused.value.evidence)
+
+
 def test_a_name_without_skopeo_is_refused_with_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(made_here, "program_path", lambda name: None)
     with pytest.raises(UsageError, match="skopeo not found") as refused:

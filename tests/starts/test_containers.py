@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from pylaunch import api
 from pylaunch.agent.shared import processes
 from pylaunch.errors import ExitCode
 from tests.json_pages import has_the_forms, undescribed
@@ -92,6 +93,29 @@ def test_an_archive_of_docker_is_converted_and_sent_once_and_ranks_have_its_vari
     repaired = started()
     assert repaired.returncode == ExitCode.DONE, repaired.stderr
     assert "n2: received the image after " in repaired.stderr
+
+
+def test_python_starts_in_the_container_of_the_project_and_prints_nothing(
+    directories: Callable[..., DirectoryCluster],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    if not (shutil.which("squashfuse") and shutil.which("mksquashfs") and os.access("/dev/fuse", os.W_OK)):
+        pytest.skip("needs squashfuse and /dev/fuse")
+    save_as_docker(image_of_this_machine(tmp_path / "image"), tmp_path / "saved.tar")
+    (tmp_path / "pylaunch.toml").write_text('[container]\nimage = "saved.tar"\nmounts = ["/usr:/usr:ro"]\n')
+    monkeypatch.chdir(tmp_path)
+    cluster = api.load_cluster(directories("n1").inventory)
+    job = api.Job(("sh", "-c", "test -e /marker"), api.Framework.COMMAND, str(tmp_path))
+    inside = api.start(cluster, job, api.StartOptions())
+    bare = api.start(cluster, job, api.StartOptions(), container="none")
+    assert inside.wait(timeout_s=60).status is api.Status.DONE
+    assert bare.wait(timeout_s=60).status is api.Status.FAILED
+    assert any("image saved.tar → squashfs, " in str(each.event) for each in inside.events())
+    assert capfd.readouterr() == ("", "")
+    with pytest.raises(api.UsageError, match="--container-mount /a:/b: the ranks have no container"):
+        api.check(cluster, job, container="none", container_mounts=("/a:/b",))
 
 
 def test_a_node_that_cannot_take_the_image_has_one_reason_and_another_one_names_its_working_directory(

@@ -17,6 +17,7 @@ from pylaunch.features.containers.local_image import is_of_this_machine, local_i
 from pylaunch.inventory.settings import SETTINGS, read_settings
 from pylaunch.model.job import Container, JobSpec
 from pylaunch.protocol.node_task import MountTask
+from pylaunch.terminal import console
 from pylaunch.terminal.options import together
 
 READ_ONLY = "ro"
@@ -30,6 +31,8 @@ NONE = "none"
 """Value of --container for ranks without one, against a default."""
 
 NOT_BOTH = "omit --preload, or --container none"
+WITH_IMAGE = "--container IMAGE, or omit --container-mount"
+AN_IMAGE = 'an image there; image = "none" if only a start with --container IMAGE has the mounts'
 
 ANY_FILE = "/dev/null"
 """File on each node, in place of an image that a start sends: `check` asks what a file needs."""
@@ -53,16 +56,20 @@ def in_job(given: MutableMapping[str, Any]) -> Callable[[JobSpec], JobSpec]:
     Values that are not given are those of the settings in the working directory.
     """
     typed_image, typed_mounts = given.pop("container"), given.pop("container_mount")
+    say, own = given.pop("say", console.say), given.pop("own", ())
     settings = read_settings(Path.cwd())
     image: str | None = typed_image or settings.container_image
-    if image is None and typed_mounts:
-        raise UsageError(
-            "--container-mount goes with --container", hint="pylaunch start --container IMAGE --container-mount …"
-        )
+    are_mounts_given = typed_mounts or "container_mount" in own
+    words = typed_mounts if are_mounts_given else settings.container_mounts
     if image is None or image == NONE:
+        is_overridden = "container" in own and "container_mount" not in own  # A role keeps out of the image of others.
+        if words and not is_overridden and (typed_mounts or image is None):
+            with _errors_of(typed_mounts):
+                where = f"--container-mount {' '.join(words)}"
+                raise UsageError(f"{where}: the ranks have no container", hint=WITH_IMAGE if typed_mounts else AN_IMAGE)
         return lambda job: job
-    with _errors_of(typed_mounts):
-        mounts = _mounts(typed_mounts or settings.container_mounts)
+    with _errors_of(are_mounts_given):
+        mounts = _mounts(words)
     with _errors_of(typed_image):
         made = None if given.get("dry_run") is False else _unmade(image, mounts, is_check="dry_run" not in given)
 
@@ -70,7 +77,7 @@ def in_job(given: MutableMapping[str, Any]) -> Callable[[JobSpec], JobSpec]:
         with _errors_of(typed_image):
             if job.preload:
                 raise UsageError("--preload and --container: ranks in a container are not forked", hint=NOT_BOTH)
-            return replace(job, container=made or _made(image, mounts), python=job.python or PYTHON)
+            return replace(job, container=made or _made(image, mounts, say), python=job.python or PYTHON)
 
     return changed
 
@@ -101,9 +108,9 @@ def _unmade(image: str, mounts: tuple[MountTask, ...], *, is_check: bool) -> Con
 
 
 @functools.cache
-def _made(image: str, mounts: tuple[MountTask, ...]) -> Container:
+def _made(image: str, mounts: tuple[MountTask, ...], say: Callable[[str], None]) -> Container:
     """Return the container of a start, whose image may have to be made on this machine. Raises UsageError."""
-    made = local_image(image)
+    made = local_image(image, say)
     if made is None:
         return Container(_on_nodes(image), mounts)
     return Container(f"{IMAGES}/{made.sha256}/{IMAGE_FILE}", mounts, source=image, file=made.file, env=made.env)

@@ -15,9 +15,9 @@ import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
@@ -33,9 +33,11 @@ from pylaunch.terminal import console
 from pylaunch.transport.process import program_path, run
 
 T = TypeVar("T")
+Say: TypeAlias = Callable[[str], None]
 
-TRANSPORTS = ("docker://", "docker-daemon:")
-"""Beginnings of names that skopeo reads."""
+DAEMON = "docker-daemon:"
+TRANSPORTS = ("docker://", DAEMON)
+"""Beginnings of names that skopeo and docker read."""
 
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 MACHINE = _MACHINES.get(platform.machine(), platform.machine())
@@ -60,19 +62,20 @@ class _Named:
     image: str
 
 
-def local_image(given: str) -> LocalImage | None:
+def local_image(given: str, say: Say = console.say) -> LocalImage | None:
     """Return the image `given` as a file of this machine; None where it is a path on the nodes.
 
-    An archive or an image of a registry is converted, unless it was before. Raises UsageError.
+    An archive or an image of a registry is converted, unless it was before; `say` takes lines of progress.
+    Raises UsageError.
     """
     if name := registry_name(given):
-        return _of_registry(name)
+        return _of_registry(name, say)
     path = Path(given)
     if not path.exists():
         return None
     with opened(path) as archive:
         if archive is not None:
-            return _converted(archive, path.name)
+            return _converted(archive, path.name, say)
     if path.is_absolute() or not path.is_file():
         return None
     try:
@@ -96,7 +99,7 @@ def is_of_this_machine(given: str) -> bool:
 
 
 def registry_name(given: str) -> str | None:
-    """Return the name of an image for skopeo; None for a path. A `#` after the registry is enroot's."""
+    """Return the name of an image of a registry or of docker; None for a path. A `#` after the registry is enroot's."""
     name = given.replace("#", "/", 1)
     if given.startswith(TRANSPORTS):
         return name
@@ -104,29 +107,38 @@ def registry_name(given: str) -> str | None:
     return None if is_path else f"docker://{name}"
 
 
-def _of_registry(name: str) -> LocalImage:
-    if program_path("skopeo") is None:
-        raise UsageError(
-            f"--container {name}: skopeo not found, which reads registries", hint="apt install skopeo (on this machine)"
-        )
+def _of_registry(name: str, say: Say) -> LocalImage:
+    program = "docker" if name.startswith(DAEMON) else "skopeo"
+    if program_path(program) is None:
+        what, hint = f"{program} not found, which reads this image", "apt install skopeo (on this machine)"
+        raise UsageError(f"--container {name}: {what}", hint="" if name.startswith(DAEMON) else hint)
     place = _directory("names") / f"{hashlib.sha256(name.encode()).hexdigest()}.json"
     known = _kept(place, _Named)
-    digest = name.rpartition("@")[2] if "@sha256:" in name else _skopeo("inspect", "--format", "{{.Digest}}", name)
+    digest = name.rpartition("@")[2] if "@sha256:" in name else _digest(name)
     if known is not None and known.digest != digest:
-        console.say(f"note: {name} is {digest} now; the last start had {known.digest}")
+        say(f"note: {name} is {digest} now; the last start had {known.digest}")
     if known is not None and known.digest == digest and (image := _in_cache(known.image)):
         return image
-    console.say(f"image {name}: reading {digest}")
-    with _alone(name) as aside:
-        of_digest = name if "@" in name or not name.startswith("docker://") else f"{_untagged(name)}@{digest}"
-        _skopeo("copy", "--quiet", of_digest, f"oci:{aside}/layout:image")
+    say(f"image {name}: reading {digest}")
+    with _alone(name, say) as aside:
+        if name.startswith(DAEMON):
+            _docker("save", "--output", f"{aside}/layout", digest)
+        else:
+            of_digest = name if "@" in name else f"{_untagged(name)}@{digest}"
+            _skopeo("copy", "--quiet", of_digest, f"oci:{aside}/layout:image")
         with opened(aside / "layout") as archive:
             if archive is None:
-                raise UsageError(f"--container {name}: skopeo wrote no image")
+                raise UsageError(f"--container {name}: {program} wrote no image")
             content = image_in(archive, MACHINE)
-            image = _in_cache(content.digest) or _made(archive, content, name, aside)
+            image = _in_cache(content.digest) or _made(archive, content, name, aside, say)
     _keep(place, _Named(digest, Path(image.file).stem))
     return image
+
+
+def _digest(name: str) -> str:
+    if name.startswith(DAEMON):
+        return _docker("image", "inspect", "--format", "{{.Id}}", "--", name.removeprefix(DAEMON))
+    return _skopeo("inspect", "--format", "{{.Digest}}", name)
 
 
 def _untagged(name: str) -> str:
@@ -139,30 +151,35 @@ def _skopeo(*words: str) -> str:
     return run(argv).checked(error=UsageError, hint="skopeo login REGISTRY, if it needs one").stdout.strip()
 
 
+def _docker(*words: str) -> str:
+    """Ask the daemon that the user's `docker` asks: skopeo knows neither DOCKER_HOST nor contexts."""
+    return run(("docker", *words)).checked(error=UsageError, hint="docker images").stdout.strip()
+
+
 PART = ".part-"
 """Beginning of files and directories of a conversion; those of one that was killed go at the next."""
 
 
-def _converted(archive: ImageArchive, name: str) -> LocalImage:
+def _converted(archive: ImageArchive, name: str, say: Say) -> LocalImage:
     content = image_in(archive, MACHINE)
     if (image := _in_cache(content.digest)) is not None:
         return image
-    with _alone(name) as aside:
-        return _in_cache(content.digest) or _made(archive, content, name, aside)
+    with _alone(name, say) as aside:
+        return _in_cache(content.digest) or _made(archive, content, name, aside, say)
 
 
-def _made(archive: ImageArchive, content: ImageContent, name: str, aside: Path) -> LocalImage:
+def _made(archive: ImageArchive, content: ImageContent, name: str, aside: Path, say: Say) -> LocalImage:
     begun, squashfs = time.monotonic(), aside / "image.sqsh"
     remove_unused()
-    convert(archive, content, squashfs, name, console.say)
+    convert(archive, content, squashfs, name, say)
     sha256 = _sha256(squashfs)
     target = squashfs.replace(_directory() / f"{content.digest}.sqsh")
     image = LocalImage(str(target), sha256, dict(content.env))
     _keep(target.with_suffix(".json"), image)
     size, seconds = shown_size(target.stat().st_size), time.monotonic() - begun
-    console.say(f"image {name} → squashfs, {size}, {seconds:.0f} s, sha256:{content.digest}")
+    say(f"image {name} → squashfs, {size}, {seconds:.0f} s, sha256:{content.digest}")
     if content.has_entrypoint:
-        console.say("note: the ENTRYPOINT of the image is not run")
+        say("note: the ENTRYPOINT of the image is not run")
     return image
 
 
@@ -192,7 +209,7 @@ def _keep(place: Path, value: LocalImage | _Named) -> None:
 
 
 @contextlib.contextmanager
-def _alone(name: str) -> Iterator[Path]:
+def _alone(name: str, say: Say) -> Iterator[Path]:
     """Make a directory for a conversion, one at a time, without what a conversion that was killed has left.
 
     Raises UsageError for an error of the file system in the block.
@@ -203,7 +220,7 @@ def _alone(name: str) -> Iterator[Path]:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                console.say(f"image {name}: waiting for another conversion in {directory}")
+                say(f"image {name}: waiting for another conversion in {directory}")
                 fcntl.flock(lock, fcntl.LOCK_EX)
             for left in directory.glob(f"{PART}*"):
                 shutil.rmtree(left)

@@ -284,7 +284,7 @@ def _flags(
             else:
                 own.setdefault(name, value)
         given = {name: own.pop(name, context.params[name]) for name in of_features}
-        return StartFlags(**own, in_job=changes(given))
+        return StartFlags(**own, in_job=changes({**given, "own": frozenset(role.options)}))
     except click.ClickException as error:
         raise UsageError(f"[roles.{role.name}] {error.format_message()}") from None
     except UsageError as error:

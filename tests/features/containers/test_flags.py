@@ -37,7 +37,8 @@ def test_a_job_without_a_container_and_a_python_that_was_chosen_stay() -> None:
 @pytest.mark.parametrize(
     ("image", "mount", "error"),
     [
-        (None, "/data:/data", "--container-mount goes with --container"),
+        (None, "/data:/data", "--container-mount /data:/data: the ranks have no container"),
+        ("none", "/data:/data", "--container-mount /data:/data: the ranks have no container"),
         ("image.sqsh", "/data:/data", "--container image.sqsh: not a file of this machine, nor an absolute path"),
         ("/image", "/data", "--container-mount /data: expected SRC:DST or SRC:DST:ro"),
         ("/image", "/data:/data:rw", "--container-mount /data:/data:rw: expected SRC:DST or SRC:DST:ro"),
@@ -104,10 +105,13 @@ def test_settings_of_the_project_are_the_values_that_are_not_given(settings: Cal
     assert container(None, "/a:/b") == Container("/own.sqsh", (other,))
     assert container("/other.sqsh") == Container("/other.sqsh", (data,))
     assert container("none") is None
+    settings('image = "none"\nmounts = ["/data:/data:ro"]')
+    assert container(None) is None
+    assert container("/other.sqsh") == Container("/other.sqsh", (data,))
+    with pytest.raises(UsageError, match=r"^--container-mount /a:/b: the ranks have no container"):
+        container(None, "/a:/b")
     settings('mounts = ["/data:/data:ro"]')
-    assert container(None) is None
-    settings('image = "none"')
-    assert container(None) is None
+    assert container("none") is None
 
 
 @pytest.mark.parametrize(
@@ -115,6 +119,7 @@ def test_settings_of_the_project_are_the_values_that_are_not_given(settings: Cal
     [
         ('image = "a.sqsh"', "pylaunch.toml: [container]: --container a.sqsh: not a file of this machine"),
         ('image = "/a"\nmounts = ["/d"]', "pylaunch.toml: [container]: --container-mount /d: expected SRC:DST"),
+        ('mounts = ["/a:/b"]', "pylaunch.toml: [container]: --container-mount /a:/b: the ranks have no container"),
         ("image = 3", "pylaunch.toml: container.image: expected an image, got 3"),
         ('mounts = "/a:/b"', "pylaunch.toml: container.mounts: expected a list of SRC:DST or SRC:DST:ro, got '/a:/b'"),
         ('mount = ["/a:/b"]', "pylaunch.toml: container: unknown key: mount"),

@@ -5,6 +5,8 @@ These tests need pylaunch.features.containers and pylaunch.features.job.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pylaunch.cli.commands.start import command
@@ -49,10 +51,18 @@ def test_options_of_the_command_line_are_those_of_roles_that_have_no_such_key() 
     }
 
 
+def test_no_mounts_of_a_role_replace_those_of_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pylaunch.toml").write_text('[container]\nimage = "/project"\nmounts = ["/data:/data"]\n')
+    found = containers(roles(a="", b="container-mount = []"))
+    assert found == {"a": "/project with /data:/data", "b": "/project"}
+
+
 @pytest.mark.parametrize(
     ("keys", "error"),
     [
-        ('container-mount = "/a:/b"', "--container-mount goes with --container"),
+        ('container-mount = "/a:/b"', "--container-mount /a:/b: the ranks have no container"),
+        ('container = "none"\ncontainer-mount = "/a:/b"', "--container-mount /a:/b: the ranks have no container"),
         (f'{OWN}\ncontainer-mount = "/a"', "--container-mount /a: expected SRC:DST or SRC:DST:ro"),
         ('container = "torch.sqsh"', "--container torch.sqsh: not a file of this machine"),
         ("container = false", "container = False: expected a text, a number or a list"),
