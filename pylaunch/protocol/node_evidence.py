@@ -31,7 +31,7 @@ class RankEnd:
     """Exactly one of `exit_code` and `signal` is set."""
 
     time: float
-    """Seconds since the epoch: on the clock of the node, when it ended; of the controller, see `node_ends.time_of`."""
+    """Seconds since the epoch: on the node's clock, when it ended; on the controller's, see `run_follower.time_of`."""
 
     stopped: bool
     """pylaunch or the launcher had sent it a signal."""

@@ -12,10 +12,9 @@ from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
 from pylaunch.runs.existing.reach import attach_all, raise_if_none
 from pylaunch.runs.follow.job_time import beside, watch_job_time
-from pylaunch.runs.follow.run_events import Notice, RunEvent
+from pylaunch.runs.follow.run_events import Notice, RunEvent, recording
 from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
 from pylaunch.runs.prove import finish
-from pylaunch.runs.recording import recording
 from pylaunch.store import runs
 from pylaunch.transport.slurm import commands
 
@@ -73,8 +72,7 @@ def attach(
                 record.plan, fleet, emit_run, streams=streams, on_caught_up=lambda: emit(LogsCaughtUp())
             )
             follower.relay.usage_every_s = usage_every_s
-            if not leads:
-                follower.only_observe()
+            follower.leads = leads
             raise_if_none(record, await fleet.unless_interrupted(attach_all(fleet, record, follower)))
             emit_run(Event(time.time(), EventKind.ATTACHED))
             if not leads:

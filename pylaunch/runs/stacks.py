@@ -68,11 +68,11 @@ def stacks(
                     if isinstance(message, Interrupted):
                         raise KeyboardInterrupt(str(message))
                     if isinstance(message, ConnectionEnded | protocol.Failed | protocol.Finished):
-                        request.without(host)
+                        request.waiting.discard(host)
                     request.take(host, message, fleet.clock(host))
         except TimeoutError:
             missing |= dict.fromkeys(request.waiting, f"no answer in {ARRIVES_S:g} s")
-        views = tuple(view for view in request.views if view.rank in ranks)
+        views = tuple(view for view in request.sample.views if view.rank in ranks)
         return StacksReport(record, views, missing, is_recorded=False)
 
     return on_fleet(record.plan, record.agent, work, source=source)

@@ -40,7 +40,7 @@ from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
 from pylaunch.runs.follow.debug_session import DebugSession, PersonTerminal
 from pylaunch.runs.follow.job_time import beside, watch_job_time
-from pylaunch.runs.follow.run_events import Notice, RunEvent
+from pylaunch.runs.follow.run_events import Notice, RunEvent, recording
 from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
 from pylaunch.runs.prepare.agreement import judge
 from pylaunch.runs.prepare.archive import AgentArchive, build
@@ -56,7 +56,6 @@ from pylaunch.runs.prepare.session import (
 )
 from pylaunch.runs.prepare.spares import standing_by, vet
 from pylaunch.runs.prove import finish
-from pylaunch.runs.recording import recording
 from pylaunch.runs.start_checks import ChecksAtStart
 from pylaunch.runs.start_events import (
     AttemptEnded,

@@ -19,10 +19,9 @@ from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, with_fleet
 from pylaunch.runs.existing.proof import NodeProof
 from pylaunch.runs.existing.watch import Onlooker, watch
-from pylaunch.runs.follow.run_events import Emitter
+from pylaunch.runs.follow.run_events import Emitter, recording
 from pylaunch.runs.follow.run_follower import RunFollower
 from pylaunch.runs.prove import is_in_doubt, prove_again
-from pylaunch.runs.recording import recording
 from pylaunch.store import runs
 from pylaunch.transport.slurm.commands import job_states
 

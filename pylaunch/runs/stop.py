@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 
@@ -16,13 +17,12 @@ from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
 from pylaunch.runs.existing.proof import NodeProof, end
 from pylaunch.runs.existing.reach import attach_all, raise_if_none
-from pylaunch.runs.follow.run_events import Emitter, Notice, RunEvent
+from pylaunch.runs.follow.run_events import Emitter, Notice, RunEvent, recording
 from pylaunch.runs.follow.run_follower import RunFollower
 from pylaunch.runs.prove import is_in_doubt, proven
-from pylaunch.runs.recording import recording
 from pylaunch.store import runs
 from pylaunch.store.account import user_and_host
-from pylaunch.transport.process import ends, interrupt
+from pylaunch.transport.process import ends
 
 GIVES_UP_S = 30.0
 """For the controller of a run that has not started: its ranks may just have begun, and it has to end them."""
@@ -159,7 +159,7 @@ def _interrupted_start(record: RunRecord, emit: Callable[[StopEvent], None]) -> 
     if process is None or record.has_started or record.outcome is not None:
         return record
     emit(StartInterrupted(run, process))
-    if not interrupt(process, GIVES_UP_S):
+    if not ends(process, GIVES_UP_S, after=signal.SIGINT):
         raise ClusterNotReadyError(
             f"process {process}, which starts run {run}, has not ended within {GIVES_UP_S:.0f} s",
             hint=f"kill -KILL {process}; pylaunch stop {run}",

@@ -10,7 +10,7 @@ from importlib import metadata
 from pylaunch import __version__
 from pylaunch.base.dataclass import dataclass
 from pylaunch.store.paths import cache_directory, state_directory
-from pylaunch.transport import ssh_client
+from pylaunch.transport.connections import client_version
 
 PACKAGES = ("ansible-core", "ansible-runner", "click", "jinja2", "msgspec", "paramiko", "rich", "uv")
 """Distributions whose version can explain a bug."""
@@ -38,7 +38,7 @@ def controller_versions() -> ControllerVersions:
         pylaunch=__version__,
         python=platform.python_version(),
         executable=sys.executable,
-        openssh=ssh_client.version(),
+        openssh=client_version(),
         packages={name: package_version(name) for name in PACKAGES},
         system=_system(),
         state=str(state_directory()),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from pylaunch.errors import ClusterNotReadyError
+from pylaunch.errors import ClusterNotReadyError, PylaunchError
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.text.argv import Argv
+from pylaunch.transport import process
 from pylaunch.transport.connector import Connector
 from pylaunch.transport.local import LocalConnector
 from pylaunch.transport.openssh import sharing
@@ -15,6 +16,7 @@ from pylaunch.transport.openssh.options import login as openssh_login
 from pylaunch.transport.slurm.connector import SlurmConnector
 
 DIAGNOSED_AT_ONCE = 32
+VERSION_S = 10.0
 
 
 def connector_of(host: Host, known_hosts: str | None) -> Connector:
@@ -49,6 +51,15 @@ def disconnect(cluster: Cluster) -> None:
     """Stop sharing the open connections to these hosts: the next commands log in again, running ones continue."""
     for host in cluster.hosts:
         connector_of(host, cluster.known_hosts).disconnect()
+
+
+def client_version() -> str | None:
+    """Return the version of this machine's OpenSSH client, as "OpenSSH_9.2p1"; None without an answer."""
+    try:
+        answer = process.run(("ssh", "-V"), timeout_s=VERSION_S)
+    except PylaunchError:
+        return None
+    return answer.stderr.partition(",")[0].strip() or None
 
 
 def close_all(address: str, user: str) -> None:

@@ -173,10 +173,6 @@ class Talk:
         if self.stdin.is_closing():
             raise ConnectionError("its stdin is closed")
 
-    def close_stdin(self) -> None:
-        """Close the pipe to stdin."""
-        self.stdin.close()
-
     def close(self) -> None:
         """Close this end of all pipes."""
         if not self.writing.is_lost:

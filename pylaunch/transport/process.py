@@ -116,16 +116,22 @@ class Together:
 
     def run(self, argv: Argv, *, stdin: bytes, timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
         """Run `argv` as part of the group, as `run` does. Raises PylaunchError when the group has ended."""
-        with self._lock:
-            if self._ended.is_set():
-                raise PylaunchError(f"cancelled: {quoted(argv)}")
-            process = _started(argv, env=env)
-            self._running.add(process)
+        process = self._started(argv, env=env)
         try:
             return _to_its_end(process, argv, stdin, timeout_s)
         finally:
             with self._lock:
                 self._running.discard(process)
+
+    def _started(
+        self, argv: Argv, *, env: Mapping[str, str] | None = None, source: IO[bytes] | None = None
+    ) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._ended.is_set():
+                raise PylaunchError(f"cancelled: {quoted(argv)}")
+            process = _started(argv, env=env, source=source)
+            self._running.add(process)
+            return process
 
     @contextlib.contextmanager
     def reading(self, argv: Argv, *, stdin: bytes, silence_s: float) -> Iterator[Callable[[int], bytes]]:
@@ -136,11 +142,7 @@ class Together:
         with tempfile.TemporaryFile() as source:
             source.write(stdin)
             source.seek(0)
-            with self._lock:
-                if self._ended.is_set():
-                    raise PylaunchError(f"cancelled: {quoted(argv)}")
-                process = _started(argv, source=source)
-                self._running.add(process)
+            process = self._started(argv, source=source)
         assert process.stdout is not None
         poll = select.poll()
         poll.register(process.stdout, select.POLLIN)
@@ -327,7 +329,7 @@ class Child:
 
     def close_stdin(self) -> None:
         """Close its stdin."""
-        self._talk.close_stdin()
+        self._talk.stdin.close()
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal, unless it has ended."""
@@ -382,25 +384,16 @@ class Child:
             del self._stderr[:-STDERR_KEPT]
 
 
-def interrupt(pid: int, within_s: float) -> bool:
-    """Send SIGINT to a process of this user; return whether it ended within `within_s` seconds."""
-    return _ends(pid, within_s, signal.SIGINT)
-
-
-def ends(pid: int, within_s: float) -> bool:
-    """Return whether a process of this user ended within `within_s` seconds."""
-    return _ends(pid, within_s, None)
-
-
-def _ends(pid: int, within_s: float, number: signal.Signals | None) -> bool:
+def ends(pid: int, within_s: float, *, after: signal.Signals | None = None) -> bool:
+    """Return whether a process of this user ended within `within_s` seconds, after it got the signal `after`."""
     try:
         process = os.pidfd_open(pid)
     except ProcessLookupError:
         return True
     try:
-        if number is not None:
+        if after is not None:
             with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(process, number)
+                signal.pidfd_send_signal(process, after)
         end = select.poll()
         end.register(process, select.POLLIN)
         return bool(end.poll(within_s * 1000))

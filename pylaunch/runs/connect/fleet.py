@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import TypeVar, cast
@@ -203,20 +204,45 @@ class Fleet:
         """Run `work` and return its result. An interrupt cancels it and raises KeyboardInterrupt. Other messages that
         arrive meanwhile stay in the inbox."""
         task = asyncio.ensure_future(work)
-        while not task.done():
-            hearing = asyncio.ensure_future(self.hear())
-            await asyncio.wait({task, hearing}, return_when=asyncio.FIRST_COMPLETED)
-            if not hearing.done():
-                hearing.cancel()
-                break
-            _, message = hearing.result()
-            if isinstance(message, Interrupted):
-                task.cancel()
-                await asyncio.wait({task})
-                raise KeyboardInterrupt(str(message))
-            self.keep()
+        try:
+            while not task.done():
+                hearing = asyncio.ensure_future(self.hear())
+                await asyncio.wait({task, hearing}, return_when=asyncio.FIRST_COMPLETED)
+                if not hearing.done():
+                    hearing.cancel()
+                    break
+                _, message = hearing.result()
+                if isinstance(message, Interrupted):
+                    raise KeyboardInterrupt(str(message))
+                self.keep()
+            self.put_back()
+            return await task
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def answers(self, kind: type[T], hosts: Iterable[str], within_s: float) -> dict[str, T]:
+        """Return a message of `kind` of each of `hosts` that sends one within `within_s` seconds and before its end.
+
+        All other messages stay in the inbox; an interrupt among them ends the wait.
+        """
+        found: dict[str, T] = {}
+        awaited = set(hosts)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while awaited:
+                    host, message = await self.hear()
+                    if isinstance(message, kind):
+                        found[host] = message
+                        awaited.discard(host)
+                        continue
+                    self.keep()
+                    if isinstance(message, Interrupted):
+                        break
+                    if isinstance(message, protocol.Stopping | protocol.Finished | protocol.Failed | ConnectionEnded):
+                        awaited.discard(host)
         self.put_back()
-        return await task
+        return found
 
     async def close(self) -> None:
         """End all connections and wait until their processes are gone."""

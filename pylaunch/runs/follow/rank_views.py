@@ -54,25 +54,21 @@ class ViewRequest:
         self._facts: dict[str, HostEvidence] = {}
 
     @property
-    def views(self) -> tuple[RankView, ...]:
-        """Views so far, by rank."""
-        return tuple(self._views[rank] for rank in sorted(self._views))
-
-    @property
     def sample(self) -> RunSample:
         """Views and facts so far."""
-        return RunSample(self.views, tuple(self._facts[host] for host in sorted(self._facts)))
+        return RunSample(
+            tuple(self._views[rank] for rank in sorted(self._views)),
+            tuple(self._facts[host] for host in sorted(self._facts)),
+        )
 
     def take(self, host: str, message: object, clock: ClockOffset) -> None:
         """Add a message of `host` if it is an answer to this request."""
-        if isinstance(message, protocol.RankView) and message.serial == self.request.serial:
+        answers = protocol.RankView | protocol.HostEvidence | protocol.Examined
+        if not isinstance(message, answers) or message.serial != self.request.serial:
+            return
+        if isinstance(message, protocol.RankView):
             self._views[message.rank] = rank_view(host, message, clock)
-        elif isinstance(message, protocol.HostEvidence) and message.serial == self.request.serial:
-            if self.request.node:
-                self._facts.setdefault(host, host_evidence(host, message, clock))
-        elif isinstance(message, protocol.Examined) and message.serial == self.request.serial:
+        elif isinstance(message, protocol.HostEvidence) and self.request.node:
+            self._facts.setdefault(host, host_evidence(host, message, clock))
+        elif isinstance(message, protocol.Examined):
             self.waiting.discard(host)
-
-    def without(self, host: str) -> None:
-        """Wait for `host` no longer."""
-        self.waiting.discard(host)

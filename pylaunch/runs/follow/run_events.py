@@ -11,6 +11,7 @@ from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.run import Event
 from pylaunch.model.text.size import shown_size
 from pylaunch.protocol.examination import RankView
+from pylaunch.store.runs import Recorder
 
 DENIED = os.strerror(errno.EACCES)
 LIVE_LAG = 16 << 20
@@ -51,6 +52,17 @@ A `RankView` is the view of a rank that its node took before it stopped the rank
 
 Emitter = Callable[[RunEvent], None]
 """Receives the events of a run. It must not block."""
+
+
+def recording(recorder: Recorder | None, emit: Emitter) -> Emitter:
+    """Return an emitter that appends events and views of ranks to the record, if there is one, and emits everything."""
+
+    def record(event: RunEvent) -> None:
+        if recorder is not None and isinstance(event, Event | RankView):
+            recorder.append(event)
+        emit(event)
+
+    return record
 
 
 def on_our_clock(reported: protocol.Usage, to_ours: Callable[[float], float]) -> protocol.Usage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 
 from pylaunch import protocol
@@ -20,16 +20,15 @@ from pylaunch.model.slurm_job import ended_job
 from pylaunch.runs.connect.confine import ForeignMessage, overstepped
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
 from pylaunch.runs.follow import hang_watch
-from pylaunch.runs.follow.connection_trials import ConnectionTrials
 from pylaunch.runs.follow.event_bounds import EventBounds
 from pylaunch.runs.follow.examiner import EXAMINE_S, RunExaminer
 from pylaunch.runs.follow.hang_watch import HangNews, HangWatch
 from pylaunch.runs.follow.job_end import JobAnswer, JobQuestions
 from pylaunch.runs.follow.job_time import JobTimeNews, ends_with_job, named_ranks
-from pylaunch.runs.follow.node_ends import rank_end, stop_order, stop_reason, time_of
 from pylaunch.runs.follow.output_relay import OutputRelay
 from pylaunch.runs.follow.rank_views import RunSample, host_evidence, rank_view
 from pylaunch.runs.follow.run_events import Emitter, Notice
+from pylaunch.runs.prepare.peer_connections import ConnectionTrials
 from pylaunch.transport.slurm import commands
 from pylaunch.verdict.hangs.suspicion import HangReport
 from pylaunch.verdict.rank_end import described
@@ -42,6 +41,9 @@ PROOF_S = 15.0
 
 LAST_PROOF_S = 4.0
 """For nodes to prove that they are clean, after the second Ctrl-C."""
+
+EXIT_S = 30.0
+"""Longest time between an exception and the exit of its rank; an earlier time is not believed."""
 
 STOPS = "stopping; Ctrl-C again kills at once"
 """Notice for the first interrupt."""
@@ -69,7 +71,7 @@ class RunFollower:
         on_caught_up: Callable[[], None] = lambda: None,
     ) -> None:
         self._plan = plan
-        self._leads = True
+        self.leads = True
         """A hang may end the run; another follower of the run only reports it."""
 
         self._fleet = fleet
@@ -105,10 +107,6 @@ class RunFollower:
     def nothing_there(self, host: str) -> None:
         """Count `host`, which knows nothing of this run, as finished and not proven clean: its files may be gone."""
         self._state = self._state.with_unknown(host, self._plan.job.failure_grace)
-
-    def only_observe(self) -> None:
-        """Report hangs and never end the run for one: another controller leads it."""
-        self._leads = False
 
     async def _on_job_time(self, news: JobTimeNews) -> None:
         """Ask the ranks for a checkpoint, or stop them so that the job can return to the queue."""
@@ -185,7 +183,7 @@ class RunFollower:
     def _on_hang(self, message: HangNews) -> None:
         event = hang_watch.event(message, self._plan.job.on_hang)
         self._record(event)
-        acts = self._leads and self._plan.job.on_hang is not OnHang.OBSERVE
+        acts = self.leads and self._plan.job.on_hang is not OnHang.OBSERVE
         if acts and isinstance(message.news, HangReport) and message.news.may_end_run and self._state.stop is None:
             self._state = self._state.with_hang(message.news.finding, self._plan.job.failure_grace, event.time)
 
@@ -236,7 +234,7 @@ class RunFollower:
             case protocol.Stopping():
                 self._on_stopping(host, message)
             case protocol.HostEvidence() if message.serial == protocol.UNASKED:
-                self._on_facts(host, message)
+                self._state = self._state.with_facts(host_evidence(host, message, self._fleet.clock(host)))
             case protocol.RankView() | protocol.Examined() | protocol.HostEvidence() | protocol.Activity():
                 self._on_view(host, message)
             case protocol.PeersTried():
@@ -297,7 +295,7 @@ class RunFollower:
                 if self._notice is not None:
                     await self._fleet.broadcast(self._notice, [host])  # Its agent obeys it once.
                 if (stop := self._state.stop) is not None:
-                    await self._fleet.broadcast(stop_order(stop), [host])
+                    await self._order_stop(stop, [host])
             case JobTimeNews():
                 await self._on_job_time(message)
             case ForeignMessage():
@@ -316,16 +314,15 @@ class RunFollower:
 
     def _on_end(self, host: str, message: protocol.RankEnd) -> None:
         clock, at = self._fleet.clock(host), self._fleet.our_time(host, time_of(message))
-        end = rank_end(host, message, at, clock.uncertainty, is_stopping=self._state.stop is not None)
         before = self._state
+        # A launcher that ends after an order to stop was stopped.
+        stopped = message.stopped or (message.rank is None and before.stop is not None)
+        end = replace(message, host=host, time=at, stopped=stopped, uncertainty_s=clock.uncertainty)
         self._state = before.with_end(end, self._plan.job.failure_grace)
         if self._state is not before and end.rank is not None:
             self._record(Event(end.time, EventKind.RANK_ENDED, host, end.rank, described(end)))
             if self.relay.debug is not None and self.relay.debug.rank == end.rank and self.relay.end_debugging():
                 self._emit(Notice(f"rank {end.rank} has ended; Ctrl-C stops the run"))
-
-    def _on_facts(self, host: str, message: protocol.HostEvidence) -> None:
-        self._state = self._state.with_facts(host_evidence(host, message, self._fleet.clock(host)))
 
     def _on_stopping(self, host: str, message: protocol.Stopping) -> None:
         self._state = self._state.with_states(host, tuple(message.ranks))
@@ -333,7 +330,7 @@ class RunFollower:
             at = self._fleet.our_time(host, message.time)
             self._state = self._state.with_stop_by_hand(message.reason, self._plan.job.stop_grace, at)
         else:
-            reason = stop_reason(host, message, self._state.ranks)
+            reason = _stop_reason(host, message, self._state.ranks)
             if message.reason.endswith(protocol.SIGNALLED):
                 self._jobs.ask(host)
             # After SIGTERM of Slurm, ranks have the time of a stop by hand, to save a checkpoint.
@@ -372,8 +369,12 @@ class RunFollower:
         if self._loading is None and not stop.by_hand:
             self._loading = asyncio.create_task(asyncio.to_thread(_judge))
         self._give_up_within(stop.grace.total_seconds() + PROOF_S)
-        await self._fleet.broadcast(stop_order(stop), self._state.live)
+        await self._order_stop(stop, self._state.live)
         self._note(EventKind.STOP_ASKED, None, stop.shown or stop.reason)
+
+    async def _order_stop(self, stop: StopAll, hosts: Iterable[str]) -> None:
+        order = protocol.Stop(stop.grace.total_seconds(), stop.reason, by_hand=stop.by_hand)
+        await self._fleet.broadcast(order, hosts)
 
     def _give_up_within(self, seconds: float) -> None:
         give_up_at = asyncio.get_running_loop().time() + seconds
@@ -390,6 +391,23 @@ class RunFollower:
             self._emit(event)
         elif notice := self._bounds.notice(event):
             self._emit(Notice(notice))
+
+
+def time_of(message: protocol.RankEnd) -> float:
+    """Return the time of a failure on the node's clock: libraries take seconds between an exception and the exit.
+
+    A victim wrote its exception after another rank failed, and is not earlier for that.
+    """
+    if message.rank is None or message.symptom:
+        return message.time
+    is_known = message.time - EXIT_S <= message.raised_at <= message.time
+    return message.raised_at if is_known else message.time
+
+
+def _stop_reason(host: str, message: protocol.Stopping, hosts: Iterable[str]) -> str:
+    """Return the reason of a stop with the host where it began: one that came from another node names that node."""
+    is_named = any(message.reason.startswith((f"{name}:", f"{name} lost:")) for name in hosts)
+    return message.reason if is_named else f"{host}: {message.reason}"
 
 
 def _judge() -> Judge:

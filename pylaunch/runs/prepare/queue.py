@@ -22,7 +22,7 @@ from pylaunch.model.cluster import Host
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodePlan, RunPlan
 from pylaunch.probe.program import STREAMED, program, streamed
-from pylaunch.runs.connect.fleet import Fleet, Interrupted
+from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.transport.answers import NotAnAnswerError, decoded
 from pylaunch.transport.connections import connector_of
@@ -67,27 +67,14 @@ async def in_turn(
     queue = _Queue(turn, plan, report)
     try:
         await queue.enter()
-        await _unless_interrupted(queue, fleet)
+        try:
+            await fleet.unless_interrupted(queue.wait())
+        except KeyboardInterrupt as interrupt:
+            reason = f"{interrupt} while waiting, before any rank was started"
+            raise InterruptedBeforeReleaseError(reason) from None
         yield
     finally:
         await queue.leave()
-
-
-async def _unless_interrupted(queue: _Queue, fleet: Fleet) -> None:
-    waiting = asyncio.ensure_future(queue.wait())
-    try:
-        while not waiting.done():
-            hearing = asyncio.ensure_future(fleet.hear())
-            await asyncio.wait({waiting, hearing}, return_when=asyncio.FIRST_COMPLETED)
-            if not hearing.done():
-                hearing.cancel()
-            elif isinstance(message := hearing.result()[1], Interrupted):
-                raise InterruptedBeforeReleaseError(f"{message} while waiting, before any rank was started")
-        await waiting
-    finally:
-        # No task may read from the nodes while the places are given up.
-        waiting.cancel()
-        await asyncio.wait({waiting})
 
 
 class _Queue:

@@ -381,34 +381,13 @@ class Session:
                 for name, link in links.items()
             }
         )
-        released = await self._all_released(set(links))
-        for name, at in released.items():
+        # A node that learns of a failure elsewhere before its own instant ends without a release. The follower judges
+        # nodes that stay silent.
+        released = await self._fleet.answers(protocol.Released, links, RELEASED_TIMEOUT_S)
+        times = {name: self._fleet.our_time(name, message.time) for name, message in released.items()}
+        for name, at in times.items():
             self._report(EventKind.RELEASED, name, seconds={"exec": at - instant})
-        return max(released.values()) - min(released.values()) if released else 0.0
-
-    async def _all_released(self, awaited: set[str]) -> dict[str, float]:
-        """Return the release time of each of `awaited`, on our clock. Other messages stay in the inbox.
-
-        A node that learns of a failure elsewhere before its own instant ends without a release.
-        """
-        released: dict[str, float] = {}
-        try:
-            async with asyncio.timeout(RELEASED_TIMEOUT_S):
-                while awaited:
-                    host, message = await self._fleet.hear()
-                    if isinstance(message, protocol.Released):
-                        released[host] = self._fleet.our_time(host, message.time)
-                        awaited.discard(host)
-                        continue
-                    self._fleet.keep()
-                    if isinstance(message, Interrupted):
-                        break
-                    if isinstance(message, protocol.Stopping | protocol.Finished | protocol.Failed | ConnectionEnded):
-                        awaited.discard(host)
-        except TimeoutError:
-            pass  # The follower judges nodes that stay silent.
-        self._fleet.put_back()
-        return released
+        return max(times.values()) - min(times.values()) if times else 0.0
 
     @property
     def _misses_a_name(self) -> bool:

@@ -36,6 +36,6 @@ def test_a_request_is_answered_by_the_views_of_its_serial_until_every_host_has_s
     request.take("n1", protocol.Examined(7, []), CLOCK)
     assert request.waiting == {"n1", "n2"}
     request.take("n1", protocol.Examined(1, [0]), CLOCK)
-    request.without("n2")
+    request.waiting.discard("n2")
     assert request.waiting == set()
-    assert [view.rank for view in request.views] == [0]
+    assert [view.rank for view in request.sample.views] == [0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -15,7 +16,7 @@ from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.examination import RankView
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.follow.run_events import Notice, RunEvent
-from pylaunch.runs.follow.run_follower import RunFollower
+from pylaunch.runs.follow.run_follower import RunFollower, time_of
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.run_state import StopAll
 from tests.waiting import wait_until
@@ -115,3 +116,22 @@ def test_what_judges_a_failure_is_loaded_while_the_nodes_stop(by_hand: bool) -> 
 
     asyncio.run(stop())
     assert is_loaded() is not by_hand
+
+
+END = protocol.RankEnd(1, "", 1, None, 100.0, stopped=False, last_lines=("ValueError: x",), error="ValueError: x")
+
+
+@pytest.mark.parametrize(
+    ("message", "time"),
+    [
+        (replace(END, raised_at=97.5), 97.5),
+        (replace(END, raised_at=97.5, symptom="lost the connection to another rank"), 100.0),
+        (replace(END, raised_at=0.0), 100.0),
+        (replace(END, raised_at=1.0), 100.0),
+        (replace(END, raised_at=101.0), 100.0),
+        (protocol.RankEnd(None, "", 1, None, 100.0, stopped=False, raised_at=97.5), 100.0),
+    ],
+    ids=["own exception", "victim", "no exception", "long before", "after the end", "launcher"],
+)
+def test_a_rank_fails_when_it_writes_its_own_exception(message: protocol.RankEnd, time: float) -> None:
+    assert time_of(message) == time
