@@ -204,11 +204,7 @@ class RankQuestion:
             self._size = size
             return
         try:
-            descriptor = rank_files.open_regular(self._stacks)
-            try:
-                written = os.pread(descriptor, MOST_STACKS, max(self._written_before, size - MOST_STACKS))
-            finally:
-                os.close(descriptor)
+            written = rank_files.read_at(self._stacks, max(self._written_before, size - MOST_STACKS), MOST_STACKS)
         except OSError as error:
             self.finish(f"no stacks: {self._stacks}: {error.strerror}")
             return

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from pylaunch import protocol
 from pylaunch.agent.shared.text import link_of, text_or_none
@@ -64,20 +65,14 @@ class KernelLog:
         if self._descriptor is None:
             return
         before, self._looked_at = self._looked_at, self._clock()
-        for _ in range(MOST_PER_LOOK):
-            try:
-                record = os.read(self._descriptor, LONGEST_RECORD)
-            except BlockingIOError:
-                return
-            except OSError as error:
-                if error.errno == errno.EPIPE:  # The kernel overwrote messages before they were read.
+        try:
+            for record in _records(self._descriptor, MOST_PER_LOOK):
+                if record is None:
                     self.missing = "kernel messages were lost: the kernel's buffer was overwritten"
-                    continue
-                self.missing = f"{KMSG}: {error.strerror}"
-                return
-            if not record:
-                return
-            self._keep(record, before)
+                else:
+                    self._keep(record, before)
+        except OSError as error:
+            self.missing = f"{KMSG}: {error.strerror}"
 
     def has_killed_for_memory(self, pid: int) -> bool:
         """Return True if the kernel reported since the preparation that it killed `pid` for lack of memory."""
@@ -118,22 +113,29 @@ def about(pid: int, since: float, path: str = KMSG) -> list[kernel_log.KernelLin
     except OSError:
         return []
     found = []
-    try:
-        for _ in range(MOST_IN_BUFFER):
-            try:
-                record = os.read(descriptor, LONGEST_RECORD)
-            except OSError as error:
-                if error.errno == errno.EPIPE:  # Overwritten meanwhile: continue with the oldest that is left.
-                    continue
-                break
-            if not record:
-                break
-            line = _parsed(record)
-            if line is not None and line.pid == pid and _stamp(record, since) >= since:
+    with contextlib.suppress(OSError), os.fdopen(descriptor, "rb", buffering=0):
+        for record in _records(descriptor, MOST_IN_BUFFER):
+            line = None if record is None else _parsed(record)
+            if record is not None and line is not None and line.pid == pid and _stamp(record, since) >= since:
                 found.append(line)
-    finally:
-        os.close(descriptor)
     return found
+
+
+def _records(descriptor: int, most: int) -> Iterator[bytes | None]:
+    """Yield at most `most` of the records that are there; None for overwritten ones. Raises OSError."""
+    for _ in range(most):
+        try:
+            record = os.read(descriptor, LONGEST_RECORD)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            if error.errno != errno.EPIPE:
+                raise
+            yield None
+        else:
+            if not record:
+                return
+            yield record
 
 
 def _parsed(record: bytes) -> kernel_log.KernelLine | None:

@@ -11,7 +11,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from pylaunch import protocol
 from pylaunch.agent.evidence import counters
@@ -42,17 +42,10 @@ NOTHING = protocol.HostEvidence("", 0.0, 0.0)
 
 
 class Collection:
-    """Facts that take time to read, collected in a thread within `budget_s`. `on_end` is called there."""
+    """Facts that take time to read, collected in a thread within `budget_s` by the readers of `facts`."""
 
-    def __init__(
-        self,
-        budget_s: tuple[float, float],
-        sockets: Callable[[float], tuple[tuple[protocol.StuckConnection, ...], int, str]],
-        count: Callable[[float], tuple[dict[str, int], str]],
-        count_on_gpus: Callable[[float], GpuCounters],
-        on_end: Callable[[], object],
-    ) -> None:
-        self.sockets_s, self.budget_s = budget_s
+    def __init__(self, facts: NodeFacts, pids: Mapping[int, int | None], sockets_s: float, budget_s: float) -> None:
+        self.sockets_s, self.budget_s = sockets_s, budget_s
         self.began, self.time = time.monotonic(), time.time()
         self.result = NOTHING
         """Facts so far."""
@@ -62,10 +55,8 @@ class Collection:
         self.awaits = "connections"
         """Facts that are being read."""
 
-        self._sockets = sockets
-        self._count = count
-        self._count_on_gpus = count_on_gpus
-        self._on_end = on_end
+        self._facts = facts
+        self._pids = dict(pids)
         threading.Thread(target=self._collect, daemon=True).start()
 
     @property
@@ -78,24 +69,24 @@ class Collection:
         return self.is_complete.is_set() or now >= self.ends_at
 
     def _collect(self) -> None:
-        found, count, missing = self._sockets(self.began + self.sockets_s)
+        found, count, missing = self._facts.sockets(self._pids, self.began + self.sockets_s)
         self.result = replace(NOTHING, stuck=found, connections=count, missing=(missing,) if missing else ())
         self.has_sockets.set()
         self.awaits = "counters"
         addresses = [each for each, name in _addresses().items() if name != interfaces.LOOPBACK]
-        rises, late = self._count(self.ends_at)
+        rises, late = self._facts.counted(self.ends_at)
         self.result = replace(
             self.result, addresses=tuple(addresses[:MOST_ADDRESSES]), rises=rises, gauges=counters.gauges(),
             missing=tuple(filter(None, (missing, late))),
         )  # fmt: skip
         self.awaits = "GPUs"
-        gpus = self._count_on_gpus(max(self.ends_at, self.began + GPUS_S))
+        gpus = self._facts.counted_on_gpus(max(self.ends_at, self.began + GPUS_S))
         self.result = replace(
             self.result, rises={**rises, **gpus.counters}, gauges={**self.result.gauges, **gpus.gauges},
             missing=tuple(filter(None, (*self.result.missing, gpus.missing))),
         )  # fmt: skip
         self.is_complete.set()
-        self._on_end()
+        self._facts.wake()
 
 
 class NodeFacts:
@@ -137,13 +128,13 @@ class NodeFacts:
     def collect(self, pids: Mapping[int, int | None]) -> None:
         """Begin the collection of the stop, once; return when the connections of `pids` (process → rank) are read."""
         if self._at_stop is None:
-            self._at_stop = self._begin(pids, (SOCKETS_S, BUDGET_S))
+            self._at_stop = Collection(self, pids, SOCKETS_S, BUDGET_S)
             self._at_stop.has_sockets.wait(SOCKETS_S)
 
     def requested(self, pids: Mapping[int, int | None], within_s: float) -> Collection:
         """Return the collection for a request: a new one, unless the thread of the last one still reads."""
         if self._on_request is None or self._on_request.is_complete.is_set():
-            self._on_request = self._begin(pids, (within_s, within_s))
+            self._on_request = Collection(self, pids, within_s, within_s)
         return self._on_request
 
     def evidence(self, *, wait: bool) -> protocol.HostEvidence | None:
@@ -181,23 +172,24 @@ class NodeFacts:
             missing=(*found.missing, *missing), serial=serial,
         )  # fmt: skip
 
-    def _begin(self, pids: Mapping[int, int | None], budget_s: tuple[float, float]) -> Collection:
-        of_ranks = dict(pids)
+    def sockets(
+        self, pids: Mapping[int, int | None], until: float
+    ) -> tuple[tuple[protocol.StuckConnection, ...], int, str]:
+        """Return the connections of the ranks that do not make progress; as the next two, for the thread."""
+        return rank_sockets.troubled(pids, until, self._earlier)
 
-        def sockets(until: float) -> tuple[tuple[protocol.StuckConnection, ...], int, str]:
-            return rank_sockets.troubled(of_ranks, until, self._earlier)
-
-        return Collection(budget_s, sockets, self._counted, self._counted_on_gpus, self._wake)
-
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Make `done` readable."""
         with contextlib.suppress(BlockingIOError):  # Full: the agent has not read the earlier ones.
             os.write(self._done[1], b"1")
 
-    def _counted(self, until: float) -> tuple[dict[str, int], str]:
+    def counted(self, until: float) -> tuple[dict[str, int], str]:
+        """Return the counters that rose since the preparation, and a reason if some were not read."""
         now, late = counters.read(self._cgroup, until)
         return dict(sorted(counters.rises(self._baseline, now).items())[:MOST_RISES]), late
 
-    def _counted_on_gpus(self, until: float) -> GpuCounters:
+    def counted_on_gpus(self, until: float) -> GpuCounters:
+        """Return the errors of the GPUs since the preparation, and their load."""
         now = self._gpus.read(until)
         return replace(now, counters=counters.rises(self._gpu_baseline, now.counters))
 

@@ -153,7 +153,5 @@ class Dates:
 def line_begin(path: str, offset: int) -> int:
     """Return the start of the line at `offset`, or `offset` if that is more than CHUNK earlier. Raises OSError."""
     start = max(0, offset - CHUNK)
-    with open(rank_files.open_regular(path), "rb", buffering=0) as source:
-        block = os.pread(source.fileno(), offset - start, start)
-    newline = block.rfind(b"\n")
+    newline = rank_files.read_at(path, start, offset - start).rfind(b"\n")
     return start + newline + 1 if newline >= 0 or start == 0 else offset

@@ -40,6 +40,9 @@ OUTGOING = 128
 INCOMING = 256
 """Connections at a time; further ones are opened a moment later."""
 
+TRIAL_S = 1.5
+"""Shorter than the time for which a node holds its ranks after a victim. Linux repeats a lost SYN after 1 s."""
+
 
 @dataclass
 class Peer:
@@ -116,7 +119,21 @@ class Peers:
     def try_again(self, names: Iterable[str], deliver: Callable[[dict[str, str]], None]) -> None:
         """Try connections to the agents of `names` on the ports of the release; `deliver` gets the results later."""
         known = [self._peers[name] for name in names if name in self._peers]
-        _try_again(self._loop, {peer.name: (peer.family, *peer.address) for peer in known}, deliver)
+        targets: dict[str, neighbours.Target] = {peer.name: (peer.family, *peer.address) for peer in known}
+        reading, writing = os.pipe()
+        ends: dict[str, str] = {}
+
+        def work() -> None:
+            ends.update(neighbours.try_connections(targets, within_s=TRIAL_S))
+            os.close(writing)
+
+        def finish() -> None:
+            self._loop.forget(reading)
+            os.close(reading)
+            deliver(ends)
+
+        self._loop.watch(reading, finish)
+        threading.Thread(target=work, daemon=True).start()
 
     @property
     def is_started(self) -> bool:
@@ -338,27 +355,3 @@ class Peers:
         if status.stop and not peer.is_stopping:
             peer.is_stopping = True
             self._on_stop(status)
-
-
-TRIAL_S = 1.5
-"""Shorter than the time for which a node holds its ranks after a victim. Linux repeats a lost SYN after 1 s."""
-
-
-def _try_again(
-    loop: EventLoop, targets: dict[str, neighbours.Target], deliver: Callable[[dict[str, str]], None]
-) -> None:
-    """Connect to all `targets` at once, and call `deliver` on `loop` with the result of each."""
-    reading, writing = os.pipe()
-    ends: dict[str, str] = {}
-
-    def work() -> None:
-        ends.update(neighbours.try_connections(targets, within_s=TRIAL_S))
-        os.close(writing)
-
-    def finish() -> None:
-        loop.forget(reading)
-        os.close(reading)
-        deliver(ends)
-
-    loop.watch(reading, finish)
-    threading.Thread(target=work, daemon=True).start()

@@ -327,23 +327,13 @@ def _addresses(address: str, port: int, flags: int = 0) -> Any:
 
 def _listener(port: int) -> socket.socket:
     """Return a listening socket on every address of both families, if both exist. Raises OSError."""
-    for family, address in ((socket.AF_INET6, "::"), (socket.AF_INET, "0.0.0.0")):
+    if socket.has_dualstack_ipv6():
         try:
-            listener = socket.socket(family, socket.SOCK_STREAM)
-        except OSError:
-            continue
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-            listener.bind((address, port))
-            listener.listen(256)
-            return listener
+            return socket.create_server(("", port), family=socket.AF_INET6, backlog=256, dualstack_ipv6=True)
         except OSError as error:
-            listener.close()
-            if error.errno != errno.EADDRNOTAVAIL:
+            if error.errno != errno.EADDRNOTAVAIL:  # IPv6 is compiled in, and disabled on this node.
                 raise
-    raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
+    return socket.create_server(("", port), backlog=256)
 
 
 def _port_range() -> tuple[int, int] | None:

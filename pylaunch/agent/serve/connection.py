@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
+from typing import Callable, Iterable, Sequence, Union
 
 from pylaunch import protocol
 from pylaunch.agent.logs import log_index
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import LogFollower
-from pylaunch.agent.telemetry import usage
 from pylaunch.agent.telemetry.activity import ActivityMeter
-from pylaunch.base.dataclass import dataclass
+from pylaunch.agent.telemetry.usage import UsageMeter
 from pylaunch.base.layout import RunDirectory
 from pylaunch.protocol.lines import Lines
 
 HIGH_WATER = 256 * 1024
 """Bytes in the send buffer above which no more log output is read."""
 
-
-@dataclass(frozen=True)
-class Meters:
-    """Makers of the meters of one controller, from their interval in seconds."""
-
-    usage: Callable[[float], usage.Meter]
-    activity: Callable[[float], ActivityMeter]
+Meter = Union[UsageMeter, ActivityMeter]
 
 
 class Controller(Lines):
@@ -43,8 +36,7 @@ class Controller(Lines):
         self.awaits_follow = False
         """The controller released the run and has not sent `Follow` yet: `Finished` is withheld until it does."""
 
-        self._usage_meter: usage.Meter | None = None
-        self._activity_meter: ActivityMeter | None = None
+        self._meters: Sequence[Meter] = ()
         self._next_event = 0
         self._is_caught_up = True
 
@@ -52,22 +44,23 @@ class Controller(Lines):
         """Queue `message` ahead of events and output that are not queued yet."""
         self.put(protocol.encode(message))
 
-    def start_following(self, directory: RunDirectory, paths: dict[str, str], mask: Mask, meters: Meters) -> None:
-        """Obey a pending `Follow`. `paths` has the log file of each stream."""
+    def start_following(
+        self, directory: RunDirectory, paths: dict[str, str], mask: Mask,
+        meters: Callable[[protocol.Follow], Iterable[Meter]],
+    ) -> None:  # fmt: skip
+        """Obey a pending `Follow`, with the `meters` that it requests. `paths` has the log file of each stream."""
         if self.pending_follow is not None:
             since = log_index.begins(directory, paths, self.pending_follow.since)
             self.follower = LogFollower(paths, self.pending_follow, mask=mask, since=since)
             self.follower.dates = log_index.Dates(directory)
-            self._usage_meter = meters.usage(self.pending_follow.usage_s) if self.pending_follow.usage_s > 0 else None
-            activity_s = self.pending_follow.activity_s
-            self._activity_meter = meters.activity(activity_s) if activity_s > 0 else None
+            self._meters = [*meters(self.pending_follow)]
             self.pending_follow = None
             self._is_caught_up = False
 
     def has_news(self, now: float) -> bool:
         """Return True if a file that this controller follows has grown, or a meter is due. `now` is monotonic."""
-        sources = (self._usage_meter, self._activity_meter, self.follower)
-        return any(source is not None and source.has_news(now) for source in sources)
+        is_due = any(meter.has_news(now) for meter in self._meters)
+        return is_due or (self.follower is not None and self.follower.has_news(now))
 
     def queue_available(self, events: list[object], *, ended: bool) -> bool:
         """Queue events and output while the buffer has room. Return whether more may be available.
@@ -76,13 +69,10 @@ class Controller(Lines):
         """
         if not self.is_subscribed:
             return False
-        reading = None if ended else usage.due(self._usage_meter)
-        if reading is not None and self.waiting < HIGH_WATER:
-            self.send(reading)
-        if self._activity_meter is not None and not ended and self.waiting < HIGH_WATER:
-            activity = self._activity_meter.read(time.monotonic())
-            if activity is not None:
-                self.send(activity)
+        for meter in () if ended or self.waiting >= HIGH_WATER else self._meters:
+            reading = meter.read(time.monotonic())
+            if reading is not None:
+                self.send(reading)
         while self.waiting < HIGH_WATER:
             message = self._next_message(events, ended=ended)
             if message is None:

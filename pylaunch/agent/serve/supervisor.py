@@ -12,6 +12,8 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterator
+from functools import partial
 
 from pylaunch import protocol
 from pylaunch.agent.evidence.ranks import rank_report
@@ -22,7 +24,7 @@ from pylaunch.agent.run import stop_request
 from pylaunch.agent.run.prepare import RefusedError, prepare_run
 from pylaunch.agent.run.ranks import spawn
 from pylaunch.agent.run.run import Run
-from pylaunch.agent.serve.connection import HIGH_WATER, Controller, Meters
+from pylaunch.agent.serve.connection import HIGH_WATER, Controller, Meter
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import NodeOutcome, Record
 from pylaunch.agent.shared.sockets import local_socket
@@ -358,8 +360,7 @@ class Supervisor:
 
     def _serve_controller(self, controller: Controller) -> None:
         if self._run is not None:
-            meters = Meters(self._meter, self._activity_meter)
-            controller.start_following(self.directory, self._run.streams, self._run.mask, meters)
+            controller.start_following(self.directory, self._run.streams, self._run.mask, self._meters)
             if controller is self._at_terminal and self._run.terminal is not None:
                 self._run.terminal.advance(has_room=controller.waiting < HIGH_WATER)
         more = controller.queue_available(self._record.events, ended=self._outcome is not None)
@@ -370,16 +371,15 @@ class Supervisor:
         else:
             self._loop.watch_writing(controller.socket, wanted=more or controller.waiting > 0)
 
-    def _meter(self, every_s: float) -> usage.Meter:
-        ranks = [rank.rank for rank in self._run.task.ranks] if self._run is not None else []
-        return usage.Meter(every_s, self._smi, lambda: rank_report.steps(self.directory, ranks))
-
-    def _activity_meter(self, every_s: float) -> ActivityMeter:
+    def _meters(self, follow: protocol.Follow) -> Iterator[Meter]:
         assert self._run is not None
-        run = self._run
-        return ActivityMeter(
-            every_s, lambda: run.live_ranks, run.streams, lambda rank: rank_report.last_step(self.directory, rank)
-        )
+        run, directory = self._run, self.directory
+        if follow.usage_s > 0:
+            ranks = [rank.rank for rank in run.task.ranks]
+            yield usage.UsageMeter(follow.usage_s, self._smi, lambda: rank_report.steps(directory, ranks))
+        if follow.activity_s > 0:
+            step = partial(rank_report.last_step, directory)
+            yield ActivityMeter(follow.activity_s, lambda: run.live_ranks, run.streams, step)
 
     def _drop(self, controller: Controller) -> None:
         self._loop.forget(controller.socket)

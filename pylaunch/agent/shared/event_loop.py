@@ -15,7 +15,7 @@ class EventLoop:
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
 
-    def watch(self, source: socket.socket | int, callback: Callable[[], None]) -> None:
+    def watch(self, source: socket.socket | int, callback: Callable[[], object]) -> None:
         """Call `callback` whenever `source` is readable."""
         self._selector.register(source, selectors.EVENT_READ, callback)
 

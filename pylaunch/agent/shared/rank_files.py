@@ -62,6 +62,12 @@ def read_whole(path: str, max_size: int, *, follow: bool = False) -> bytes:
     return content
 
 
+def read_at(path: str, offset: int, max_size: int) -> bytes:
+    """Return at most `max_size` bytes of `path` from `offset` on. Raises OSError."""
+    with open(open_regular(path), "rb", buffering=0) as source:
+        return os.pread(source.fileno(), max_size, offset)
+
+
 def size(path: str) -> int:
     """Return the size of the regular file `path` in bytes; 0 for anything else."""
     try:

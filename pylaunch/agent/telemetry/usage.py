@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from typing import Callable
 
 from pylaunch import protocol
@@ -23,7 +22,7 @@ SMI_STALE_S = 10.0
 NO_DEVICES: tuple[float | None, int, int] = (None, 0, 0)
 
 
-class Meter:
+class UsageMeter:
     """Source of the utilization for one watching controller, every `every_s`. All meters share one `smi`."""
 
     def __init__(self, every_s: float, smi: Smi, steps: Callable[[], list[protocol.StepMark]]) -> None:
@@ -123,8 +122,3 @@ def devices(csv: str) -> tuple[float | None, int, int]:
     if not rows:
         return None, 0, 0
     return sum(row[0] for row in rows) / len(rows) / 100, sum(row[1] for row in rows), sum(row[2] for row in rows)
-
-
-def due(meter: Meter | None) -> protocol.Usage | None:
-    """Return the utilization that `meter` reports now; None without one."""
-    return None if meter is None else meter.read(time.monotonic())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 
 from pylaunch import protocol
@@ -36,11 +35,6 @@ def _of(path: str, mask: Mask) -> LastMeeting | None:
     if not size:
         return None
     try:
-        descriptor = rank_files.open_regular(path)
-        try:
-            end = os.pread(descriptor, LONGEST_LINE, max(0, size - LONGEST_LINE))
-        finally:
-            os.close(descriptor)
-        return decoded_meeting(mask.hide(end))
+        return decoded_meeting(mask.hide(rank_files.read_at(path, max(0, size - LONGEST_LINE), LONGEST_LINE)))
     except (OSError, ValueError):
         return None

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 
 from pylaunch.agent.evidence.ranks.rank_states import MOST, family
 from pylaunch.agent.in_rank.questions import THREAD
+from pylaunch.agent.shared.sockets import unix_sockets
 from pylaunch.agent.shared.text import link_of, text_of, text_or_none
 
 READ_S = 0.2
@@ -22,7 +23,6 @@ READ_S = 0.2
 
 COUNTERS = ("rchar", "wchar", "read_bytes", "write_bytes")
 
-_HEADER = struct.Struct("=IHHII")
 _REQUEST = struct.Struct("=IHHII BBBxI 48x")
 _DIAG, _DUMP, _INFO, _LISTENS = 20, 0x301, 2, 10
 """SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST | NLM_F_DUMP, INET_DIAG_INFO, TCP_LISTEN (linux/inet_diag.h)."""
@@ -93,23 +93,9 @@ def tcp_bytes() -> dict[str, int]:
 def _rows(kernel: socket.socket) -> Iterator[tuple[int, int, int, int]]:
     """Yield state, local port, inode and bytes of each connection of one answer."""
     while True:
-        data = kernel.recv(1 << 17)
-        at = 0
-        while at + _HEADER.size <= len(data):
-            length, kind, *_ = _HEADER.unpack_from(data, at)
-            if kind != _DIAG or length < _HEADER.size:
+        for kind, message in unix_sockets.parts(kernel.recv(1 << 17)):
+            if kind != _DIAG:
                 return
-            message = data[at + _HEADER.size : at + length]
             (port,), (inode,) = struct.unpack_from("!H", message, 4), struct.unpack_from("=I", message, 68)
-            yield message[1], port, inode, _moved(message)
-            at += length + 3 & ~3
-
-
-def _moved(message: bytes) -> int:
-    at = _ATTRIBUTES
-    while at + 4 <= len(message):
-        length, kind = struct.unpack_from("=HH", message, at)
-        if kind == _INFO and length >= 4 + _BYTES_AT + 16:
-            return sum(struct.unpack_from("=QQ", message, at + 4 + _BYTES_AT))
-        at += max(4, length + 3 & ~3)
-    return 0
+            counted = dict(unix_sockets.attributes(message[_ATTRIBUTES:])).get(_INFO, b"")[_BYTES_AT : _BYTES_AT + 16]
+            yield message[1], port, inode, sum(struct.unpack("=QQ", counted)) if len(counted) == 16 else 0

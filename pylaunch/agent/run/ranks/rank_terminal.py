@@ -104,14 +104,11 @@ class RankTerminal:
         if wanted != self._is_read:
             self._is_read = wanted
             if wanted:
-                self._loop.watch(self._ours, self._on_output)
+                self._loop.watch(self._ours, self._receive)
             else:
                 self._loop.forget(self._ours)
         if wanted:
             self._loop.watch_writing(self._ours, wanted=bool(self._typed))
-
-    def _on_output(self) -> None:
-        self._receive()
 
     def _receive(self) -> bool:
         """Read output once; return whether there was any."""

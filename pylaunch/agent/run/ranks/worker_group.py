@@ -124,6 +124,11 @@ class RankConnection(Lines):
 
     rank: int | None = None
 
+    def send(self, body: dict[str, object]) -> None:
+        """Send `body` as one line."""
+        self.put(json.dumps(body).encode() + b"\n")
+        self.flush()
+
 
 class WorkerGroup:
     """Processes of one run, from the fork to their end."""
@@ -380,8 +385,7 @@ class WorkerGroup:
             if entry is None:
                 os.kill(pid, signal.SIGTERM)
             else:
-                entry.put(json.dumps({"signal": int(signal.SIGTERM)}).encode() + b"\n")
-                entry.flush()
+                entry.send({"signal": int(signal.SIGTERM)})
 
     def notify(self, signum: int) -> tuple[list[int], list[int]]:
         """Send `signum` to the ranks that have a handler of it; return them, and those without one.
@@ -400,8 +404,7 @@ class WorkerGroup:
             if entry is None:
                 os.kill(pid, signum)
             else:
-                entry.put(json.dumps({"notice": signum}).encode() + b"\n")
-                entry.flush()
+                entry.send({"notice": signum})
         return sorted(notified), sorted(without)
 
     def all_processes(self) -> list[processes.Process]:

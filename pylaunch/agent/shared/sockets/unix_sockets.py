@@ -34,20 +34,19 @@ def owners() -> dict[str, int] | None:
             )
             found: dict[str, int] = {}
             while True:
-                for kind, body in _parts(kernel.recv(1 << 16)):
+                for kind, body in parts(kernel.recv(1 << 16)):
                     if kind == _DONE:
                         return found
                     if kind == _ERROR:
                         return None
-                    attributes = dict(_attributes(body[_SOCKET.size :]))
-                    if _NAME in attributes and len(attributes.get(_UID, b"")) == 4:
-                        name = os.fsdecode(attributes[_NAME])
-                        found[name] = int.from_bytes(attributes[_UID], sys.byteorder)
+                    known = dict(attributes(body[_SOCKET.size :]))
+                    if _NAME in known and len(known.get(_UID, b"")) == 4:
+                        found[os.fsdecode(known[_NAME])] = int.from_bytes(known[_UID], sys.byteorder)
     except OSError:
         return None
 
 
-def _parts(answer: bytes) -> Iterator[tuple[int, bytes]]:
+def parts(answer: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield type and body of each netlink message in `answer`."""
     while len(answer) >= _HEADER.size:
         length, kind, _, _, _ = _HEADER.unpack_from(answer)
@@ -57,7 +56,8 @@ def _parts(answer: bytes) -> Iterator[tuple[int, bytes]]:
         answer = answer[_aligned(length) :]
 
 
-def _attributes(body: bytes) -> Iterator[tuple[int, bytes]]:
+def attributes(body: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield type and content of each netlink attribute in `body`."""
     while len(body) >= _ATTRIBUTE.size:
         length, kind = _ATTRIBUTE.unpack_from(body)
         if length < _ATTRIBUTE.size:
