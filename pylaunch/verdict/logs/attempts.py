@@ -34,7 +34,7 @@ _GOOD_END = re.compile(
 )
 """Report at the end of a log that all went well; not of one rank, one task or one host."""
 
-_DONE = re.compile(r"(?i)\b(?:ranks?|steps?|epochs?|training)\b")
+_DONE = re.compile(r"(?i)\b(?:ranks?|steps?|epochs?|training|tasks?|jobs?|shards?|workers?|trials?|samples?|files?)\b")
 """Words of ranks that end, beside those of an end."""
 
 

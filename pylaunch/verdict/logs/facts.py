@@ -13,7 +13,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.verdict.logs.line import LogTime, Origin
 from pylaunch.verdict.logs.scan import KeptLine, LogMatch, LogScan
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.traceback import LONGEST_REACH, continues, is_handled, lines_inside
+from pylaunch.verdict.logs.traceback import LONGEST_REACH, ExceptionUnit, continues, is_handled, lines_inside
 from pylaunch.verdict.logs.victims.rank_ends import RankEnds, rank_ends
 from pylaunch.verdict.logs.victims.timeouts import CollectiveTimeouts, collective_timeouts
 
@@ -154,10 +154,23 @@ class LogFacts:
                 is_of_one = unit.origin.rank is not None or len(scan.ranks) < 2
                 is_later = last is not None and last.line > unit.last and not _AT_EXIT.match(last.text)
                 continues = is_handled(unit) and is_of_one and is_later
+                continues = continues or (unit.is_logged and not self._fails_after(unit))
                 if continues or (unit.origin.rank is None and unit.line in span and unit.last in span):
                     units.append((unit.line, unit.last))
             found[scan.file] = sorted(units)
         return found
+
+    def _fails_after(self, unit: ExceptionUnit) -> bool:
+        """Return True if another failure follows soon after an exception and those right after it, or its log ends."""
+        scan, last = self.by_file[unit.file], unit.last
+        logged = [each for each in scan.exceptions if each.is_logged]
+        for each in logged:
+            last = max(last, each.last) if unit.line < each.line <= last + SOON else last
+        is_logged = lines_inside(logged)
+        if any(last < line <= last + SOON and not is_logged(line) for line in self.failures.get(unit.file, [])):
+            return True
+        later = [line.text for line in scan.tail if line.line > last]
+        return len(later) < SOON and (len(later) < LAST_LINES or any(map(_FAILS.search, later[-LAST_LINES:])))
 
     @property
     def ended_by_signal(self) -> bool:
@@ -259,6 +272,15 @@ def _span_of_all(scan: LogScan) -> range:
 
 _AT_EXIT = re.compile(r"\[?[WEF]\d{4} |Exception ignored")
 """Lines that native code, or Python itself, prints when a process ends."""
+
+SOON = 10
+"""Lines after an exception that a logger printed among which the failure that it caused is reported."""
+
+LAST_LINES = 3
+_FAILS = re.compile(
+    r"(?i)\b(?:rc|exit(?:ed)?(?: with)?(?: code| status)?)[ :=]{1,3}-?[1-9]|\b(?:fail|error|abort|fatal|died)"
+)
+"""Words at the end of a log that report a failure."""
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]{0,80}(?:Error|Exception)\b")
 _LOOPBACK = re.compile(r"size=(\d{1,7}), local=\[127\.")

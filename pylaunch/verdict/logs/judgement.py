@@ -51,6 +51,10 @@ _BLAMELESS = (
 )  # fmt: skip
 """Pages whose signatures name nobody: the rank that prints the line may be a victim, or one of many with this fault."""
 
+STOPPED = "stopped-from-outside"
+POOL = "pool-broken"
+"""Signature of a pool whose tasks all fail from then on: its progress is none."""
+
 ABSTAINING = (
     "killed", "native-crash", "unexplained", "nccl-unexplained", "nccl-waits", "gpu-unexplained", "peer-lost",
     "rank-absent", "stopped-from-outside", "dataloader-worker",
@@ -217,7 +221,7 @@ class _Judge:
                 if each not in by_signal:
                     self._reject(each, "a signal ended the processes: they survived this exception")
             counted = list(by_signal)
-        survived = {each for each in counted if self._is_survived(each)}
+        survived = {each for each in counted if each.match.signature.id != POOL and self._is_survived(each)}
         fatal = [each for each in counted if each not in survived]
         if not fatal and reports:
             fatal = [each for each in counted if not self._facts.by_file[each.match.file].times_progress]
@@ -275,6 +279,9 @@ class _Judge:
         if allowed is None and match.signature.page in _OF_A_START and started:
             self._reject(warning, "the run made progress: its start succeeded")
             return False
+        is_own = "signal" in match.groups and warning.reading.cause == STOPPED  # Exception of the launcher itself.
+        if is_own and not any(_is_own(each) for matches in latest.values() for each in matches):
+            return True
         later = any(
             is_before(position(match), position(each)) is not False
             for signature in (latest if allowed is None else allowed)

@@ -39,11 +39,16 @@ _STAMP = re.compile(
 
 _NUMBERED = re.compile(
     r"(?:\[(?=\d{1,4}\] )|(?:pod|worker|rank|proc|process|p|w|r)[-_ ]?(?=\d))"
-    r"(?P<rank>\d{1,4})(?:\] |> | \| |: | )"
+    r"(?P<rank>\d{1,4})(?:\] |> | ?\| |: | )"
 )
 """Number of the process before all lines: `[3] `, `pod-0 `, `p2> `."""
 
-_DOCKER = re.compile(r"(?P<host>[A-Za-z][\w.-]{0,253}) {1,20}\| ")
+_DOCKER = re.compile(
+    r"(?P<open>\[)?(?P<host>(?!(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL|NOTE)\b)[A-Za-z][\w.-]{0,60})"
+    r"(?(open)\]:? | {0,20}[|>] )"
+)
+"""Name of the container or the process before all lines: `trainer  | `, `gateway> `, `[worker-a] `."""
+
 _SRUN = re.compile(r" {0,6}(?P<rank>\d{1,7}): ?")
 _PDSH = re.compile(r"(?!(?:srun|slurmstepd|mpirun): )(?P<host>[A-Za-z0-9][\w.-]{0,253}): ")
 _NCCL = re.compile(r"(?P<host>[\w.-]{1,253}):\d{1,9}:\d{1,9} \[\w{1,7}\] ")
@@ -172,6 +177,7 @@ class LinePrefixes:
             by = _JSON_RANK.match(text)
             origin = origin if by is None or self.is_of_one else replace(origin, rank=int(by["rank"]))
             text = _unquoted(wrapped["text"])
+        start, host = text, origin.host
         for count in range(_PEELED):
             found = self._prefix(text, is_first=count == 0)
             if found is None:
@@ -185,6 +191,8 @@ class LinePrefixes:
             origin = replace(origin, rank=int(by["rank"] or by["tp"]))
         elif origin.rank is None and (by := self._label(text)):
             origin = replace(origin, rank=int(by["rank"]))
+        elif origin.rank is None and self.docker and (by := self._label(start)):
+            origin = replace(origin, host=host, rank=int(by["rank"]))
         if found := _NCCL.match(text) or _NCCL.search(text[:300]):
             origin = replace(origin, host=origin.host or found["host"])
         return ParsedLine(origin, time, text)
@@ -233,7 +241,8 @@ def learn_prefixes(sample: Iterable[str], *, is_of_one: bool = False) -> LinePre
     pdsh = not srun and most(_PDSH) and _few_hosts(lines)
     found = [int(each["rank"]) for line in lines if (each := _NUMBERED.match(line))]
     numbered = not srun and most(_NUMBERED) and len({*found}) > 1 and max(found) - min(found) < len({*found})
-    docker, stamp, label = most(_DOCKER), most(_STAMP), _label_of(lines)
+    stamp, label = most(_STAMP), _label_of(lines)
+    docker = most(_DOCKER)
     return LinePrefixes(srun=srun, pdsh=pdsh and not numbered, docker=docker, stamp=stamp, numbered=numbered,
                         is_of_one=is_of_one, label="" if numbered else label)  # fmt: skip
 

@@ -31,6 +31,7 @@ from pylaunch.verdict.logs.readings.network import (
     nccl_connect,
     register,
 )
+from pylaunch.verdict.logs.readings.system import name_unknown, no_space, shell_end
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
 
@@ -123,7 +124,7 @@ def _mismatch(match: LogMatch, facts: LogFacts) -> Clue:
     if named["op1"] == named["op2"]:
         text = f"ranks {named['rank1']} and {named['rank2']} call {named['op1']} with other shapes or numbers"
         if len({*re.findall(r"SequenceNumber=(\d+)", match.text)}) < 2:
-            return Clue("collective-mismatch", text, MEDIUM, also=("uneven-data",))
+            return Clue("collective-mismatch", text, MEDIUM)
     return Clue("collective-mismatch", text, HIGH)
 
 
@@ -172,4 +173,7 @@ READERS: dict[str, Reader] = {
     "gpu-xid-previous": xid,
     "nvswitch-sxid": switch,
     "slurm-limit": _slurm,
+    "shell-end": shell_end,
+    "name-unknown": name_unknown,
+    "errno-nospc-unnamed": no_space,
 }

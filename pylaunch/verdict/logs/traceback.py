@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.verdict.logs.line import LogTime, Origin, ParsedLine
 
-TRACEBACK = b"Traceback (most recent call last"
+HEADER = "Traceback (most recent call last"
+TRACEBACK = HEADER.encode()
 LONGEST_UNIT = 400
 """Lines of one process that a chain of tracebacks may have."""
 
@@ -22,6 +23,8 @@ LONGEST_REACH = 2000
 
 _FRAME = re.compile(r'\s{1,20}File "(?P<path>[^"]{1,400})", line (?P<line>\d{1,7})(?:, in (?P<function>\S{1,200}))?')
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,200})(?::\s?(?P<message>.{0,2000}))?$")
+_DIGITS = re.compile(r"\d+")
+LONGEST_PREFIX = 200
 LONGEST_MORE = 300
 """Characters of a line that continues a message."""
 
@@ -77,6 +80,9 @@ class ExceptionUnit:
     chain: tuple[RaisedException, ...]
     announced: str = ""
     """Line of a logger right before the unit; "" if it is no such line."""
+
+    is_logged: bool = False
+    """A logger printed its time or level before each line: whoever logs an exception may continue."""
 
 
 _LEVEL = re.compile(r"\b(?:WARN(?:ING)?|ERROR)\b")
@@ -163,6 +169,8 @@ class _Growing:
         """Places and functions."""
 
         self._in_traceback = self._is_chained = False
+        self._prefix = _prefix_of(first.text)
+        self._is_prefixed: bool | None = None if self._prefix else False
         self._last, self._until, self._seen, self._since = number, number, 0, 0
         self.takes(number, first.text)
 
@@ -172,15 +180,33 @@ class _Growing:
             return True
         return bool(self._chain) and not self._in_traceback and number - self._last > OTHERS
 
+    def _unprefixed(self, text: str) -> str | None:
+        """Return a line without what its logger prints before each line of a traceback; None for another process.
+
+        The first frame shows whether all lines have it, or the first one alone.
+        """
+        if self._prefix is None or self._is_prefixed is False:
+            return text
+        found = self._prefix.match(text)
+        rest = text[found.end() :] if found else None
+        if self._is_prefixed is None and (is_frame := _FRAME.match(f" {text}") or _FRAME.match(f" {rest or ''}")):
+            self._is_prefixed = rest is not None and is_frame.string.endswith(rest)
+        if HEADER in text and (self._is_prefixed is None or rest is not None or self._chain):
+            return text
+        return rest if self._is_prefixed else text if self._is_prefixed is False else None
+
     def takes(self, number: int, text: str) -> bool:
         """Add a line of the process; return False if the chain ended before it."""
         if self.is_over(number):
             return False
+        text = self._unprefixed(text)
+        if text is None:
+            return True
         self._seen, self._since = self._seen + 1, self._since + 1
         if self._seen > LONGEST_UNIT:
             return False
         text = text.rstrip()
-        if "Traceback (most recent call last" in text:
+        if HEADER in text:
             if self._chain and not self._is_chained and _INNER.search(text) is None:
                 return False
             self._in_traceback, self._frames = True, []
@@ -218,11 +244,19 @@ class _Growing:
         if not self._chain:
             return None
         origin, announced = self._first.origin, ""
-        is_logged = origin.rank is None or continues(self._before.text[:300])  # A logger prints its prefix once.
-        if is_logged and _LEVEL.search(self._before.text[:200]):
+        is_once = origin.rank is None or continues(self._before.text[:300])  # A logger prints its prefix once.
+        if is_once and _LEVEL.search(self._before.text[:200]):
             announced = self._before.text
             origin = origin if origin.rank is not None else self._before.origin
-        return ExceptionUnit(origin, self._first.time, file, self._number, self._last, tuple(self._chain), announced)
+        is_logged = self._is_prefixed is True and self._prefix is not None and "\\d" in self._prefix.pattern
+        chain = tuple(self._chain)
+        return ExceptionUnit(origin, self._first.time, file, self._number, self._last, chain, announced, is_logged)
+
+
+def _prefix_of(text: str) -> re.Pattern[str] | None:
+    """Return the pattern of what is before "Traceback" in a line, whatever its numbers are; None if nothing is."""
+    before = text.partition(HEADER)[0]
+    return re.compile(_DIGITS.sub(r"\\d+", re.escape(before[:LONGEST_PREFIX]))) if before.strip() else None
 
 
 def frame_in(text: str) -> str:

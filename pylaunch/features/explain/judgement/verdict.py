@@ -29,6 +29,7 @@ from pylaunch.verdict.logs.judgement import (
     ABSTAINING,
     EVIDENCE_LINES,
     LONGEST_TEXT,
+    STOPPED,
     LogCause,
     RejectedText,
     TextVerdict,
@@ -51,8 +52,11 @@ FRAME = 2
 CONTINUED = 2
 """Lines after an error that its message may have."""
 
-_NAMING = ("rank-absent", "stopped-from-outside", "killed", "native-crash", "dataloader-worker")
-"""Classes of a question that a rank answers which the logs name."""
+_NAMING = ("rank-absent", STOPPED, "killed", "native-crash", "dataloader-worker")
+"""Classes of a question that a rank, or a process, answers which the logs name."""
+
+_OF_PROCESSES = ("process-exits", "shell-end", "pool-broken")
+"""Signatures of the end of a process that is no rank."""
 
 _ANNOUNCING = ("terminate called",)
 
@@ -85,8 +89,7 @@ class LogVerdict:
         """True if the logs show a failure but not its cause."""
         if self.first is None or self.first.cause.id not in ABSTAINING:
             return self.failed and self.first is None
-        is_named = self.first.ranks and self.first.is_sole and self.first.cause.id in _NAMING
-        return self.failed and not is_named
+        return self.failed and not (self.first.is_sole and _is_named(self.first))
 
     @property
     def stands(self) -> bool:
@@ -117,6 +120,12 @@ def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan]) -> LogVe
     return LogVerdict(causes, texts.rejected, has_failed, error, survived, _last(scans))
 
 
+def _is_named(cause: LogCause) -> bool:
+    """Return True if a cause of an abstaining class names who ended, or whom a signal from outside ended."""
+    is_process = cause.signature in _OF_PROCESSES or cause.cause.id in (STOPPED, "dataloader-worker")
+    return cause.cause.id in _NAMING and (bool(cause.ranks) or is_process)
+
+
 def _floor(facts: LogFacts, lines: ErrorLines, causes: Sequence[LogCause], texts: TextVerdict) -> FirstError | None:
     """Return the first error, unless a cause is known, or a symptom that precedes it; wrappers only report one.
 
@@ -125,7 +134,7 @@ def _floor(facts: LogFacts, lines: ErrorLines, causes: Sequence[LogCause], texts
     found = first_error(lines)
     if found is None or not causes:
         return found
-    if causes[0].cause.id in _NAMING and (causes[0].ranks or causes[0].cause.id == "dataloader-worker"):
+    if _is_named(causes[0]):
         return None
     if causes[0].cause.id not in ABSTAINING or found.weight >= ErrorWeight.FAILURE or lines.first is None:
         return None

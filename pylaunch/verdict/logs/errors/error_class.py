@@ -40,6 +40,7 @@ _REPORT = re.compile(
     r"(?i:exited unexpectedly|non-zero (?:exit|status)|exit(?:ed)? (?:code|status|with)|returned non-zero"
     r"|(?:see )?root cause above|see (?:the )?(?:log|stack trace|error)s? (?:above|below)|worker.{0,30} died|actor died"
     r"|engine core initialization failed|child (?:process )?\w{0,10} ?(?:failed|died|exited)"
+    r"|\b(?:pipe|pipeline|queue|stream) (?:\S{1,40} ){0,3}(?:closed unexpectedly|stopped|ended early)\b"
     r"|failed to import docker image|container start failed|nccl error (?:in|\d))"
 )
 """Words of a report that another process ended: the cause is in its log."""
@@ -116,6 +117,8 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
 """Class, confidence and form of the lines of programs that are not the ranks' own."""
 
 FORMS: tuple[tuple[str, Confidence, str], ...] = (
+    ("model-differs", MEDIUM,
+     r"(?i:mismatch|not the same|differ\w{0,3}|inconsistent)\b.{0,80}Expected: ?\[.{3,300}\]; ?got: ?"),
     ("memlock", MEDIUM, r"\bmlock\w{0,8}\b.{0,80}(?:Cannot allocate memory|Operation not permitted)"),
     ("file-missing", MEDIUM,
      r"failed with strerror: (?:Permission denied|No such file)|\[Errno 13\] Permission denied"),
@@ -268,7 +271,9 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|found|implemented)|unsupported|unknown))|(?i:(?:unsupported|unknown|unrecogni[sz]ed"
      r"|does not (?:recogni[sz]e|support)) .{0,40}(?:architecture|model|quantization))")),
     ("hub-access", MEDIUM,
-     (r"(?i:gated repo|(?:401|403) client error|Repository ?Not ?Found|invalid (?:user )?(?:token"
+     (r"(?i:gated repo|(?:401|403) client error|\bHTTP(?: status| error)?:? 40[13]\b"
+     r"|\b40[13]\b.{0,60}(?:token (?:has )?expired|expired token|unauthori[sz]ed|forbidden)"
+     r"|Repository ?Not ?Found|invalid (?:user )?(?:token"
      r"|credentials).{0,60}(?:hugging|hub))")),
     ("hub-unreachable", MEDIUM,
      (r"(?i:(?:huggingface\.co|\bhf\.co|modelscope\.cn)"

@@ -32,6 +32,9 @@ _REPORTS = (
 )  # fmt: skip
 
 
+_VALUES = re.compile(r"Expected: ?\[([^\]]{3,300})\]")
+"""Values of all ranks, in the order of the ranks."""
+
 _ERRNO = re.compile(r"\[Errno \d")
 """Words of an exception that the operating system refused something: no mistake of the program alone."""
 
@@ -50,7 +53,7 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
         role, cause = Role.SYMPTOM, "stopped-from-outside"
     elif raised.type == CUT:
         raised = replace(raised, message="the log ends before it; the last frame is its place")
-        cause = "unexplained"
+        role, cause = Role.WRAPPER, "unexplained"
     elif name.partition("(")[0] in _REPORTS or is_report(raised.text):
         role, cause = Role.WRAPPER, "unexplained"
     else:
@@ -69,8 +72,19 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
     if found is not None:
         confidence = found.confidence
     because = "" if found is None else found.because
+    if cause == "model-differs" and (odd := _odd_one(raised.text)) is not None:
+        text = f"rank {odd} has another value than the others: {raised.text[:300]}{place}"
+        return match, Clue(cause, text, confidence, (odd,), because=because)
     also: tuple[str, ...] = () if found is None else found.also
     return match, Clue(cause, f"{raised.text[:300]}{place}", confidence, because=because, also=also)
+
+
+def _odd_one(text: str) -> int | None:
+    """Return the rank whose value is the only other one in a list of the values of all ranks."""
+    listed = _VALUES.search(text)
+    values = [] if listed is None else re.findall(r"[^\s,]+", listed[1])
+    others = [rank for rank, value in enumerate(values) if 2 * values.count(value) < len(values)]
+    return others[0] if len(others) == 1 else None
 
 
 def _classed(unit: ExceptionUnit) -> tuple[RaisedException, ErrorClass | None]:

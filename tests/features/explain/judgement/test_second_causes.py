@@ -55,7 +55,7 @@ def named(log: str) -> list[str]:
             "app-device-mapping gpu-missing",
         ),
         ("n1:7:7 [0] NCCL WARN Failed to open libnvidia-ml.so.1\n", "gpu-missing container-gpu"),
-        (f"{TRACEBACK}OSError: [Errno 28] No space left on device\n", "storage-full container-shm"),
+        (f"{TRACEBACK}OSError: [Errno 28] No space left on device\n", "storage-full"),
         (f"{TRACEBACK}OSError: [Errno 28] No space left on device: '/ckpt/7.pt'\n", "storage-full"),
         (f"{TRACEBACK}OSError: [Errno 28] No space left on device: '/dev/shm/q7'\n", "container-shm"),
         (f"{TRACEBACK}{ABSENT} '{HUB}/tmp7x' -> '{HUB}/models--a--b/refs/main'\n", "shared-cache-race"),
@@ -74,7 +74,7 @@ def named(log: str) -> list[str]:
         (f"{TRACEBACK}RuntimeError: Address already in use\n", "port-in-use duplicate-launch"),
         (f"{TRACEBACK}OSError: [Errno 98] Address already in use: ('0.0.0.0', 29500)\n", "port-in-use"),
         (f"{TRACEBACK}RuntimeError: connect() timed out.\n", "coordinator-unreachable firewall-port"),
-        (f"{TRACEBACK}socket.gaierror: [Errno -2] Name or service not known\n", "dns-hosts hub-unreachable"),
+        (f"{TRACEBACK}socket.gaierror: [Errno -2] Name or service not known\n", "dns-hosts"),
         ("ssh: Could not resolve hostname n7: Name or service not known\n", "dns-hosts"),
         ("ssh: Could not resolve hostname n7:4: Name or service not known\n", "launcher-config"),
         (

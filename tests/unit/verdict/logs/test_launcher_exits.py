@@ -81,3 +81,24 @@ def test_a_line_within_json_is_of_its_rank_and_read_as_it_was_printed() -> None:
     assert found is not None
     assert found.ranks == (2,)
     assert "/srv/a.py:3" in found.text
+
+
+@pytest.mark.parametrize(
+    ("log", "cause"),
+    [
+        ("loading\nrun.sh: line 8: 10580 Killed      python train.py\ncleaning up\nrc=137\n", "killed"),
+        ("step 1 loss 3\nstep 2 loss 2\njob 7 ended, exit status 124\n", "scheduler-stop"),
+        ("loading\nTimeout (0:00:09)!\nThread 0x7f (most recent call first):\njob ended rc=124\n", None),
+        ("loading\nexit code 143\n", "stopped-from-outside"),
+        ("loading\ndataloader worker 3 exited with -9\n", None),
+        (
+            f"loading\n{LOST.replace('ring.PeerLost: connection closed by peer', 'KeyError: 1')}rc=137\n",
+            "program-error",
+        ),
+    ],
+)
+def test_the_signal_that_a_shell_reports_at_the_end_is_the_cause_where_nothing_else_failed(
+    log: str, cause: str | None
+) -> None:
+    found = first_of(log)
+    assert (None if found is None else found.cause.id) == cause

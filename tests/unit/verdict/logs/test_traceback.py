@@ -1,0 +1,56 @@
+"""Tracebacks whose lines all have what a logger or a launcher prints before them."""
+
+from __future__ import annotations
+
+from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.facts import LogFacts
+from pylaunch.verdict.logs.judgement import judge_texts
+from pylaunch.verdict.logs.scan import LogScan, LogSearch, scan
+
+SEARCH = LogSearch.of(signatures())
+LOGGED = """ERROR 10-13 09:06:{s} [exec.py:597] Traceback (most recent call last):
+ERROR 10-13 09:06:{s} [exec.py:597]   File "/srv/worker.py", line 571, in main
+INFO another process prints this
+ERROR 10-13 09:06:{s} [exec.py:597]     worker = Worker()
+ERROR 10-13 09:06:{s} [exec.py:597] KeyError: 'abc'
+"""
+
+
+def scanned(text: str) -> LogScan:
+    return scan(SEARCH, "x.log", [text.encode()])
+
+
+def causes(text: str) -> list[str]:
+    return [each.cause.id for each in judge_texts(signatures(), LogFacts([scanned(text)])).causes]
+
+
+def test_a_traceback_with_the_time_of_a_logger_before_each_line_is_read_whole() -> None:
+    (unit,) = scanned(f"start\n{LOGGED.format(s=25)}rc=1\n").exceptions
+    assert (unit.chain[-1].text, unit.chain[-1].place) == ("KeyError: 'abc'", "/srv/worker.py:571")
+
+
+def test_a_logged_exception_counts_if_the_log_ends_with_it_or_with_words_of_a_failure() -> None:
+    assert causes(f"start\n{LOGGED.format(s=25)}rc=1\n") == ["program-error"]
+    assert causes(f"start\n{LOGGED.format(s=25)}saved\nall written\nbye\nleft\n") == []
+
+
+def test_tracebacks_of_two_processes_whose_names_are_before_their_lines_are_kept_apart() -> None:
+    lines = LOGGED.replace("ERROR 10-13 09:06:{s} [exec.py:597]", "{name}>")
+    mixed = [
+        line
+        for pair in zip(
+            lines.replace("{name}", "svc-a").splitlines(), lines.replace("{name}", "svc-b").splitlines(), strict=True
+        )
+        for line in pair
+    ]
+    found = scanned("\n".join(["svc-a> up", "svc-b> up", *(each for each in mixed if "INFO" not in each)])).exceptions
+    assert [(each.origin.host, each.chain[-1].text) for each in found] == [
+        ("svc-a", "KeyError: 'abc'"), ("svc-b", "KeyError: 'abc'"),
+    ]  # fmt: skip
+
+
+def test_a_traceback_whose_first_line_alone_has_a_prefix_is_read_as_before() -> None:
+    (unit,) = scanned(
+        '2026-11-28 failed: Traceback (most recent call last):\n  File "/srv/a.py", line 3\nKeyError: 1\n'
+    ).exceptions
+    assert unit.chain[-1].place == "/srv/a.py:3"
