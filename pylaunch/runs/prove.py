@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.notes import Notes, ignore
 from pylaunch.model.outcome import Outcome, Status
@@ -45,7 +46,7 @@ def finish(plan: RunPlan, outcome: Outcome, recorder: runs.Recorder, emit: Calla
         return outcome
     emit(Notice(f"ending what the run left on {fold(outcome.answering)}"))
     grace = plan.job.stop_grace if outcome.by_hand else plan.job.failure_grace
-    proofs = proof.end(plan, outcome.answering, grace.total_seconds())
+    proofs = proof.end(plan, outcome.answering, grace.total_seconds(), ran=outcome.status is not Status.REFUSED)
     for host, each in proofs.items():
         if each.found or each.reason is not None:
             emit(Notice(f"{host}: {each.words}"))
@@ -83,10 +84,18 @@ def prove_again(record: RunRecord, outcome: Outcome, on_note: Notes = ignore) ->
     return ProvenRun(record.plan.run, after, proofs)
 
 
-def prove_runs(hosts: Collection[str], on_note: Notes = ignore) -> list[ProvenRun]:
-    """Ask again for every recorded run that is over and that some of `hosts` have not been proven clean of."""
+def prove_runs(cluster: Cluster, on_note: Notes = ignore) -> list[ProvenRun]:
+    """Ask again for every recorded run that is over and that some hosts have not been proven clean of.
+
+    Hosts with the same names at other addresses are those of another inventory.
+    """
+    asked = {(host.name, host.address) for host in cluster.hosts}
     return [
         prove_again(record, record.outcome, on_note)
         for record in runs.readable(ignore)
-        if record.outcome is not None and {*record.outcome.unproven, *record.outcome.leftovers} & {*hosts}
+        if record.outcome is not None
+        and asked.intersection(
+            (host.name, host.address)
+            for host in record.plan.cluster.only({*record.outcome.unproven, *record.outcome.leftovers}).hosts
+        )
     ]

@@ -144,7 +144,7 @@ def _stopped(
     in_doubt = {*outcome.unproven, *outcome.leftovers}
     if not in_doubt:
         return outcome, {}
-    proofs = end(record.plan, in_doubt, grace.total_seconds())
+    proofs = end(record.plan, in_doubt, grace.total_seconds(), ran=record.has_started)
     silent = {name: proofs[name].reason or "" for name in reasons if proofs[name].reason is not None}
     raise_if_none(record, {name: reason or reasons[name] for name, reason in silent.items()})
     return proven(outcome, proofs), proofs

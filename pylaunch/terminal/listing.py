@@ -19,6 +19,9 @@ JOBS_OF_VERBS = {
 """Modules that verbs start as a job, with arguments of their own → the verb."""
 
 
+MOST_WORDS = 200
+"""Characters of a command in a listing; `status --json` has all."""
+
 COLUMNS = ("RUN", "STATUS", "RANKS", "HOSTS", "STARTED", "FOR", "COMMAND")
 """Heads of the cells of `row`."""
 
@@ -39,9 +42,16 @@ def row(report: RunReport, now: float) -> tuple[str, ...]:
 
 
 def job_words(command: Argv) -> str:
-    """Return the command of a job in one line; for a job of a verb, the verb."""
-    verb = JOBS_OF_VERBS.get(command[1]) if command[:1] == ("-m",) and len(command) > 1 else None
-    return quoted(command) if verb is None else f"pylaunch {verb}"
+    """Return the command of a job in one line of at most MOST_WORDS characters; for a job of a verb, the verb."""
+    if (verb := verb_of(command)) is not None:
+        return f"pylaunch {verb}"
+    line = " ".join(quoted(command).splitlines())
+    return line if len(line) <= MOST_WORDS else f"{line[:MOST_WORDS]}…"
+
+
+def verb_of(command: Argv) -> str | None:
+    """Return the verb that started a job with arguments of its own; None for a job of a user."""
+    return JOBS_OF_VERBS.get(command[1]) if command[:1] == ("-m",) and len(command) > 1 else None
 
 
 def part_cell(report: RunReport) -> str:

@@ -7,11 +7,12 @@ The controller sends this program, so that the node needs neither an agent nor f
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
 from typing import Any
 
-from pylaunch.agent.shared import processes, run_processes
+from pylaunch.agent.shared import clean, processes, run_processes
 from pylaunch.base.layout import AgentError, NodeRoot, RunDirectory, open_root
 
 AGENT_ENDS_S = 5.0
@@ -52,6 +53,7 @@ def _proof(template: str, run: str, *, end: bool, grace_s: float) -> dict[str, A
     found = [_described(process, directory) for process in run_processes.of_run(root, directory)]
     left = end_all(root, directory, grace_s) if end and found else list(found)
     return {
+        "known": bool(found) or os.path.isdir(directory.path) or len(root.all_runs()) >= clean.KEPT_RUNS,
         "restarted": run_processes.was_restarted(directory),
         "found": found[:MOST_LISTED],
         "left": left[:MOST_LISTED],

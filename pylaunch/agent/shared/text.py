@@ -25,9 +25,9 @@ def stat_of(pid: int) -> list[str]:
 
 
 def meminfo() -> dict[str, int]:
-    """Return the values of /proc/meminfo in bytes."""
+    """Return the sizes of /proc/meminfo in bytes, without its numbers of huge pages."""
     rows = (line.partition(":") for line in text_of("/proc/meminfo").splitlines())
-    return {name: int(rest.split()[0]) << 10 for name, _, rest in rows}
+    return {name: int(rest.split()[0]) << 10 for name, _, rest in rows if rest.endswith(" kB")}
 
 
 def link_of(path: str) -> str:

@@ -2,7 +2,7 @@
 
     report = clean_hosts(cluster, port, dry_run=False)    removes files and leases; never ends a process
     report = end_stale(report)                            ends the processes in report.stale
-    proven = prove_runs(cluster.names)                    of `runs.prove`: records which runs are clean now
+    proven = prove_runs(cluster)                          of `runs.prove`: records which runs are clean now
 
 Processes of live runs, of live launchers and terminals, and of other users are never touched.
 """

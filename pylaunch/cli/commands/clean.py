@@ -71,7 +71,7 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: A
         report = end_stale(report)
         for hosts, phrase in alike({name: each.ended for name, each in report.ended.items()}):
             console.say(f"{hosts}: ended {phrase}")
-    for proven in () if flags.dry_run else prove_runs(cluster.names, console.say):
+    for proven in () if flags.dry_run else prove_runs(cluster, console.say):
         proving.show(proven.run, proven.proofs)
     if as_json:
         document.show(_as_data(report))

@@ -65,6 +65,9 @@ class NodeProof:
 
 
 class _ProofAnswer(msgspec.Struct):
+    known: bool
+    """The node has files or processes of the run, or may have removed the files for those of newer runs."""
+
     found: list[str]
     left: list[str]
     restarted: bool
@@ -72,25 +75,35 @@ class _ProofAnswer(msgspec.Struct):
 
 def look(record: RunRecord, hosts: Iterable[str]) -> dict[str, NodeProof]:
     """Return the leftover processes of the run on `hosts`; end none of them."""
-    return _ask(record.plan, hosts, end=False, grace_s=0.0, timeout_s=LOOK_S)
+    return _ask(record.plan, hosts, Asking(LOOK_S), None, ran=record.has_started)
 
 
-def end(plan: RunPlan, hosts: Iterable[str], grace_s: float) -> dict[str, NodeProof]:
-    """End all processes of the run on `hosts`: its agent, and every process that carries the mark of the run."""
-    return _ask(plan, hosts, end=True, grace_s=grace_s, timeout_s=TIMEOUT_S + grace_s)
+def end(plan: RunPlan, hosts: Iterable[str], grace_s: float, *, ran: bool) -> dict[str, NodeProof]:
+    """End all processes of the run on `hosts`: its agent, and every process that carries the mark of the run.
+
+    Where ranks `ran`, a node without any file of the run proves nothing: it may be another machine.
+    """
+    return _ask(plan, hosts, Asking(TIMEOUT_S + grace_s), grace_s, ran=ran)
 
 
-def _ask(plan: RunPlan, hosts: Iterable[str], *, end: bool, grace_s: float, timeout_s: float) -> dict[str, NodeProof]:
+def _ask(
+    plan: RunPlan, hosts: Iterable[str], how: Asking, grace_s: float | None, *, ran: bool
+) -> dict[str, NodeProof]:  # fmt: skip
     wanted = plan.cluster.only(hosts)
     cluster = wanted.only(host.name for host in wanted.hosts if host.connection is not Connection.NONE)
     programs = {}
     for host in cluster.hosts:
-        programs[host.name] = program(run_leftovers.main, host.node_root, plan.run, end=end, grace_s=grace_s)
-    answers, unreachable = parted(ask(cluster, programs, how=Asking(timeout_s)), cluster)
+        programs[host.name] = program(
+            run_leftovers.main, host.node_root, plan.run, end=grace_s is not None, grace_s=grace_s or 0.0
+        )
+    answers, unreachable = parted(ask(cluster, programs, how=how), cluster)
     proofs = dict.fromkeys(wanted.names, NodeProof(reason="not in the inventory, so not connected to"))
     proofs |= {name: NodeProof(reason=why.reason) for name, why in unreachable.items()}
     proofs |= of_ended_jobs(cluster.only(unreachable))
-    return proofs | {name: _read(answer) for name, answer in answers.items()}
+    stranger = (
+        f"no file of run {plan.run} is there: the address may lead to another machine, or the node was reinstalled"
+    )
+    return proofs | {name: _read(answer, stranger if ran else None) for name, answer in answers.items()}
 
 
 def of_ended_jobs(cluster: Cluster) -> dict[str, NodeProof]:
@@ -111,14 +124,15 @@ def of_ended_jobs(cluster: Cluster) -> dict[str, NodeProof]:
     return found
 
 
-def _read(answer: Mapping[str, object]) -> NodeProof:
+def _read(answer: Mapping[str, object], stranger: str | None) -> NodeProof:
     if "error" in answer:
         return NodeProof(reason=str(answer["error"])[:WORDS])
     try:
         proof = typed_json.converted(answer, _ProofAnswer)
     except msgspec.ValidationError as error:
         return NodeProof(reason=f"its answer cannot be read: {error}")
-    return NodeProof(_bounded(proof.found), _bounded(proof.left), proof.restarted)
+    reason = None if proof.known else stranger
+    return NodeProof(_bounded(proof.found), _bounded(proof.left), proof.restarted, reason=reason)
 
 
 def _bounded(phrases: list[str]) -> tuple[str, ...]:

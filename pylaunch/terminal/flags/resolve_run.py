@@ -30,7 +30,7 @@ from pylaunch.runs.prove import is_in_doubt
 from pylaunch.store.runs import UnknownRunError
 from pylaunch.terminal import console
 from pylaunch.terminal.invocation import current
-from pylaunch.terminal.listing import duration, job_words
+from pylaunch.terminal.listing import duration, job_words, verb_of
 
 ID_DIGITS = 8
 
@@ -152,6 +152,8 @@ def _to_choose(error: RunNotNamedError) -> UsageError:
     verb, candidates = current().verb or "status", error.candidates
     if verb == "stop":
         candidates = tuple(each for each in candidates if each.outcome is None or is_in_doubt(each.outcome))
+    if verb == "rerun":
+        candidates = tuple(each for each in candidates if verb_of(each.plan.job.command) is None)
     all_runs = "all runs: pylaunch ps --all"
     return UsageError(
         error.message,

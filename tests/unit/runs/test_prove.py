@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
+from pylaunch.agent.piped import run_leftovers
+from pylaunch.agent.shared.clean import KEPT_RUNS
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.model.slurm_job import JobState, SlurmNode
 from pylaunch.runs.existing import proof
-from pylaunch.runs.prove import finish
+from pylaunch.runs.prove import finish, prove_runs
 from pylaunch.store import runs
 from pylaunch.transport.slurm import commands
 
@@ -33,3 +38,36 @@ def test_slurm_proves_nodes_clean_that_answer_it_once_their_job_has_ended(
     recorded = runs.read(PLAN.run).outcome
     assert recorded is not None
     assert recorded.unproven == unproven
+
+
+def test_a_machine_without_a_file_of_a_run_that_ran_proves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An address that moved leads to another machine: no process of the run is there, and its ranks may run on."""
+    tmp_path.chmod(0o700)
+    root = Host("n1", "10.0.0.1", node_root=str(tmp_path))
+    plan = plan_run(Cluster((root,)), JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
+
+    def proven(*, ran: bool) -> proof.NodeProof:
+        run_leftovers.main(str(tmp_path), plan.run, end=False, grace_s=0.0)
+        answer = json.loads(capsys.readouterr().out)
+        monkeypatch.setattr(proof, "ask", lambda cluster, programs, how: None)
+        monkeypatch.setattr(proof, "parted", lambda answers, cluster: ({"n1": answer}, {}))
+        return proof.end(plan, ["n1"], 0.0, ran=ran)["n1"]
+
+    assert proven(ran=False).is_clean, "a node that was never prepared has no file of the run"
+    assert not proven(ran=True).is_clean
+    assert "the address may lead to another machine" in proven(ran=True).words
+    for number in range(KEPT_RUNS):
+        (tmp_path / "runs" / f"{number:08x}").mkdir(parents=True)
+    assert proven(ran=True).is_clean, "newer runs took the place of its files"
+    (tmp_path / "runs" / "00000000").rename(tmp_path / "runs" / plan.run)
+    assert proven(ran=True).is_clean
+
+
+def test_runs_are_proven_clean_at_the_addresses_of_their_own_inventory(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs.begin(PLAN, "0123", 0.0)
+    runs.Recorder(PLAN.run, pytest.fail).finish(CANCELLED)
+    monkeypatch.setattr(proof, "look", lambda record, hosts: {})
+    assert [each.run for each in prove_runs(PLAN.cluster)] == [PLAN.run]
+    assert prove_runs(Cluster((Host("n1", "10.9.9.1"), Host("n3", "10.0.0.1")))) == []

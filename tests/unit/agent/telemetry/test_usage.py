@@ -17,6 +17,7 @@ def test_io_wait_is_not_busy_and_guests_are_not_counted_twice() -> None:
 def test_memory_is_read_in_bytes() -> None:
     found = meminfo()
     assert 1 << 26 < found["MemAvailable"] <= found["MemTotal"]
+    assert "HugePages_Total" not in found, "a number of pages, and no size"
 
 
 def test_loopback_is_not_counted() -> None:

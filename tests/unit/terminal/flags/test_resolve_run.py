@@ -1,0 +1,28 @@
+"""The run that a command line names, and what is proposed where it names none."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.errors import UsageError
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.plan import plan_run
+from pylaunch.store import runs
+from pylaunch.terminal.flags import resolve_run
+from pylaunch.terminal.invocation import Invocation
+
+
+def test_rerun_proposes_no_run_of_a_verb(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = {"aaaaaaaa": ("train.py",), "bbbbbbbb": ("-m", "pylaunch.runtime.communication_test")}
+    for number, (run, command) in enumerate(commands.items()):
+        job = JobSpec(command, Framework.COMMAND, "/tmp")
+        runs.begin(plan_run(Cluster((Host("n1", "10.0.0.1"),)), job, run), "0123", float(number))
+        runs.Recorder(run, pytest.fail).finish(Outcome(Status.DONE, "every rank exited with code 0", 9.0, (), {}, ()))
+    for verb, proposed in (("rerun", "aaaaaaaa"), ("logs", "bbbbbbbb")):
+        monkeypatch.setattr(resolve_run, "current", lambda verb=verb: Invocation(verb))
+        with pytest.raises(UsageError) as refused:
+            resolve_run.find(None, None)
+        assert refused.value.hint is not None
+        assert refused.value.hint.startswith(f"pylaunch {verb} {proposed}; ")
