@@ -199,13 +199,13 @@ class _Growing:
         """Add a line of the process; return False if the chain ended before it."""
         if self.is_over(number):
             return False
-        text = self._unprefixed(text)
-        if text is None:
+        own = self._unprefixed(text)
+        if own is None:
             return True
         self._seen, self._since = self._seen + 1, self._since + 1
         if self._seen > LONGEST_UNIT:
             return False
-        text = text.rstrip()
+        text = own.rstrip()
         if HEADER in text:
             if self._chain and not self._is_chained and _INNER.search(text) is None:
                 return False

@@ -121,7 +121,7 @@ def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan]) -> LogVe
 
 
 def _is_named(cause: LogCause) -> bool:
-    """Return True if a cause of an abstaining class names who ended, or whom a signal from outside ended."""
+    """Return True if a cause of an abstaining class names the process that ended, or a signal from outside."""
     is_process = cause.signature in _OF_PROCESSES or cause.cause.id in (STOPPED, "dataloader-worker")
     return cause.cause.id in _NAMING and (bool(cause.ranks) or is_process)
 
