@@ -196,3 +196,9 @@ def payload_of(messages: Sequence[SourceMessage], base: str, names: Sequence[str
     if len(hashes) != -(-size // piece):
         raise NotAnAnswerError(f"{len(hashes)} pieces for {size} bytes")
     return Payload(base, (), files, directories, links, piece, hashes)
+
+
+def not_served(who: str, source: Host, why: str) -> tuple[str, str]:
+    """Return the reason and the hint for a host that gets no piece from the node that has the files."""
+    hint = f"hosts connect to each other on ports that the kernel chooses; allow {who} to reach {source.name}"
+    return f"no piece from {source.name} at {source.rank_address}: {visible_line(why)[:LONGEST_REASON]}", hint

@@ -27,6 +27,7 @@ from pylaunch.broadcast.node_source import (
     STUCK_S,
     NodeFiles,
     SourceProgram,
+    not_served,
     started,
     why_ended,
 )
@@ -260,23 +261,28 @@ class _Broadcast:
             fetches: dict[str, list[tuple[int, str, str, int]]] = {}
             now = time.monotonic()
             is_ready = all(self._nodes[name].port or self._nodes[name].ended for name in self._sources)
-            may_send = is_ready or now - self._begun > SOURCES_S
+            may_send = (is_ready or now - self._begun > SOURCES_S) and not self._yields()
             for order in self._swarm.orders(now, may_send=may_send):
-                if isinstance(order, Send) and self._source is not None:
-                    self._nodes[order.host].sent += self._payload.size_of(order.piece)
-                    fetches.setdefault(order.host, []).append(
-                        (order.piece, "", self._source.host.rank_address, self._source.port)
-                    )
-                elif isinstance(order, Send):
-                    self._nodes[order.host].pieces.append(order.piece)
-                    self._nodes[order.host].has_work.set()
+                node = self._nodes[order.host]
+                peer: _PieceHost | SourceProgram
+                if not isinstance(order, Send):
+                    peer, name = self._nodes[order.source], order.source
+                elif self._source is None:
+                    node.pieces.append(order.piece)
+                    node.has_work.set()
+                    continue
                 else:
-                    source = self._nodes[order.source]
-                    fetches.setdefault(order.host, []).append(
-                        (order.piece, order.source, source.host.rank_address, source.port)
-                    )
+                    peer, name = self._source, ""
+                    node.sent += self._payload.size_of(order.piece)
+                fetches.setdefault(order.host, []).append((order.piece, name, peer.host.rank_address, peer.port))
             for name, fetch in fetches.items():
                 self._order(self._nodes[name], {"fetch": fetch})
+
+    def _yields(self) -> bool:
+        """Return True while another transfer has the first host: that one sends, and this one takes what the host has.
+        Two inventories may have other names for the same hosts, so each yields to the other: for STUCK_S at most."""
+        left = [node for _, node in sorted(self._nodes.items()) if node.ended is None]
+        return bool(left) and left[0].is_waiting and left[0].waited_s < STUCK_S
 
     def _order(self, node: _PieceHost, message: Mapping[str, object]) -> None:
         node.orders.append(json.dumps(message).encode() + b"\n")
@@ -353,14 +359,14 @@ class _Broadcast:
     def _rejects(self, name: str, why: str) -> _HostFailedError:
         if self._source is None:
             return _HostFailedError(f"it rejects pieces from this machine as wrong: does the memory of {name} fail?")
-        return _HostFailedError(*_not_served(name, self._source.host, why))
+        return _HostFailedError(*not_served(name, self._source.host, why))
 
     def _note_unserved(self, name: str, source: Host, why: str) -> None:
         """End all hosts when several of them did not get a piece from the node, and no host got one."""
         self._unserved.add(name)
         if len(self._unserved) >= SEPARATED and not any(map(self._swarm.received, self._nodes)):
             for node in self._nodes.values():
-                self._end(node, _HostFailedError(*_not_served("the hosts", source, why)))
+                self._end(node, _HostFailedError(*not_served("the hosts", source, why)))
 
     def _end(self, node: _PieceHost, error: _HostFailedError) -> None:
         """End a host with an error; a host that has everything and ends later has it nevertheless."""
@@ -442,9 +448,3 @@ class _Broadcast:
 async def _why(child: Child, connector: Connector) -> _HostFailedError:
     end = await why_ended(child, connector)
     return _HostFailedError(end.reason, end.hint, is_unreachable=end.is_unreachable)
-
-
-def _not_served(who: str, source: Host, why: str) -> tuple[str, str]:
-    """Return the reason and the hint for a host that gets no piece from the node that has the files."""
-    hint = f"hosts connect to each other on ports that the kernel chooses; allow {who} to reach {source.name}"
-    return f"no piece from {source.name} at {source.rank_address}: {visible_line(why)[:LONGEST_REASON]}", hint

@@ -74,6 +74,7 @@ from pylaunch.runs.start_events import (
     TurnLost,
     Waiting,
 )
+from pylaunch.runs.sync.images import ImageTransfers
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.store import runs
 from pylaunch.store.node_record import pack
@@ -103,6 +104,9 @@ class StartOptions:
 
     tree: Tree | None = None
     """The working tree, for a job that says `sync`."""
+
+    images: ImageTransfers = field(default_factory=ImageTransfers)
+    """Runs that share them send each image once."""
 
     turn: Turn | None = None
     """Wait in the queue while other runs hold devices or ports; None is refused instead."""
@@ -381,7 +385,7 @@ def _recorded(planned: PlannedRun, archive: AgentArchive, emit: Emit) -> Recorde
 def _launch(recorded: RecordedRun, options: StartOptions) -> Launch:
     archive, planned = recorded.archive, recorded.planned
     record = pack(planned.plan, archive.version, recorded.created_at)
-    return Launch(planned.plan, planned.commands, archive, record, options.secrets, options.tree)
+    return Launch(planned.plan, planned.commands, archive, record, options.secrets, options.tree, options.images)
 
 
 def _with_fit_spares(recorded: RecordedRun, options: StartOptions, emit: Emit, source: InterruptSource) -> RecordedRun:
@@ -390,7 +394,7 @@ def _with_fit_spares(recorded: RecordedRun, options: StartOptions, emit: Emit, s
     if not plan.spares:
         return recorded
     asked = planned_run(standby(plan))
-    launch = Launch(asked.plan, asked.commands, recorded.archive, "", options.secrets, options.tree)
+    launch = Launch(asked.plan, asked.commands, recorded.archive, "", options.secrets, options.tree, options.images)
     with _refusal_recorded(recorded.recorder, lambda: False):
         reasons = vet(launch, recording(recorded.recorder, emit), source)
     for host, why in reasons.items():

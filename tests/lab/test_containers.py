@@ -7,6 +7,8 @@ torch are mounted from the nodes.
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -136,6 +138,34 @@ def test_an_archive_of_docker_and_a_sif_are_images_too(cluster: Lab, words: tupl
         assert done.returncode == ExitCode.DONE, done.stderr
         assert ("n[1-3]: received the image after" in done.stderr) == (name == "saved.tar")
         nothing_is_left(cluster)
+
+
+def received(lab: Lab) -> int:
+    """Return the bytes that all nodes have received so far."""
+    files = "cat /sys/class/net/*/statistics/rx_bytes"
+    return sum(sum(map(int, node.run("sh", "-c", files).stdout.split())) for node in lab)
+
+
+def test_two_starts_of_one_image_at_one_moment_send_it_once(cluster: Lab, words: tuple[str, ...]) -> None:
+    shared, size = cluster.inventory.parent, 64 << 20
+    (shared / "image" / "weights").write_bytes(os.urandom(size))
+    save_as_docker(shared / "image", shared / "big.tar")
+    (shared / "image" / "weights").unlink()
+    own = (word.replace(str(shared / "image.sqsh"), str(shared / "big.tar")) for word in words)
+    line = ("start", "-i", str(cluster.inventory), *own, "--framework", "command", "--", "test", "-e", "/marker")
+    before = received(cluster)
+    both = [
+        subprocess.Popen(
+            cluster.command(*line), env={**os.environ, **cluster.environment}, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    outputs = [process.communicate(timeout=180)[1] for process in both]
+    assert [process.returncode for process in both] == [ExitCode.DONE] * 2, outputs
+    sent = [int(text) for text in re.findall(r"this machine sent (\d+) MiB", "".join(outputs))]
+    assert size >> 20 <= sum(sent) < 1.5 * (size >> 20), outputs
+    assert received(cluster) - before < 3.5 * size
+    nothing_is_left(cluster)
 
 
 def test_a_node_with_another_image_is_refused(cluster: Lab, words: tuple[str, ...]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -169,6 +170,39 @@ def test_a_trainer_runs_in_an_image_and_a_watcher_beside_it_without_one(
     assert done.returncode == ExitCode.DONE, done.stderr
     assert done.stderr.count("image saved.tar → squashfs, ") == 1
     assert (tmp_path / "trained").exists()
+
+
+REPLICAS = """\
+[roles.server]
+program = ["test", "-e", "/marker"]
+container = "{place}/saved.tar"
+container-mount = "/usr:/usr:ro"
+nodes = 1
+replicas = 2
+[roles.client]
+program = ["test", "-e", "/marker"]
+container = "{place}/saved.tar"
+container-mount = "/usr:/usr:ro"
+nodes = 1
+"""
+
+
+def test_an_image_of_several_replicas_and_roles_leaves_this_machine_once(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    if not (shutil.which("squashfuse") and shutil.which("mksquashfs") and os.access("/dev/fuse", os.W_OK)):
+        pytest.skip("needs squashfuse and /dev/fuse")
+    cluster = directories("n1", "n2", "n3")
+    image = image_of_this_machine(tmp_path / "image")
+    (image / "weights").write_bytes(os.urandom(12 << 20))
+    save_as_docker(image, tmp_path / "saved.tar")
+    (tmp_path / "job.toml").write_text(REPLICAS.format(place=tmp_path))
+    words = ("start", "-i", str(cluster.inventory), "--framework", "command", "--workdir", str(tmp_path))
+    done = cluster.run(*words, str(tmp_path / "job.toml"))
+    assert done.returncode == ExitCode.DONE, done.stderr
+    received = re.findall(r"(n\S+): received the image after .*; this machine sent (\d+) MiB", done.stderr)
+    assert [hosts for hosts, _ in received] == ["n[1-3]"], done.stderr
+    assert int(received[0][1]) < 24, "each piece is sent about once"
 
 
 def test_a_plan_has_the_container(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from pylaunch.model.outcome import Outcome
 from pylaunch.model.setting import Judge
 from pylaunch.runs.start import StartOptions, plan_start
 from pylaunch.runs.start_events import RanksReleased, StartEvent
+from pylaunch.runs.sync.images import ImageTransfers
 from pylaunch.store import runs
 from pylaunch.store.paths import job_log
 from pylaunch.terminal import console, document, hints
@@ -84,7 +85,10 @@ def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge:
         if current().as_json:
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         console.say(f"job {job.name} is {job_id(planned)}: {counted(len(planned), 'run')}")
-        watched = [replace(each, observers=observing.new()) for each in planned]
+        images = _images(planned)
+        watched = [
+            replace(each, options=replace(each.options, images=images), observers=observing.new()) for each in planned
+        ]
         if background is not None:
             watched = [replace(each, options=_without_output(each)) for each in watched]
 
@@ -104,6 +108,17 @@ def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge:
     for observer in observing.new():
         observer.at_end_of_job(job.name, of_job)
     return ending.status.exit_code
+
+
+def _images(planned: Sequence[PlannedPart]) -> ImageTransfers:
+    """Return the transfers of the images of all parts."""
+    hosts: dict[str, Cluster] = {}
+    for each in planned:
+        if (sent := each.planned.plan.job.sent_image) is not None:
+            found = hosts.get(sent.image, each.part.cluster)
+            further = tuple(host for host in each.part.cluster.hosts if host.name not in found.names)
+            hosts[sent.image] = replace(found, hosts=(*found.hosts, *further))
+    return ImageTransfers(hosts)
 
 
 def _in_background(log: Path) -> Background | Foreground:

@@ -29,7 +29,7 @@ from pylaunch.runs.prepare.barrier import Barrier, Decision
 from pylaunch.runs.prepare.node_tasks import node_task
 from pylaunch.runs.prepare.peer_connections import try_connections
 from pylaunch.runs.prepare.slowness import slow_nodes
-from pylaunch.runs.sync.images import send_image
+from pylaunch.runs.sync.images import ImageTransfers
 from pylaunch.runs.sync.ship import NotShippedError, ship, shipped_lines
 from pylaunch.runs.sync.tree import Tree
 
@@ -118,6 +118,8 @@ class Launch:
     tree: Tree | None = None
     """The code, for a job that says `sync`."""
 
+    images: ImageTransfers = field(default_factory=ImageTransfers)
+
 
 @dataclass(frozen=True)
 class Start:
@@ -143,15 +145,12 @@ class Session:
     def __init__(self, launch: Launch, fleet: Fleet, emit: Emitter) -> None:
         plan = self._plan = launch.plan
         self._tasks = {node.host.name: node_task(plan, node, words, launch.record) for node, words in launch.commands}
-        self._launch = launch
-        self._fleet = fleet
-        self._emit = emit
+        self._launch, self._fleet, self._emit = launch, fleet, emit
         self._reasons: dict[str, tuple[str, ...]] = {}
         self._hints: dict[str, list[str]] = {}
         self._known: set[tuple[str, str]] = set()  # Hosts with codes of reasons that follow from reported ones.
-        self._taken = 0
+        self._taken, self._begun = 0, 0.0
         self._phases: dict[str, float] = {}
-        self._begun = 0.0
         self._ports: dict[str, int] = {}
         self._notes: dict[str, list[str]] = {}
         self._node_seconds: dict[str, Mapping[str, float]] = {}
@@ -241,7 +240,8 @@ class Session:
         """Ship the code of the run, and the image of its container, to every connected node."""
         cluster = self._plan.cluster.only(tuple(self._fleet.links))
         if (image := self._plan.job.sent_image) is not None:
-            for name, (why, hint) in (await send_image(image, cluster, lambda line: self._emit(Notice(line)))).items():
+            failed = await self._launch.images.send(image, cluster, lambda line: self._emit(Notice(line)))
+            for name, (why, hint) in failed.items():
                 self._known.add((name, "container-image"))
                 self._refuse(name, f"it did not receive the image: {why}", hint)
         if tree is None:

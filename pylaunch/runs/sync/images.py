@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from pathlib import Path
+from typing import TypeAlias
 
 from pylaunch.agent.piped import images
 from pylaunch.base.dataclass import replace
@@ -25,22 +27,48 @@ from pylaunch.transport.process import Together
 AGAIN = "start again: pieces that have arrived are kept"
 
 
-async def send_image(container: Container, cluster: Cluster, say: Callable[[str], None]) -> dict[str, tuple[str, str]]:
-    """Send the file of `container` to each host of `cluster` that lacks it; return the hosts that do not have it then,
-    with reason and hint. Raises ClusterNotReadyError where this machine has the file no longer.
-    """
+Failed: TypeAlias = dict[str, tuple[str, str]]
+"""Reason and hint by host."""
+
+
+class ImageTransfers:
+    """Transfers of images for runs of this process, of which the first with an image sends it to the hosts of all."""
+
+    def __init__(self, hosts: Mapping[str, Cluster] | None = None) -> None:
+        self._hosts = hosts or {}
+        """By image, those of all runs."""
+
+        self._sent: dict[str, Future[None]] = {}
+
+    async def send(self, container: Container, cluster: Cluster, say: Callable[[str], None]) -> Failed:
+        """Send the file of `container` to each host of `cluster` that lacks it; return the hosts that do not have it
+        then. Raises ClusterNotReadyError where this machine has the file no longer."""
+        mine: Future[None] = Future()
+        mine.set_running_or_notify_cancel()  # A run that is interrupted while it waits would cancel it.
+        first = self._sent.setdefault(container.image, mine)
+        if first is not mine:
+            await asyncio.wrap_future(first)
+            return await _send(container, cluster, say, cluster)
+        try:
+            return await _send(container, cluster, say, self._hosts.get(container.image, cluster))
+        finally:
+            mine.set_result(None)
+
+
+async def _send(container: Container, cluster: Cluster, say: Callable[[str], None], everywhere: Cluster) -> Failed:
+    """Send the file to the hosts of `cluster`, and to those of `everywhere` that answer."""
     file, (store, _, path) = Path(container.file), container.image.partition("/")
     is_made = file.is_relative_to(images_directory())
     if is_made:
         await asyncio.to_thread(mark_used, file)
     asking = Together()
     try:
-        programs = {host.name: program(images.has, host.node_root, path) for host in cluster.hosts}
-        answers, _ = parted(await asyncio.to_thread(ask, cluster, programs, how=Asking(together=asking)), cluster)
+        programs = {host.name: program(images.has, host.node_root, path) for host in everywhere.hosts}
+        answers, _ = parted(await asyncio.to_thread(ask, everywhere, programs, how=Asking(together=asking)), everywhere)
     finally:
         asking.end()
     having = [name for name, answer in answers.items() if answer.get("has") is True]
-    lacking = [name for name in cluster.names if name not in having]
+    lacking = [name for name in everywhere.names if name not in having and (name in answers or name in cluster.names)]
     if not lacking:
         return {}
     say(f"sending the image to {fold(lacking)}")
@@ -54,7 +82,7 @@ async def send_image(container: Container, cluster: Cluster, say: Callable[[str]
         received = replace(payload.files[0], mode=0o444)  # The same everywhere: two controllers send the same files.
         payload = replace(payload, files=(received,))
         progress = lines_of_progress(lambda line: say(f"image: {line}"))
-        result = await spread(cluster.only((*lacking, *sources)), payload, sources=sources, on_progress=progress)
+        result = await spread(everywhere.only((*lacking, *sources)), payload, sources=sources, on_progress=progress)
     except UsageError as error:
         hint = "start again with the same --container"
         raise ClusterNotReadyError(f"the image cannot be sent: {error.message}", hint=hint) from None
@@ -68,4 +96,4 @@ async def send_image(container: Container, cluster: Cluster, say: Callable[[str]
     if done := {name: result.hosts[name].seconds for name in lacking if name not in failed}:
         sent = shown_size(sum(received.sent for received in result.hosts.values()))
         say(f"{fold(done)}: received the image after {max(done.values()):.1f} s; this machine sent {sent}")
-    return failed
+    return {name: why for name, why in failed.items() if name in cluster.names}

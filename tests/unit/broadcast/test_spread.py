@@ -7,6 +7,7 @@ import time
 
 from pylaunch.broadcast.node_source import STUCK_S
 from pylaunch.broadcast.payload import Payload
+from pylaunch.broadcast.progress import Received
 from pylaunch.broadcast.spread import MOST_WAITED_S, SLOWEST, TICK_S, _Broadcast, _PieceHost, _Senders
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.manifest import File
@@ -43,6 +44,21 @@ def test_a_host_that_waits_for_another_transfer_is_given_up_for_that_alone() -> 
     push = begun()
     error = watched(push, push._nodes["n1"], int(MOST_WAITED_S) + 10, b'{"at": 0, "waits": true}')
     assert "another transfer of the same files" in str(error)
+
+
+def test_nothing_is_sent_while_another_transfer_has_the_first_host() -> None:
+    push = begun()
+    first, second = push._nodes.values()
+    push._handle(second, b'{"at": 0, "waits": true}')
+    assert not push._yields(), "the other transfer waits for this one"
+    push._handle(first, b'{"at": 0, "waits": true}')
+    assert push._yields()
+    first.waited_s = STUCK_S
+    assert not push._yields(), "the other one has other names for these hosts, and yields to this one"
+    first.ended = Received("lost", None, True, 0, 0, 1.0)
+    assert push._yields(), "the second host is the first of those that are left"
+    second.ended = first.ended
+    assert not push._yields()
 
 
 def test_a_host_that_was_ready_cannot_say_that_it_waits() -> None:
