@@ -300,6 +300,7 @@ class _Judge:
         """Return the rank behind the victims; else read time-outs across ranks; else return the first symptom."""
         if symptoms and (clue := self._behind(symptoms)) is not None:
             first = next((each for each in symptoms if each.match.origin.rank in clue.ranks), symptoms[0])
+            clue = self._weigh(first.match, clue)
             return [replace(first, reading=clue, others=[each.match for each in symptoms if each is not first])]
         if timeouts := [each for each in symptoms if each.match.signature.id in TIMEOUTS]:
             reading = read_waiting(self._facts)

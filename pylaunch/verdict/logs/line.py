@@ -7,6 +7,7 @@ pylaunch `n2:5 | `; NCCL `host:pid:tid [dev] NCCL …`. Times: glog, ISO 8601, P
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable
 
@@ -38,7 +39,7 @@ _STAMP = re.compile(
 """Time of day, or prefix of syslog, before all lines of a launcher."""
 
 _NUMBERED = re.compile(
-    r"(?:\[(?=\d{1,4}\] )|(?:pod|worker|rank|proc|process|p|w|r)[-_ ]?(?=\d))"
+    r"(?:\[(?=\d{1,4}\] )|(?:[A-Za-z][\w.]{0,30}-)?(?:pod|worker|rank|proc|process|p|w|r)[-_ ]?(?=\d))"
     r"(?P<rank>\d{1,4})(?:\] |> | ?\| |: | )"
 )
 """Number of the process before all lines: `[3] `, `pod-0 `, `p2> `."""
@@ -77,6 +78,9 @@ _OTHER_LABEL = _labelled("r|w|p|worker|wrk|proc|process|learner|trainer|actor|re
 """Numbers of processes that a script calls otherwise: `[w3] `, `learner 2: `."""
 
 _BRACKETED = re.compile(rf"{_HEAD}(?P<word>[A-Za-z][\w.-]{{0,30}})\[(?P<rank>\d{{1,7}})\]: ")
+_UNNAMED = re.compile(rf"{_HEAD}(?P<word>[\[(])(?P<rank>\d{{1,4}})(?:/(?P<size>\d{{1,4}}))?[\])] ")
+"""Number in brackets alone, `[2] ` or `[2/3] `: of a process where several are interleaved, else of a step."""
+
 _KEY_RANK = re.compile(rf"{_HEAD}rank=(?P<rank>\d{{1,7}})[ ,]")
 _JSON_RANK = re.compile(r'\{.{0,200}?"(?:global_)?rank": ?(?P<rank>\d{1,7})\b')
 _JSON_LINE = re.compile(r'\{.{0,400}?"(?:line|log)": ?(?P<text>"(?:[^"\\]|\\.){0,3900}")')
@@ -200,7 +204,7 @@ class LinePrefixes:
     def _label(self, text: str) -> re.Match[str] | None:
         if found := _BEGINS_WITH.match(text) or _KEY_RANK.match(text) or _JSON_RANK.match(text):
             return found
-        found = _OTHER_LABEL.match(text) or _BRACKETED.match(text) if self.label else None
+        found = _other_label(text) if self.label else None
         return found if found and found["word"] == self.label else None
 
     def _prefix(self, text: str, *, is_first: bool) -> re.Match[str] | None:
@@ -218,6 +222,10 @@ class LinePrefixes:
         if self.srun and (found := _SRUN.match(text)):
             return found
         return _PDSH.match(text) if self.pdsh else None
+
+
+def _other_label(text: str) -> re.Match[str] | None:
+    return _OTHER_LABEL.match(text) or _BRACKETED.match(text) or _UNNAMED.match(text)
 
 
 def _unquoted(text: str) -> str:
@@ -251,10 +259,11 @@ def _label_of(lines: Iterable[str]) -> str:
     """Return the word that labels lines with the number of their process; "" if no number from 0 on is in several."""
     numbers: dict[str, list[int]] = {}
     for line in lines:
-        if found := _OTHER_LABEL.match(line) or _BRACKETED.match(line):
+        if found := _other_label(line):
             numbers.setdefault(found["word"], []).append(int(found["rank"]))
-    for word, found_numbers in numbers.items():
-        if len(found_numbers) >= LEAST_LABELLED and 1 < len({*found_numbers}) == max(found_numbers) + 1:
+    for word, of_word in numbers.items():
+        is_interleaved = word.isalpha() or any(after < before for before, after in itertools.pairwise(of_word))
+        if len(of_word) >= LEAST_LABELLED and 1 < len({*of_word}) == max(of_word) + 1 and is_interleaved:
             return word
     return ""
 

@@ -56,6 +56,12 @@ LONGEST_KEPT = 1000
 TAIL = 100
 """Last lines of a log that are kept."""
 
+HEAD = 400
+"""First lines of a log that are kept."""
+
+OF_A_RANK = 64
+"""First and last lines that are kept of a log that is one of many, that of a rank."""
+
 MOST_MATCHES = 20_000
 MOST_KEPT = 20_000
 """Lines of all topics that are kept of one log."""
@@ -70,6 +76,7 @@ _PROGRESS = re.compile(
 _EXCEPTHOOK = re.compile(rb"(?:\[default\d{1,4}\]:)?\[rank\d{1,7}\]: ")
 """Prefix of PyTorch on the lines of an uncaught exception."""
 
+_NOBODY = Origin()
 _WORD = re.compile(rb"[A-Za-z_]{4,}")
 _TRACEBACK_WORDS = (b"Traceback", b"recent")
 _RANKS = re.compile(
@@ -148,6 +155,9 @@ class LogScan:
     last: dict[Origin, KeptLine] = field(default_factory=dict)
     """Last line of each process near the end of the log."""
 
+    sampled: list[KeptLine] = field(default_factory=list)
+    """Lines of its beginning and its end that show who wrote them."""
+
     cut: bool = False
     """The log was longer than the reader's limit."""
 
@@ -222,9 +232,11 @@ class _Scanner:
 
     def _learn(self, beginning: bytes) -> None:
         sample = beginning[:SAMPLE]
-        lines = sample.decode("utf-8", "replace").split("\n")[:400]
+        lines = sample.decode("utf-8", "replace").split("\n")[:HEAD]
         self._prefixes = learn_prefixes(lines, is_of_one=self._is_of_one)
         self._found.made_progress = _PROGRESS.search(sample) is not None
+        head = lines[: OF_A_RANK if self._found.origin.rank is not None else HEAD]
+        self._found.sampled = [self._kept(number, line) for number, line in enumerate(head, 1)]
 
     def _end(self, rest: bytes) -> None:
         ending = rest[-SAMPLE:]
@@ -233,15 +245,22 @@ class _Scanner:
         shown = [(first + at, line.decode("utf-8", "replace")) for at, line in enumerate(lines) if line.strip()]
         lines_of: list[KeptLine] = []
         for number, line in shown:
-            parsed = self._prefixes.parse(after_bar(line), self._found.origin)
-            text = parsed.text.strip()[:LONGEST_KEPT]
-            lines_of.append(KeptLine(parsed.origin, parsed.time, self._found.file, number, text))
+            lines_of.append(kept := self._kept(number, line))
             if _PROGRESS.search(line.encode()) is not None:
-                self._found.progress.setdefault(parsed.origin, []).append(number)
-                self._found.times_progress = self._found.times_progress or parsed.time is not None
+                self._found.progress.setdefault(kept.origin, []).append(number)
+                self._found.times_progress = self._found.times_progress or kept.time is not None
         self._found.made_progress = self._found.made_progress or bool(self._found.progress)
         self._found.tail = lines_of[-TAIL:]
         self._found.last = {line.origin: line for line in lines_of if line.text}
+        known = len(self._found.sampled)
+        ending = [line for line in lines_of if line.line > known]
+        self._found.sampled += ending[-OF_A_RANK:] if self._found.origin.rank is not None else ending
+        self._found.sampled = [line for line in self._found.sampled if line.text and line.origin != _NOBODY]
+
+    def _kept(self, number: int, raw: str) -> KeptLine:
+        parsed = self._prefixes.parse(after_bar(raw), self._found.origin)
+        text = parsed.text.strip()[:LONGEST_KEPT]
+        return KeptLine(parsed.origin, parsed.time, self._found.file, number, text)
 
     def _search_block(self, held: bytes, end: int, *, is_end: bool = False) -> None:
         """Search the lines that begin in `held[:end]`; the rest of `held` is what follows them."""

@@ -96,7 +96,7 @@ def rank_ends(scans: Sequence[LogScan], matches: Sequence[LogMatch]) -> RankEnds
     if victims and len(scans) == 1 and scans[0].origin.rank is None:
         present |= set(range(max(present) + 1))  # One log that ranks share is the log of all of them.
     present |= set(range(max((int(each.groups["world"]) for each in matches if each.signature.id == WORLD), default=0)))
-    units = [unit for scan in scans for unit in scan.exceptions if not _LAUNCHER.search(unit.chain[-1].type)]
+    units = [unit for scan in scans for unit in scan.exceptions if not LAUNCHER.search(unit.chain[-1].type)]
     is_anonymous = any(number(unit.origin) is None for unit in units) or any(
         rank is None and each.signature.page == "collectives" for rank, each in symptoms
     )
@@ -117,7 +117,7 @@ def rank_ends(scans: Sequence[LogScan], matches: Sequence[LogMatch]) -> RankEnds
     return RankEnds(victims, silent, last, frozenset(erring), stopped, first, is_anonymous, errors)
 
 
-_LAUNCHER = re.compile(r"ChildFailedError|CalledProcessError|SignalException")
+LAUNCHER = re.compile(r"ChildFailedError|CalledProcessError|SignalException")
 """Exceptions of launchers."""
 
 

@@ -23,6 +23,9 @@ UNREGISTERED = "jax-register-deadline"
 STALL = "hvd-stall"
 """Signature of Horovod's report of ranks that wait, which may end."""
 
+_OF_A_START = ("rank-missing", "coordinator-unreachable", "hosts-loopback", "firewall-port")
+"""Causes of a start that failed which values that differ between the ranks explain."""
+
 _ORDER = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}
 _LESS = {Confidence.HIGH: Confidence.MEDIUM, Confidence.MEDIUM: Confidence.LOW, Confidence.LOW: Confidence.LOW}
 _MORE = {Confidence.LOW: Confidence.MEDIUM, Confidence.MEDIUM: Confidence.HIGH, Confidence.HIGH: Confidence.HIGH}
@@ -36,11 +39,19 @@ def naming(facts: LogFacts, indications: Iterable[Indication]) -> Iterator[Indic
     named = [each for each in indications if each.names is not None and not each.contradicts]
     has_failed, over = any(facts.failures.values()), waits_over(facts)
     for each in sorted(named, key=lambda each: _ORDER[each.names or Confidence.LOW]):
-        if each.may_end and each.excerpt.file in over:
+        if (each.may_end and each.excerpt.file in over) or (each.of_victims and not _is_behind(each, facts)):
             continue
         stands = not each.fails and facts.steps_after(each.excerpt.file, each.excerpt.line) < STEPS
         if has_failed or stands:
             yield each
+
+
+def _is_behind(indication: Indication, facts: LogFacts) -> bool:
+    """Return True if nothing but victims failed, and no other rank is behind them: one that ended or stood alone."""
+    ends = facts.ends
+    has_ended = ends.first is not None and ends.first.rank not in ends.victims and ends.first.code not in (0, 1, -6)
+    alone = ends.silent if len(ends.silent) == 1 and ends.silent[0] in ends.last else ()
+    return facts.are_victims and not has_ended and alone in ((), indication.ranks)
 
 
 def waits_over(facts: LogFacts) -> frozenset[str]:
@@ -62,7 +73,10 @@ def weighed(match: LogMatch, clue: Clue, indications: Iterable[Indication], over
     """
     if match.signature.id == STALL and match.file in over:
         return replace(clue, role=Role.BENIGN)
-    if match.signature.id == UNREGISTERED and (launch := next(filter(_is_of_launch, indications), None)) is not None:
+    launch = next(filter(_is_of_launch, indications), None)
+    if launch is not None and (
+        match.signature.id == UNREGISTERED or (clue.cause in _OF_A_START and launch.cause != "rank-missing")
+    ):
         return Clue(launch.cause, launch.text, launch.names or Confidence.LOW, launch.ranks, because=launch.because)
     about = [each for each in indications if each.cause == clue.cause]
     against = [each for each in about if each.contradicts]
@@ -71,7 +85,10 @@ def weighed(match: LogMatch, clue: Clue, indications: Iterable[Indication], over
         naming_ranks = next((each for each in support if each.ranks), None)
         if naming_ranks is not None and not clue.ranks:
             clue = replace(clue, text=naming_ranks.text, ranks=naming_ranks.ranks)
-        return replace(clue, confidence=_MORE[clue.confidence], because=clue.because or support[0].text)
+        is_surer = any(not each.is_beside for each in support)
+        confidence = _MORE[clue.confidence] if is_surer else clue.confidence
+        because = clue.because or (support[0].text if is_surer else "")
+        return replace(clue, confidence=confidence, because=because)
     if against:
         return replace(clue, confidence=_LESS[clue.confidence], because=f"against it: {against[0].text}")
     return clue

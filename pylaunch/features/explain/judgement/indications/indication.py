@@ -40,3 +40,9 @@ class Indication:
 
     fails: bool = False
     """It names a cause only of a failure that other lines show."""
+
+    of_victims: bool = False
+    """It names a cause only where all failures are those of ranks that waited for others or lost them."""
+
+    is_beside: bool = False
+    """It may explain a cause that other texts show, and makes it no surer."""

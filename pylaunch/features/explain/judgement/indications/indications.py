@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
+from pylaunch.features.explain.judgement.comparison import steps, values
+from pylaunch.features.explain.judgement.comparison.beside import shapes_of
 from pylaunch.features.explain.judgement.indications.form import LogExcerpt, LogForm
 from pylaunch.features.explain.judgement.indications.forms import FORMS, READERS
 from pylaunch.features.explain.judgement.indications.indication import Indication
@@ -14,9 +17,10 @@ def indications_in(scans: Sequence[LogScan]) -> list[Indication]:
     """Return the indications of all readers, each once."""
     excerpts = {form.id: [each for scan in scans for each in _excerpts(scan, form)] for form in FORMS}
     found: dict[tuple[str, str], Indication] = {}
-    for reader in READERS:
-        for each in reader(excerpts):
-            found.setdefault((each.cause, each.text), each)
+    shapes = shapes_of(scans)
+    comparisons = (values.read(shapes, scans), steps.read(shapes))
+    for each in itertools.chain(*(reader(excerpts) for reader in READERS), *comparisons):
+        found.setdefault((each.cause, each.text), each)
     return list(found.values())
 
 

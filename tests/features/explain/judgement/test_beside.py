@@ -1,0 +1,78 @@
+"""Values and steps that ranks print in lines of one form: what differs explains why they wait for each other."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylaunch.features.explain.judgement.topics import search_of
+from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
+from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.scan import scan
+
+SEARCH = search_of(signatures())
+SIZES = "what():  [enforce fail at gloo/transport/tcp/pair.cc:464] op.preamble.length <= op.nbytes. 28 vs 4\n"
+LATE = "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 5000ms for recv operation to complete\n"
+JOINED = "torch.distributed.DistStoreError: Timed out after 11 seconds waiting for clients. 1/2 clients joined.\n"
+
+
+def raised(rank: int, error: str) -> str:
+    return f'[rank{rank}]: Traceback (most recent call last):\n[rank{rank}]:   File "t.py", line 9, in <module>\n[rank{rank}]: {error}'
+
+
+def all_late(ranks: int) -> str:
+    return "".join(raised(rank, LATE) for rank in range(ranks))
+
+
+def verdict_on(text: str) -> LogVerdict:
+    return judge_logs(signatures(), [scan(SEARCH, "x.log", [text.encode()])])
+
+
+def say(*lines: str, ranks: int = 3, other: dict[int, str] | None = None) -> str:
+    """Return lines of all ranks; `other` has the first line of the ranks that print another one."""
+    first = {rank: (other or {}).get(rank, lines[0]) for rank in range(ranks)}
+    return "".join(f"[rank {rank}] {line}\n" for rank in range(ranks) for line in (first[rank], *lines[1:]) if line)
+
+
+def steps(rank: int, *numbers: int, total: str = "") -> str:
+    return "".join(f"2026-11-28 01:40:07,437 [INFO] [rank {rank}] sft: step {number}{total} loss 0.1\n" for number in numbers)
+
+
+@pytest.mark.parametrize(
+    ("log", "cause", "ranks"),
+    [
+        (say("vocab 32000", other={1: "vocab 32064"}) + SIZES, "collective-mismatch", (1,)),
+        (say("config adapters=3 lr=0.1", other={2: "config adapters=2 lr=0.1"}) + SIZES, "collective-mismatch", (2,)),
+        (say("restored step 200", other={2: "restored step 180"}) + raised(2, "AssertionError: names mismatch\n"),
+         "model-differs", (2,)),
+        ("[rank 0] master 10.0.0.1:29500\n[rank 1] master 10.0.0.1:29501\n" + raised(0, JOINED), "launcher-config", ()),
+        (steps(0, *range(9)) + steps(1, 0, 1, 2, 4, 5) + "[rank 1] batch 3: no labels, skipping\n" + all_late(2),
+         "uneven-data", (1,)),
+        (steps(0, 0, 9, 18, total="/20") + steps(1, 0, 9, 18, 27, total="/40") + steps(2, 0, 9, 18, total="/40")
+         + all_late(3), "uneven-data", (0,)),
+        (steps(0, 0, 3, 6, 9) + steps(1, 0, 3, 6, 9) + steps(2, 0, 3, 9, 12) + all_late(3), "uneven-data", (2,)),
+        (steps(0, *range(9)) + steps(1, *range(6)) + "[rank 1] epoch 0 finished\n" + all_late(2), "uneven-data", (1,)),
+    ],
+    ids=["size", "setting", "state", "port", "skipped batch", "totals", "left-out step", "left the loop"],
+)  # fmt: skip
+def test_what_one_rank_prints_otherwise_is_the_cause_of_waits_and_mismatches(
+    log: str, cause: str, ranks: tuple[int, ...]
+) -> None:
+    first = verdict_on(log).first
+    assert first is not None
+    assert (first.cause.id, first.ranks) == (cause, ranks)
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        say("vocab 32000", other={1: "vocab 32064"}) + "training finished\n",
+        say("loaded in 3.5 s", other={1: "loaded in 4.5 s"}) + SIZES,
+        say("pid 4711", "free memory 120", other={0: "pid 4712"}) + SIZES,
+        say("serving metrics on 10.0.0.1:9100", other={1: "serving metrics on 10.0.0.2:9101"}) + raised(0, JOINED),
+        steps(0, 0, 3, 6, 9) + steps(1, 0, 3, 6) + steps(2, 0, 3, 6, 9) + raised(1, "KeyError: 'text'\n"),
+    ],
+    ids=["a healthy run", "measured time", "process", "own address", "an error of one rank"],
+)
+def test_values_that_may_differ_are_no_cause(log: str) -> None:
+    assert not {each.cause.id for each in verdict_on(log).causes} & {"model-differs", "launcher-config", "uneven-data"}
+    assert all(each.ranks == () for each in verdict_on(log).causes if each.cause.id == "collective-mismatch")
