@@ -253,8 +253,8 @@ class _Scanner:
         self._found.tail = lines_of[-TAIL:]
         self._found.last = {line.origin: line for line in lines_of if line.text}
         known = len(self._found.sampled)
-        ending = [line for line in lines_of if line.line > known]
-        self._found.sampled += ending[-OF_A_RANK:] if self._found.origin.rank is not None else ending
+        later = [line for line in lines_of if line.line > known]
+        self._found.sampled += later[-OF_A_RANK:] if self._found.origin.rank is not None else later
         self._found.sampled = [line for line in self._found.sampled if line.text and line.origin != _NOBODY]
 
     def _kept(self, number: int, raw: str) -> KeptLine:

@@ -11,12 +11,15 @@ from pylaunch.verdict.logs.scan import scan
 
 SEARCH = search_of(signatures())
 SIZES = "what():  [enforce fail at gloo/transport/tcp/pair.cc:464] op.preamble.length <= op.nbytes. 28 vs 4\n"
-LATE = "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 5000ms for recv operation to complete\n"
+LATE = (
+    "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 5000ms for recv operation to complete\n"
+)
 JOINED = "torch.distributed.DistStoreError: Timed out after 11 seconds waiting for clients. 1/2 clients joined.\n"
 
 
 def raised(rank: int, error: str) -> str:
-    return f'[rank{rank}]: Traceback (most recent call last):\n[rank{rank}]:   File "t.py", line 9, in <module>\n[rank{rank}]: {error}'
+    trace = f'[rank{rank}]: Traceback (most recent call last):\n[rank{rank}]:   File "t.py", line 9, in <module>\n'
+    return f"{trace}[rank{rank}]: {error}"
 
 
 def all_late(ranks: int) -> str:
@@ -34,7 +37,9 @@ def say(*lines: str, ranks: int = 3, other: dict[int, str] | None = None) -> str
 
 
 def steps(rank: int, *numbers: int, total: str = "") -> str:
-    return "".join(f"2026-11-28 01:40:07,437 [INFO] [rank {rank}] sft: step {number}{total} loss 0.1\n" for number in numbers)
+    return "".join(
+        f"2026-11-28 01:40:07,437 [INFO] [rank {rank}] sft: step {number}{total} loss 0.1\n" for number in numbers
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Lines of one form that several ranks or hosts print, beside each other: the words are equal, the values may differ. Pure."""
+"""Lines of one form that several ranks or hosts print: the words are equal, the values may differ. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _TIME = re.compile(
     r"[\[(<]?(?:\d{4}[-/.]\d\d[-/.]\d\d|\d\d/\d\d/\d{4}|\d\d:\d\d:\d\d|[IWEFDC]\d{4}(?!\S)|1[6-9]\d{8}\.\d)\S{0,24}"
 )
 _HEAD = re.compile(
-    r"(?:(?:[\[(<]?(?:\d[\d:.,/TZ+-]{3,32}|[IWEFDC]\d{4}|DEBUG|INFO|[Ii]nfo|I|WARN(?:ING)?)[\])>]?:?|[|-])[ \t]{1,12}){1,6}"
+    r"(?:(?:[\[(<]?(?:\d[\d:.,/TZ+-]{3,32}|[IWEFDC]\d{4}|DEBUG|INFO|[Ii]nfo|I|WARN(?:ING)?)[\])>]?:?|[|-])"
+    r"[ \t]{1,12}){1,6}"
 )
 """Times and levels at the beginning of a line."""
 
@@ -29,7 +30,7 @@ Shape = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class SaidLine:
+class PrintedLine:
     """Line with its values and the word before each."""
 
     line: KeptLine
@@ -57,7 +58,7 @@ class Party:
     rank: int | None = None
 
 
-Shapes = dict[Shape, dict[Party, list[SaidLine]]]
+Shapes = dict[Shape, dict[Party, list[PrintedLine]]]
 
 
 def party_of(line: KeptLine) -> Party | None:
@@ -76,7 +77,7 @@ def shapes_of(scans: Sequence[LogScan]) -> Shapes:
         if (party := party_of(line)) is None or _NO_LINE.match(line.text) or error_form(line.text) is not None:
             continue
         shape, values = _parts(line.text)
-        found.setdefault(shape, {}).setdefault(party, []).append(SaidLine(line, values))
+        found.setdefault(shape, {}).setdefault(party, []).append(PrintedLine(line, values))
     for shape, parties in found.items():
         if any(each.rank is not None for each in parties):
             found[shape] = {each: lines for each, lines in parties.items() if each.rank is not None}

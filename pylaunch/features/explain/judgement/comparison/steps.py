@@ -1,15 +1,16 @@
-"""Steps of ranks beside each other: another number of batches, a batch that one rank skipped, a loop that one left. Pure.
+"""Steps of ranks beside each other: another number of batches, a batch that a rank skipped, a loop that it left. Pure.
 
 Ranks that count differently fall out of step in their collectives, whatever the others print when they give up.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from pylaunch.features.explain.judgement.comparison.beside import Party, SaidLine, Shape, Shapes
+from pylaunch.features.explain.judgement.comparison.beside import Party, PrintedLine, Shape, Shapes
 from pylaunch.features.explain.judgement.indications.indication import Indication
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.majority import majority
@@ -18,33 +19,40 @@ from pylaunch.verdict.logs.victims.rank_ends import ENDED
 LEAST = 3
 """Lines of one form that show that a rank counts."""
 
-_COUNTS = re.compile(r"(?:\w{1,20}[_-])?(?:micro)?(?:step|iter(?:ation)?|it|batch|update|round|sample|chunk|shard|item)s?$")
+_COUNTS = re.compile(
+    r"(?:\w{1,20}[_-])?(?:micro)?(?:step|iter(?:ation)?|it|batch|update|round|sample|chunk|shard|item)s?$"
+)
 _NUMBER = re.compile(r"(?P<number>\d{1,9})(?:/(?P<total>\d{1,9}))?$")
 _AMOUNT = re.compile(r"(?i)(?<![\w./-])(\d{1,9}) (?:micro)?(?:batches|steps|iterations|updates|shards)\b")
 _SKIPS = re.compile(
     r"(?i)\bskip\w{0,5}\b.{0,30}\b(?:batch|step|iteration|update|shard)|\b(?:batch|step|iteration|update)\b.{0,60}\bskip"
-    r"|\bno (?:more )?(?:data|samples|batches|shards|rows|records)\b|\bout of (?:data|batches)\b|\bexhausted\b|\bran out\b"
+    r"|\bno (?:more )?(?:data|samples|batches|shards|rows|records)\b|\bout of (?:data|batches)\b"
+    r"|\bexhausted\b|\bran out\b"
     r"|\b(?:shard|dataset|partition|split)\b.{0,30}\bempty\b|\bempty\b.{0,30}\b(?:shard|dataset|partition|split)"
     r"|\bnothing (?:left )?to do\b|\b(?:0|zero) (?:samples|batches|rows|records|items)\b"
 )
 """Words of a rank that counts less than the others."""
 
-_LEAVES = re.compile(r"(?i)\b(?:epoch|loop|training|data|batches|steps)\b.{0,30}\b(?:finished|done|over|complete|end(?:ed|s)?)\b")
+_LEAVES = re.compile(
+    r"(?i)\b(?:epoch|loop|training|data|batches|steps)\b.{0,30}\b(?:finished|done|over|complete|end(?:ed|s)?)\b"
+)
 
 
 def read(shapes: Shapes) -> Iterator[Indication]:
-    """Yield how the ranks count differently; without a cause of its own where a text of the failure names another one."""
+    """Yield how the ranks count differently."""
     found = next(iter(_found(shapes)), None)
     if found is None:
         return
     text, lines, parties = found
     ranks = tuple(sorted(each.rank for each in parties if each.rank is not None))
     shown, others = lines[0].excerpt, tuple(each.excerpt for each in lines[1:3])
-    yield Indication("uneven-data", text, shown, 0, Confidence.MEDIUM, ranks=ranks, others=others, fails=True, of_victims=True)
+    yield Indication(
+        "uneven-data", text, shown, 0, Confidence.MEDIUM, ranks=ranks, others=others, fails=True, of_victims=True
+    )
     yield Indication("collective-mismatch", text, shown, ranks=ranks, others=others, is_beside=True)
 
 
-Found = tuple[str, Sequence[SaidLine], Sequence[Party]]
+Found = tuple[str, Sequence[PrintedLine], Sequence[Party]]
 
 
 def _found(shapes: Shapes) -> Iterator[Found]:
@@ -52,12 +60,18 @@ def _found(shapes: Shapes) -> Iterator[Found]:
     for of_all in counting.values():
         yield from _totals({party: _numbers(lines)[-1][1] for party, lines in of_all.items()}, _last(of_all))
     for parties in (each for each in shapes.values() if max(map(len, each.values())) < LEAST):
-        said = {party: found for party, line in _last(parties).items() if (found := _AMOUNT.search(line.line.text))}
-        yield from _totals({party: int(found[1]) for party, found in said.items()}, _last(parties))
+        amounts = {party: each for party, line in _last(parties).items() if (each := _AMOUNT.search(line.line.text))}
+        yield from _totals({party: int(each[1]) for party, each in amounts.items()}, _last(parties))
     known = {party for of_all in counting.values() for party in of_all}
     if not known or len({party for parties in shapes.values() for party in parties}) < 2:
         return
-    alone = [(party, line) for parties in shapes.values() if len(parties) == 1 for party, lines in parties.items() for line in lines]
+    alone = [
+        (party, line)
+        for parties in shapes.values()
+        if len(parties) == 1
+        for party, lines in parties.items()
+        for line in lines
+    ]
     for party, line in alone:
         if _SKIPS.search(line.line.text) and party in known:
             yield f"{party.name} alone prints {line.shown}", (line,), (party,)
@@ -71,11 +85,11 @@ def _found(shapes: Shapes) -> Iterator[Found]:
                 yield f"{party.name} left the loop before the others: {line.shown}", (line, *rest[:1]), (party,)
 
 
-def _last(of_all: Mapping[Party, Sequence[SaidLine]]) -> dict[Party, SaidLine]:
+def _last(of_all: Mapping[Party, Sequence[PrintedLine]]) -> dict[Party, PrintedLine]:
     return {party: lines[-1] for party, lines in of_all.items()}
 
 
-def _counted(shape: Shape, parties: Mapping[Party, Sequence[SaidLine]]) -> dict[Party, Sequence[SaidLine]]:
+def _counted(shape: Shape, parties: Mapping[Party, Sequence[PrintedLine]]) -> dict[Party, Sequence[PrintedLine]]:
     """Return the lines of those that count in this form; {} if it has no number of a step."""
     if "#" not in shape and not any(each.endswith("=") for each in shape):
         return {}
@@ -84,7 +98,7 @@ def _counted(shape: Shape, parties: Mapping[Party, Sequence[SaidLine]]) -> dict[
     return {party: lines for party, lines in parties.items() if _numbers(lines)}
 
 
-def _numbers(lines: Sequence[SaidLine]) -> list[tuple[int, int | None]]:
+def _numbers(lines: Sequence[PrintedLine]) -> list[tuple[int, int | None]]:
     """Return the steps and the totals in lines; [] if these do not count."""
     found = []
     for line in lines:
@@ -95,7 +109,7 @@ def _numbers(lines: Sequence[SaidLine]) -> list[tuple[int, int | None]]:
     return found
 
 
-def _totals(totals: Mapping[Party, int | None], lines: Mapping[Party, SaidLine]) -> Iterator[Found]:
+def _totals(totals: Mapping[Party, int | None], lines: Mapping[Party, PrintedLine]) -> Iterator[Found]:
     if len(totals) < 2 or None in totals.values() or len(set(totals.values())) < 2:
         return
     division = majority({party.name: total for party, total in totals.items()})
@@ -108,18 +122,20 @@ def _totals(totals: Mapping[Party, int | None], lines: Mapping[Party, SaidLine])
     yield f"the ranks have different numbers of steps: {listed}{usual}", shown, named
 
 
-def _gaps(of_all: Mapping[Party, Sequence[SaidLine]]) -> Iterator[Found]:
+def _gaps(of_all: Mapping[Party, Sequence[PrintedLine]]) -> Iterator[Found]:
     """Yield the first number that one rank left out of its series, and all others printed."""
     numbers = {party: [number for number, _ in _numbers(lines)] for party, lines in of_all.items()}
     for party, own in numbers.items():
         others = [set(each) for other, each in numbers.items() if other != party]
-        strides = Counter(after - before for before, after in zip(own, own[1:], strict=False))
+        strides = Counter(after - before for before, after in itertools.pairwise(own))
         if len(own) < LEAST + 1 or len(others) < 2 or not strides:
             continue
         stride = strides.most_common(1)[0][0]
-        for at, (before, after) in enumerate(zip(own, own[1:], strict=False)):
+        for at, (before, after) in enumerate(itertools.pairwise(own)):
             if stride > 0 and after == before + 2 * stride and all(before + stride in each for each in others):
                 lines = of_all[party]
-                text = f"{party.name} left out step {before + stride}, which all others printed: after {lines[at].shown} it prints"
-                yield f"{text} {lines[at + 1].shown}", lines[at : at + 2], (party,)
+                text = (
+                    f"{party.name} left out step {before + stride}, which all others printed, between {lines[at].shown}"
+                )
+                yield f"{text} and {lines[at + 1].shown}", lines[at : at + 2], (party,)
                 break

@@ -1,4 +1,4 @@
-"""Values that ranks print in one and the same line of a start: one that differs explains what the ranks disagree in. Pure.
+"""Values that ranks print in one line of a start: one that differs explains what the ranks disagree in. Pure.
 
 Addresses, sizes and ids of a launch name a cause where the start failed; other settings support causes that texts name.
 """
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.features.explain.judgement.comparison.beside import Party, SaidLine, Shapes
+from pylaunch.features.explain.judgement.comparison.beside import Party, PrintedLine, Shapes
 from pylaunch.features.explain.judgement.indications.indication import Indication
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.majority import majority
@@ -25,20 +25,24 @@ _OF_LAUNCH = re.compile(
     r"|rendezvous)$"
 )
 _ADDRESS = re.compile(r"(?:tcp://|->)?(?!0\.0\.0\.0)[A-Za-z\d.-]{3,120}:\d{2,5}/?$")
-_LISTENS = re.compile(r"(?i)\b(?:listen\w{0,4}|bound|bind|serv\w{0,4}|local|own|my|from|peer\w?|metrics|profil\w{0,4})\b")
+_LISTENS = re.compile(
+    r"(?i)\b(?:listen\w{0,4}|bound|bind|serv\w{0,4}|local|own|my|from|peer\w?|metrics|profil\w{0,4})\b"
+)
 _OF_ONE = re.compile(
     r"(?:.{0,30}[_-])?(?:pid|tid|rank|host|hostname|node|device|gpu|cuda|port|seed|time|ts|elapsed|took|in|after|loss|lr"
     r"|at|ip|uuid|thread|core|cores|cpu|cpus|numa|free|used|memory|mem|worker|process|shard|part|offset|stage|slot|index)$"
 )
 """Words before values that may differ between ranks."""
 
-_MEASURED = re.compile(r"[+-]?\d{1,12}\.\d{1,12}(?:e[+-]?\d{1,3})?$|[\d.]{1,12}(?:[smun]{1,2}|%|[KMGT]i?B|[\w]{1,8}/s)$")
-_TELLING = re.compile(
+_MEASURED = re.compile(
+    r"[+-]?\d{1,12}\.\d{1,12}(?:e[+-]?\d{1,3})?$|[\d.]{1,12}(?:[smun]{1,2}|%|[KMGT]i?B|[\w]{1,8}/s)$"
+)
+_SETTING = re.compile(
     r"(?:.{0,30}[_-])?(?:vocab\w{0,8}|shape|dtype|precision|layers|hidden|dim|heads|adapters|param\w{0,8}|hash|sha\w{0,4}"
     r"|digest|checksum|version|revision|commit|step|epoch|batches|total|grid|tokens|types|size|length|buckets?|tensors|keys)$"
 )
 _DISAGREES = re.compile(
-    r"(?i)\bmismatch|\bdiffer|\bnot (?:the same|equal|identical|consistent)|\binconsistent|\bdisagree|\bdiverge|\bunequal"
+    r"(?i)\bmismatch|\bdiffer|\bnot (?:the same|equal|identical|consistent)|\binconsistent|\bdisagree|\bunequal"
 )
 _OF_TWO = 2
 
@@ -46,8 +50,8 @@ _OF_TWO = 2
 @dataclass(frozen=True)
 class _Difference:
     name: str
-    odd: tuple[SaidLine, ...]
-    usual: SaidLine
+    odd: tuple[PrintedLine, ...]
+    usual: PrintedLine
     parties: tuple[Party, ...]
     """Those that differ from a majority; () where there is none."""
 
@@ -63,8 +67,10 @@ class _Difference:
 
 def read(shapes: Shapes, scans: Sequence[LogScan]) -> Iterator[Indication]:
     """Yield the differences between start lines."""
-    found = sorted(_differences(shapes), key=lambda each: (not each.of_launch, not _TELLING.match(each.name)))
-    disagrees = any(_DISAGREES.search(raised.text) for scan in scans for unit in scan.exceptions for raised in unit.chain)
+    found = sorted(_differences(shapes), key=lambda each: (not each.of_launch, not _SETTING.match(each.name)))
+    disagrees = any(
+        _DISAGREES.search(raised.text) for scan in scans for unit in scan.exceptions for raised in unit.chain
+    )
     for each in found[:MOST_FOUND]:
         ranks = tuple(sorted(party.rank for party in each.parties if party.rank is not None))
         first, others = each.odd[0].excerpt, (each.usual.excerpt,)
@@ -73,8 +79,10 @@ def read(shapes: Shapes, scans: Sequence[LogScan]) -> Iterator[Indication]:
                              Confidence.MEDIUM, ranks=ranks, others=others, fails=True)  # fmt: skip
             continue
         yield Indication("collective-mismatch", each.text, first, ranks=ranks, others=others, is_beside=True)
-        named = Confidence.MEDIUM if disagrees and _TELLING.match(each.name) else None
-        yield Indication("model-differs", each.text, first, 0, named, ranks=ranks, others=others, fails=True, is_beside=True)
+        named = Confidence.MEDIUM if disagrees and _SETTING.match(each.name) else None
+        yield Indication(
+            "model-differs", each.text, first, 0, named, ranks=ranks, others=others, fails=True, is_beside=True
+        )
 
 
 def _differences(shapes: Shapes) -> Iterator[_Difference]:
@@ -89,7 +97,7 @@ def _differences(shapes: Shapes) -> Iterator[_Difference]:
                 break
 
 
-def _difference(name: str, answers: dict[str, str], last: dict[str, tuple[Party, SaidLine]]) -> _Difference | None:
+def _difference(name: str, answers: dict[str, str], last: dict[str, tuple[Party, PrintedLine]]) -> _Difference | None:
     division = majority(answers)
     values = set(answers.values())
     if len(values) != _OF_TWO or any(_MEASURED.match(each) for each in values):
@@ -100,9 +108,11 @@ def _difference(name: str, answers: dict[str, str], last: dict[str, tuple[Party,
     if not of_launch and (_OF_ONE.match(name) or any(each in values for each in last)):
         return None
     if division.usual is None:
-        is_told = of_launch or _TELLING.match(name)
-        is_own = all(answers[each] in (str(party.rank), f"{party.rank or 0}/{_OF_TWO}") for each, (party, _) in last.items())
-        if len(answers) != _OF_TWO or not is_told or is_own:
+        is_setting = of_launch or _SETTING.match(name)
+        is_own = all(
+            answers[each] in (str(party.rank), f"{party.rank or 0}/{_OF_TWO}") for each, (party, _) in last.items()
+        )
+        if len(answers) != _OF_TWO or not is_setting or is_own:
             return None
         (_, one), (_, other) = last.values()
         return _Difference(name, (one,), other, (), of_launch)
