@@ -1,8 +1,9 @@
-"""The words of `--help`, as they are. To accept new ones: UPDATE_GOLDEN=1 pytest tests/golden."""
+"""The words of `--help`, and the guide of coding agents. To accept new ones: UPDATE_GOLDEN=1 pytest tests/golden."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import click
 import pytest
 
 from pylaunch.cli.main import VERBS, pylaunch
+from pylaunch.errors import ExitCode
 from pylaunch.terminal.doors import VerbGroup
 
 DIRECTORY = Path(__file__).parent / "help"
@@ -68,3 +70,24 @@ def test_the_list_of_verbs_fits_a_terminal_of_80_columns() -> None:
     assert list(groups.values()) == sorted(groups.values())
     for name, verb in VERBS.items():
         assert f"  {name:12}{verb.help}" in lines
+
+
+GUIDE = (Path(__file__).parents[2] / "docs/guides/agents.md").read_text()
+
+
+def first_cells(title: str) -> list[str]:
+    """The first cells of the table whose first column has this title."""
+    (table,) = re.findall(rf"^\| {title} \|.*\n\|---.*\n((?:\|.*\n)+)", GUIDE, re.MULTILINE)
+    return [row.split("|")[1].strip() for row in table.splitlines()]
+
+
+def test_the_table_of_effects_has_each_verb_once() -> None:
+    named = [text for cell in first_cells("verbs") for text in re.findall("`([^`]+)`", cell)]
+    with_options = {text.split()[0] for text in named if " --" in text}
+    alone = [text.split()[0] for text in named if " --" not in text and not text.startswith("--")]
+    assert sorted({*alone, *with_options}) == sorted(VERBS)
+    assert len(alone) == len(set(alone))
+
+
+def test_the_table_of_exit_codes_is_whole() -> None:
+    assert sorted(map(int, first_cells("exit code"))) == sorted(ExitCode)

@@ -1,4 +1,4 @@
-"""The tightest bound is named; small, cold and impossible results are not judged."""
+"""The tightest bound of those that hosts report is named; a rate needs both ends; cold results are not judged."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from pylaunch.features.bench.host_speeds import host_speeds
 from pylaunch.features.bench.judgement.bounds import Conditions, HostSpeeds, Judgement, Wire, goodput, judged, tightest
+from pylaunch.features.bench.judgement.measurements import PairTimed
 from pylaunch.features.bench.judgement.operations import Operation
+from pylaunch.features.bench.judgement.rates import pair_rates
+from tests.unit.checks.devices import PORT, card, smi, survey
 
 TEN = HostSpeeds((Wire("eth0", 10_000, 1500),))
 ONE = HostSpeeds((Wire("eth0", 1_000, 1500),))
@@ -71,3 +75,71 @@ def test_no_judgement(size: int, rate: float, conditions: Conditions, reason: st
     found = judged(Operation.ALL_REDUCE, size, rate, conditions)
     assert isinstance(found, str)
     assert reason in found
+
+
+MB = 1_000_000
+
+
+def timed(rank: int, peer: int, seconds: float, number: int = 0) -> PairTimed:
+    return PairTimed(rank=rank, round=number, peer=peer, size=MB, seconds=(seconds,))
+
+
+def test_both_ends_count() -> None:
+    (found,) = pair_rates([timed(0, 1, 0.001), timed(1, 0, 0.002)], [[(0, 1)]], 1)
+    assert found.pair == (0, 1)
+    assert found.rate == pytest.approx((1 + 0.5) / 2)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [timed(0, 1, 0.001)],
+        [timed(0, 1, 0.001), timed(0, 1, 0.001)],
+        [timed(0, 1, 0.001), timed(1, 0, 0.001), timed(0, 1, 9.0)],
+        [timed(0, 2, 0.001), timed(2, 0, 0.001)],
+        [timed(0, 1, 0.001, number=1), timed(1, 0, 0.001, number=1)],
+    ],
+    ids=["one end", "one end twice", "a second claim", "another pair", "another round"],
+)
+def test_what_was_not_planned_or_is_not_confirmed_by_the_other_end_is_dropped(lines: list[PairTimed]) -> None:
+    assert pair_rates(lines, [[(0, 1)], []], 1) == []
+
+
+def test_the_slowest_pair_of_ranks_counts_for_the_node() -> None:
+    lines = [timed(0, 2, 0.001), timed(2, 0, 0.001), timed(1, 3, 0.004), timed(3, 1, 0.004)]
+    (found,) = pair_rates(lines, [[(0, 1)]], 2)
+    assert found.rate == pytest.approx(2 * 0.25)
+    assert pair_rates(lines[:2], [[(0, 1)]], 2) == []
+    assert pair_rates([timed(0, 3, 0.001), timed(3, 0, 0.001)], [[(0, 1)]], 2) == []
+
+
+RAIL = Wire("mlx5_0 port 1", 400_000, 0, is_fabric=True)
+
+
+def test_active_ports_are_rails_and_nvlink_is_that_of_one_device() -> None:
+    down = {**PORT, "adapter": "mlx5_1", "state": "DOWN"}
+    found = host_speeds(survey(n2={"infiniband.ports": [PORT, down]}), uses_infiniband=True)
+    assert found["n2"].wires == (RAIL,)
+    assert found["n1"].nvlink == 100.0
+    bound = tightest(found, Operation.ALL_REDUCE, 6, 2)
+    assert bound is not None
+    assert bound.rate == 50.0
+    assert bound.text == "network of n1: mlx5_0 port 1 with 400 Gb/s"
+
+
+def test_pcie_counts_of_devices_in_use_without_nvlink() -> None:
+    cards = [card(0, pcie_generation_max=4, pcie_width=8), card(1, pcie_generation_max=4, pcie_width=16)]
+    other = card(7, pcie_generation_max=1, pcie_width=1)
+    none = {
+        "0": {"up": [], "down": [0], "rate": 0.0, "errors": {}},
+        "x": {"up": [], "down": [], "rate": 9.0, "errors": {}},
+    }
+    found = host_speeds(survey(n1={**smi(*cards, other), "gpu.nvlink": none}), uses_infiniband=True)
+    assert found["n1"] == HostSpeeds((RAIL,), ((4, 8), (4, 16)), None)
+    bound = tightest(found, Operation.ALL_REDUCE, 6, 2)
+    assert bound is not None
+    assert bound.text == "PCIe of n1: generation 4, x8"
+
+
+def test_without_infiniband_the_ports_are_no_rails() -> None:
+    assert host_speeds(survey(), uses_infiniband=False)["n1"].wires == ()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 
+from pylaunch.features.bench.judgement.page import BenchPage, bench_page
 from pylaunch.features.bench.judgement.summary import BenchSummary, SizeResult
 from pylaunch.features.bench.report_section import measured_section
+from pylaunch.features.bench.run import bench_run
 from pylaunch.features.report.page.content import ReportInput
 from pylaunch.features.report.page.html import page
 from pylaunch.model.text.redaction import Redaction
+from pylaunch.terminal.listing import job_words
 from tests.features.report import samples
 from tests.report_page import Document
 
@@ -59,3 +62,27 @@ def test_names_in_plots_are_masked_and_cut() -> None:
     assert "tr0ub" not in text
     assert "n" * 64 in text
     assert "n" * 65 not in text
+
+
+HOSTILE = "<script>alert(1)</script>\x1b[31m"
+
+
+def test_texts_are_escaped_and_plots_are_not() -> None:
+    made = bench_page(
+        BenchPage(HOSTILE, [(HOSTILE, True)], [HOSTILE], ("bytes",), [(HOSTILE,)], {"Rates": "<svg>drawn</svg>"})
+    )
+    assert "<script" not in made
+    assert "\x1b" not in made
+    assert made.count("&lt;script&gt;") == 5
+    assert "<svg>drawn</svg>" in made
+    assert "<li class=bad>" in made
+
+
+def test_what_was_not_measured_has_no_table() -> None:
+    made = bench_page(BenchPage("bench", [], ["pairs: no verdict"], ("bytes",), [], {}))
+    assert "<table" not in made
+    assert "pairs: no verdict" in made
+
+
+def test_a_run_of_bench_is_shown_as_the_verb() -> None:
+    assert job_words((*bench_run.MODULE, "--sizes", "4096,16384")) == "pylaunch bench"

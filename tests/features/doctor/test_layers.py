@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.checks.survey import Survey, Wanted
+from pylaunch.features.doctor import trial
 from pylaunch.features.doctor.layers import LayerState, StartLayer, judged, layer_of, unreachable_results
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.probe.ask import Unreachable
+from pylaunch.terminal.listing import job_words
 
 RESOLVES = "name: n1 resolves to 10.0.0.1"
 ACCEPTS = "tcp: 10.0.0.1 port 22 accepts connections, after 0.3 ms"
@@ -100,3 +102,7 @@ def test_what_could_not_be_measured_never_passes() -> None:
     warning = Finding("time.offset", Severity.WARN, ("n1",), "clock is 60 ms ahead")
     result = judged(StartLayer.CLOCKS, [other, warning], "agree")
     assert (result.state, result.evidence) == (LayerState.OK, ("warning: n1: clock is 60 ms ahead",))
+
+
+def test_the_run_of_doctor_is_shown_as_the_verb() -> None:
+    assert job_words(trial.COMMAND) == "pylaunch doctor"

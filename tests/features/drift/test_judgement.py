@@ -1,6 +1,9 @@
 from __future__ import annotations
 
-from pylaunch.features.drift.judgement import Cause, Oddity, Why, compare
+import pytest
+
+from pylaunch.features.drift.judgement import Cause, Oddity, Report, Why, compare
+from pylaunch.features.drift.view import show
 from pylaunch.model.attestation import HostRecord
 
 LIMITS = "/etc/security/limits.d/90-pylaunch.conf"
@@ -83,3 +86,15 @@ def test_a_reboot_since_the_attestation_is_reported() -> None:
     attested = {"n1": HostRecord({}, {"boot id": "a", "booted": "monday"})}
     (oddity,) = compare({"n1": HostRecord({}, {"boot id": "b", "booted": "friday"})}, {}, attested).oddities
     assert (oddity.fact, oddity.value, oddity.why) == ("booted", "friday", (Why(Cause.TIME, "was monday"),))
+
+
+def test_hosts_that_agree_and_lack_what_a_role_wants_are_not_shown_as_different_from_themselves(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    missing = Oddity("configuration", "/etc/x.conf", "absent", 3, ("n1", "n2", "n3"), "absent",
+                     (Why(Cause.CONFIGURATION, "missing"),))  # fmt: skip
+    odd = Oddity("packages", "package apt", "2.6", 2, ("n2",), "2.7", (Why(Cause.CLUSTER),))
+    show(Report((missing, odd), {}))
+    _, first, second = capsys.readouterr().out.splitlines()
+    assert first.split() == ["/etc/x.conf", "all", "agree", "n[1-3]", "absent", "configuration", "(missing)"]
+    assert second.split() == ["package", "apt", "2.6", "(2)", "n2", "2.7", "cluster"]

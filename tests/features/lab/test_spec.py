@@ -6,6 +6,7 @@ import pytest
 
 from pylaunch.errors import LabError, UsageError
 from pylaunch.features.lab.cluster import spec
+from pylaunch.features.lab.cluster.cluster_file import with_host_keys
 from pylaunch.features.lab.cluster.network import cable
 from pylaunch.features.lab.cluster.spec import LabSpec, Machines
 
@@ -59,3 +60,21 @@ def test_the_last_node_still_has_an_address_in_the_subnet() -> None:
     machines = Machines("/image", "10.213.7.0/24", "/cgroup")
     assert machines.address(spec.MOST_NODES - 1) in machines.network
     assert machines.gateway != machines.address(0)
+
+
+FOREIGN = """\
+# mine
+gpu01,10.213.9.99 ssh-ed25519 AAAA
+@cert-authority *.example ssh-rsa BBBB
+|1|c2FsdA==|aGFzaA== ssh-rsa CCCC
+"""
+
+
+def test_only_the_lines_of_the_lab_s_own_addresses_are_replaced() -> None:
+    before = FOREIGN + "10.213.9.11 ssh-ed25519 OLD\n"
+    after = with_host_keys(before, {"10.213.9.11": "ssh-ed25519 NEW", "10.213.9.12": "ssh-ed25519 SECOND"})
+    assert after == FOREIGN + "10.213.9.11 ssh-ed25519 NEW\n10.213.9.12 ssh-ed25519 SECOND\n"
+
+
+def test_addresses_that_are_gone_are_forgotten_and_nothing_else() -> None:
+    assert with_host_keys(FOREIGN + "10.213.9.11 ssh-ed25519 OLD\n", {"10.213.9.11": None}) == FOREIGN

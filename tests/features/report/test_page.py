@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from pylaunch.errors import UsageError
+from pylaunch.features.report.at_end import observer
 from pylaunch.features.report.page.content import ReportInput
 from pylaunch.features.report.page.html import page
 from pylaunch.model.outcome import Outcome, Status
@@ -158,3 +161,12 @@ def test_hosts_are_in_the_order_of_the_plan_and_those_without_lines_are_no_boxes
         r"gpu001 rank 0 stopped\s*gpu002 rank 1 failed\s.*gpu003 rank 2 stopped", found.text["ranks"], re.DOTALL
     )
     assert found.elements["details"] == 2 + 1 + 1  # hosts with evidence, the named rank, rejected causes
+
+
+def test_the_word_after_report_is_a_file_and_never_the_script(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"--report train.py: expected a name that ends in \.html"):
+        observer("train.py")
+    (tmp_path / "why.html").touch()
+    with pytest.raises(UsageError, match="exists already") as refused:
+        observer(str(tmp_path / "why.html"))
+    assert refused.value.hint == "--report=ANOTHER.html"

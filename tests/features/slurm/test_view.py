@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from pylaunch.features.slurm.allocation import (
@@ -15,8 +17,10 @@ from pylaunch.features.slurm.allocation import (
     JobSubmitted,
     JobWaits,
 )
+from pylaunch.features.slurm.job_script import daemon_argv, job_script
 from pylaunch.features.slurm.view import HINTS, line, show
 from pylaunch.model.slurm_job import UNKNOWN, JobState, SlurmJob, SlurmNode
+from pylaunch.runs.prepare.archive import AgentArchive
 from pylaunch.verdict.requeue import LOST_NODE, OUT_OF_TIME
 
 NODES = (SlurmNode("n1", "10.0.0.1"), SlurmNode("n2", "10.0.0.2"))
@@ -78,3 +82,37 @@ def test_a_job_that_is_held_in_the_queue_has_a_next_step(capsys: pytest.CaptureF
     )
     show(JobWaits("7", JobState("PENDING", "ReqNodeNotAvail, UnavailableNodes:n2")))
     assert "hint: sinfo -R lists" in capsys.readouterr().err
+
+
+ARCHIVE = AgentArchive(b"PK" + bytes(range(256)) * 3, "0123456789abcdef")
+
+
+def test_the_script_has_the_archive_as_the_input_of_one_step_on_all_nodes() -> None:
+    before, after = job_script(ARCHIVE).split("base64 -d << 'ARCHIVE' | ")
+    step, rest = after.split('"$job"\n')
+    assert step.startswith('srun --jobid="$job" --nodes="$nodes" --ntasks="$nodes" $overlap --ntasks-per-node=1')
+    assert base64.b64decode(rest.removesuffix("ARCHIVE\n")) == ARCHIVE.data
+    assert "srun --" not in before
+
+
+def test_srun_in_the_script_sees_no_variable_of_sbatch() -> None:
+    script = job_script(ARCHIVE)
+    assert (
+        script.index("job=$SLURM_JOB_ID")
+        < script.index('[ -z "$SLURM_GPUS" ]')
+        < script.index("unset $(env")
+        < script.index("srun --jobid")
+    )
+
+
+def test_the_step_in_a_job_of_somebody_else_names_its_nodes() -> None:
+    words = daemon_argv("7", ("n1", "n2"), ARCHIVE)
+    assert "--nodelist=n1,n2" in words
+    assert words[-3:] == (ARCHIVE.version, "15", "7")
+
+
+def test_the_step_of_a_component_is_one_of_its_job() -> None:
+    words = daemon_argv("7+1", ("n3",), ARCHIVE, 2)
+    assert {"--jobid=7", "--het-group=1", "--gpus=2", "--nodelist=n3"} <= {*words}
+    assert words[-3:] == (ARCHIVE.version, "15", "7")
+    assert "--gres=none" in daemon_argv("7", ("n3",), ARCHIVE, 0)

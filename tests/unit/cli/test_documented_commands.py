@@ -7,12 +7,16 @@ tests/starts/test_documented_commands.py plans starts and renders files.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
 import pytest
 
 from pylaunch.cli import main
+from pylaunch.cli.commands.help import pages, title
+from pylaunch.cli.commands.start import command
+from pylaunch.cli.main import VERBS
 from pylaunch.errors import ExitCode
 from tests.documented_commands import (
     PAGES,
@@ -67,3 +71,24 @@ def test_lines_that_are_typed_beside_commands_are_found() -> None:
 def test_what_runs_in_no_test_is_in_a_guide() -> None:
     lines = [each.typed for page in GUIDES for each in commands_of(page)]
     assert [begin for begin in IN_NO_TEST if not any(line.startswith(begin) for line in lines)] == []
+
+
+def test_every_page_has_a_title_of_words() -> None:
+    without = [topic for topic, page in pages().items() if not title(page)[:1].isalpha()]
+    assert without == []
+
+
+GUIDE = Path(__file__).parents[3] / "docs/guides/from-torchrun-or-slurm.md"
+
+
+def test_every_flag_and_verb_on_pylaunchs_side_exists() -> None:
+    tables = GUIDE.read_text().partition("## Words of other tools")[0]
+    ours = [line.rsplit("|", 2)[1] for line in tables.splitlines() if line.startswith("| ")]
+    words = [word for cell in ours for typed in re.findall(r"`([^`]+)`", cell) for word in typed.split()]
+    flags = {word.partition("=")[0] for word in words if word.startswith("--")}
+    verbs = {verb for cell in ours for verb in re.findall(r"`pylaunch ([a-z]+)", cell)} - {"start"}
+    known = {flag for option in command.params if isinstance(option, click.Option) for flag in option.opts}
+    assert len(flags) > 15
+    assert flags - known - {"--all"} == set()
+    assert len(verbs) > 5
+    assert verbs <= set(VERBS)

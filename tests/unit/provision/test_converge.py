@@ -1,4 +1,4 @@
-"""Ansible runs for the hosts and roles that differ, and for nothing else."""
+"""Ansible runs for the hosts and roles that differ, and for nothing else; batches and differences of files."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.ask import Unreachable
 from pylaunch.provision import convergence
+from pylaunch.provision.batches import batches
 from pylaunch.provision.convergence import ProvisionRequest, ProvisionSurvey, converge
 from pylaunch.provision.desired import Content, Desired
+from pylaunch.provision.differences import FileDifference, line_difference
 from pylaunch.provision.observed.drift import Change
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun
 
@@ -37,3 +40,41 @@ def test_roles_that_differ_nowhere_are_skipped_with_their_validation(
     (run,) = runs
     assert run.cluster.names == ("n2",)
     assert (run.tags, run.skip_tags) == (("time_sync",), ("firewall", "python_env"))
+
+
+HOSTS = tuple(f"n{number}" for number in range(1, 21))
+
+
+def sizes(serial: str, count: int = 20) -> list[int]:
+    cut = batches(HOSTS[:count], serial)
+    assert [host for batch in cut for host in batch] == list(HOSTS[:count])
+    return [len(batch) for batch in cut]
+
+
+def test_the_last_size_repeats_and_a_percentage_is_at_least_one_host() -> None:
+    assert sizes("1,10%,100%") == [1, 2, 17], "a canary, a few, all the rest"
+    assert sizes("1, 8") == [1, 8, 8, 3]
+    assert sizes("10%", 3) == [1, 1, 1]
+
+
+@pytest.mark.parametrize("serial", ["", "0", "0%", "-1", "many", "1,,2", "10%%"])
+def test_an_invalid_size_is_refused_with_an_example(serial: str) -> None:
+    with pytest.raises(UsageError, match="expected a number of hosts or a percentage") as refused:
+        batches(HOSTS, serial)
+    assert refused.value.hint == "for example: --serial 1,10%,100%"
+
+
+def test_lines_that_come_and_go_are_counted_without_the_names_of_the_files() -> None:
+    difference = line_difference("role", "/etc/a", "one\ntwo\nthree\n", "one\n2\nthree\nfour\n")
+    assert difference is not None
+    assert difference.count == "+2 -1"
+    assert difference.lines[:2] == ("--- /etc/a", "+++ /etc/a")
+
+
+def test_a_file_that_is_missing_is_all_new() -> None:
+    difference = line_difference("role", "/etc/a", None, "one\n")
+    assert difference == FileDifference("role", "/etc/a", ("--- /dev/null", "+++ /etc/a", "@@ -0,0 +1 @@", "+one"))
+
+
+def test_where_only_the_mode_is_wrong_no_lines_differ() -> None:
+    assert line_difference("role", "/etc/a", "one\n", "one\n") is None

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pylaunch.errors import ProvisionError
 from pylaunch.provision.observed.drift import Change, drift, notes
 from pylaunch.provision.observed.probe import parse_facts
 from pylaunch.provision.state import (
@@ -15,6 +16,7 @@ from pylaunch.provision.state import (
     DesiredFilesystem,
     DesiredLink,
     RoleState,
+    parse_state,
     questions,
 )
 from tests.unit.provision.host import EVERYTHING, answered, as_decided, as_wanted, converged, unit_as
@@ -226,3 +228,29 @@ def test_an_edited_file_of_the_environment_is_named_where_every_file_was_looked_
     facts = parse_facts(asked, answered({**missing, **environment}))
     (change,) = (each for each in drift([ROLE], facts) if each.subject.startswith("/opt/pylaunch/envs"))
     assert change == Change("role", ALTERED[0][1], "edited (six-1.17.0)")
+
+
+def test_rendered_data_becomes_typed_entries() -> None:
+    state = parse_state(
+        "role",
+        {
+            "files": [{"path": "/a", "mode": "0644", "content": "x"}],
+            "filesystems": [{"path": "/dev/shm", "minimum_mib": "256"}],
+            "sysctls": {"net.ipv4.tcp_rmem": "4096\t87380  6291456"},
+        },
+    )
+    assert state.files == (DesiredFile("/a", "0644", "x"),)
+    assert state.filesystems == (DesiredFilesystem("/dev/shm", 256),)
+    assert state.sysctls == {"net.ipv4.tcp_rmem": "4096 87380 6291456"}
+
+
+def test_a_misspelt_key_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ProvisionError, match="role_desired: unknown key 'file'") as caught:
+        parse_state("role", {"file": []})
+    assert caught.value.hint is not None
+    assert "files" in caught.value.hint
+
+
+def test_an_entry_that_lacks_a_field_names_it() -> None:
+    with pytest.raises(ProvisionError, match=r"role_desired: files: .*'content'"):
+        parse_state("role", {"files": [{"path": "/a", "mode": "0644"}]})

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,11 +9,24 @@ from pylaunch.errors import UsageError
 from pylaunch.provision.environments.environment import (
     LockRequest,
     Wheel,
+    as_requirements,
     lock,
     lock_text,
     previous_environment,
+    pylock_requirements,
     read_manifest,
     swap_with_previous,
+)
+from pylaunch.provision.environments.resolution import (
+    Chosen,
+    announcement,
+    blocker,
+    held_back,
+    next_step,
+    normalized,
+    pinned,
+    read_report,
+    sizes,
 )
 
 
@@ -55,3 +69,157 @@ def test_rolling_back_twice_comes_back(tmp_path: Path) -> None:
 def test_there_is_nothing_to_roll_back_to_before_the_second_lock(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no environment to roll back to: .*/environment\.previous does not exist"):
         previous_environment(tmp_path / "environment")
+
+
+PYLOCK = """\
+lock-version = "1.0"
+created-by = "uv"
+
+[[packages]]
+name = "six"
+version = "1.17.0"
+wheels = [
+  { url = "six-a.whl", hashes = { sha256 = "aa" } },
+  { url = "six-b.whl", hashes = { sha256 = "bb" } },
+]
+
+[[packages]]
+name = "colorama"
+version = "0.4.6"
+marker = "sys_platform == 'win32'"
+wheels = [{ url = "colorama.whl", hashes = { sha256 = "cc" } }]
+"""
+
+
+def test_a_pylock_file_is_requirements_with_every_hash_and_marker() -> None:
+    assert pylock_requirements(PYLOCK, "pylock.toml").splitlines() == [
+        "six==1.17.0 --hash=sha256:aa --hash=sha256:bb",
+        "colorama==0.4.6 ; sys_platform == 'win32' --hash=sha256:cc",
+    ]
+
+
+def test_a_package_without_wheels_is_named() -> None:
+    with pytest.raises(UsageError, match="six has no wheel"):
+        pylock_requirements('[[packages]]\nname = "six"\nversion = "1"\n', "pylock.toml")
+
+
+@pytest.mark.parametrize(
+    "text", ["six==1.17.0", "[project]\nname = 'x'\n", "[[packages]]\nname = 'x'\nwheels = [{}]\n"]
+)
+def test_an_invalid_pylock_file_is_refused_with_its_name(text: str) -> None:
+    with pytest.raises(UsageError, match=r"somewhere/pylock\.toml: not a pylock"):
+        pylock_requirements(text, "somewhere/pylock.toml")
+
+
+def test_requirements_of_pip_stay_as_they_are(tmp_path: Path) -> None:
+    source = tmp_path / "requirements.txt"
+    source.write_text("six\n")
+    assert as_requirements(source, tmp_path) == source
+
+
+NOT_FOUND = """\
+ERROR: Could not find a version that satisfies the requirement antlr4-python3-runtime==4.9.* (from hydra-core) (from \
+versions: 4.11.0, 4.11.1, 4.12.0, 4.13.0, 4.13.1, 4.13.2)
+ERROR: No matching distribution found for antlr4-python3-runtime==4.9.* (from hydra-core)
+"""
+"""Output of pip 25 for hydra-core==1.3.2 with --only-binary :all:."""
+
+
+def chosen(name: str, version: str = "1.0", url: str = "", *, is_requested: bool = True) -> Chosen:
+    return Chosen(name, version, url or f"https://index/{name}.whl", is_requested)
+
+
+def test_the_distribution_without_a_wheel_is_found_in_the_output_of_pip() -> None:
+    assert blocker(NOT_FOUND) == "antlr4-python3-runtime==4.9.*"
+    assert blocker("ERROR: No matching distribution found for deepspeed==0.19.8\n") == "deepspeed==0.19.8"
+    assert blocker("ERROR: Could not install packages due to an OSError\n") is None
+
+
+def test_an_old_version_for_want_of_a_wheel_is_named_with_the_wheel_to_build() -> None:
+    (held,) = held_back(
+        [chosen("hydra-core", "0.11.3"), chosen("six", "1.17.0"), chosen("omegaconf", "1.4.1", is_requested=False)],
+        lambda each: True,
+        {"hydra-core": "1.3.8", "six": "1.17.0", "omegaconf": "2.3.0"}.get,
+        lambda name, version: blocker(NOT_FOUND) if (name, version) == ("hydra-core", "1.3.8") else None,
+    )
+    warning = held.warning()
+    assert "hydra-core 0.11.3 is locked, the newest is 1.3.8: antlr4-python3-runtime==4.9.* has no wheel" in warning
+    assert "pip wheel --no-deps --wheel-dir wheels 'antlr4-python3-runtime==4.9.*'" in warning
+
+
+def test_a_version_that_other_requirements_hold_back_is_no_warning() -> None:
+    found = held_back([chosen("numpy", "1.26.4")], lambda each: True, {"numpy": "2.4.0"}.get, lambda *_: None)
+    assert found == ()
+
+
+@pytest.mark.parametrize(
+    "line", ["Hydra_Core==0.11.3", "hydra.core[x]===0.11.3 ; python_version > '3'", "hydra-core @ file:///x"]
+)
+def test_pinned_versions_are_never_reported_as_old(line: str) -> None:
+    assert pinned([line]) == {normalized("hydra-core")}
+
+
+@pytest.mark.parametrize("line", ["hydra-core", "hydra-core>=0.11", "# hydra-core==1", "-r other.txt", ""])
+def test_what_is_not_pinned(line: str) -> None:
+    assert pinned([line]) == frozenset()
+
+
+def test_gigabytes_of_cuda_are_announced_with_their_size() -> None:
+    wheels = [chosen("torch"), chosen("nvidia-cublas-cu12"), chosen("six")]
+    size_of = {wheels[0].url: 900 << 20, wheels[1].url: 600 << 20, wheels[2].url: None}
+    text = announcement(wheels, size_of)
+    assert text is not None
+    assert text.startswith("downloading up to 1.5 GiB in 3 wheels (less what pip has cached); 1 more of unknown size")
+    assert "600 MiB of it is CUDA (1 wheels)" in text
+
+
+def test_a_small_download_is_not_worth_a_line() -> None:
+    assert announcement([chosen("six")], {"https://index/six.whl": 11000}) is None
+
+
+def test_wheels_in_local_directories_are_not_downloaded() -> None:
+    assert sizes([chosen("torch", url="file:///wheels/torch.whl")]) == {}
+
+
+def test_a_url_that_cannot_be_asked_has_an_unknown_size() -> None:
+    url = "https://user:secret@127.0.0.1/torch.whl"
+    assert sizes([chosen("torch", url=url)]) == {url: None}
+
+
+def test_a_report_of_pip_is_read() -> None:
+    metadata = {"name": "six", "version": "1.17.0"}
+    report = {"install": [{"metadata": metadata, "download_info": {"url": "file:///six.whl"}, "requested": True}]}
+    assert read_report(json.dumps(report)) == (Chosen("six", "1.17.0", "file:///six.whl", True),)
+
+
+NO_VERSION = """\
+ERROR: Could not find a version that satisfies the requirement {0} (from versions: {1})
+ERROR: No matching distribution found for {0}
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "hint"),
+    [
+        (
+            "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE. If you have …",
+            "write their hashes",
+        ),
+        (
+            "ERROR: Cannot install numpy<2 and numpy>=2 because …\nERROR: ResolutionImpossible: for help …",
+            "exclude each",
+        ),
+        ("ERROR: No matching distribution found for torch==9.9\n", "pip wheel --no-deps --wheel-dir wheels torch==9.9"),
+        (
+            NO_VERSION.format("torch==9.9", "2.12.0, 2.13.0"),
+            "correct the version of torch==9.9: the newest wheel for this Python and machine is 2.13.0; only wheels",
+        ),
+        (
+            NO_VERSION.format("torhc", "none"),
+            "correct the name torhc, or the index; only wheels can be locked: if torhc is source, build one: pip wheel",
+        ),
+        ("ERROR: something else", "only wheels can be locked: a package"),
+    ],
+)
+def test_the_hint_follows_the_failure_of_pip(output: str, hint: str) -> None:
+    assert hint in next_step(output)

@@ -6,7 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from pylaunch.checks.occupancy.processes import occupancy
+from pylaunch.checks.occupancy.devices import devices
+from pylaunch.checks.occupancy.look import HostView
+from pylaunch.checks.occupancy.processes import Occupancy, occupancy
+from pylaunch.model.cluster import Host
 from pylaunch.protocol.readings.hosts import ProcessReading
 
 ME, OTHER = 1000, 1001
@@ -112,3 +115,20 @@ def test_a_process_that_hides_its_environment_belongs_to_the_run_of_its_ancestor
     )  # fmt: skip
     assert [(each.pid, each.run) for each in found.at_work] == [(101, "7f3a"), (103, "7f3a")]
     assert found.stale == ()
+
+
+def test_a_holder_that_cannot_be_seen_has_the_container_that_its_cgroups_name() -> None:
+    process = {
+        "pid": 5310,
+        "type": "C",
+        "name": "python",
+        "memory_mib": 1,
+        "container": "podman container 4f1c0a6e9b7d",
+    }
+    card: Any = {
+        "index": 0, "minor": 0, "name": "H200", "memory_used_mib": 1, "memory_total_mib": 2, "utilization_percent": 0,
+        "processes": [process],
+    }  # fmt: skip
+    (device,) = devices(Host("n1", "10.0.0.1"), HostView(Occupancy(), (card,), None, {}, ()))
+    (holder,) = device.unleased
+    assert str(holder) == "pid 5310 (python) of another user in podman container 4f1c0a6e9b7d"
