@@ -1,7 +1,5 @@
 """Rules for all tests. A unit test that starts a process fails, even if the code under test catches exceptions."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

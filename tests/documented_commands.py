@@ -1,7 +1,5 @@
 """Command lines and Python in README.md and in the guides, and the blocks that have none."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import textwrap

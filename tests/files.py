@@ -1,7 +1,5 @@
 """Read directories in which other processes write, without a race between listing and reading."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

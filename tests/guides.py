@@ -3,8 +3,6 @@
 A line that matches nothing here runs on directories (tests/starts/test_guides.py), so that a new one is run or fails.
 """
 
-from __future__ import annotations
-
 import re
 
 from tests.documented_commands import PAGES, DocumentedCommand, commands_of

@@ -1,7 +1,5 @@
 """Commands in the hints that pylaunch prints: each is one that pylaunch accepts."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

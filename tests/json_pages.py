@@ -1,7 +1,5 @@
 """The documents as docs/reference/json.md describes them, to compare with real ones."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The Python of local and lab nodes: this machine's own, whichever one runs the tests."""
 
-from __future__ import annotations
-
 import subprocess
 
 NODE_PYTHON = subprocess.run(

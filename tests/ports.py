@@ -1,7 +1,5 @@
 """TCP ports that no other test takes."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import socket

@@ -1,7 +1,5 @@
 """Somebody who types command lines of the documentation into a shell, in a directory of their own."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

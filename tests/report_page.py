@@ -1,7 +1,5 @@
 """A page of a report, read as a browser does."""
 
-from __future__ import annotations
-
 from collections import Counter
 from html.parser import HTMLParser
 

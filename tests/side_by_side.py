@@ -4,8 +4,6 @@ The unit of work is a group, usually one file. A process of pytest-xdist runs th
 fixtures of the group are made once.
 """
 
-from __future__ import annotations
-
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling

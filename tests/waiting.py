@@ -1,7 +1,5 @@
 """Wait for a condition that nothing signals, with a deadline."""
 
-from __future__ import annotations
-
 import select
 import time
 from collections.abc import Callable

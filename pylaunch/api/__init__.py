@@ -13,8 +13,6 @@ nodes run it, and it continues without this process unless the job says `ends_wi
 them in threads (`asyncio.to_thread`) to wait for several. Every error is a PylaunchError with evidence and a hint.
 """
 
-from __future__ import annotations
-
 from pylaunch.api.functions import attach, attach_job, check, load_cluster, provision, start
 from pylaunch.api.log_lines import RankLine
 from pylaunch.api.run_handle import NumberedEvent, RunHandle, WaitTimeoutError

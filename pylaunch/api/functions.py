@@ -1,7 +1,5 @@
 """The functions of the public API."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Output of ranks as records, read from the nodes of a run."""
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections.abc import Collection, Iterator

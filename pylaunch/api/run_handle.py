@@ -1,7 +1,5 @@
 """A run as a program holds it: events, logs, state, stop, wait."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from collections.abc import Callable, Collection, Iterator

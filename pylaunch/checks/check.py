@@ -1,7 +1,5 @@
 """A check: its questions to the hosts, its reference, and its judgement of all answers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ request = plan_check(cluster, job, needs, checks)    no host is contacted
 found   = check(request)                             one question to every host; nothing is changed
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Findings as lines of text."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pylaunch.model.diagnosis.finding import Finding, Severity

@@ -1,7 +1,5 @@
 """GPUDirect RDMA: the mechanism by which a network adapter reads the memory of a GPU. Pure."""
 
-from __future__ import annotations
-
 import re
 
 DMABUF_KERNEL = (5, 12)

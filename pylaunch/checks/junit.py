@@ -1,7 +1,5 @@
 """The result of a check of hosts as a JUnit report. Pure."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ElementTree
 
 from pylaunch.checks.result import Result

@@ -4,8 +4,6 @@ Every node listens, receives the ports of the others, and connects to all of the
 whole matrix. The node's side and the messages are in `agent/piped/mesh.py`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

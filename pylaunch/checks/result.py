@@ -1,7 +1,5 @@
 """Result of one check of hosts: findings, worst first, and the checks that were asked. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, field

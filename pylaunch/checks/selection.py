@@ -1,7 +1,5 @@
 """Select checks: --only, --skip and --deep, by id or by subject. Pure."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Sequence
 

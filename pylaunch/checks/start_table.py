@@ -3,8 +3,6 @@
 A check that can fail is passed over at a start only because of what it costs, and the row says so.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 from functools import partial
 

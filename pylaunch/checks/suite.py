@@ -1,7 +1,5 @@
 """All checks: take the survey that they need, and judge it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any

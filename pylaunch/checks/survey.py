@@ -1,7 +1,5 @@
 """State of all hosts at one moment, and the requirements of a run: the input of the checks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Facts that all hosts should share: report the hosts that differ from the majority. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from pylaunch.base.dataclass import dataclass

@@ -1,7 +1,5 @@
 """Hosts that cannot be asked, those with the same error together: 64 hosts behind one router are one finding."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass

@@ -1,7 +1,5 @@
 """The needs of a planned run on its hosts. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pylaunch.checks.survey import Wanted

@@ -1,7 +1,5 @@
 """Hosts of the inventory, for verbs that start no ranks, and as the nodes of a start."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

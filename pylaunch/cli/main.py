@@ -1,7 +1,5 @@
 """The `pylaunch` command: the table of verbs, and the only place that prints errors and picks their exit codes."""
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

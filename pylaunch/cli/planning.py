@@ -1,7 +1,5 @@
 """Plan a start from its flags, then run it, or print its plan (`start --dry-run`)."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Run a planned start at the terminal or in the background, and pick the exit code."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Callable, Iterator

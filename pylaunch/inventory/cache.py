@@ -5,8 +5,6 @@ inputs are known: a file in INI format, variables beside it or in the working di
 plugins. An inventory with a secret is never cached, so that the secret is not written to disk.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Read the hosts of a listing, with every error found in it. Pure."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar

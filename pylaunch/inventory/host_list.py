@@ -3,8 +3,6 @@
 A host list has no directory of its own, so the project directory `.pylaunch` is in the working directory.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 Parsers take the value from Ansible (a number, a string, a list) and raise ValueError that names the expected form.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 

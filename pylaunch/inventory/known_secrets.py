@@ -1,7 +1,5 @@
 """Values of secrets that this machine knows about a run, to mask them in what leaves it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

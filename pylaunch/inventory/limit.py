@@ -4,8 +4,6 @@
 excludes, and `&rack1` intersects. A pattern that only excludes or intersects starts with all hosts.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Find the inventory, let Ansible parse it, and apply `--limit`."""
 
-from __future__ import annotations
-
 import difflib
 import os
 import platform

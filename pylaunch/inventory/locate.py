@@ -3,8 +3,6 @@
 The result is None unless exactly one line fits: no line is better than a wrong one.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping

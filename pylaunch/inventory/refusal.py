@@ -4,8 +4,6 @@ Ansible tries its parsers one after the other and reports the failure of each. T
 just "this is not my format". Frequent mistakes of inventories written by hand are named with the text to write instead.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The settings of a project, in `pylaunch.toml` in the working directory."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Judge the variables of a plan or an inventory before a verb acts on them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pylaunch.base.rank_environment import AGENT_VARIABLES, Layer, compose

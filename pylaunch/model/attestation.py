@@ -4,8 +4,6 @@ A host's digest covers its facts alone, so that equal hosts have equal digests a
 digest of the whole covers everything else too: times, the hosts' names, the pylaunch that looked.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

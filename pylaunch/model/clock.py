@@ -4,8 +4,6 @@ As in NTP (RFC 5905, section 8): the node's reading is taken to belong to the mi
 trip that took least time is the one to believe. The truth lies within half that round trip.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pylaunch.base.dataclass import dataclass

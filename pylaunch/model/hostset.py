@@ -1,7 +1,5 @@
 """Host names as people write and read them: `gpu[01-03,07]` is gpu01, gpu02, gpu03 and gpu07."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping

@@ -1,7 +1,5 @@
 """Job as the user requested it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import Enum

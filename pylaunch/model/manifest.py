@@ -1,7 +1,5 @@
 """Manifest of a tree of files that every node of a run must have, byte for byte."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Warnings of a verb that end nothing, for the callers that want them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 Notes = Callable[[str], None]

@@ -1,7 +1,5 @@
 """Outcome of a run, and the reports of its ranks that it is derived from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import Enum
 

@@ -1,7 +1,5 @@
 """Another launcher's command line in pylaunch's terms. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from posixpath import basename, dirname

@@ -1,7 +1,5 @@
 """Plan of a run: placement of every rank, decided from the job and the inventory before any host is contacted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 

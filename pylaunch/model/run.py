@@ -1,7 +1,5 @@
 """Record of a run: its plan, events and outcome."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from enum import Enum
 

@@ -1,7 +1,5 @@
 """Secrets: a rule for the names of variables that are secret, and a type that does not print values."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Environment variables as they are set somewhere, and findings of their judges. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum, IntEnum
 

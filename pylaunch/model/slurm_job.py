@@ -1,7 +1,5 @@
 """A Slurm job: what is requested, and its state in the queue."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Order of hosts by their location in the network. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from pylaunch.errors import UsageError

@@ -1,7 +1,5 @@
 """Decode the readings in the answer of a host: each against the type that its reader returns."""
 
-from __future__ import annotations
-
 import functools
 import typing
 from collections.abc import Callable, Iterable, Mapping

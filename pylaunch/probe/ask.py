@@ -1,7 +1,5 @@
 """One process per host, over the connection that Ansible will use too: modules of the agent, piped into its Python."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any, TypeVar

@@ -4,8 +4,6 @@ The caller passes the function itself, so that mypy checks the arguments and a r
 and imports are read from the function and from the sources; nobody else writes Python source for hosts.
 """
 
-from __future__ import annotations
-
 import binascii
 import functools
 import json

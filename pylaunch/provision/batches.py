@@ -1,7 +1,5 @@
 """Batches of hosts for a canary rollout: each batch waits for the one before it. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pylaunch.errors import UsageError

@@ -6,8 +6,6 @@ over all. None of what is imported from `ansible` here is a stable interface; `t
 watches it.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress

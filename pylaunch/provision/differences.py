@@ -1,7 +1,5 @@
 """Diffs of files. Hosts send contents only of files that differ."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Mapping
 

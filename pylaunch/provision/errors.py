@@ -1,7 +1,5 @@
 """Errors of provisioning, as the user reads them. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from pylaunch.errors import ClusterNotReadyError, ProvisionError, PylaunchError

@@ -9,8 +9,6 @@ plan   = plan_reset(cluster, options)
 result = reset_hosts(plan, emit, …)           undoes what the roles own
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 

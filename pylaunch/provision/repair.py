@@ -1,7 +1,5 @@
 """Repair hosts: run the roles that findings name, on the hosts where they were found."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from pylaunch.base.dataclass import dataclass

@@ -8,8 +8,6 @@ Where hosts agree in all variables that a template reads, as Jinja's parser name
 parser cannot (`vars`, lookups other than of files, includes), every host is rendered for itself.
 """
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Results of the specifications of `pylaunch verify`, from the JUnit report of pytest. Pure."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 

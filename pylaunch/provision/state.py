@@ -1,7 +1,5 @@
 """Desired state of one role on one host: its `<role>_desired` variable, parsed once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -213,7 +211,7 @@ def _communication(body: Mapping[str, Any]) -> DesiredCommunication:
 
 def _entry(role: str, key: str, body: Mapping[str, Any]) -> object:
     kind = _ENTRIES[key]
-    integers = {item.name for item in fields(kind) if item.type == "int"}
+    integers = {item.name for item in fields(kind) if item.type is int}
     converted = {name: int(value) if name in integers else str(value) for name, value in body.items()}
     try:
         return kind(**converted)

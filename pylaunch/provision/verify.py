@@ -1,7 +1,5 @@
 """Verify hosts: run the specifications, which look at every host from outside. Changes nothing."""
 
-from __future__ import annotations
-
 import importlib.util
 import pickle
 import sys

@@ -1,7 +1,5 @@
 """Command lines and layers of the environment that a framework needs for a plan. Pure."""
 
-from __future__ import annotations
-
 from pylaunch.model.job import Framework
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
 from pylaunch.render import accelerate, command, deepspeed, direct, jax, ray, serving, torchrun

@@ -4,8 +4,6 @@ Its launcher starts total // machines processes on each machine, so 3 on 2 becom
 its own on every machine (measured with 1.15). `accelerate.Accelerator()` reads only the environment.
 """
 
-from __future__ import annotations
-
 from pylaunch.errors import UsageError
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan

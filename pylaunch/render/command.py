@@ -1,7 +1,5 @@
 """Any program: the agent starts one per rank, with the environment that torchrun made common."""
 
-from __future__ import annotations
-
 from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RunPlan
 from pylaunch.render.environment import node_layers, rank_environment, script_needs
 

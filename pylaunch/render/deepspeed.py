@@ -4,8 +4,6 @@ The launcher checks only the first host before it starts, forwards variables by 
 running when one fails (measured with 0.19.8).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pylaunch.model.plan import NodeCommand, NodePlan, RankPlan, RunPlan

@@ -4,8 +4,6 @@ Without torchrun there are no timers, because their server is in torchrun's agen
 store at MASTER_ADDR:MASTER_PORT. `script_framework.choose` recognises scripts that need one of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pylaunch.model.plan import NodeCommand, NodePlan, RankPlan, RunPlan, base_of

@@ -1,7 +1,5 @@
 """Layers of the environment of ranks that the controller knows, and paths that every framework needs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from posixpath import dirname
 

@@ -1,7 +1,5 @@
 """Hostfile of a run in the format of Open MPI and DeepSpeed: `address slots=ranks`, a line per node."""
 
-from __future__ import annotations
-
 from pylaunch.model.plan import RunPlan
 
 

@@ -4,8 +4,6 @@ JAX reads them only from launchers that it knows. Open MPI's variables are the o
 (Slurm's change what W&B, Lightning and submitit do).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pylaunch.model.plan import NodeCommand, NodePlan, RankPlan, RunPlan

@@ -3,8 +3,6 @@
 Ranks do not get RANK, WORLD_SIZE or MASTER_ADDR: every process of Ray would inherit those of its node.
 """
 
-from __future__ import annotations
-
 from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RunPlan
 from pylaunch.render.environment import interpreter, interpreter_needs, node_layers, script_needs
 

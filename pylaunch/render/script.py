@@ -1,7 +1,5 @@
 """Python script whose ranks the agent starts: without a launcher on the node, the framework is imported only once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from pylaunch.base.dataclass import dataclass

@@ -3,8 +3,6 @@
 The ranks do not get RANK, WORLD_SIZE or MASTER_ADDR: both servers number processes of their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pylaunch.errors import UsageError

@@ -1,7 +1,5 @@
 """Parts of shell scripts that start ranks without pylaunch on the nodes, which `pylaunch render` writes."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence

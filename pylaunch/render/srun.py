@@ -3,8 +3,6 @@
 Names of hosts and device indexes of the inventory are in none of them, because Slurm chooses both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pylaunch.model.job import Framework

@@ -1,7 +1,5 @@
 """torchrun with static rendezvous, one launcher per node: the plan has decided every rank."""
 
-from __future__ import annotations
-
 from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RunPlan, base_of
 from pylaunch.render.environment import (
     interpreter,

@@ -1,7 +1,5 @@
 """Text in aligned columns, in the width that a terminal counts. Pure."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Sequence

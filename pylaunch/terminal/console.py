@@ -5,8 +5,6 @@ While a `LiveArea` is drawn, other output to the terminal appears above it. A ra
 it is (`relay`): lines of other ranks wait while a line of that rank is open, such as a prompt; messages end that line.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The half of `start --detach` at the terminal: it shows the log of the other half until ranks run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pylaunch.terminal import console

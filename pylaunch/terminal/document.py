@@ -10,8 +10,6 @@ A set of hosts is a list of their names. Data of each host is a list of objects 
 null, or the reason why the host did not answer. A moment is ISO 8601 with its zone.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Command groups that suggest the right command for a misspelt subcommand and for a verb of another tool."""
 
-from __future__ import annotations
-
 import difflib
 
 import click

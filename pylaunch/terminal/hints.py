@@ -4,8 +4,6 @@ Lower floors write `pylaunch VERB …` with `model.argv.pylaunch`, which quotes 
 inventory of this command line. It is added to each command that reads an inventory.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Facts of one command line that hints, errors and the JSON document need."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Import modules when they are needed."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 from types import ModuleType

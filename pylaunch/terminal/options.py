@@ -1,7 +1,5 @@
 """Options that several verbs share, parsed once."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Words of torchrun, Slurm, kubectl, gh, uv and other tools, and the pylaunch words that do their work. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from pylaunch.model.pasted import LAUNCHERS

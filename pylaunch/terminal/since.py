@@ -1,7 +1,5 @@
 """Moments in the past as people write them: how long ago, or when."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Versions of pylaunch and of the programs and packages that it uses on this machine."""
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

@@ -4,8 +4,6 @@ InfiniBand  ─► TCP    NCCL_IB_DISABLE=1: NCCL uses the network interface
 TCP         ─► gloo   PYLAUNCH_BACKEND=gloo: for scripts that leave the backend to `pylaunch.runtime`
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from pylaunch.base.dataclass import dataclass

@@ -1,7 +1,5 @@
 """Kinds of failures that a rank reports itself, from its exit and its exception. Pure."""
 
-from __future__ import annotations
-
 import re
 from signal import Signals
 

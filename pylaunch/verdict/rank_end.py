@@ -1,7 +1,5 @@
 """Description of the end of a rank, with the cause that its signal, exception and last lines show. Pure."""
 
-from __future__ import annotations
-
 import re
 from signal import Signals
 

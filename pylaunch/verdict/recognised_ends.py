@@ -3,8 +3,6 @@
 A class adds to a cause and never names another rank: the ends of all ranks have decided whose failure was the first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pylaunch.base.dataclass import replace

@@ -1,7 +1,5 @@
 """Causes of the failure of a recorded run. Pure."""
 
-from __future__ import annotations
-
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import RunRecord
 from pylaunch.verdict.failure_evidence import Evidence

@@ -4,8 +4,6 @@ Only the end of the time of the job, a lost node that nothing in the job replace
 (preemption, a failed node) cause that. A run that fails on its own would fail again, and its job does not return.
 """
 
-from __future__ import annotations
-
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.slurm_job import GRANTED, JobLife, times

@@ -6,8 +6,6 @@ of the program excludes no host: it fails wherever it runs. A spare takes the ho
 attempts without progress end the run.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Ranks whose stacks are equal, and stacks as short text. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pylaunch.base.dataclass import dataclass

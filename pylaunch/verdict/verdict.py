@@ -19,8 +19,6 @@ that use other variables than they got precede a rank whose exception is from th
 Certainty only falls when evidence is missing: a cause is certain or likely only if the fate of every rank is known.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from signal import Signals

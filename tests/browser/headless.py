@@ -1,7 +1,5 @@
 """A headless Chromium, driven over its pipe with the DevTools protocol: https://chromedevtools.github.io/devtools-protocol/."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

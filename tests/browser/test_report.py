@@ -1,7 +1,5 @@
 """The HTML report in a real browser: readable on a desktop and on a phone, in light and dark, and silent."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

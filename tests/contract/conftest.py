@@ -1,7 +1,5 @@
 """Foreign programs for contracts, made the way users make them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

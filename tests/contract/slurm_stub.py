@@ -1,7 +1,5 @@
 """srun, squeue, scancel and scontrol of a cluster whose nodes are this machine, for scripts of sbatch."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

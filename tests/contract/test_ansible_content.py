@@ -1,7 +1,5 @@
 """Playbooks and roles are found in a checkout and in an installed wheel alike."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tarfile

@@ -1,7 +1,5 @@
 """Role python_env on this machine: what its module installs, refuses and leaves alone."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Contract with Ansible's in-process machinery: it renders the same values as ansible-playbook."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

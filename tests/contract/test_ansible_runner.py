@@ -1,7 +1,5 @@
 """Contract with ansible-runner and ansible-playbook, on this machine alone."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """All pages are read without a warning: links and anchors lead somewhere. Those written need no network."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The Ansible module that writes the files of several roles, run on this machine as Ansible runs it on a host."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

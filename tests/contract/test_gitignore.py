@@ -1,7 +1,5 @@
 """`--sync` ships the files that git counts to the working tree: tracked, or neither tracked nor ignored."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Handshakes of ssh with many hosts: few at once, whoever opens the connections."""
 
-from __future__ import annotations
-
 import asyncio
 import selectors
 import shutil

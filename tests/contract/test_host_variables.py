@@ -1,7 +1,5 @@
 """Contract with Ansible's templating: hosts that agree in what a role reads share what each would get."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Contract with Python's imports: a verb does not import what only other verbs need."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

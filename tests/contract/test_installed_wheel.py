@@ -1,7 +1,5 @@
 """A wheel that uv installs as a tool, with its declared dependencies alone, runs the first commands of README.md."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

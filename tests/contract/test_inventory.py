@@ -1,7 +1,5 @@
 """Contract with ansible-inventory, from inventory files to a Cluster."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

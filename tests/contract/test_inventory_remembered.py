@@ -1,7 +1,5 @@
 """Ansible is not asked the same twice, and is asked again whenever anything may be different."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

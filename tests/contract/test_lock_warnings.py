@@ -1,7 +1,5 @@
 """`env lock` reports an old version that pip chose because a newer one has no wheel, and nothing else."""
 
-from __future__ import annotations
-
 import os
 import zipfile
 from pathlib import Path

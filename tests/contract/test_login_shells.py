@@ -1,7 +1,5 @@
 """The fix for a login shell that prints does its work in real shells, where they are installed."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

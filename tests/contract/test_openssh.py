@@ -1,7 +1,5 @@
 """Contract with OpenSSH, against a real server on loopback: quoting, options, shared connections, trust."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import fcntl

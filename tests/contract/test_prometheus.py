@@ -1,7 +1,5 @@
 """A real Prometheus, where one is installed, scrapes the metrics and answers the queries of the dashboard."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Contract of bash with scripts of job files for sbatch, on a cluster of stubs: order, readiness, ends, quoting."""
 
-from __future__ import annotations
-
 import json
 import socket
 import sys

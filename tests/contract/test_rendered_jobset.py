@@ -4,8 +4,6 @@ The schema is that of the package kubeflow-trainer-api, whose models are generat
 of JobSet and of Kubernetes. A model drops fields that it does not know, so the manifest must come back unchanged.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

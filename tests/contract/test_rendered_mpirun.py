@@ -3,8 +3,6 @@
 mpirun starts the daemon of a node with its ssh; the ssh of this test enters a host name of its own in place of a host.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Contract of bash, sh and shellcheck with files of `pylaunch render`."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -4,8 +4,6 @@ Debian's packages are unpacked, not installed: slurmctld, a slurmd for each node
 test, on ports and a socket of their own. It needs root, because slurmd does.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

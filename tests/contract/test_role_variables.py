@@ -1,7 +1,5 @@
 """Misspelt and impossible variables of roles are refused before any host is asked; possible ones are not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The Ansible modules that import nothing of Ansible, run by Ansible on this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Verbs that examine the SSH of hosts name a server that is none, and a name that no host can have."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import struct

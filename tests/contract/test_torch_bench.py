@@ -1,7 +1,5 @@
 """`pylaunch bench` with real torch: every collective is right, and a baseline that was better is a regression."""
 
-from __future__ import annotations
-
 import csv
 import json
 import signal

@@ -1,7 +1,5 @@
 """The job of `pylaunch doctor` with real torch: a barrier over plain sockets, then an all-reduce of gloo."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

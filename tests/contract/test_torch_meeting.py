@@ -1,7 +1,5 @@
 """A rank of torch notes at its exit by which values it met the others, and whether it failed to."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ This compares the version of torch that is installed here. For other versions, t
 variables that each knows.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Ranks of torch that a template forks: gloo, DDP, workers of a DataLoader, random numbers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

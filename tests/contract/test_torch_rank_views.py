@@ -1,7 +1,5 @@
 """Views of ranks that use torch on gloo: collectives with their call sites, also while C code waits, and workers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

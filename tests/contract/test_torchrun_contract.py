@@ -1,7 +1,5 @@
 """Contract of torchrun with a script: the default start of pylaunch gives ranks what torchrun gives them."""
 
-from __future__ import annotations
-
 import json
 import os
 import pwd

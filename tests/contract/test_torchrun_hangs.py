@@ -1,7 +1,5 @@
 """Hangs of real gloo ranks: the flight recorder of the provisioned torch shows which rank the others wait for."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Contract with torchrun: it starts our entry for each rank and sets LOCAL_RANK."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

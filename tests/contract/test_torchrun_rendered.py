@@ -1,7 +1,5 @@
 """Contract of torchrun with the files of `pylaunch render torchrun`: two nodes with 2 and 1 ranks meet and add up."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The board of a live run, as it is drawn. To accept a new one: UPDATE_GOLDEN=1 pytest tests/golden."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The reference of checks is made from the registry. To accept a new one: UPDATE_GOLDEN=1 pytest tests/golden."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The words of `--help`, and the guide of coding agents. To accept new ones: UPDATE_GOLDEN=1 pytest tests/golden."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

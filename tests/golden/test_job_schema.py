@@ -1,7 +1,5 @@
 """The JSON schema of job files, for editors. To write it: UPDATE_GOLDEN=1 pytest tests/golden."""
 
-from __future__ import annotations
-
 import json
 import os
 import tomllib

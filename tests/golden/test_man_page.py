@@ -1,7 +1,5 @@
 """The man page has every verb, and `--help` the options. To write it: UPDATE_GOLDEN=1 pytest tests/golden."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The page of a rank's environment states the layers of the code. To write it: UPDATE_GOLDEN=1 pytest tests/golden."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

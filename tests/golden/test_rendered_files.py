@@ -1,7 +1,5 @@
 """Files of `pylaunch render` and of jobs, and the words of other tools. UPDATE_GOLDEN=1 pytest tests/golden writes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Each role has a page with its variables, changes and reset. To write them: UPDATE_GOLDEN=1 pytest tests/golden."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The reference of signatures has the entries of the data. To write it: UPDATE_GOLDEN=1 pytest tests/golden."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

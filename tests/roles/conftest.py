@@ -1,7 +1,5 @@
 """Three lab nodes that pylaunch provisioned, and testinfra over SSH to look at them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

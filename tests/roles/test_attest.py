@@ -1,7 +1,5 @@
 """`pylaunch drift` and `pylaunch attest` on provisioned nodes, and what a start makes of nodes that differ."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One environment after another: edited, replaced, interrupted, rolled back."""
 
-from __future__ import annotations
-
 import json
 import sys
 import tarfile

@@ -1,7 +1,5 @@
 """The limits of ranks: what a real rank prints is what the probe has answered, wherever the limits come from."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A port more that members alone may open, and this machine, which is none of them."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Operations of an administrator on a provisioned cluster."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """`pylaunch provision` as a person meets it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

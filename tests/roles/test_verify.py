@@ -1,7 +1,5 @@
 """`pylaunch verify`: what each role promises, seen by other eyes than the probe's."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """Rules of the house that a machine can keep."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

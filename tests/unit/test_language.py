@@ -1,7 +1,5 @@
 """The check of the project's language finds what it is for, and nothing in plain sentences."""
 
-from __future__ import annotations
-
 import runpy
 from collections.abc import Callable, Iterator
 from pathlib import Path

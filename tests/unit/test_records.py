@@ -1,7 +1,5 @@
 """One fact has one record: no two records of the package share most of their fields."""
 
-from __future__ import annotations
-
 import ast
 from itertools import combinations
 from pathlib import Path

@@ -1,7 +1,5 @@
 """GPUs of a run: present, equal on all hosts, and with matching driver and libraries."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Health of the GPUs: memory, errors since boot, links, clocks."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Use of the GPUs: free for a run, and compatible with the installed software."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from statistics import median
 from typing import Any

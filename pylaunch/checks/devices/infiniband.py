@@ -1,7 +1,5 @@
 """InfiniBand and RoCE: ports up and as fast as their peers, few errors, and memory that may be locked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

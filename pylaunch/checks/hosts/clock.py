@@ -1,7 +1,5 @@
 """Comparison of the clocks of all hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from statistics import median
 

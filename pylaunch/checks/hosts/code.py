@@ -1,7 +1,5 @@
 """Code and files of the ranks: they must be the same on every node; differences are shown as a diff."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any

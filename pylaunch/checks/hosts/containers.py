@@ -1,7 +1,5 @@
 """Programs, device and namespaces for ranks in a container, and its image. Only where a container is wanted."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

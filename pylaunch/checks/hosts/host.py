@@ -1,7 +1,5 @@
 """The machine itself: memory, processors, kernel."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pylaunch.agent.probe.readers import host as host_readers

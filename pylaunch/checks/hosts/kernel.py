@@ -1,7 +1,5 @@
 """Recent events in the kernel log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pylaunch.agent.probe.readers import kernel as kernel_readers

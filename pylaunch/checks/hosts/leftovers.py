@@ -1,7 +1,5 @@
 """Remains of earlier runs, and resources that live runs hold."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

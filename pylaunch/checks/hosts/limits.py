@@ -1,7 +1,5 @@
 """Limits of a rank: of its process and of the cgroups above it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """The login environment, which must be the same on all hosts: variables, user, locale."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Interfaces of hosts and the routes between them, as the hosts report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 

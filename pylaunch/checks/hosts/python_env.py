@@ -1,7 +1,5 @@
 """The Python environment of the ranks, which must be the same on all hosts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

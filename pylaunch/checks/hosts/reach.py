@@ -1,7 +1,5 @@
 """Connections and names of hosts: SSH, the login shell, Python, host names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from typing import Any

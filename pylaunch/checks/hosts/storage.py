@@ -1,7 +1,5 @@
 """The file systems that a run uses: responsive, writable, with free space."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 

@@ -7,8 +7,6 @@
 Processes of live runs, of live launchers and terminals, and of other users are never touched.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The devices of the hosts, next to who holds them: a run by its lease, and processes that asked nobody. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pylaunch.base.dataclass import dataclass

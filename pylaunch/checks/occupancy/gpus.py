@@ -1,7 +1,5 @@
 """List the devices of every host, with their leases and the processes that hold them without a lease."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass

@@ -1,7 +1,5 @@
 """Asking all hosts at once who uses them: for `gpus`, which only looks, and `clean`, which looks again after."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 

@@ -7,8 +7,6 @@ terminals are open, and all of a run whose supervisor lives are at work. So is a
 (root's runuser): what belongs to that user may end with it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass

@@ -1,7 +1,5 @@
 """`pylaunch check`: would a run work, and if not, why and what to type."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Sequence
 from pathlib import Path

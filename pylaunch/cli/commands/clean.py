@@ -1,7 +1,5 @@
 """`pylaunch clean`: remove leftovers of runs that are over, and processes whose launcher is gone."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from enum import Enum

@@ -1,7 +1,5 @@
 """`pylaunch completion`: the script that completes command lines in a shell."""
 
-from __future__ import annotations
-
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 

@@ -1,7 +1,5 @@
 """`pylaunch env`: lock the Python environment that provision installs on every host; remove one of several."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`pylaunch gpus`: every device of every host, and who holds it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

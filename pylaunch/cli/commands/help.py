@@ -1,7 +1,5 @@
 """`pylaunch help`: the guides and the reference, from this installation."""
 
-from __future__ import annotations
-
 import difflib
 from pathlib import Path
 

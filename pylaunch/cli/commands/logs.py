@@ -1,7 +1,5 @@
 """`pylaunch logs`: what the ranks of a run wrote, read from their nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path

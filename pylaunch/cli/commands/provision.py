@@ -1,7 +1,5 @@
 """`pylaunch provision`: bring every host of the inventory to the same known state."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`pylaunch ps`: list runs."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`pylaunch rerun`: start again what a run was, under a new id."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

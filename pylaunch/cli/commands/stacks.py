@@ -1,7 +1,5 @@
 """`pylaunch stacks`: what each rank of a run is doing."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`pylaunch start`: plan, prepare, start together, follow to the end."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

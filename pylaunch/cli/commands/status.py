@@ -1,7 +1,5 @@
 """`pylaunch status`: one run, node by node."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from pathlib import Path

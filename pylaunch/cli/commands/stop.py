@@ -1,7 +1,5 @@
 """`pylaunch stop`: end runs and prove that nothing of them is left."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

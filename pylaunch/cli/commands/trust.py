@@ -1,7 +1,5 @@
 """`pylaunch trust`: show the host keys of the inventory's hosts and accept them on request."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """`pylaunch verify`: look at every host from outside and say whether it is what provisioning promises."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`pylaunch version`: the versions of pylaunch and its tools."""
 
-from __future__ import annotations
-
 import click
 
 from pylaunch.base.dataclass import asdict

@@ -1,7 +1,5 @@
 """Copy the logs of a run here, and print where they are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pylaunch.model.run import RunRecord

@@ -1,7 +1,5 @@
 """Lines for nodes that were asked whether anything of a run is left."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pylaunch.model.hostset import alike

@@ -1,7 +1,5 @@
 """Plan, progress and result of `provision`, in lines and as JSON."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """`check --fix`: the repairs to run, and their tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pylaunch.cli.views.tasks import TaskLines

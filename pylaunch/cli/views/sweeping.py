@@ -1,7 +1,5 @@
 """Processes on hosts, in words and as data."""
 
-from __future__ import annotations
-
 import time
 
 from pylaunch.checks.occupancy.processes import Occupant

@@ -1,7 +1,5 @@
 """Tasks of a playbook: a line for each that changed something or failed, when it is over on all hosts."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """`status --watch`: a live run on a terminal, in a pipe or as JSON. Ctrl-C ends only the watching."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import time

@@ -6,8 +6,6 @@ run/             runs of that program, and files of their results
 report_section   the results in the report of a run
 """
 
-from __future__ import annotations
-
 from pylaunch.terminal.doors import Verb
 
 VERBS = {

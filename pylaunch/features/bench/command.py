@@ -1,7 +1,5 @@
 """`pylaunch bench`: communication tests, and the node or link that is slow."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from pathlib import Path

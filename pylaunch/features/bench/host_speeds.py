@@ -1,7 +1,5 @@
 """Speeds of network, PCIe and NVLink that hosts report, for the bounds of `pylaunch bench`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pylaunch.agent.probe.readers import gpu as gpu_readers

@@ -3,8 +3,6 @@
 Names of hosts become text of a plot, so they are masked and made visible before it is drawn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from pylaunch.base.dataclass import replace

@@ -3,8 +3,6 @@
 Rates are decimal (1 GB/s is 10^9 bytes/s), sizes are bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from statistics import median, quantiles
 

@@ -1,7 +1,5 @@
 """Settings in use, and where each comes from: `pylaunch config show`."""
 
-from __future__ import annotations
-
 from pylaunch.terminal.doors import Verb
 
 VERBS = {

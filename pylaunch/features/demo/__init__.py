@@ -5,8 +5,6 @@ nodes     nodes that are directories, with the agent in each
 command   the verb
 """
 
-from __future__ import annotations
-
 from pylaunch.terminal.doors import Verb, VerbGroup
 
 VERBS = {

@@ -5,8 +5,6 @@ diagnose    asks the hosts and judges layer by layer
 trial       the job at the end: ranks that meet and compute together
 """
 
-from __future__ import annotations
-
 from pylaunch.terminal.doors import Verb, VerbGroup
 
 VERBS = {

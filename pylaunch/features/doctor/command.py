@@ -1,7 +1,5 @@
 """`pylaunch doctor`: the first broken layer between this machine and a running job."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -7,8 +7,6 @@
 The walk ends at the first broken layer, because the later ones need it. Each layer asks the part that a start uses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from pylaunch.base.dataclass import dataclass

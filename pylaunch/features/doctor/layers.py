@@ -3,8 +3,6 @@
 `pylaunch doctor` walks them. The checks of `pylaunch check` judge the hosts; this module sorts what they find by layer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import Enum
 

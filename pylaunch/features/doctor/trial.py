@@ -5,8 +5,6 @@ rank printed the line of its stage. All ranks met, too, if the rank that failed 
 another rank before that prints the line.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Facts on which hosts disagree (`drift`), and sealed records of hosts (`attest`)."""
 
-from __future__ import annotations
-
 from pylaunch.terminal.doors import Verb
 
 VERBS = {

@@ -1,7 +1,5 @@
 """`pylaunch attest`: record what every host is, sealed by its hash, or check hosts against such a record."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

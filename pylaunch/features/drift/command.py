@@ -1,7 +1,5 @@
 """`pylaunch drift`: every fact on which the hosts disagree, and what explains it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

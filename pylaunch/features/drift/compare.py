@@ -6,8 +6,6 @@ made   = attest(found, inventory, …)    a sealed record of the hosts, kept nex
 report = changes_since(found, before)   facts that are no longer as they were attested
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path

@@ -5,8 +5,6 @@ time            it was different at the last attestation
 cluster         neither: only the comparison with the other hosts shows it
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, TypeGuard

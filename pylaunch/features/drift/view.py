@@ -1,7 +1,5 @@
 """Facts on which hosts differ, as a table and as JSON."""
 
-from __future__ import annotations
-
 from pylaunch.features.drift.compare import HostsFound
 from pylaunch.features.drift.judgement import Report
 from pylaunch.model.hostset import alike, fold

@@ -7,8 +7,6 @@ work          all of it in order
 at_end        the files of a run that has ended
 """
 
-from __future__ import annotations
-
 from pylaunch.store.output_directory import OUTPUT_DIRECTORY
 from pylaunch.terminal.doors import ObserverOption, Verb
 

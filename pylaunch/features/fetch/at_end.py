@@ -1,7 +1,5 @@
 """`start --fetch`: bring files here when the run has ended."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pylaunch.errors import PylaunchError

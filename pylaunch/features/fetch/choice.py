@@ -1,7 +1,5 @@
 """Decide which file of which node becomes which file here. Pure: names that nodes report are data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import msgspec

@@ -1,7 +1,5 @@
 """`pylaunch fetch`: bring files of a run here from its nodes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 A file that is not complete is `.NAME.SIZE-MTIME.part`: the same version of the file continues it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

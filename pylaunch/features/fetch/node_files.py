@@ -1,7 +1,5 @@
 """List and read files on the nodes of a run, over the connections of all verbs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec

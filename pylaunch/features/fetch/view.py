@@ -1,7 +1,5 @@
 """Result of a fetch: lines and JSON."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pylaunch.features.fetch.work import FetchResult, FileResult

@@ -1,7 +1,5 @@
 """Fetch: list, choose, and bring the files of several nodes side by side."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -7,8 +7,6 @@ observer    adds the attempts of a run when it has ended
 hosts       names unhealthy nodes in `check`, and leaves them out of `start --avoid-unhealthy`
 """
 
-from __future__ import annotations
-
 from pylaunch.terminal.doors import Verb
 
 VERBS = {

@@ -1,7 +1,5 @@
 """`pylaunch history`: runs and nodes over all attempts that ended on this machine."""
 
-from __future__ import annotations
-
 import csv
 import io
 import statistics

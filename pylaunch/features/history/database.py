@@ -1,7 +1,5 @@
 """Rows of attempts in `history.sqlite` beside the records, at most MOST; records that are still there fill it again."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator

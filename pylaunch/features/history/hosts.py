@@ -1,7 +1,5 @@
 """Door to the hosts of `check` and `start`: name unhealthy nodes, and leave them out with --avoid-unhealthy."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from typing import Any

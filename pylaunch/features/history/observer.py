@@ -1,7 +1,5 @@
 """Add the attempts of a run to the history when it has ended."""
 
-from __future__ import annotations
-
 from pylaunch.errors import UsageError
 from pylaunch.store import runs
 from pylaunch.terminal import console

@@ -1,7 +1,5 @@
 """Summarize attempts: by run, and by node that a failure names. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 

@@ -6,8 +6,6 @@ host_readings   asks the hosts
 command         the verb
 """
 
-from __future__ import annotations
-
 from pylaunch.terminal.doors import Verb, VerbGroup
 
 VERBS = {

@@ -1,7 +1,5 @@
 """`pylaunch init`: examine hosts and write their inventory."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Read the texts that name hosts: words, stdin, a hostfile, ~/.ssh/config, another inventory."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

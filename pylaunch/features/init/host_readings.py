@@ -1,7 +1,5 @@
 """Questions to hosts about what an inventory needs: one to all of them over SSH, then one about their routes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

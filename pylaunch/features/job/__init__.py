@@ -1,7 +1,5 @@
 """Jobs of several roles: trainers, servers and others in one start, each role with its own ranks."""
 
-from __future__ import annotations
-
 from pylaunch.terminal.doors import StartFile
 
 START_FILE = StartFile(".toml", "pylaunch.features.job.starting", slurm="pylaunch.features.job.rendering")

@@ -1,7 +1,5 @@
 """Run the parts of a job: each is a run with a thread of its own; `course` decides, this module acts."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import threading

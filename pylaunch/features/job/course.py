@@ -1,7 +1,5 @@
 """The course of a job: which parts may start, which must stop, how the job ended. No I/O; clocks are passed in."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from enum import Enum
 

@@ -1,7 +1,5 @@
 """Read a job file: the roles of a job, with every error at once. Pure."""
 
-from __future__ import annotations
-
 import difflib
 import re
 import shlex

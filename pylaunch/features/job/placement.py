@@ -1,7 +1,5 @@
 """Place the replicas of all roles on hosts, and say how ranks find each other. Pure."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """`pylaunch render slurm job.toml`: plan the roles of a job file, and write them as one script for sbatch."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Sequence
 from pathlib import Path

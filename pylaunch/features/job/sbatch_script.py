@@ -3,8 +3,6 @@
 Slurm chooses the nodes when the job starts, so hosts and ports are expansions of variables of the script.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import shlex

@@ -1,7 +1,5 @@
 """`pylaunch start job.toml`: the roles of a job file become runs."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

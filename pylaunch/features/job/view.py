@@ -1,7 +1,5 @@
 """Output of a job: lines of all parts with their names, the end of each part, and the verdict of the job."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 

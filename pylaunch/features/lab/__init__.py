@@ -1,7 +1,5 @@
 """A real cluster on one Linux machine (`lab`), and faults in runs of it (`drill`)."""
 
-from __future__ import annotations
-
 from pylaunch.terminal.doors import Verb, VerbGroup
 
 VERBS = {

@@ -1,7 +1,5 @@
 """`pylaunch lab`: a real cluster on this machine."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from pathlib import Path

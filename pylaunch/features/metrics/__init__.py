@@ -7,8 +7,6 @@ command     `metrics`
 dashboard.json: a dashboard of Grafana with these metrics
 """
 
-from __future__ import annotations
-
 from pylaunch.terminal.doors import Verb
 
 VERBS = {

@@ -1,7 +1,5 @@
 """`pylaunch metrics`: serve live runs as metrics until Ctrl-C."""
 
-from __future__ import annotations
-
 import contextlib
 import ipaddress
 import sys

@@ -1,7 +1,5 @@
 """Samples as metrics of prometheus-client, served over HTTP. Importing this needs the extra `metrics`."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Numbers of a live run and of its nodes at one moment, and the class of an end. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass

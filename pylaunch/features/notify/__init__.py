@@ -6,8 +6,6 @@ deliver        hands one notification to one target
 observer       a thread for each target, whose failures are one line of warning
 """
 
-from __future__ import annotations
-
 from pylaunch.terminal.doors import ObserverOption, Verb
 
 VERBS: dict[str, Verb] = {}

@@ -1,7 +1,5 @@
 """Hand one notification to one target. No error repeats a URL, or what a server or a program answered."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """Notifications of a run, in one line for a person and as fields for a program. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import Enum
 

@@ -1,7 +1,5 @@
 """Observe a run and notify the targets of --notify. A target that is slow or fails costs one line of warning."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

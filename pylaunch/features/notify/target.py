@@ -1,7 +1,5 @@
 """Read the TARGET of --notify. A URL is a secret: messages show its scheme and its host."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping

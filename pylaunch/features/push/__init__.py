@@ -1,7 +1,5 @@
 """Copies of files on every host (`push`)."""
 
-from __future__ import annotations
-
 from pylaunch.terminal.doors import Verb
 
 VERBS = {

@@ -1,7 +1,5 @@
 """`pylaunch push`: copies of files on every host, passed on from host to host."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import posixpath

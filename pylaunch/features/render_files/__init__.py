@@ -4,8 +4,6 @@ files/   pure: a plan in, files of a target out
 work     plans the start, refuses secrets, writes the files
 """
 
-from __future__ import annotations
-
 from pylaunch.terminal.doors import Verb
 
 VERBS = {

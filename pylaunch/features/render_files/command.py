@@ -1,7 +1,5 @@
 """`pylaunch render`: the plan of a start as files for another launcher."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Files for other launchers, as text and as data."""
 
-from __future__ import annotations
-
 from pylaunch.features.render_files.work import RenderedPlan
 from pylaunch.terminal import console
 

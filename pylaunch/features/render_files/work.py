@@ -1,7 +1,5 @@
 """Write the files of another launcher for the plan of a start. No host is contacted."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from pathlib import Path

@@ -6,8 +6,6 @@ collect      the archive, which contains the report
 at_end       the report of a start that failed
 """
 
-from __future__ import annotations
-
 from pylaunch.store.output_directory import OUTPUT_DIRECTORY
 from pylaunch.terminal.doors import ObserverOption, Verb, VerbGroup
 

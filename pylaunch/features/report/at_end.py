@@ -1,7 +1,5 @@
 """`start --report`: the report of a start that failed."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 request ──► collect ──► RunArchive    the file, its content, and the reasons for what is missing
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

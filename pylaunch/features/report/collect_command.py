@@ -1,7 +1,5 @@
 """`pylaunch collect`: everything about a run in one archive, for a bug report."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`pylaunch report`: a run as one HTML file that opens offline."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Read the beginning and the end of the logs of a run from its nodes, within a bound and a deadline."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping, Sequence
 

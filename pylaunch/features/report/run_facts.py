@@ -1,7 +1,5 @@
 """Facts about a run for a bug report: versions, placement, environment of ranks, hosts as they are now."""
 
-from __future__ import annotations
-
 import platform
 import sys
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Files about a run, an archive or a report: the path on stdout, and what the file lacks."""
 
-from __future__ import annotations
-
 from pylaunch.features.report.collect import RunArchive
 from pylaunch.features.report.write import ReportFile
 from pylaunch.model.text.size import shown_size

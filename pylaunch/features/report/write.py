@@ -1,7 +1,5 @@
 """Write the HTML report of a run: its record, and the last lines of its ranks where nodes answer."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -12,6 +12,4 @@ view          lines about a job
 The core reaches nodes through a job, shows it and follows its end, because records of runs name it.
 """
 
-from __future__ import annotations
-
 NODES = "pylaunch.features.slurm.door"

@@ -1,7 +1,5 @@
 """Nodes that Slurm allocates to one start: submit a job, wait in the queue, cancel the job at the end."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

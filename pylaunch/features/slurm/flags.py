@@ -1,7 +1,5 @@
 """Flags of `start` that take the nodes from Slurm."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """The source of the nodes of a start. In a Slurm job, its agents start while the modules of a start are imported."""
 
-from __future__ import annotations
-
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager

@@ -5,8 +5,6 @@ of the agents and of the controller, as over SSH. The archive of the agent trave
 neither a shared file system nor an installation.
 """
 
-from __future__ import annotations
-
 import base64
 import textwrap
 

@@ -1,7 +1,5 @@
 """The nodes of a start, and the hosts of other verbs in a Slurm job."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator, Mapping

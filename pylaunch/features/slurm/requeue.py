@@ -4,8 +4,6 @@ A job that pylaunch submitted is followed by its controller, which starts the ne
 job of somebody else, Slurm starts the job's script again, and with it another controller: it finds the run here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Lines about a Slurm job: submitted, waiting, granted, ended."""
 
-from __future__ import annotations
-
 from pylaunch.features.slurm.allocation import (
     JobCancelled,
     JobEnded,

@@ -6,8 +6,6 @@ verb_output   runs another verb in a thread, and keeps its output
 app           the screen and its keys
 """
 
-from __future__ import annotations
-
 from pylaunch.terminal.doors import Verb
 
 VERBS = {

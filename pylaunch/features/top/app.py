@@ -1,7 +1,5 @@
 """The screen of `pylaunch top` and its keys. It draws what `live_runs` knows, as often as nodes report."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """`pylaunch top`: all live runs on one screen."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from functools import partial

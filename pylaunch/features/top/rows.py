@@ -3,8 +3,6 @@
 Text of nodes and ranks passes through `model/text/sanitise.py` here: cells are safe to draw.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Another verb of pylaunch, which runs in a thread of this process; its output is kept instead of printed."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import threading

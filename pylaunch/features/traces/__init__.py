@@ -6,6 +6,4 @@ sending    a thread for each trace, whose failure is one line of warning
 export     the SDK of OpenTelemetry and its exporter (OTLP over HTTP)
 """
 
-from __future__ import annotations
-
 OBSERVER_OF_ALL_RUNS = "pylaunch.features.traces.observer"

@@ -1,7 +1,5 @@
 """Spans for the SDK of OpenTelemetry, and its exporter. Importing this needs the extra `otel`."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 

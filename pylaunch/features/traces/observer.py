@@ -1,7 +1,5 @@
 """Choose whether starts are traced. This imports nothing that a start without a collector does not need."""
 
-from __future__ import annotations
-
 import os
 
 from pylaunch.terminal.doors import RunObserver

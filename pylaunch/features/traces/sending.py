@@ -1,7 +1,5 @@
 """Send the trace of each start beside the run. A collector that does not answer costs one line of warning."""
 
-from __future__ import annotations
-
 import threading
 import time
 

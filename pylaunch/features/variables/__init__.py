@@ -5,7 +5,5 @@ command     `env lint`
 view        findings as lines and as JSON
 """
 
-from __future__ import annotations
-
 SUBCOMMANDS = {"env": "pylaunch.features.variables.command"}
 JUDGE = "pylaunch.features.variables.judgement.together"

@@ -1,7 +1,5 @@
 """`pylaunch env lint`: judge variables in files, or those of a process on this machine."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections import Counter

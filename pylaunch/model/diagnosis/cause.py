@@ -1,7 +1,5 @@
 """Causes of a failure, ranked, with the evidence for each."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 from pylaunch.base.dataclass import dataclass

@@ -1,7 +1,5 @@
 """Confidence of a verdict."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 

@@ -1,7 +1,5 @@
 """Findings of checks about hosts."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 from pylaunch.base.dataclass import dataclass

@@ -1,7 +1,5 @@
 """Findings about ranks that do not advance."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 from pylaunch.base.dataclass import dataclass

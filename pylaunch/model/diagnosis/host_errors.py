@@ -4,8 +4,6 @@ ssh 10.0.0.1: no route     of n1
 ssh 10.0.0.2: no route     of n2      → n[1-2]: ssh 10.0.0.[1-2]: no route
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from enum import Enum

@@ -1,7 +1,5 @@
 """Hints about single hosts, folded where they differ only in the host. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 

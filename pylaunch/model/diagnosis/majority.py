@@ -1,7 +1,5 @@
 """Majority of the answers of hosts, and the hosts with other answers. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from typing import Generic, TypeVar
 

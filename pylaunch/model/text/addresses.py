@@ -1,7 +1,5 @@
 """IP addresses. Pure."""
 
-from __future__ import annotations
-
 from ipaddress import ip_address
 
 

@@ -1,7 +1,5 @@
 """Command lines as tuples of words. They become one string in one place, here."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping
 

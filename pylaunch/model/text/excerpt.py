@@ -1,7 +1,5 @@
 """The beginning and the end of a text that arrives in pieces, within a bound. Pure."""
 
-from __future__ import annotations
-
 from collections import deque
 
 _PROBE = 256

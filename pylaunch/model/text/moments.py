@@ -1,7 +1,5 @@
 """Times that another party claims, within what a calendar has. Pure."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 FIRST = 0.0

@@ -3,8 +3,6 @@
 It masks too much rather than too little: `max_token=5` loses its 5.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator

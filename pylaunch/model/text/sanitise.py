@@ -7,8 +7,6 @@ and control characters are dropped. Both show bidirectional controls, line separ
 as it is.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable
 

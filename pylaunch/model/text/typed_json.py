@@ -4,8 +4,6 @@ msgspec learns a type at its first use. Two threads that do so at the same time 
 process (segmentation fault with msgspec 0.22), so this is the only place where types are learnt: one thread at a time.
 """
 
-from __future__ import annotations
-
 import threading
 from types import UnionType
 from typing import Any, TypeVar, overload

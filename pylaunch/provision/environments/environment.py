@@ -10,8 +10,6 @@ environment. The wheels are those pip finds, in indexes or in local directories 
 they came from is not recorded, and no host ever asks.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform

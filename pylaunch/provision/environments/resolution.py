@@ -4,8 +4,6 @@ Only wheels can be locked, so pip falls back to an old version where the newest 
 none. pip does so silently; here it is a warning that names the distribution without a wheel and how to build one.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import urllib.request

@@ -4,8 +4,6 @@ Each host keeps it in its store of content. The role python_env takes it from th
 carries, and copies it from the controller otherwise.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Drift: changes that bring a host from its facts to the desired state, and notes on what it cannot have. Pure."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The facts of one host, as its probe answered."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, TypeVar
 

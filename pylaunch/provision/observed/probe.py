@@ -1,7 +1,5 @@
 """Facts of every host for provisioning: the questions to the probe, and the answers, decoded."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Flags that set variables of a run: plain ones, and secrets, which are never recorded."""
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -10,8 +10,6 @@
 Nothing is expanded: $HOME stays $HOME.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

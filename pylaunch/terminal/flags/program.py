@@ -1,7 +1,5 @@
 """The program of a start, or the command line of another launcher, and the framework that fits it."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The job that the flags of a start request, and the options of its start."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Collection, Mapping
 

@@ -1,7 +1,5 @@
 """Find the run that a command line names: one that is recorded here, or one that its nodes know."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Select the output that `logs` shows: ranks and nodes by set, lines by pattern."""
 
-from __future__ import annotations
-
 import re
 
 from pylaunch.errors import UsageError

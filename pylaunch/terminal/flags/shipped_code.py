@@ -1,7 +1,5 @@
 """`--sync`: modules that the script imports from its directory and that are not among the files to ship."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import PurePosixPath

@@ -1,7 +1,5 @@
 """`--sync`: read the working tree that the flags name, and report on it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from posixpath import join, normpath

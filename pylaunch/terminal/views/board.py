@@ -1,7 +1,5 @@
 """State of a live run, progress of its ranks and load of its nodes, in a few lines. Pure."""
 
-from __future__ import annotations
-
 import re
 
 from pylaunch.base.dataclass import dataclass, field

@@ -1,7 +1,5 @@
 """Findings as lines and as JSON, for `check` and `start`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pylaunch.base.dataclass import replace

@@ -1,7 +1,5 @@
 """Host keys that hosts present: the table, the question, and the result of accepting them."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Plain view of a live run, and the report at its end."""
 
-from __future__ import annotations
-
 import sys
 
 from pylaunch.checks.finding_lines import FIX

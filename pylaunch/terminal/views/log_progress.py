@@ -1,7 +1,5 @@
 """Progress of a rank as its output shows it, for scripts that do not call `pylaunch.runtime.step`. Pure."""
 
-from __future__ import annotations
-
 import re
 
 from pylaunch.base.dataclass import dataclass

@@ -1,7 +1,5 @@
 """Steps of ranks, their rate, and their remaining time. Pure; times are passed in."""
 
-from __future__ import annotations
-
 from collections import deque
 
 from pylaunch.base.dataclass import dataclass, field

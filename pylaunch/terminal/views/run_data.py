@@ -1,7 +1,5 @@
 """Runs as JSON, for every verb that shows runs."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 

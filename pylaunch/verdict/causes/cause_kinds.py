@@ -1,7 +1,5 @@
 """Kinds of causes: the question whose answer confirms or refutes each, and the command to type next. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pylaunch.base.dataclass import dataclass, replace

@@ -3,8 +3,6 @@
 A fact that is later than the first failure is a consequence. A fact that several hosts share names none of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 from pylaunch.base import kernel_log

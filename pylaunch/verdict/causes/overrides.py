@@ -6,8 +6,6 @@ are sure only if the ranks do not agree with each other. A rank is named only if
 pylaunch gave them: ranks that still import a library may override the same ones.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence

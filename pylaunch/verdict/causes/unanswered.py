@@ -1,7 +1,5 @@
 """TCP connections between hosts whose packets nobody acknowledges, from the facts of the hosts. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 from pylaunch.base.dataclass import dataclass

@@ -5,8 +5,6 @@ has a flow of questions for it (45, 48, 74, 144 to 150, 154) or nothing (171, 17
 and meaning are everywhere. The catalog has more codes.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 
 from pylaunch.base.dataclass import dataclass

@@ -1,7 +1,5 @@
 """Calls of the ranks of each process group, by rank and sequence number. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass

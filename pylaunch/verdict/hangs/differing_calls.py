@@ -5,8 +5,6 @@ its run only. A difference of places counts only if the calls after it agree aga
 correct programs, too, call one collective from two branches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, replace

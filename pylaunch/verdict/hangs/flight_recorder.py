@@ -5,8 +5,6 @@ reach the state "completed": `retired` is the only sign of an end there. NCCL re
 so there the state decides.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -5,8 +5,6 @@ and one is named only if several others lose it. Facts that are possible causes 
 another finding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from pylaunch.base import kernel_log

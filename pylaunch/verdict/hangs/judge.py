@@ -5,8 +5,6 @@ In this order: processes (ended, stopped, waiting for a disk), nodes that do not
 minority of all ranks and the evidence excludes that they are victims; else it shows both sides and names nobody.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 
 from pylaunch.base.dataclass import replace

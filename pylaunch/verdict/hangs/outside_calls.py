@@ -1,7 +1,5 @@
 """Ranks that called a collective of a group that they are not in: torch warns and does nothing. Pure."""
 
-from __future__ import annotations
-
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangFinding, HangKind

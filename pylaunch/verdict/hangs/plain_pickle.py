@@ -4,8 +4,6 @@ NCCL's watchdog writes its dumps as pickles. `pickle.load` would execute what a 
 of the 30 opcodes that such a dump needs; a pickle with any other opcode is refused.
 """
 
-from __future__ import annotations
-
 import io
 import pickletools
 from typing import Any

@@ -4,8 +4,6 @@ The views are one sample. After a failure, the end that the verdict names explai
 an end, differing calls are shown and name nobody: ranks that had not ended may be victims of one that had.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from pylaunch.base.dataclass import replace

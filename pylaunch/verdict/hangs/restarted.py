@@ -5,8 +5,6 @@ group exists once all of its ranks have joined it: if another rank finished a co
 before the program of this rank began, an earlier program of the rank has joined.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 from pylaunch.protocol.examination import Collective, RankView

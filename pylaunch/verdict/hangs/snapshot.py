@@ -1,7 +1,5 @@
 """Views of all ranks at two or more moments, and the words in which findings show them. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise, starmap

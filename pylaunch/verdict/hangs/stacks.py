@@ -1,7 +1,5 @@
 """Stacks of threads: the user's own frame, a short text, and phases that are slow in healthy runs. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import Enum
 

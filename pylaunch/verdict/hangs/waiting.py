@@ -1,7 +1,5 @@
 """Wait-for edges between ranks: who waits in a collective, and who has not called it. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass, field

@@ -1,7 +1,5 @@
 """Simulated cluster with planted slow nodes and links, for the cost and accuracy of pair rounds. Pure."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The tightest bound of those that hosts report is named; a rate needs both ends; cold results are not judged."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

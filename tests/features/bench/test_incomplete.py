@@ -1,7 +1,5 @@
 """A measurement that is interrupted or fails keeps what was measured, says so in every output, and accuses nobody."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Lines of ranks are data: what is malformed, out of bounds or of another rank is dropped and counted."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

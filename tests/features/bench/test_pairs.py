@@ -1,7 +1,5 @@
 """Slow nodes and links are named, victims of slow nodes are not, and without a majority nobody is."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

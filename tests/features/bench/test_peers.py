@@ -1,7 +1,5 @@
 """A device is called slow only if later measurements confirm it, and other processes and chance do not explain it."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

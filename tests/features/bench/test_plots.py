@@ -1,7 +1,5 @@
 """Plots are whole SVG documents, and names of hosts cannot break out of them."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from xml.etree import ElementTree
 

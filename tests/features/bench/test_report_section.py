@@ -1,7 +1,5 @@
 """Results of `bench` in the report of one of its runs."""
 
-from __future__ import annotations
-
 import re
 
 from pylaunch.features.bench.judgement.page import BenchPage, bench_page

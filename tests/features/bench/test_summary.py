@@ -1,7 +1,5 @@
 """A summary keeps the distribution of latencies and lies in the record of its run; it is compared with a baseline."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from statistics import median
 from xml.etree import ElementTree

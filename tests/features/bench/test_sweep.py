@@ -1,7 +1,5 @@
 """Sizes of a sweep, rounds of pairs, sums that are exact, and one clear line for each wrong value."""
 
-from __future__ import annotations
-
 import itertools
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """A latency that is 10 us longer is visible in every output of bench: the lines, the JSON and the plot."""
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree
 

@@ -1,7 +1,5 @@
 """`pylaunch config show` names the source of each value that is in use."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Layers that the trial of `pylaunch doctor` proves, from the lines of its ranks and its outcome."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.errors import InventoryError

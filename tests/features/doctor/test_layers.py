@@ -1,7 +1,5 @@
 """The first broken layer of a host follows from the steps that were tried after its connection failed."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.checks.survey import Survey, Wanted

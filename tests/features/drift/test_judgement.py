@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.features.drift.judgement import Cause, Oddity, Report, Why, compare

@@ -1,7 +1,5 @@
 """Places here for the files of nodes."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.errors import UsageError

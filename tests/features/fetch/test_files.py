@@ -1,7 +1,5 @@
 """Files are written below one directory, whatever links are there; answers that are no file are refused."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Failures that show a fault of a node itself, and the nodes that `start --avoid-unhealthy` leaves out."""
 
-from __future__ import annotations
-
 import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """`pylaunch history`: what rows say about runs and nodes, and what the database keeps."""
 
-from __future__ import annotations
-
 import csv
 import io
 import sqlite3

@@ -1,7 +1,5 @@
 """Values of an inventory, the reasons for them, and the text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

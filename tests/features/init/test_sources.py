@@ -1,7 +1,5 @@
 """Hosts in the texts that people have."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.features.init.judgement.sources import NamedHost, SourceReading, in_ssh_config, in_text, in_words, merged

@@ -1,7 +1,5 @@
 """The script of a job file for sbatch. tests/contract/test_rendered_job.py runs it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`pylaunch lab` says to which lab and which node it did something, and leads to --name."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 from ipaddress import IPv4Network
 from pathlib import Path

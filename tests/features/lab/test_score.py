@@ -1,7 +1,5 @@
 """A drill is right only if the fault was detected, with its cause and its rank, and nothing remains."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """`pylaunch metrics`: numbers of runs, the text that Prometheus reads, and the queries of the dashboard."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

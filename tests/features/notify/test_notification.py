@@ -1,7 +1,5 @@
 """Notifications of the events of a run."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.base.dataclass import replace

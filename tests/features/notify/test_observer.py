@@ -1,7 +1,5 @@
 """Masks of the observer of --notify, and an interrupt while it waits."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """TARGET of `start --notify`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

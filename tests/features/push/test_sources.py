@@ -1,7 +1,5 @@
 """Words of a push that name files on a node."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Plans whose files are compared with golden ones, and given to real programs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pylaunch.features.render_files.files import Target, TargetOptions, render_files

@@ -1,7 +1,5 @@
 """`pylaunch render`: files on stdout or in a directory, and input that it refuses."""
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path

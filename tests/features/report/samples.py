@@ -1,7 +1,5 @@
 """Runs for the HTML report: a large one that hangs, and one whose ranks print hostile text."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pylaunch.features.report.page.content import ReportInput

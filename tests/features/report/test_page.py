@@ -1,7 +1,5 @@
 """A report is one file without scripts, shows what a person needs first, and keeps hostile text inside its elements."""
 
-from __future__ import annotations
-
 import re
 import time
 from dataclasses import replace

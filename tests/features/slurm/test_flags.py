@@ -1,7 +1,5 @@
 """Flags that take the nodes from Slurm: their source, and the options of sbatch."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Lines about a Slurm job."""
 
-from __future__ import annotations
-
 import base64
 
 import pytest

@@ -1,7 +1,5 @@
 """Runs in the states that `pylaunch top` shows."""
 
-from __future__ import annotations
-
 from pylaunch.base.dataclass import replace
 from pylaunch.features.top.rows import LiveRun
 from pylaunch.model.cluster import Cluster, Host

@@ -1,7 +1,5 @@
 """The screen and its keys, by Textual's pilot."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import signal

@@ -1,7 +1,5 @@
 """The list of runs that are followed, and their ends; the nodes are those of the test."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 

@@ -1,7 +1,5 @@
 """From reports of nodes to rows."""
 
-from __future__ import annotations
-
 from pylaunch.base.dataclass import replace
 from pylaunch.features.top.rows import NODE_COLUMNS, RUN_COLUMNS, LiveRun, node_rows, run_rows, wanted_nodes
 from pylaunch.model.job import RolePart

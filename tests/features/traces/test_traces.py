@@ -1,7 +1,5 @@
 """The trace of a start: its spans, and no observer without a collector."""
 
-from __future__ import annotations
-
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter

@@ -1,7 +1,5 @@
 """Findings about variables: each alone, all together, and files as they are found in the wild."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

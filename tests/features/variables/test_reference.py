@@ -1,7 +1,5 @@
 """The reference of variables, and what `env lint` prints. To accept new ones: UPDATE_GOLDEN=1 pytest this file."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Variables of a plan or of an inventory, which a start or a provision refuses."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.errors import UsageError

@@ -3,8 +3,6 @@
 The card is the L4 of a published answer of nvidia-smi.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Surveys of three healthy hosts, to which tests add faults."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Surveys as input of the checks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Findings about clocks, names and connections to hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The work of judging a survey, by the number of hosts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

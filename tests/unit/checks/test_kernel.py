@@ -1,7 +1,5 @@
 """Lines that we wrote in the kernel's format, as journalctl and dmesg print them: read, and judged."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

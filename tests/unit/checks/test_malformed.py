@@ -1,7 +1,5 @@
 """Malformed answers of a host are reported for that host; the other hosts are judged."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from dataclasses import replace

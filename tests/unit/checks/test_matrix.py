@@ -1,7 +1,5 @@
 """Explanation of failed connections by as few hosts as possible."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import pytest

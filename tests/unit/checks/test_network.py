@@ -1,7 +1,5 @@
 """Findings about interfaces and routes between hosts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The table of checks at a start: every check has a row; a check that can fail is omitted only for a reason."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

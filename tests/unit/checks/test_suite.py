@@ -1,7 +1,5 @@
 """The list of checks, and the result of their findings."""
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree
 

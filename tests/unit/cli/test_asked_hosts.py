@@ -1,7 +1,5 @@
 """Hosts of verbs without a feature that provides nodes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

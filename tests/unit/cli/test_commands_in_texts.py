@@ -1,7 +1,5 @@
 """Commands that explanations of failures name are accepted as they are written."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

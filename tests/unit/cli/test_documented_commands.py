@@ -5,8 +5,6 @@ README.md run in tests/lab/test_readme.py, those of the guides where tests/guide
 tests/starts/test_documented_commands.py plans starts and renders files.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Python in README.md, the guides and references: it compiles, and what a reader can copy alone runs."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Names of environments on the command line of `pylaunch env`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

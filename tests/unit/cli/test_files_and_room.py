@@ -1,7 +1,5 @@
 """Errors for files of this machine: a report that cannot be written, a full disk."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

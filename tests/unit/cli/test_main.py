@@ -1,7 +1,5 @@
 """Errors outside of the verbs: bugs, misspelt words, --json; help pages and completion."""
 
-from __future__ import annotations
-
 import errno
 import json
 import re

@@ -1,7 +1,5 @@
 """Output of `gpus` and `clean` for many hosts in the same state."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """`pylaunch version`."""
 
-from __future__ import annotations
-
 import json
 import platform
 from pathlib import Path

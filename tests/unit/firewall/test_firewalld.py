@@ -1,7 +1,5 @@
 """The role firewall with firewalld: the files that it writes, and its reading of the kernel's rules."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """Recorded answers of ansible-inventory, and the clusters and errors that pylaunch reads in them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

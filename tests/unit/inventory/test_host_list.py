@@ -1,7 +1,5 @@
 """Hosts that are named on the command line, and the equivalent file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

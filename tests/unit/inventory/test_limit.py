@@ -1,7 +1,5 @@
 """Patterns of hosts and groups, as Ansible has them and with ranges."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.errors import UsageError

@@ -1,7 +1,5 @@
 """Loading without Ansible: the search for the inventory, this machine alone, and limits."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

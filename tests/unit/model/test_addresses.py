@@ -1,7 +1,5 @@
 """`is_address` distinguishes addresses from names of hosts."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.model.text.addresses import is_address

@@ -1,7 +1,5 @@
 """A text that is cut keeps its beginning and its end, at the ends of lines, and never counts as whole."""
 
-from __future__ import annotations
-
 from pylaunch.model.text.excerpt import TextTail, bounded, first_part, joined
 
 MARK = "[cut]"

@@ -1,7 +1,5 @@
 """Errors of many hosts are as many lines as there are different errors."""
 
-from __future__ import annotations
-
 from pylaunch.model.cluster import Host, SshOptions
 from pylaunch.model.diagnosis.host_errors import MOST_ERRORS, alike_errors
 from pylaunch.model.diagnosis.host_hints import folded

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pylaunch.model.diagnosis.majority import Majority, majority
 
 

@@ -1,7 +1,5 @@
 """Times that a node claims are shown, whatever they are."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.features.report.page import html

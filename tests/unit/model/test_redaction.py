@@ -1,7 +1,5 @@
 """Secrets are masked wherever a name, a shape or a known value marks them, and other text stays."""
 
-from __future__ import annotations
-
 import json
 import time
 

@@ -1,7 +1,5 @@
 """Facts that a record has of its run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Text with control sequences: values are shown as escapes, output of ranks keeps its colours alone."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

@@ -1,7 +1,5 @@
 """Facts of a host in its desired state, except for the answers that a test gives."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Ansible runs for the hosts and roles that differ, and for nothing else; batches and differences of files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

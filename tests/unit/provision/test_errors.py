@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pylaunch.errors import ExitCode
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.ask import NoPython, Unreachable

@@ -1,7 +1,5 @@
 """Programs that provisioning sends to hosts."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.agent.probe.registry import READERS

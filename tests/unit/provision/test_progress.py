@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pylaunch.cli.views.tasks import TaskFollower
 from pylaunch.transport.runner import Progress, TaskStatus
 

@@ -1,7 +1,5 @@
 """A reset that would remove environments: only where it is known that no rank needs them."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.checks.occupancy.look import HostView, Unread

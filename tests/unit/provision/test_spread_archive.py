@@ -1,7 +1,5 @@
 """Hosts to which an archive is passed on."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import cast
 

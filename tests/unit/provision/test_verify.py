@@ -1,7 +1,5 @@
 """`pylaunch verify` before and around its specifications: tools, the report's directory, the survey."""
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 import pickle

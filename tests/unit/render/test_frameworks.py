@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.base.rank_environment import Layer

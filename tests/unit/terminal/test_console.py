@@ -1,7 +1,5 @@
 """Output of the console: escaped on a terminal, unchanged in a pipe."""
 
-from __future__ import annotations
-
 import ast
 import fcntl
 import io

@@ -1,7 +1,5 @@
 """Commands in hints work as they are pasted."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Cells of a run in `ps` and `status`."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

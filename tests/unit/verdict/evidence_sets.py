@@ -3,8 +3,6 @@
 Three hosts with one rank each. Times are seconds; the first failure is at 100.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from signal import SIGABRT, SIGBUS, SIGKILL, SIGSEGV, SIGTERM

@@ -1,7 +1,5 @@
 """The first cause of each evidence set, and properties that hold for all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from random import Random

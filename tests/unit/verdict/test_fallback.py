@@ -1,7 +1,5 @@
 """A fallback follows a failure of the fabric only, once, and only if the user permits it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Ranks that meet elsewhere than they should are found; a script that overrides variables well is not accused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

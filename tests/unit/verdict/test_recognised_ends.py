@@ -1,7 +1,5 @@
 """Ends of ranks get the class of the text that the rank wrote; the text changes nobody's blame."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Return of a Slurm job to the queue after an attempt."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

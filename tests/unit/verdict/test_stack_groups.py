@@ -1,7 +1,5 @@
 """Ranks with equal stacks, and the frames that are shown."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pylaunch.protocol.examination import ChildProcess, Frame, RankView, ThreadStack

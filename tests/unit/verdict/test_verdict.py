@@ -1,7 +1,5 @@
 """The cause of a failure is named where it is known; a victim never is."""
 
-from __future__ import annotations
-
 from signal import SIGABRT, SIGKILL, SIGTERM
 
 import pytest

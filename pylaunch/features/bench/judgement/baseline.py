@@ -1,7 +1,5 @@
 """Comparison of results with earlier ones of the same cluster. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from statistics import median
 

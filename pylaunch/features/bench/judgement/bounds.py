@@ -3,8 +3,6 @@
 Rates are GB/s (10^9 bytes/s) in one direction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from pylaunch.base.dataclass import dataclass, field

@@ -5,8 +5,6 @@ probability that the k are among the lowest k + t is C(k + t, t) / C(k + K, k). 
 each of which could have been the suspect.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Sequence
 from math import comb

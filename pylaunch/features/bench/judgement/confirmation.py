@@ -7,8 +7,6 @@ A node is slow only if its rates are low in the first rounds and in these, and i
 nodes, however noisy, one verdict in 1 / MOST_ERROR names a good node.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 

@@ -5,8 +5,6 @@ than the one that wrote it is dropped and counted. The number of lines of each r
 without end spoils its own numbers only.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal

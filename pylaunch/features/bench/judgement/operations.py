@@ -5,8 +5,6 @@ algorithm bandwidth is size / time; the bus bandwidth multiplies it with a facto
 the number of ranks and can be compared with the speed of the hardware. Rates are decimal: 1 GB/s is 10^9 bytes/s.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 
 GB = 1e9

@@ -1,7 +1,5 @@
 """Results as one HTML page with the plots: no scripts, no references to other files. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 

@@ -6,8 +6,6 @@
 `confirmation` measures suspects again and gives the verdict: a good node that met bad partners has low rounds, too.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Mapping
 from statistics import median, median_high

@@ -9,8 +9,6 @@ if it is slow in the later measurements, too, if chance does not explain it, and
 its threads had a processor.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from statistics import median
 

@@ -4,8 +4,6 @@ Each plot is one `<svg>` without scripts and without references to other files. 
 for example that the measurement is incomplete, is a line above the plot.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from html import escape

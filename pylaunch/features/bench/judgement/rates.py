@@ -1,7 +1,5 @@
 """Rates between nodes, from the lines of their ranks. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from statistics import median
 

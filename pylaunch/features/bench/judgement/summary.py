@@ -3,8 +3,6 @@
 A summary is bounded: of many samples of latency, evenly chosen ones are kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 

@@ -1,7 +1,5 @@
 """Sizes, iterations and limits of a sweep. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from pylaunch.base.dataclass import dataclass

@@ -1,7 +1,5 @@
 """Compare results of `pylaunch bench` with earlier ones of the same cluster, and keep them."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One run of ranks for `pylaunch bench`: an ordinary start whose ranks print measurements."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Requests, events and results of `pylaunch bench`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from enum import Enum
 

@@ -8,8 +8,6 @@ Ranks measure, `judgement` judges, this module acts on the verdict. A broken sta
 what was measured before is the result.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Part of a stage that was measured before it was interrupted or failed. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pylaunch.features.bench.judgement.measurements import (

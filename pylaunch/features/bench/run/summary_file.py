@@ -1,7 +1,5 @@
 """Results of `pylaunch bench` in the records of its runs: `bench.json`."""
 
-from __future__ import annotations
-
 import msgspec
 
 from pylaunch.errors import UsageError

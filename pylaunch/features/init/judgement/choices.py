@@ -1,7 +1,5 @@
 """Values of an inventory, chosen from what was found on its hosts, each with its reason. Pure."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Values that were read on hosts, for their inventory."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass, field

@@ -1,7 +1,5 @@
 """The text of an annotated inventory, in Ansible's INI format. Pure."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 

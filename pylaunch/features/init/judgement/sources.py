@@ -8,8 +8,6 @@ gpu[01-02] gpu:a100:8            sinfo -hN -o '%N %G'
 NodeName=gpu01 NodeAddr=… Gres=… scontrol show node
 """
 
-from __future__ import annotations
-
 import fnmatch
 import re
 import shlex

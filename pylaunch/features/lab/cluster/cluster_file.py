@@ -1,7 +1,5 @@
 """The inventory of a lab, and the host keys of its nodes next to it."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Local nodes, for machines that cannot have real ones: a node is a directory, its processes are this machine's."""
 
-from __future__ import annotations
-
 from pylaunch.features.lab.cluster import cluster_file, lab, locks, spec
 from pylaunch.features.lab.cluster.images.tools import Report
 from pylaunch.features.lab.cluster.lab import Request

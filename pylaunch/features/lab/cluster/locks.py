@@ -1,7 +1,5 @@
 """Locks for changes to labs. The kernel releases a lock when its holder dies, so a killed pylaunch blocks nobody."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

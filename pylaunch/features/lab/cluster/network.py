@@ -1,7 +1,5 @@
 """The lab's network: a bridge to the controller, and NAT for outgoing traffic, both named after the lab."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from ipaddress import IPv4Network

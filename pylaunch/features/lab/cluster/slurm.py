@@ -4,8 +4,6 @@ It proves that pylaunch works with Slurm, and nothing about how to run Slurm: pr
 every daemon is root's, and times are short.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shlex
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The current state of a lab's nodes, always read from the system."""
 
-from __future__ import annotations
-
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.lab.cluster import network, spec
 from pylaunch.features.lab.cluster.lab import Lab

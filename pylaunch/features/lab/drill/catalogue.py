@@ -4,8 +4,6 @@ A fault is either a function of the ranks' program (`ranks/drill_rank.py`), whic
 it is injected from outside into a node of a lab (`node_faults.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from enum import Enum
 

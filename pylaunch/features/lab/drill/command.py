@@ -1,7 +1,5 @@
 """`pylaunch drill`: inject faults, and score the verdicts."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterable, Sequence

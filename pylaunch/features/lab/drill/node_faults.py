@@ -1,7 +1,5 @@
 """Faults that a lab injects into a node while the ranks of a drill run there."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

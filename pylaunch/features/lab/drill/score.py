@@ -1,7 +1,5 @@
 """Score the verdict of a drill. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 

@@ -5,8 +5,6 @@ shell            parts of shell scripts
 <target>         one module for each target
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import Enum
 

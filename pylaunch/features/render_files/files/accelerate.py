@@ -5,8 +5,6 @@ machine gets the total for which that quotient is its own number; torchrun, whic
 numbers up. distributed_type MULTI_CPU does not start processes, and MULTI_GPU with ACCELERATE_USE_CPU does.
 """
 
-from __future__ import annotations
-
 import yaml
 
 from pylaunch.features.render_files.files.content import FileSet, RenderedFile, file_stem, host_remarks, title

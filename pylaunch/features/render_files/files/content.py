@@ -1,7 +1,5 @@
 """Files of a plan for another launcher, as values."""
 
-from __future__ import annotations
-
 import re
 
 from pylaunch.base.dataclass import dataclass

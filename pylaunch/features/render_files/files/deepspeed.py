@@ -5,8 +5,6 @@ characters beyond letters, digits and @%+=:,./- is exported inside double quotes
 script pass a shell there. A run on one node reads neither file: it uses its own environment.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 

@@ -4,8 +4,6 @@ The headless service of a JobSet gives pods host names, and the Job's completion
 of nodes with as many ranks. Hosts, addresses, interfaces and device indexes of the inventory do not apply.
 """
 
-from __future__ import annotations
-
 import re
 from itertools import groupby
 

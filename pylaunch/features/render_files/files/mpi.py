@@ -1,7 +1,5 @@
 """mpi: hostfile and rankfile of Open MPI, and a script with the mpirun command that uses them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pylaunch.features.render_files.files.accelerate import SCRIPT_DIRECTORY

@@ -5,8 +5,6 @@ the same number of ranks are one component; several components are a heterogeneo
 those that srun sets for each task.
 """
 
-from __future__ import annotations
-
 from itertools import groupby
 
 from pylaunch.features.render_files.files.content import FileSet, RenderedFile, host_remarks, label, title

@@ -1,7 +1,5 @@
 """torchrun: for each node a script with the exact command."""
 
-from __future__ import annotations
-
 from pylaunch.features.render_files.files.content import FileSet, RenderedFile, file_stem, host_remarks, title
 from pylaunch.model.hostset import fold_ranks
 from pylaunch.model.plan import NodePlan, RunPlan

@@ -1,7 +1,5 @@
 """env: for each node a shell file that sets the variables of its ranks."""
 
-from __future__ import annotations
-
 from pylaunch.features.render_files.files.content import FileSet, RenderedFile, file_stem, host_remarks, title
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.text.argv import quoted

@@ -1,7 +1,5 @@
 """Input of a report: everything that is known about a run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass, field

@@ -1,7 +1,5 @@
 """Rows of a report: what hosts reported, what differs between nodes, and waits of ranks. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from pylaunch.base.dataclass import dataclass

@@ -1,7 +1,5 @@
 """The page: rows of a report in the template, where every text is escaped, made visible and masked. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template

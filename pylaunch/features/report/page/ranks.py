@@ -1,7 +1,5 @@
 """Ranks for a report: grouped by stack, by collective, and by host with their last lines. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 from pylaunch.base.dataclass import dataclass

@@ -1,7 +1,5 @@
 """Timeline of a run: rows of bars and marks, with places in thousandths of the width. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, replace

@@ -5,8 +5,6 @@ the first =; nothing is trimmed, no quotes are taken away, there is no export. W
 sets a variable of a strange name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The variables of PyTorch 2.13, gloo, TensorPipe, JAX 0.10, and of what all of them stand on."""
 
-from __future__ import annotations
-
 from pylaunch.features.variables.judgement.kinds import (
     DEVICES,
     ENDPOINT,

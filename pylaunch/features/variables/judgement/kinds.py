@@ -1,7 +1,5 @@
 """Values that a variable may have. Each kind describes itself, and complains about a value that is not of its kind."""
 
-from __future__ import annotations
-
 import contextlib
 import ipaddress
 import re

@@ -3,8 +3,6 @@
 A value is shown only where its variable is known: what somebody put under another name may be a secret.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 

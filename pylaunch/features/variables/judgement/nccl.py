@@ -3,8 +3,6 @@
 Versions are those of the user guide; for names from the source, the first and the last release whose source has them.
 """
 
-from __future__ import annotations
-
 from pylaunch.base.dataclass import replace
 from pylaunch.features.variables.judgement.kinds import (
     CIDR,

@@ -1,7 +1,5 @@
 """Judges variables by each other: contradictions, and what one makes pointless in another. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 

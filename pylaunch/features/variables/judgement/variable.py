@@ -1,7 +1,5 @@
 """Facts about one variable, with their source."""
 
-from __future__ import annotations
-
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.variables.judgement.kinds import Number, ValueKind
 from pylaunch.model.setting import Source

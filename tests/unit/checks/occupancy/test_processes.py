@@ -1,7 +1,5 @@
 """Processes that are leftovers, at work, or of other users: judged by their ancestors."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import pytest

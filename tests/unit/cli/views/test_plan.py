@@ -1,7 +1,5 @@
 """A plan as a dry run prints it: which layer each variable of a rank is from."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.cli.planning import plan_document, plan_lines

@@ -1,7 +1,5 @@
 """Report of `verify` in lines: folded hosts, the reason, and a command."""
 
-from __future__ import annotations
-
 from pylaunch.cli.commands.verify import MOST_LINES, lines, summary
 from pylaunch.provision.specifications import SpecificationResult, results
 

@@ -1,7 +1,5 @@
 """Output of `status --watch` without a terminal, and its end."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.cli.views.watching import QUIET_S, JsonView, PlainView, Spectator, snapshot

@@ -1,7 +1,5 @@
 """Program and framework of a command line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

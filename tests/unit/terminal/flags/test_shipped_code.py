@@ -1,7 +1,5 @@
 """Modules that a script imports from its tree and that nobody ships."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

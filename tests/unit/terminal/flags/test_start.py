@@ -1,7 +1,5 @@
 """Flags about hangs and reports: values out of range and flags without effect are refused."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

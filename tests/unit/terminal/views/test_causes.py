@@ -1,7 +1,5 @@
 """Causes as lines at the end of a run."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.model.outcome import Outcome, Status

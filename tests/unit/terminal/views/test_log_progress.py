@@ -1,7 +1,5 @@
 """Steps in lines of tqdm, Megatron-LM, torchvision, transformers and plain scripts, and lines without one."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

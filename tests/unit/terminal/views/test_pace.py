@@ -1,7 +1,5 @@
 """Rate of a rank on the board."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.terminal.views.pace import LONGEST_S, Pace, RankStep, shown_rate

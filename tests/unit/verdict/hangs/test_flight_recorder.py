@@ -1,7 +1,5 @@
 """Dumps of torch's flight recorder, as gloo and NCCL write them, and files that only look like dumps."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Facts of hosts in a hang: paths, links and GPUs are named, and no end of a path is accused without proof."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Findings on recorded faults of real ranks, and on cases that a laptop cannot show."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Ranks for which others wait are named in time: as slow while they work, as a hang if they do not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Collectives of groups that the rank is not in."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pylaunch.model.diagnosis.confidence import Confidence

@@ -1,7 +1,5 @@
 """The finding on the views in a record agrees with the verdict, and accuses no rank that others ended."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.model.diagnosis.confidence import Confidence

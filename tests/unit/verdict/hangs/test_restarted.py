@@ -1,7 +1,5 @@
 """A rank that began again is the cause; its collectives are not compared with those of the others."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Alarms come in time for hangs, and never for slow phases of healthy runs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Late ranks whose worker processes wait for a lock."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

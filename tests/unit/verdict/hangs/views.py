@@ -1,7 +1,5 @@
 """Views of ranks for tests: recorded ones, and ones built from a few words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path

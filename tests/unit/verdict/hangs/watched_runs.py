@@ -1,7 +1,5 @@
 """Runs whose ranks a watch polls."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

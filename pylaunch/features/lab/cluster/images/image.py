@@ -1,7 +1,5 @@
 """The image that all nodes share: built once with debootstrap, and again when its recipe changes."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Collection
 from pathlib import Path

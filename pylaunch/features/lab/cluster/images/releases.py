@@ -1,7 +1,5 @@
 """Releases for a lab's nodes other than this machine's, and the keys that sign their packages. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

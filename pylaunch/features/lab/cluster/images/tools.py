@@ -1,7 +1,5 @@
 """Programs that real nodes need on this machine, and their installation."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path

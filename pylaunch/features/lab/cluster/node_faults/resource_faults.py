@@ -1,7 +1,5 @@
 """Faults of a node's storage and memory."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path, PurePosixPath
 

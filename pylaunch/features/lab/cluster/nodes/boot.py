@@ -1,7 +1,5 @@
 """Create the files of a node, start it, and wait until it is ready."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

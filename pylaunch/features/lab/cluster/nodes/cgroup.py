@@ -3,8 +3,6 @@
 The directories are below the cgroup of pylaunch itself, in the version 2 hierarchy, the only one that nodes see.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

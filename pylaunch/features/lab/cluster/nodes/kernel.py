@@ -1,7 +1,5 @@
 """Kernel settings that labs need: raised for the first lab, restored after the last."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

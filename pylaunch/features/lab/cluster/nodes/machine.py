@@ -1,7 +1,5 @@
 """A node as a container of this machine, entered through its namespaces, so its network is not needed."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

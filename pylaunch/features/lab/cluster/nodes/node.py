@@ -1,7 +1,5 @@
 """A node of a lab: its container and its faults."""
 
-from __future__ import annotations
-
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.lab.cluster.node_faults import faults
 from pylaunch.features.lab.cluster.node_faults.faults import Direction, Injected

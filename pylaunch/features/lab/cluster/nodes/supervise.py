@@ -4,8 +4,6 @@ Run as `python -m pylaunch.features.lab.cluster.nodes.supervise CGROUP LOWER NOD
 namespace of its own.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource

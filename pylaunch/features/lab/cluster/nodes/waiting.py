@@ -1,7 +1,5 @@
 """Poll a condition that nothing signals, with a deadline."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 
