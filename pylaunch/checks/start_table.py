@@ -54,6 +54,7 @@ START_TABLE: dict[str, Row] = {
     "reach.shell": _agent("output of a login shell breaks the connection to the agent, which refuses the start"),
     "reach.python": _agent("the agent does not start under an older Python"),
     "reach.sudo": _not_asked("a run does not need root"),
+    "reach.logout": _agent("the agent leaves the session, or the start prints a note"),
     "reach.hostname": _not_asked("ranks are placed by the inventory, not by the host's own name"),
     "reach.names": _agent(
         "a host name on the loopback refuses frameworks that listen there (JAX on CPUs); other names are not looked "

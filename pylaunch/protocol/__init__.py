@@ -19,7 +19,6 @@ from pylaunch.protocol.messages import MAX_LINE as MAX_LINE
 from pylaunch.protocol.messages import NO_RUN as NO_RUN
 from pylaunch.protocol.messages import PHASES as PHASES
 from pylaunch.protocol.messages import PROTOCOL as PROTOCOL
-from pylaunch.protocol.messages import SIGNALLED as SIGNALLED
 from pylaunch.protocol.messages import SINCE as SINCE
 from pylaunch.protocol.messages import TO_AGENT as TO_AGENT
 from pylaunch.protocol.messages import TRY_AGAIN as TRY_AGAIN
@@ -45,6 +44,7 @@ from pylaunch.protocol.messages import TryPeers as TryPeers
 from pylaunch.protocol.messages import decode as decode
 from pylaunch.protocol.messages import encode as encode
 from pylaunch.protocol.messages import from_fields as from_fields
+from pylaunch.protocol.node_evidence import SIGNALLED as SIGNALLED
 from pylaunch.protocol.node_evidence import HostEvidence as HostEvidence
 from pylaunch.protocol.node_evidence import KernelEvent as KernelEvent
 from pylaunch.protocol.node_evidence import OutOfMemory as OutOfMemory

@@ -325,9 +325,6 @@ class Failed:
 
 
 NO_RUN, HOST_RESTARTED = "no-run", "host-restarted"
-SIGNALLED = "the agent received a signal to end"
-"""Reason of a stop by SIGTERM, as from Slurm at the end of its job."""
-
 AGENT_STOPPED = "agent-stopped"
 """The agent exists and cannot answer, because of SIGSTOP."""
 

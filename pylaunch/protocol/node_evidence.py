@@ -5,6 +5,9 @@ from __future__ import annotations
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.protocol.examination import UNASKED, OverriddenVariable
 
+SIGNALLED = "the agent received a signal to end"
+"""End of the reason of a stop by SIGTERM, as from Slurm at the end of its job, or at a shutdown."""
+
 
 @dataclass(frozen=True)
 class OutOfMemory:

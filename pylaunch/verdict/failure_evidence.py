@@ -8,7 +8,7 @@ from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.hostset import fold
 from pylaunch.protocol.examination import RankView
-from pylaunch.protocol.node_evidence import HostEvidence, RankEnd, RankState
+from pylaunch.protocol.node_evidence import SIGNALLED, HostEvidence, RankEnd, RankState
 from pylaunch.verdict.causes.unanswered import address_owners
 
 SAME_MOMENT_S = 0.1
@@ -55,6 +55,14 @@ class Evidence:
 
     address: str = ""
     """Address at which the ranks meet; "" if unknown."""
+
+    stopping: str = ""
+    """Reason of the first node that stopped, after its name: "n2: rank 1 was killed by SIGTERM"."""
+
+    @property
+    def signalled(self) -> str | None:
+        """Host whose agent received a signal to end before any other reason to stop."""
+        return self.stopping.partition(": ")[0] if self.stopping.endswith(SIGNALLED) else None
 
     @property
     def failures(self) -> list[RankEnd]:

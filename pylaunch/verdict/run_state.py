@@ -54,9 +54,6 @@ class RunState(Evidence):
     unknown: frozenset[str] = frozenset()
     """Finished hosts that know nothing of the run: it never was there, or its files are gone."""
 
-    stopping: str = ""
-    """Reason that the first stopping node gave."""
-
     stop: StopAll | None = None
     """Last order to stop; later orders are only more urgent."""
 
@@ -281,4 +278,4 @@ class RunState(Evidence):
     def _verdict_on_lost(self) -> Verdict:
         from pylaunch.verdict.verdict import judge_lost  # noqa: PLC0415 -- 40 ms that only a failure costs
 
-        return judge_lost(self, self.stopping)
+        return judge_lost(self)

@@ -96,16 +96,15 @@ def judge(evidence: Evidence) -> Verdict | None:
     return Verdict(f"{top.reason}; {effect}", top.named, first, tuple(ranked), tuple(rejected))
 
 
-def judge_lost(evidence: Evidence, stopping: str = "") -> Verdict:
+def judge_lost(evidence: Evidence) -> Verdict:
     """Return the verdict on a run without the end of a failed rank, of which at least one node is lost.
 
-    `stopping`: reason for which nodes stopped, after the host where it began. Agents notify each other of the failure
-    of a rank, and the agent that saw it may be the one that is lost.
+    Agents notify each other of the failure of a rank, and the agent that saw it may be the one that is lost.
     """
     observed = _of_lost(evidence)
     assert observed.cause is not None
     found = _capped(observed.cause, evidence)
-    host, _, failure = stopping.partition(": ")
+    host, _, failure = evidence.stopping.partition(": ")
     rank = int(failed[1]) if (failed := _PASSED_ON.match(failure)) else None
     if {*evidence.lost} != {host} or rank not in evidence.ranks[host]:  # It may be a victim of another lost node.
         return Verdict(observed.reason, found.named, None, (found,))
@@ -240,6 +239,12 @@ def _weight(end: RankEnd) -> int:
 
 def _of_end(evidence: Evidence, end: RankEnd, confidence: Certainty) -> _Observation:
     reason = f"{end.who} {described(end)}"
+    if end.signal == Signals.SIGTERM and end.host == evidence.signalled:
+        text = f"{evidence.stopping}; {reason}"
+        found = FailureCause(
+            "signalled", text, Certainty.LIKELY, Named(end.host, None), tuple(lines_about(evidence, end))
+        )
+        return _Observation(text, end, advised(found))
     kind = "launcher-failed" if end.rank is None else kind_of(end)
     if kind == "rank-failed" and may_be_of_its_gpu(end) and _has_broken_gpu(evidence, end):
         kind = "gpu"
@@ -305,6 +310,9 @@ def _of_lost(evidence: Evidence) -> _Observation:
         found = FailureCause(kind, reason, certainty, only(hosts))
         return _Observation(reason, None, advised(found, hosts))
     reason = lost_contact(silent, evidence.lost[silent[0]], answer=False)
+    is_signalled = [evidence.signalled] == hosts
+    if is_signalled:
+        reason += f"; before, {evidence.stopping.partition(': ')[2]}"
     witnesses = {
         pair[0]: lines
         for pair, lines in silent_pairs(evidence.hosts, evidence.tried).items()
@@ -322,7 +330,10 @@ def _of_lost(evidence: Evidence) -> _Observation:
     confidence = Certainty.CERTAIN if witnesses and len(hosts) == 1 else Certainty.LIKELY
     found = FailureCause("node-lost", reason, confidence, only(hosts), tuple(lines[:6]))
     found = advised(found, silent)
-    if found.question and {*silent} <= {peer for _, peer in connected}:
+    if is_signalled:
+        signalled = advised(replace(found, kind="signalled"))
+        found = replace(found, question=signalled.question, hint=signalled.hint)
+    elif found.question and {*silent} <= {peer for _, peer in connected}:
         found = replace(found, question=_UP_AND_SILENT.format(host=fold(silent)))
     return _Observation(reason, None, found)
 

@@ -162,6 +162,21 @@ def test_a_logout_that_ends_everything_of_a_user_does_not_end_a_run(fresh_lab: C
     assert ended["reason"].startswith("stopped with pylaunch stop by ")
     must_be_clean(lab)
 
+    users = lab.inventory.with_name("ml.ini")
+    users.write_text(lab.inventory.read_text().replace("ansible_user=root", "ansible_user=ml"))
+    checked = lab.pylaunch("check", "-i", str(users), "--only", "reach.logout")
+    assert "as root: loginctl enable-linger ml" in checked.stdout
+    asked = (*COMMAND, "--detach", "--", "sh", "-c", PATIENT)
+    started = lab.pylaunch("start", "-i", str(users), *asked, timeout_s=120)
+    node.run("loginctl", "terminate-user", "ml")
+
+    def outcome() -> Any:
+        return json.loads(lab.pylaunch("status", started.stderr.split()[1].rstrip(":"), "--json").stdout)["outcome"]
+
+    failed = wait_until(outcome, "the end is recorded")
+    assert failed["named"] == {"host": "n1", "rank": None}
+    assert "where logind ends what a user leaves running at logout" in failed["reason"]
+
 
 def test_a_detached_start_that_is_refused_says_why_and_ends_with_its_code(lab: Lab, root: tuple[str, ...]) -> None:
     asked = ("--workdir", "/nowhere", "--framework", "command", *root, "--detach", "--", "true")

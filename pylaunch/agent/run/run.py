@@ -138,8 +138,8 @@ class Run:
 
     def stop(self, reason: str, grace_s: float, now: float, *, by_hand: bool = False) -> None:
         """Stop the run: SIGTERM, and SIGKILL after `grace_s`. Before the release, nothing is exec'd."""
-        if reason == protocol.SIGNALLED:
-            self._workers.is_ended_from_outside = True
+        if reason.endswith(protocol.SIGNALLED):
+            self._workers.ended_from_outside = reason
         self.advance(now)  # A rank that has ended by now was not ended by this stop, unless it obeyed the same signal.
         if self.outcome is not None:
             return
@@ -347,6 +347,8 @@ class Run:
             return None
         if symptom and ended.failure is not None:
             return f"{name_of(ended.rank)} {symptom}"
+        if ended.signal == signal.SIGTERM and self._workers.ended_from_outside:
+            return self._workers.ended_from_outside
         return ended.failure
 
     def _is_failing(self) -> bool:
@@ -424,7 +426,7 @@ class Run:
         self._report_facts(wait=True)
         self._kernel.close()
         unreadable = rank_files.obstacle(f"{self._record.directory.logs}/.")
-        if self._signalled and self._workers.is_ended_from_outside and self.stopping is None:
+        if self._signalled and self._workers.ended_from_outside and self.stopping is None:
             self._record.append(protocol.Stopping(protocol.SIGNALLED, time.time(), by_hand=False))
         self._record.append(protocol.Finished(left, self._checked_for_leftovers(), time.time(), unreadable))
         self.outcome = NodeOutcome(self.task.run, outcome, message, time.time())

@@ -12,7 +12,15 @@ from pylaunch.base import kernel_log
 from pylaunch.model.diagnosis.cause import Named
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.protocol.examination import Frame, OverriddenVariable, RankView
-from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, OutOfMemory, RankEnd, RankState, StuckConnection
+from pylaunch.protocol.node_evidence import (
+    SIGNALLED,
+    HostEvidence,
+    KernelEvent,
+    OutOfMemory,
+    RankEnd,
+    RankState,
+    StuckConnection,
+)
 from pylaunch.verdict.failure_evidence import Evidence
 from tests.unit.verdict.hangs.views import IN_ALL_REDUCE, IN_OPEN, calls, default_group, view
 
@@ -111,6 +119,7 @@ class EvidenceSet:
     ranks: Mapping[str, frozenset[int]] = field(default_factory=lambda: RANKS)
     answering: frozenset[str] = frozenset()
     restarted: frozenset[str] = frozenset()
+    stopping: str = ""
 
     @property
     def evidence(self) -> Evidence:
@@ -119,6 +128,7 @@ class EvidenceSet:
         return Evidence(
             self.ranks, self.ends, self.states, self.lost, (*self.hosts, *others), self.tried, self.findings,
             self.differences, self.views, self.answering, self.restarted,
+            stopping=self.stopping,
         )  # fmt: skip
 
 
@@ -321,6 +331,8 @@ SETS = (
                 {"n1": ()}, lost={"n2": RESTARTED, "n3": ENDED}, answering=frozenset({"n2", "n3"}), restarted=NODES_2),
     EvidenceSet("two agents lost, and their hosts answer", (victim(0, symptom=LOST),), "agent-lost", "likely", None,
                 {"n1": ()}, lost={"n2": ENDED, "n3": ENDED}, answering=frozenset({"n2", "n3"})),
+    EvidenceSet("everything of the user is ended", (killed(1, signum=SIGTERM), victim(0, 100.3, LOST), victim(2, 100.3,
+                LOST)), "signalled", "likely", NODE_2, stopping=f"n2: {SIGNALLED}"),
     EvidenceSet("agent lost, and another node", (victim(0, symptom=LOST),), "node-lost", "likely", None, {"n1": ()},
                 lost={"n2": ENDED, "n3": "no heartbeat for 10 s"}, answering=frozenset({"n2"})),
     EvidenceSet("a failure before the agent was lost", (own(0, 50.0, "ValueError: no data"), victim(2)), "rank-failed",

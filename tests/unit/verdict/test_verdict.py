@@ -5,9 +5,10 @@ from signal import SIGABRT, SIGKILL, SIGTERM
 import pytest
 
 from pylaunch.agent.evidence.symptoms import DIFFERED
+from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.cause import Certainty
 from pylaunch.model.outcome import Named
-from pylaunch.protocol.node_evidence import RankEnd, RankState
+from pylaunch.protocol.node_evidence import SIGNALLED, RankEnd, RankState
 from pylaunch.verdict.verdict import Evidence, Verdict, judge, judge_lost
 
 RANKS = {"n1": frozenset({0}), "n2": frozenset({1}), "n3": frozenset({2})}
@@ -149,12 +150,33 @@ def test_a_connection_to_a_lost_node_shows_that_it_is_up_and_no_more() -> None:
 
 def test_a_failure_that_a_lost_agent_passed_on_is_the_cause_unless_another_node_is_lost_too() -> None:
     passed_on = "n2: rank 1 ended with exit code 1"
-    alone = Evidence(RANKS, (), {}, {"n2": "no heartbeat for 5 s"})
-    assert judge_lost(alone, passed_on).named == Named("n2", 1)
-    both = Evidence(RANKS, (), {}, {"n1": "no heartbeat for 9 s", "n2": "no heartbeat for 5 s"})
-    found = judge_lost(both, passed_on)
+    alone = Evidence(RANKS, (), {}, {"n2": "no heartbeat for 5 s"}, stopping=passed_on)
+    assert judge_lost(alone).named == Named("n2", 1)
+    both = Evidence(RANKS, (), {}, {"n1": "no heartbeat for 9 s", "n2": "no heartbeat for 5 s"}, stopping=passed_on)
+    found = judge_lost(both)
     assert "rank 1" not in found.reason
     assert found.named != Named("n2", 1)
+
+
+def test_a_node_that_is_shut_down_is_lost_after_its_agent_received_a_signal() -> None:
+    lost, signal = {"n2": "no heartbeat for 5 s"}, f"n2: {SIGNALLED}"
+    (cause,) = judge_lost(Evidence(RANKS, (), {}, lost, stopping=signal)).causes
+    assert (cause.kind, cause.named) == ("node-lost", Named("n2", None))
+    assert cause.reason == f"n2 lost: no heartbeat for 5 s; before, {SIGNALLED}"
+    assert "a shutdown, a logout" in cause.question
+    other = judge_lost(Evidence(RANKS, (), {}, {"n1": "no heartbeat for 5 s"}, stopping=signal))
+    assert SIGNALLED not in other.reason, "the signal on n2 says nothing about n1"
+
+
+def test_a_signal_to_the_agent_and_its_ranks_is_about_the_node_and_not_about_a_rank() -> None:
+    evidence = Evidence(RANKS, (killed(1, 5.0, SIGTERM), victim(0, 5.2, LOST)), stopping=f"n2: {SIGNALLED}")
+    found = judge(evidence)
+    assert found is not None
+    assert (found.named, found.causes[0].kind) == (Named("n2", None), "signalled")
+    assert found.reason == f"n2: {SIGNALLED}; rank 1 on n2 was killed by SIGTERM"
+    elsewhere = judge(replace(evidence, stopping=f"n1: {SIGNALLED}"))
+    assert elsewhere is not None
+    assert elsewhere.named == Named("n2", 1)
 
 
 def test_an_abort_after_the_victims_is_named_only_where_nothing_else_is_known() -> None:

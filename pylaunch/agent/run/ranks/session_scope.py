@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shlex
 import time
 
 from pylaunch.agent.shared.programs import ended, path_of
@@ -16,6 +17,7 @@ ANSWER_S = 5.0
 MOVED_S = 2.0
 POLL_S = 0.01
 LINGER = "/var/lib/systemd/linger"
+LOGOUT = "logind ends what a user leaves running at logout (KillUserProcesses=yes)"
 
 _LOGIND = ("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager")
 _SYSTEMD = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager")
@@ -23,25 +25,33 @@ _SYSTEMD = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freede
 
 def leave_session(run: str) -> str | None:
     """Move this process to a scope that survives logout, where that is needed. Return a warning if that fails."""
-    busctl = path_of("busctl", "/usr/bin:/bin")
-    if busctl is None or not is_session(_cgroups()):
+    if not is_ended_at_logout():
         return None
-    if _call([busctl, "--system", "get-property", *_LOGIND, "KillUserProcesses"]).strip() != "b true":
-        return None
-    uid = os.getuid()
-    if uid != 0 and (cure := _missing(uid)):
-        return (
-            "logind ends what a user leaves running at logout (KillUserProcesses=yes), so the run ends with the "
-            f"connection; as root: {cure}"
-        )
-    which = ["--system"] if uid == 0 else ["--user"]
-    _call([busctl, *which, "call", *_SYSTEMD, "StartTransientUnit", *unit_words(run, os.getpid())])
+    if cure := missing():
+        return f"{LOGOUT}, so the run ends with the connection; as root: {cure}"
+    which = ["--user"] if os.getuid() else ["--system"]
+    _call([*which, "call", *_SYSTEMD, "StartTransientUnit", *unit_words(run, os.getpid())])
     until = time.monotonic() + MOVED_S
     while is_session(_cgroups()):
         if time.monotonic() > until:
-            return "logind ends what is left running at logout (KillUserProcesses=yes), and systemd gave no scope"
+            return f"{LOGOUT}, and systemd gave no scope"
         time.sleep(POLL_S)
     return None
+
+
+def is_ended_at_logout() -> bool:
+    """Return True if logind ends the processes of this login session with it."""
+    names = ["KillUserProcesses", "KillOnlyUsers", "KillExcludeUsers"]
+    return is_session(_cgroups()) and kills(_call(["--system", "get-property", *_LOGIND, *names]), _name(os.getuid()))
+
+
+def kills(properties: str, user: str) -> bool:
+    """Return True if logind ends the processes of `user`, with its `properties` as busctl prints them, one a line."""
+    lines = [shlex.split(line) for line in properties.splitlines()]
+    if len(lines) != 3 or lines[0] != ["b", "true"]:
+        return False
+    only, excluded = lines[1][2:], lines[2][2:]
+    return user not in excluded and (not only or user in only)
 
 
 def unit_words(run: str, pid: int) -> list[str]:
@@ -61,8 +71,11 @@ def _cgroups() -> str:
         return source.read()
 
 
-def _missing(uid: int) -> str:
-    """Return the command that makes the user's systemd linger or reachable, to be run as root; "" if none is needed."""
+def missing() -> str:
+    """Return the command, for root, that makes the systemd of this user linger or reachable; "" if none is needed."""
+    uid = os.getuid()
+    if uid == 0:
+        return ""
     if not os.path.exists(os.path.join(LINGER, _name(uid))):
         return f"loginctl enable-linger {_name(uid)}"
     if not os.path.exists(f"/run/user/{uid}/bus"):
@@ -79,8 +92,11 @@ def _name(uid: int) -> str:
 
 def _call(words: list[str]) -> str:
     """Return the output of busctl; "" if it fails."""
+    busctl = path_of("busctl", "/usr/bin:/bin")
+    if busctl is None:
+        return ""
     try:
         environment = {"XDG_RUNTIME_DIR": f"/run/user/{os.getuid()}"}
-        return ended(words, deadline_s=ANSWER_S, environment=environment).output
+        return ended([busctl, *words], deadline_s=ANSWER_S, environment=environment).output
     except OSError:
         return ""

@@ -166,8 +166,8 @@ class WorkerGroup:
         self._signalled: set[int] = set()
         """Process ids that received SIGTERM."""
 
-        self.is_ended_from_outside = False
-        """This process received SIGTERM: Slurm sends it to all processes of a job step at once, ranks included."""
+        self.ended_from_outside = ""
+        """Reason of the stop after SIGTERM to this process: Slurm and systemd send it to the ranks at the same time."""
 
         self.at_gate: dict[int, tuple[int | None, int]] = {}
         """Descriptor that is readable when a process passes the gate (see `spawn.start_time`) → rank, process id."""
@@ -372,7 +372,7 @@ class WorkerGroup:
                 rank = self._ranks.pop(pid)
                 if rank is not None:
                     self._entries.pop(rank, None)
-                was_signalled = pid in self._signalled or (self.is_ended_from_outside and status == 0)
+                was_signalled = pid in self._signalled or (bool(self.ended_from_outside) and status == 0)
                 yield Ended(rank, pid, status, time, was_signalled=was_signalled)
 
     def terminate(self, rank: int | None) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from pylaunch.agent.run.ranks.session_scope import is_session, unit_words
+from pylaunch.agent.run.ranks.session_scope import is_session, kills, unit_words
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,18 @@ def test_the_scope_is_named_by_run_and_process() -> None:
     words = unit_words("7f3a", 12)
     assert words[1] == "pylaunch-7f3a-12.scope"
     assert words[words.index("au") + 1 : words.index("au") + 3] == ["1", "12"]
+
+
+@pytest.mark.parametrize(
+    ("properties", "answer"),
+    [
+        ("b true\nas 0\nas 0\n", True),
+        ("b false\nas 0\nas 0\n", False),
+        ('b true\nas 0\nas 2 "root" "ml"\n', False),
+        ('b true\nas 1 "ann"\nas 1 "root"\n', False),
+        ('b true\nas 2 "ann" "ml"\nas 1 "root"\n', True),
+        ("", False),
+    ],
+)
+def test_logind_ends_the_users_that_its_configuration_names(properties: str, answer: bool) -> None:
+    assert kills(properties, "ml") is answer
