@@ -37,7 +37,10 @@ def play(tmp_path: Path) -> Any:
         ended = subprocess.run(
             [Path(sys.executable).parent / "ansible-playbook", *words, REPOSITORY / "playbooks/prepare.yml"],
             capture_output=True, text=True, check=False, timeout=300,
-            env={**os.environ, "ANSIBLE_LOCALHOST_WARNING": "false", "ANSIBLE_NOCOLOR": "1"},
+            env={
+                **os.environ, "ANSIBLE_LOCALHOST_WARNING": "false", "ANSIBLE_NOCOLOR": "1",
+                "ANSIBLE_PIPELINING": "True", "ANSIBLE_HOME": f"{tmp_path}/controller", "HOME": f"{tmp_path}/home",
+            },
         )  # fmt: skip
         line = next(line for line in ended.stdout.splitlines() if "=> {" in line)
         answer: dict[str, Any] = json.loads(line.partition("=> ")[2])
@@ -56,6 +59,7 @@ def test_the_agent_is_installed_by_its_content_once(play: Any, tmp_path: Path) -
     assert (first["changed"], first["agent"], first["version"]) == (True, str(target), version)
     assert target.read_bytes() == archive.build().data
     assert not play()["changed"]
+    assert not (tmp_path / "home").exists(), "a start writes nothing to the home directory of a node"
 
 
 def test_an_archive_that_changed_on_the_way_is_refused(play: Any) -> None:

@@ -41,6 +41,8 @@ def problems(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
             hint = "name the script without python: -- train.py" if program.startswith("python") and not is_path else ""
             hint = of_the_image(task, program) or hint
             yield protocol.Reason("not-executable", f"program {path} {reason}", hint)
+        elif (why := _without_interpreter(found)) is not None:
+            yield protocol.Reason("not-executable", f"program {found} cannot be executed: {why}", "")
         elif "/" not in program:
             yield from _of_another_environment(task, program, found)
     broken = list(_interpreter(task))
@@ -109,15 +111,30 @@ def _of_another_environment(task: protocol.NodeTask, program: str, path: str) ->
         yield protocol.Reason("program-elsewhere", text, hint)
 
 
+def _without_interpreter(path: str) -> str | None:
+    """Return why the kernel finds no interpreter for the program at `path`: it reports that no such file exists."""
+    interpreter = _interpreter_of(path)
+    if not interpreter or os.path.exists(interpreter):
+        return None
+    if interpreter.endswith("\r"):
+        return "its lines end as those of Windows do (CR LF)"
+    return f"the interpreter in its first line, {interpreter}, {absence(interpreter)}"
+
+
 def _python_of(path: str) -> str:
     """Return the Python interpreter in the first line of the program at `path`, or ""."""
+    python = _interpreter_of(path)
+    return python if os.path.basename(python).startswith("python") else ""
+
+
+def _interpreter_of(path: str) -> str:
+    """Return the interpreter in the first line of the program at `path`, as the kernel reads it; "" without a path."""
     try:
         line = rank_files.read(path, FIRST_LINE, follow=True).partition(b"\n")[0]
-        words = line.decode("utf-8", "replace").split()
     except OSError:
         return ""
-    python = words[0][len("#!") :] if words and words[0].startswith("#!/") else ""
-    return python if os.path.basename(python).startswith("python") else ""
+    words = line[2:].decode("utf-8", "surrogateescape").replace("\t", " ").strip(" ").split(" ")
+    return words[0] if line.startswith(b"#!") and words[0].startswith("/") else ""
 
 
 def _launcher_module(task: protocol.NodeTask) -> Iterator[protocol.Reason]:

@@ -282,6 +282,7 @@ def _decoded(host: Host, line: bytes) -> object:
     except protocol.WireError as error:
         raise NoAgentError(
             f"something on {host.name} writes into the connection: {error}",
-            "make the login shell silent for non-interactive sessions (its rc files print)",
+            "make the login shell silent for non-interactive sessions (its rc files print); if it is silent,"
+            f" {host.agent_python} prints",
         ) from None
     return message

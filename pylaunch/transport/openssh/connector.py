@@ -56,9 +56,10 @@ class OpenSshConnector(Connector):
         place, name = f"ssh {target(self.host)}", self.host.name
         if within_s > ALIVE_S * (ALIVE_COUNT + 1) and self.identity in open_connections():
             return ConnectionFailure(
-                f"{place}: SSH logged in, but the shell there did not answer within {within_s:.0f} s",
+                f"{place}: SSH logged in, but the command there did not answer within {within_s:.0f} s",
                 f"on {name}, look for a command that waits in a startup file of the login shell (~/.bashrc), or for"
-                " storage of the home directory that hangs; a login with another user shows them",
+                f" storage that hangs, of the home directory or of {self.host.agent_python}; a login with another user"
+                " shows them",
                 host_answers=True,
             )
         return ConnectionFailure(f"{place}: no answer within {within_s:.0f} s", f"check that {name} is up")

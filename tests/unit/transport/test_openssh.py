@@ -91,8 +91,9 @@ def test_a_silent_host_whose_shared_connection_is_open_has_logged_in_and_its_she
     assert not down.host_answers
     (control_directory() / f"{connector.identity}{'f' * 40}").touch()
     hangs = connector.timed_out(15)
-    assert hangs.reason == "ssh ml@10.0.0.1: SSH logged in, but the shell there did not answer within 15 s"
+    assert hangs.reason == "ssh ml@10.0.0.1: SSH logged in, but the command there did not answer within 15 s"
     assert "~/.bashrc" in (hangs.hint or "")
+    assert "/usr/bin/python3" in (hangs.hint or ""), "the shell may have started it, and it hangs"
     assert hangs.host_answers
     assert not connector.timed_out(12).host_answers, "a dead connection may be closed only after 12 s"
 

@@ -37,3 +37,23 @@ def test_the_interpreter_of_the_image_is_a_hint_for_ranks_in_a_container_alone(t
     assert inside.hint == hint
     assert outside.message == inside.message
     assert outside.hint != hint
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b"#! /no/such -u", "the interpreter in its first line, /no/such, does not exist"),
+        (b"#!/bin/sh\r", "its lines end as those of Windows do (CR LF)"),
+    ],
+)
+def test_a_script_whose_interpreter_is_not_there_is_refused_before_the_start(
+    tmp_path: Path, line: bytes, why: str
+) -> None:
+    """The kernel reports that the script does not exist, and it does."""
+    script = tmp_path / "train.sh"
+    script.write_bytes(line + b"\ntrue\n")
+    script.chmod(0o755)
+    (found,) = program_checks.problems(task(tmp_path, [str(script)]))
+    assert found.message == f"program {script} cannot be executed: {why}"
+    script.write_bytes(b"#!\t/bin/sh -e\ntrue\n")
+    assert list(program_checks.problems(task(tmp_path, [str(script)]))) == []
