@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shlex
 import sys
 import traceback
 from pathlib import Path
@@ -169,13 +170,22 @@ def _open_closed_streams() -> None:
             setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115 -- open until the end
 
 
-def run(arguments: list[str]) -> int:
-    """Run one command line and return its exit code. Prints errors, as text and as JSON."""
+def run(arguments: list[str], *, offers_keys: bool = True) -> int:
+    """Run one command line and return its exit code. Prints errors, as text and as JSON.
+
+    Where all that lacks is trust in host keys, a terminal shows the keys; if a person accepts them, the command line
+    runs again.
+    """
     invocation = Invocation()
     code, error = _ended(arguments, invocation)
     if error is not None:
         error.hint = error.hint and hints.completed(error.hint, invocation)
+        trust = _trust(error.hint or "") if offers_keys and not invocation.as_json else []
+        if trust:
+            error.hint = None
         console.say(error.render())
+        if trust:
+            return run(trust, offers_keys=False) or run(arguments, offers_keys=False)
     try:
         document.close(invocation, code, error or invocation.printed_error)
     except BrokenPipeError:
@@ -219,6 +229,13 @@ def _ended(arguments: list[str], invocation: Invocation) -> tuple[int, PylaunchE
     except Exception:  # noqa: BLE001 -- the one boundary: whatever arrives here is our bug
         return ExitCode.BUG, _bug()
     return answer if isinstance(answer, int) else ExitCode.DONE, None
+
+
+def _trust(hint: str) -> list[str]:
+    """Return the words of `pylaunch trust` where that is the whole hint, and there is a terminal to ask on."""
+    is_trust = hint.startswith("pylaunch trust ") and not any(each in hint for each in (";", "\n", "--replace"))
+    is_asked = sys.stdin.isatty() and console.is_terminal(sys.stdout) and console.is_terminal(sys.stderr)
+    return shlex.split(hint)[1:] if is_trust and is_asked else []
 
 
 def _has_working_directory() -> bool:

@@ -4,15 +4,11 @@ A host list has no directory of its own, so the project directory `.pylaunch` is
 """
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
-from pylaunch.model.hostset import expand, fold
-from pylaunch.model.text.argv import quoted
+from pylaunch.model.hostset import expand
 
 _HOST = re.compile(r"(?!-)[\w.:%-]+|\[[\da-fA-F:.]+\](?::\d+)?")
-_WITH_PORT = re.compile(r"([^:\[\]]+|\[[^\]]+\]):(\d+)")
-_FOLDED = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
 
 
 def is_host_list(source: Path) -> bool:
@@ -28,7 +24,9 @@ def names_in(source: Path) -> tuple[str, ...]:
         raise ValueError("no host is named")
     for name in names:
         if "@" in name:
-            raise ValueError(f"{name!r}: the user belongs in ~/.ssh/config, or in an inventory file as ansible_user")
+            raise ValueError(
+                f"{name!r}: the user belongs in ~/.ssh/config, or in an inventory, which pylaunch init writes"
+            )
         if not _HOST.fullmatch(name):
             raise ValueError(f"{name!r} is not a host name")
     return names
@@ -37,25 +35,6 @@ def names_in(source: Path) -> tuple[str, ...]:
 def host_list(hostset: str) -> str:
     """Return the host list of a host set such as `gpu[01-02],x`. Raises ValueError for an invalid one."""
     return "".join(f"{name}," for name in names_in(Path(",".join(expand(hostset)) + ",")))
-
-
-def command_to_write(names: Sequence[str], file: str) -> str:
-    """Return a shell command that writes the inventory `file` with the hosts `names`, in their order."""
-    words = ("printf", r"%s\n", "[cluster]", *_lines(names))
-    return f"{quoted(words)} > {quoted((file,))}"
-
-
-def _lines(names: Sequence[str]) -> list[str]:
-    folded = fold(names)
-    if any(":" in name for name in names) or expand(folded) != tuple(names):
-        return [_line(name) for name in names]
-    return [line for piece in _FOLDED.findall(folded) for line in ranges(piece)]
-
-
-def _line(name: str) -> str:
-    """Return a line of Ansible's INI format for a host, with its port."""
-    found = _WITH_PORT.fullmatch(name)
-    return name if found is None else f"{found[1].strip('[]')} ansible_port={found[2]}"
 
 
 def ranges(piece: str) -> list[str]:

@@ -44,6 +44,9 @@ class Desired:
     roles: tuple[str, ...]
     """All requested roles of the playbook, also those that do not apply to these hosts."""
 
+    with_own_become: frozenset[str] = frozenset()
+    """Hosts for which the inventory or Ansible's settings say how to become root, or that nobody has to."""
+
 
 @dataclass(frozen=True)
 class Content:
@@ -83,7 +86,7 @@ def render(
         raise ProvisionError(
             "the desired state cannot be rendered", evidence=[line for line in str(error).splitlines() if line][:6]
         ) from error
-    return Desired(hosts, tuple(each.name for each in chosen))
+    return Desired(hosts, tuple(each.name for each in chosen), renderer.with_own_become(cluster.names))
 
 
 @cache
@@ -168,6 +171,12 @@ def _without_waste() -> Iterator[None]:
         lookup.deepcopy = deepcopy
 
 
+_BECOME = frozenset(
+    ("pylaunch_unprivileged", "ansible_become", "ansible_become_exe", "ansible_become_method", "ansible_become_pass",
+     "ansible_become_password", "ansible_become_user", "ansible_sudo_exe", "ansible_sudo_pass")
+)  # fmt: skip
+
+
 class _Renderer:
     """Renders hosts one after another; reads the inventory and the roles once."""
 
@@ -194,6 +203,13 @@ class _Renderer:
             host: tuple(state for state in states if state is not None)
             for host, states in zip(hosts, zip(*found, strict=True), strict=True)
         }
+
+    def with_own_become(self, hosts: Sequence[str]) -> frozenset[str]:
+        """Return the hosts that become root in another way than by sudo with a password that a person types, or not."""
+        if constants.BECOME_PASSWORD_FILE is not None or constants.DEFAULT_BECOME_METHOD != "sudo":
+            return frozenset(hosts)
+        own = (self._variables.get_vars(host=self._inventory.get_host(host)) for host in hosts)
+        return frozenset(host for host, names in zip(hosts, own, strict=True) if not _BECOME.isdisjoint(names))
 
     def refuse_bad_variables(self, hosts: Sequence[str], roles: Sequence[str]) -> None:
         """Raise UsageError if the inventory misspells a variable of `roles` or gives it an impossible value."""

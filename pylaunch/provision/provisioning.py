@@ -12,7 +12,7 @@ result = reset_hosts(plan, emit, …)           undoes what the roles own
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.base.layout import RUN_ID
 from pylaunch.checks.occupancy.look import look
 from pylaunch.errors import ClusterNotReadyError, ProvisionError, UsageError
@@ -90,8 +90,8 @@ class ProvisionOptions:
     rate: int = 0
     """Most bytes per second of an archive that this machine, and each host, sends; 0 is no limit."""
 
-    become_password: Callable[[], str] | None = None
-    """Returns the password for sudo; called once, before hosts are asked. None is sudo without a password."""
+    become_password: str | None = field(default=None, repr=False)
+    """None is sudo without a password."""
 
 
 @dataclass(frozen=True)
@@ -290,8 +290,7 @@ def _request(cluster: Cluster, options: ProvisionOptions) -> ProvisionRequest:
         request = _with_environment(request, previous_environment(_environment(cluster, options)))
     elif options.environment is not None:
         request = _with_environment(request, options.environment.absolute())
-    password = None if options.become_password is None else options.become_password()
-    return replace(request, become_password=password)
+    return replace(request, become_password=options.become_password)
 
 
 def _with_environment(request: ProvisionRequest, directory: Path) -> ProvisionRequest:

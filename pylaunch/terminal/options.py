@@ -11,13 +11,13 @@ from click.shell_completion import CompletionItem
 
 from pylaunch.errors import ExitCode, PylaunchError, UsageError
 from pylaunch.inventory import load_cluster
-from pylaunch.inventory.host_list import command_to_write, host_list, is_host_list, names_in
+from pylaunch.inventory.host_list import host_list
 from pylaunch.model.job import RankOrder
 from pylaunch.model.plan import base_of
 from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.size import parse_size
 from pylaunch.store import runs
-from pylaunch.terminal import console, invocation
+from pylaunch.terminal import invocation
 from pylaunch.terminal.since import parse_since
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -72,17 +72,10 @@ def _named(context: click.Context, _: click.Parameter, value: Path | None) -> Pa
         try:
             value = Path(host_list(hosts))
         except ValueError as error:
-            raise UsageError(f"-H {hosts}: {error}", hint="-H gpu01,gpu02 or -H 'gpu[01-02]'") from None
+            written = f"pylaunch init {quoted((hosts,))}" if "@" in hosts else "-H gpu01,gpu02 or -H 'gpu[01-02]'"
+            raise UsageError(f"-H {hosts}: {error}", hint=written) from None
     invocation.current().source = value
-    if value is not None and is_host_list(value) and not context.resilient_parsing:
-        _say_what_to_write_down(value)
     return value
-
-
-def _say_what_to_write_down(source: Path) -> None:
-    # Words that are no hosts are refused where the inventory is read.
-    with contextlib.suppress(ValueError):
-        console.say(f"no inventory file; to keep these hosts: {command_to_write(names_in(source), 'cluster.ini')}")
 
 
 inventory = _inventory("Ansible inventory. Without it: pylaunch.toml, then cluster.ini here, then this machine alone.")

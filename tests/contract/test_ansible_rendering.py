@@ -180,6 +180,11 @@ def test_a_host_without_root_gets_only_the_environment(tmp_path: Path) -> None:
     assert desired.roles == ROLES
 
 
+def test_no_password_is_needed_where_the_inventory_says_how_to_become_root_or_that_nobody_does(tmp_path: Path) -> None:
+    text = "[cluster]\nn1 pylaunch_unprivileged=true\nn2 ansible_become_method=su\nn3\nn4 ansible_become_password=x\n"
+    assert render(OURS, inventory(tmp_path, text)).with_own_become == {"n1", "n2", "n4"}
+
+
 def test_known_hosts_are_the_trusted_keys_under_all_names_of_a_member_and_the_others_are_named(tmp_path: Path) -> None:
     text = "[cluster]\nn1 ansible_host=10.1.0.1\nn2 ansible_host=10.1.0.2 ansible_port=2222\nn3 ansible_host=10.1.0.3\n"
     cluster = inventory(tmp_path, text)

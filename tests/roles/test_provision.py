@@ -10,6 +10,7 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
+from pylaunch.transport import process
 from pylaunch.transport.connections import disconnect
 from tests.roles.conftest import FIRST, Provisioned
 from tests.waiting import wait_until
@@ -87,13 +88,18 @@ def as_bob(provisioned: Provisioned, tmp_path: Path) -> Iterator[Path]:
     node.run("userdel", "--force", "--remove", "bob", check=False)
 
 
-def test_a_sudo_that_wants_a_password_is_recognised_and_the_hint_has_the_flag(
+def test_a_sudo_that_wants_a_password_is_recognised_before_anything_changes(
     provisioned: Provisioned, as_bob: Path
 ) -> None:
     refused = provisioned.lab.pylaunch("provision", "-i", str(as_bob))
-    assert refused.returncode == ExitCode.PROVISION_FAILED
-    assert "1 of 1 hosts could not be provisioned: n3" in refused.stderr
-    assert f"hint: ask for the password with pylaunch provision -i {as_bob} --ask-become-pass (-K)" in refused.stderr
+    assert refused.returncode == ExitCode.CLUSTER_NOT_READY
+    assert "error: sudo asks for a password, so nothing was changed\n  n3: " in refused.stderr
+    assert f"hint: pylaunch provision -i {as_bob} -K" in refused.stderr
+    wrong = process.run(
+        provisioned.lab.command("provision", "-i", str(as_bob), "-K"), stdin=b"other\n", env=provisioned.lab.environment
+    )
+    assert wrong.returncode == ExitCode.CLUSTER_NOT_READY
+    assert "error: sudo does not accept the password, so nothing was changed\n  n3: " in wrong.stderr
 
 
 def test_a_person_types_the_password_once_and_it_is_on_no_screen(
@@ -101,7 +107,7 @@ def test_a_person_types_the_password_once_and_it_is_on_no_screen(
 ) -> None:
     keyboard, terminal = os.openpty()
     output = tmp_path / "output"
-    command = provisioned.lab.command("provision", "-i", str(as_bob), "--roles", "time_sync", "-K")
+    command = provisioned.lab.command("provision", "-i", str(as_bob), "--roles", "time_sync")
     with output.open("wb") as sink:
         typed = subprocess.Popen(
             command, env={**os.environ, **provisioned.lab.environment}, stdin=terminal, stdout=sink, stderr=sink,
@@ -109,7 +115,7 @@ def test_a_person_types_the_password_once_and_it_is_on_no_screen(
         )  # fmt: skip
         try:
             # What is typed before the terminal has stopped echoing is thrown away.
-            wait_until(lambda: "sudo password: " in output.read_text(), "the question", 120)
+            wait_until(lambda: "sudo password of n3: " in output.read_text(), "the question", 120)
             os.write(keyboard, b"secret\n")
             assert typed.wait(300) == ExitCode.DONE, output.read_text()
         finally:

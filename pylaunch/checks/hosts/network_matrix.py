@@ -15,7 +15,10 @@ from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.text.addresses import is_address
 
 RENDEZVOUS = "rendezvous"
-OPEN = "open {ports} between the members: pylaunch provision --roles firewall, or the cloud's security group"
+OPEN = (
+    "open {ports} between the members: firewall_enabled=true in the inventory, then pylaunch provision --roles firewall"
+    "; or the cloud's security group"
+)
 HEADERS = {4: 40, 6: 60}
 TIMESTAMPS = 12
 """Bytes of the TCP option that Linux sends in every segment."""

@@ -25,7 +25,9 @@ from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags import sync
 from pylaunch.terminal.flags.program import as_script
 from pylaunch.terminal.flags.shipped_code import modules_not_shipped
+from pylaunch.terminal.live_area import working
 from pylaunch.terminal.views import findings
+from pylaunch.terminal.views.live import counted
 
 EXAMPLES = """\b
 Examples:
@@ -117,7 +119,8 @@ def command(
     tree = sync.given(flags)
     needs = Needs(flags.files, flags.checkpoint_dir, flags.infiniband, flags.workdir or "")
     request = plan_check(cluster, in_job(_job(words, flags, tree)), needs, checks)
-    found = check(request, console.say)
+    with working(f"asking {counted(len(cluster.hosts), 'host')}"):
+        found = check(request, console.say)
     if flags.fix:
         found = _fixed(request, found, sure=flags.yes)
     if tree is not None and any(each.id == SHIPPED_CODE for each in checks):

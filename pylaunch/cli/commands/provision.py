@@ -1,16 +1,18 @@
 """`pylaunch provision`: bring every host of the inventory to the same known state."""
 
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pylaunch.base.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.cli.views import provisioning
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features import judge_settings
 from pylaunch.inventory import load_cluster
+from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.provision.batches import batches
@@ -25,6 +27,7 @@ from pylaunch.provision.provisioning import (
     reset_hosts,
     roll_back,
 )
+from pylaunch.provision.root_access import refused_by_sudo, sudo_error
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.live_area import working
 from pylaunch.terminal.views.live import counted
@@ -68,9 +71,8 @@ class ProvisionFlags:
         if self.exit_code and not self.plan_only:
             raise UsageError("--exit-code needs --plan", hint=pylaunch("provision", "--plan", "--exit-code"))
 
-    @property
     def options(self) -> ProvisionOptions:
-        """The flags that `provision` knows."""
+        """Return the flags that `provision` knows; asks for a password where they say so."""
         return ProvisionOptions(
             options.words(self.roles),
             self.environment,
@@ -78,7 +80,7 @@ class ProvisionFlags:
             deep=self.deep,
             batch_sizes=self.serial or ALL_AT_ONCE,
             rate=self.limit_rate,
-            become_password=(lambda: console.password("sudo password")) if self.ask_become_pass else None,
+            become_password=console.password("sudo password") if self.ask_become_pass else None,
         )
 
 
@@ -113,11 +115,7 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: A
     flags = ProvisionFlags(**asked)
     flags.refuse_contradictions(limit)
     cluster = load_cluster(inventory, limit=limit)
-    with working(f"asking {counted(len(cluster.hosts), 'host')}"):
-        if flags.undo:
-            plan = plan_reset(cluster, flags.options)
-        else:
-            plan = plan_provision(cluster, flags.options, judge_settings, on_note=console.say)
+    plan = _planned(cluster, flags, flags.options())
     if flags.undo:
         _reset(plan, flags)
         return ExitCode.DONE
@@ -136,6 +134,21 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: A
         document.show(provisioning.as_json(report, differences))
     report.raise_for_errors()
     return ExitCode.DIFFERENT if flags.exit_code and plan.found.to_change else ExitCode.DONE
+
+
+def _planned(cluster: Cluster, flags: ProvisionFlags, chosen: ProvisionOptions) -> ProvisionPlan:
+    """Return the plan. Asks for the password of sudo where hosts to change want one."""
+    with working(f"asking {counted(len(cluster.hosts), 'host')}"):
+        if flags.undo:
+            return plan_reset(cluster, chosen)
+        plan = plan_provision(cluster, chosen, judge_settings, on_note=console.say)
+        refused = {} if flags.plan_only else refused_by_sudo(plan.request, plan.found)
+    if not refused:
+        return plan
+    if chosen.become_password is not None or not sys.stdin.isatty():
+        raise sudo_error(plan.request, refused)
+    password = console.password(f"sudo password of {fold(refused)}")
+    return _planned(cluster, flags, replace(chosen, become_password=password))
 
 
 def _provision(plan: ProvisionPlan) -> ProvisionReport:

@@ -35,6 +35,7 @@ from pylaunch.store.new_file import new_file
 from pylaunch.store.paths import project_known_hosts
 from pylaunch.terminal import console, hints, options
 from pylaunch.terminal.invocation import current
+from pylaunch.terminal.live_area import working
 from pylaunch.terminal.views import findings, host_keys
 from pylaunch.transport.trust.host_keys import KeyOffer, scan
 
@@ -49,6 +50,8 @@ Examples:
 """
 
 _DIRECTORIES = ("/var/tmp", "/dev/shm", "/data", "/scratch", "/shared", "/mnt")
+_CONDA = ("miniconda3", "miniforge3", "anaconda3")
+_SHARED_PYTHONS = ("/opt/conda/bin/python", "/usr/local/bin/python3", "/usr/bin/python3")
 _TRUST_HINT = "see that the host is up, and that its name, address and port are right"
 
 
@@ -165,12 +168,13 @@ def _untrusted(offer: KeyOffer) -> dict[str, Unreachable]:
 
 
 def _interpreters(python: str | None, source: GatheredHosts) -> tuple[str, ...]:
-    """Return the interpreters to look for: those of the source, this shell, provision, conda and the system."""
+    """Return the interpreters to look for: those of the source, this shell, provision, this directory, conda, Linux."""
     if python is not None:
         return (python,)
     here = [f"{root}/bin/python" for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if (root := os.environ.get(name))]
     known = [host.python for host in source.hosts if host.python is not None]
-    return tuple(dict.fromkeys((*known, *here, PROVISIONED, "/opt/conda/bin/python", "/usr/local/bin/python3")))
+    own = [f"{place}/bin/python" for place in (Path.cwd() / ".venv", *(Path.home() / name for name in _CONDA))]
+    return tuple(dict.fromkeys((*known, *here, PROVISIONED, *own, *_SHARED_PYTHONS)))
 
 
 def _directories() -> tuple[str, ...]:
@@ -247,7 +251,8 @@ def _name_in_settings(file: Path) -> None:
 
 def _first_check(file: Path) -> Result:
     job = JobSpec(NO_SCRIPT, Framework.DIRECT, str(Path.cwd()))
-    found = check(plan_check(load_cluster(file), job, Needs(), select(suite.CHECKS)))
+    with working("running the first check"):
+        found = check(plan_check(load_cluster(file), job, Needs(), select(suite.CHECKS)))
     for line in findings.all_lines(found.findings):
         console.data(line)
     console.say(findings.summary(found), style="red" if found.failed else "green")
@@ -257,5 +262,5 @@ def _first_check(file: Path) -> Result:
 def _conclude(found: Result, *, has_python: bool) -> None:
     steps = ["pylaunch check --fix    # run the roles that repair the findings"] if found.failed else []
     if not has_python:
-        steps.append("pylaunch env lock requirements.txt && pylaunch provision    # or set pylaunch_python=")
+        steps.append(f"{hints.ENVIRONMENT}    # or your own: pylaunch_python= in the inventory")
     hints.say(*steps, "pylaunch start --sync . -- train.py")

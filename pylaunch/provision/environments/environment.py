@@ -200,7 +200,8 @@ def _texts(path: Path, seen: frozenset[Path] = frozenset()) -> Iterator[str]:
         text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, IsADirectoryError):
         raise UsageError(
-            f"no such requirements file: {path}", hint="what goes into one: pylaunch help environment"
+            f"no such requirements file: {path}",
+            hint="pip freeze > requirements.txt writes that of your environment; more: pylaunch help environment",
         ) from None
     yield text
     for line in text.splitlines():

@@ -50,6 +50,7 @@ _NO_KEY = (
     "on {host}, sshd accepts no login by key alone (PubkeyAuthentication, AuthenticationMethods), and pylaunch types no"
     " password"
 )
+_COPY_KEY = f"{_BY_HAND}; if it asks for a password, give each host your key with {{copy_key}} (ssh-keygen makes one)"
 _METHODS = re.compile(re.escape(_REFUSED) + r"([\w,-]+)\)")
 
 _NOT_REACHED = frozenset(
@@ -78,8 +79,10 @@ def explain_failure(host: Host, stderr: str) -> ConnectionFailure:
             quotable = re.search(_QUOTED_LINE.get(needle, "^$"), "\n".join(lines), re.MULTILINE)
             line = quotable[1] if quotable else found.removeprefix("ssh: ")
             methods = _METHODS.search(line)
-            if methods is not None and "publickey" not in methods[1].split(","):
-                hint = _NO_KEY
+            if methods is not None:
+                accepted = methods[1].split(",")
+                is_host = host.address in line  # And no jump host.
+                hint = _NO_KEY if "publickey" not in accepted else _COPY_KEY if len(accepted) > 1 and is_host else hint
             return ConnectionFailure(f"ssh {target(host)}: {reason} ({line})", hint and _filled(hint, host))
     if not lines:  # A channel whose shared connection was lost prints nothing.
         return ConnectionFailure(f"ssh {target(host)}: ssh ended without a message", f"check that {host.name} is up")
@@ -91,4 +94,5 @@ def _filled(hint: str, host: Host) -> str:
         host=host.name,
         port=host.ssh.port or SSH_PORT,
         by_hand=quoted(("ssh", *destination(host))),
+        copy_key=quoted(("ssh-copy-id", *(("-p", str(host.ssh.port)) if host.ssh.port else ()), target(host))),
     )

@@ -3,6 +3,7 @@
 import errno
 import json
 import re
+import sys
 from typing import NoReturn
 
 import click
@@ -10,8 +11,9 @@ import pytest
 
 from pylaunch.cli import main
 from pylaunch.cli.commands import start
-from pylaunch.errors import ExitCode
+from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.terminal import other_tools
+from pylaunch.terminal.invocation import Invocation
 from tests.hinted_commands import must_be_accepted
 
 
@@ -28,6 +30,40 @@ def test_an_unexpected_error_is_a_bug_with_its_stack_trace(
 ) -> None:
     assert fails_with(OSError(errno.EIO, "Input/output error"), monkeypatch) == ExitCode.BUG
     assert "Traceback" in capsys.readouterr().err
+
+
+TRUST = "pylaunch trust --limit 'n[1-2]'"
+
+
+@pytest.mark.parametrize(
+    ("hint", "is_terminal", "answer", "lines"),
+    [
+        (TRUST, True, 0, ["start", "trust -i cluster.ini --limit n[1-2]", "start"]),
+        (TRUST, True, 3, ["start", "trust -i cluster.ini --limit n[1-2]"]),
+        (TRUST, False, 0, ["start"]),
+        (f"{TRUST}; check that n3 is up", True, 0, ["start"]),
+        ("pylaunch trust --replace --limit n1", True, 0, ["start"]),
+    ],
+)
+def test_unknown_host_keys_are_offered_where_a_person_is_and_the_command_runs_again(
+    hint: str, is_terminal: bool, answer: int, lines: list[str],
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    ran: list[str] = []
+
+    def main_of_click(words: list[str], *, obj: Invocation, **_: object) -> int:
+        ran.append(" ".join(words))
+        obj.inventory = ("-i", "cluster.ini")
+        if words == ["start"]:
+            raise ClusterNotReadyError("2 of 2 hosts cannot take part", hint=hint)
+        return answer
+
+    monkeypatch.setattr(main.pylaunch, "main", main_of_click)
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: is_terminal, raising=False)
+    assert main.run(["start"]) == ExitCode.CLUSTER_NOT_READY
+    assert ran == lines
+    assert ("hint:" in capsys.readouterr().err) is (lines[1:] == [] or answer == 0)
 
 
 @pytest.mark.parametrize("words", [[], ["env"]])

@@ -106,12 +106,14 @@ def _addresses(name: str) -> list[str] | None:
 
 
 @reader("reach.sudo")
-def sudo(question: None) -> str | None:
-    """Return the reason why this user cannot become root without a password; None if they can."""
+def sudo(question: str | None) -> str | None:
+    """Return the reason why this user cannot become root with the password of the question, or without one; None if
+    they can."""
     if os.getuid() == 0:
         return None
     try:
-        ended = programs.ended(["sudo", "-n", "true"], joined=True, deadline_s=SUDO_S)
+        words = ["sudo", "-n", "true"] if question is None else ["sudo", "-S", "-p", "", "true"]
+        ended = programs.ended(words, joined=True, deadline_s=SUDO_S, stdin="" if question is None else f"{question}\n")
     except FileNotFoundError:
         return "there is no sudo"
     output = ended.output.strip().splitlines()

@@ -1,0 +1,38 @@
+"""Whether sudo makes pylaunch root on the hosts to change: asked before anything is sent to them."""
+
+from typing import Any
+
+from pylaunch.agent.probe.readers import reach
+from pylaunch.errors import ClusterNotReadyError
+from pylaunch.model.diagnosis.host_errors import error_lines
+from pylaunch.probe.answers import Unmeasured, decoded, readings, value
+from pylaunch.probe.ask import Answered, ask, parted, understood_all
+from pylaunch.probe.program import probe
+from pylaunch.provision.convergence import ProvisionRequest, ProvisionSurvey
+
+
+def refused_by_sudo(request: ProvisionRequest, found: ProvisionSurvey) -> dict[str, str]:
+    """Return the reasons of sudo by host, for hosts to change; a host that does not answer is left to Ansible."""
+    names = set(found.to_change) - found.desired.with_own_become - found.without_python.keys()
+    if not names:
+        return {}
+    cluster, question = request.cluster.only(names), reach.sudo.ask(request.become_password)
+
+    def taken(answered: Answered) -> str | Unmeasured | None:
+        read: dict[str, Any] = {name: decoded(name, each) for name, each in readings(answered, question).items()}
+        return value(read, reach.sudo)
+
+    answers = ask(cluster, dict.fromkeys(names, probe(question)))
+    refusals, _ = understood_all(*parted(answers, cluster), taken)
+    return {name: why for name, why in refusals.items() if isinstance(why, str)}
+
+
+def sudo_error(request: ProvisionRequest, reasons: dict[str, str]) -> ClusterNotReadyError:
+    """Return the error for hosts on which sudo refuses."""
+    given = request.become_password is not None
+    return ClusterNotReadyError(
+        f"sudo {'does not accept the password' if given else 'asks for a password'}, so nothing was changed",
+        evidence=error_lines(request.cluster.hosts, reasons),
+        hint="pylaunch provision -K, or let this user use sudo without a password; ansible_user=root needs no sudo, and"
+        " pylaunch_unprivileged=true builds the Python environment alone",
+    )
