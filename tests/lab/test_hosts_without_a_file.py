@@ -94,4 +94,4 @@ def test_two_hosts_and_no_file(lab: Lab, agent: dict[str, str], tmp_path: Path) 
     written = pylaunch("init", *addresses, "--yes")
     assert written.returncode == ExitCode.DONE, written.stderr
     found = json.loads(pylaunch("gpus", "--json").stdout)
-    assert [(each["host"], each["unreachable"]) for each in found["hosts"]] == [(each, None) for each in addresses]
+    assert [(each["host"], each["unreachable"]) for each in found["hosts"]] == [("n1", None), ("n2", None)]
