@@ -1,4 +1,4 @@
-"""Whether sudo makes pylaunch root on the hosts to change: asked before anything is sent to them."""
+"""Refusals of sudo on the hosts to change, found before anything is sent to them."""
 
 from typing import Any
 
