@@ -137,7 +137,8 @@ def _with_hyphens(word: str) -> str:
 
 @click.group(
     cls=Verbs,
-    help="\n\n\b\n".join((ABOUT, "\n".join((*(each.example for each in VERBS.values() if each.example), *_EXAMPLES)))),
+    help=ABOUT,
+    epilog="\b\n" + "\n".join((*(each.example for each in VERBS.values() if each.example), *_EXAMPLES)),
     context_settings={
         "help_option_names": ["-h", "--help"],
         "max_content_width": 120,

@@ -25,6 +25,7 @@ def command(topic: str | None) -> None:
     known = pages()
     if topic is None:
         console.table(("topic", "page"), [(name, title(page)) for name, page in known.items()])
+        console.say("\nhint: pylaunch help first-cluster    # from no file to a first run")
         return
     if topic not in known:
         near = difflib.get_close_matches(topic, known, n=3)

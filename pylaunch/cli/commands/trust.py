@@ -9,7 +9,7 @@ from pylaunch.inventory import load_cluster
 from pylaunch.model.hostset import fold
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.views import host_keys
-from pylaunch.transport.trust.host_keys import KeyOffer, scan
+from pylaunch.transport.trust.host_keys import KeyOffer
 
 
 @click.command()
@@ -25,7 +25,7 @@ def command(inventory: Path | None, limit: str | None, replace: bool, yes: bool,
     say: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub. Accepted keys go into .pylaunch/known_hosts next to the
     inventory; a key that differs from the one trusted so far is refused unless --replace is given.
     """
-    offer = scan(load_cluster(inventory, limit=limit))
+    offer = host_keys.scanned(load_cluster(inventory, limit=limit))
     content = _data(offer)
     if as_json:
         document.show(content)

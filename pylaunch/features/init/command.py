@@ -37,7 +37,7 @@ from pylaunch.terminal import console, hints, options
 from pylaunch.terminal.invocation import current
 from pylaunch.terminal.live_area import working
 from pylaunch.terminal.views import findings, host_keys
-from pylaunch.transport.trust.host_keys import KeyOffer, scan
+from pylaunch.transport.trust.host_keys import KeyOffer
 
 EXAMPLES = """\b
 Examples:
@@ -143,8 +143,7 @@ def _trusted(cluster: Cluster, *, yes: bool) -> tuple[dict[str, str], dict[str, 
     """Show new host keys and ask once. Return addresses of OpenSSH's connections, and untrusted hosts."""
     if all(host.connection is not Connection.SSH for host in cluster.hosts):
         return {}, {}
-    console.say(f"asking {fold(cluster.names)} for host keys")
-    offer = scan(cluster)
+    offer = host_keys.scanned(cluster)
     new = offer.acceptable(replace=False)
     if new:
         host_keys.show(new)
@@ -199,7 +198,8 @@ def _report(cluster: Cluster, failed: Mapping[str, Unreachable], *, is_fatal: bo
         return
     count = f"{len(failed)} of {len(cluster.hosts)} hosts could not be examined"
     if is_fatal:
-        hint = "mend them and run it again, or write the others alone with --partial"
+        others = ", or write the others alone with --partial" if len(failed) < len(cluster.hosts) else ""
+        hint = f"mend {'them' if others else 'that'} and run it again{others}"
         raise ClusterNotReadyError(f"{count}, so nothing was written", evidence=lines, hint=hint)
     console.say("\n".join([f"warning: {count}", *(f"  {line}" for line in lines)]))
 

@@ -4,9 +4,17 @@ import sys
 from collections.abc import Sequence
 
 from pylaunch.errors import UsageError
+from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.terminal import console
-from pylaunch.transport.trust.host_keys import KeyOffer, OfferedKey, accept
+from pylaunch.terminal.live_area import working
+from pylaunch.transport.trust.host_keys import KeyOffer, OfferedKey, accept, scan
+
+
+def scanned(cluster: Cluster) -> KeyOffer:
+    """Return the keys that the hosts present. Raises UsageError when none is reached over SSH."""
+    with working(f"asking {fold(cluster.names)} for host keys"):
+        return scan(cluster)
 
 
 def show(shown: Sequence[OfferedKey]) -> None:
