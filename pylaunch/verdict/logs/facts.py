@@ -14,7 +14,7 @@ from pylaunch.verdict.logs.line import LogTime, Origin
 from pylaunch.verdict.logs.scan import KeptLine, LogMatch, LogScan
 from pylaunch.verdict.logs.signature import Role
 from pylaunch.verdict.logs.traceback import LONGEST_REACH, ExceptionUnit, continues, is_handled, lines_inside
-from pylaunch.verdict.logs.victims.rank_ends import LAUNCHER, RankEnds, rank_ends
+from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS, LAUNCHER, RankEnds, rank_ends
 from pylaunch.verdict.logs.victims.timeouts import CollectiveTimeouts, collective_timeouts
 
 NEAR_LINES = 60
@@ -85,12 +85,20 @@ class LogFacts:
         return {file: sorted(numbers) for file, numbers in lines.items()}
 
     @cached_property
-    def are_victims(self) -> bool:
-        """True if all failures are those of ranks that waited for others or lost them."""
+    def own_exceptions(self) -> list[ExceptionUnit]:
+        """Exceptions that are neither those of launchers nor about other processes: waits for them, or connections."""
         victims = {(each.file, each.line) for each in self.matches if each.signature.role is Role.SYMPTOM}
         units = [unit for scan in self.scans for unit in scan.exceptions if not LAUNCHER.search(unit.chain[-1].type)]
-        lost = all(any((unit.file, each.line) in victims for each in unit.chain) for unit in units)
-        return lost and not any(each.signature.role is Role.ROOT for each in self.matches)
+        return [
+            unit
+            for unit in units
+            if not any((unit.file, each.line) in victims or ABOUT_OTHERS.search(each.text) for each in unit.chain)
+        ]
+
+    @property
+    def are_victims(self) -> bool:
+        """True if all failures are those of ranks that waited for others or lost them."""
+        return not self.own_exceptions and not any(each.signature.role is Role.ROOT for each in self.matches)
 
     def is_fatal(self, file: str, line: int) -> bool:
         """Return True unless the log continues normally after the line: then the program survived it."""

@@ -26,6 +26,7 @@ from pylaunch.verdict.logs.scan import LogMatch, LogScan
 from pylaunch.verdict.logs.signature import CauseClass, Role, SignatureCatalogue
 from pylaunch.verdict.logs.traceback import ExceptionUnit
 from pylaunch.verdict.logs.victims.launcher_exits import ANY_LEVEL, EXITS, read_exit
+from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS
 from pylaunch.verdict.logs.victims.silent import read_silent, with_rank
 from pylaunch.verdict.logs.victims.timeouts import TIMEOUTS
 from pylaunch.verdict.logs.victims.waiting import read_waiting
@@ -44,6 +45,12 @@ _KNOWN_ROLES = (Role.BENIGN, Role.WARNING, Role.ROOT, Role.WRAPPER, Role.SYMPTOM
 
 _OF_A_START = ("start", "network")
 """Pages whose warnings are about a start alone."""
+
+_WAITS = ("rank-missing", "coordinator-unreachable", "launch-skew")
+"""Causes of ranks that wait for others at a start."""
+
+_AT_START = ("import-path", "script-arguments", "package-mismatch", "library-mismatch", "config-syntax", "env-missing")
+"""Causes that end a process before it waits for others."""
 
 _BLAMELESS = (
     "start", "network", "infiniband", "nccl", "collectives", "jax", "ssh", "containers", "frameworks", "mpi",
@@ -170,7 +177,7 @@ class _Judge:
         wrappers = [Candidate(*each, 5) for each in readings if _role(*each) is Role.WRAPPER]
         warnings = [Candidate(*each, 0) for each in readings if _role(*each) is Role.WARNING]
         reports = [each for each in symptoms + wrappers if self._is_fatal(each) and not self._is_survived(each)]
-        fatal = self._fatal(roots, reports)
+        fatal = self._without_waits(self._fatal(roots, reports))
         failed = dict.fromkeys((*(each for each in fatal if self._is_fatal(each)), *reports))
         last = latest(failed)
         fatal += [_moderate(each) for each in warnings if self._explains(each, last)]
@@ -179,6 +186,8 @@ class _Judge:
         ranked = in_time(merged(fatal))
         if not ranked:
             ranked = self._of_symptoms([each for each in symptoms if each in failed])
+        elif all(each.tier == 1 and ABOUT_OTHERS.search(each.match.text) for each in ranked):
+            ranked = self._of_one_behind(ranked) or ranked
         if not ranked:
             ranked = merged([each for each in wrappers if each in failed])[:1]
         for each in ranked[1:]:
@@ -230,6 +239,26 @@ class _Judge:
             if each in survived:
                 self._reject(each, "the process made progress after it")
         return fatal
+
+    def _without_waits(self, fatal: list[Candidate]) -> list[Candidate]:
+        """Drop waits at a start, for a process that printed an error of its own and may have done so before."""
+        own = [
+            each
+            for each in fatal
+            if each.reading.cause not in (*_WAITS, *ABSTAINING)
+            and self._is_exception(each)
+            and not ABOUT_OTHERS.search(each.match.text)
+        ]
+        left = []
+        for each in fatal:
+            if each.reading.cause in _WAITS and any(
+                one.reading.cause in _AT_START or not is_before(position(each.match), position(one.match))
+                for one in own
+            ):
+                self._reject(each, "a wait for a process that failed")
+            else:
+                left.append(each)
+        return left
 
     def _is_exception(self, candidate: Candidate) -> bool:
         return self._facts.is_in_exception(candidate.match.file, candidate.match.line)
@@ -298,10 +327,8 @@ class _Judge:
 
     def _of_symptoms(self, symptoms: list[Candidate]) -> list[Candidate]:
         """Return the rank behind the victims; else read time-outs across ranks; else return the first symptom."""
-        if symptoms and (clue := self._behind(symptoms)) is not None:
-            first = next((each for each in symptoms if each.match.origin.rank in clue.ranks), symptoms[0])
-            clue = self._weigh(first.match, clue)
-            return [replace(first, reading=clue, others=[each.match for each in symptoms if each is not first])]
+        if found := self._of_one_behind(symptoms):
+            return found
         if timeouts := [each for each in symptoms if each.match.signature.id in TIMEOUTS]:
             reading = read_waiting(self._facts)
             first = next((each for each in timeouts if each.match.origin.rank in reading.ranks), timeouts[0])
@@ -310,10 +337,15 @@ class _Judge:
         order = sorted(symptoms, key=lambda each: each.reading.cause == "unexplained")
         return [replace(each, reading=replace(each.reading, confidence=Confidence.LOW)) for each in merged(order)[:1]]
 
-    def _behind(self, symptoms: Sequence[Candidate]) -> Clue | None:
-        """Return the rank behind the victims, unless the numbers of collectives show it."""
+    def _of_one_behind(self, victims: Sequence[Candidate]) -> list[Candidate]:
+        """Return the rank behind the victims, unless the numbers of collectives show it; [] for none."""
         by_numbers = self._facts.timeouts.deviating or self._facts.timeouts.parties
-        return None if by_numbers else read_silent(self._facts)
+        clue = read_silent(self._facts) if victims and not by_numbers else None
+        if clue is None:
+            return []
+        first = next((each for each in victims if each.match.origin.rank in clue.ranks), victims[0])
+        others = [each.match for each in victims if each is not first]
+        return [replace(first, reading=self._weigh(first.match, clue), others=others, tier=4)]
 
     def _unexplained(self, scan: LogScan) -> list[ExceptionUnit]:
         """Return the exceptions that no signature explains and that are no wrappers."""

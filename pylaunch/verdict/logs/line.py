@@ -77,7 +77,7 @@ _BEGINS_WITH = _labelled("rank")
 _OTHER_LABEL = _labelled("r|w|p|worker|wrk|proc|process|learner|trainer|actor|replica")
 """Numbers of processes that a script calls otherwise: `[w3] `, `learner 2: `."""
 
-_BRACKETED = re.compile(rf"{_HEAD}(?P<word>[A-Za-z][\w.-]{{0,30}})\[(?P<rank>\d{{1,7}})\]: ")
+_BRACKETED = re.compile(rf"{_HEAD}(?P<word>[A-Za-z][\w.-]{{0,30}})\[(?P<rank>\d{{1,7}})\]:? ")
 _UNNAMED = re.compile(rf"{_HEAD}(?P<word>[\[(])(?P<rank>\d{{1,4}})(?:/(?P<size>\d{{1,4}}))?[\])] ")
 """Number in brackets alone, `[2] ` or `[2/3] `: of a process where several are interleaved, else of a step."""
 

@@ -86,7 +86,13 @@ def rank_ends(scans: Sequence[LogScan], matches: Sequence[LogMatch]) -> RankEnds
     origins += [match.origin for match in matches]
     number = _numbering(origins)
     symptoms = [(number(each.origin), each) for each in matches if each.signature.role is Role.SYMPTOM]
-    victims = frozenset(rank for rank, _ in symptoms if rank is not None)
+    units = [unit for scan in scans for unit in scan.exceptions if not LAUNCHER.search(unit.chain[-1].type)]
+    lost = [unit for unit in units if ABOUT_OTHERS.search(unit.chain[-1].text)]
+    if len({unit.chain[-1].type for unit in lost}) > 1:
+        lost = []  # They may be about different processes.
+    victims = frozenset(
+        rank for rank in (*(rank for rank, _ in symptoms), *(number(each.origin) for each in lost)) if rank is not None
+    )
     last: dict[int, KeptLine] = {}
     for line in (line for scan in scans for line in scan.last.values()):
         if (rank := number(line.origin)) is not None:
@@ -96,7 +102,6 @@ def rank_ends(scans: Sequence[LogScan], matches: Sequence[LogMatch]) -> RankEnds
     if victims and len(scans) == 1 and scans[0].origin.rank is None:
         present |= set(range(max(present) + 1))  # One log that ranks share is the log of all of them.
     present |= set(range(max((int(each.groups["world"]) for each in matches if each.signature.id == WORLD), default=0)))
-    units = [unit for scan in scans for unit in scan.exceptions if not LAUNCHER.search(unit.chain[-1].type)]
     is_anonymous = any(number(unit.origin) is None for unit in units) or any(
         rank is None and each.signature.page == "collectives" for rank, each in symptoms
     )
@@ -119,6 +124,13 @@ def rank_ends(scans: Sequence[LogScan], matches: Sequence[LogMatch]) -> RankEnds
 
 LAUNCHER = re.compile(r"ChildFailedError|CalledProcessError|SignalException")
 """Exceptions of launchers."""
+
+
+ABOUT_OTHERS = re.compile(
+    r"(?i)time.?out|timed out|\bpeer|connect|refused|reset by|broken.?pipe|\bEOF|\bclosed\b|unreachable|rendezvous"
+    r"|barrier|\bjoined\b|deadline|socket|keyboardinterrupt|SIGTERM"
+)
+"""Words of an exception about other processes."""
 
 
 def _numbering(origins: Sequence[Origin]) -> Callable[[Origin], int | None]:

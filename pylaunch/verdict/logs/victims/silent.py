@@ -31,6 +31,23 @@ _FAILS = re.compile(
 )
 """Words of a last line that shows why its rank stopped."""
 
+_SIGNALLED = re.compile(
+    r"(?i)\b(?:got|caught|received|handling) (?:a |the )?(?:(?:signal )?SIG(?:TERM|INT|HUP|USR[12])|signal \d{1,2})\b"
+    r"|\bpreempt(?:ed|ion)\b"
+)
+_LEAVES = re.compile(
+    r"(?i)\b(?:leaving|bye|quitting|exiting|nothing (?:left )?to do|shutting down)\b"
+    r"|\b(?:worker|process|rank|work|job) (?:is )?done\b"
+)
+_DISAGREES = re.compile(
+    r"(?i)\b(?:differ|mismatch|not the same|disagree|inconsistent)\w{0,5}\b.{0,60}\b(?:ranks?|hosts?|nodes?|workers?)\b"
+)
+_ABORTS = re.compile(
+    r"Assertion [`'].{1,200}' failed|\b(?:free|malloc|realloc|munmap_chunk)\(\)|\bcorrupted (?:size|double)"
+    r"|terminate called after|\bCheck failed: |\bstack smashing|\bpure virtual"
+)
+"""Last words of a process that aborts."""
+
 _LEVEL = re.compile(r"\b(?:ERROR|CRITICAL|FATAL)\b")
 _OF_ERRORS = (_FAILS, _LEVEL)
 _OF_OTHERS = {cause for cause, _, _ in OF_PROGRAMS} - {"host-oom", "memlock"}
@@ -49,7 +66,8 @@ def read_silent(facts: LogFacts) -> Clue | None:
     if len(stopped) == 1 and ends.victims - {*stopped}:
         text = f"rank {stopped[0]} was interrupted (SIGINT), and the others lost it"
         return Clue("stopped-from-outside", text, Confidence.MEDIUM, stopped, because="KeyboardInterrupt in one rank")
-    return of_report(ends) or _of_key(facts, ends) or _of_one(facts, ends) or _of_places(facts, ends)
+    return (of_report(ends) or _of_abort(facts, ends) or _of_key(facts, ends) or _of_one(facts, ends)
+            or _of_places(facts, ends) or _of_leaver(facts, ends))  # fmt: skip
 
 
 def with_rank(clue: Clue, ends: RankEnds, match: LogMatch) -> Clue:
@@ -82,6 +100,12 @@ def of_report(ends: RankEnds) -> Clue | None:
         return None
     if first.rank not in ends.last and not ends.victims:
         return None  # No line of any rank is there.
+    printed = next((each for each in (ends.errors.get(first.rank), ends.last.get(first.rank)) if each), None)
+    if printed is not None and first.code > 0 and _DISAGREES.search(printed.text):
+        text = f"the ranks compared what they have, and it differs: {visible_line(printed.text)[:LONGEST_LINE]!r}"
+        return Clue(
+            "model-differs", text, Confidence.MEDIUM, because=f"the last line of rank {first.rank}, which reports it"
+        )
     cause, signal = _SIGNALS.get(first.code, ("rank-silent-end", ""))
     how = f"was ended by {signal or 'SIGABRT'}" if first.code < 0 else f"ended first, with exit code {first.code}"
     line = ends.last.get(first.rank)
@@ -101,6 +125,30 @@ def of_report(ends: RankEnds) -> Clue | None:
     if by_words or (says and not signal):
         cause = by_words[0] if by_words else "program-error"
     return Clue(cause, text, Confidence.MEDIUM, (first.rank,), because=because)
+
+
+def _of_abort(facts: LogFacts, ends: RankEnds) -> Clue | None:
+    """Return the rank that a launcher saw abort first, with its last words."""
+    first = ends.first
+    if first is None or first.code != -6 or first.rank in ends.victims:
+        return None
+    lines = [line for scan in facts.scans for topic in (*scan.kept.values(), scan.tail) for line in topic]
+    printed = [line.text for line in lines if line.origin.rank in (None, first.rank) and _ABORTS.search(line.text)]
+    if not printed:
+        return None
+    text = f"rank {first.rank} aborted (SIGABRT): {visible_line(printed[0])[:LONGEST_LINE]!r}"
+    return Clue("native-crash", text, Confidence.MEDIUM, (first.rank,), because="the launcher's report")
+
+
+def _of_leaver(facts: LogFacts, ends: RankEnds) -> Clue | None:
+    """Return the only rank whose last line says that it leaves, where nothing but others that lost it failed."""
+    leaving = [rank for rank, line in ends.last.items() if _LEAVES.search(line.text) and rank not in ends.victims]
+    if len(leaving) != 1 or len(ends.last) < 2 or not facts.are_victims:
+        return None
+    rank = leaving[0]
+    cause = "stopped-from-outside" if _SIGNALLED.search(ends.last[rank].text) else "rank-silent-end"
+    text = f"rank {rank} left before the others{ends.shown_last(rank)}"
+    return Clue(cause, text, Confidence.MEDIUM, (rank,), because="its last line is that of an end")
 
 
 def _of_key(facts: LogFacts, ends: RankEnds) -> Clue | None:
@@ -138,6 +186,9 @@ def _of_one(facts: LogFacts, ends: RankEnds) -> Clue | None:
         text = f"rank {rank} printed nothing that is in the log, while {others} {lost}"
         return Clue("rank-absent", text, Confidence.LOW, (rank,))
     shown = ends.shown_last(rank)
+    if _SIGNALLED.search(line.text):
+        text = f"rank {rank} was stopped by a signal from outside, while {others} {lost}{shown}"
+        return Clue("stopped-from-outside", text, Confidence.MEDIUM, (rank,), because="its last line names the signal")
     if (by_words := _by_words(ends, rank)) is not None:
         text = f"rank {rank} stopped at an error of its own{shown}; {others} {lost}"
         return Clue(by_words[0], text, Confidence.MEDIUM, (rank,), because=by_words[1], also=by_words[2])

@@ -39,8 +39,9 @@ HERE = "10.0.0.1:29500"
         (started((0, 3, HERE), (1, 3, HERE), (2, 3, "10.0.0.1:29511")), "launcher-config", (2,)),
         (started((0, 3, HERE), (1, 3, HERE), (1, 3, HERE)), "duplicate-launch", ()),
         (started((0, 3, HERE), (2, 3, HERE)), "rank-missing", (1,)),
+        (started((1, 3, HERE), (2, 3, HERE), (3, 3, HERE)), "launcher-config", (3,)),
     ],
-    ids=["no majority", "one world size", "one port", "a rank twice", "a rank missing"],
+    ids=["no majority", "one world size", "one port", "a rank twice", "a rank missing", "a rank outside"],
 )
 def test_ranks_that_started_with_contradicting_values_are_the_cause_of_a_failed_start(
     log: str, cause: str, ranks: tuple[int, ...]
@@ -80,3 +81,9 @@ def test_ranks_whose_last_collectives_differ_are_named_against_the_majority(
     )
     first = verdict_on(log).first
     assert (() if first is None else first.ranks) == ranks
+
+
+def test_a_missing_start_line_is_no_cause_beside_an_error() -> None:
+    error = LATE.replace("ring.RendezvousTimeout: 2/3 ranks joined after 5s", "KeyError: 'text'")
+    found = verdict_on(started((0, 3, HERE), (2, 3, HERE)) + error).causes
+    assert [each.cause.id for each in found] == ["program-error"]

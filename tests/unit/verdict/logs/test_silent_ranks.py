@@ -60,6 +60,8 @@ def of_rank(last: str, *, rank: int = 2, error: str = LOST) -> LogCause:
         ("finished batch 3", LOST, "rank-silent-end"),
         ("done 12/40", LOST, "rank-silent-end"),
         ("loss is nan at step 3, stopping this rank", LOST, "numerics"),
+        ("got SIGTERM, leaving after step 41", LOST, "stopped-from-outside"),
+        ("reading shard 000117.tar", "ring.PeerLost: peer 2 closed the ring", "rank-silent-end"),
     ],
 )
 def test_the_only_rank_without_an_error_is_named_with_its_last_line(last: str, error: str, cause: str) -> None:
@@ -124,6 +126,56 @@ def test_the_report_of_torchrun_decides_which_rank_ended_first(code: int, cause:
     report = REPORT.format(code=code).splitlines()
     found = judged({"all.log": ["[rank1]: step 3", *lines, *report]})
     assert (found.cause.id, found.ranks) == (cause, (1,))
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "cause", "ranks"),
+    [
+        (-6, "pack: pack.c:2: pack: Assertion `n <= cap' failed.", "native-crash", (1,)),
+        (-6, "free(): double free detected in tcache 2", "native-crash", (1,)),
+        (13, "[rank1]: tokenizers differ between ranks ['17e6', '72be']", "model-differs", ()),
+    ],
+)
+def test_the_last_words_of_the_rank_that_ended_first_are_the_cause(
+    code: int, line: str, cause: str, ranks: tuple[int, ...]
+) -> None:
+    lines = ["[rank1]: step 3", line, *raised(0, 14, "all_reduce", LOST), *raised(2, 14, "all_reduce", LOST)]
+    found = judged({"all.log": [*lines, *REPORT.format(code=code).splitlines()]})
+    assert (found.cause.id, found.ranks) == (cause, ranks)
+
+
+def test_the_rank_that_says_that_it_leaves_is_named_where_errors_of_the_others_have_no_rank() -> None:
+    lines = [f"9.5 kv[{rank}] connected" for rank in (2, 1, 0)]
+    lost = [
+        "Traceback (most recent call last):",
+        '  File "/srv/kv.py", line 7, in <module>',
+        "DistNetworkError: Connection reset by peer",
+    ]
+    found = judged(
+        {"all.log": [*lines, "9.6 kv[0] my files are done, bye", "9.7 kv[1] file 0", "9.8 kv[2] file 0", *lost, *lost]}
+    )
+    assert (found.cause.id, found.ranks) == ("rank-silent-end", (0,))
+
+
+JOINED = "torch.distributed.DistStoreError: Timed out after 13 seconds waiting for clients. 1/2 clients joined."
+
+
+@pytest.mark.parametrize(
+    ("error", "is_first", "cause"),
+    [
+        ("ValueError: The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL.", True, "program-error"),
+        ("ModuleNotFoundError: No module named 'timm'", False, "import-path"),
+        ("AttributeError: 'NoneType' object has no attribute 'close'", False, "rank-missing"),
+        ("OSError: connection refused by the store", True, "rank-missing"),
+    ],
+    ids=["an error before", "an import", "an error after", "another wait"],
+)
+def test_a_wait_at_the_start_is_no_cause_beside_an_error_that_may_have_caused_it(
+    error: str, is_first: bool, cause: str
+) -> None:
+    units = [raised(1, 2, "main", error), raised(0, 9, "init_process_group", JOINED)]
+    found = judged({"all.log": [*itertools.chain(*(units if is_first else units[::-1]))]})
+    assert found.cause.id == cause
 
 
 def test_a_victim_that_torchrun_saw_end_first_is_not_named() -> None:

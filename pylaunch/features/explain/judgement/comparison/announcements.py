@@ -59,6 +59,12 @@ def _of_worlds(worlds: Mapping[int, str], lines: Mapping[int, Sequence[LogExcerp
         return
     world = int(next(iter(worlds.values())))
     missing = tuple(sorted(set(range(min(world, MOST_RANKS))) - set(worlds)))
+    if outside := [rank for rank in worlds if rank >= world]:
+        text = f"{named_ranks(tuple(sorted(outside)))} started in a world of {world}, whose ranks are 0 to {world - 1}"
+        text += f"; {named_ranks(missing)} did not start" if missing else ""
+        line = lines[outside[0]][0]
+        yield Indication("launcher-config", text, line, 0, Confidence.HIGH, ranks=tuple(sorted(outside)), fails=True)
+        return
     for rank, found in lines.items():
         hosts = {line.origin.host: line for line in found}
         if missing and len(hosts) > 1 and None not in hosts:
