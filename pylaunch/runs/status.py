@@ -14,7 +14,7 @@ from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan, attempt_of, base_of
 from pylaunch.model.run import EventKind, PreviousAttempt, RunRecord
 from pylaunch.model.slurm_job import UNKNOWN, JobState
-from pylaunch.runs.connect.agent_link import AgentAbsentError, LinkError, RunUnknownError, reason_of
+from pylaunch.runs.connect.agent_link import AgentAbsentError, LinkError, RunUnknownError
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, with_fleet
 from pylaunch.runs.existing.proof import NodeProof
@@ -115,7 +115,7 @@ def _state(name: str, fleet: Fleet, failures: Mapping[str, LinkError | AgentAbse
         return NodeState(name, absent)
     if failure is not None:
         phase = "not answering" if failure.host_answers else "unreachable"
-        return NodeState(name, phase, reason=reason_of(failure))
+        return NodeState(name, phase, reason=str(failure))
     hello = fleet.links[name].hello
     return NodeState(name, hello.phase, tuple(hello.running))
 

@@ -335,6 +335,8 @@ def _of_lost(evidence: Evidence) -> _Observation:
         found = replace(found, question=signalled.question, hint=signalled.hint)
     elif found.question and {*silent} <= {peer for _, peer in connected}:
         found = replace(found, question=_UP_AND_SILENT.format(host=fold(silent)))
+    elif found.question and (known := [each for each in _OF_SSH if each in evidence.lost[silent[0]]]):
+        found = replace(found, question=_OF_SSH[known[0]].format(host=fold(silent)))
     return _Observation(reason, None, found)
 
 
@@ -351,6 +353,11 @@ def _answering(lost: Mapping[str, str]) -> str:
 _UP_AND_SILENT = (
     "are the processes of {host} frozen (a suspended machine, no memory), or is its path to this machine cut?"
 )
+_OF_SSH = {
+    "no SSH server answers": "was {host} restarted or shut down, or did only its sshd end (its address answers)?",
+    "host key changed": "was {host} installed again, or does its address lead to another machine?",
+}
+"""Words of a failed connection to a lost node → the question that fits better than whether the node is up."""
 
 
 def _stopped(evidence: Evidence, first: RankEnd) -> _Observation | None:

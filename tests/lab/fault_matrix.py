@@ -80,6 +80,9 @@ def check(lab: Lab, arguments: Sequence[str] = ()) -> tuple[dict[str, Any], ...]
 
 
 PAGE = Path(__file__).parents[2] / "docs/reference/faults.md"
+OF_RUNS = "\n## Faults of a start and of a run\n"
+"""Head of the part of the page that is written by hand."""
+
 HEAD = """\
 # Fault matrix: faults and the checks that find them
 
@@ -116,7 +119,7 @@ def main() -> None:
             sys.stdout.write(f"{rows[-1]}\n")
             sys.stdout.flush()
         assert check(lab) == (), "a fault has stayed"
-    PAGE.write_text(HEAD + "\n".join(rows) + "\n")
+    PAGE.write_text(HEAD + "\n".join(rows) + "\n" + "".join(PAGE.read_text().partition(OF_RUNS)[1:]))
 
 
 def look(lab: Lab, case: Case) -> Seen:

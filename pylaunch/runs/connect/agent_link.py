@@ -38,6 +38,9 @@ class AgentAbsentError(Exception):
 
     host_answers = True
 
+    def __init__(self) -> None:
+        super().__init__("the agent's archive is gone")
+
 
 class LinkError(Exception):
     """No connection to the agent: the reason, and a hint."""
@@ -71,11 +74,6 @@ class AgentStoppedError(AgentFailedError):
 
 class RunUnknownError(AgentFailedError):
     """The host does not know this run."""
-
-
-def reason_of(error: Exception) -> str:
-    """Return the reason why a node has no connection, in words."""
-    return "the agent's archive is gone" if isinstance(error, AgentAbsentError) else str(error)
 
 
 def enter(host: Host, agent: str, verb: str, run: str) -> Argv:

@@ -22,7 +22,6 @@ from pylaunch.runs.connect.agent_link import (
     RunUnknownError,
     enter,
     open_link,
-    reason_of,
 )
 from pylaunch.runs.connect.confine import ForeignMessage, Scope
 from pylaunch.runs.connect.inbox import Inbox
@@ -155,9 +154,12 @@ class Fleet:
         await self.send(dict.fromkeys(names, message))
 
     def our_time(self, name: str, node_time: float) -> float:
-        """Convert a time of `name` to the controller's clock; for a connection that has ended, return the time now."""
-        link = self.links.get(name)
-        return time.time() if link is None else link.clock.to_ours(node_time)
+        """Convert a time of `name` to the controller's clock; for a connection that has ended, return the time now.
+
+        A time in the future is that of a clock that was set since the connection measured it.
+        """
+        link, now = self.links.get(name), time.time()
+        return now if link is None else min(now, link.clock.to_ours(node_time))
 
     def clock(self, name: str) -> ClockOffset:
         """Return the clock offset of `name`; of one without a connection, none with an unknown uncertainty."""
@@ -295,7 +297,7 @@ class Fleet:
             self._liveness = self._liveness.with_look(time.monotonic(), heard, deaf_to)
             for name in self._liveness.lost():
                 error = self._calling.get(name)
-                why = f" ({reason_of(error)})" if error is not None else ""
+                why = f" ({error!s})" if error is not None else ""
                 await self._give_up(name, f"no heartbeat for {self._liveness.timeout_s:g} s{why}", error)
             for name in self._liveness.suspected():
                 if name not in self._calling:
@@ -330,7 +332,7 @@ class Fleet:
             self._calling[name] = error
             is_final = isinstance(error, RunUnknownError) or (isinstance(error, LinkError) and error.is_final)
             if is_final:
-                await self._give_up(name, reason_of(error), error)
+                await self._give_up(name, str(error), error)
             return is_final
         if name not in self._liveness.heard:
             self._abandon(link)

@@ -8,7 +8,7 @@ from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.diagnosis.host_errors import error_lines
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import RunRecord
-from pylaunch.runs.connect.agent_link import RunUnknownError, reason_of
+from pylaunch.runs.connect.agent_link import RunUnknownError
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.follow.run_follower import RunFollower
 
@@ -21,7 +21,7 @@ async def attach_all(fleet: Fleet, record: RunRecord, follower: RunFollower) -> 
         if isinstance(error, RunUnknownError):
             follower.nothing_there(name)
         else:
-            reasons[name] = reason_of(error)
+            reasons[name] = str(error)
             follower.given_up(name, reasons[name], host_answers=error.host_answers)
     return reasons
 

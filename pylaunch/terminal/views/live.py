@@ -167,7 +167,7 @@ def _is_about(outcome: Outcome, failure: RankEnd) -> bool:
 
 def _others(plan: RunPlan, outcome: Outcome, failure: RankEnd) -> str:
     """Return the part of the sentence about the other ranks: own failures, victims, and ranks that were stopped."""
-    failed = [end for end in outcome.ends if end.rank is not None and end.failed and end != failure]
+    failed = [end for end in outcome.ends if end.rank not in (None, failure.rank) and end.failed]
     own = [end for end in failed if not end.symptom]
     others, stopped = plan.world_size - 1, {end.rank for end in outcome.ends if end.rank is not None and end.stopped}
     victims = {end.rank for end in failed if end.symptom}

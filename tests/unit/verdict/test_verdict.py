@@ -168,6 +168,20 @@ def test_a_node_that_is_shut_down_is_lost_after_its_agent_received_a_signal() ->
     assert SIGNALLED not in other.reason, "the signal on n2 says nothing about n1"
 
 
+@pytest.mark.parametrize(
+    ("why", "question"),
+    [
+        ("no SSH server answers (connect to host 10.0.0.2 port 22: Connection refused)", "did only its sshd end"),
+        ("host key changed since it was trusted (SHA256:x)", "lead to another machine"),
+        ("no route", "is n2 up (console, BMC), or is only its network down?"),
+    ],
+)
+def test_a_host_that_answers_a_new_connection_is_not_asked_to_be_up(why: str, question: str) -> None:
+    lost = {"n2": f"no heartbeat for 10 s (ssh root@10.0.0.2: {why})"}
+    (cause,) = judge_lost(Evidence(RANKS, (), {}, lost)).causes
+    assert question in cause.question
+
+
 def test_a_signal_to_the_agent_and_its_ranks_is_about_the_node_and_not_about_a_rank() -> None:
     evidence = Evidence(RANKS, (killed(1, 5.0, SIGTERM), victim(0, 5.2, LOST)), stopping=f"n2: {SIGNALLED}")
     found = judge(evidence)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pylaunch.model.cluster import Host
-from pylaunch.runs.connect.agent_link import NoAgentError, why_ended
+from pylaunch.runs.connect.agent_link import AgentAbsentError, NoAgentError, why_ended
 from pylaunch.runs.connect.node_script import PYTHON_ABSENT
 from pylaunch.transport.local import LocalConnector
 from pylaunch.transport.process import Completed
@@ -30,3 +30,7 @@ def test_a_program_that_is_no_agent_is_left_to_doctor() -> None:
     """The interpreter may be another program, too old, or killed; doctor asks it alone."""
     host = Host("n2", "10.0.0.2", agent_python="/bin/true")
     assert ended(host, 0) == ("the agent ended with exit code 0: no output", "pylaunch doctor --limit n2")
+
+
+def test_an_absent_agent_is_a_reason_in_words() -> None:
+    assert str(AgentAbsentError()) == "the agent's archive is gone"

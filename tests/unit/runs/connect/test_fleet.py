@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from pylaunch import protocol
+from pylaunch.model.clock import ClockOffset
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
@@ -92,3 +95,12 @@ def test_an_interrupt_ends_other_work_also_while_a_node_floods() -> None:
         await fleet.close()
 
     asyncio.run(story())
+
+
+def test_no_time_of_a_node_is_in_the_future() -> None:
+    """Its clock was set forward after the connection measured it: nothing can happen later than it is reported."""
+    fleet = Fleet(PLAN, "0123")
+    fleet.links["n1"] = cast(AgentLink, SimpleNamespace(clock=ClockOffset(2.0, 0.001)))
+    now = time.time()
+    assert fleet.our_time("n1", now - 8.0) == now - 10.0
+    assert now <= fleet.our_time("n1", now + 3600.0) <= time.time()

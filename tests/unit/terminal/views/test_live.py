@@ -58,6 +58,9 @@ def test_only_ranks_that_are_known_to_have_been_stopped_are_called_stopped(capsy
         "error: run 7f3a9c01: rank 3 on gpu04 exited with code 1; rank 4 on gpu05 failed on its own, too "
         "(exited with code 1)\n"
     )
+    uncertain = replace(failed, uncertainty_s=3600.0)
+    show_outcome(PLAN, replace(ended(uncertain, Status.FAILED), ends=(failed,)))
+    assert capsys.readouterr().err.startswith("error: run 7f3a9c01: rank 3 on gpu04 exited with code 1\n")
     show_outcome(PLAN, replace(ended(failed, Status.FAILED), ends=(failed, stopped)))
     assert "exited with code 1; 1 of the other 10 ranks stopped with it\n" in capsys.readouterr().err
     victim = RankEnd(5, "gpu06", 1, None, 8.2, stopped=False, symptom="lost its connection to another rank")
