@@ -11,8 +11,6 @@
 Any other exception is a bug of pylaunch: exit code 70.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import IntEnum
 

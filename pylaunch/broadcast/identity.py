@@ -1,7 +1,5 @@
 """Certificate and key of one broadcast: all its hosts present it to each other, and nobody else has it."""
 
-from __future__ import annotations
-
 import datetime
 
 from cryptography import x509

@@ -3,8 +3,6 @@
 What it says is data: paths stay below the names that the copies have, and the hosts compare every piece and every file.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import time

@@ -1,7 +1,5 @@
 """Files to broadcast: read once, every file and every piece hashed, in the order in which all hosts receive them."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

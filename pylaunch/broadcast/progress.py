@@ -1,7 +1,5 @@
 """Progress and result of a broadcast, and their lines for people."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 

@@ -3,8 +3,6 @@
 The messages are in `agent/piped/pieces.py`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

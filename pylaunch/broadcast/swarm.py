@@ -8,8 +8,6 @@ repeated from elsewhere. Reports are claims: no host is believed that another on
 exclude another one for all.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections import deque
 from collections.abc import Mapping, Sequence

@@ -7,8 +7,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import click
-
 from pylaunch.base.dataclass import asdict, dataclass, replace
 from pylaunch.base.rank_environment import AGENT_VARIABLES, RUNTIME_PATH, ComposedVariable, Layer, compose
 from pylaunch.cli.asked_hosts import InventorySource
@@ -24,7 +22,7 @@ from pylaunch.model.text.argv import quoted
 from pylaunch.model.topology import groups
 from pylaunch.runs.prepare.session import TakenError
 from pylaunch.runs.start import plan_start
-from pylaunch.terminal import console, document
+from pylaunch.terminal import console, document, options
 from pylaunch.terminal.doors import NodesWanted, RunObserver, StartSource
 from pylaunch.terminal.flags import program, sync
 from pylaunch.terminal.flags.requested import requested
@@ -43,7 +41,7 @@ def plan_and_run(
 ) -> int:
     """Start the job of the flags on the nodes of `source`, and return the exit code."""
     as_json = current().as_json
-    asked = requested(typed, os.environ, _long_options())
+    asked = requested(typed, os.environ, options.long_options())
     source = source or InventorySource()
     flags, job = asked.flags, source.in_job(asked.job)
     terminal = None if flags.dry_run else lent_terminal(job.debug_rank, detach=flags.detach, as_json=as_json)
@@ -65,11 +63,6 @@ def plan_and_run(
             hints = (error.hint, "to wait until they are free: the same command with --queue")
             error.hint = "\n      ".join(filter(None, hints))
         raise
-
-
-def _long_options() -> frozenset[str]:
-    parameters = click.get_current_context().command.params
-    return frozenset(word for each in parameters for word in each.opts if word.startswith("--"))
 
 
 Commands = Sequence[tuple[NodePlan, NodeCommand]]

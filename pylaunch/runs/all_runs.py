@@ -1,7 +1,5 @@
 """Find runs: those recorded on this machine, and those that only their nodes know."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pylaunch.errors import ClusterNotReadyError, UsageError

@@ -1,7 +1,5 @@
 """Attach to a run: follow it from the beginning of its logs to its end."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """A run with restarts: attempt after attempt, as `verdict.restart` decides."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from pylaunch.base.dataclass import dataclass, replace

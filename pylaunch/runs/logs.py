@@ -1,7 +1,5 @@
 """Read the logs of a run, or copy all of them to this machine."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

@@ -1,7 +1,5 @@
 """Prove that nodes of runs that are over are clean, where the agent of the run could not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from pylaunch.base.dataclass import dataclass, replace

@@ -1,7 +1,5 @@
 """Judge dumps of torch's flight recorder that were collected by hand: one file for each rank, pickle or JSON."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -8,8 +8,6 @@
 calling thread. They install no signal handlers: `interrupts` says what may interrupt a run.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import time

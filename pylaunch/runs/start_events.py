@@ -1,7 +1,5 @@
 """Events of a start: typed values for a view, a log or another program."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from pylaunch.base.dataclass import dataclass

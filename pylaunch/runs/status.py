@@ -1,7 +1,5 @@
 """State of runs: as their records report it, and where the end is not recorded, as their nodes report it now."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Stop runs, and prove that nothing of them is left."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable, Mapping

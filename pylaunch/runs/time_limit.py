@@ -1,7 +1,5 @@
 """Limit of the time of a run that pylaunch starts for a test of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The user and the machine of this process, for records and requests."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import socket

@@ -1,7 +1,5 @@
 """Attestations of a project: `.pylaunch/attestations/<time>-<digest>.json`, and `latest.json` beside them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

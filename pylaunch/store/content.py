@@ -1,7 +1,5 @@
 """Location of the playbooks and roles: at the top of a checkout, or inside the installed package."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pylaunch

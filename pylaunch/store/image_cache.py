@@ -3,8 +3,6 @@
 `<id>.sqsh` in the directory of images is one, and the time of its `<id>.json` that of its last use.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

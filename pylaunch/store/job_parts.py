@@ -1,7 +1,5 @@
 """Parts of jobs of several roles, as the records of their runs name them."""
 
-from __future__ import annotations
-
 import contextlib
 
 import msgspec

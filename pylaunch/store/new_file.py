@@ -1,7 +1,5 @@
 """Write a file that must not exist yet, for its user alone: nothing is replaced, and no half of it stays."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator

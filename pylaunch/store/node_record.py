@@ -6,8 +6,6 @@ to write or what to run. `unpack` takes every host from the inventory that this 
 in that inventory becomes `Connection.NONE`, and nobody connects to it.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 import zlib

@@ -1,7 +1,5 @@
 """Files about runs that the user did not name, in `pylaunch-out` of the working directory. --sync never ships it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pylaunch.errors import UsageError

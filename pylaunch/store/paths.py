@@ -1,7 +1,5 @@
 """Every path pylaunch uses on the controller."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -5,8 +5,6 @@ is one line that is written at once, and the reader ignores a torn line. A full 
 the first write that fails is reported.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

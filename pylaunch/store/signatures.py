@@ -1,7 +1,5 @@
 """Signatures of failures that the package contains, read once."""
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import resources
 

@@ -1,7 +1,5 @@
 """Files that readers find whole, with their old content or the new one, and files that only their owner reads."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Decode the JSON that a node sends: within the bounds of `untrusted_json`, and only as the expected type."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import msgspec

@@ -1,7 +1,5 @@
 """Continue in the background: fork, and wait at the terminal until the child has begun its run."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

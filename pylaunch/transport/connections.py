@@ -1,7 +1,5 @@
 """Pick the connector of each host; diagnose and close the connections of a cluster."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 from pylaunch.errors import ClusterNotReadyError, PylaunchError

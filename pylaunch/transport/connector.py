@@ -4,8 +4,6 @@
 outside `transport` builds a command line that reaches a host.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from pylaunch.base.dataclass import dataclass

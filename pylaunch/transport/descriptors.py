@@ -4,8 +4,6 @@ Each ssh has three pipes and a descriptor that reports its end. A soft limit of 
 reached with some 120 hosts.
 """
 
-from __future__ import annotations
-
 import resource
 
 from pylaunch.errors import ClusterNotReadyError

@@ -7,8 +7,6 @@ SIGTERM, SIGHUP of a closed terminal). Without a guard, ansible-playbook would c
 ansible-runner it survives the loss of its terminal, and DIRECTORY, which may hold the password for sudo, would remain.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -11,8 +11,6 @@ Agents start in turns of their own (`AGENTS`), also over open connections: what 
 own start, not from that of the first of many.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

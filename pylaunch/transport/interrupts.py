@@ -5,8 +5,6 @@ second, LAST_S remain for cleanup. Then, or at the third, the process kills the 
 the terminal, writes its final message and exits without waiting.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import os

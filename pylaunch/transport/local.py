@@ -1,7 +1,5 @@
 """This machine as a host: commands run directly, as the current user, without a login."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass

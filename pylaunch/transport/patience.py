@@ -4,8 +4,6 @@ When such a process continues, the answer is there and the limit of `asyncio.tim
 other side silent.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator

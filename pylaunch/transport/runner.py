@@ -9,8 +9,6 @@ would get from the current directory, except for those that pylaunch relies on: 
 which Ansible prefers to any file.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

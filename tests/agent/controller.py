@@ -1,7 +1,5 @@
 """A controller for tests: the agent's archive as a child process, and the wire on its pipes, with a deadline."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import os

@@ -4,8 +4,6 @@ Writes the name of each reader before its content, so that the last line names t
 The readers run in this process, whose memory and processor time the caller limits.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Processes that a rank has started: the kernel shows what each waits for, and py-spy its stack on request."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

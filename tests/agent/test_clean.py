@@ -1,7 +1,5 @@
 """Leftovers of dead runs are removed; files and processes of live runs and of other users are not touched."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Reader of what a login has for containers: bubblewrap is really tried, and leaves nothing."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

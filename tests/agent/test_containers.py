@@ -1,7 +1,5 @@
 """Containers of hostile, changing and slow images: what the agent joins, what it refuses, and that nothing is left."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -1,7 +1,5 @@
 """Views of ranks: what a rank was doing, as its agent reports it on request and before it stops the rank."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """A file system that a run fills: it is named with the rank that failed, and the record and the clean-up still work."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

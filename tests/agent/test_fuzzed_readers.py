@@ -1,7 +1,5 @@
 """Readers of files that ranks write refuse damaged content, or read it, within bounds of memory and time."""
 
-from __future__ import annotations
-
 import resource
 import subprocess
 import sys

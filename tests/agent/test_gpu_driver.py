@@ -1,7 +1,5 @@
 """Libraries of NVIDIA's driver that a container gets from its node."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

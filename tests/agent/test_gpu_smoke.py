@@ -1,7 +1,5 @@
 """The program that computes on every GPU, in interpreters that imitate PyTorch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pylaunch.agent.probe.readers import gpu_smoke

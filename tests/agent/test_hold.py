@@ -1,7 +1,5 @@
 """Devices that a spare holds for its run."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 

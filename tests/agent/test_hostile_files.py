@@ -1,7 +1,5 @@
 """A rank that replaces the files of its run: its node continues, and reports its end."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Hostile messages on the sockets of an agent, and other users who connect: its run continues."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The daemon of a Slurm job: its supervisors outlive relays and end with it; it ends without a run."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

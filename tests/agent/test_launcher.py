@@ -1,7 +1,5 @@
 """Ranks that a launcher starts through the agent; a small program takes the place of torchrun."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import signal

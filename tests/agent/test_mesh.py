@@ -1,7 +1,5 @@
 """The network test between nodes, as two Pythons of this machine and peers that misbehave."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import select

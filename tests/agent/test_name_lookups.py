@@ -1,7 +1,5 @@
 """Lookups of names on a host whose name server does not answer."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import select

@@ -1,7 +1,5 @@
 """A rank without its thread: Python sees nothing of pylaunch but variables."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

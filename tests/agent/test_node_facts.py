@@ -1,7 +1,5 @@
 """Facts of a node are reported on request, and between the announcement of a stop and its end."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

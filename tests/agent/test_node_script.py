@@ -1,7 +1,5 @@
 """The script that finds the agent on a node: nothing that another user could have put there is executed."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

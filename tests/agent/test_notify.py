@@ -1,7 +1,5 @@
 """The signal that asks ranks for a checkpoint."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """An order to stop a run, over the wire, and what ends at the same time."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Logs reach the controller whole, once, and only as fast as it reads them."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

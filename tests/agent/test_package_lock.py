@@ -1,7 +1,5 @@
 """The holder of a lock of the package manager is named."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

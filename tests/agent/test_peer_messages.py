@@ -1,7 +1,5 @@
 """Messages of one agent to another, in an order that two connections permit."""
 
-from __future__ import annotations
-
 import socket
 
 from pylaunch.agent.peers import peer_status

@@ -1,7 +1,5 @@
 """Agents of one run among themselves: several nodes on this machine, each with a root of its own."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal

@@ -1,7 +1,5 @@
 """Ranks that a template forks: like ranks of an ordinary start, or an ordinary start with the reason."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

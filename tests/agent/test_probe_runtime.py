@@ -1,7 +1,5 @@
 """A reader that hangs or dies costs the others nothing, also where they share a process."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

@@ -1,7 +1,5 @@
 """Scripts for hosts do what they were built for, in a Python of their own."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

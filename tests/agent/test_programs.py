@@ -1,7 +1,5 @@
 """A program of a node ends within its deadline, or is given up."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

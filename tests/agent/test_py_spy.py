@@ -1,7 +1,5 @@
 """Views of Python ranks without a helper: py-spy reads their stacks where it is installed."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

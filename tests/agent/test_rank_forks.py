@@ -1,7 +1,5 @@
 """A script that forks gets no warning because of the thread that answers the agent, and the thread is there again."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Values by which a rank meets the others, where the script or a launcher in the rank changes those that it got."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The terminal of one rank: what a person types, what the rank writes, and who gets it."""
 
-from __future__ import annotations
-
 import signal
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The relays between a connection and an agent."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

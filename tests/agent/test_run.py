@@ -1,7 +1,5 @@
 """A run on one node, from Prepare to Finished, over the wire."""
 
-from __future__ import annotations
-
 import json
 import os
 import pwd

@@ -1,7 +1,5 @@
 """pylaunch.runtime as ranks get it: out of the agent's archive, on their path, in any Python."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

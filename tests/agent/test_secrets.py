@@ -1,7 +1,5 @@
 """Secrets reach the ranks, and stay in no file and no message of the node."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

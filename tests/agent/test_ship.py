@@ -1,7 +1,5 @@
 """Code reaches a node once, is the same byte for byte, and what a run adds to it is never removed."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Stacks that faulthandler writes for a rank whose helper thread does not answer."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

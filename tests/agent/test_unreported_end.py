@@ -1,7 +1,5 @@
 """`attach` to a run whose supervisor left no report of its end."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Usage of a node is sent to controllers that request it, and a hanging nvidia-smi blocks nothing."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """Views of ranks that are taken before a stop, and how long they may delay it."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Archives become a squashfs once: its content, its owners, the variables, and archives that are refused."""
 
-from __future__ import annotations
-
 import errno
 import gzip
 import hashlib

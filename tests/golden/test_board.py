@@ -1,6 +1,5 @@
 """The board of a live run, as it is drawn. To accept a new one: UPDATE_GOLDEN=1 pytest tests/golden."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from pylaunch.model.plan import plan_run, replan
 from pylaunch.model.run import Event, EventKind, PreviousAttempt
 from pylaunch.protocol.usage_report import StepMark, Usage
 from pylaunch.terminal.views.board import Board
+from tests.golden.files import golden
 
 GOLDEN = Path(__file__).parent / "board.txt"
 GIBIBYTE = 1 << 30
@@ -75,6 +75,4 @@ def stories() -> dict[str, list[str]]:
 
 def test_the_board_looks_as_it_did() -> None:
     text = "\n".join("\n".join([f"# {name}", *lines, ""]) for name, lines in stories().items())
-    if os.environ.get("UPDATE_GOLDEN"):
-        GOLDEN.write_text(text)
-    assert text == GOLDEN.read_text()
+    assert text == golden(GOLDEN, text)

@@ -1,11 +1,11 @@
 """The reference of causes has the rows of the table. To write it: UPDATE_GOLDEN=1 pytest tests/golden."""
 
-import os
 from pathlib import Path
 
 from pylaunch.model.diagnosis.cause import Certainty
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.causes.cause_kinds import KINDS
+from tests.golden.files import golden
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "causes.md"
 
@@ -66,9 +66,7 @@ def _cell(text: str) -> str:
 
 
 def test_the_reference_of_causes_has_the_rows_of_the_table() -> None:
-    if os.environ.get("UPDATE_GOLDEN"):
-        PAGE.write_text(page())
-    assert PAGE.read_text() == page()
+    assert page() == golden(PAGE, page())
 
 
 def test_every_confidence_is_explained() -> None:

@@ -1,11 +1,11 @@
 """The reference of checks is made from the registry. To accept a new one: UPDATE_GOLDEN=1 pytest tests/golden."""
 
-import os
 from pathlib import Path
 
 from pylaunch.checks.check import Check
 from pylaunch.checks.start_table import REFUSALS, START_TABLE
 from pylaunch.checks.suite import CHECKS
+from tests.golden.files import golden
 
 PAGE = Path(__file__).parents[2] / "docs/reference/checks.md"
 
@@ -63,6 +63,4 @@ def row(check: Check) -> str:
 
 
 def test_the_reference_of_checks_says_what_the_registry_knows() -> None:
-    if os.environ.get("UPDATE_GOLDEN"):
-        PAGE.write_text(page())
-    assert PAGE.read_text() == page()
+    assert page() == golden(PAGE, page())

@@ -1,6 +1,5 @@
 """The words of `--help`, and the guide of coding agents. To accept new ones: UPDATE_GOLDEN=1 pytest tests/golden."""
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from pylaunch.cli.main import VERBS, pylaunch
 from pylaunch.errors import ExitCode
 from pylaunch.terminal.doors import VerbGroup
+from tests.golden.files import golden
 
 DIRECTORY = Path(__file__).parent / "help"
 PAGE = Path(__file__).parents[2] / "docs/verbs.md"
@@ -43,18 +43,13 @@ def test_help_reads_as_it_did(name: str, command: click.Command) -> None:
     context = click.Context(command, parent=top, info_name=name, terminal_width=100)
     context.parent = None
     text = command.get_help(context) + "\n"
-    golden = DIRECTORY / f"{name.replace(' ', '-')}.txt"
-    if os.environ.get("UPDATE_GOLDEN"):
-        golden.write_text(text)
-    assert text == golden.read_text()
+    assert text == golden(DIRECTORY / f"{name.replace(' ', '-')}.txt", text)
 
 
 def test_the_page_of_the_site_shows_the_help_of_each_command() -> None:
     files = [(name, f"../tests/golden/help/{name.replace(' ', '-')}.txt") for name, _ in commands()]
     parts = [f"\n## {name}\n\n```{{literalinclude}} {file}\n:language: text\n```\n" for name, file in files]
-    if os.environ.get("UPDATE_GOLDEN"):
-        PAGE.write_text(HEAD + "".join(parts))
-    assert PAGE.read_text() == HEAD + "".join(parts)
+    assert HEAD + "".join(parts) == golden(PAGE, HEAD + "".join(parts))
 
 
 def test_every_command_says_what_it_does() -> None:

@@ -1,7 +1,6 @@
 """The JSON schema of job files, for editors. To write it: UPDATE_GOLDEN=1 pytest tests/golden."""
 
 import json
-import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from pylaunch.cli.commands.start import command
 from pylaunch.features.job.job_file import NAME, OWN_KEYS, OnFailure, ReadyBy
 from pylaunch.features.job.starting import options_of_a_role
+from tests.golden.files import golden
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "docs/reference/job.schema.json"
@@ -78,9 +78,7 @@ def schema() -> dict[str, Any]:
 def test_the_schema_has_the_keys_of_the_code() -> None:
     assert OWN.keys() == set(OWN_KEYS)
     text = json.dumps(schema(), indent=1) + "\n"
-    if os.environ.get("UPDATE_GOLDEN"):
-        SCHEMA.write_text(text)
-    assert SCHEMA.read_text() == text
+    assert text == golden(SCHEMA, text)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.parent.name)

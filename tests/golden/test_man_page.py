@@ -11,6 +11,7 @@ import pytest
 from pylaunch.cli.main import ABOUT, VERBS
 from pylaunch.errors import ExitCode
 from pylaunch.terminal.doors import VerbGroup
+from tests.golden.files import golden
 
 PAGE = Path(__file__).parents[2] / "docs/man/pylaunch.1"
 
@@ -67,10 +68,7 @@ def page() -> str:
 
 
 def test_the_man_page_has_the_verbs_of_the_parser() -> None:
-    if os.environ.get("UPDATE_GOLDEN"):
-        PAGE.parent.mkdir(exist_ok=True)
-        PAGE.write_text(page())
-    assert PAGE.read_text() == page()
+    assert page() == golden(PAGE, page())
 
 
 @pytest.mark.skipif(shutil.which("man") is None, reason="man is not installed")

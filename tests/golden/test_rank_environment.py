@@ -1,6 +1,5 @@
 """The page of a rank's environment states the layers of the code. To write it: UPDATE_GOLDEN=1 pytest tests/golden."""
 
-import os
 import re
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import NodeCommand, plan_run
 from pylaunch.render import render
+from tests.golden.files import golden
 
 NAME = re.compile(r"[A-Z]+|[A-Za-z]+_\w+")
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "rank-environment.md"
@@ -127,6 +127,4 @@ def page() -> str:
 
 
 def test_the_reference_of_the_environment_of_a_rank_states_the_layers_of_the_code() -> None:
-    if os.environ.get("UPDATE_GOLDEN"):
-        PAGE.write_text(page())
-    assert PAGE.read_text() == page()
+    assert page() == golden(PAGE, page())

@@ -1,6 +1,5 @@
 """Files of `pylaunch render` and of jobs, and the words of other tools. UPDATE_GOLDEN=1 pytest tests/golden writes."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.terminal.other_tools import COMMANDS
 from tests.contract.test_rendered_job import JOB
 from tests.features.render_files.samples import SAMPLES, rendered
+from tests.golden.files import golden
 
 DIRECTORY = Path(__file__).parent / "render"
 
@@ -24,11 +24,7 @@ def test_files_are_as_they_were(sample: str, target: Target) -> None:
     found = rendered(sample, target)
     parts = [f"==> {file.name} <==\n{file.text}" for file in found.files]
     text = "\n".join([*parts, "use:", *found.commands, "remarks:", *found.remarks]) + "\n"
-    golden = DIRECTORY / f"{sample}-{target.value}.txt"
-    if os.environ.get("UPDATE_GOLDEN"):
-        golden.parent.mkdir(exist_ok=True)
-        golden.write_text(text)
-    assert text == golden.read_text()
+    assert text == golden(DIRECTORY / f"{sample}-{target.value}.txt", text)
 
 
 def test_there_is_a_page_for_each_sample_and_target_and_no_other() -> None:
@@ -48,9 +44,7 @@ def test_the_script_is_as_it_was_and_accepted_by_shellcheck(
     options = ("--partition", "gpu", "--time", "4:00:00", "--workdir", "/home/ml/my project")
     run(["render", "slurm", *options, str(tmp_path / "job.toml"), "--set", "server.max-restarts=3"])
     text = capsys.readouterr().out
-    if os.environ.get("UPDATE_GOLDEN"):
-        GOLDEN.write_text(text)
-    assert text == GOLDEN.read_text()
+    assert text == golden(GOLDEN, text)
     for checker in (("bash", "-n"), (str(Path(sys.executable).parent / "shellcheck"),)):
         checked = subprocess.run((*checker, str(GOLDEN)), capture_output=True, text=True, timeout=60, check=False)
         assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
@@ -72,7 +66,4 @@ def test_the_guide_has_the_words_of_the_table() -> None:
     text = PAGE.read_text()
     before, _, _ = text.partition(HEAD)
     expected = before + table()
-    if os.environ.get("UPDATE_GOLDEN"):
-        PAGE.write_text(expected)
-        text = expected
-    assert text == expected
+    assert expected == golden(PAGE, expected)

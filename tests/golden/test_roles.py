@@ -1,6 +1,5 @@
 """Each role has a page with its variables, changes and reset. To write them: UPDATE_GOLDEN=1 pytest tests/golden."""
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.golden.files import golden
 from tests.hinted_commands import commands_in, must_be_accepted
 
 ROOT = Path(__file__).parents[2]
@@ -112,9 +112,7 @@ type are refused before any host is asked.
 @pytest.mark.parametrize("role", ROLES)
 def test_the_page_of_a_role_has_what_the_role_declares(role: str) -> None:
     file = ROOT / f"docs/reference/role-{role}.md"
-    if os.environ.get("UPDATE_GOLDEN"):
-        file.write_text(page(role))
-    assert file.read_text() == page(role)
+    assert page(role) == golden(file, page(role))
     for words in commands_in("; ".join(re.findall(r"`(pylaunch provision [^`]+)`", page(role)))):
         must_be_accepted(words)
 

@@ -1,12 +1,12 @@
 """The reference of signatures has the entries of the data. To write it: UPDATE_GOLDEN=1 pytest tests/golden."""
 
-import os
 from pathlib import Path
 
 import pytest
 
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.signature import CauseClass, Role, Signature
+from tests.golden.files import golden
 
 DIRECTORY = Path(__file__).parents[2] / "docs" / "reference"
 CATALOGUE = signatures()
@@ -75,9 +75,7 @@ def text(each: Signature) -> str:
 @pytest.mark.parametrize("name", CATALOGUE.pages)
 def test_the_reference_of_signatures_has_the_entries_of_the_data(name: str) -> None:
     path = DIRECTORY / f"errors-{name}.md"
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.write_text(page(name))
-    assert path.read_text() == page(name)
+    assert page(name) == golden(path, page(name))
 
 
 def test_every_role_is_explained() -> None:

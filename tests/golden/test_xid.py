@@ -1,9 +1,9 @@
 """The reference of Xid codes has the rows of the table. To write it: UPDATE_GOLDEN=1 pytest tests/golden."""
 
-import os
 from pathlib import Path
 
 from pylaunch.verdict.causes.xid import SOURCE, XIDS, XidKind
+from tests.golden.files import golden
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "xid.md"
 
@@ -42,9 +42,7 @@ def page() -> str:
 
 
 def test_the_reference_of_xids_has_the_rows_of_the_table() -> None:
-    if os.environ.get("UPDATE_GOLDEN"):
-        PAGE.write_text(page())
-    assert PAGE.read_text() == page()
+    assert page() == golden(PAGE, page())
 
 
 def test_every_kind_of_xid_is_explained() -> None:

@@ -1,7 +1,5 @@
 """Jobs that people start by hand over SSH, without pylaunch, and leave behind."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

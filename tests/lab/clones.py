@@ -1,7 +1,5 @@
 """Copies of a provisioned node, for stories that need several of them and not how they became so."""
 
-from __future__ import annotations
-
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.transport import process
 

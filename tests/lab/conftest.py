@@ -1,7 +1,5 @@
 """Labs for tests. `lab` is shared: leave it as it was. `fresh_lab` makes labs that a test may break."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

@@ -1,7 +1,5 @@
 """A `pylaunch start` that a story watches, interrupts or kills."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

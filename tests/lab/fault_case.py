@@ -1,7 +1,5 @@
 """A fault of the matrix: how it is made, and who must find it where."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The matrix: all faults of all subjects, one after the other over one lab, each judged by the whole suite."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

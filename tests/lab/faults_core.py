@@ -1,7 +1,5 @@
 """Faults of the host, of what ranks run in, and of what earlier runs leave behind."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import functools

@@ -4,8 +4,6 @@ nvidia-smi's answer is the published one of tests/cases/nvidia_smi_xml, with eve
 its complaint, its links and the lines of the kernel log are written in the format of the published ones there.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager

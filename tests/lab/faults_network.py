@@ -1,7 +1,5 @@
 """Faults between hosts, each with the finding that must name it."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager

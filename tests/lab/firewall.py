@@ -1,7 +1,5 @@
 """Shared by stories about firewalls: provisioned nodes, connections to ports, and new logins."""
 
-from __future__ import annotations
-
 import json
 import socket
 from dataclasses import dataclass

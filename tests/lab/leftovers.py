@@ -1,7 +1,5 @@
 """Labs of test runs that were killed: they are named after a process that is gone."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

@@ -1,7 +1,5 @@
 """Jobs in a lab with Slurm, and what the stories about them share."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

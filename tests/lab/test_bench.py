@@ -1,7 +1,5 @@
 """`pylaunch bench` finds the node behind a slow cable; its rate is known, because the lab shapes it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

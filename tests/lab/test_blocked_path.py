@@ -3,8 +3,6 @@
 A rank with a time-out fails; one without waits for ever.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`pylaunch check` as a person uses it, and the checks that belong to a start."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from xml.etree import ElementTree

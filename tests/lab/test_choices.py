@@ -1,7 +1,5 @@
 """Values that nodes choose for a run: its rendezvous port, and the interface of its ranks."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

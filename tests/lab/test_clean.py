@@ -1,7 +1,5 @@
 """`pylaunch clean`: what nobody runs any more is ended when wanted; live runs and other people are left alone."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Drills on real nodes: faults of ranks and of nodes get the verdicts that they deserve, and leave nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

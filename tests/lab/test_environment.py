@@ -1,7 +1,5 @@
 """The environment of ranks on real nodes: the variables of the run and nothing else, secrets without a trace."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import tempfile

@@ -1,7 +1,5 @@
 """Every fault is found by its check, on its hosts, and by nobody else; a healthy cluster gives no finding."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

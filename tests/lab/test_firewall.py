@@ -1,7 +1,5 @@
 """The role firewall: who may open which port, and that nobody is ever locked out. n3 is a machine of nobody's."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

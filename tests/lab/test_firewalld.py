@@ -1,7 +1,5 @@
 """The role firewall where firewalld is in charge (n1); n2 has no firewall of its own, n3 is a machine of nobody's."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Callable

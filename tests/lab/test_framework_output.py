@@ -4,8 +4,6 @@ One version of each is compared, with torch 2.13.0 and no other torch, so a line
 because of a variable of pylaunch is not found here. `tests/contract/test_torch_output.py` compares with plain torchrun.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Every framework on two real nodes: its example trains, machines may be unequal, and a failure names its rank."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Other users of a node, and ranks that mean harm: they are named or ignored, and end nobody else's run."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

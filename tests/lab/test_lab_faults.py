@@ -1,7 +1,5 @@
 """Every fault is felt, is seen by `status` where it can be, and is gone when it is undone."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A lab comes up whatever an earlier one left, and goes without a trace."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

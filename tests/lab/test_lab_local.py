@@ -1,7 +1,5 @@
 """Without root or nspawn a lab has local nodes, and says what they are not."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

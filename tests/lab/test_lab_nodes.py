@@ -1,7 +1,5 @@
 """A node is what a freshly installed machine is, and it is reached as one."""
 
-from __future__ import annotations
-
 import configparser
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Programs that labs need are installed once, however many labs are made at the same moment."""
 
-from __future__ import annotations
-
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

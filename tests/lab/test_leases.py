@@ -1,7 +1,5 @@
 """Devices are leased to runs: who has which is shown, and a start can wait for its turn."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

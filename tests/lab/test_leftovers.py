@@ -1,7 +1,5 @@
 """The labs of a killed test run do not fail the next one."""
 
-from __future__ import annotations
-
 import multiprocessing
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Output of ranks on three real nodes: selected, collected, and in floods."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A cluster over time: a node is added, one is replaced, and at the end all is taken back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

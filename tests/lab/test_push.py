@@ -1,7 +1,5 @@
 """Files on their way to three real nodes, one of which is full."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A host that cannot be reached is reported with every step that was tried on the way to it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -7,8 +7,6 @@ requirements, a train.py, the id of a run, and Ctrl-C for what does not end on i
 added to some commands.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterator

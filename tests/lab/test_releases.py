@@ -1,7 +1,5 @@
 """Every release that the roles are for, from a fresh image to a run; `make test-releases` selects them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 

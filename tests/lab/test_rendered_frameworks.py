@@ -1,7 +1,5 @@
 """Files of `pylaunch render` for accelerate, DeepSpeed and JAX: their own launchers start them on real nodes."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Restarts, spares and smaller worlds, on four real nodes. Ranks are shell scripts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Runs on the nodes of a Slurm job, on three real nodes with Slurm: the promises of a start over SSH."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Nodes of a Slurm job that fail, jobs that return to the queue with spares, and runs whose controller died."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

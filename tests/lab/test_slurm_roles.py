@@ -1,7 +1,5 @@
 """Scripts of jobs of several roles on real nodes with Slurm: servers and trainers of the standard library."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Starting, failing, stopping and coming back, on three real nodes. Ranks are shell scripts and need no environment."""
 
-from __future__ import annotations
-
 import json
 import tempfile
 from collections.abc import Callable

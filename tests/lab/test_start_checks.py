@@ -1,7 +1,5 @@
 """A start finds what `pylaunch check` finds, before any rank exists: a one-way block of ports, a clock."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

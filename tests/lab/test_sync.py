@@ -1,7 +1,5 @@
 """The working tree on its way to three real nodes."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

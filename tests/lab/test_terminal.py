@@ -1,7 +1,5 @@
 """Output on a terminal: equal lines once, a board that is gone at the end, and no line too wide."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

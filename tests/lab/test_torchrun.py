@@ -1,7 +1,5 @@
 """PyTorch on nodes that pylaunch provisioned itself: the README's way from bare machines to a trained model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Watching a run from a second terminal, from another machine, through a cut network and a restart."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -3,8 +3,6 @@
 What asks a node (the probe) can be made to hang or to find too little, by files in the node's directory.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

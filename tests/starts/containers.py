@@ -1,7 +1,5 @@
 """Images of the programs of this machine, in which ranks start as in any other image."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

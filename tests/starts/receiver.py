@@ -1,7 +1,5 @@
 """A server on loopback that hands over what is posted to it."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Runs that are refused, interrupted or started again: how each attempt is recorded, and what its names mean later."""
 
-from __future__ import annotations
-
 import json
 import signal
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Nodes on which another program answers in place of Python: each is named, and the others are asked all the same."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import sys

@@ -1,7 +1,5 @@
 """`pylaunch bench` refuses what cannot work in one line, and names a broken stage."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

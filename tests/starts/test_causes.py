@@ -1,7 +1,5 @@
 """Causes that facts of the hosts show, with their evidence, and failures that are too close to be ordered."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A finding that `pylaunch check` calls FAIL refuses `pylaunch start`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

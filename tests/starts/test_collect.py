@@ -1,7 +1,5 @@
 """An archive of a run has everything for a bug report, no secret, and works while a node is down."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import tarfile

@@ -1,7 +1,5 @@
 """`pylaunch config show` names the flag or the file that the inventory in use comes from."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

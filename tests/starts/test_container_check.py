@@ -1,7 +1,5 @@
 """`pylaunch check --container`: what a start would refuse. These options are those of pylaunch.features.containers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

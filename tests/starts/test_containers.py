@@ -3,8 +3,6 @@
 These starts need pylaunch.features.containers.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

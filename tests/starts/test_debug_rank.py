@@ -1,7 +1,5 @@
 """`start --debug-rank`: one rank has the terminal, with pdb and Ctrl-C, while the others wait."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """`pylaunch demo`: what it shows is true, and nothing of it is left."""
 
-from __future__ import annotations
-
 import os
 import re
 import runpy

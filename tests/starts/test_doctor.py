@@ -1,7 +1,5 @@
 """`pylaunch doctor` names the first broken layer, with the host, and passes over what needs it."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

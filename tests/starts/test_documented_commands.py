@@ -4,8 +4,6 @@ Planned, not started: a dry run contacts no host. Those that need Slurm are only
 tests/unit/cli/test_documented_commands.py.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.cli import main

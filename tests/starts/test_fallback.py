@@ -1,7 +1,5 @@
 """`start --fallback`: after InfiniBand failed, the next attempt runs without it, and after NCCL failed, with gloo."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

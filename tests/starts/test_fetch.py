@@ -1,7 +1,5 @@
 """`pylaunch fetch` and `start --fetch` on directories: what comes home, what is kept, what continues."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

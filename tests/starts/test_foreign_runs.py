@@ -1,7 +1,5 @@
 """Nodes that lie to the controller: about runs that it does not know, and about those that it does."""
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib

@@ -1,7 +1,5 @@
 """Functions for runs that exist, without a command line: from any thread, printing nothing."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """The time that ranks have after SIGTERM."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -4,8 +4,6 @@ What the reader has is supplied here: hosts, programs, the id of a run (the newe
 a run. Lines for real nodes run in tests/lab/test_readme.py; tests/guides.py lists those that run in no test.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

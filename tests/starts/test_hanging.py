@@ -1,7 +1,5 @@
 """A host that takes a connection and then never answers: what a person sees, and that Ctrl-C is Ctrl-C."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

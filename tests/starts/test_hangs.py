@@ -1,7 +1,5 @@
 """Ranks that do not advance are explained while the run continues, and healthy silence is not called a hang."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -5,8 +5,6 @@ typed into the command line that was refused. In the other files of this directo
 parsed (tests/starts/cluster.py).
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 

@@ -1,7 +1,5 @@
 """Hints for typical mistakes name what has to change, and the inventory of the command line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """The history after real runs."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`pylaunch init` on directories, and a start with the inventory that it writes."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Every verb ends on the second Ctrl-C, whatever hangs: nodes whose processes are stopped and whose pipes stay open."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """`pylaunch start job.toml`: servers and a trainer that uses them, on directories of this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """Every document is as docs/reference/json.md says, also where a host could not be asked and where something failed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An agent dies or stops, and its host answers: the host is not called lost, and nothing of the run stays there."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

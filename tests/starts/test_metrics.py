@@ -1,7 +1,5 @@
 """Live runs as metrics: the exporter watches, and leaves the run alone."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """The Python environment that pylaunch.toml names: which one a start uses, what is missing, what a project may say."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`start --notify` with a server and programs of this machine: what they get, and what a broken one costs."""
 
-from __future__ import annotations
-
 import json
 import re
 import threading

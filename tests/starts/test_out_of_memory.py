@@ -1,7 +1,5 @@
 """A rank that the kernel ends for lack of memory, in a small cgroup made for the purpose."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A start continues and records the outcome of its run, wherever its output goes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

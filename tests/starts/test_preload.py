@@ -1,7 +1,5 @@
 """A start with --preload as a person types it: its phases, first lines, and the reason where it does not preload."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

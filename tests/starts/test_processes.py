@@ -1,7 +1,5 @@
 """A process that leaves children behind, or does not read its input, neither blocks its caller nor makes noise."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

@@ -1,7 +1,5 @@
 """Programs as people name them: modules, and other launchers' lines."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

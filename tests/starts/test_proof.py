@@ -1,7 +1,5 @@
 """A run whose agent was killed or stopped, or whose node was restarted, is proven stopped, and seen until then."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """`pylaunch push` to hosts that are directories of this machine, one of which may lie, end, or have no room."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The public Python API, on nodes that are directories of this machine."""
 
-from __future__ import annotations
-
 import itertools
 import runpy
 import subprocess

@@ -1,7 +1,5 @@
 """`pylaunch start --framework ray` with a stand-in for `ray start`: order, arguments, ends. Ray is not installed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable

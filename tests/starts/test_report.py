@@ -1,7 +1,5 @@
 """The HTML report of real runs: on request, and at the end of every failed run."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A reset of hosts on which ranks run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Secrets on the command line of a job, and who can read the records of runs."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A job in the queue of Slurm and at its end; small programs take the place of Slurm's commands."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Spares hold their devices for the run until it ends, and a lost spare is reported at once."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """`pylaunch stacks`, and what a failed run keeps of the stacks of its ranks."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

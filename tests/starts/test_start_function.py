@@ -1,7 +1,5 @@
 """A start without a command line: in a thread, reporting events, ended by a call."""
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`pylaunch status` of a live run: why it was restarted, its spare, its progress and the last line of every rank."""
 
-from __future__ import annotations
-
 import json
 import signal
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A run that a person stops, from wherever: it is stopped, not failed, and nothing starts it again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Code of a run that nodes pass on to each other; the nodes are directories, one of which may lie, hang or be full."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Output on a terminal during a run and afterwards: no control sequences from ranks, and no board that stays."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """`pylaunch top` on a terminal, beside real runs of directories: what it shows, a stop, and its end."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The job file of examples/torchft with stand-ins for the lighthouse and the training. benchmarks/ runs torchft."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

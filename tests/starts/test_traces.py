@@ -1,7 +1,5 @@
 """The trace of a start at a collector on loopback: the protobuf that it gets, and what a collector that fails costs."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

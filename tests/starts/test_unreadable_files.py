@@ -1,7 +1,5 @@
 """A directory of a run that a rank takes away: each sentence names it, and the end of ranks is noticed without it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The last line names the rank that is the cause, not those that waited for it or lost their connection to it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

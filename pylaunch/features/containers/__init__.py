@@ -5,6 +5,4 @@ flags    options of a start, and the job with its container
 The part on nodes is `agent/containers`. The core has the value (`model/job.py`), sends it, and compares the images.
 """
 
-from __future__ import annotations
-
 JOB_OPTIONS = "pylaunch.features.containers.flags"

@@ -6,8 +6,6 @@ attributes do not, because no right that a file gives has an effect in a contain
 same bytes on every machine with the same mksquashfs and libzstd: nothing depends on the time, the user or the machine.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import hashlib

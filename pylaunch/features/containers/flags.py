@@ -1,7 +1,5 @@
 """Options of a start that give its ranks a container."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, MutableMapping, Sequence

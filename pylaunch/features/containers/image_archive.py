@@ -4,8 +4,6 @@ Three forms: the archive of `docker save` (`manifest.json`), an OCI layout (`ind
 in an archive. Everything here is what anybody can write: texts and numbers have bounds, digests are compared.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -5,8 +5,6 @@ about it (`store.image_cache` removes both); `images/names/` has the digest with
 started. All can be deleted.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib

@@ -8,8 +8,6 @@ The texts of failures that signatures know are judged in the core (`pylaunch/ver
 class of a failed rank's text.
 """
 
-from __future__ import annotations
-
 from pylaunch.terminal.doors import Verb
 
 VERBS = {

@@ -1,7 +1,5 @@
 """`pylaunch explain`: the cause of a failure, from a run or from log files of any launcher."""
 
-from __future__ import annotations
-
 import re
 import sys
 from io import BufferedReader, FileIO

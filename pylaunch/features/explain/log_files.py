@@ -1,7 +1,5 @@
 """Log files of any launcher as blocks of bytes: plain or gzip'd, from paths, directories or stdin."""
 
-from __future__ import annotations
-
 import errno
 import gzip
 import os

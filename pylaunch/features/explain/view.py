@@ -1,7 +1,5 @@
 """The explanation of a failure from texts, as lines and as JSON."""
 
-from __future__ import annotations
-
 import re
 
 from pylaunch.features.explain.judgement.errors.first_error import FirstError

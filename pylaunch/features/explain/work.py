@@ -1,7 +1,5 @@
 """Explain a failure from texts: log files of any launcher, stdin, or the record and the logs of a run."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from io import BufferedReader

@@ -191,7 +191,7 @@ def _of_file(file: StartFile, target: Target, where: RenderFlags, typed: StartFl
 def _of_program(target: Target, where: RenderFlags, typed: StartFlags, settings: TargetOptions) -> RenderedPlan:
     """Return the files of one target for a program."""
     chosen, flags = _program(target, typed)
-    program.report_misplaced(chosen, flags.workdir, None, _long_options(), ("render", target.value))
+    program.report_misplaced(chosen, flags.workdir, None, options.long_options(), ("render", target.value))
     env = environment.given(flags, os.environ)
     if target.framework is None and target is not Target.MPI:
         chosen = program.with_variables(chosen, flags.framework, env.plain)
@@ -229,11 +229,6 @@ def _program(target: Target, flags: StartFlags) -> tuple[program.Program, StartF
             hint=pylaunch("render", Target.JAX.value, "--", *chosen.words),
         )
     return chosen, flags
-
-
-def _long_options() -> frozenset[str]:
-    parameters = click.get_current_context().command.params
-    return frozenset(word for each in parameters for word in each.opts if word.startswith("--"))
 
 
 _subcommand(

@@ -4,8 +4,6 @@ Streams become files under `--collect`, ranks decide how a run ended, and ports 
 report only its own ranks, streams that the controller requested, and ports that exist.
 """
 
-from __future__ import annotations
-
 from collections.abc import Set
 
 from pylaunch import protocol

@@ -5,8 +5,6 @@ before it reads another line, so the pipe and then the window of SSH fill, and a
 dropped.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict, deque
 

@@ -1,7 +1,5 @@
 """Work with a fleet on an event loop of its own, and the sources of interrupts that may end that work."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

@@ -1,7 +1,5 @@
 """Bounds on texts and lists in the messages of a node, which become lines of the record and of the terminal. Pure."""
 
-from __future__ import annotations
-
 from typing import TypeVar, cast
 
 from pylaunch import protocol

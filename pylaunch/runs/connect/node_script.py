@@ -5,8 +5,6 @@ must be a directory of the connecting user that is closed to others, and the arc
 name. `sha256sum` and `ls` are of coreutils and of busybox.
 """
 
-from __future__ import annotations
-
 from pylaunch.base.layout import JOB_VARIABLE
 from pylaunch.model.cluster import Host
 from pylaunch.model.text.argv import Argv

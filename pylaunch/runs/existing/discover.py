@@ -1,7 +1,5 @@
 """Find runs that this machine has no record of, on their nodes, whoever started them."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Prove that nodes are clean without their agent: it was killed or stopped, or the node restarted."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Connect to the nodes of a run that exists, and report those that cannot be reached."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from pylaunch.errors import ClusterNotReadyError

@@ -1,7 +1,5 @@
 """Session of a person with the rank that has the terminal (`start --debug-rank`): input goes to its node, in order."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Protocol
 

@@ -3,8 +3,6 @@
 A node that lies, or that is broken, can send messages without end: the record and the terminal must not fill.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

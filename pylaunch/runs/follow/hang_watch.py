@@ -1,7 +1,5 @@
 """Watch the ranks of a released run for hangs, beside the follower, as `verdict.hangs` decides."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter

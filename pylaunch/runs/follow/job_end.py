@@ -3,8 +3,6 @@
 Nobody is lost then, and no node is called again. Slurm is asked once for all nodes of a job.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable

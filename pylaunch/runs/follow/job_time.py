@@ -1,7 +1,5 @@
 """The end of the time of a Slurm job: the signal to save a checkpoint, and the stop."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import signal

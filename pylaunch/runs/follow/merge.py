@@ -4,8 +4,6 @@ Lines wait for WINDOW_S, so that earlier lines of other nodes can still be print
 never change their order: ranks share a line only where it is the next line of each.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 from collections import deque

@@ -1,7 +1,5 @@
 """Relay what nodes send while their ranks run: output, load, and the terminal of a rank."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from pylaunch import protocol

@@ -3,8 +3,6 @@
 To take the views of a live run: `RunExaminer` while a follower follows it, `runs.stacks` otherwise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pylaunch import protocol

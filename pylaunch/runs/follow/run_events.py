@@ -1,7 +1,5 @@
 """Events of a run as it happens: the one stream from its nodes to the record, the views and programs."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable

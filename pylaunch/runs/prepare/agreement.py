@@ -1,7 +1,5 @@
 """Compare facts that ranks of one run must share: environment, libraries, driver, kernel. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from pylaunch.base.dataclass import dataclass

@@ -3,8 +3,6 @@
 Nodes of a Slurm job get it from the step that starts its daemon, so that one without it has no daemon.
 """
 
-from __future__ import annotations
-
 import base64
 import threading
 from collections.abc import Mapping, Sequence

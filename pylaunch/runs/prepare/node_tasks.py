@@ -1,7 +1,5 @@
 """A node's part of a plan, as the message to its agent."""
 
-from __future__ import annotations
-
 from pylaunch.model.job import Container
 from pylaunch.model.plan import NODE_ENVIRONMENT, NodeCommand, NodePlan, RunPlan
 from pylaunch.model.secret import secret_values

@@ -6,8 +6,6 @@ Every agent listens on an ephemeral port, as NCCL and gloo do. Each tries the ag
 packet that a firewall drops costs TRY_S of `agent/peers/neighbours.py`; connections that succeed cost one round trip.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 from pylaunch import protocol

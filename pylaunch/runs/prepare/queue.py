@@ -5,8 +5,6 @@ The start continues when nothing blocks it on any node. It keeps its places unti
 start that waits overtakes it. All nodes order places the same way, so no two starts wait for each other.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

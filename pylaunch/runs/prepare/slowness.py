@@ -1,7 +1,5 @@
 """Find nodes that were slower than their peers in a phase of the start. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from statistics import median
 

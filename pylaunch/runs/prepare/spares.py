@@ -6,8 +6,6 @@ The process lives as long as its connection. A spare that is lost, or that anoth
 when it is needed; the controller calls it again until it is ready.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -4,8 +4,6 @@ The nodes ask for content as always. Once all have asked, the controller decides
 receive from each other, they do not receive from the controller; a node that fails in this gets everything from it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence

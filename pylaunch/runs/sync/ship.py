@@ -1,7 +1,5 @@
 """Ship the code of a run: each node receives the manifest, and the content that it lacks."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import tarfile

@@ -4,8 +4,6 @@ The steps repeat what ssh does with tools that report each of them: the resolver
 which separates the steps of the protocol.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import socket

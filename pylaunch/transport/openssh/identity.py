@@ -5,8 +5,6 @@ key. So the path of its socket contains the identity: a command with another key
 the host opens a connection of its own, which OpenSSH accepts or refuses.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import pwd

@@ -1,7 +1,5 @@
 """Words of ssh's command line: options that every connection gets, and the destination."""
 
-from __future__ import annotations
-
 from pylaunch.model.cluster import Host
 from pylaunch.model.text.argv import Argv
 

@@ -4,8 +4,6 @@ A connection stays open for CONTROL_PERSIST_S after its last command. Ansible us
 logged in to once. The path contains the identity of the connection (`identity`).
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import socket

@@ -1,7 +1,5 @@
 """sbatch, squeue, scontrol and scancel. Each call is one request to slurmctld, and none is repeated here."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """The connector of hosts of a Slurm job: each command is a step of that job."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass

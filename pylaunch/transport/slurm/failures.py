@@ -1,7 +1,5 @@
 """Reasons why srun did not run a command, from its own words. Pure."""
 
-from __future__ import annotations
-
 import re
 
 from pylaunch.model.slurm_job import end_of_job, requeue_of_job

@@ -4,8 +4,6 @@ The formats are those of option `-o` and of key=value lines. JSON is avoided: no
 its fields change between releases.
 """
 
-from __future__ import annotations
-
 import pwd
 import re
 from collections.abc import Mapping

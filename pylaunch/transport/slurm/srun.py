@@ -4,8 +4,6 @@ Most SLURM_ variables are options of srun, too. Those that this process inherite
 job script, are removed, so that a step depends only on its command line.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 

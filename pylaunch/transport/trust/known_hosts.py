@@ -1,7 +1,5 @@
 """Read the keys of a host from OpenSSH's known_hosts files, and replace them without touching other lines."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

@@ -1,7 +1,5 @@
 """Addresses in texts, and the kinds of them that other nodes cannot reach. Pure."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 

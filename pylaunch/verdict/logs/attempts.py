@@ -3,8 +3,6 @@
 Nothing of a log counts whose end is that of a launcher that reports success.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

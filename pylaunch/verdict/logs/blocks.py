@@ -1,7 +1,5 @@
 """Lines in the blocks of bytes of a log: their beginnings, their texts, and those that have a literal. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from pylaunch.verdict.logs.line import LONGEST

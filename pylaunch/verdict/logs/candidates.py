@@ -1,7 +1,5 @@
 """Texts that may be the cause, joined and put in order: by time or line where these can be compared. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from pylaunch.base.dataclass import dataclass, field

@@ -1,7 +1,5 @@
 """Lines of logs that support a verdict. Pure."""
 
-from __future__ import annotations
-
 from pylaunch.base.dataclass import dataclass
 from pylaunch.verdict.logs.scan import KeptLine, LogMatch
 

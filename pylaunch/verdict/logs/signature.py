@@ -4,8 +4,6 @@ Two kinds of text: `causes` has the classes of causes; every other one has the s
 A text is data that is checked when it is parsed: an unknown key, role or class raises ValueError.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping

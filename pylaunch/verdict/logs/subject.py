@@ -1,7 +1,5 @@
 """Subject of a text: the module, file, variable, port or host that it names. Pure."""
 
-from __future__ import annotations
-
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import fields_of

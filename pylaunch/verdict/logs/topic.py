@@ -1,7 +1,5 @@
 """Topic: lines that the scan of a log keeps beside those of the signatures. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from pylaunch.base.dataclass import dataclass

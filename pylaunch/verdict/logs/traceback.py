@@ -1,7 +1,5 @@
 """Python tracebacks of one process, gathered from a log in which several processes may write. Pure."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from bisect import bisect_right

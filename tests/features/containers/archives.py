@@ -1,7 +1,5 @@
 """Archives of images, written as container engines write them, and as nobody should."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

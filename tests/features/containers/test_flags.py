@@ -1,7 +1,5 @@
 """Options of a container: the job that they describe, and what is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Merge of layers: what stays, what goes, and entries that no layer should have."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.features.containers import layers

@@ -3,8 +3,6 @@
 These tests need pylaunch.features.containers and pylaunch.features.job.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Rates of right causes on the page about accuracy: their arithmetic, and that they are those of the recorded logs."""
 
-from __future__ import annotations
-
 import functools
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The samples of the guide are what `explain` prints."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Log files as they lie around: compressed, cut, binary, in directories."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re

@@ -1,7 +1,5 @@
 """Texts that the page of symptoms quotes are recognised as the cause that the page links."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

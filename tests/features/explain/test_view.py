@@ -1,7 +1,5 @@
 """The explanation of a run says nothing that its record contradicts, and shows the hang that it had."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import pytest

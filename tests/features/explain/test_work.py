@@ -1,7 +1,5 @@
 """The ends of the logs of a run are kept within a bound."""
 
-from __future__ import annotations
-
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.work import _Tails
 from pylaunch.runs.follow.run_events import LinesWritten

@@ -1,6 +1,5 @@
 """The reference of variables, and what `env lint` prints. To accept new ones: UPDATE_GOLDEN=1 pytest this file."""
 
-import os
 from pathlib import Path
 
 import click.testing
@@ -10,6 +9,7 @@ from pylaunch.cli.main import pylaunch
 from pylaunch.features.variables.judgement.lint import UNREAD, VARIABLES
 from pylaunch.features.variables.judgement.variable import Variable
 from pylaunch.model.setting import PER_NODE
+from tests.golden.files import golden
 
 PAGE = Path(__file__).parents[3] / "docs/reference/environment-variables.md"
 LINTED = Path(__file__).parent / "env-lint"
@@ -64,9 +64,7 @@ def row(variable: Variable) -> str:
 
 
 def test_the_reference_of_variables_says_what_the_registry_knows() -> None:
-    if os.environ.get("UPDATE_GOLDEN"):
-        PAGE.write_text(page())
-    assert PAGE.read_text() == page()
+    assert page() == golden(PAGE, page())
 
 
 def test_each_variable_that_may_differ_between_nodes_is_in_the_registry() -> None:
@@ -76,9 +74,7 @@ def test_each_variable_that_may_differ_between_nodes_is_in_the_registry() -> Non
 def test_env_lint_prints_each_finding_with_what_to_write_and_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(LINTED)
     result = click.testing.CliRunner().invoke(pylaunch, ["env", "lint", "input.conf"], standalone_mode=False)
-    if os.environ.get("UPDATE_GOLDEN"):
-        (LINTED / "output.txt").write_text(result.stdout)
-    assert result.stdout == (LINTED / "output.txt").read_text()
+    assert result.stdout == golden(LINTED / "output.txt", result.stdout)
     assert result.return_value == 2
 
 

@@ -1,7 +1,5 @@
 """Altered files of an environment, as the probe finds them."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os

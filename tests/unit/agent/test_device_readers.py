@@ -3,8 +3,6 @@
 Each case names its source and our changes to it: edited_… combine pieces of several sources.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

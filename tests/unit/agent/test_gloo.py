@@ -1,7 +1,5 @@
 """gloo listens on the address of the host name: a node where that is loopback is refused if the ranks use gloo."""
 
-from __future__ import annotations
-
 import socket
 
 import pytest

@@ -1,7 +1,5 @@
 """Readers of leftovers on a host where files and descriptors appear and vanish during a reading."""
 
-from __future__ import annotations
-
 import os
 import socket
 from pathlib import Path

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pylaunch.agent.probe.readers import host
 
 

@@ -1,7 +1,5 @@
 """Parsers of the output of NVIDIA's driver and tools, on published output; each case names its source."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Parsers of package managers' output and of os-release; each case names its source."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

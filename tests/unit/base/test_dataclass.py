@@ -1,7 +1,5 @@
 """Our dataclasses behave as those of the standard library, and its functions and msgspec accept them."""
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from types import ModuleType

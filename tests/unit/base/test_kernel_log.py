@@ -1,7 +1,5 @@
 """Kernel messages as Linux and NVIDIA's drivers print them."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.base.kernel_log import TABLE, parse

@@ -1,7 +1,5 @@
 """Layers of a rank's environment and their order."""
 
-from __future__ import annotations
-
 from pylaunch.base.rank_environment import JOB, ComposedVariable, Layer, compose, composed_values
 
 

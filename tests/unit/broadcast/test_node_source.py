@@ -1,7 +1,5 @@
 """Descriptions of files by the node that has them: paths outside the copies are refused."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Names of the copies on hosts."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

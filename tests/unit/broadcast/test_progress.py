@@ -1,7 +1,5 @@
 """Lines of progress while files travel."""
 
-from __future__ import annotations
-
 from pylaunch.broadcast.progress import BroadcastProgress, lines_of_progress
 
 

@@ -1,7 +1,5 @@
 """Hosts that a broadcast gives up, and those that only seem to stand still."""
 
-from __future__ import annotations
-
 import math
 import time
 

@@ -1,7 +1,5 @@
 """The choice of pieces and sources, with hosts that are slow, lost, or lie."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """The engine of containers on each node, judged for the image that a run would use."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

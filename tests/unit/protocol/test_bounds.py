@@ -1,7 +1,5 @@
 """Any line that reaches an agent is a message within bounds, or is rejected."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

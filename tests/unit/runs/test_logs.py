@@ -1,7 +1,5 @@
 """Logs of a run: copies stay in the directory that was named, and a pattern selects lines."""
 
-from __future__ import annotations
-
 import os
 import re
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """The end of a run, with the proofs that its nodes are clean."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

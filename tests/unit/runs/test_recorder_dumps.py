@@ -1,7 +1,5 @@
 """Dumps that were collected by hand are judged like those of live ranks."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The checks of `pylaunch check` judge the reports of the agents at a start; a FAIL refuses the start."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

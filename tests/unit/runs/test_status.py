@@ -1,7 +1,5 @@
 """Nodes of a run, in the order of its plan."""
 
-from __future__ import annotations
-
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run

@@ -1,7 +1,5 @@
 """A script that asks for its backend gets that of the fallback, and logs the change."""
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType, SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Nodes of a Ray cluster before Ray starts: its version, and connections to the first node."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

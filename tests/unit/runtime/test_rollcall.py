@@ -1,7 +1,5 @@
 """Roll call over real sockets on loopback, with a thread per rank."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Images that are removed from the cache, and those that stay."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import time

@@ -1,7 +1,5 @@
 """A new file replaces nothing, and nothing of it stays when it cannot be written."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reports and archives that the user did not name are in a directory that neither --sync nor git takes along."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The message of a failed task, from Ansible's result."""
 
-from __future__ import annotations
-
 from pylaunch.transport.runner import failure_message
 
 

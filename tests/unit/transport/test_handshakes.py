@@ -1,7 +1,5 @@
 """Turns of SSH handshakes, by a clock and a set of open connections of the test."""
 
-from __future__ import annotations
-
 import contextlib
 
 from pylaunch.runs.connect.agent_link import HELLO_TIMEOUT_S

@@ -1,7 +1,5 @@
 """A limit for others does not count time in which this process was held up."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Coroutine

@@ -3,8 +3,6 @@
 No test runs on macOS: this guards imports and names, and one contract test starts processes without pidfd.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.transport.process import last_line, program_path, search_path

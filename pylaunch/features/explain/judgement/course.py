@@ -1,7 +1,5 @@
 """Course of a program after a line of its log: progress, results and good ends. Pure."""
 
-from __future__ import annotations
-
 from pylaunch.features.explain.judgement.errors.error_form import error_form
 from pylaunch.features.explain.judgement.errors.error_words import any_of
 from pylaunch.verdict.logs.scan import LogScan

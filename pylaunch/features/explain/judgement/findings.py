@@ -4,8 +4,6 @@ A further reader of tables or comparison of ranks is a module with FORMS and `re
 ranks findings after roots that a signature knows, and before exceptions and errors that none knows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pylaunch.base.dataclass import dataclass

@@ -4,8 +4,6 @@ A signature of the page `waiting` is normal in passing: a healthy program prints
 order on the page is that of a start. Where ranks stand at different lines, the others wait for the earliest one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

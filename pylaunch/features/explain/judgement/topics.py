@@ -3,8 +3,6 @@
 A finder (`findings.py`) that needs lines of a log adds its topic to TOPICS, and gets them as `LogScan.kept[name]`.
 """
 
-from __future__ import annotations
-
 from pylaunch.features.explain.judgement.errors.error_form import shape_of
 from pylaunch.features.explain.judgement.errors.error_words import ANCHORS, WEAK_ANCHORS
 from pylaunch.features.explain.judgement.indications.form import LogForm

@@ -1,7 +1,5 @@
 """Exceptions that no signature explains: the program's own, those of victims, and reports of other processes. Pure."""
 
-from __future__ import annotations
-
 import re
 
 from pylaunch.base.dataclass import replace

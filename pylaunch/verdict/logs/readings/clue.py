@@ -3,8 +3,6 @@
 A clue may change the class of a signature, its confidence and its role, and it names ranks only where the text does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from pylaunch.base.dataclass import dataclass

@@ -1,7 +1,5 @@
 """Readings of texts about GPUs and network adapters. Pure."""
 
-from __future__ import annotations
-
 import re
 
 from pylaunch.model.diagnosis.confidence import Confidence

@@ -1,7 +1,5 @@
 """Holder of a GPU's memory, from the message of PyTorch's allocator: this process, another one, or fragments. Pure."""
 
-from __future__ import annotations
-
 import re
 
 from pylaunch.model.diagnosis.confidence import Confidence

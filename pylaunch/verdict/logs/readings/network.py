@@ -1,7 +1,5 @@
 """Readings of texts about connections: addresses, ports, rendezvous, and the peers of gloo, NCCL and JAX. Pure."""
 
-from __future__ import annotations
-
 import re
 
 from pylaunch.model.diagnosis.confidence import Confidence

@@ -3,8 +3,6 @@
 Where a launcher's time limit ended a run, the rank that stood at another line than all others held them up.
 """
 
-from __future__ import annotations
-
 import re
 
 from pylaunch.model.diagnosis.confidence import Confidence

@@ -4,8 +4,6 @@ The ranks that print these lines are victims. Without a root in the logs, this n
 collective than the majority, are behind it, or printed nothing although their output is there; or nobody.
 """
 
-from __future__ import annotations
-
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
 from pylaunch.verdict.logs.facts import LogFacts

@@ -1,7 +1,5 @@
 """The work of explaining grows with the size of the logs, and not with its square: counted in calls, not in time."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Values and steps that ranks print in lines of one form: what differs explains why they wait for each other."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.features.explain.judgement.topics import search_of

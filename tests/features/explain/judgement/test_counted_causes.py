@@ -1,7 +1,5 @@
 """Texts whose causes were counted in public threads: what a line of them names."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.features.explain.judgement.topics import search_of

@@ -1,7 +1,5 @@
 """Exceptions that a program survived, tracebacks that a log cuts off, and attempts before the last one."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.features.explain.judgement.topics import search_of

@@ -1,7 +1,5 @@
 """The first error is found by its form alone, in logs of programs that no signature knows."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The command that answers the next question about an error."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight

@@ -1,7 +1,5 @@
 """Causes that a reader would miss if an earlier error, a victim or a warning were taken for them."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.features.explain.judgement.topics import search_of

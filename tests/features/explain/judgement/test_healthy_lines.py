@@ -1,7 +1,5 @@
 """Lines that only quote errors are none, and errors that a program survives end nothing."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.features.explain.judgement.errors.error_form import error_form

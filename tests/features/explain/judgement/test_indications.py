@@ -1,7 +1,5 @@
 """Indications of recorded tables, launcher lines and ranks beside each other, and the verdicts with them."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Verdicts on recorded logs: those of public threads with a settled cause, and those of healthy runs."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

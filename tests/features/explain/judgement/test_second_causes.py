@@ -1,7 +1,5 @@
 """Texts that programs print for a second reason: both are named, or the line that decides between them counts."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.features.explain.judgement.topics import search_of

@@ -1,7 +1,5 @@
 """Reports of ranks that wait: they name no cause where the programs continue after the last one."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.features.explain.judgement.topics import search_of

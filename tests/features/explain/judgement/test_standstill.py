@@ -1,7 +1,5 @@
 """Logs that stop without an error: where the programs stand, and for what they wait."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.features.explain.judgement.topics import search_of

@@ -1,7 +1,5 @@
 """Recorded logs varied: without the text that decides, or with texts of victims, no other cause is named as sure."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path

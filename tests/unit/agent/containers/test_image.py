@@ -1,7 +1,5 @@
 """Identity of an image: what changes it, what does not, and what is no image."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Mounts of a container: arguments of bubblewrap for an image that has, or lacks, the places of the mounts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

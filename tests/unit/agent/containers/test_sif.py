@@ -1,7 +1,5 @@
 """Place of the root directory in a SIF: that of apptainer, those that are not mounted, and damaged files."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import struct

@@ -1,7 +1,5 @@
 """Counters as differences, from trees like those of sysfs."""
 
-from __future__ import annotations
-
 import errno
 import time
 from pathlib import Path

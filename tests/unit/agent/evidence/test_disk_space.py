@@ -1,7 +1,5 @@
 """The type of a file system, from the table of mounts."""
 
-from __future__ import annotations
-
 import os
 
 from pylaunch.agent.evidence.disk_space import disk_type

@@ -1,7 +1,5 @@
 """GPUs of a node at its failure, from output in the form of nvidia-smi."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

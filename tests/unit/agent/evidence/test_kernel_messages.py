@@ -1,7 +1,5 @@
 """The kernel log is read from a FIFO, which answers like /dev/kmsg: EAGAIN when nothing is new."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Bytes that a rank moves count wherever they move, but for heartbeats that it answers and what it reads for us."""
 
-from __future__ import annotations
-
 import os
 import socket
 import threading

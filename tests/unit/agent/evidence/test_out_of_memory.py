@@ -1,7 +1,5 @@
 """OOM kill counts and memory limits of cgroups, versions 1 and 2, in temporary directories."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pylaunch.agent.evidence.out_of_memory import LOOK_S, Memory

@@ -1,7 +1,5 @@
 """Output of py-spy, recorded from version 0.4.3; anything else is refused."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Answers of ranks, which may be anything."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

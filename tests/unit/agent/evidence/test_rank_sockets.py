@@ -1,7 +1,5 @@
 """Lines as Linux 6.1 prints them in /proc/net/tcp and tcp6."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

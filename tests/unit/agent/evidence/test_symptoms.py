@@ -1,7 +1,5 @@
 """Symptoms and root causes in recorded output of torch 2.13 and JAX 0.10."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Of several answers of one rank, that of the process that trains is shown."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch import protocol

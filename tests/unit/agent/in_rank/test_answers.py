@@ -1,7 +1,5 @@
 """Entries of torch's flight recorder become rows of an answer."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import pytest

@@ -1,7 +1,5 @@
 """Index of a log by time, and the offsets at which readers with a start time begin."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Size limit of a log, and readers that reach the removed part."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

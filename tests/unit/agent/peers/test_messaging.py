@@ -1,7 +1,5 @@
 """Messages between agents, neighbours and heartbeats, without a network."""
 
-from __future__ import annotations
-
 import itertools
 import socket
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Pieces of a broadcast on one node: what is on the disk, and what strangers get."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -1,7 +1,5 @@
 """Places in the queue of a node: one total order, and only conflicting starts wait."""
 
-from __future__ import annotations
-
 import os
 import socket
 

@@ -1,7 +1,5 @@
 """The search of `fetch` on a node."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

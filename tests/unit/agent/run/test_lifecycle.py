@@ -1,7 +1,5 @@
 """Lifecycle of a run on a node, from values alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pylaunch.agent.run import lifecycle

@@ -1,7 +1,5 @@
 """A rank that launcher and supervisor stop at the same time gets each signal once."""
 
-from __future__ import annotations
-
 from signal import SIGINT, SIGKILL, SIGTERM
 
 from pylaunch.agent.run.ranks.rank_entry import SAME_STOP_S, StopSignals

@@ -1,7 +1,5 @@
 """Port and network interface that a node chooses."""
 
-from __future__ import annotations
-
 import json
 import socket
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Settings of torch's flight recorder for the torch that a node has."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Environment of a template, and the conditions that need no process."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

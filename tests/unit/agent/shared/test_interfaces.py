@@ -1,7 +1,5 @@
 """Network detection of a host, on small trees like /sys/class/infiniband."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

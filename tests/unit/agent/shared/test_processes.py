@@ -1,7 +1,5 @@
 """Ends of processes, and the locks that show who lives."""
 
-from __future__ import annotations
-
 import fcntl
 import itertools
 import os

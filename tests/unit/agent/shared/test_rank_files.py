@@ -1,7 +1,5 @@
 """Reads of files that a rank can replace or write return at once and use bounded memory."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

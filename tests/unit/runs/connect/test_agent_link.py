@@ -1,7 +1,5 @@
 """Why a node has no agent, with the next step."""
 
-from __future__ import annotations
-
 from pylaunch.model.cluster import Host
 from pylaunch.runs.connect.agent_link import AgentAbsentError, NoAgentError, why_ended
 from pylaunch.runs.connect.node_script import PYTHON_ABSENT

@@ -1,7 +1,5 @@
 """Messages of a node count for its own part of a run alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch import protocol

@@ -1,7 +1,5 @@
 """Bytes that may wait in the inbox: of each host, in total, and nothing is dropped."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

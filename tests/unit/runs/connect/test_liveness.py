@@ -1,7 +1,5 @@
 """Nodes that are silent, suspected or lost."""
 
-from __future__ import annotations
-
 from pylaunch.runs.connect.liveness import Liveness
 
 

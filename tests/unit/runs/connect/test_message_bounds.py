@@ -1,7 +1,5 @@
 """Views and facts that a node reports are bounded."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pylaunch import protocol

@@ -1,7 +1,5 @@
 """Records of runs that nodes report: decoded strictly, without connection settings."""
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib

@@ -1,7 +1,5 @@
 """Logs of a run that its nodes do not have."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import cast
 

@@ -1,7 +1,5 @@
 """Status of runs."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

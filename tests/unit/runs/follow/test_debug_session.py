@@ -1,7 +1,5 @@
 """Input of a person for the rank that has the terminal."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 

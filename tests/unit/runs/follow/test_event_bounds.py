@@ -1,7 +1,5 @@
 """A node can fill neither the record nor the terminal with events."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.model.run import Event, EventKind

@@ -1,7 +1,5 @@
 """The watch asks ranks only while they are quiet, and the record gets the finding."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import time

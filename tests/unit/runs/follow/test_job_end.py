@@ -1,7 +1,5 @@
 """The end of a Slurm job: what Slurm says about it decides what became of its nodes."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

@@ -1,7 +1,5 @@
 """The end of the time of a Slurm job."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from datetime import timedelta

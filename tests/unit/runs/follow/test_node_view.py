@@ -1,7 +1,5 @@
 """End of a run as a watcher sees it."""
 
-from __future__ import annotations
-
 from pylaunch.runs.follow.node_view import NodeView
 
 PATIENCE_S = 10.0

@@ -1,7 +1,5 @@
 """Views of ranks and facts of hosts on the controller's clock, and the requests that they answer."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from pylaunch import protocol

@@ -1,7 +1,5 @@
 """Reports of nodes as events of the run."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Peers that each node tries to connect to before a release."""
 
-from __future__ import annotations
-
 from pylaunch.runs.prepare.peer_connections import ALL_PAIRS, targets
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pylaunch.runs.prepare.queue import words
 
 

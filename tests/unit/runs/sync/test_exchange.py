@@ -1,7 +1,5 @@
 """Content that nodes pass on to each other, and where that is not worth it."""
 
-from __future__ import annotations
-
 import asyncio
 import resource
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An image for several runs, and the file of one that is no longer the one of the plan."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The run that a command line names, and what is proposed where it names none."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.errors import UsageError

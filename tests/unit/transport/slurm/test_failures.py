@@ -1,7 +1,5 @@
 """Words of Slurm's commands, recorded from Slurm 22.05, and what pylaunch makes of them."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.transport.slurm.failures import explained, own_words, step_failure

@@ -1,7 +1,5 @@
 """Output of squeue, scontrol and sbatch, recorded from Slurm 22.05."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.model.slurm_job import UNKNOWN, JobDetails, JobLife, JobState, SlurmNode

@@ -1,7 +1,5 @@
 """Command lines of srun depend on nothing that this process inherited from Slurm."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.errors import ClusterNotReadyError

@@ -1,7 +1,5 @@
 """The class of an error is read from the form of its message, and its confidence is never high."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Holder of a GPU's memory, from the texts of PyTorch's allocator."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.store.signatures import signatures

@@ -1,7 +1,5 @@
 """Reports of launchers about ranks that ended: the first signal is named, a stop by the launcher itself is not."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.store.signatures import signatures

@@ -1,7 +1,5 @@
 """Prefixes of launchers, times and names of files."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.verdict.logs.line import LinePrefixes, Origin, learn_prefixes, origin_of_name, parse_time

@@ -1,7 +1,5 @@
 """The data of the signatures: every pattern is exact, linear and finds its own example."""
 
-from __future__ import annotations
-
 import re
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Verdicts name the module, file, variable, port or host that the text names."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.store.signatures import signatures

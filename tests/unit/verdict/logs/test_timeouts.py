@@ -1,7 +1,5 @@
 """Time-outs of collectives: a deviating minority is named in any order of files and lines; no victim is."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Tracebacks whose lines all have what a logger or a launcher prints before them."""
 
-from __future__ import annotations
-
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.judgement import judge_texts

@@ -1,7 +1,5 @@
 """Lines of one form that several ranks or hosts print: the words are equal, the values may differ. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ Time-outs of collectives are compared in `timeouts.py`. Forms: https://github.co
 https://github.com/horovod/horovod/issues/534 and https://github.com/horovod/horovod/issues/336 (lists of ranks).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

@@ -3,8 +3,6 @@
 Form: ProcessGroupWrapper.cpp of torch.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

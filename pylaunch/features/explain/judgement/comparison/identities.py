@@ -1,7 +1,5 @@
 """Identities of ranks and nodes: the same one twice, ranks that never appear, and numbers that differ. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

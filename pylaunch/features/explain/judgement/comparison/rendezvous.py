@@ -4,8 +4,6 @@ Forms: xla/service/rendezvous.cc of https://github.com/openxla/xla. The time-out
 that of a slow start, mostly.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -3,8 +3,6 @@
 Forms: https://docs.pytorch.org/tutorials/unstable/flight_recorder_tutorial.html, and TraceUtils.h of torch.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -3,8 +3,6 @@
 A node that uses InfiniBand and one that uses TCP wait for each other for ever (https://github.com/NVIDIA/nccl/issues/234).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 

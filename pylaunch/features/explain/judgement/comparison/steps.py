@@ -3,8 +3,6 @@
 Ranks that count differently fall out of step in their collectives, whatever the others print when they give up.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections import Counter

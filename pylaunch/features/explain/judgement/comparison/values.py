@@ -3,8 +3,6 @@
 Addresses, sizes and ids of a launch name a cause where the start failed; other settings support causes that texts name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

@@ -5,8 +5,6 @@ words of programs (panic, terminate, Killed), texts of errno, refusals of shells
 is bounded, and only the first LONGEST characters of a line are read.
 """
 
-from __future__ import annotations
-
 import re
 from enum import IntEnum
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Kinds of things that an error without a known cause is about, and the question to ask next about each. Pure."""
 
-from __future__ import annotations
-
 import re
 from enum import Enum
 

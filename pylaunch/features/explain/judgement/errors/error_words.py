@@ -3,8 +3,6 @@
 Each expression is bounded: a line of any content is read in linear time.
 """
 
-from __future__ import annotations
-
 import re
 
 from pylaunch.features.explain.judgement.errors.error_kinds import ErrorKind

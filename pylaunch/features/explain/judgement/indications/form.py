@@ -1,7 +1,5 @@
 """Texts that are recognised by their form: tables of tools, and lines in which a rank states facts. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """All forms of texts that state facts, and the readers that find indications in them. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from pylaunch.features.explain.judgement.comparison import (

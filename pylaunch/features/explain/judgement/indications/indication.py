@@ -1,7 +1,5 @@
 """Indication: a fact of a table, or a difference between ranks, that supports a cause or contradicts it. Pure."""
 
-from __future__ import annotations
-
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.explain.judgement.indications.form import LogExcerpt
 from pylaunch.model.diagnosis.confidence import Confidence

@@ -1,7 +1,5 @@
 """Indications in the logs: texts of known forms, as the scan kept them, read by all readers. Pure."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 

@@ -4,8 +4,6 @@ Half of the peak of one adapter is expected of the largest messages at least: NC
 (https://github.com/NVIDIA/nccl-tests/issues/119).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

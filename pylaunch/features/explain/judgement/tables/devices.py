@@ -1,7 +1,5 @@
 """GPUs of a host: `nvidia-smi`, `nvidia-smi -q` and `nvidia-smi topo -m`. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

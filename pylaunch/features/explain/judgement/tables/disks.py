@@ -1,7 +1,5 @@
 """Space of file systems and memory of a host: `df`, `df -i` and `free`. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

@@ -4,8 +4,6 @@ Any driver of a major version of CUDA runs programs of all its minor versions
 (https://docs.nvidia.com/deploy/cuda-compatibility/), so only a newer major version is a contradiction.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

@@ -5,8 +5,6 @@ A batch script runs on the first node only; srun runs a line once for each task
 (https://github.com/meta-llama/llama-cookbook/issues/491).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from pylaunch.features.explain.judgement.indications.form import Excerpts

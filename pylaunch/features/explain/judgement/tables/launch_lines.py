@@ -1,7 +1,5 @@
 """Lines of batch scripts and launchers: `#SBATCH` headers, assignments, and commands with their options. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Limits of a process: `ulimit -a` and /proc/PID/limits. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

@@ -1,7 +1,5 @@
 """Links of a host: `ibstat`, `ibstatus`, `ibv_devinfo`, `ip -br addr`, and interfaces that variables name. Pure."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -4,8 +4,6 @@ Forms: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting
 https://github.com/geerlingguy/raspberry-pi-pcie-devices/issues/480 (LnkSta).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 
