@@ -140,6 +140,32 @@ def test_an_archive_of_docker_and_a_sif_are_images_too(cluster: Lab, words: tupl
         nothing_is_left(cluster)
 
 
+def test_a_user_other_than_root_starts_ranks_in_a_directory_and_in_files(cluster: Lab) -> None:
+    shared = cluster.inventory.parent
+    save_as_docker(shared / "image", shared / "saved.tar")
+    for node in cluster:
+        node.run("sh", "-ec", f"cp -r {shared}/image {shared}/image.sqsh /srv; chmod -R a+rX /srv")
+    (shared / "user.ini").write_text(cluster.inventory.read_text().replace("ansible_user=root", "ansible_user=ml"))
+    inventory = ("-i", str(shared / "user.ini"))
+    words = ("--workdir", "/", "--framework", "command", "--no-check", "--container-mount", "/usr:/usr:ro")
+    for image in ("/srv/image", "/srv/image.sqsh", f"{shared}/saved.tar"):
+        container = ("--container", image)
+        checked = cluster.pylaunch("check", *inventory, "--only", "containers", *container)
+        assert checked.returncode == ExitCode.DONE, checked.stdout
+        done = cluster.pylaunch(
+            "start", *inventory, *words, *container, "--", "sh", "-c", "test -e /marker && id -un", timeout_s=120
+        )
+        assert done.returncode == ExitCode.DONE, done.stderr
+        assert done.stdout.count("| ml\n") == 3
+        assert "n[1-3]: clean" in done.stderr
+    for node in cluster:
+        assert node.run("sh", "-c", "pgrep -x 'bwrap|squashfuse' || true").stdout == ""
+    cluster["n3"].run("chmod", "600", "/dev/fuse")
+    refused = cluster.pylaunch("check", *inventory, "--only", "containers", "--container", "/srv/image.sqsh")
+    cluster["n3"].run("chmod", "666", "/dev/fuse")
+    assert "n3: /dev/fuse cannot be opened, which mounts an image: Permission denied" in refused.stdout
+
+
 def received(lab: Lab) -> int:
     """Return the bytes that all nodes have received so far."""
     files = "cat /sys/class/net/*/statistics/rx_bytes"
