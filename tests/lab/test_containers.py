@@ -6,6 +6,7 @@ torch are mounted from the nodes.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -16,8 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from pylaunch.agent.piped.piece_source import PIECE
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
+from pylaunch.features.lab.cluster.node_faults.faults import Cut, Fill, SlowCable, inject
 from pylaunch.transport.process import Completed
 from tests.lab.controller import must_be_clean, newest, starting
 from tests.starts.containers import image_of_this_machine, save_as_docker, sif_of
@@ -26,6 +29,7 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.lab
 
 ROLE = "container_engine"
+SIZE = 64 << 20
 FILE = f"/etc/tmpfiles.d/90-pylaunch-{ROLE}.conf"
 TRAIN = """\
 import os, sys, time
@@ -172,25 +176,65 @@ def received(lab: Lab) -> int:
     return sum(sum(map(int, node.run("sh", "-c", files).stdout.split())) for node in lab)
 
 
-def test_two_starts_of_one_image_at_one_moment_send_it_once(cluster: Lab, words: tuple[str, ...]) -> None:
-    shared, size = cluster.inventory.parent, 64 << 20
-    (shared / "image" / "weights").write_bytes(os.urandom(size))
+def start_of_new_image(lab: Lab, words: tuple[str, ...]) -> Callable[[], subprocess.Popen[str]]:
+    """Return a function that begins a start with an image of SIZE bytes, which no node has."""
+    shared = lab.inventory.parent
+    (shared / "image" / "weights").write_bytes(os.urandom(SIZE))
     save_as_docker(shared / "image", shared / "big.tar")
     (shared / "image" / "weights").unlink()
     own = (word.replace(str(shared / "image.sqsh"), str(shared / "big.tar")) for word in words)
-    line = ("start", "-i", str(cluster.inventory), *own, "--framework", "command", "--", "test", "-e", "/marker")
-    before = received(cluster)
-    both = [
-        subprocess.Popen(
-            cluster.command(*line), env={**os.environ, **cluster.environment}, stderr=subprocess.PIPE, text=True
-        )
-        for _ in range(2)
-    ]
-    outputs = [process.communicate(timeout=180)[1] for process in both]
-    assert [process.returncode for process in both] == [ExitCode.DONE] * 2, outputs
-    sent = [int(text) for text in re.findall(r"this machine sent (\d+) MiB", "".join(outputs))]
-    assert size >> 20 <= sum(sent) < 1.5 * (size >> 20), outputs
-    assert received(cluster) - before < 3.5 * size
+    line = ("start", "-i", str(lab.inventory), *own, "--framework", "command", "--", "test", "-e", "/marker")
+    env = {**os.environ, **lab.environment}
+    return lambda: subprocess.Popen(lab.command(*line), env=env, stderr=subprocess.PIPE, text=True)
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Return exit code and messages of a start that ends."""
+    messages = process.communicate(timeout=180)[1]
+    return process.returncode, messages
+
+
+def test_two_starts_of_one_image_at_one_moment_send_it_once(cluster: Lab, words: tuple[str, ...]) -> None:
+    begin, before = start_of_new_image(cluster, words), received(cluster)
+    (one, of_one), (other, of_other) = map(ended, [begin(), begin()])
+    assert (one, other) == (ExitCode.DONE, ExitCode.DONE), of_one + of_other
+    sent = sum(map(int, re.findall(r"this machine sent (\d+) MiB", of_one + of_other)))
+    assert SIZE >> 20 <= sent < 1.5 * (SIZE >> 20), of_one + of_other
+    assert received(cluster) - before < 3.5 * SIZE
+    nothing_is_left(cluster)
+
+
+def test_an_image_arrives_after_its_controller_was_killed_a_link_was_cut_and_a_disk_was_full(
+    cluster: Lab, words: tuple[str, ...]
+) -> None:
+    begin = start_of_new_image(cluster, words)
+
+    def arrives() -> bool:
+        du = "du -s --block-size=1 /var/tmp/pylaunch-0/images/*/.pylaunch-push-* | cut -f1"
+        return int(cluster["n3"].run("sh", "-c", du, check=False).stdout or 0) > 2 * PIECE
+
+    with contextlib.ExitStack() as slow:
+        for node in cluster:
+            slow.enter_context(inject(node, SlowCable(60)))
+        killed = begin()
+        wait_until(arrives, "n3 has pieces", 60)
+        killed.kill()
+        killed.communicate()
+        cut = begin()
+        wait_until(arrives, "n3 keeps its pieces", 60)
+        with inject(cluster["n3"], Cut()):
+            code, messages = ended(cut)
+    assert code == ExitCode.CLUSTER_NOT_READY
+    assert "1 of 3 hosts cannot take part, so no rank was started\n  n3: " in messages
+    store = cluster["n3"].run("sh", "-c", "dirname /var/tmp/pylaunch-0/images/*/.pylaunch-push-*").stdout.strip()
+    with inject(cluster["n3"], Fill(store)):
+        code, messages = ended(begin())
+    assert code == ExitCode.CLUSTER_NOT_READY
+    assert re.search(r"n3: it did not receive the image: \d+ bytes are needed and \d+ are free", messages), messages
+    code, messages = ended(begin())
+    assert code == ExitCode.DONE, messages
+    assert "n3: received the image after " in messages
+    assert "this machine sent 0 bytes" in messages
     nothing_is_left(cluster)
 
 

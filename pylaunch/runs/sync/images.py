@@ -24,7 +24,7 @@ from pylaunch.runs.sync.exchange import SOURCES
 from pylaunch.store.image_cache import images_directory, mark_used
 from pylaunch.transport.process import Together
 
-AGAIN = "start again: pieces that have arrived are kept"
+AGAIN = "start again when the reason is gone: pieces that have arrived are kept"
 
 
 Failed: TypeAlias = dict[str, tuple[str, str]]
