@@ -174,13 +174,11 @@ REPLICAS = """\
 [roles.server]
 program = ["test", "-e", "/marker"]
 container = "{place}/saved.tar"
-container-mount = "/usr:/usr:ro"
 nodes = 1
 replicas = 2
 [roles.client]
 program = ["test", "-e", "/marker"]
 container = "{place}/saved.tar"
-container-mount = "/usr:/usr:ro"
 nodes = 1
 """
 
@@ -195,8 +193,9 @@ def test_an_image_of_several_replicas_and_roles_leaves_this_machine_once(
     (image / "weights").write_bytes(os.urandom(12 << 20))
     save_as_docker(image, tmp_path / "saved.tar")
     (tmp_path / "job.toml").write_text(REPLICAS.format(place=tmp_path))
-    words = ("start", "-i", str(cluster.inventory), "--framework", "command", "--workdir", str(tmp_path))
-    done = cluster.run(*words, str(tmp_path / "job.toml"))
+    words = ("start", "-i", str(cluster.inventory), "--framework", "command", "--workdir", "/")
+    mounts = ("--container-mount", "/usr:/usr:ro")
+    done = cluster.run(*words, *mounts, str(tmp_path / "job.toml"))
     assert done.returncode == ExitCode.DONE, done.stderr
     received = re.findall(r"(n\S+): received the image after .*; this machine sent (\d+) MiB", done.stderr)
     assert [hosts for hosts, _ in received] == ["n[1-3]"], done.stderr

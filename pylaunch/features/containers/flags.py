@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import re
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,18 +55,23 @@ def in_job(given: MutableMapping[str, Any]) -> Callable[[JobSpec], JobSpec]:
     Values that are not given are those of the settings in the working directory.
     """
     typed_image, typed_mounts = given.pop("container"), given.pop("container_mount")
-    say, own = given.pop("say", console.say), given.pop("own", ())
+    say, own = given.get("say", console.say), given.get("own", ())
     settings = read_settings(Path.cwd())
     image: str | None = typed_image or settings.container_image
     are_mounts_given = typed_mounts or "container_mount" in own
     words = typed_mounts if are_mounts_given else settings.container_mounts
     if image is None or image == NONE:
         is_overridden = "container" in own and "container_mount" not in own  # A role keeps out of the image of others.
-        if words and not is_overridden and (typed_mounts or image is None):
+        if is_overridden or not words or not (typed_mounts or image is None):
+            return lambda job: job
+
+        def refused(job: JobSpec) -> JobSpec:  # Not before it is called: each role of a job file may have an image.
             with _errors_of(typed_mounts):
                 where = f"--container-mount {' '.join(words)}"
                 raise UsageError(f"{where}: the ranks have no container", hint=WITH_IMAGE if typed_mounts else AN_IMAGE)
-        return lambda job: job
+
+        return refused
+    _leave_out_of_tree(image, given)
     with _errors_of(are_mounts_given):
         mounts = _mounts(words)
     with _errors_of(typed_image):
@@ -78,6 +84,14 @@ def in_job(given: MutableMapping[str, Any]) -> Callable[[JobSpec], JobSpec]:
             return replace(job, container=made or _made(image, mounts, say), python=job.python or PYTHON)
 
     return changed
+
+
+def _leave_out_of_tree(image: str, given: MutableMapping[str, Any]) -> None:
+    """Exclude an image that is in the tree to ship: nodes receive it on its own."""
+    path, tree = Path(image).resolve(), Path(given.get("sync") or "/dev/null").resolve()
+    if path.is_relative_to(tree) and path.exists():
+        pattern = re.sub(r"([\\*?\[ ])", r"\\\1", f"/{path.relative_to(tree)}")
+        given["sync_exclude"] = (*given.get("sync_exclude", ()), pattern)
 
 
 @contextlib.contextmanager

@@ -66,9 +66,7 @@ def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge:
     parts = placed(job, cluster, lambda pattern: _named(cluster, inventory, pattern))
     free = {host.rank_address: list(DRY_RUN_PORTS) for host in cluster.hosts} if typed.dry_run else free_ports(parts)
     parts = with_ports(parts, free)
-    flags = flags_of_roles(
-        job, context.command, defaults, lambda given: job_changes({**given, "dry_run": typed.dry_run})
-    )
+    flags = flags_of_roles(job, context.command, {**defaults, "dry_run": typed.dry_run}, job_changes)
     planned = planned_parts(job, parts, {**places(parts), "job": runs.new_run_id()}, flags, judge)
     if typed.dry_run:
         document.show(plan_data(job, planned))
@@ -296,8 +294,9 @@ def _flags(
                 own[name] = (*value, *own.get(name, ()))
             else:
                 own.setdefault(name, value)
-        given = {name: own.pop(name, context.params[name]) for name in of_features}
-        return StartFlags(**own, in_job=changes({**given, "own": frozenset(role.options)}))
+        own = {**{name: context.params[name] for name in of_features}, **own, "own": frozenset(role.options)}
+        in_job = changes(own)
+        return StartFlags(**{name: own[name] for name in own.keys() - {*of_features, "own"}}, in_job=in_job)
     except click.ClickException as error:
         raise UsageError(f"[roles.{role.name}] {error.format_message()}") from None
     except UsageError as error:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,11 +10,12 @@ from pylaunch.errors import UsageError
 from pylaunch.features.containers import flags
 from pylaunch.model.job import Container, Framework, JobSpec
 from pylaunch.protocol.node_task import MountTask
+from pylaunch.runs.sync.tree import read_tree
 
 JOB = JobSpec(("train.py",), Framework.DIRECT, "/work")
 
 
-def given(image: str | None, *mounts: str) -> dict[str, object]:
+def given(image: str | None, *mounts: str) -> dict[str, Any]:
     return {"container": image, "container_mount": mounts, "nodes": 2}
 
 
@@ -52,7 +54,7 @@ def test_a_job_without_a_container_and_a_python_that_was_chosen_stay() -> None:
 )
 def test_a_wrong_value_is_refused_with_its_place(image: str | None, mount: str, error: str) -> None:
     with pytest.raises(UsageError) as refused:
-        flags.in_job(given(image, mount))
+        flags.in_job(given(image, mount))(JOB)
     assert str(refused.value).startswith(error)
 
 
@@ -77,6 +79,19 @@ def test_a_dry_run_shows_the_name_of_an_image_and_check_asks_what_any_file_needs
     values = {**given("pytorch/pytorch:2.6.0"), "dry_run": True}
     assert flags.in_job(values)(JOB).container == Container("pytorch/pytorch:2.6.0")
     assert flags.in_job(given("pytorch/pytorch:2.6.0"))(JOB).container == Container("/dev/null")
+
+
+def test_an_image_in_the_tree_to_ship_is_no_part_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tree = tmp_path / "code"
+    (tree / "in").mkdir(parents=True)
+    (tree / "in" / "a [1]\\ .sqsh").touch()
+    (tree / "train.py").touch()
+    for image, shipped in (("code/in/a [1]\\ .sqsh", ["train.py"]), ("/other.sqsh", ["in/a [1]\\ .sqsh", "train.py"])):
+        values = {**given(image), "sync": "code", "sync_exclude": (), "dry_run": True}
+        flags.in_job(values)
+        found = read_tree(tree, values["sync_exclude"])
+        assert [file.path for file in found.manifest.files] == shipped
 
 
 def test_ranks_in_a_container_are_not_preloaded() -> None:
