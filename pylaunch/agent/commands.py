@@ -38,8 +38,8 @@ def main() -> int:
         return 0
     verb = sys.argv[1] if len(sys.argv) > 1 else ""
     try:
-        arguments = parsed(verb, sys.argv[2:])
-        return _run_verb(verb, arguments, open_root(arguments.root, make=not arguments.dry_run))
+        options = parsed(verb, sys.argv[2:])
+        return _run_verb(verb, options, open_root(options.get("root", default_root()), make="dry-run" not in options))
     except (AgentError, protocol.WireError, OSError) as error:
         if verb in ("open", "attach"):
             return relay.fail(_message(error), _code(error))
@@ -75,53 +75,44 @@ VERBS: dict[str, tuple[str, ...]] = {
 """Verb → options that it needs. All accept --root; the last two, --dry-run."""
 
 
-class Arguments:
-    """Options of a verb. `argparse` would take 9 ms of each start of an agent."""
+def parsed(verb: str, words: list[str]) -> dict[str, str]:
+    """Return the options of `verb` by name. Raises AgentError for any that it does not have, and for one that it needs.
 
-    def __init__(self, options: dict[str, str], *, dry_run: bool) -> None:
-        self.root = options.get("root", default_root())
-        self.run = options.get("run", "")
-        self.job = options.get("job", "")
-        self.idle_s = float(options.get("idle", 0))
-        self.dry_run = dry_run
-
-
-def parsed(verb: str, words: list[str]) -> Arguments:
-    """Return the options of `verb`. Raises AgentError for any that it does not have, and for one that it needs."""
+    `argparse` would take 9 ms of each start of an agent.
+    """
     if verb not in VERBS:
         raise AgentError(f"expected --version or a verb ({', '.join(VERBS)}), got {verb!r}")
     given = [word for word in words if word != "--dry-run" or verb not in ("clean", "node")]
+    flags = {"dry-run": ""} if given != words else {}
     options = dict(zip(given[::2], given[1::2]))
     needed = {f"--{name}" for name in VERBS[verb]}
     if 2 * len(options) != len(given) or not needed <= options.keys() <= {"--root", *needed}:
         raise AgentError(f"{verb}: expected {sorted(needed)} and at most --root, each with a value; got {words}")
-    try:
-        return Arguments({name[2:]: value for name, value in options.items()}, dry_run=given != words)
-    except ValueError:
-        raise AgentError(f"--idle: expected seconds, got {options['--idle']!r}") from None
+    return {**{name[2:]: value for name, value in options.items()}, **flags}
 
 
-def _run_verb(verb: str, arguments: Arguments, root: NodeRoot) -> int:
+def _run_verb(verb: str, options: dict[str, str], root: NodeRoot) -> int:
+    dry_run = "dry-run" in options
     if verb == "open":
-        return relay.open_run(root, arguments.run, version(), job=os.environ.get(JOB_VARIABLE))
+        return relay.open_run(root, options["run"], version(), job=os.environ.get(JOB_VARIABLE))
     if verb == "attach":
-        return relay.attach(root, arguments.run, version())
+        return relay.attach(root, options["run"], version())
     if verb == "ship":
-        return shipped_code.serve(root, arguments.run)
+        return shipped_code.serve(root, options["run"])
     if verb == "hold":
-        return _hold(root, arguments.run)
+        return _hold(root, options["run"])
     if verb == "job":
         start = partial(relay.start_supervisor, version=version())
-        return job_daemon.JobDaemon(root, arguments.job, start, idle_s=arguments.idle_s).serve()
+        return job_daemon.JobDaemon(root, options["job"], start, idle_s=float(options["idle"])).serve()
     if verb == "hello":
         print(json.dumps(_hello(root)))
     elif verb == "runs":
         print(json.dumps(_runs(root)))
     elif verb == "clean":
-        cleaned = clean.clean(root, dry_run=arguments.dry_run)
+        cleaned = clean.clean(root, dry_run=dry_run)
         print(json.dumps({"removed": cleaned.removed, "left": cleaned.left, "stopped": cleaned.stopped}))
     else:
-        print(json.dumps(_node(root, dry_run=arguments.dry_run)))
+        print(json.dumps(_node(root, dry_run=dry_run)))
     return 0
 
 

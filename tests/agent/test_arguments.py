@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pylaunch.agent.commands import parsed
-from pylaunch.base.layout import AgentError, default_root
+from pylaunch.base.layout import AgentError
 
 
 def test_options_of_a_verb() -> None:
     found = parsed("job", ["--job", "17", "--root", "/r", "--idle", "2.5"])
-    assert (found.job, found.root, found.idle_s, found.dry_run) == ("17", "/r", 2.5, False)
-    found = parsed("clean", ["--dry-run"])
-    assert (found.root, found.dry_run) == (default_root(), True)
-    assert parsed("node", ["--dry-run", "--root", "-x"]).root == "-x"
+    assert found == {"job": "17", "root": "/r", "idle": "2.5"}
+    assert parsed("clean", ["--dry-run"]) == {"dry-run": ""}
+    assert parsed("node", ["--dry-run", "--root", "-x"]) == {"root": "-x", "dry-run": ""}
 
 
 @pytest.mark.parametrize(
@@ -29,7 +28,6 @@ def test_options_of_a_verb() -> None:
         ("open", ["--run", "a", "--dry-run"]),
         ("hello", ["--run", "a"]),
         ("hello", ["/r"]),
-        ("job", ["--job", "1", "--idle", "soon"]),
     ],
 )
 def test_other_words_are_refused(verb: str, words: list[str]) -> None:

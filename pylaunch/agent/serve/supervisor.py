@@ -124,17 +124,14 @@ class Supervisor:
         now = time.monotonic()
         until = now + self._timeout(now)
         while self._outcome is None and any(controller.follower for controller in self._controllers):
-            has_news = self._has_news(now)
+            has_news = any(controller.has_news(now) for controller in self._controllers)
+            has_news = has_news or (self._run is not None and self._run.has_first_lines)
             if now + LOOK_S >= until:
                 break
             if self._loop.wait(LOOK_S) or has_news:
                 return
             now = time.monotonic()
         self._loop.wait(max(0.0, until - now))
-
-    def _has_news(self, now: float) -> bool:
-        starts = self._run is not None and self._run.has_first_lines
-        return starts or any(controller.has_news(now) for controller in self._controllers)
 
     def _timeout(self, now: float) -> float:
         times = [self._deadline] if self._phase in ("new", "prepared", "finished") else [now + HEARTBEAT_CHECK_S]

@@ -4,12 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pylaunch.agent.probe.readers import (
-    environment_files,
     environments,
     files,
     gpu_node,
     host_facts,
-    nccl_env,
+    network,
     packages,
     services,
     settings,
@@ -40,8 +39,8 @@ _READERS: Mapping[str, Reader[list[Any], Any]] = {
     "limits": settings.limit,
     "services": services.units,
     "environments": environments.installed,
-    "altered": environment_files.altered,
-    "communications": nccl_env.communication,
+    "altered": environments.altered,
+    "communications": network.communication,
 }
 """Subject → the reader of its list of questions."""
 

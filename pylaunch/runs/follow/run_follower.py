@@ -21,7 +21,7 @@ from pylaunch.runs.connect.confine import ForeignMessage, overstepped
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
 from pylaunch.runs.follow import hang_watch
 from pylaunch.runs.follow.event_bounds import EventBounds
-from pylaunch.runs.follow.examiner import EXAMINE_S, RunExaminer
+from pylaunch.runs.follow.examiner import RunExaminer
 from pylaunch.runs.follow.hang_watch import HangNews, HangWatch
 from pylaunch.runs.follow.job_end import JobAnswer, JobQuestions
 from pylaunch.runs.follow.job_time import JobTimeNews, ends_with_job, named_ranks
@@ -82,8 +82,8 @@ class RunFollower:
         address = plan.coordinator.host.rank_address
         self._state = RunState(ranks, address=address, is_server=plan.job.framework.is_server)
         self._trials = ConnectionTrials(plan, fleet)
-        self._examiner = RunExaminer(fleet, lambda: self._state.live)
-        self._hang_watch = HangWatch(plan, self._examine, lambda: self._state)
+        self._examiner = RunExaminer(fleet, lambda: self._state.live, self._on_sample)
+        self._hang_watch = HangWatch(plan, self._examiner.examine, lambda: self._state)
         self._bounds = EventBounds()
         self._jobs = JobQuestions(plan, commands.job_at_end, fleet.post)
         self._unexplained: dict[str, ConnectionEnded | Lost] = {}
@@ -169,12 +169,8 @@ class RunFollower:
         if not watching.cancelled() and (error := watching.exception()) is not None:
             self._emit(Notice(f"warning: hangs are watched no longer: {type(error).__name__}: {error}"))
 
-    async def _examine(
-        self, *, call_sites: bool = False, progress: bool = False, node: bool = False, within_s: float = EXAMINE_S
-    ) -> RunSample:
-        sample = await self._examiner.examine(call_sites=call_sites, progress=progress, node=node, within_s=within_s)
+    def _on_sample(self, sample: RunSample) -> None:
         self._state = self._state.with_quiet(sample.views)
-        return sample
 
     async def _watch_for_hangs(self) -> None:
         while self._plan.job.hang_after is not None:

@@ -21,7 +21,7 @@ ALWAYS = {"shared.text", "probe.identity", "probe.registry", "probe.readers.sett
             {"gpus": ["all"], "communications": []},
             {"shared.essentials", "shared.installed", "shared.programs", "probe.gpu", "probe.readers.gpu_node"},
         ),
-        ({"communications": [{}], "gpus": []}, {"shared.sockets.interfaces", "probe.readers.nccl_env"}),
+        ({"communications": [{}]}, {"shared.sockets.interfaces", "probe.resolver", "probe.readers.network"}),
         (
             {"host_facts": ["/usr/bin/python3"]},
             {
@@ -30,7 +30,7 @@ ALWAYS = {"shared.text", "probe.identity", "probe.registry", "probe.readers.sett
                 "probe.readers.services", "probe.readers.host_facts",
             },
         ),
-        ({"altered": ["/opt/pylaunch/envs/1"]}, {"probe.altered", "probe.readers.environment_files"}),
+        ({"altered": ["/opt/pylaunch/envs/1"]}, {"probe.altered", "shared.installed", "probe.readers.environments"}),
     ],
 )  # fmt: skip
 def test_a_probe_contains_only_modules_that_its_questions_need(
