@@ -28,8 +28,6 @@ def test_a_rank_that_does_nothing_is_reported_once(tmp_path: Path) -> None:
     meter = ActivityMeter(1.0, lambda: [3], streams, lambda rank: 7)
     assert meter.read(100.0) == protocol.Activity([protocol.RankSigns(3, 6, 7)])
     assert meter.read(100.5) is None
-    assert not meter.has_news(100.5)
-    assert meter.has_news(102.0)
     assert meter.read(102.0) is None
     (tmp_path / "out").write_text("123456\n")
     assert meter.read(104.0) == protocol.Activity([protocol.RankSigns(3, 7, 7)])

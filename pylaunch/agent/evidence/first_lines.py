@@ -33,11 +33,6 @@ class FirstLines:
         if rank not in self._known:
             self._started[rank] = started
 
-    @property
-    def has_any(self) -> bool:
-        """True if a rank that is looked for has a time."""
-        return any(map(self._time_of, self._started))
-
     def found(self, now: float) -> Iterator[tuple[int, float]]:
         """Yield each rank that has begun, with the time, once. A time that cannot be true is ignored."""
         for rank, started in list(self._started.items()):

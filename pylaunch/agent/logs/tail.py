@@ -107,12 +107,6 @@ class LogFollower:
         """True once all output from before following began has been returned."""
         return all(stream.offset + stream.kept >= self._past[stream.name] for stream in self._streams)
 
-    def has_news(self, now: float) -> bool:
-        """Return True if a file has grown."""
-        return any(
-            rank_files.size(each.path) > each.offset + each.kept or self._obstacle(each) for each in self._streams
-        )
-
     def next(self, *, ended: bool) -> protocol.Output | protocol.Skipped | None:
         """Return the next output or gap; None if there is none now. `ended`: no file will grow any more."""
         for _ in range(len(self._streams)):

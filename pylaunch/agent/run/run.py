@@ -112,11 +112,6 @@ class Run:
         return {rank: pid for pid, rank in self._workers.pids.items() if rank in self.life.running and rank is not None}
 
     @property
-    def has_first_lines(self) -> bool:
-        """True if `advance` has a first line to report."""
-        return self._first_lines.has_any
-
-    @property
     def chosen_port(self) -> int | None:
         """Rendezvous port, where the task let this node choose it."""
         return self._holdings.port if self.task.choose_port else None

@@ -57,11 +57,6 @@ class Controller(Lines):
             self.pending_follow = None
             self._is_caught_up = False
 
-    def has_news(self, now: float) -> bool:
-        """Return True if a file that this controller follows has grown, or a meter is due. `now` is monotonic."""
-        is_due = any(meter.has_news(now) for meter in self._meters)
-        return is_due or (self.follower is not None and self.follower.has_news(now))
-
     def queue_available(self, events: list[object], *, ended: bool) -> bool:
         """Queue events and output while the buffer has room. Return whether more may be available.
 

@@ -117,21 +117,10 @@ class Supervisor:
         return "new" if self._run is None else self._run.life.phase
 
     def _wait(self) -> None:
-        """Wait for an event, the next deadline, or news for a controller that follows.
-
-        A look costs a part of a round.
-        """
-        now = time.monotonic()
-        until = now + self._timeout(now)
-        while self._outcome is None and any(controller.follower for controller in self._controllers):
-            has_news = any(controller.has_news(now) for controller in self._controllers)
-            has_news = has_news or (self._run is not None and self._run.has_first_lines)
-            if now + LOOK_S >= until:
-                break
-            if self._loop.wait(LOOK_S) or has_news:
-                return
-            now = time.monotonic()
-        self._loop.wait(max(0.0, until - now))
+        """Wait for an event, the next deadline, or the next look at the logs for a controller that follows."""
+        follows = self._outcome is None and any(controller.follower for controller in self._controllers)
+        timeout_s = self._timeout(time.monotonic())
+        self._loop.wait(min(timeout_s, LOOK_S) if follows else timeout_s)
 
     def _timeout(self, now: float) -> float:
         times = [self._deadline] if self._phase in ("new", "prepared", "finished") else [now + HEARTBEAT_CHECK_S]

@@ -30,15 +30,13 @@ class EventLoop:
         """Stop watching `source`. Call this before closing it."""
         self._selector.unregister(source)
 
-    def wait(self, timeout_s: float | None) -> bool:
-        """Wait for a ready descriptor, at most `timeout_s`, and run the callbacks of all. Return False if none was."""
-        ready = self._selector.select(timeout_s)
-        for key, events in ready:
+    def wait(self, timeout_s: float | None) -> None:
+        """Wait for a ready descriptor, at most `timeout_s`, and run the callbacks of all."""
+        for key, events in self._selector.select(timeout_s):
             # An earlier callback may have forgotten this descriptor, or watched another one of the same number.
             current = self._selector.get_map().get(key.fd)
             if events & selectors.EVENT_READ and current is not None and current.data is key.data:
                 key.data()
-        return bool(ready)
 
     def watch_signals(self, signums: set[signal.Signals], callback: Callable[[set[int]], None]) -> None:
         """Call `callback` with the numbers of the signals that have arrived."""

@@ -24,13 +24,9 @@ class ActivityMeter:
         self._next = 0.0
         self._last: protocol.Activity | None = None
 
-    def has_news(self, now: float) -> bool:
-        """Return True if a reading is due."""
-        return now >= self._next
-
     def read(self, now: float) -> protocol.Activity | None:
         """Return the signs of life; None before the next are due, and while nothing changes. `now` is monotonic."""
-        if not self.has_news(now):
+        if now < self._next:
             return None
         self._next = now + self._every_s
         signs = [self._signs(rank) for rank in sorted(self._ranks())]

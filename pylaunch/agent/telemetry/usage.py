@@ -32,13 +32,9 @@ class UsageMeter:
         self._smi = smi
         self._steps = steps
 
-    def has_news(self, now: float) -> bool:
-        """Return True if a reading is due."""
-        return now >= self._next
-
     def read(self, now: float) -> protocol.Usage | None:
         """Return the utilization since the last call; None before the next is due. `now` is monotonic."""
-        if not self.has_news(now):
+        if now < self._next:
             return None
         self._next = now + self._every_s
         counted = (now, cpu_ticks(text_of("/proc/stat")), network_bytes(text_of("/proc/net/dev")))

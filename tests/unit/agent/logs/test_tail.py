@@ -47,19 +47,6 @@ def test_an_unfinished_line_is_sent_after_a_delay(tmp_path: Path) -> None:
     assert follower.has_caught_up
 
 
-def test_a_look_at_the_files_shows_if_there_is_more(tmp_path: Path) -> None:
-    log = tmp_path / "0.out"
-    paths = {"0.out": str(log), "0.err": str(tmp_path / "absent")}
-    follower = LogFollower(paths, protocol.Follow({}, None))
-    assert not follower.has_news(0.0)
-    log.write_bytes(b"whole\npart")
-    assert follower.has_news(0.0)
-    assert follower.next(ended=False) is not None
-    assert follower.has_news(0.0)
-    assert follower.next(ended=True) is not None
-    assert not follower.has_news(0.0)
-
-
 def test_streams_take_turns(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"a" * 3 * CHUNK)
     (tmp_path / "b").write_bytes(b"b\n")
@@ -84,15 +71,12 @@ def test_logs_whose_directory_is_taken_away_are_reported_once_with_the_part_of_t
     (logs / "0.out").write_text("one\n")
     follower = LogFollower(paths, protocol.Follow({}, None))
     assert isinstance(follower.next(ended=False), protocol.Output)
-    assert not follower.has_news(0.0)
     (tmp_path / "run").rename(tmp_path / "gone")
     (tmp_path / "run").touch()
-    assert follower.has_news(0.0)
     lost = follower.next(ended=False)
     assert isinstance(lost, protocol.Skipped)
     assert (lost.start, lost.offset, lost.reason) == (lost.start, lost.start, f"{tmp_path}/run: Not a directory")
     assert follower.next(ended=True) is None
-    assert not follower.has_news(0.0)
 
 
 def test_a_log_that_is_removed_after_its_first_output_is_reported(tmp_path: Path) -> None:
@@ -137,7 +121,6 @@ def test_a_secret_that_is_written_in_parts_is_masked_and_nobody_waits_for_its_re
     follow = Follow(tmp_path, f"key={SECRET[:5]}")
     assert follow.shown() == "key="
     assert follow.follower.has_caught_up
-    assert not follow.follower.has_news(0.0)
     assert follow.shown(SECRET[5:]) == STARS, "its end can begin it again"
     assert follow.shown(f"; {SECRET[:9]}") == "; "
     assert follow.shown("x") == f"{SECRET[:9]}x"
