@@ -64,7 +64,7 @@ def stacks(
             async with asyncio.timeout(ARRIVES_S):
                 await fleet.broadcast(request.request, knowing)
                 while request.waiting:
-                    host, message = await fleet.hear()
+                    host, message = await fleet.inbox.hear()
                     if isinstance(message, Interrupted):
                         raise KeyboardInterrupt(str(message))
                     if isinstance(message, ConnectionEnded | protocol.Failed | protocol.Finished):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import mmap
 import os
@@ -26,31 +27,20 @@ class Mark:
     total: int = 0
 
 
-class _File:
-    """Progress file of this process, opened by the first `step`."""
-
-    def __init__(self) -> None:
-        self.record: mmap.mmap | None = None
-        self.is_open = False
-
-
-_FILE = _File()
-
-
 def step(number: int, total: int = 0) -> None:
     """Report that this rank completed step `number`, of `total` if that is known.
 
     Costs about a microsecond. Without a launcher it has no effect.
     """
-    if not _FILE.is_open:
-        _FILE.record = _open(os.environ.get(VARIABLE))
-        _FILE.is_open = True
-    if _FILE.record is not None:
-        _RECORD.pack_into(_FILE.record, 0, number, time.time(), total, number)
+    record = _record()
+    if record is not None:
+        _RECORD.pack_into(record, 0, number, time.time(), total, number)
 
 
-def _open(path: str | None) -> mmap.mmap | None:
-    """Map the progress file; return None, and report no progress, if that fails."""
+@functools.lru_cache(maxsize=None)
+def _record() -> mmap.mmap | None:
+    """Map the progress file of this process, once; return None, and report no progress, if that fails."""
+    path = os.environ.get(VARIABLE)
     if not path:
         return None
     try:

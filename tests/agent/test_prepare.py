@@ -282,23 +282,6 @@ def test_torchrun_in_an_environment_without_torch_is_refused(node: Node, tmp_pat
     node.prepared(task(tmp_path, "true", run="r2", launcher=launcher, env=env))
 
 
-def test_an_interpreter_is_not_asked_for_a_launcher_that_is_installed_beside_it(node: Node, tmp_path: Path) -> None:
-    python = tmp_path / "environment/bin/python"
-    package = tmp_path / "environment/lib/python3.11/site-packages/torch"
-    for directory in (python.parent, package):
-        directory.mkdir(parents=True)
-    python.write_text(f'#!/bin/sh\n: > {tmp_path}/asked\nexec {sys.executable} "$@"\n')
-    python.chmod(0o755)
-    launcher = [str(python), "-m", "torch.distributed.run", protocol.RANK_ENTRY]
-    env = {"PATH": os.environ["PATH"]}
-    assert "launcher-missing" in reasons(node, task(tmp_path, "true", launcher=launcher, env=env))
-    assert (tmp_path / "asked").exists()
-    (tmp_path / "asked").unlink()
-    (package / "__init__.py").touch()
-    node.prepared(task(tmp_path, "true", run="r2", launcher=launcher, env=env))
-    assert not (tmp_path / "asked").exists()
-
-
 def test_a_script_that_only_the_node_could_read_is_refused_where_it_needs_another_framework(
     node: Node, tmp_path: Path
 ) -> None:

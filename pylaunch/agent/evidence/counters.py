@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from pylaunch.agent.shared import cgroups
-from pylaunch.agent.shared.text import meminfo, text_or_none
+from pylaunch.agent.shared.text import meminfo, names_in, text_or_none
 
 NETWORK = "/sys/class/net"
 INFINIBAND = "/sys/class/infiniband"
@@ -58,15 +58,15 @@ def gauges() -> dict[str, float]:
 
 
 def _all(memory_cgroup: str | None) -> Iterator[tuple[str, int]]:
-    for name in _names(NETWORK):
+    for name in names_in(NETWORK, MOST_DEVICES):
         place = os.path.join(NETWORK, name)
         if not os.path.exists(os.path.join(place, "device")):
             continue  # Bridges and virtual links change with every container.
         yield from _numbers(name, place, ("carrier_changes",))
         yield from _numbers(name, os.path.join(place, "statistics"), INTERFACE_COUNTERS)
-    for adapter in _names(INFINIBAND):
+    for adapter in names_in(INFINIBAND, MOST_DEVICES):
         ports = os.path.join(INFINIBAND, adapter, "ports")
-        for port in _names(ports):
+        for port in names_in(ports, MOST_DEVICES):
             yield from _numbers(f"{adapter}/{port}", os.path.join(ports, port), PORT_COUNTERS)
     try:
         kills = cgroups.oom_kills()
@@ -85,10 +85,3 @@ def _numbers(owner: str, directory: str, names: tuple[str, ...]) -> Iterator[tup
         value = text_or_none(os.path.join(directory, name))  # EINVAL: a port that does not count this.
         if value is not None and value.isdigit():
             yield f"{owner} {os.path.basename(name)}", int(value)
-
-
-def _names(directory: str) -> list[str]:
-    try:
-        return sorted(os.listdir(directory))[:MOST_DEVICES]
-    except OSError:
-        return []

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import subprocess
 from collections.abc import Iterator
 
 from pylaunch import protocol
 from pylaunch.agent.shared import rank_files
-from pylaunch.agent.shared.essentials import environment_of
 from pylaunch.agent.shared.programs import path_of
 
 FIRST_LINE = 512
@@ -142,7 +140,7 @@ def _launcher_module(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     if task.launcher[1:2] != ["-m"]:
         return
     python, package = path_of(task.launcher[0], task.env.get("PATH", os.defpath)), task.launcher[2].partition(".")[0]
-    if python is None or _is_installed_beside(python, package):
+    if python is None:
         return
     words = [python, "-c", LOOK_FOR, package]
     try:
@@ -152,15 +150,6 @@ def _launcher_module(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     if ended.returncode == ABSENT:
         text = f"{python} has no module {package}, of which {task.launcher[2]} is a part"
         yield protocol.Reason("launcher-missing", text, f"install {package} for it, or choose another with --python")
-
-
-def _is_installed_beside(python: str, package: str) -> bool:
-    """Return True if `package` is in the only directory of packages of the environment of `python`.
-
-    Asking `python` takes 20 ms, which the start waits for.
-    """
-    packages = glob.glob(os.path.join(glob.escape(environment_of(python)), "lib", "python*", "site-packages"))
-    return len(packages) == 1 and os.path.exists(os.path.join(packages[0], package, "__init__.py"))
 
 
 def _framework(task: protocol.NodeTask) -> Iterator[protocol.Reason]:

@@ -44,13 +44,13 @@ class Process:
 def mine() -> list[Process]:
     """Return the processes of our user, without this one."""
     uid, own = os.getuid(), os.getpid()
-    return [process for process, _ in _of(lambda owner: owner == uid) if process.pid != own]
+    return [process for process, _ in owned_by(lambda owner: owner == uid) if process.pid != own]
 
 
 def ancestors_of_others() -> set[int]:
     """Return the ids of all processes that have a descendant of another user."""
     uid = os.getuid()
-    owned = [(process, owner) for process, owner in _of(lambda owner: True) if process.state != "Z"]
+    owned = [(process, owner) for process, owner in owned_by(lambda owner: True) if process.state != "Z"]
     parents = {process.pid: process.parent for process, _ in owned}
     found: set[int] = set()
     for process, owner in owned:
@@ -61,7 +61,7 @@ def ancestors_of_others() -> set[int]:
     return found
 
 
-def _of(is_wanted: Callable[[int], bool]) -> Iterator[tuple[Process, int]]:
+def owned_by(is_wanted: Callable[[int], bool]) -> Iterator[tuple[Process, int]]:
     """Yield the processes whose user id satisfies `is_wanted`, with that user id."""
     for name in os.listdir("/proc"):
         if name.isdigit():

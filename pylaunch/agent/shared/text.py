@@ -43,6 +43,14 @@ def listed(directory: str) -> list[str]:
     return sorted(os.listdir(directory)) if os.path.isdir(directory) else []
 
 
+def names_in(directory: str, most: int) -> list[str]:
+    """Return the first `most` names in a directory, sorted; [] if it cannot be read."""
+    try:
+        return sorted(os.listdir(directory))[:most]
+    except OSError:
+        return []
+
+
 def next_data(descriptor: int, at: int, end: int) -> int:
     """Return the offset of the first byte from `at` on that is not in a hole; `end`, the file size, without one."""
     try:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 
 from pylaunch import protocol
+from pylaunch.agent.shared import rank_files
 
 
 class ActivityMeter:
@@ -37,12 +37,5 @@ class ActivityMeter:
         return activity
 
     def _signs(self, rank: int) -> protocol.RankSigns:
-        written = sum(_size(self._streams[f"{rank}.{end}"]) for end in ("out", "err"))
+        written = sum(rank_files.size(self._streams[f"{rank}.{end}"]) for end in ("out", "err"))
         return protocol.RankSigns(rank, written, self._step(rank))
-
-
-def _size(path: str) -> int:
-    try:
-        return os.lstat(path).st_size
-    except OSError:
-        return 0

@@ -88,10 +88,10 @@ class Interrupted:
 
 
 class Fleet:
-    """Links by host name. `hear` returns (host, message): messages of `protocol` and those above."""
+    """Links by host name. The inbox has messages of `protocol`, and those above."""
 
     def __init__(self, plan: RunPlan, agent: str) -> None:
-        self._inbox = Inbox(len(plan.nodes))
+        self.inbox = Inbox(len(plan.nodes))
         self.links: dict[str, AgentLink] = {}
         self._cluster = plan.cluster
         self._agent = agent
@@ -126,24 +126,12 @@ class Fleet:
                 self._listen(name, answer)
         return failures
 
-    async def hear(self) -> tuple[str, object]:
-        """Wait for the next message; return it with its host."""
-        return await self._inbox.hear()
-
     async def post(self, message: object) -> None:
         """Put a message of the controller itself into the inbox, with "" as its host."""
-        await self._inbox.put("", message)
-
-    def keep(self) -> None:
-        """Keep the message that was heard last, until `put_back`. It counts as waiting: a node that floods waits."""
-        self._inbox.keep()
-
-    def put_back(self) -> None:
-        """Put the kept messages back at the front of the inbox."""
-        self._inbox.put_back()
+        await self.inbox.put("", message)
 
     async def send(self, messages: Mapping[str, object]) -> None:
-        """Send each host its message. A broken connection is ignored: `hear` reports it."""
+        """Send each host its message. A broken connection is ignored: the inbox gets it."""
         await asyncio.gather(
             *(self.links[name].send(message) for name, message in messages.items() if name in self.links),
             return_exceptions=True,
@@ -177,7 +165,7 @@ class Fleet:
         return await spawn(connector.argv(enter(host, self._agent, verb, self._run)))
 
     def keep_watch(self, timeout_s: float) -> None:
-        """Send Ping to all nodes from now on. `hear` reports silent nodes, and Lost after `timeout_s`."""
+        """Send Ping to all nodes from now on. the inbox gets silent nodes, and Lost after `timeout_s`."""
         now = time.monotonic()
         self._liveness = Liveness(timeout_s, now, dict.fromkeys(self.links, now))
         self._spawn(self._watch())
@@ -187,7 +175,7 @@ class Fleet:
         self._liveness = self._liveness.without(name)
 
     def reconnect(self, name: str) -> None:
-        """Attach again to `name`, whose connection ended; `hear` reports Reconnected, or Lost after the timeout."""
+        """Attach again to `name`, whose connection ended; the inbox gets Reconnected, or Lost after the timeout."""
         self.links.pop(name, None)
         self._spawn(self._call(name))
 
@@ -200,7 +188,7 @@ class Fleet:
     def interrupt(self, reason: str) -> None:
         """Put Interrupted into the inbox; on the event loop of this fleet."""
         self._interrupts += 1
-        self._spawn(self._inbox.put("", Interrupted(reason)))
+        self._spawn(self.inbox.put("", Interrupted(reason)))
 
     async def unless_interrupted(self, work: Coroutine[None, None, T]) -> T:
         """Run `work` and return its result. An interrupt cancels it and raises KeyboardInterrupt. Other messages that
@@ -208,7 +196,7 @@ class Fleet:
         task = asyncio.ensure_future(work)
         try:
             while not task.done():
-                hearing = asyncio.ensure_future(self.hear())
+                hearing = asyncio.ensure_future(self.inbox.hear())
                 await asyncio.wait({task, hearing}, return_when=asyncio.FIRST_COMPLETED)
                 if not hearing.done():
                     hearing.cancel()
@@ -216,8 +204,8 @@ class Fleet:
                 _, message = hearing.result()
                 if isinstance(message, Interrupted):
                     raise KeyboardInterrupt(str(message))
-                self.keep()
-            self.put_back()
+                self.inbox.keep()
+            self.inbox.put_back()
             return await task
         finally:
             task.cancel()
@@ -233,17 +221,17 @@ class Fleet:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 while awaited:
-                    host, message = await self.hear()
+                    host, message = await self.inbox.hear()
                     if isinstance(message, kind):
                         found[host] = message
                         awaited.discard(host)
                         continue
-                    self.keep()
+                    self.inbox.keep()
                     if isinstance(message, Interrupted):
                         break
                     if isinstance(message, protocol.Stopping | protocol.Finished | protocol.Failed | ConnectionEnded):
                         awaited.discard(host)
-        self.put_back()
+        self.inbox.put_back()
         return found
 
     async def close(self) -> None:
@@ -272,21 +260,21 @@ class Fleet:
             async for message, size in link.messages():
                 if self.links.get(name) is link:
                     await self._take(name, link, message, size)
-                    await self._inbox.room(name)
+                    await self.inbox.room(name)
             reason = await link.why_it_ended()
         except LinkError as error:
             reason = error.reason
         if not self._closing and self.links.get(name) is link:
-            await self._inbox.put(name, ConnectionEnded(reason))
+            await self.inbox.put(name, ConnectionEnded(reason))
 
     async def _take(self, name: str, link: AgentLink, message: object, size: int) -> None:
         """Pass on messages about the part of `name`; of others, report the first one."""
         confined = self._scopes[name].confined(message, link.requested)
         if not isinstance(confined, ForeignMessage):
-            await self._inbox.put(name, confined, size)
+            await self.inbox.put(name, confined, size)
         elif name not in self._reported_foreign:
             self._reported_foreign.add(name)
-            await self._inbox.put(name, confined, size)
+            await self.inbox.put(name, confined, size)
 
     async def _watch(self) -> None:
         while True:
@@ -301,12 +289,12 @@ class Fleet:
                 await self._give_up(name, f"no heartbeat for {self._liveness.timeout_s:g} s{why}", error)
             for name in self._liveness.suspected():
                 if name not in self._calling:
-                    await self._inbox.put(name, NodeSilent(self._liveness.timeout_s - self._liveness.left_s(name)))
+                    await self.inbox.put(name, NodeSilent(self._liveness.timeout_s - self._liveness.left_s(name)))
                     self._spawn(self._call(name))
 
     async def _give_up(self, name: str, reason: str, error: LinkError | AgentAbsentError | None) -> None:
         self.dismiss(name)
-        await self._inbox.put(name, Lost(reason, error is not None and error.host_answers))
+        await self.inbox.put(name, Lost(reason, error is not None and error.host_answers))
         self.drop(name)
 
     async def _call(self, name: str) -> None:
@@ -316,7 +304,7 @@ class Fleet:
         try:
             while name in self._liveness.heard:
                 if old is not None and old.heard_at > began:
-                    await self._inbox.put(name, HeardAgain())
+                    await self.inbox.put(name, HeardAgain())
                     return
                 if await self._call_once(name, old):
                     return
@@ -340,7 +328,7 @@ class Fleet:
         self._listen(name, link)
         if old is not None:
             self._abandon(old)
-        await self._inbox.put(name, Reconnected())
+        await self.inbox.put(name, Reconnected())
         return True
 
     def _abandon(self, link: AgentLink) -> None:

@@ -77,7 +77,7 @@ async def relay(fleet: Fleet, emit: Emitter, query: LogQuery) -> None:
     """Relay output until every node has sent what the query wants, or is silent; or until an interrupt."""
     waiting = set(fleet.links)
     while waiting:
-        host, message = await fleet.hear()
+        host, message = await fleet.inbox.hear()
         match message:
             case protocol.Output():
                 emit(LinesWritten(host, message.stream, message.text, fleet.our_time(host, message.time)))

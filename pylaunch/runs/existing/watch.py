@@ -86,7 +86,7 @@ class _Watch:
                 while (left := until - time.monotonic()) > 0:
                     try:
                         async with asyncio.timeout(left):
-                            host, message = await self._fleet.hear()
+                            host, message = await self._fleet.inbox.hear()
                     except TimeoutError:
                         break
                     if isinstance(message, Interrupted):

@@ -154,7 +154,7 @@ class RunFollower:
         while self._state.live:
             try:
                 async with asyncio.timeout_at(self._give_up_at):
-                    host, message = await self._fleet.hear()
+                    host, message = await self._fleet.inbox.hear()
             except TimeoutError:
                 break
             ordered = self._state.stop

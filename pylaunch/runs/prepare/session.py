@@ -290,7 +290,7 @@ class Session:
     async def _hear(self, within_s: float) -> tuple[str, object] | None:
         try:
             async with asyncio.timeout(within_s):
-                return await self._fleet.hear()
+                return await self._fleet.inbox.hear()
         except TimeoutError:
             return None
 
@@ -348,20 +348,20 @@ class Session:
         try:
             async with asyncio.timeout(PRELOAD_TIMEOUT_S):
                 while self._preloading:
-                    host, message = await self._fleet.hear()
+                    host, message = await self._fleet.inbox.hear()
                     if isinstance(message, protocol.Preloaded):
                         self._on_preloaded(host, message)
                         continue
                     if isinstance(message, Interrupted):
                         raise _interrupted(message)
-                    self._fleet.keep()
+                    self._fleet.inbox.keep()
                     if isinstance(message, protocol.Stopping | protocol.Finished | protocol.Failed | ConnectionEnded):
                         break  # The release and the follower judge it.
         except TimeoutError:
             for host in sorted(self._preloading):
                 self._not_preloaded.setdefault(f"the imports take more than {PRELOAD_TIMEOUT_S:g} s", []).append(host)
         finally:
-            self._fleet.put_back()
+            self._fleet.inbox.put_back()
         for reason, hosts in self._not_preloaded.items():
             self._emit(Notice(f"note: no preload on {fold(hosts)}: {reason}"))
         self._phases["preload"] = time.monotonic() - began

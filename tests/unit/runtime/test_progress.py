@@ -12,7 +12,7 @@ from pylaunch.runtime import progress
 def step_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "0.step"
     monkeypatch.setenv(progress.VARIABLE, str(path))
-    monkeypatch.setattr(progress, "_FILE", progress._File())
+    progress._record.cache_clear()
     return path
 
 

@@ -7,19 +7,21 @@ heartbeats of all ranks on them while nothing advances; so is the thread that an
 
 from __future__ import annotations
 
-import os
 import socket
 import struct
 import time
 from collections.abc import Iterator, Mapping
 
-from pylaunch.agent.evidence.ranks.rank_states import MOST, family
+from pylaunch.agent.evidence.ranks.rank_states import family
 from pylaunch.agent.in_rank.questions import THREAD
 from pylaunch.agent.shared.sockets import unix_sockets
-from pylaunch.agent.shared.text import link_of, text_of, text_or_none
+from pylaunch.agent.shared.text import link_of, names_in, text_of, text_or_none
 
 READ_S = 0.2
 """Time for all ranks, in which the agent does nothing else. Ranks beyond it are left out."""
+
+MOST_NAMES = 4000
+"""Threads and descriptors of one process that are read."""
 
 COUNTERS = ("rchar", "wchar", "read_bytes", "write_bytes")
 
@@ -48,8 +50,9 @@ def of_ranks(pids: Mapping[int, int]) -> dict[int, int]:
 
 
 def _of_process(pid: int, connections: Mapping[str, int]) -> int:
-    own = sum(_io(f"/proc/{pid}/task/{thread}") for thread in _names(f"/proc/{pid}/task") if _answers(pid, thread))
-    links = map(link_of, (f"/proc/{pid}/fd/{name}" for name in _names(f"/proc/{pid}/fd") if connections))
+    threads = [each for each in names_in(f"/proc/{pid}/task", MOST_NAMES) if _answers(pid, each)]
+    own = sum(_io(f"/proc/{pid}/task/{thread}") for thread in threads)
+    links = map(link_of, (f"/proc/{pid}/fd/{name}" for name in names_in(f"/proc/{pid}/fd", MOST_NAMES) if connections))
     return _io(f"/proc/{pid}") - own + sum(connections.get(link, 0) for link in set(links))
 
 
@@ -63,13 +66,6 @@ def _io(directory: str) -> int:
         return sum(int(fields[name]) for name in COUNTERS)
     except (OSError, ValueError, KeyError):
         return 0
-
-
-def _names(directory: str) -> list[str]:
-    try:
-        return os.listdir(directory)[: 20 * MOST]
-    except OSError:
-        return []
 
 
 def tcp_bytes() -> dict[str, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Iterable, Mapping
+from typing import Any, Mapping
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import cgroups, leases, processes, programs, run_lock
@@ -32,8 +32,9 @@ SYSTEMCTL_DEADLINE_S = 5.0
 @reader("occupants.processes", 20.0)
 def occupants(question: Mapping[str, Any]) -> OccupantsReading:
     """Return the processes that hold a GPU, `ports` of the question or a rank's variables, with their families."""
-    table = {process.pid: process for process in _all()}
-    owners = {pid: owner for pid, owner in ((pid, _owner(pid)) for pid in table) if owner is not None}
+    owned = [(process, owner) for process, owner in processes.owned_by(lambda _: True) if process.state != "Z"]
+    table = {process.pid: process for process, _ in owned}
+    owners = {process.pid: owner for process, owner in owned}
     listeners = {link: (port, uid) for port, uid, link in ports.listening() if port in question["ports"]}
     held: dict[int, tuple[set[str], set[int]]] = {}
     unseen: set[str] = set()
@@ -52,11 +53,7 @@ def occupants(question: Mapping[str, Any]) -> OccupantsReading:
     ours = processes.descendants(table.values(), {os.getpid()}) | {os.getpid()}
     interesting = (set(held) | marked) - ours
     shown = _ancestors(table, interesting) | processes.descendants(table.values(), interesting) | interesting
-    rows = [
-        _row(table[pid], owners[pid], held.get(pid, (set(), set())), pid in marked)
-        for pid in sorted(shown - ours)
-        if pid in owners
-    ]
+    rows = [_row(table[pid], owners[pid], held.get(pid, (set(), set())), pid in marked) for pid in sorted(shown - ours)]
     return {
         "uid": os.getuid(),
         "user": leases.user_name(os.getuid()),
@@ -64,23 +61,6 @@ def occupants(question: Mapping[str, Any]) -> OccupantsReading:
         "listeners": [{"port": port, "user": leases.user_name(uid)} for port, uid in sorted(listeners.values())],
         "unseen": sorted(unseen),
     }
-
-
-def _all() -> Iterable[Process]:
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            process = processes.read(int(name))
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if process.state != "Z":
-            yield process
-
-
-def _owner(pid: int) -> int | None:
-    try:
-        return os.stat(f"/proc/{pid}").st_uid
-    except FileNotFoundError:
-        return None
 
 
 def _ancestors(table: Mapping[int, Process], pids: set[int]) -> set[int]:

@@ -28,12 +28,6 @@ from pylaunch.base.untrusted_json import parse_object
 from pylaunch.protocol.lines import Lines
 
 LAUNCHER = "launcher"
-RUN_RANK_ENTRY = (
-    "import sys; sys.path[:0] = sys.argv[1:]; from pylaunch.agent.run.ranks.rank_entry import main; sys.exit(main())"
-)
-"""Program of a rank entry. Its arguments are the compiled modules, which this process has verified, and the archive.
-Running an archive takes 10 ms longer."""
-
 IN_RANK = "pylaunch/agent/in_rank"
 """Directory of the archive that leads PYTHONPATH of ranks, whose sitecustomize answers the agent's questions."""
 
@@ -260,10 +254,8 @@ class WorkerGroup:
             os.close(end)
 
     def _launcher_words(self) -> list[str]:
-        # Compiled modules are those of the agent's interpreter; a container has its own.
-        interpreter = [sys.executable] if self.container is None else [self.task.python]
-        compiled = [sys.path[0]] if self.container is None else []
-        entry = [*interpreter, "-I", "-S", "-c", RUN_RANK_ENTRY, *compiled, archive()]
+        interpreter = sys.executable if self.container is None else self.task.python
+        entry = [interpreter, "-I", "-S", archive(), "rank"]
         files = self._directory.file(LAUNCHER)
         given = [word.replace(protocol.LAUNCHER_FILES, files) for word in self.task.launcher]
         return [each for word in given for each in (entry if word == protocol.RANK_ENTRY else [word])]

@@ -27,12 +27,12 @@ def test_messages_that_were_kept_are_received_first_and_in_order() -> None:
         count = 2 * MOST_MESSAGES
         arriving = asyncio.ensure_future(arrive(fleet, *((f"n{number}", number) for number in range(count))))
         for _ in range(count):
-            await fleet.hear()
-            fleet.keep()
+            await fleet.inbox.hear()
+            fleet.inbox.keep()
         await arriving
         fleet.interrupt("interrupted")
-        fleet.put_back()
-        return [await fleet.hear() for _ in range(count + 1)]
+        fleet.inbox.put_back()
+        return [await fleet.inbox.hear() for _ in range(count + 1)]
 
     heard = asyncio.run(story())
     assert heard[:-1] == [(f"n{number}", number) for number in range(2 * MOST_MESSAGES)]
@@ -79,7 +79,7 @@ def test_a_node_that_floods_during_other_work_waits(size: int) -> None:
         sent = await fleet.unless_interrupted(work())
         assert sent * size < MOST_BYTES + size
         for _ in range(2 * sent):
-            assert await fleet.hear() == ("n1", protocol.PeersUnheard([])), "nothing is dropped"
+            assert await fleet.inbox.hear() == ("n1", protocol.PeersUnheard([])), "nothing is dropped"
         await fleet.close()
 
     asyncio.run(story())

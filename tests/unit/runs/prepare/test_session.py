@@ -146,7 +146,7 @@ def test_nodes_that_became_ready_while_this_process_was_held_up_are_not_late(mon
         link(fleet, CLUSTER.hosts)
         session = session_of(PLAN, fleet)
         preparing = asyncio.ensure_future(session._prepare())
-        while not fleet._inbox._arrived._getters:  # type: ignore[attr-defined]
+        while not fleet.inbox._arrived._getters:  # type: ignore[attr-defined]
             await asyncio.sleep(0)
         held_up_s[0] += 10 * PLAN.job.start_timeout.total_seconds()
         await arrive(fleet, *((host.name, protocol.Ready(0.1, [], {})) for host in CLUSTER.hosts))
