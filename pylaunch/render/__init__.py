@@ -2,7 +2,7 @@
 
 from pylaunch.model.job import Framework
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
-from pylaunch.render import accelerate, command, deepspeed, direct, jax, ray, serving, torchrun
+from pylaunch.render import accelerate, deepspeed, direct, jax, ray, serving, torchrun
 
 _RENDERERS = {
     Framework.TORCHRUN: torchrun.render,
@@ -13,7 +13,7 @@ _RENDERERS = {
     Framework.RAY: ray.render,
     Framework.VLLM: serving.vllm,
     Framework.SGLANG: serving.sglang,
-    Framework.COMMAND: command.render,
+    Framework.COMMAND: direct.render_command,
 }
 
 

@@ -6,8 +6,9 @@ store at MASTER_ADDR:MASTER_PORT. `script_framework.choose` recognises scripts t
 
 from collections.abc import Mapping
 
-from pylaunch.model.plan import NodeCommand, NodePlan, RankPlan, RunPlan, base_of
+from pylaunch.model.plan import NodeCommand, NodePlan, RankCommand, RankPlan, RunPlan, base_of
 from pylaunch.render import script
+from pylaunch.render.environment import node_layers, rank_environment, script_needs
 
 ENVIRONMENT = {
     "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
@@ -33,3 +34,14 @@ def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
     return script.render(
         plan, node, script.Dialect("torch", ENVIRONMENT, lambda rank: elastic_environment(plan, rank))
     )  # fmt: skip
+
+
+def render_command(plan: RunPlan, node: NodePlan) -> NodeCommand:
+    """Return the commands of `node`. A program given by path must exist; one given by name is found on PATH."""
+    program = plan.job.command[0]
+    return NodeCommand(
+        launcher=(),
+        layers=node_layers(plan, node),
+        ranks=tuple(RankCommand(plan.job.command, rank_environment(plan, node, rank)) for rank in node.ranks),
+        needs=script_needs(plan.job) if "/" in program else (),
+    )

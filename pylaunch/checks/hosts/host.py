@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from pylaunch.agent.probe.readers import host as host_readers
 from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey
-from pylaunch.checks.uniform import Rule, odd_ones, size
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from pylaunch.model.diagnosis.majority import shown
+from pylaunch.model.diagnosis.majority import Rule, odd_ones, shown
+from pylaunch.model.text.size import size
 
 MEMORY_NEEDED = 256 << 20
 """Bytes per host that must be available: an import of torch alone takes a good part of it (our estimate)."""

@@ -6,10 +6,10 @@ from typing import Any
 from pylaunch.agent.probe.readers import leftovers as leftovers_readers
 from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey, Wanted
-from pylaunch.checks.uniform import size
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.text.argv import quoted
+from pylaunch.model.text.size import size
 
 SHOWN = 5
 KEPT_WANTED = 10 << 30

@@ -8,8 +8,9 @@ from pylaunch.agent.probe.readers import kernel as kernel_readers
 from pylaunch.agent.probe.registry import Reader
 from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey
-from pylaunch.checks.uniform import Rule, odd_ones, size
 from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.model.diagnosis.majority import Rule, odd_ones
+from pylaunch.model.text.size import size
 from pylaunch.protocol.readings.hosts import CgroupLimit, ResourceLimit
 
 V = TypeVar("V")

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pylaunch.agent.probe.readers import login as login_readers
 from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey
-from pylaunch.checks.uniform import Rule, odd_ones
 from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.model.diagnosis.majority import Rule, odd_ones
 from pylaunch.model.secret import MASK, sounds_secret
 from pylaunch.model.setting import PER_NODE
 

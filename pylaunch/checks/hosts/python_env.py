@@ -8,9 +8,8 @@ from pylaunch.agent.probe.readers import python_env as python_env_readers
 from pylaunch.agent.probe.registry import Reader
 from pylaunch.checks.check import Asks, Check
 from pylaunch.checks.survey import Survey
-from pylaunch.checks.uniform import Rule, odd_ones
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from pylaunch.model.diagnosis.majority import majority, shown
+from pylaunch.model.diagnosis.majority import Rule, majority, odd_ones, shown
 from pylaunch.model.hostset import fold
 
 MUST_AGREE = re.compile(

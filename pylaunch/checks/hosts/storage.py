@@ -7,10 +7,10 @@ from pylaunch.agent.probe.readers import host as host_readers
 from pylaunch.base.dataclass import dataclass
 from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey, Wanted
-from pylaunch.checks.uniform import size
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.text.argv import quoted
+from pylaunch.model.text.size import size
 from pylaunch.protocol.readings.hosts import FilesystemReading
 
 SHM_NEEDED = 256 << 20

@@ -13,7 +13,7 @@ from pylaunch.checks.occupancy.clean import CleanReport, clean_hosts, end_stale
 from pylaunch.checks.occupancy.look import Swept
 from pylaunch.checks.occupancy.processes import Occupant
 from pylaunch.cli.asked_hosts import hosts_to_ask
-from pylaunch.cli.views import proving
+from pylaunch.cli.views import sweeping
 from pylaunch.cli.views.sweeping import as_data, described
 from pylaunch.errors import ExitCode
 from pylaunch.model.diagnosis.host_errors import alike_errors
@@ -70,7 +70,7 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: A
         for hosts, phrase in alike({name: each.ended for name, each in report.ended.items()}):
             console.say(f"{hosts}: ended {phrase}")
     for proven in () if flags.dry_run else prove_runs(cluster, console.say):
-        proving.show(proven.run, proven.proofs)
+        sweeping.show_proofs(proven.run, proven.proofs)
     if as_json:
         document.show(_as_data(report))
     _show_verdict(report)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pylaunch.cli.views import proving
+from pylaunch.cli.views import sweeping
 from pylaunch.cli.views.watching import board_now, progress, watch_attempts
 from pylaunch.errors import ExitCode
 from pylaunch.model.hostset import fold_ranks
@@ -50,7 +50,7 @@ def command(run: str | None, *, role: str | None, inventory: Path | None, watch:
             return ExitCode.DONE
         record = last
     known = report(record, console.say)
-    proving.show(record.plan.run, known.proofs)
+    sweeping.show_proofs(record.plan.run, known.proofs)
     board = _board(known)
     if as_json:
         document.show({**run_data.details(known), **progress(board, time.time())}, is_stream=watch)

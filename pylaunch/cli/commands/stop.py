@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from pylaunch import features
-from pylaunch.cli.views import proving
+from pylaunch.cli.views import sweeping
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.hostset import fold
@@ -121,6 +121,6 @@ def _stop(record: RunRecord, *, now: bool) -> StopReport:
         return report
     if report.clean:
         console.say(f"run {run} stopped on {fold(report.clean)}")
-    proving.show(run, report.proofs)
+    sweeping.show_proofs(run, report.proofs)
     show_proof(record.plan, outcome)
     return report

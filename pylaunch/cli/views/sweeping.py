@@ -1,9 +1,12 @@
-"""Processes on hosts, in words and as data."""
+"""Processes on hosts, in words and as data, and proofs that nothing of a run is left."""
 
 import time
+from collections.abc import Mapping
 
 from pylaunch.checks.occupancy.processes import Occupant
-from pylaunch.terminal import document
+from pylaunch.model.hostset import alike
+from pylaunch.runs.existing.proof import NodeProof
+from pylaunch.terminal import console, document
 from pylaunch.terminal.listing import duration
 
 
@@ -30,3 +33,9 @@ def as_data(occupant: Occupant) -> dict[str, object]:
         "container": occupant.container or None,
         "is_rank": occupant.is_rank,
     }
+
+
+def show_proofs(run: str, proofs: Mapping[str, NodeProof]) -> None:
+    """Print the answers of the nodes; nodes with the same answer share one line."""
+    for hosts, words in alike({host: (each.words,) for host, each in proofs.items()}):
+        console.say(f"run {run}: {hosts}: {words}")

@@ -1,9 +1,11 @@
-"""Majority of the answers of hosts, and the hosts with other answers. Pure."""
+"""Facts that all hosts should share: what most of them have, and findings about those that differ. Pure."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 from pylaunch.base.dataclass import dataclass
+from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.model.hostset import fold
 
 T = TypeVar("T", bound=Hashable)
 
@@ -39,3 +41,31 @@ def shown(value: str | None) -> str:
     if not value:
         return "none"
     return f"{value[:12]}…" if len(value) == 64 else value
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Text, severity and fix for a difference."""
+
+    check: str
+    severity: Severity
+    what: str
+    """The fact: "kernel"."""
+
+    fix: str = ""
+    """The command to type; {hosts} in it becomes the hosts that differ."""
+
+    role: str = ""
+
+
+def odd_ones(rule: Rule, answers: Mapping[str, str]) -> Iterable[Finding]:
+    """Return a finding for every value (host → value, "" is none) that is not the majority's; for all at a tie."""
+    division = majority(answers)
+    for value, hosts in division.odd:
+        if division.usual_hosts:
+            expected = f"expected {shown(division.usual)} as on {fold(division.usual_hosts)}"
+        else:
+            others = [f"{shown(other)} on {fold(names)}" for other, names in division.odd if other != value]
+            expected = "no two agree" if len(others) > 3 else "; ".join(others)
+        text = f"{rule.what}: {shown(value)}, {expected}"
+        yield Finding(rule.check, rule.severity, hosts, text, rule.fix, rule.role)

@@ -28,3 +28,12 @@ def shown_size(size: int) -> str:
             break
         value, unit = value / 1024, larger
     return f"{value:.1f} {unit}" if value < 9.95 else f"{value:.0f} {unit}"
+
+
+def size(count: float) -> str:
+    """Return bytes with a binary unit: "64 KiB", "1.5 GiB"."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.4g} TiB"

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.features.bench.judgement.chance import MOST_ERROR, MOST_ROUNDS, best_chance, chance
 from pylaunch.features.bench.judgement.pairs import LOW, MOST_NOISE, Pair, PairRate, Screening, other_of
+from pylaunch.features.bench.judgement.peers import MOST_ERROR, MOST_ROUNDS, best_chance, chance
 from pylaunch.features.bench.ranks.rounds import pairs_of, round_count
 
 MOST_LINK_ERROR = 1e-3

@@ -9,11 +9,12 @@ if it is slow in the later measurements, too, if chance does not explain it, and
 its threads had a processor.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from math import comb
 from statistics import median
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.features.bench.judgement.chance import MOST_ERROR, MOST_ROUNDS, best_chance, chance
 
 LOW = 0.85
 FEWEST = 3
@@ -97,3 +98,27 @@ def peer_verdict(first: Measured, later: Sequence[Measured]) -> tuple[Straggler,
 def _shares(rates: Mapping[str, float]) -> dict[str, float]:
     middle = median(rates.values())
     return {name: rate / middle if middle > 0 else 1.0 for name, rate in rates.items()}
+
+
+MOST_ERROR = 1e-4
+"""Probability that chance makes a verdict name any good node."""
+
+MOST_ROUNDS = 16
+"""Measurements that confirm a suspicion."""
+
+
+def chance(draws: Sequence[float], others: Sequence[float], candidates: int) -> float:
+    """Return a bound of the probability that chance makes `draws` of any of `candidates` as low among `others`.
+
+    The test compares ranks and assumes no distribution: of k rates of a suspect and K of others, the probability that
+    the k are among the lowest k + t is C(k + t, t) / C(k + K, k), for each of the peers that could be the suspect.
+    """
+    if not draws or not others:
+        return 1.0
+    below = bisect_left(sorted(others), max(draws))
+    return min(1.0, candidates * comb(len(draws) + below, below) / comb(len(draws) + len(others), len(draws)))
+
+
+def best_chance(draws: int, others: int, candidates: int) -> float:
+    """Return the bound of `chance` for rates that are lower than all of `others` but one."""
+    return candidates * (draws + 1) / comb(draws + others, draws)
