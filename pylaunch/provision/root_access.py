@@ -33,6 +33,6 @@ def sudo_error(request: ProvisionRequest, reasons: dict[str, str]) -> ClusterNot
     return ClusterNotReadyError(
         f"sudo {'does not accept the password' if given else 'asks for a password'}, so nothing was changed",
         evidence=error_lines(request.cluster.hosts, reasons),
-        hint="pylaunch provision -K, or let this user use sudo without a password; ansible_user=root needs no sudo, and"
-        " pylaunch_unprivileged=true builds the Python environment alone",
+        hint="pylaunch provision -K, or let this user use sudo without a password; ansible_user=root needs no sudo, nor"
+        " does the Python environment alone: pylaunch_unprivileged=true, pylaunch_env_root=/home/USER/envs",
     )

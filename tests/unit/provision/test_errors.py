@@ -37,6 +37,12 @@ def test_a_host_without_sudo_is_named_in_the_hint() -> None:
     assert error.hint == "install sudo on n2, or connect as root: ansible_user=root"
 
 
+def test_a_user_who_may_not_write_the_usual_place_of_environments_learns_the_key_that_moves_it() -> None:
+    error = failure_error([failure("n1", "/opt/pylaunch: Permission denied")], total=1)
+    assert error.hint is not None
+    assert "pylaunch_env_root=" in error.hint
+
+
 def test_an_environment_that_a_run_uses_is_no_reason_to_provision() -> None:
     error = failure_error([failure("n2", "a run uses the environment /opt/pylaunch/envs/ab")], total=2)
     assert error.hint == "stop it and repeat the command; who uses each host: pylaunch gpus --limit n2"
