@@ -28,7 +28,10 @@ _HINTS: tuple[tuple[str, str], ...] = (
     ("is not in the sudoers file", "let the user of {hosts} use sudo, or connect as root: ansible_user=root"),
     ("although package python3 is installed", _REINSTALL),
     ("a run uses the environment", "stop it and repeat the command; who uses each host: pylaunch gpus --limit {hosts}"),
-    (f"{ENV_ROOT}: Permission denied", "name a directory of the user in the inventory, pylaunch_env_root=/home/USER/envs"),
+    (
+        f"{ENV_ROOT}: Permission denied",
+        "name a directory of the user in the inventory, pylaunch_env_root=/home/USER/envs",
+    ),
     ("No space left on device", "free space on {hosts}, then: pylaunch provision --limit {hosts}"),
     ("/var/lib/dpkg/lock", "wait until that process has ended, then: pylaunch provision --limit {hosts}"),
     ("/var/lib/apt/lists/lock", "wait until that process has ended, then: pylaunch provision --limit {hosts}"),
