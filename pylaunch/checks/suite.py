@@ -29,7 +29,7 @@ from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.hostset import fold
 from pylaunch.probe import answers
 from pylaunch.probe.answers import Unmeasured
-from pylaunch.probe.ask import PLAIN, Answered, Asking, NoPython, Unreachable, ask, parted, understood_all
+from pylaunch.probe.ask import PLAIN, Answered, Asking, NoPython, Unreachable, ask, understood_all
 from pylaunch.probe.program import probe
 from pylaunch.transport.answers import MALFORMED, what_is_wrong
 from pylaunch.transport.connections import diagnose
@@ -106,7 +106,7 @@ def _survey(
         name: probe({reader: question for reader, question in asked.items() if reader not in mesh.READINGS})
         for name, asked in questions.items()
     }
-    looks, unreachable = understood_all(*parted(ask_all(cluster, programs), cluster), _look)
+    looks, unreachable = understood_all(ask_all(cluster, programs), cluster, _look)
     return Survey(
         cluster, wanted, {name: _as_asked(look, questions[name]) for name, look in looks.items()}, unreachable
     )

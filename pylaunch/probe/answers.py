@@ -56,6 +56,11 @@ def decoded(name: str, reading: Reading) -> Any | Unmeasured:
     return _value(READERS[reader_of(name)], reading.value)
 
 
+def values(answered: Mapping[str, Any], asked: Iterable[str]) -> dict[str, Any | Unmeasured]:
+    """Return the decoded readings that were `asked` for. Raises one of MALFORMED."""
+    return {name: decoded(name, reading) for name, reading in readings(answered, asked).items()}
+
+
 def value(found: Mapping[str, Any | Unmeasured], reader: ReadingKey[V]) -> V | Unmeasured:
     """Return the decoded reading of `reader`, typed."""
     reading: V | Unmeasured = found[reader]

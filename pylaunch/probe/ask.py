@@ -206,12 +206,13 @@ def _not_understood(why: str) -> Unreachable:
 
 
 def understood_all(
-    answers: Mapping[str, Answered], unreachable: Mapping[str, Unreachable], reader: Callable[[Answered], T]
+    answers: Mapping[str, Answered | Unreachable | NoPython], cluster: Cluster, reader: Callable[[Answered], T]
 ) -> tuple[dict[str, T], dict[str, Unreachable]]:
     """Return the values that `reader` reads in all answers, and the hosts that were not reached or not understood."""
-    readings, failed = {}, dict(unreachable)
-    for name, answered in answers.items():
-        reading = understood(answered, reader)
+    readings: dict[str, T] = {}
+    answered, failed = parted(answers, cluster)
+    for name, answer in answered.items():
+        reading = understood(answer, reader)
         if isinstance(reading, Unreachable):
             failed[name] = reading
         else:

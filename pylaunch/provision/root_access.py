@@ -1,12 +1,10 @@
 """Refusals of sudo on the hosts to change, found before anything is sent to them."""
 
-from typing import Any
-
 from pylaunch.agent.probe.readers import reach
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.diagnosis.host_errors import error_lines
-from pylaunch.probe.answers import Unmeasured, decoded, readings, value
-from pylaunch.probe.ask import Answered, ask, parted, understood_all
+from pylaunch.probe.answers import value, values
+from pylaunch.probe.ask import ask, understood_all
 from pylaunch.probe.program import probe
 from pylaunch.provision.convergence import ProvisionRequest, ProvisionSurvey
 
@@ -17,13 +15,8 @@ def refused_by_sudo(request: ProvisionRequest, found: ProvisionSurvey) -> dict[s
     if not names:
         return {}
     cluster, question = request.cluster.only(names), reach.sudo.ask(request.become_password)
-
-    def taken(answered: Answered) -> str | Unmeasured | None:
-        read: dict[str, Any] = {name: decoded(name, each) for name, each in readings(answered, question).items()}
-        return value(read, reach.sudo)
-
     answers = ask(cluster, dict.fromkeys(names, probe(question)))
-    refusals, _ = understood_all(*parted(answers, cluster), taken)
+    refusals, _ = understood_all(answers, cluster, lambda answered: value(values(answered, question), reach.sudo))
     return {name: why for name, why in refusals.items() if isinstance(why, str)}
 
 

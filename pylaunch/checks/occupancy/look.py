@@ -12,7 +12,7 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.text import typed_json
 from pylaunch.probe import answers
 from pylaunch.probe.answers import Unmeasured
-from pylaunch.probe.ask import Answered, Unreachable, ask, parted, understood_all
+from pylaunch.probe.ask import Answered, Unreachable, ask, understood_all
 from pylaunch.probe.program import asking, probe
 from pylaunch.protocol.readings.devices import Card, SmiReading
 from pylaunch.protocol.readings.hosts import LeaseHolder
@@ -81,7 +81,7 @@ class Swept:
 def look(cluster: Cluster, port: int) -> tuple[dict[str, HostView], dict[str, Unreachable]]:
     """Return the users of each host of `cluster`, and the hosts that could not be asked. Changes nothing."""
     programs = {host.name: probe(_questions(host, port)) for host in cluster.hosts}
-    return understood_all(*parted(ask(cluster, programs), cluster), _view)
+    return understood_all(ask(cluster, programs), cluster, _view)
 
 
 def sweep(
@@ -95,7 +95,7 @@ def sweep(
         programs[host.name] = asking(
             questions, node_sweep.main, host.node_root, ends, dry_run=dry_run, questions=questions
         )
-    return understood_all(*parted(ask(cluster, programs), cluster), _swept)
+    return understood_all(ask(cluster, programs), cluster, _swept)
 
 
 def _swept(answer: Answered) -> Swept:
@@ -116,8 +116,7 @@ def _questions(host: Host, port: int) -> dict[str, Any]:
 
 def _view(answered: Answered) -> HostView:
     """Raises one of MALFORMED for readings of another shape than their readers return."""
-    taken = answers.readings(answered, (gpu.management, occupants.occupants, lease.held))
-    found = {name: answers.decoded(name, reading) for name, reading in taken.items()}
+    found = answers.values(answered, (gpu.management, occupants.occupants, lease.held))
     unread = tuple(Unread(name, each.reason) for name, each in found.items() if isinstance(each, Unmeasured))
     smi = _measured(found, gpu.management) or _NO_CARDS
     if len(smi["cards"]) > MOST_CARDS or not all(0 <= card["index"] <= LARGEST_INDEX for card in smi["cards"]):

@@ -12,7 +12,7 @@ from pylaunch.model.cluster import Connection, Host
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.text import typed_json
 from pylaunch.model.text.sanitise import visible_line
-from pylaunch.probe.ask import Answered, Unreachable, ask, parted, understood_all
+from pylaunch.probe.ask import Answered, Unreachable, ask, understood_all
 from pylaunch.probe.program import FROM_STDIN, program
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.process import Together
@@ -61,8 +61,7 @@ def list_on_nodes(plan: RunPlan, patterns: Sequence[str]) -> NodeLists:
     programs = {
         host.name: program(run_files.list_files, _place(plan, host), list(patterns), MOST) for host in cluster.hosts
     }
-    answers, unreachable = parted(ask(cluster, programs), cluster)
-    lists, failed = understood_all(answers, unreachable, _read)
+    lists, failed = understood_all(ask(cluster, programs), cluster, _read)
     reasons = dict.fromkeys(plan.cluster.names, "not in the inventory, so not connected to")
     reasons |= {name: _reason(why) for name, why in failed.items()}
     reasons |= {name: visible_line(each.error)[:SHOWN] for name, each in lists.items()}

@@ -10,8 +10,8 @@ from pylaunch.features.init.judgement.found import FoundHost, FoundRoute, Storag
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.text.addresses import is_address
 from pylaunch.model.text.sanitise import visible_line
-from pylaunch.probe.answers import Unmeasured, decoded, readings, value
-from pylaunch.probe.ask import Answered, Unreachable, ask, parted, understood_all
+from pylaunch.probe.answers import Unmeasured, value, values
+from pylaunch.probe.ask import Unreachable, ask, understood_all
 from pylaunch.probe.program import probe
 from pylaunch.protocol.readings.hosts import HostIdentity
 
@@ -70,12 +70,8 @@ def _asked(
     cluster: Cluster, questions: Mapping[str, Mapping[str, Any]]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Unreachable]]:
     programs = {name: probe(asked) for name, asked in questions.items()}
-
-    def taken(answered: Answered) -> dict[str, Any]:
-        found = readings(answered, next(iter(questions.values())))
-        return {name: decoded(name, reading) for name, reading in found.items()}
-
-    return understood_all(*parted(ask(cluster, programs), cluster), taken)
+    asked = next(iter(questions.values()))
+    return understood_all(ask(cluster, programs), cluster, lambda answered: values(answered, asked))
 
 
 def _routes(taken: Mapping[str, Any]) -> tuple[FoundRoute, ...]:

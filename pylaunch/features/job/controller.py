@@ -28,7 +28,7 @@ from pylaunch.features.job.placement import Part
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind
-from pylaunch.probe.ask import Asking, ask, parted, understood_all
+from pylaunch.probe.ask import Asking, ask, understood_all
 from pylaunch.probe.program import program
 from pylaunch.runs.connect.interruptible import Interrupter
 from pylaunch.runs.follow.run_events import LinesWritten, UsageReported
@@ -113,8 +113,8 @@ def free_ports(parts: Sequence[Part]) -> dict[str, list[int]]:
         return {}
     programs = {host: program(on_node.print_free_ports, count) for host, count in wanted.items()}
     cluster = Cluster(tuple(hosts.values()), known_hosts=parts[0].cluster.known_hosts)
-    answered, unreachable = parted(ask(cluster, programs), cluster)
-    found, failed = understood_all(answered, unreachable, lambda answer: [_port(each) for each in answer["free"]])
+    answers = ask(cluster, programs)
+    found, failed = understood_all(answers, cluster, lambda answer: [_port(each) for each in answer["free"]])
     if failed:
         raise ClusterNotReadyError(
             "hosts that must choose free ports cannot be asked",
@@ -313,8 +313,8 @@ def readiness(planned: PlannedPart, ready: ReadyTest, age_s: float) -> tuple[boo
     test = {"by": ready.by.value, "target": target, "path": ready.path}
     script = program(on_node.print_readiness, test, host.rank_address, planned.run, age_s)
     cluster = replace(part.cluster, hosts=(host,))
-    answered, unreachable = parted(ask(cluster, {host.name: script}, how=Asking(TEST_TIMEOUT_S)), cluster)
+    answers = ask(cluster, {host.name: script}, how=Asking(TEST_TIMEOUT_S))
     found, failed = understood_all(
-        answered, unreachable, lambda answer: (answer["ready"] is True, str(answer["why"])[:LONGEST_WHY])
+        answers, cluster, lambda answer: (answer["ready"] is True, str(answer["why"])[:LONGEST_WHY])
     )
     return found[host.name] if host.name in found else (False, f"{host.name}: {failed[host.name].reason}")

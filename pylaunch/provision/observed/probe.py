@@ -17,7 +17,7 @@ from pylaunch.agent.probe.registry import Reader
 from pylaunch.model.cluster import Cluster
 from pylaunch.probe import ask as probe_ask
 from pylaunch.probe import program
-from pylaunch.probe.answers import Unmeasured, decoded, readings, value
+from pylaunch.probe.answers import Unmeasured, value, values
 from pylaunch.probe.ask import TIMEOUT_S, Answered, Asking, NoPython, Unreachable, ask
 from pylaunch.provision.observed.facts import Answers, Facts, HostFacts, key
 
@@ -114,8 +114,7 @@ def readers_asked(asked: Mapping[str, Sequence[Any]], sudo_password: str | None 
 
 def parse_facts(asked: Mapping[str, Sequence[Any]], answered: Answered) -> Facts:
     """Return the facts in an answer to `asked` (subject → questions). Raises one of MALFORMED."""
-    taken = readings(answered, readers_asked(asked))
-    found = {name: decoded(name, reading) for name, reading in taken.items()}
+    found = values(answered, readers_asked(asked))
     identity = value(found, settings.identity)
     if isinstance(identity, Unmeasured):
         raise ValueError(f"its identity could not be read: {identity.reason}")
