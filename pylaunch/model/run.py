@@ -84,6 +84,11 @@ class RunRecord:
         return any(event.kind in (EventKind.RELEASED, EventKind.ATTACHED) for event in self.events)
 
     @property
+    def began(self) -> float | None:
+        """Time at which a run began whose ranks were released; None without a release."""
+        return self.created_at if self.has_started else None
+
+    @property
     def last_hang(self) -> Event | None:
         """Finding about ranks that did not advance, unless they advanced again or it ended the run."""
         reports = [event for event in self.events if event.kind in (EventKind.HANG, EventKind.ADVANCING)]

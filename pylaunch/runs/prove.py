@@ -44,7 +44,8 @@ def finish(plan: RunPlan, outcome: Outcome, recorder: runs.Recorder, emit: Calla
         return outcome
     emit(Notice(f"ending what the run left on {fold(outcome.answering)}"))
     grace = plan.job.stop_grace if outcome.by_hand else plan.job.failure_grace
-    proofs = proof.end(plan, outcome.answering, grace.total_seconds(), ran=outcome.status is not Status.REFUSED)
+    began = None if outcome.status is Status.REFUSED else outcome.ended_at
+    proofs = proof.end(plan, outcome.answering, grace.total_seconds(), began)
     for host, each in proofs.items():
         if each.found or each.reason is not None:
             emit(Notice(f"{host}: {each.words}"))

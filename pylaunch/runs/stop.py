@@ -66,7 +66,7 @@ class StopReport:
         run, outcome = self.record.plan.run, self.outcome
         if outcome.unproven:
             raise ClusterNotReadyError(
-                f"{fold(outcome.unproven)} could not be asked", hint=f"when reachable again: pylaunch stop {run}"
+                f"not known to be clean: {fold(outcome.unproven)}", hint=f"when reachable again: pylaunch stop {run}"
             )
         if outcome.leftovers:
             raise ClusterNotReadyError(
@@ -142,7 +142,7 @@ def _stopped(
     in_doubt = {*outcome.unproven, *outcome.leftovers}
     if not in_doubt:
         return outcome, {}
-    proofs = end(record.plan, in_doubt, grace.total_seconds(), ran=record.has_started)
+    proofs = end(record.plan, in_doubt, grace.total_seconds(), record.began)
     silent = {name: proofs[name].reason or "" for name in reasons if proofs[name].reason is not None}
     raise_if_none(record, {name: reason or reasons[name] for name, reason in silent.items()})
     return proven(outcome, proofs), proofs

@@ -109,7 +109,9 @@ class RunState(Evidence):
         after = replace(self, finished={**self.finished, host: leftovers})
         if self.ranks[host] <= {end.rank for end in self.ends if end.host == host}:
             return after
-        return after.ordered(StopAll(f"not all ranks of {host} were ever started", grace))
+        is_stranger = host in self.unknown
+        lack = f"{host} knows nothing of the run" if is_stranger else f"not all ranks of {host} were ever started"
+        return after.ordered(StopAll(lack, grace))
 
     def with_unreadable(self, host: str, reason: str) -> RunState:
         """Note why the files of the run on `host` cannot be read at its end; "" for files that can."""

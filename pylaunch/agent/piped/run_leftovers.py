@@ -39,25 +39,35 @@ def end_all(root: NodeRoot, directory: RunDirectory, grace_s: float) -> list[str
     return [str(process) for process in left]
 
 
-def main(root: str, run: str, *, end: bool, grace_s: float) -> None:
-    """Print the processes of `run`, and those left after `end` ended them, one phrase per process."""
-    print(json.dumps(_proof(root, run, end=end, grace_s=grace_s)))
+def main(root: str, run: str, *, began: float, grace_s: float | None) -> None:
+    """Print the processes of `run`, one phrase per process, and those left once they were ended.
+
+    `began`: time of the run, by which its files are older than those that this node keeps. Without `grace_s` nothing is
+    ended.
+    """
+    print(json.dumps(_proof(root, run, began, grace_s)))
 
 
-def _proof(template: str, run: str, *, end: bool, grace_s: float) -> dict[str, Any]:
+def _proof(template: str, run: str, began: float, grace_s: float | None) -> dict[str, Any]:
     try:
         root = open_root(template, make=False)
         directory = root.run(run)
     except AgentError as error:
         return {"error": str(error)}
     found = [_described(process, directory) for process in run_processes.of_run(root, directory)]
-    left = end_all(root, directory, grace_s) if end and found else list(found)
+    left = list(found) if grace_s is None or not found else end_all(root, directory, grace_s)
     return {
-        "known": bool(found) or os.path.isdir(directory.path) or len(root.all_runs()) >= clean.KEPT_RUNS,
+        "known": bool(found) or os.path.isdir(directory.path) or _is_outdated(root, began),
         "restarted": run_processes.was_restarted(directory),
         "found": found[:MOST_LISTED],
         "left": left[:MOST_LISTED],
     }
+
+
+def _is_outdated(root: NodeRoot, began: float) -> bool:
+    """Return True if this node may have removed the files of a run that began then, for those of newer runs."""
+    kept = root.all_runs()
+    return len(kept) >= clean.KEPT_RUNS and began < os.stat(kept[0].path).st_mtime
 
 
 def _described(process: processes.Process, directory: RunDirectory) -> str:

@@ -73,27 +73,25 @@ class _ProofAnswer(msgspec.Struct):
 
 def look(record: RunRecord, hosts: Iterable[str]) -> dict[str, NodeProof]:
     """Return the leftover processes of the run on `hosts`; end none of them."""
-    return _ask(record.plan, hosts, Asking(LOOK_S), None, ran=record.has_started)
+    return _ask(record.plan, hosts, Asking(LOOK_S), None, record.began)
 
 
-def end(plan: RunPlan, hosts: Iterable[str], grace_s: float, *, ran: bool) -> dict[str, NodeProof]:
+def end(plan: RunPlan, hosts: Iterable[str], grace_s: float, began: float | None) -> dict[str, NodeProof]:
     """End all processes of the run on `hosts`: its agent, and every process that carries the mark of the run.
 
-    Where ranks `ran`, a node without any file of the run proves nothing: it may be another machine.
+    Of a run whose ranks began at that time, a node without any file proves nothing: it may be another machine.
     """
-    return _ask(plan, hosts, Asking(TIMEOUT_S + grace_s), grace_s, ran=ran)
+    return _ask(plan, hosts, Asking(TIMEOUT_S + grace_s), grace_s, began)
 
 
 def _ask(
-    plan: RunPlan, hosts: Iterable[str], how: Asking, grace_s: float | None, *, ran: bool
+    plan: RunPlan, hosts: Iterable[str], how: Asking, grace_s: float | None, began: float | None
 ) -> dict[str, NodeProof]:  # fmt: skip
     wanted = plan.cluster.only(hosts)
     cluster = wanted.only(host.name for host in wanted.hosts if host.connection is not Connection.NONE)
     programs = {}
     for host in cluster.hosts:
-        programs[host.name] = program(
-            run_leftovers.main, host.node_root, plan.run, end=grace_s is not None, grace_s=grace_s or 0.0
-        )
+        programs[host.name] = program(run_leftovers.main, host.node_root, plan.run, began=began or 0.0, grace_s=grace_s)
     answers, unreachable = parted(ask(cluster, programs, how=how), cluster)
     proofs = dict.fromkeys(wanted.names, NodeProof(reason="not in the inventory, so not connected to"))
     proofs |= {name: NodeProof(reason=why.reason) for name, why in unreachable.items()}
@@ -101,7 +99,7 @@ def _ask(
     stranger = (
         f"no file of run {plan.run} is there: the address may lead to another machine, or the node was reinstalled"
     )
-    return proofs | {name: _read(answer, stranger if ran else None) for name, answer in answers.items()}
+    return proofs | {name: _read(answer, None if began is None else stranger) for name, answer in answers.items()}
 
 
 def of_ended_jobs(cluster: Cluster) -> dict[str, NodeProof]:

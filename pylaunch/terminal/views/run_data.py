@@ -148,7 +148,7 @@ def _proof(host: str, ended: Outcome) -> dict[str, object]:
     left = ended.leftovers.get(host, ())
     return {
         "host": host,
-        "unreachable": "could not be asked whether it is clean" if is_unproven else None,
+        "unreachable": "not known to be clean" if is_unproven else None,
         "clean": None if is_unproven else not left,
         "left_behind": list(left),
         "refused": list(ended.refusals.get(host, ())),

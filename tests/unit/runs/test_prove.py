@@ -1,6 +1,7 @@
 """The end of a run, with the proofs that its nodes are clean."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -46,21 +47,24 @@ def test_a_machine_without_a_file_of_a_run_that_ran_proves_nothing(
     root = Host("n1", "10.0.0.1", node_root=str(tmp_path))
     plan = plan_run(Cluster((root,)), JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
 
-    def proven(*, ran: bool) -> proof.NodeProof:
-        run_leftovers.main(str(tmp_path), plan.run, end=False, grace_s=0.0)
+    def proven(began: float | None) -> proof.NodeProof:
+        run_leftovers.main(str(tmp_path), plan.run, began=began or 0.0, grace_s=None)
         answer = json.loads(capsys.readouterr().out)
         monkeypatch.setattr(proof, "ask", lambda cluster, programs, how: None)
         monkeypatch.setattr(proof, "parted", lambda answers, cluster: ({"n1": answer}, {}))
-        return proof.end(plan, ["n1"], 0.0, ran=ran)["n1"]
+        return proof.end(plan, ["n1"], 0.0, began)["n1"]
 
-    assert proven(ran=False).is_clean, "a node that was never prepared has no file of the run"
-    assert not proven(ran=True).is_clean
-    assert "the address may lead to another machine" in proven(ran=True).words
+    assert proven(None).is_clean, "a node that was never prepared has no file of the run"
+    assert not proven(5000.0).is_clean
+    assert "the address may lead to another machine" in proven(5000.0).words
     for number in range(KEPT_RUNS):
-        (tmp_path / "runs" / f"{number:08x}").mkdir(parents=True)
-    assert proven(ran=True).is_clean, "newer runs took the place of its files"
+        other = tmp_path / "runs" / f"{number:08x}"
+        other.mkdir(parents=True)
+        os.utime(other, (6000.0 + number,) * 2)
+    assert proven(5000.0).is_clean, "newer runs took the place of its files"
+    assert not proven(6001.0).is_clean, "the files of older runs are there"
     (tmp_path / "runs" / "00000000").rename(tmp_path / "runs" / plan.run)
-    assert proven(ran=True).is_clean
+    assert proven(6001.0).is_clean
 
 
 def test_runs_are_proven_clean_at_the_addresses_of_their_own_inventory(monkeypatch: pytest.MonkeyPatch) -> None:

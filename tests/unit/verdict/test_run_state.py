@@ -185,6 +185,7 @@ def test_a_node_that_never_started_its_ranks_stops_those_that_wait_for_it() -> N
     state = TWO.with_finished("n2", (), GRACE)
     assert state.stop == StopAll("not all ranks of n2 were ever started", GRACE)
     assert state.live == ("n1",)
+    assert TWO.with_unknown("n2", GRACE).stop == StopAll("n2 knows nothing of the run", GRACE)
     assert TWO.with_end(end(1, "n2"), GRACE).with_finished("n2", (), GRACE).stop is None
 
 
