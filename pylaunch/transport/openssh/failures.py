@@ -33,6 +33,7 @@ _REASONS: tuple[tuple[str, str, str | None], ...] = (
     ("Network is unreachable", "network unreachable", "correct ansible_host of {host}, or this machine's routes"),
     ("during banner exchange", "its SSH server says nothing",
      "{host} accepts connections and then hangs: frozen, or too busy for a login; look at its console"),
+    ("Session open refused", "its SSH server refuses a session", "on {host}: sshd -T | grep -i maxsessions"),
     ("timed out", "no answer", _UP),
     ("Identity file", "private key missing", "correct ansible_ssh_private_key_file of {host}"),
     ("UNPROTECTED PRIVATE KEY FILE", "private key open to others, so ssh does not use it",

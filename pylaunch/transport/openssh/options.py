@@ -25,6 +25,7 @@ def options(known_hosts: str | None) -> Argv:
         "-o", f"ServerAliveInterval={ALIVE_S}",
         "-o", f"ServerAliveCountMax={ALIVE_COUNT}",
         "-o", "LogLevel=INFO",
+        "-o", "RemoteCommand=none",  # One in ~/.ssh/config, as of tmux, is for a terminal, and refuses other commands.
     )  # fmt: skip
 
 

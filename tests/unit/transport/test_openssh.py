@@ -116,6 +116,14 @@ def test_the_options_precede_the_user_s_own_words_so_that_host_keys_stay_checked
     assert words.index("StrictHostKeyChecking=yes") < words.index("StrictHostKeyChecking=no")
 
 
+def test_a_command_of_the_user_s_configuration_takes_the_place_of_none_of_ours() -> None:
+    host = Host("n1", "10.0.0.1", ssh=SshOptions(common_args=("-o", "RemoteCommand=tmux attach")))
+
+    words = connector_of(host, None).argv(("true",))
+
+    assert words.index("RemoteCommand=none") < words.index("RemoteCommand=tmux attach")
+
+
 def test_the_options_survive_being_one_line_for_ansible() -> None:
     words = options('/srv/a "strange" \\ 100% project/known_hosts')
 
