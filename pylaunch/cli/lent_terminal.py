@@ -1,7 +1,5 @@
 """The terminal of this process, which `start --debug-rank` lends to a rank."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os
@@ -21,7 +19,7 @@ _RESET = "\x1b[?2004l\x1b[?25h"
 """No bracketed paste, and a cursor: a rank that is killed at a prompt leaves both as they were there."""
 
 
-def lent_terminal(rank: int | None, *, detach: bool, as_json: bool) -> LentTerminal | None:
+def lent_terminal(rank: int | None, *, detach: bool, as_json: bool) -> "LentTerminal | None":
     """Return the terminal for `rank`; None if no rank gets it.
 
     Raises UsageError where no person could use it: no terminal, a background job, --detach or --json.

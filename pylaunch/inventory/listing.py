@@ -1,7 +1,5 @@
 """The output of `ansible-inventory --list`: groups, hosts in inventory order, and the variables of each host."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,7 +24,7 @@ class Listing:
     """Per host, group variables merged in."""
 
     @classmethod
-    def parse(cls, text: str) -> Listing:
+    def parse(cls, text: str) -> "Listing":
         """Parse the JSON that `ansible-inventory --list` prints."""
         answer: dict[str, Any] = json.loads(text)
         variables: dict[str, dict[str, object]] = answer.pop("_meta", {}).get("hostvars", {})

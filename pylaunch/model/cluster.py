@@ -1,7 +1,5 @@
 """The hosts of a cluster and what the inventory says they have."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import cached_property
@@ -134,17 +132,17 @@ class Cluster:
     def __getitem__(self, name: str) -> Host:
         return self._by_name[name]
 
-    def only(self, names: Iterable[str]) -> Cluster:
+    def only(self, names: Iterable[str]) -> "Cluster":
         """Return the cluster reduced to `names`, still in rank order. Raises KeyError for an unknown name."""
         wanted = set(names)
         if missing := wanted - set(self.names):
             raise KeyError(", ".join(sorted(missing)))
         return replace(self, hosts=tuple(host for host in self.hosts if host.name in wanted))
 
-    def with_env_name(self, name: str) -> Cluster:
+    def with_env_name(self, name: str) -> "Cluster":
         """Return the cluster with the environment `name` on each host."""
         return replace(self, hosts=tuple(replace(host, env_name=name) for host in self.hosts))
 
-    def without_devices(self) -> Cluster:
+    def without_devices(self) -> "Cluster":
         """Return the cluster for a job that computes on CPUs: it takes no device from a run, and needs no free one."""
         return replace(self, hosts=tuple(replace(host, devices=()) for host in self.hosts))

@@ -4,8 +4,6 @@ survey ───► ProvisionSurvey  the differences by host; printed by --plan;
 converge ─► Convergence      the playbook, for the hosts and roles that differ, and the state of these hosts afterwards
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -51,7 +49,7 @@ class ProvisionSurvey:
     notes: Mapping[str, tuple[Note, ...]]
     """Settings that a host cannot have, by host; hosts whose facts are missing have no entry."""
 
-    def with_(self, other: ProvisionSurvey) -> ProvisionSurvey:
+    def with_(self, other: "ProvisionSurvey") -> "ProvisionSurvey":
         """Return both surveys as one; for hosts in both, `other` wins."""
         return ProvisionSurvey(
             replace(self.desired, hosts={**self.desired.hosts, **other.desired.hosts}),
@@ -60,7 +58,7 @@ class ProvisionSurvey:
             {**self.notes, **other.notes},
         )
 
-    def only(self, hosts: Collection[str]) -> ProvisionSurvey:
+    def only(self, hosts: Collection[str]) -> "ProvisionSurvey":
         """Return the survey without hosts outside of `hosts`."""
         return ProvisionSurvey(
             self.desired,

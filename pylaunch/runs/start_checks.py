@@ -1,7 +1,5 @@
 """Checks beside a start: asked while the nodes are prepared, judged before any rank exists."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -65,7 +63,7 @@ class ChecksAtStart:
         self._begun = 0.0
         self._together = Together()
 
-    def __enter__(self) -> ChecksAtStart:
+    def __enter__(self) -> "ChecksAtStart":
         if self._checks:
             self._asked = self._begin()
         return self

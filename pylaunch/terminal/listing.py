@@ -1,7 +1,5 @@
 """Columns of a run in `ps` and `status`; moments and durations in words."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from pylaunch.model.hostset import fold
@@ -26,7 +24,7 @@ COLUMNS = ("RUN", "STATUS", "RANKS", "HOSTS", "STARTED", "FOR", "COMMAND")
 """Heads of the cells of `row`."""
 
 
-def row(report: RunReport, now: float) -> tuple[str, ...]:
+def row(report: "RunReport", now: float) -> tuple[str, ...]:
     """Return the cells of a run: id, state, ranks, hosts, start, duration, command."""
     record, outcome = report.record, report.status.outcome
     ended = outcome.ended_at if outcome is not None else None
@@ -54,13 +52,13 @@ def verb_of(command: Argv) -> str | None:
     return JOBS_OF_VERBS.get(command[1]) if command[:1] == ("-m",) and len(command) > 1 else None
 
 
-def part_cell(report: RunReport) -> str:
+def part_cell(report: "RunReport") -> str:
     """Return the job of several roles and the part of it that a run is: "7f3a9c01 rollout.0"; "" for others."""
     part = report.record.plan.job.part
     return "" if part is None else f"{part.job} {part.name}"
 
 
-def slurm_cell(report: RunReport) -> str:
+def slurm_cell(report: "RunReport") -> str:
     """Return the Slurm jobs of a run, with the states that are known: "12 RUNNING"; "" for a run without."""
     jobs = report.record.plan.slurm_jobs
     return ", ".join(f"{job} {report.jobs[job].state}" if job in report.jobs else job for job in jobs)

@@ -4,8 +4,6 @@ They fit the size of the terminal, disappear while the program is suspended (Ctr
 by a background job of the shell.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import queue
@@ -50,7 +48,7 @@ class LiveArea:
         self._thread = threading.Thread(target=self._keep, daemon=True)
         self._before: object = None
 
-    def __enter__(self) -> LiveArea:
+    def __enter__(self) -> "LiveArea":
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGTSTP, self._suspend)
         console.lay(self)

@@ -4,8 +4,6 @@ A process may leave a background process (the shared connection of ssh) that kee
 child has ended, what the pipes already hold is read, and nothing more is awaited.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import math
@@ -76,7 +74,7 @@ class _Conversation:
         else:
             self._to_it.close()
 
-    def __enter__(self) -> _Conversation:
+    def __enter__(self) -> "_Conversation":
         return self
 
     def __exit__(self, *_: object) -> None:

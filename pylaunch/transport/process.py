@@ -3,8 +3,6 @@
 Children have no terminal and a session of their own: Ctrl-C reaches pylaunch alone, which decides what it ends.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os
@@ -62,7 +60,7 @@ class Completed:
         """The exit status is 0."""
         return self.returncode == 0
 
-    def checked(self, *, error: type[PylaunchError] = PylaunchError, hint: str | None = None) -> Completed:
+    def checked(self, *, error: type[PylaunchError] = PylaunchError, hint: str | None = None) -> "Completed":
         """Return the process if it exited with 0; else raise `error` with the command and its last lines."""
         if self.ok:
             return self
@@ -96,7 +94,7 @@ class Together:
         self._running: set[subprocess.Popen[bytes]] = set()
         self._ended = threading.Event()
 
-    def __enter__(self) -> Together:
+    def __enter__(self) -> "Together":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

@@ -1,7 +1,5 @@
 """Evidence about a failed run from all nodes, and what can be derived from it without judging. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from pylaunch.base.dataclass import dataclass, field, replace
@@ -77,7 +75,7 @@ class Evidence:
         return all(ranks <= known for host, ranks in self.ranks.items() if host not in self.lost)
 
     @property
-    def with_set_clocks(self) -> Evidence:
+    def with_set_clocks(self) -> "Evidence":
         """The same with ends that are as uncertain as the clock of their host, which was perhaps set after its
         difference to ours was measured."""
         steps = {each.host: abs(each.clock_step_s) for each in self.hosts}

@@ -1,7 +1,5 @@
 """Leases whose holder answers anything or nothing: the kernel names the holder, in bounded time."""
 
-from __future__ import annotations
-
 import json
 import os
 import pwd
@@ -84,7 +82,7 @@ class Forger:
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == b"held\n"
 
-    def __enter__(self) -> Forger:
+    def __enter__(self) -> "Forger":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,7 +1,5 @@
 """Connections between all pairs of hosts, on ports like those of a run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -40,7 +38,7 @@ def _asked(host: Host, wanted: Wanted) -> Mapping[str, Any]:
     return {mesh.MATRIX: None}
 
 
-def _ends(survey: Survey) -> dict[Pair, dict[str, dict[str, Any]]]:
+def _ends(survey: Survey) -> "dict[Pair, dict[str, dict[str, Any]]]":
     """Return the results of connections: pair → kind of port → result."""
     return {
         (source, target): kinds
@@ -66,7 +64,7 @@ def _way(end: Mapping[str, Any]) -> str:
     return f"fail: {end['text']}" if end["end"] == "unreachable" else str(end["end"])
 
 
-def _closed(survey: Survey, blame: Blame, kinds: frozenset[str], is_all: bool, way: str) -> Finding:
+def _closed(survey: Survey, blame: "Blame", kinds: frozenset[str], is_all: bool, way: str) -> Finding:
     first = survey.cluster.names[0]
     is_needed = kinds != {RENDEZVOUS} or blame.incoming in (first, None)
     ports = _ports_named(survey, blame, kinds, is_all)
@@ -84,7 +82,7 @@ def _closed(survey: Survey, blame: Blame, kinds: frozenset[str], is_all: bool, w
     return Finding("network.ports", severity, (host,), text, fix=OPEN.format(ports=f"TCP {ports}"), role=role)
 
 
-def _ports_named(survey: Survey, blame: Blame, kinds: frozenset[str], is_all: bool) -> str:
+def _ports_named(survey: Survey, blame: "Blame", kinds: frozenset[str], is_all: bool) -> str:
     if kinds == {RENDEZVOUS}:
         return f"rendezvous port {survey.wanted.port}"
     target = blame.incoming or next(name for name in survey.cluster.names if name != blame.outgoing)
@@ -148,7 +146,7 @@ def _path(survey: Survey) -> Iterable[Finding]:
             yield _between(blame, text, Severity.WARN)
 
 
-def _between(blame: Blame, text: str, severity: Severity) -> Finding:
+def _between(blame: "Blame", text: str, severity: Severity) -> Finding:
     fix = "ping -M do -s SIZE between the two, and mend the MTU of what lies between (VLAN, tunnel, switch)"
     if blame.incoming is None:
         return Finding("network.path_mtu", severity, (str(blame.outgoing),), text.format(way="from it"), fix=fix)
@@ -158,7 +156,7 @@ def _between(blame: Blame, text: str, severity: Severity) -> Finding:
     return Finding("network.path_mtu", severity, (blame.outgoing,), text.format(way=way), fix=fix)
 
 
-def _shortfall(survey: Survey, pair: Pair, kinds: Mapping[str, Mapping[str, Any]]) -> tuple[int, int] | None:
+def _shortfall(survey: Survey, pair: "Pair", kinds: Mapping[str, Mapping[str, Any]]) -> tuple[int, int] | None:
     """Return bytes that a segment carries and could carry; None when it is full or unknown."""
     segments = [end["segment"] for end in kinds.values() if end["end"] == "ok"]
     mtus = [_mtu_of_way(survey, pair[0], pair[1]), _mtu_of_way(survey, pair[1], pair[0])]

@@ -1,7 +1,5 @@
 """`pylaunch attach`: follow a live run again."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 from typing import Any
@@ -54,7 +52,7 @@ class AttachView:
         self._live: Live | None = None
         self._open = contextlib.ExitStack()
 
-    def __enter__(self) -> AttachView:
+    def __enter__(self) -> "AttachView":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,7 +1,5 @@
 """`pylaunch config show`: settings in use, each with the flag, file, variable or default that it comes from."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -55,7 +53,7 @@ def show(inventory: Path | None, limit: str | None, as_json: bool) -> int:
     return ExitCode.DONE
 
 
-def _here(inventory: Path | None, settings: Settings, environment: Mapping[str, str]) -> Iterator[SettingInUse]:
+def _here(inventory: Path | None, settings: Settings, environment: Mapping[str, str]) -> "Iterator[SettingInUse]":
     """Yield the settings of this machine and its working directory."""
     source = source_of(inventory)
     if inventory is not None:

@@ -5,8 +5,6 @@ directory keeps what is in it, `.wh.NAME` removes NAME of the layers below, and 
 directory. Symbolic links among the parents of an entry lead to places in the image, also from `/` and `..`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import Enum
 
@@ -65,7 +63,7 @@ class _Inode:
     link: str | None = None
     """Target of a symbolic link."""
 
-    children: dict[str, tuple[int, _Inode]] | None = None
+    children: "dict[str, tuple[int, _Inode]] | None" = None
     """Of a directory: the layer that made each name, and what has the name."""
 
     cleared_by: int = -1

@@ -1,7 +1,5 @@
 """`pylaunch demo`: a run that ends well and one that fails, on this machine."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys
@@ -54,7 +52,7 @@ def command() -> int:
     return ExitCode.DONE
 
 
-def _run(nodes: DemoNodes, arguments: tuple[str, ...]) -> Outcome:
+def _run(nodes: "DemoNodes", arguments: tuple[str, ...]) -> Outcome:
     console.say(" ".join(("$ pylaunch start --nproc-per-node", str(RANKS_PER_NODE), "--", SCRIPT, *arguments)))
     job = JobSpec((SCRIPT, *arguments), Framework.DIRECT, str(nodes.directory), ranks_per_node=RANKS_PER_NODE)
     with StartView() as view:

@@ -4,8 +4,6 @@ A failure counts if its verdict names the node (lost, its link is down, its stor
 or full disk is about the machine. An error of the program, a file server and a victim never count.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -98,7 +96,7 @@ def _of_rank(outcome: Outcome, cause: FailureCause) -> str:
     return "disk full" if cause.kind == "storage" and _FULL_DISK.search(end.error) else ""
 
 
-def unhealthy(rows: Iterable[AttemptRow], now: float) -> list[UnhealthyNode]:
+def unhealthy(rows: "Iterable[AttemptRow]", now: float) -> list[UnhealthyNode]:
     """Return the nodes that failed FAILURES times for the same reason in the last WINDOW_S, by name.
 
     Attempts that ran at the same time are one failure: one reboot ends all of them.

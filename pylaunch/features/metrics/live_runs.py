@@ -1,7 +1,5 @@
 """Watch the live runs that are recorded on this machine, each in a thread. Nothing is stopped or recorded."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter
@@ -85,7 +83,7 @@ class LiveRuns:
 class _RunWatcher(threading.Thread):
     """Watches one run and the attempts after it, and keeps its latest sample."""
 
-    def __init__(self, record: RunRecord, every_s: float, before: _RunWatcher | None) -> None:
+    def __init__(self, record: RunRecord, every_s: float, before: "_RunWatcher | None") -> None:
         super().__init__(name=f"watch {record.plan.run}", daemon=True)
         self._record = record
         self._every_s = every_s
@@ -110,7 +108,7 @@ class _RunWatcher(threading.Thread):
         else:
             self.over = frozenset() if last is None else frozenset([last.plan.run])
 
-    def _onlooker_of(self, plan: RunPlan) -> _Onlooker:
+    def _onlooker_of(self, plan: RunPlan) -> "_Onlooker":
         self._onlooker = _Onlooker(plan, self._every_s)
         return self._onlooker
 

@@ -1,7 +1,5 @@
 """Door to the command line: options of a start, the source of its nodes, the hosts of other verbs, the end of a job."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import MutableMapping
 from pathlib import Path
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from pylaunch.terminal.doors import StartSource
 
 
-def start_source(given: MutableMapping[str, Any], *, has_inventory: bool) -> StartSource:
+def start_source(given: MutableMapping[str, Any], *, has_inventory: bool) -> "StartSource":
     """Take the values of `options` out of `given`, the options of a start, and return the source of its nodes.
 
     In a Slurm job, begin to ask Slurm and to start the agents there. Raises UsageError for a contradiction.
@@ -32,7 +30,7 @@ def start_source(given: MutableMapping[str, Any], *, has_inventory: bool) -> Sta
     return source
 
 
-def hosts_here(inventory: Path | None, limit: str | None) -> Cluster | None:
+def hosts_here(inventory: Path | None, limit: str | None) -> "Cluster | None":
     """Return the hosts of the job in which pylaunch runs, by the same rule as for a start; None outside of one.
 
     Raises UsageError for hosts and devices of an inventory that are not in the job.
@@ -45,7 +43,7 @@ def hosts_here(inventory: Path | None, limit: str | None) -> Cluster | None:
     return hosts
 
 
-def end_nodes(plan: RunPlan, outcome: Outcome | None) -> None:
+def end_nodes(plan: "RunPlan", outcome: "Outcome | None") -> None:
     """End the job that was submitted for the run of `plan`, whose first controller has ended; None: a person does."""
     if plan.submitted_job is not None:
         imported("pylaunch.features.slurm.nodes").end_submitted_for(plan.submitted_job, plan.job, outcome)

@@ -1,7 +1,5 @@
 """Find the live runs, and follow each in a thread of its own until it is over, as `pylaunch status --watch` does."""
 
-from __future__ import annotations
-
 import threading
 import time
 from functools import partial
@@ -64,7 +62,7 @@ class FollowedRuns:
         self._interrupters: list[Interrupter] = []
         self._threads = [threading.Thread(target=self._list, name="list of runs", daemon=True)]
 
-    def __enter__(self) -> FollowedRuns:
+    def __enter__(self) -> "FollowedRuns":
         self._threads[0].start()
         return self
 

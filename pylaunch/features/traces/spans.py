@@ -1,7 +1,5 @@
 """Spans of a start: its phases, the nodes that prepare, and the time to the first line of code. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from pylaunch.base.dataclass import dataclass, field
@@ -23,7 +21,7 @@ class TimedSpan:
     begin: float
     end: float
     attributes: Mapping[str, str | float] = field(default_factory=dict)
-    inner: tuple[TimedSpan, ...] = ()
+    inner: "tuple[TimedSpan, ...]" = ()
     has_failed: bool = False
 
 

@@ -8,8 +8,6 @@ The second connection detects that the first one is slow or broken; a node that 
 counts only while the controller listens: time during which it was stopped or busy is not counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from pylaunch.base.dataclass import dataclass, field, replace
@@ -27,7 +25,7 @@ class Liveness:
     looked: float
     heard: Mapping[str, float] = field(default_factory=dict)
 
-    def with_look(self, now: float, heard: Mapping[str, float], deaf_to: Iterable[str]) -> Liveness:
+    def with_look(self, now: float, heard: Mapping[str, float], deaf_to: Iterable[str]) -> "Liveness":
         """Update the time each node was last `heard`. Nodes in `deaf_to` were not listened to since the last look."""
         known = {name: max(at, self.heard.get(name, at)) for name, at in {**self.heard, **heard}.items()}
         pause = now - self.looked
@@ -35,7 +33,7 @@ class Liveness:
             known = {name: min(now, at + pause) for name, at in known.items()}
         return replace(self, looked=now, heard=known | dict.fromkeys(deaf_to, now))
 
-    def without(self, name: str) -> Liveness:
+    def without(self, name: str) -> "Liveness":
         """Expect no more messages of `name`."""
         return replace(self, heard={each: at for each, at in self.heard.items() if each != name})
 

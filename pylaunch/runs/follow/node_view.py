@@ -1,7 +1,5 @@
 """Nodes of a run as a watcher sees them, and when the run is over for it. Pure; times are monotonic."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass, field, replace
@@ -27,19 +25,19 @@ class NodeView:
         """At least one node answered, or is known to be out of reach."""
         return bool(self.heard or self.over or self.unknown or self.missed)
 
-    def with_heard(self, host: str) -> NodeView:
+    def with_heard(self, host: str) -> "NodeView":
         """Return the view with a connection to `host`."""
         return replace(self._without(host), heard=self.heard | {host})
 
-    def with_over(self, host: str) -> NodeView:
+    def with_over(self, host: str) -> "NodeView":
         """Return the view with the run over on `host`."""
         return replace(self._without(host), over=self.over | {host})
 
-    def with_unknown(self, host: str) -> NodeView:
+    def with_unknown(self, host: str) -> "NodeView":
         """Return the view with `host` not knowing the run."""
         return replace(self._without(host), unknown=self.unknown | {host})
 
-    def with_missed(self, host: str, now: float) -> NodeView:
+    def with_missed(self, host: str, now: float) -> "NodeView":
         """Return the view with `host` out of reach; the time of the first miss is kept."""
         since = self.missed.get(host, now)
         return replace(self._without(host), missed={**self.missed, host: since})
@@ -54,7 +52,7 @@ class NodeView:
             return False
         return all(now - since >= patience_s for since in self.missed.values())
 
-    def _without(self, host: str) -> NodeView:
+    def _without(self, host: str) -> "NodeView":
         return replace(
             self,
             heard=self.heard - {host},

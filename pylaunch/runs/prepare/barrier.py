@@ -6,8 +6,6 @@ Waiting ──all prepared──► released
    │                                                      (or SETTLE later), so that all reasons are reported at once
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import Enum
 
@@ -36,11 +34,11 @@ class Barrier:
     is_settling: bool = False
     """The deadline is that of the answers after the first refusal, ahead of that of the start."""
 
-    def with_prepared(self, host: str) -> Barrier:
+    def with_prepared(self, host: str) -> "Barrier":
         """`host` is ready."""
         return replace(self, prepared=self.prepared | {host})
 
-    def with_refused(self, host: str, reasons: tuple[str, ...], now: float) -> Barrier:
+    def with_refused(self, host: str, reasons: tuple[str, ...], now: float) -> "Barrier":
         """`host` cannot take part. The other nodes have SETTLE_S left to report their own reasons."""
         refused = {**self.refused, host: (*self.refused.get(host, ()), *reasons)}
         after = replace(self, refused=refused, prepared=self.prepared - {host})
@@ -48,7 +46,7 @@ class Barrier:
             return after
         return replace(after, deadline=now + SETTLE_S, is_settling=True)
 
-    def with_pause(self, seconds: float) -> Barrier:
+    def with_pause(self, seconds: float) -> "Barrier":
         """Prolong the wait by a time in which nobody listened to the nodes."""
         return replace(self, deadline=self.deadline + seconds)
 

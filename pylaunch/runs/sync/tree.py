@@ -4,8 +4,6 @@ Patterns are those of gitignore(5). The later of these wins: built-in patterns (
 then `.pylaunchignore` of each directory from the top down, `--sync-include`, `--sync-exclude`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os
@@ -52,7 +50,7 @@ class Ignored:
     is_complete: bool = True
     """False when there are more than MOST_COUNTED."""
 
-    def with_file(self, path: str, size: int) -> Ignored:
+    def with_file(self, path: str, size: int) -> "Ignored":
         """Add one file."""
         largest = (path, size) if not self.files or size > self.largest_size else (self.largest, self.largest_size)
         return Ignored(self.files + 1, self.size + size, *largest, self.is_complete)
@@ -82,7 +80,7 @@ class _Rules:
     """Patterns for `directory` and everything below."""
 
     directory: str
-    spec: GitIgnoreSpec
+    spec: "GitIgnoreSpec"
     source: str
     """Name of the file that contains them."""
 
@@ -117,7 +115,9 @@ def read_tree(
 class _Walk:
     """Collects the files to ship, and counts those that .gitignore excludes."""
 
-    def __init__(self, directory: Path, includes: GitIgnoreSpec, excludes: GitIgnoreSpec, has_includes: bool) -> None:
+    def __init__(
+        self, directory: Path, includes: "GitIgnoreSpec", excludes: "GitIgnoreSpec", has_includes: bool
+    ) -> None:
         self.found: list[tuple[str, os.stat_result]] = []
         self.ignored = Ignored()
         self._directory = directory
@@ -183,7 +183,7 @@ def _rules(directory: Path, inside: str) -> Iterator[_Rules]:
             yield _Rules(f"{inside}/" if inside else "", spec, name)
 
 
-def _spec(lines: Sequence[str], where: str) -> GitIgnoreSpec:
+def _spec(lines: Sequence[str], where: str) -> "GitIgnoreSpec":
     from pathspec import GitIgnoreSpec  # noqa: PLC0415 - it takes 10 ms, and most starts ship nothing
 
     try:

@@ -1,7 +1,5 @@
 """Flags of `start` as one value, and the job and the queue that they describe."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -82,10 +80,10 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
     in_job: Callable[[JobSpec], JobSpec] = lambda job: job
     """Return a job with what the options of features change in it. Raises UsageError."""
 
-    choice: HostChoice = lambda cluster, job: (cluster, job)
+    choice: "HostChoice" = lambda cluster, job: (cluster, job)
     """Return the hosts that the options of features leave, and the job for these."""
 
-    def turn(self) -> Turn | None:
+    def turn(self) -> "Turn | None":
         """Return the place in the queue; None without --queue."""
         timeout = self.queue_timeout
         if not self.queue:

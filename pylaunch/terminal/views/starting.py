@@ -1,7 +1,5 @@
 """Events of a start on the terminal."""
 
-from __future__ import annotations
-
 import contextlib
 
 from pylaunch.checks.finding_lines import MARKS
@@ -67,7 +65,7 @@ class StartView:
         self.run = ""
         """The run that was begun last."""
 
-    def __enter__(self) -> StartView:
+    def __enter__(self) -> "StartView":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -3,8 +3,6 @@
 Where stdout or stderr is no terminal, lines are printed as they arrive, one per rank (`live`).
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import threading
@@ -66,7 +64,7 @@ class Terminal(Live):
         self._thread = threading.Thread(target=self._tick, daemon=True)
         self._area = LiveArea(self._drawn, REDRAW_S)
 
-    def __enter__(self) -> Terminal:
+    def __enter__(self) -> "Terminal":
         self._area.__enter__()
         self._thread.start()
         return self

@@ -8,8 +8,6 @@ directly, many at a time in one process; OpenSSH itself asks those behind a jump
 exchange takes place: no user name is sent and no command runs.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import socket
@@ -50,7 +48,7 @@ class Route:
     proxied: bool
 
     @classmethod
-    def parse(cls, text: str) -> Route:
+    def parse(cls, text: str) -> "Route":
         """Return the route in the output of `ssh -G`."""
         settings = dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
         address, port = settings["hostname"], int(settings["port"])

@@ -4,8 +4,6 @@ The numbers of the two kinds are not compared: where a rank also sends and recei
 operations in the status of a group, and not among the collectives.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from pylaunch.base.dataclass import dataclass, replace
@@ -24,7 +22,7 @@ class GroupCounter:
     is_brief: bool
     """From a brief view, in which only the last call can be pending."""
 
-    def differs(self, earlier: GroupCounter) -> bool:
+    def differs(self, earlier: "GroupCounter") -> bool:
         """Return True if the rank advanced since `earlier`, as two views of one kind show."""
         advanced = (self.last, self.pending) != (earlier.last, earlier.pending)
         return advanced and self.is_brief is earlier.is_brief

@@ -6,8 +6,6 @@ kind. Views have the last call of each group only; all calls are requested once 
 no progress. So a hang is named between `after_s` and twice that, and a healthy rank is asked only while it is silent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from pylaunch.base.dataclass import dataclass, field, replace
@@ -146,7 +144,7 @@ class Suspicion:
         """Return True once gaps are those of the run's work, and not of its start: imports, downloads, builds."""
         return self._is_training or max(self.outputs.values(), default=0) >= FIRST_OUTPUT
 
-    def with_activity(self, now: float, activity: Iterable[RankSigns]) -> Suspicion:
+    def with_activity(self, now: float, activity: Iterable[RankSigns]) -> "Suspicion":
         """Add cheap samples: more output or another step of any rank is progress."""
         written, outputs, steps = dict(self.written), dict(self.outputs), dict(self.steps)
         for each in activity:
@@ -171,7 +169,7 @@ class Suspicion:
             return self.quiet_since
         return self.first_looked_at
 
-    def with_over(self, now: float, ranks: Iterable[int]) -> Suspicion:
+    def with_over(self, now: float, ranks: Iterable[int]) -> "Suspicion":
         """Add ranks that have ended, or are about to: an end is progress, and older views do not count any more.
 
         Without this, ranks that finish one after the other look like ranks that wait for one that is gone.
@@ -191,7 +189,7 @@ class Suspicion:
             return False
         return not self.calls_requests or any(map(is_brief, self.samples[-1]))
 
-    def with_views(self, now: float, views: tuple[RankView, ...]) -> Suspicion:
+    def with_views(self, now: float, views: tuple[RankView, ...]) -> "Suspicion":
         """Add the views of one moment: an advanced collective of any rank is progress, and so is its first one."""
         counters = group_counters(views)
         known = counters.keys() & self.counters.keys()
@@ -210,7 +208,7 @@ class Suspicion:
         first = now if after.first_looked_at is None else after.first_looked_at
         return replace(after, samples=samples, sampled_at=sampled_at, looked_at=now, first_looked_at=first)
 
-    def with_all_calls(self, now: float, views: tuple[RankView, ...]) -> Suspicion:
+    def with_all_calls(self, now: float, views: tuple[RankView, ...]) -> "Suspicion":
         """Add views with all calls to the last sample, of the same moment.
 
         If a call is pending, the last call of any rank was the last progress. Views before it say nothing about the
@@ -231,7 +229,7 @@ class Suspicion:
             is_exact=is_new or self.is_exact,
         )
 
-    def judged(self, now: float, finding: HangFinding) -> tuple[Suspicion, HangReport | None]:
+    def judged(self, now: float, finding: HangFinding) -> "tuple[Suspicion, HangReport | None]":
         """Return the report of `finding`, the best one on `samples`, if it is new and has lasted long enough."""
         if finding.kind is HangKind.ADVANCING:
             return self.with_progress(now), None
@@ -246,7 +244,7 @@ class Suspicion:
         report = HangReport(finding, now - self.still_since, may_end, self.is_exact)
         return replace(self, reported=identity), report
 
-    def resumed(self, before: Suspicion) -> ProgressResumed | None:
+    def resumed(self, before: "Suspicion") -> ProgressResumed | None:
         """Return the news that a reported gap is over; `before`: the value before the last change."""
         if before.reported and not self.reported:
             return ProgressResumed(self.quiet_since - before.still_since, before.is_exact)
@@ -279,7 +277,7 @@ class Suspicion:
             return self.after_s * BEFORE_START
         return usual if finding.confidence is Confidence.HIGH else usual * UNSURE
 
-    def with_progress(self, now: float, known_until: float | None = None) -> Suspicion:
+    def with_progress(self, now: float, known_until: float | None = None) -> "Suspicion":
         """Begin a new gap: a rank advanced. The old one is known to have lasted until `known_until`, or until now."""
         gaps = self.gaps
         if self.has_rhythm and not self.reported:

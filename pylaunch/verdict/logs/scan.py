@@ -4,8 +4,6 @@ The search has three steps. The words of a block, each once, exclude most of the
 bytes of the block. Only lines with an anchor are decoded and compared with the patterns of its signatures.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterable
@@ -173,7 +171,7 @@ class LogSearch:
     """Each topic with its anchors and their words."""
 
     @classmethod
-    def of(cls, catalogue: SignatureCatalogue, topics: Iterable[LineTopic] = ()) -> LogSearch:
+    def of(cls, catalogue: SignatureCatalogue, topics: Iterable[LineTopic] = ()) -> "LogSearch":
         """Prepare all signatures of `catalogue` and the lines of `topics`."""
         table: dict[str, list[Signature]] = {}
         for signature in catalogue.signatures.values():

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -52,7 +50,7 @@ class Job:
             done += self.course.decide(self.now, 1000.0 + self.now)
         return done
 
-    def runs(self) -> Job:
+    def runs(self) -> "Job":
         """All parts have started, services are ready."""
         for name in self.course.parts:
             self.does(PartPrepared(name))

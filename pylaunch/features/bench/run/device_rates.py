@@ -1,7 +1,5 @@
 """Rates of devices and data paths for `judgement.peers`, from the lines of two runs of `pylaunch bench`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,7 +32,7 @@ class PeerMeasurements:
                 found[STAGES[kind]] = max(count, found.get(STAGES[kind], 0))
         return found
 
-    def verdict(self, later: PeerMeasurements) -> dict[str, tuple[Straggler, ...]]:
+    def verdict(self, later: "PeerMeasurements") -> dict[str, tuple[Straggler, ...]]:
         """Return the suspects of each kind of work, judged with the measurements of a `later` run."""
         again = later.measured
         found = {kind: peer_verdict(each[0], again.get(kind, ())) for kind, each in self.measured.items() if each}

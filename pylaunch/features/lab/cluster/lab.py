@@ -1,7 +1,5 @@
 """Create, load and remove labs. `with Lab.up("name") as lab:` removes the lab at the end in any case."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys
@@ -58,13 +56,13 @@ class Lab:
     def up(
         cls, name: str, *, nodes: int = 3, share: Sequence[Path] = (), inventory: Path | None = None,
         release: str | None = None,
-    ) -> Lab:  # fmt: skip
+    ) -> "Lab":  # fmt: skip
         """Create a lab and wait until every node is ready. Remains of a killed lab of this name are removed first."""
         shared = tuple(path.resolve() for path in share)
         return start(Request(name, nodes, shared, inventory, release), lambda line: None)
 
     @classmethod
-    def load(cls, name: str) -> Lab:
+    def load(cls, name: str) -> "Lab":
         """Load the lab `name`. Raises LabError when it does not exist or has local nodes."""
         kept = spec.load(name)
         if kept.machines is None:
@@ -92,7 +90,7 @@ class Lab:
             raise UsageError(f"lab {self.spec.name} has no node {name}: it has {', '.join(self.spec.nodes)}")
         return LabNode(name, self.spec, self.machines)
 
-    def __enter__(self) -> Lab:
+    def __enter__(self) -> "Lab":
         return self
 
     def __exit__(

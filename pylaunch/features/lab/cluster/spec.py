@@ -1,7 +1,5 @@
 """The files of a lab. The spec is written before anything else changes, so that `down` can always undo it."""
 
-from __future__ import annotations
-
 import difflib
 import hashlib
 import json
@@ -142,7 +140,7 @@ class LabSpec:
     share: tuple[str, ...] = ()
     """Directories of the controller that every node sees at the same path."""
 
-    machines: Machines | None = None
+    machines: "Machines | None" = None
     """None: local nodes, which are directories of this machine."""
 
     addition: str | None = None

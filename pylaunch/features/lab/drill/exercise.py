@@ -3,8 +3,6 @@
 The run is an ordinary start: nothing in it knows that it is a drill.
 """
 
-from __future__ import annotations
-
 import contextlib
 import random
 import threading
@@ -217,8 +215,8 @@ def exercise_all(
     drills: Sequence[Drill],
     ground: Ground,
     interrupts: InterruptSource,
-    report: Callable[[DrillScore | SkippedDrill], None],
-) -> tuple[DrillScore | SkippedDrill, ...]:
+    report: "Callable[[DrillScore | SkippedDrill], None]",
+) -> "tuple[DrillScore | SkippedDrill, ...]":
     """Exercise `drills` in order and `report` each.
 
     A drill whose run cannot be started is skipped, and where a library's healthy run fails, so are its others.
@@ -233,7 +231,7 @@ def exercise_all(
     return tuple(done)
 
 
-def _exercised(drill: Drill, ground: Ground, interrupts: InterruptSource, broken: str) -> DrillScore | SkippedDrill:
+def _exercised(drill: Drill, ground: Ground, interrupts: InterruptSource, broken: str) -> "DrillScore | SkippedDrill":
     if broken:
         return SkippedDrill(drill, broken)
     try:
@@ -242,7 +240,7 @@ def _exercised(drill: Drill, ground: Ground, interrupts: InterruptSource, broken
         return SkippedDrill(drill, str(error))
 
 
-def _why_broken(done: DrillScore | SkippedDrill) -> str:
+def _why_broken(done: "DrillScore | SkippedDrill") -> str:
     if isinstance(done, SkippedDrill) or not done.is_detected:
         return done.reason
     return ""

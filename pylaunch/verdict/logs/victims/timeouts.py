@@ -4,8 +4,6 @@ Numbers of two ranks are compared within one process group only. A rank is named
 that report, and not while it waits in another group, too: then it may be a victim there.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,7 +50,7 @@ class WaitedCollective:
     def __str__(self) -> str:
         return " ".join(filter(None, (str(self.number), self.operation)))
 
-    def differs_from(self, other: WaitedCollective) -> bool:
+    def differs_from(self, other: "WaitedCollective") -> bool:
         """Return True if two collectives are certainly different calls, whatever their numbers are."""
         if not self.operation or not other.operation:
             return False

@@ -3,8 +3,6 @@
 Pure. Ranks that differ in what all must share are a mistake of the launch, whatever the ranks print when they give up.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The inputs of a node image, read from the controller's own apt settings. Pure."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 
@@ -65,7 +63,7 @@ class Recipe:
     """An addition to the image of the same recipe without one."""
 
     @property
-    def base(self) -> Recipe:
+    def base(self) -> "Recipe":
         """The recipe without its addition."""
         return replace(self, addition=None)
 

@@ -4,8 +4,6 @@ Where possible, a fault acts from outside the node (its cable, the bridge, its c
 provisioning included, can remove it.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 from pathlib import PurePosixPath
 from types import TracebackType
@@ -39,7 +37,7 @@ class Injected:
         """Undo the fault."""
         self.fault.undo(self.node)
 
-    def __enter__(self) -> Injected:
+    def __enter__(self) -> "Injected":
         return self
 
     def __exit__(
