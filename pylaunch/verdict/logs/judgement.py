@@ -25,7 +25,7 @@ from pylaunch.verdict.logs.readings.gpu_memory import read_gpu_memory
 from pylaunch.verdict.logs.scan import LogMatch, LogScan
 from pylaunch.verdict.logs.signature import CauseClass, Role, SignatureCatalogue
 from pylaunch.verdict.logs.traceback import ExceptionUnit
-from pylaunch.verdict.logs.victims.launcher_exits import ANY_LEVEL, EXITS, read_exit
+from pylaunch.verdict.logs.victims.launcher_exits import ANY_LEVEL, EXITS, STOPS, read_exit
 from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS
 from pylaunch.verdict.logs.victims.silent import read_silent, with_rank
 from pylaunch.verdict.logs.victims.timeouts import TIMEOUTS
@@ -212,7 +212,7 @@ class _Judge:
     def _read(self, match: LogMatch) -> Clue:
         if not self._standing.isdisjoint(match.signature.yields_to):
             return replace(default(match, Confidence.LOW), role=Role.SYMPTOM)
-        if match.signature.id in EXITS:
+        if match.signature.id in (*EXITS, STOPS):
             return self._weigh(match, read_exit(match, self._facts))
         reader = read_gpu_memory if match.signature.id == "cuda-oom" else read
         clue = reader(match, self._facts)

@@ -183,7 +183,7 @@ class LinePrefixes:
             text = _unquoted(wrapped["text"])
         start, host = text, origin.host
         for count in range(_PEELED):
-            found = self._prefix(text, is_first=count == 0)
+            found = self._prefix(text, is_first=count <= self.stamp)
             if found is None:
                 break
             origin = origin if self.is_of_one else _joined(origin, found)
@@ -245,12 +245,13 @@ def learn_prefixes(sample: Iterable[str], *, is_of_one: bool = False) -> LinePre
     def most(pattern: re.Pattern[str]) -> bool:
         return sum(1 for line in lines if pattern.match(line)) >= 0.8 * len(lines)
 
+    if stamp := most(_STAMP):
+        lines = [_STAMP.sub("", line, count=1) for line in lines]
     srun = most(_SRUN)
     pdsh = not srun and most(_PDSH) and _few_hosts(lines)
     found = [int(each["rank"]) for line in lines if (each := _NUMBERED.match(line))]
     numbered = not srun and most(_NUMBERED) and len({*found}) > 1 and max(found) - min(found) < len({*found})
-    stamp, label = most(_STAMP), _label_of(lines)
-    docker = most(_DOCKER)
+    docker, label = most(_DOCKER), _label_of(lines)
     return LinePrefixes(srun=srun, pdsh=pdsh and not numbered, docker=docker, stamp=stamp, numbered=numbered,
                         is_of_one=is_of_one, label="" if numbered else label)  # fmt: skip
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight
 from pylaunch.features.explain.judgement.errors.first_error import ErrorLines, FirstError, error_lines, first_error
-from pylaunch.features.explain.judgement.findings import LogFinding, findings_of
+from pylaunch.features.explain.judgement.findings import LogFinding, findings_of, stalled_in
 from pylaunch.features.explain.judgement.indications.indicated import STALL, waits_over, weighed
 from pylaunch.features.explain.judgement.indications.indications import indications_in
 from pylaunch.features.explain.judgement.standstill import stands_at
@@ -114,6 +114,8 @@ def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan]) -> LogVe
         causes, error = (named, *causes), None
     if not (texts.failed or causes or (error is not None and error.weight is not ErrorWeight.FAILURE)):
         causes = tuple(cause_of(catalogue, facts, *each) for each in stands_at(catalogue, facts))
+        if error is None and not causes:
+            causes = tuple(_found(catalogue, each) for each in stalled_in(indications))
         error = None if causes else error
         has_failed = error is not None
     survived = tuple(evidence_of(each) for each in lines.survived)

@@ -17,6 +17,10 @@ LAST = 10
 
 _OF_A_SHELL = 128
 _TIME_LIMIT = 124
+_SIGTERM = 15
+_STOPS = "launcher-stops"
+"""Signature of a launcher that ends the other processes."""
+
 _WORDS = {"Killed": 9, "Segmentation fault": 11, "Bus error": 7, "Terminated": 15, "Hangup": 1,
           "Illegal instruction": 4, "Floating point exception": 8}  # fmt: skip
 _ENDS = {
@@ -40,7 +44,9 @@ def shell_end(match: LogMatch, facts: LogFacts) -> Clue:
     raised = {unit.chain[-1].type.rpartition(".")[2] for scan in facts.scans for unit in scan.exceptions}
     is_last = facts.by_file[match.file].lines - match.line < LAST
     report = replace(default(match), role=Role.CONTEXT)
-    if match.origin.rank is not None or others or not raised <= {*_LAUNCHER} or not is_last:
+    is_stopped = signal == _SIGTERM and any(each.line < match.line for each in facts.of(_STOPS))
+    is_other = is_stopped or match.signature.pattern.search(match.text) is None
+    if match.origin.rank is not None or others or not raised <= {*_LAUNCHER} or not is_last or is_other:
         return report
     has_hung = any(" (most recent call first)" in line.text for scan in facts.scans for line in scan.tail)
     if code == _TIME_LIMIT and facts.made_progress and not has_hung:

@@ -1,21 +1,19 @@
-"""Reports of launchers about the ranks that ended: a signal that no failure and no stop precedes is the end. Pure.
-
-Where a launcher's time limit ended a run, the rank that stood at another line than all others held them up.
-"""
+"""Reports of launchers about what ended: a process that no failure and no stop precedes is the cause. Pure."""
 
 import re
 
+from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
-from pylaunch.model.hostset import named_ranks
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.readings.clue import Clue, default
-from pylaunch.verdict.logs.scan import KeptLine, LogMatch
+from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.victims.rank_ends import AT_WORK, LONGEST_LINE
+from pylaunch.verdict.logs.victims.rank_ends import LONGEST_LINE
 
 LIMIT = "launcher-limit"
-EXITS = ("rank-exit", "process-exits", LIMIT)
+NAMED = "named-exit"
+EXITS = ("rank-exit", "process-exits", NAMED, LIMIT)
 """Signatures of such reports."""
 
 ANY_LEVEL = (*EXITS, "prompt-unanswered")
@@ -32,24 +30,28 @@ _SIGNALS = {
 }  # fmt: skip
 """Signals without a message of their own: after SIGABRT, a message is in the log."""
 
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_HELD = re.compile(r"(?i)\b(?:acquir\w{1,4}|lock\w{0,4}|wait\w{0,4} for|(?:re)?filling|open\w{0,4}|connect\w{0,4})\b")
-"""Words of a rank that waits for a file, a lock or a server."""
-
 _OF_A_SHELL = 128
+_ABORT = 6
+_SIGNALS_BY_NAME = {"SIGHUP": 1, "SIGINT": 2, "SIGILL": 4, "SIGABRT": 6, "SIGBUS": 7, "SIGFPE": 8, "SIGKILL": 9,
+                    "SIGSEGV": 11, "SIGTERM": 15}  # fmt: skip
+_OF_NUMBER = re.compile(r"^(?:worker|rank|trainer|learner|actor|process|proc|task|pod)[-_. ]?(\d{1,6})$")
 
 
 def read_exit(match: LogMatch, facts: LogFacts) -> Clue:
     """Return the signal that ended the rank which a launcher reports first; else a report without a cause."""
-    if match.signature.id == LIMIT:
-        return _read_stall(match, facts) or default(match)
-    named = {name.rstrip("2"): value for name, value in match.groups.items()}
-    code = int(named["code"])
-    if code == 0:
+    first = min(facts.of(NAMED), key=lambda each: (each.file, each.line), default=None)
+    is_planned = first is not None and not _is_failure(first) and (first.file, first.line) < (match.file, match.line)
+    if match.signature.id in (LIMIT, STOPS):
+        return replace(default(match), role=Role.BENIGN) if is_planned else default(match)
+    named = {name.rstrip("23456"): value for name, value in match.groups.items()}
+    code = int(named["code"]) if "code" in named else -_SIGNALS_BY_NAME.get(named["signal"], 0)
+    if code == 0 or (is_planned and code in (143, -15) and facts.of(STOPS)):
         return Clue("unexplained", match.signature.means, Confidence.LOW, role=Role.BENIGN)
     signal = code if "by_signal" in named else -code if code < 0 else code - _OF_A_SHELL
     before = [each for name in (*EXITS, STOPS) for each in facts.of(name) if _is_failure(each)]
     is_first = all(each.file != match.file or each.line >= match.line for each in before)
+    if match.signature.id == NAMED:
+        return _read_named(match, named["name"], code, signal, facts) if is_first else default(match)
     if signal not in _SIGNALS or not is_first or (signal == 1 and not _has_ended_with(facts, _OF_A_SHELL + 1)):
         return default(match)
     cause, how = _SIGNALS[signal]
@@ -67,28 +69,29 @@ def read_exit(match: LogMatch, facts: LogFacts) -> Clue:
     )
 
 
-def _read_stall(match: LogMatch, facts: LogFacts) -> Clue | None:
-    """Return the one rank whose last line before the time limit is another one than that of all others."""
-    last: dict[int, KeptLine] = {}
-    for line in facts.by_file[match.file].tail:
-        if line.line < match.line and line.origin.rank is not None:
-            last[line.origin.rank] = line
-    shapes: dict[str, list[int]] = {}
-    for rank, line in last.items():
-        shapes.setdefault(_NUMBER.sub("#", line.text), []).append(rank)
-    order = sorted(shapes.values(), key=len)
-    if len(order) != 2 or len(order[0]) != 1 or len(order[1]) < 2:
-        return None
-    rank = order[0][0]
-    shown = visible_line(last[rank].text)[:LONGEST_LINE]
-    cause = "data-wait" if AT_WORK.search(shown) or _HELD.search(shown) else "rank-absent"
-    text = f"rank {rank} stood at another line than the others until the launcher's time limit: {shown!r}"
-    because = f"{named_ranks(tuple(sorted(order[1])))} stood at one and the same line"
-    return Clue(cause, text, Confidence.MEDIUM, (rank,), Role.ROOT, because)
+def _read_named(match: LogMatch, name: str, code: int, signal: int, facts: LogFacts) -> Clue:
+    """Return the process that ended first, with its last line, where none printed an error of its own before."""
+    number = _OF_NUMBER.search(name)
+    lines = [
+        line
+        for line in facts.by_file[match.file].sampled
+        if line.line < match.line and (line.origin.host == name or (number and line.origin.rank == int(number[1])))
+    ]
+    exceptions = [unit for unit in facts.own_exceptions if unit.file == match.file and unit.line < match.line]
+    roots = [each for each in facts.matches if each.signature.role is Role.ROOT and each.file == match.file]
+    if exceptions or any(each.line < match.line for each in roots) or code in (143, -15):
+        return default(match)
+    cause, how = _SIGNALS.get(signal, ("native-crash", "SIGABRT") if signal == _ABORT else ("rank-silent-end", ""))
+    ended = f"was ended by {how}" if how else f"ended first, with exit code {code}"
+    last = f"; its last line is {visible_line(lines[-1].text)[:LONGEST_LINE]!r}" if lines else ""
+    ranks = () if number is None else (int(number[1]),)
+    return Clue(
+        cause, f"{name} {ended}{last}", Confidence.MEDIUM, ranks, Role.ROOT, "the launcher reports it as the first end"
+    )
 
 
 def _is_failure(report: LogMatch) -> bool:
-    return report.groups.get("code", report.groups.get("code2")) != "0"
+    return not any(name.startswith("code") and value == "0" for name, value in report.groups.items())
 
 
 def _has_ended_with(facts: LogFacts, code: int) -> bool:

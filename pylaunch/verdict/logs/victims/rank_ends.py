@@ -122,7 +122,9 @@ def rank_ends(scans: Sequence[LogScan], matches: Sequence[LogMatch]) -> RankEnds
     return RankEnds(victims, silent, last, frozenset(erring), stopped, first, is_anonymous, errors)
 
 
-LAUNCHER = re.compile(r"ChildFailedError|CalledProcessError|SignalException")
+LAUNCHER = re.compile(
+    r"ChildFailedError|CalledProcessError|SignalException|ProcessRaisedException|ProcessExitedException"
+)
 """Exceptions of launchers."""
 
 

@@ -54,8 +54,9 @@ def steps(rank: int, *numbers: int, total: str = "") -> str:
          + all_late(3), "uneven-data", (0,)),
         (steps(0, 0, 3, 6, 9) + steps(1, 0, 3, 6, 9) + steps(2, 0, 3, 9, 12) + all_late(3), "uneven-data", (2,)),
         (steps(0, *range(9)) + steps(1, *range(6)) + "[rank 1] epoch 0 finished\n" + all_late(2), "uneven-data", (1,)),
+        (say("Num batches each epoch = 9", other={2: "Num batches each epoch = 8"}) + all_late(3), "uneven-data", (2,)),
     ],
-    ids=["size", "setting", "state", "port", "skipped batch", "totals", "left-out step", "left the loop"],
+    ids=["size", "setting", "state", "port", "skipped batch", "totals", "left-out step", "left the loop", "amount"],
 )  # fmt: skip
 def test_what_one_rank_prints_otherwise_is_the_cause_of_waits_and_mismatches(
     log: str, cause: str, ranks: tuple[int, ...]
@@ -79,3 +80,46 @@ def test_what_one_rank_prints_otherwise_is_the_cause_of_waits_and_mismatches(
 def test_values_that_may_differ_are_no_cause(log: str) -> None:
     assert not {each.cause.id for each in verdict_on(log).causes} & {"model-differs", "launcher-config", "uneven-data"}
     assert all(each.ranks == () for each in verdict_on(log).causes if each.cause.id == "collective-mismatch")
+
+
+STOOD = "".join(f"[rank {rank}] step {step} loss 2.0\n" for step in range(3) for rank in range(3))
+SAVES = STOOD + "[rank 1] writing shard to /mnt/ckpt/1.pt\n"
+WAITS = SAVES + "[rank 0] waiting at the barrier\n[rank 2] waiting at the barrier\n"
+LIMIT = "=>> PBS: job killed: walltime 612 exceeded limit 600\n"
+SIGNAL = "W1128 torch/distributed/elastic/agent/server/api.py:753] Received 15 death signal, shutting down workers\n"
+SIGNAL += "torch.distributed.elastic.multiprocessing.api.SignalException: Process 13931 got signal: 15\n"
+
+
+def timed(log: str) -> str:
+    lines = log.splitlines()
+    return "".join(f"2026-11-28 05:00:{at:02d} INFO {line}\n" for at, line in enumerate(lines))
+
+
+@pytest.mark.parametrize(
+    ("log", "cause", "is_failure"),
+    [
+        (SAVES + LIMIT, "data-wait", True),
+        (SAVES.replace("writing shard", "entering phase b") + LIMIT, "rank-absent", True),
+        (WAITS + SIGNAL, "data-wait", True),
+        (timed(SAVES) + "2026-11-28 05:10:00 " + SIGNAL, "data-wait", True),
+        (SAVES + SIGNAL, "stopped-from-outside", True),
+        (WAITS, "data-wait", False),
+        (WAITS.replace("[rank 2] waiting", "[rank 2] loading"), None, False),
+    ],
+    ids=[
+        "time limit",
+        "another line",
+        "signal while others wait",
+        "signal long after",
+        "signal",
+        "a log that ends",
+        "two at work",
+    ],
+)
+def test_the_rank_that_stood_at_another_line_than_all_others_held_them_up(
+    log: str, cause: str | None, is_failure: bool
+) -> None:
+    verdict = verdict_on(log)
+    first = verdict.first
+    assert (None if first is None else first.cause.id, verdict.failed) == (cause, is_failure)
+    assert first is None or first.ranks == ((1,) if cause in ("data-wait", "rank-absent") else ())

@@ -56,16 +56,6 @@ def test_a_process_is_named_where_a_parent_lists_the_ends_of_all() -> None:
     assert found.text.startswith("process loader-1 was ended by SIGKILL")
 
 
-@pytest.mark.parametrize(
-    ("line", "cause"), [("acquiring cache/tokenizer.lock", "data-wait"), ("entering phase b", "rank-absent")]
-)
-def test_the_rank_at_another_line_held_the_others_up_until_the_time_limit(line: str, cause: str) -> None:
-    ranks = "".join(f"[rank{rank}]: step {rank + 3} done\n" for rank in (0, 2, 3))
-    found = first_of(f"{ranks}[rank1]: {line}\nERROR launcher | wall limit of 16 s reached\n")
-    assert found is not None
-    assert (found.cause.id, found.ranks) == (cause, (1,))
-
-
 def test_ranks_at_one_line_leave_the_time_limit_as_the_end() -> None:
     ranks = "".join(f"[rank{rank}]: step {rank + 3} done\n" for rank in range(3))
     found = first_of(f"{ranks}ERROR launcher | wall limit of 16 s reached\n")
@@ -100,3 +90,33 @@ def test_the_signal_that_a_shell_reports_at_the_end_is_the_cause_where_nothing_e
 ) -> None:
     found = first_of(log)
     assert (None if found is None else found.cause.id) == cause
+
+
+AFTER = 'Traceback (most recent call last):\n  File "/srv/a.py", line 3, in term\nRuntimeError: the server is gone\n'
+
+
+@pytest.mark.parametrize(
+    ("report", "cause", "ranks"),
+    [
+        ("system    | ps.1 stopped (rc=3)", "rank-silent-end", ()),
+        ("[launch] worker-1 exited (code 134)", "native-crash", (1,)),
+        ("ps-1 exited with code 137", "killed", ()),
+        ("WARN exited: trainer_1 (terminated by SIGKILL; not expected)", "killed", (1,)),
+        ("node.service: Main process exited, code=exited, status=3/NOTIMPLEMENTED", "rank-silent-end", ()),
+    ],
+)
+def test_the_process_that_a_supervisor_saw_end_first_leads_over_what_others_print_later(
+    report: str, cause: str, ranks: tuple[int, ...]
+) -> None:
+    found = first_of(f"start\n{report}\nsystem | sending SIGTERM to chief.1\n{AFTER}")
+    assert found is not None
+    assert (found.cause.id, found.ranks) == (cause, ranks)
+    own = first_of(f"start\n{AFTER}{report}\n")
+    assert own is not None
+    assert own.cause.id == "program-error", "what it printed before is the cause"
+
+
+def test_processes_that_a_supervisor_stops_after_a_good_end_are_no_failure() -> None:
+    stops = "system | sending SIGTERM to ps.1 (pid 7)\nsystem | ps.1 stopped (rc=-15)\n"
+    assert first_of(f"step 9\nsystem | chief.1 stopped (rc=0)\n{stops}") is None
+    assert first_of(f"step 9\nsystem | chief.1 stopped (rc=4)\n{stops}") is not None

@@ -21,7 +21,10 @@ _COUNTS = re.compile(
     r"(?:\w{1,20}[_-])?(?:micro)?(?:step|iter(?:ation)?|it|batch|update|round|sample|chunk|shard|item)s?$"
 )
 _NUMBER = re.compile(r"(?P<number>\d{1,9})(?:/(?P<total>\d{1,9}))?$")
-_AMOUNT = re.compile(r"(?i)(?<![\w./-])(\d{1,9}) (?:micro)?(?:batches|steps|iterations|updates|shards)\b")
+_AMOUNT = re.compile(
+    r"(?i)(?<![\w./-])(\d{1,9}) (?:micro)?(?:batches|steps|iterations|updates|shards)\b"
+    r"|\b(?:num|number|len|total)\b.{0,20}\b(?:batches|steps|iterations|loader|dataloader)\b.{0,20}?[=:] ?(\d{1,9})\b"
+)
 _SKIPS = re.compile(
     r"(?i)\bskip\w{0,5}\b.{0,30}\b(?:batch|step|iteration|update|shard)|\b(?:batch|step|iteration|update)\b.{0,60}\bskip"
     r"|\bno (?:more )?(?:data|samples|batches|shards|rows|records)\b|\bout of (?:data|batches)\b"
@@ -59,7 +62,7 @@ def _found(shapes: Shapes) -> Iterator[Found]:
         yield from _totals({party: _numbers(lines)[-1][1] for party, lines in of_all.items()}, _last(of_all))
     for parties in (each for each in shapes.values() if max(map(len, each.values())) < LEAST):
         amounts = {party: each for party, line in _last(parties).items() if (each := _AMOUNT.search(line.line.text))}
-        yield from _totals({party: int(each[1]) for party, each in amounts.items()}, _last(parties))
+        yield from _totals({party: int(each[1] or each[2]) for party, each in amounts.items()}, _last(parties))
     known = {party for of_all in counting.values() for party in of_all}
     if not known or len({party for parties in shapes.values() for party in parties}) < 2:
         return

@@ -13,6 +13,7 @@ from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
+from pylaunch.verdict.logs.victims.launcher_exits import LIMIT
 
 STEPS = 2
 """Lines with a step, an epoch or a loss that show that training continues."""
@@ -26,6 +27,7 @@ STALL = "hvd-stall"
 _OF_A_START = ("rank-missing", "coordinator-unreachable", "hosts-loopback", "firewall-port")
 """Causes of a start that failed which values that differ between the ranks explain."""
 
+_STOPS = ("stopped-from-outside", "scheduler-stop")
 _ORDER = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}
 _LESS = {Confidence.HIGH: Confidence.MEDIUM, Confidence.MEDIUM: Confidence.LOW, Confidence.LOW: Confidence.LOW}
 _MORE = {Confidence.LOW: Confidence.MEDIUM, Confidence.MEDIUM: Confidence.HIGH, Confidence.HIGH: Confidence.HIGH}
@@ -80,11 +82,19 @@ def weighed(match: LogMatch, clue: Clue, indications: Iterable[Indication], over
         match.signature.id == UNREGISTERED or (clue.cause in _OF_A_START and launch.cause != "rank-missing")
     ):
         return Clue(launch.cause, launch.text, launch.names or Confidence.LOW, launch.ranks, because=launch.because)
-    about = [each for each in indications if each.cause == clue.cause]
+    stall = next((each for each in indications if each.stalls), None)
+    if (
+        stall is not None
+        and clue.cause in _STOPS
+        and not clue.ranks
+        and (not stall.is_beside or match.signature.id == LIMIT)
+    ):
+        return Clue(stall.cause, stall.text, Confidence.MEDIUM, stall.ranks, Role.ROOT, stall.because)
+    about = [each for each in indications if each.cause == clue.cause and not each.stalls]
     against = [each for each in about if each.contradicts]
     support = [each for each in about if not each.contradicts]
     if support:
-        naming_ranks = next((each for each in support if each.ranks), None)
+        naming_ranks = next((each for each in support if each.ranks or each.is_beside), None)
         if naming_ranks is not None and not clue.ranks:
             clue = replace(clue, text=naming_ranks.text, ranks=naming_ranks.ranks)
         is_surer = any(not each.is_beside for each in support)

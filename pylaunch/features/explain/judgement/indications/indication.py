@@ -44,3 +44,6 @@ class Indication:
 
     is_beside: bool = False
     """It may explain a cause that other texts show, and makes it no surer."""
+
+    stalls: bool = False
+    """The rank stood alone at a line until the log ended."""

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator, Sequence
 
-from pylaunch.features.explain.judgement.comparison import steps, values
+from pylaunch.features.explain.judgement.comparison import stalls, steps, values
 from pylaunch.features.explain.judgement.comparison.beside import shapes_of
 from pylaunch.features.explain.judgement.indications.form import LogExcerpt, LogForm
 from pylaunch.features.explain.judgement.indications.forms import FORMS, READERS
@@ -16,7 +16,7 @@ def indications_in(scans: Sequence[LogScan]) -> list[Indication]:
     excerpts = {form.id: [each for scan in scans for each in _excerpts(scan, form)] for form in FORMS}
     found: dict[tuple[str, str], Indication] = {}
     shapes = shapes_of(scans)
-    comparisons = (values.read(shapes, scans), steps.read(shapes))
+    comparisons = (values.read(shapes, scans), steps.read(shapes), stalls.read(shapes, scans))
     for each in itertools.chain(*(reader(excerpts) for reader in READERS), *comparisons):
         found.setdefault((each.cause, each.text), each)
     return list(found.values())
