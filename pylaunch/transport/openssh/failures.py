@@ -51,7 +51,10 @@ _NO_KEY = (
     "on {host}, sshd accepts no login by key alone (PubkeyAuthentication, AuthenticationMethods), and pylaunch types no"
     " password"
 )
-_COPY_KEY = f"{_BY_HAND}; if it asks for a password, give each host your key with {{copy_key}} (ssh-keygen makes one)"
+_GIVE_KEY = (
+    f"{_BY_HAND}; if it asks for a passphrase: ssh-add; if it asks for a password, give each host your key:"
+    " {copy_key} (ssh-keygen makes one)"
+)
 _METHODS = re.compile(re.escape(_REFUSED) + r"([\w,-]+)\)")
 
 _NOT_REACHED = frozenset(
@@ -81,9 +84,8 @@ def explain_failure(host: Host, stderr: str) -> ConnectionFailure:
             line = quotable[1] if quotable else found.removeprefix("ssh: ")
             methods = _METHODS.search(line)
             if methods is not None:
-                accepted = methods[1].split(",")
                 is_host = host.address in line  # And no jump host.
-                hint = _NO_KEY if "publickey" not in accepted else _COPY_KEY if len(accepted) > 1 and is_host else hint
+                hint = _NO_KEY if "publickey" not in methods[1].split(",") else _GIVE_KEY if is_host else hint
             return ConnectionFailure(f"ssh {target(host)}: {reason} ({line})", hint and _filled(hint, host))
     if not lines:  # A channel whose shared connection was lost prints nothing.
         return ConnectionFailure(f"ssh {target(host)}: ssh ended without a message", f"check that {host.name} is up")
