@@ -32,11 +32,11 @@ def test_the_hosts_are_those_of_the_inventory_also_in_a_slurm_job(monkeypatch: p
     assert asked == [(FILE, "n1"), (FILE, None)]
 
 
-@pytest.mark.parametrize(("sources", "is_said"), [((), True), (("cluster.ini",), False)])
+@pytest.mark.parametrize(("sources", "is_noted"), [((), True), (("cluster.ini",), False)])
 def test_a_start_without_an_inventory_says_where_it_runs(
-    sources: tuple[str, ...], is_said: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    sources: tuple[str, ...], is_noted: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(asked_hosts, "load_cluster", lambda *_, **__: Cluster(CLUSTER.hosts, sources))
     job = JobSpec(("train.py",), Framework.DIRECT, "/")
     with InventorySource().nodes(NodesWanted(None, None, None, 0, dry_run=False), job):
-        assert ("no inventory, so this machine alone" in capsys.readouterr().err) is is_said
+        assert ("no inventory, so this machine alone" in capsys.readouterr().err) is is_noted
