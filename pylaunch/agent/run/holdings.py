@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 from pylaunch import protocol
-from pylaunch.agent.shared import leases, rank_files
+from pylaunch.agent.shared import cgroups, leases, rank_files
 from pylaunch.agent.shared.essentials import environment_of
 from pylaunch.agent.shared.installed import MARKER
 from pylaunch.agent.shared.sockets import ports
@@ -172,5 +172,6 @@ def _port_problem(port: int, error: OSError) -> protocol.Reason:
     found = ports.listener(port)
     if found is None:
         return protocol.Reason("port-busy", f"port {port} is held by a process that cannot be seen", OTHER_PORT)
-    belongs = f", run {found.run}" if found.run else ""
+    inside = cgroups.container(found.pid or 0)
+    belongs = (f" in {inside}" if inside else "") + (f", run {found.run}" if found.run else "")
     return protocol.Reason("port-busy", f"port {port} is held by {found}{belongs}", _stop_hint(found.run) or OTHER_PORT)
