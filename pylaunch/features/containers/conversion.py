@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from pylaunch.base.dataclass import dataclass
+from pylaunch.broadcast.progress import FIRST_LINE_S, LINE_S
 from pylaunch.features.containers.image_archive import (
     GZIP,
     BoundedTarInfo,
@@ -33,7 +34,6 @@ from pylaunch.transport.process import ProgramNotFoundError, filter_process
 
 ZSTD = b"\x28\xb5\x2f\xfd"
 CHUNK = 1 << 20
-FIRST_LINE_S, LINE_S = 2.0, 10.0
 LARGEST_FILE = 1 << 40
 """Bytes of one file of a layer."""
 
