@@ -7,15 +7,7 @@ import pytest
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from tests.lab.controller import Gate, must_be_clean, starting
-from tests.lab.slurm_jobs import (
-    COMMAND,
-    DEADLINE_S,
-    attached,
-    failed,
-    job_of,
-    skip_requeue_delay,
-    state,
-)
+from tests.lab.slurm_jobs import COMMAND, DEADLINE_S, attached, failed, job_of, skip_requeue_delay, state
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.lab

@@ -19,14 +19,7 @@ from pylaunch.verdict.hangs.calls import shown_call_place
 from pylaunch.verdict.hangs.differing_calls import differing_calls
 from pylaunch.verdict.hangs.host_findings import host_findings, with_host_lines, witnesses
 from pylaunch.verdict.hangs.outside_calls import with_outside_calls
-from pylaunch.verdict.hangs.snapshot import (
-    STATES,
-    TIMED_SLEEPS,
-    HangEvidence,
-    Snapshot,
-    shown_lock_wait,
-    stopped_child,
-)
+from pylaunch.verdict.hangs.snapshot import STATES, TIMED_SLEEPS, HangEvidence, Snapshot, shown_lock_wait, stopped_child
 from pylaunch.verdict.hangs.stacks import (
     JOINS,
     POINT_TO_POINT,

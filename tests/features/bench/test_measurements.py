@@ -12,12 +12,7 @@ from pylaunch.features.bench.judgement.measurements import (
     PairTimed,
     Readings,
 )
-from pylaunch.features.bench.judgement.operations import (
-    Operation,
-    algorithm_bandwidth,
-    bus_bandwidth,
-    bus_factor,
-)
+from pylaunch.features.bench.judgement.operations import Operation, algorithm_bandwidth, bus_bandwidth, bus_factor
 
 COLLECTIVE = {
     "kind": "collective", "rank": 0, "operation": "all-reduce", "size": 4096, "seconds": [0.001, 0.002], "wrong": 0,

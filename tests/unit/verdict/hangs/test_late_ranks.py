@@ -11,16 +11,7 @@ from pylaunch.protocol.examination import Frame, RankView
 from pylaunch.protocol.usage_report import RankSigns
 from pylaunch.verdict.hangs.suspicion import HangReport
 from tests.unit.verdict.hangs.views import IN_ALL_REDUCE, SITE, calls, default_group, one_late, view
-from tests.unit.verdict.hangs.watched_runs import (
-    AFTER_S,
-    MAIN,
-    POLL_S,
-    World,
-    aged,
-    late_in,
-    silent,
-    watched,
-)
+from tests.unit.verdict.hangs.watched_runs import AFTER_S, MAIN, POLL_S, World, aged, late_in, silent, watched
 
 HEALTHY = {
     "compiling": late_in((Frame("compile_fx", f"{SITE}/torch/_inductor/compile_fx.py", 7), MAIN), cpu=1.0),

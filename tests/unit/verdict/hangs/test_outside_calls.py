@@ -6,15 +6,7 @@ from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangKind
 from pylaunch.protocol.examination import ProcessGroup, RankView
 from pylaunch.verdict.hangs.judge import judge
-from tests.unit.verdict.hangs.views import (
-    IN_ALL_REDUCE,
-    call,
-    calls,
-    default_group,
-    evidence,
-    one_late,
-    view,
-)
+from tests.unit.verdict.hangs.views import IN_ALL_REDUCE, call, calls, default_group, evidence, one_late, view
 
 
 def pair_and_all(*, outside: tuple[str, ...]) -> list[RankView]:

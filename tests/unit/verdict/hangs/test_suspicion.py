@@ -14,15 +14,7 @@ from pylaunch.verdict.hangs.judge import judge
 from pylaunch.verdict.hangs.snapshot import HangEvidence
 from pylaunch.verdict.hangs.suspicion import HangReport, ProgressResumed, Suspicion
 from tests.unit.verdict.hangs.views import IN_ALL_REDUCE, SITE, brief, calls, default_group, one_late, recorded, view
-from tests.unit.verdict.hangs.watched_runs import (
-    AFTER_S,
-    MAIN,
-    World,
-    after_start,
-    aged,
-    silent,
-    watched,
-)
+from tests.unit.verdict.hangs.watched_runs import AFTER_S, MAIN, World, after_start, aged, silent, watched
 
 
 @pytest.mark.parametrize(

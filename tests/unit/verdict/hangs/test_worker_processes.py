@@ -9,11 +9,7 @@ from pylaunch.model.diagnosis.hang import HangKind
 from pylaunch.protocol.examination import ChildProcess, Frame
 from pylaunch.verdict.hangs.judge import judge
 from pylaunch.verdict.hangs.snapshot import HangEvidence
-from tests.unit.verdict.hangs.views import (
-    SITE,
-    evidence,
-    one_late,
-)
+from tests.unit.verdict.hangs.views import SITE, evidence, one_late
 
 IN_LOADER = (Frame("_next_data", f"{SITE}/torch/utils/data/dataloader.py", 1400), Frame("main", "/job/train.py", 9))
 
