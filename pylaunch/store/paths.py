@@ -69,61 +69,31 @@ def job_log(job: str) -> Path:
     return state_directory() / "jobs" / f"{job}.log"
 
 
-@dataclass(frozen=True)
 class RunPaths:
     """The files of one run."""
 
-    directory: Path
-
-    @property
-    def plan(self) -> Path:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.plan = directory / "plan.json"
         """The plan, as decided."""
-        return self.directory / "plan.json"
-
-    @property
-    def attestation(self) -> Path:
+        self.attestation = directory / "attestation.json"
         """Facts of its nodes when they were prepared; absent if the run was never prepared."""
-        return self.directory / "attestation.json"
-
-    @property
-    def events(self) -> Path:
+        self.events = directory / "events.jsonl"
         """Events, appended as they happen, one JSON object a line."""
-        return self.directory / "events.jsonl"
-
-    @property
-    def views(self) -> Path:
+        self.views = directory / "views.jsonl"
         """Views of ranks that their nodes took before they stopped them, one JSON object a line."""
-        return self.directory / "views.jsonl"
-
-    @property
-    def findings(self) -> Path:
+        self.findings = directory / "findings.jsonl"
         """Findings of the checks that ran beside the start, one JSON object a line; absent without any."""
-        return self.directory / "findings.jsonl"
-
-    @property
-    def bench(self) -> Path:
+        self.bench = directory / "bench.json"
         """Results of the measurement that the run was a part of; absent unless `pylaunch bench` made the run."""
-        return self.directory / "bench.json"
-
-    @property
-    def controller(self) -> Path:
+        self.controller = directory / "controller"
         """Locked by the controller in charge of the run for as long as it lives; holds its process id."""
-        return self.directory / "controller"
-
-    @property
-    def log(self) -> Path:
+        self.log = directory / "controller.log"
         """Output of a controller in the background."""
-        return self.directory / "controller.log"
-
-    @property
-    def outcome(self) -> Path:
+        self.outcome = directory / "outcome.json"
         """Outcome; absent while the run lasts."""
-        return self.directory / "outcome.json"
-
-    @property
-    def stop_asked(self) -> Path:
+        self.stop_asked = directory / "stop-asked"
         """Exists if a person stopped the run, so that it is not restarted; in the directory of its first attempt."""
-        return self.directory / "stop-asked"
 
 
 def runs_directory() -> Path:

@@ -42,83 +42,44 @@ def check_request(name: str, nodes: int) -> None:
         raise UsageError(f"number of nodes {nodes}: expected 1 to {MOST_NODES}")
 
 
-@dataclass(frozen=True)
 class NodePaths:
     """The files of one node on the controller."""
 
-    directory: Path
-
-    @property
-    def upper(self) -> Path:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.upper = directory / "upper"
         """Upper layer: the files in which the node differs from the image."""
-        return self.directory / "upper"
-
-    @property
-    def work(self) -> Path:
+        self.work = directory / "work"
         """Work directory of overlayfs."""
-        return self.directory / "work"
-
-    @property
-    def root(self) -> Path:
+        self.root = directory / "root"
         """Mount point of the node's root, in the node's mount namespace only."""
-        return self.directory / "root"
-
-    @property
-    def console(self) -> Path:
+        self.console = directory / "console.log"
         """Output of nspawn and the node's console, of all boots."""
-        return self.directory / "console.log"
-
-    @property
-    def notify(self) -> Path:
+        self.notify = directory / "notify"
         """Socket on which a booting node reports that it is ready."""
-        return self.directory / "notify"
-
-    @property
-    def host_key(self) -> Path:
+        self.host_key = directory / "ssh_host_ed25519_key"
         """The node's SSH host key, created before its first boot."""
-        return self.directory / "ssh_host_ed25519_key"
 
 
-@dataclass(frozen=True)
 class LabPaths:
     """The files of one lab."""
 
-    directory: Path
-
-    @property
-    def spec(self) -> Path:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.spec = directory / "lab.json"
         """The spec: the first file written and the last removed."""
-        return self.directory / "lab.json"
-
-    @property
-    def complete(self) -> Path:
+        self.complete = directory / "complete"
         """Exists once `up` has completed."""
-        return self.directory / "complete"
-
-    @property
-    def key(self) -> Path:
+        self.key = directory / "id_ed25519"
         """The private key for all nodes."""
-        return self.directory / "id_ed25519"
-
-    @property
-    def inventory(self) -> Path:
+        self.inventory = directory / "cluster.ini"
         """The inventory, unless the user chooses another path."""
-        return self.directory / "cluster.ini"
-
-    @property
-    def xdg_state(self) -> Path:
+        self.xdg_state = directory / "xdg-state"
         """State directory of pylaunch commands that tests run against this lab."""
-        return self.directory / "xdg-state"
-
-    @property
-    def environment(self) -> Path:
+        self.environment = directory / "env"
         """Directory of the Python environment of local nodes."""
-        return self.directory / "env"
-
-    @property
-    def slurm_commands(self) -> Path:
+        self.slurm_commands = directory / "bin"
         """Directory of the Slurm commands that this machine runs on the first node."""
-        return self.directory / "bin"
 
     def node(self, name: str) -> NodePaths:
         """Return the files of node `name`."""
