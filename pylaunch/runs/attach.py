@@ -1,11 +1,11 @@
 """Attach to a run: follow it from the beginning of its logs to its end."""
 
-import time
 from collections.abc import Callable
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import Event, EventKind, RunRecord
+from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
 from pylaunch.runs.existing.reach import attach_all, raise_if_none
@@ -72,7 +72,7 @@ def attach(
             follower.relay.usage_every_s = usage_every_s
             follower.leads = leads
             raise_if_none(record, await fleet.unless_interrupted(attach_all(fleet, record, follower)))
-            emit_run(Event(time.time(), EventKind.ATTACHED))
+            emit_run(Event(steady_clock.now(), EventKind.ATTACHED))
             if not leads:
                 return await follower.follow()
             async with beside(watch_job_time(record.plan, commands.time_left, fleet.post)):

@@ -33,6 +33,7 @@ from pylaunch.model.run import Event, EventKind, ran_s
 from pylaunch.model.secret import MASK, Secrets, secret_options, variable_of
 from pylaunch.model.setting import Judge
 from pylaunch.render import remarks, render
+from pylaunch.runs import steady_clock
 from pylaunch.runs.attempts import AttemptIO, run_attempts
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
@@ -375,7 +376,7 @@ def planned_run(plan: RunPlan) -> PlannedRun:
 
 
 def _recorded(planned: PlannedRun, archive: AgentArchive, emit: Emit) -> RecordedRun:
-    now = time.time()
+    now = steady_clock.now()
     runs.begin(planned.plan, archive.version, now)
     return RecordedRun(planned, archive, now, runs.Recorder(planned.plan.run, lambda text: emit(Notice(text))))
 
@@ -413,7 +414,7 @@ def _refusal(error: BaseException) -> Outcome:
     if isinstance(error, KeyboardInterrupt):
         reason = f"{str(error) or 'interrupted'} before any rank was started"
     return Outcome(
-        Status.STOPPED if is_stop else Status.REFUSED, reason, time.time(), ends=(), leftovers={},
+        Status.STOPPED if is_stop else Status.REFUSED, reason, steady_clock.now(), ends=(), leftovers={},
         refusals=error.reasons if isinstance(error, NodesRefusedError) else {},
         evidence=tuple(error.evidence) if isinstance(error, PylaunchError) else (),
         hint=(error.hint or "") if isinstance(error, PylaunchError) else "",

@@ -14,6 +14,7 @@ from pylaunch.model.clock import ClockOffset, Exchange, measure
 from pylaunch.model.cluster import Connection, Host
 from pylaunch.model.diagnosis import host_hints
 from pylaunch.model.text.argv import Argv, pylaunch
+from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.node_script import AGENT_ABSENT, ENTER, PYTHON_ABSENT, ROOT_UNTRUSTED, root_words
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, ConnectionFailure, Connector
@@ -225,7 +226,7 @@ def _refused(failed: protocol.Failed, call: Call) -> LinkError:
 async def _measure_clock(connector: Connector, child: Child) -> ClockOffset:
     exchanges = []
     for serial in range(PINGS):
-        sent = time.time()
+        sent = steady_clock.now()
         try:
             await child.send(protocol.encode(protocol.Ping(serial)))
         except ConnectionError:
@@ -236,7 +237,7 @@ async def _measure_clock(connector: Connector, child: Child) -> ClockOffset:
         answer = _decoded(connector.host, line)
         if not isinstance(answer, protocol.Pong):
             raise LinkError(f"expected Pong, got {type(answer).__name__}")
-        exchanges.append(Exchange(sent, answer.time, time.time()))
+        exchanges.append(Exchange(sent, answer.time, steady_clock.now()))
     return measure(exchanges)
 
 

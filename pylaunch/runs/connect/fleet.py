@@ -12,6 +12,7 @@ from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.plan import RunPlan
+from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.agent_link import (
     HELLO_TIMEOUT_S,
     LEAVES_S,
@@ -146,7 +147,7 @@ class Fleet:
 
         A time in the future is that of a clock that was set since the connection measured it.
         """
-        link, now = self.links.get(name), time.time()
+        link, now = self.links.get(name), steady_clock.now()
         return now if link is None else min(now, link.clock.to_ours(node_time))
 
     def clock(self, name: str) -> ClockOffset:

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from pylaunch import protocol
 from pylaunch.model.run import Event, EventKind, RunRecord
+from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.agent_link import AgentAbsentError, RunUnknownError
 from pylaunch.runs.connect.confine import ForeignMessage, overstepped
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted
@@ -183,5 +184,5 @@ class _Watch:
     def _note(
         self, kind: EventKind, host: str, text: str = "", *, at: float | None = None, rank: int | None = None
     ) -> None:
-        moment = time.time() if at is None else self._fleet.our_time(host, at)
+        moment = steady_clock.now() if at is None else self._fleet.our_time(host, at)
         self._onlooker.show(Event(moment, kind, host, rank, text))

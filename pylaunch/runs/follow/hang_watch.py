@@ -14,6 +14,7 @@ from pylaunch.model.job import OnHang
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.node_evidence import HostEvidence
+from pylaunch.runs import steady_clock
 from pylaunch.runs.follow.examiner import EXAMINE_S
 from pylaunch.runs.follow.rank_views import RunSample
 from pylaunch.verdict.hangs.snapshot import HangEvidence
@@ -127,7 +128,7 @@ class HangWatch:
         quiet_s = time.monotonic() - suspicion.quiet_since
         return HangEvidence(
             self._plan.run, self._hosts, suspicion.samples, ended, silent, self._facts,
-            self._addresses, time.time() - quiet_s, suspicion.after_s,
+            self._addresses, steady_clock.now() - quiet_s, suspicion.after_s,
         )  # fmt: skip
 
     def _become(self, after: Suspicion) -> None:
@@ -143,7 +144,7 @@ def _has_trouble(facts: HostEvidence) -> bool:
 
 def event(message: HangNews, action: OnHang = OnHang.OBSERVE) -> Event:
     """Return the event that the record keeps; it says where a finding is not good enough for `action`."""
-    now, news = time.time(), message.news
+    now, news = steady_clock.now(), message.news
     if isinstance(news, ProgressResumed):
         return Event(now, EventKind.ADVANCING, text=f"ranks advance again, after {_quiet(news)}")
     finding = news.finding

@@ -4,13 +4,13 @@ Nobody is lost then, and no node is called again. Slurm is asked once for all no
 """
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.slurm_job import ENDING, JobState, cancellation_of_job, end_of_job, requeue_of_job
+from pylaunch.runs import steady_clock
 
 POLL_S = 0.5
 ENDING_S = 60.0
@@ -82,7 +82,7 @@ class JobQuestions:
             task.cancel()
 
     async def _answer(self, job: str) -> None:
-        at = time.time() - NOTICED_S
+        at = steady_clock.now() - NOTICED_S
         state = await self._state(job)
         is_ending = state is not None and state.state == ENDING
         if state is not None and is_ending:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import time
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 
@@ -17,6 +16,7 @@ from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.slurm_job import ended_job
+from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.confine import ForeignMessage, overstepped
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
 from pylaunch.runs.follow import hang_watch
@@ -144,7 +144,7 @@ class RunFollower:
             watching.cancel()
             await asyncio.wait({watching})
         judge = None if self._loading is None else await self._loading
-        outcome = self._state.outcome(time.time())
+        outcome = self._state.outcome(steady_clock.now())
         if outcome.causes:
             outcome = (judge or _judge())(outcome, self._plan)
         self._emit(Event(outcome.ended_at, EventKind.ENDED, text=outcome.reason))
@@ -209,7 +209,7 @@ class RunFollower:
     def order_stop(self, reason: str, grace: timedelta) -> None:
         """Request a stop by hand; `follow` carries it out."""
         self._interrupts += 1
-        self._state = self._state.with_stop_by_hand(reason, grace, time.time())
+        self._state = self._state.with_stop_by_hand(reason, grace, steady_clock.now())
 
     async def _on_message(self, host: str, message: object) -> None:
         match message:
@@ -377,7 +377,7 @@ class RunFollower:
         self._give_up_at = give_up_at if self._give_up_at is None else min(self._give_up_at, give_up_at)
 
     def _note(self, kind: EventKind, host: str | None, text: str) -> None:
-        self._record(Event(time.time(), kind, host, text=text))
+        self._record(Event(steady_clock.now(), kind, host, text=text))
 
     def _event(self, kind: EventKind, host: str, node_time: float, *, rank: int | None, text: str) -> None:
         self._record(Event(self._fleet.our_time(host, node_time), kind, host, rank, text))

@@ -21,6 +21,7 @@ from pylaunch.model.run import Event, EventKind
 from pylaunch.model.secret import Secrets
 from pylaunch.model.text.addresses import is_address
 from pylaunch.protocol.messages import PAUSE_S
+from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.agent_link import AgentAbsentError, LinkError
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.runs.follow.run_events import Emitter, Notice
@@ -175,7 +176,7 @@ class Session:
 
         Raises ClusterNotReadyError with every reason of every host; no rank exists.
         """
-        begun, self._begun = time.monotonic(), time.time()
+        begun, self._begun = time.monotonic(), steady_clock.now()
         await self.unless_interrupted(self._connect(install))
         connected = shipped = time.monotonic()
         self._phases = {"connect": connected - begun}
@@ -203,7 +204,7 @@ class Session:
     async def release(self, instant: float | None = None) -> Start:
         """Release all prepared nodes at one instant: `instant`, in seconds since the epoch, or as soon as possible."""
         prepared = time.monotonic()
-        instant = time.time() + self.lead_s if instant is None else instant
+        instant = steady_clock.now() + self.lead_s if instant is None else instant
         start = await self._release(instant)
         phases = {**self._phases, "release": time.monotonic() - prepared}
         self._report(EventKind.RELEASED, None, f"rendezvous port {self._port}", seconds={**phases, "skew": start})
@@ -416,7 +417,7 @@ class Session:
     def _report(
         self, kind: EventKind, host: str | None, text: str = "", seconds: Mapping[str, float] | None = None
     ) -> None:
-        self._emit(Event(time.time(), kind, host, text=text, seconds=seconds or {}))
+        self._emit(Event(steady_clock.now(), kind, host, text=text, seconds=seconds or {}))
 
 
 def lead_s(answered_s: float, nodes: int) -> float:

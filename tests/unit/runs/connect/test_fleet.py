@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import cast
@@ -13,6 +12,7 @@ from pylaunch.model.clock import ClockOffset
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
+from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.agent_link import AgentLink
 from pylaunch.runs.connect.fleet import Fleet, Interrupted
 from pylaunch.runs.connect.inbox import MOST_BYTES, MOST_MESSAGES
@@ -101,6 +101,6 @@ def test_no_time_of_a_node_is_in_the_future() -> None:
     """Its clock was set forward after the connection measured it: nothing can happen later than it is reported."""
     fleet = Fleet(PLAN, "0123")
     fleet.links["n1"] = cast(AgentLink, SimpleNamespace(clock=ClockOffset(2.0, 0.001)))
-    now = time.time()
+    now = steady_clock.now()
     assert fleet.our_time("n1", now - 8.0) == now - 10.0
-    assert now <= fleet.our_time("n1", now + 3600.0) <= time.time()
+    assert now <= fleet.our_time("n1", now + 3600.0) <= steady_clock.now()
