@@ -31,7 +31,7 @@ NONE = "none"
 
 NOT_BOTH = "omit --preload, or --container none"
 WITH_IMAGE = "--container IMAGE, or omit --container-mount"
-AN_IMAGE = 'an image there; image = "none" if only a start with --container IMAGE has the mounts'
+AN_IMAGE = 'image = "torch.tar" there, or image = "none" if only a start with --container IMAGE has the mounts'
 
 ANY_FILE = "/dev/null"
 """File on each node, in place of an image that a start sends: `check` asks what a file needs."""
