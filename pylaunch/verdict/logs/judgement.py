@@ -39,6 +39,9 @@ LONGEST_TEXT = 600
 LAST_LINES = 3
 """A warning in this many last lines of its log counts without a failure after it."""
 
+WAITING = "waiting"
+"""Page of the texts of a wait, among them frames."""
+
 _VICTIMS = (Role.SYMPTOM, Role.WRAPPER)
 _KNOWN_ROLES = (Role.BENIGN, Role.WARNING, Role.ROOT, Role.WRAPPER, Role.SYMPTOM)
 """Roles of a line that several signatures know: the last of these counts."""
@@ -350,7 +353,7 @@ class _Judge:
     def _unexplained(self, scan: LogScan) -> list[ExceptionUnit]:
         """Return the exceptions that no signature explains and that are no wrappers."""
         matches = [match for match in scan.matches if match.signature.role is not Role.CONTEXT]
-        known = {match.line for match in matches}
+        known = {match.line for match in matches if match.signature.page != WAITING}
         forms = {each.signature.id: each.signature.pattern for each in matches if each.signature.role in _VICTIMS}
         return [
             unit

@@ -180,7 +180,7 @@ class LinePrefixes:
         if text.startswith("{") and (wrapped := _JSON_LINE.match(text)):
             by = _JSON_RANK.match(text)
             origin = origin if by is None or self.is_of_one else replace(origin, rank=int(by["rank"]))
-            text = _unquoted(wrapped["text"])
+            text = unquoted(wrapped["text"])
         start, host = text, origin.host
         for count in range(_PEELED):
             found = self._prefix(text, is_first=count <= self.stamp)
@@ -228,10 +228,10 @@ def _other_label(text: str) -> re.Match[str] | None:
     return _OTHER_LABEL.match(text) or _BRACKETED.match(text) or _UNNAMED.match(text)
 
 
-def _unquoted(text: str) -> str:
+def unquoted(text: str, most: int = LONGEST) -> str:
     """Return the value of a JSON string; the text as it is if it is none."""
     try:
-        return str(parse_json(text, LONGEST)).rstrip("\n")
+        return str(parse_json(text, most)).rstrip("\n")
     except UntrustedJsonError:
         return text
 

@@ -28,10 +28,11 @@ from pylaunch.verdict.logs.line import (
     ParsedLine,
     learn_prefixes,
     origin_of_name,
+    unquoted,
 )
 from pylaunch.verdict.logs.signature import Signature, SignatureCatalogue
 from pylaunch.verdict.logs.topic import LineTopic
-from pylaunch.verdict.logs.traceback import OTHERS, TRACEBACK, ExceptionUnit, UnitGatherer
+from pylaunch.verdict.logs.traceback import OTHERS, TRACEBACK, ExceptionUnit, UnitGatherer, unit_in
 
 OVERLAP = 128 << 10
 """Bytes at the end of a block that are searched with the next one, so that a traceback is seen whole."""
@@ -71,6 +72,9 @@ _PROGRESS = re.compile(
     rb"(?i)\b(?:step|iter(?:ation)?|epoch|batch)s?\b[\]:=# ]{1,3}\[?\d{1,9}(?-i:(?![\d.]{0,20} ON ))"
     rb"|\bloss\b[\"']?[=: ]{1,3}-?\d|\d(?:\.\d{1,4})? ?(?:it/s|s/it)"
 )
+_JSON_TRACE = re.compile(rb'"Traceback \(most recent call last\):\\n(?:[^"\\\n]|\\.){0,16000}"')
+"""Traceback in a string of a line in JSON."""
+
 _EXCEPTHOOK = re.compile(rb"(?:\[default\d{1,4}\]:)?\[rank\d{1,7}\]: ")
 """Prefix of PyTorch on the lines of an uncaught exception."""
 
@@ -389,7 +393,7 @@ class _Tracer:
     def __init__(self, scanner: _Scanner, file: str, held: bytes) -> None:
         self._scanner = scanner
         self._held = held
-        self._units = UnitGatherer(file)
+        self._file, self._units = file, UnitGatherer(file)
         self._next, self._number = 0, 0
         """Position and number of the next line to read, while chains are gathered."""
 
@@ -397,7 +401,11 @@ class _Tracer:
         """Begin a chain at a line with TRACEBACK, unless the line continues one."""
         self._read_until(start)
         self._keep(self._units.take(number, first))
-        if not self._units.is_inside(first.origin) and self._scanner.may_trace(number, first.origin):
+        if found := _JSON_TRACE.search(self._held, start, line_at(self._held, start)[1]):
+            text = unquoted(found[0].decode("utf-8", "replace"), len(found[0]) * 3)
+            if self._scanner.may_trace(number, first.origin):
+                self._keep(unit_in(self._file, number, first, text))
+        elif not self._units.is_inside(first.origin) and self._scanner.may_trace(number, first.origin):
             is_uncaught = _EXCEPTHOOK.match(self._held, start) is not None
             raw = "" if start < 2 or is_uncaught else line_at(self._held, line_start(self._held, start - 2))[0]
             self._units.begin(number, first, self._scanner.parsed(raw))

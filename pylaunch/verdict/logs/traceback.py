@@ -116,6 +116,15 @@ def is_handled(unit: ExceptionUnit) -> bool:
     return unit.origin.rank is not None and _WARNING.search(head) is not None
 
 
+def unit_in(file: str, number: int, line: ParsedLine, text: str) -> ExceptionUnit | None:
+    """Return the chain of exceptions in a string of a line, as loggers print it that write JSON."""
+    units = UnitGatherer(file)
+    first, *rest = (replace(line, text=each) for each in text.split("\n"))
+    units.begin(number, first, line)
+    ended = (unit for each in rest if (unit := units.take(number, each)) is not None)
+    return next(ended, None) or next(iter(units.rest(is_end=True)), None)
+
+
 class UnitGatherer:
     """Gathers the chains of exceptions of all processes of a log at once: each line is read once."""
 

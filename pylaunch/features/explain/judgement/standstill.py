@@ -12,12 +12,12 @@ from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, e
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
 from pylaunch.verdict.logs.facts import LogFacts
+from pylaunch.verdict.logs.judgement import WAITING
 from pylaunch.verdict.logs.line import Origin
 from pylaunch.verdict.logs.readings.clue import Clue, default
 from pylaunch.verdict.logs.scan import KeptLine, LogMatch, LogScan
 from pylaunch.verdict.logs.signature import Signature, SignatureCatalogue
 
-PAGE = "waiting"
 LAST_LINES = 3
 """Last lines of a process among which the line of a wait may be: comments and other noise may follow it."""
 
@@ -28,7 +28,7 @@ _WARNING = re.compile(r"(?i)\bwarn|\*{10}")
 
 def stands_at(catalogue: SignatureCatalogue, facts: LogFacts) -> list[tuple[LogMatch, Clue]]:
     """Return the earliest line of a start at which programs stand, with what they wait for; [] for none."""
-    waits = catalogue.of_page(PAGE)
+    waits = catalogue.of_page(WAITING)
     found = [each for scan in facts.scans for each in _of_log(scan, waits)]
     if not found:
         return []

@@ -3,6 +3,7 @@
 import pytest
 
 from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.attempts import last_attempts
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.judgement import LogCause, judge_texts
 from pylaunch.verdict.logs.scan import LogSearch, scan
@@ -14,7 +15,7 @@ LOST = (
 
 
 def first_of(text: str) -> LogCause | None:
-    return judge_texts(signatures(), LogFacts([scan(SEARCH, "x.log", [text.encode()])])).first
+    return judge_texts(signatures(), LogFacts(last_attempts([scan(SEARCH, "x.log", [text.encode()])]))).first
 
 
 @pytest.mark.parametrize(
@@ -120,3 +121,26 @@ def test_processes_that_a_supervisor_stops_after_a_good_end_are_no_failure() -> 
     stops = "system | sending SIGTERM to ps.1 (pid 7)\nsystem | ps.1 stopped (rc=-15)\n"
     assert first_of(f"step 9\nsystem | chief.1 stopped (rc=0)\n{stops}") is None
     assert first_of(f"step 9\nsystem | chief.1 stopped (rc=4)\n{stops}") is not None
+
+
+ATTEMPT = '[w0] step 1\n[w1] Traceback (most recent call last):\n[w1]   File "/srv/a.py", line 3, in f\n[w1] {}\n'
+
+
+@pytest.mark.parametrize("again", ["[runner] attempt 2 of 3", "=== restart 2/3 ===", "run.sh: starting attempt 2"])
+def test_only_the_last_attempt_of_a_launcher_of_its_own_counts(again: str) -> None:
+    both = f"[w0] up\n{ATTEMPT.format('OSError: nfs3 is gone')}{again}\n{ATTEMPT.format('AssertionError: gradient')}"
+    found = first_of(both)
+    assert found is not None
+    assert found.text.startswith("rank 1: AssertionError")
+    of_one_call = first_of(both.replace(again, "[w0] attempt 2 of 3: download"))
+    assert of_one_call is not None
+    assert "OSError" in of_one_call.text
+
+
+def test_a_traceback_in_a_string_of_json_is_read() -> None:
+    trace = r"Traceback (most recent call last):\n  File \"/srv/a.py\", line 3, in f\n    x = y[\"k\"]\nKeyError: 'k'"
+    lost = r"Traceback (most recent call last):\n  File \"/srv/a.py\", line 9, in f\nring.PeerLost: peer 1 is gone"
+    lines = [f'{{"level": "error", "rank": {rank}, "exc": "{text}"}}' for rank, text in ((1, trace), (0, lost))]
+    found = first_of("\n".join(lines) + "\n")
+    assert found is not None
+    assert (found.ranks, found.text) == ((1,), "rank 1: KeyError: 'k' (/srv/a.py:3)")
