@@ -2,6 +2,7 @@
 
 import json
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,6 +80,16 @@ class Guarded:
             each["host"]: [change["difference"] for change in each["differences"]]
             for each in json.loads(planned.stdout)["hosts"]
         }
+
+    def admit_for_a_while(self, name: str, rules: Callable[[], object]) -> None:
+        """Make the node `name` a member beside n1 and n2, then no member; the `rules` of n1 stay."""
+        before = rules()
+        for names, answer in ((("n1", "n2", name), "open"), (("n1", "n2"), "refused")):
+            self.members(names)
+            changed = self.provision("--limit", "n1")
+            assert changed.ok, changed.stderr
+            assert self.knock(name, "n1", RANK_PORT) == answer
+            assert rules() == before
 
     def verify(self) -> tuple[Completed, set[str]]:
         """`pylaunch verify` of the role, and which of its specifications do not hold."""

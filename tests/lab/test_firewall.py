@@ -212,17 +212,7 @@ def test_rules_that_cannot_be_read_are_never_as_they_should_be(guarded: Guarded)
 
 
 def test_a_member_more_changes_only_the_set_of_members_on_the_others(guarded: Guarded) -> None:
-    before = rules(guarded.lab["n1"])
-    guarded.members((*MEMBERS, "n3"))
-    added = guarded.provision("--limit", "n1")
-    assert added.ok, added.stderr
-    assert guarded.knock("n3", "n1", RANK_PORT) == "open"
-    assert rules(guarded.lab["n1"]) == before
-    guarded.members(MEMBERS)
-    removed = guarded.provision("--limit", "n1")
-    assert removed.ok, removed.stderr
-    assert guarded.knock("n3", "n1", RANK_PORT) == "refused"
-    assert rules(guarded.lab["n1"]) == before
+    guarded.admit_for_a_while("n3", lambda: rules(guarded.lab["n1"]))
 
 
 def test_rules_that_would_close_the_port_we_came_in_by_are_refused_before_they_are_tried(guarded: Guarded) -> None:

@@ -11,7 +11,17 @@ from pylaunch.protocol.examination import Frame, RankView
 from pylaunch.protocol.usage_report import RankSigns
 from pylaunch.verdict.hangs.suspicion import HangReport
 from tests.unit.verdict.hangs.views import IN_ALL_REDUCE, SITE, calls, default_group, one_late, view
-from tests.unit.verdict.hangs.watched_runs import AFTER_S, MAIN, POLL_S, World, aged, late_in, silent, watched
+from tests.unit.verdict.hangs.watched_runs import (
+    AFTER_S,
+    MAIN,
+    POLL_S,
+    World,
+    aged,
+    computes_at_times,
+    late_in,
+    silent,
+    watched,
+)
 
 HEALTHY = {
     "compiling": late_in((Frame("compile_fx", f"{SITE}/torch/_inductor/compile_fx.py", 7), MAIN), cpu=1.0),
@@ -26,17 +36,6 @@ HEALTHY = {
     "breakpoint": late_in((Frame("interaction", "/opt/env/lib/python3.11/pdb.py", 7), MAIN)),
 }
 """Phases that advance, which processor time shows; nothing does so at a breakpoint."""
-
-
-def computes_at_times(frames: Sequence[Frame], computed_s: Callable[[float], float]) -> World:
-    """Return ranks of which one is late in `frames` and has computed for `computed_s(now)`."""
-
-    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
-        views = one_late(4, 0, frames)
-        views[0] = replace(views[0], cpu_s=computed_s(now))
-        return [RankSigns(each.rank, 100, 7) for each in views], views
-
-    return world
 
 
 EVALUATES = (Frame("evaluate", "/job/train.py", 3), MAIN)

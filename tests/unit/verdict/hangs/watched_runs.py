@@ -59,15 +59,20 @@ def after_start(world: World, at: float) -> World:
     return lambda now: ([RankSigns(0, int(min(now, at)))], world(now)[1])
 
 
-def late_in(frames: Sequence[Frame], *, cpu: float = 0.0) -> World:
-    """Return ranks of which one is late in `frames`, and uses this share of a core."""
+def computes_at_times(frames: Sequence[Frame], computed_s: Callable[[float], float]) -> World:
+    """Return ranks of which one is late in `frames` and has computed for `computed_s(now)`."""
 
     def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
         views = one_late(4, 0, frames)
-        views[0] = replace(views[0], cpu_s=now * cpu)
+        views[0] = replace(views[0], cpu_s=computed_s(now))
         return [RankSigns(each.rank, 100, 7) for each in views], views
 
     return world
+
+
+def late_in(frames: Sequence[Frame], *, cpu: float = 0.0) -> World:
+    """Return ranks of which one is late in `frames`, and uses this share of a core."""
+    return computes_at_times(frames, lambda now: now * cpu)
 
 
 MAIN = Frame("main", "/job/train.py", 9)
