@@ -16,8 +16,6 @@ FETCHED_BY_STYLE = re.compile(r"""(?:url\(|@import )["']?(?:https?:)?//""")
 PAGES = ("docs/index.md", "docs/guides/symptoms.md", "docs/guides/first-cluster.md")
 """Pages that are written; to write all takes three times as long."""
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:

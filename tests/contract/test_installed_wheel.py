@@ -10,8 +10,6 @@ import pytest
 
 from tests.contract.test_ansible_content import CHECKOUT, built
 
-pytestmark = pytest.mark.slow
-
 
 class InstalledTool:
     """pylaunch in an environment of its own, typed in a directory outside the checkout."""

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from pylaunch import protocol
 from tests.agent.controller import Controller, Node, task
 from tests.ports import free_port
@@ -48,7 +46,6 @@ def port_of_the_run(controller: Controller) -> str:
     return str(ready.rendezvous_port)
 
 
-@pytest.mark.slow
 def test_ranks_that_meet_note_so_and_name_no_other_values(node: Node, tmp_path: Path, torch_python: Path) -> None:
     ends, _ = met(node, tmp_path, torch_python, {})
     assert [(end.exit_code, end.failed_to_meet, end.overrides) for end in ends.values()] == [(0, False, ())] * 2
@@ -56,7 +53,6 @@ def test_ranks_that_meet_note_so_and_name_no_other_values(node: Node, tmp_path: 
     assert [text.splitlines()[-1].endswith('"is_from_there":false}') for text in notes] == [True, True]
 
 
-@pytest.mark.slow
 def test_ranks_that_meet_at_another_port_note_it_and_have_not_failed(
     node: Node, tmp_path: Path, torch_python: Path
 ) -> None:
@@ -67,7 +63,6 @@ def test_ranks_that_meet_at_another_port_note_it_and_have_not_failed(
     assert [(end.exit_code, end.failed_to_meet, end.overrides) for end in ends.values()] == [(0, False, used)] * 2
 
 
-@pytest.mark.slow
 def test_a_rank_that_looks_for_the_others_at_another_port_notes_that_it_failed_to_meet_them(
     node: Node, tmp_path: Path, torch_python: Path
 ) -> None:
@@ -76,7 +71,6 @@ def test_a_rank_that_looks_for_the_others_at_another_port_notes_that_it_failed_t
     assert (ends[1].exit_code, ends[1].failed_to_meet, ends[1].overrides) == (1, True, used)
 
 
-@pytest.mark.slow
 def test_without_the_thread_only_the_text_of_torch_shows_where_a_rank_looked(
     node: Node, tmp_path: Path, torch_python: Path
 ) -> None:

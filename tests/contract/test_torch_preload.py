@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from pylaunch import protocol
 from tests.agent.controller import Controller, Node, task
 
@@ -65,7 +63,6 @@ def over(node: Node, tmp_path: Path, python: Path, run: str, modules: list[str])
     return controller
 
 
-@pytest.mark.slow
 def test_torch_works_in_forked_ranks_as_in_ordinary_ones(node: Node, tmp_path: Path, torch_python: Path) -> None:
     (tmp_path / "train.py").write_text(SOURCE)
     plain = over(node, tmp_path, torch_python, "plain", [])
@@ -83,7 +80,6 @@ def test_torch_works_in_forked_ranks_as_in_ordinary_ones(node: Node, tmp_path: P
     assert warm.text("0.err") == plain.text("0.err")
 
 
-@pytest.mark.slow
 def test_a_rank_that_torch_ends_with_an_exception_shows_it(node: Node, tmp_path: Path, torch_python: Path) -> None:
     (tmp_path / "train.py").write_text("import torch\ntorch.ones(2) @ torch.ones(3)\n")
     ends = []

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from pylaunch import protocol
 from pylaunch.verdict.hangs.snapshot import LOADER_WORKER
 from tests.agent.controller import Controller, Node, task
@@ -56,7 +54,6 @@ def functions(seen: protocol.RankView) -> list[str]:
     return [each.function for each in seen.threads[0].frames] if seen.threads else []
 
 
-@pytest.mark.slow
 def test_a_rank_that_is_late_for_a_collective_is_seen_in_the_views_of_all_ranks(
     node: Node, tmp_path: Path, torch_python: Path
 ) -> None:

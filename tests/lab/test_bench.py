@@ -13,8 +13,6 @@ from pylaunch.features.lab.cluster.node_faults.faults import SlowCable, inject
 from pylaunch.features.lab.cluster.nodes.node import LabNode
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.lab
-
 MBPS = 50.0
 PAYLOAD = 1448 / 1514
 """Share of a full frame, as the token bucket counts it, that is payload of TCP with timestamps."""

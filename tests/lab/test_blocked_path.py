@@ -6,14 +6,10 @@ A rank with a time-out fails; one without waits for ever.
 import json
 from pathlib import Path
 
-import pytest
-
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.features.lab.cluster.node_faults.faults import Direction, Filter, inject
 from tests.lab.controller import events, must_be_clean, newest, starting
-
-pytestmark = pytest.mark.lab
 
 PORT = 4711
 TALKS = f"""

@@ -11,8 +11,6 @@ from pylaunch.transport.process import Completed
 from tests.lab import faults_core
 from tests.lab.controller import must_be_clean
 
-pytestmark = pytest.mark.lab
-
 DIRECTORY = "/opt/story"
 COMMAND = ("--workdir", DIRECTORY, "--framework", "command", "--", "cat", "base.yaml")
 

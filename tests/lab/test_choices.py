@@ -3,15 +3,11 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.transport.process import Completed
 from tests.lab.controller import events, starting
 from tests.waiting import wait_until
-
-pytestmark = pytest.mark.lab
 
 COMMAND = ("--framework", "command", "--workdir", "/", "--no-check")
 REPORT = 'echo "$MASTER_PORT $NCCL_SOCKET_IFNAME $GLOO_SOCKET_IFNAME $TP_SOCKET_IFNAME"'

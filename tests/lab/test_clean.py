@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.images.recipe import USER
 from pylaunch.features.lab.cluster.lab import Lab
@@ -12,8 +10,6 @@ from pylaunch.transport.process import Completed
 from tests.lab.by_hand import alive, launcher, listener, pids
 from tests.lab.controller import must_be_clean, starting
 from tests.waiting import wait_until
-
-pytestmark = pytest.mark.lab
 
 COMMAND = ("--workdir", "/tmp", "--framework", "command", "--port", "29600")
 

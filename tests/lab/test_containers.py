@@ -26,8 +26,6 @@ from tests.lab.controller import must_be_clean, newest, starting
 from tests.starts.containers import image_of_this_machine, save_as_docker, sif_of
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.lab
-
 ROLE = "container_engine"
 SIZE = 64 << 20
 FILE = f"/etc/tmpfiles.d/90-pylaunch-{ROLE}.conf"

@@ -5,15 +5,11 @@ import os
 import signal
 import subprocess
 
-import pytest
-
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from tests.json_pages import undescribed
 from tests.lab.controller import listed, must_be_clean
 from tests.waiting import wait_until
-
-pytestmark = pytest.mark.lab
 
 PYTHON = ("--python", "/usr/bin/python3")
 

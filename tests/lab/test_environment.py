@@ -16,8 +16,6 @@ from pylaunch.transport import process
 from pylaunch.transport.connections import close_all, connector_of
 from tests.lab.controller import Gate, must_be_clean, newest, starting
 
-pytestmark = pytest.mark.lab
-
 COMMAND = ("--workdir", "/tmp", "--framework", "command")
 SECRET = "Tr0ub4dor-hunter2"
 PLAIN = "plainly-visible"

@@ -9,8 +9,6 @@ from tests.lab import faults_core
 from tests.lab.fault_case import Case
 from tests.lab.fault_matrix import FAULTS, check, look
 
-pytestmark = pytest.mark.lab
-
 
 @pytest.fixture(scope="module")
 def job(lab: Lab) -> Iterator[Lab]:

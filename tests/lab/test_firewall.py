@@ -24,8 +24,6 @@ from pylaunch.transport.runner import PlaybookRun, run_playbook
 from tests.lab.firewall import OTHER_PORT, RANK_PORT, RENDEZVOUS_PORT, WITHIN_S, Guarded, echo, is_armed
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow]
-
 MEMBERS = ("n1", "n2")
 CONFIRMED = "/var/lib/pylaunch/firewall/confirmed.nft"
 FOREIGN = """\

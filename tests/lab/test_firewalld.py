@@ -12,8 +12,6 @@ from pylaunch.features.lab.cluster.nodes.node import LabNode
 from tests.lab.firewall import OTHER_PORT, RANK_PORT, RENDEZVOUS_PORT, Guarded, echo, is_armed
 from tests.waiting import DEADLINE_S, wait_until
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow]
-
 MEMBERS = ("n1", "n2")
 CLOSED_PORT = 9090
 """A port that firewalld itself lets nobody open."""

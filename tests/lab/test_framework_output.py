@@ -19,8 +19,6 @@ from tests.lab.controller import must_be_clean
 from tests.lab.test_frameworks import EXAMPLES, leaving, start
 from tests.ports import free_port
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow]
-
 PYTHON = "/opt/pylaunch/current/bin/python"
 LEFT_BEHIND = "left behind: # threads of gloo"
 """Printed by the script of the test, after the framework has ended."""

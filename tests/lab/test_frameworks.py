@@ -13,8 +13,6 @@ from pylaunch.transport.process import Completed
 from tests.json_pages import has_the_forms, undescribed
 from tests.lab.controller import must_be_clean, starting
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow]
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SCRIPTED = ("torchrun", "direct", "jax", "accelerate", "deepspeed")
 LOOK = """

@@ -4,16 +4,12 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.features.lab.cluster.nodes.node import LabNode
 from tests.lab.by_hand import with_devices
 from tests.lab.controller import must_be_clean
 from tests.waiting import wait_until
-
-pytestmark = pytest.mark.lab
 
 COMMAND = ("--workdir", "/tmp", "--framework", "command")
 FORGER = r"""

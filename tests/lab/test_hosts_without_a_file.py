@@ -16,8 +16,6 @@ from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.model.hostset import fold
 from tests.lab.controller import must_be_clean
 
-pytestmark = pytest.mark.lab
-
 
 @pytest.fixture
 def agent(lab: Lab, tmp_path: Path) -> Iterator[dict[str, str]]:

@@ -15,8 +15,6 @@ from pylaunch.features.lab.cluster.nodes.node import LabNode
 from pylaunch.transport.process import Completed
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.lab
-
 PORT = 29500
 PLENTY = 64 << 20
 """Bytes that a cable carries in a fraction of a second; a rate of 8 Mb/s leaves a busy machine a minute."""

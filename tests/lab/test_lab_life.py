@@ -15,8 +15,6 @@ from pylaunch.features.lab.cluster.nodes import cgroup
 from pylaunch.features.lab.cluster.nodes.waiting import reached
 from pylaunch.transport import process
 
-pytestmark = pytest.mark.lab
-
 
 def traces(name: str) -> dict[str, list[str]]:
     """Everything on this machine that belongs to lab `name`, by kind."""

@@ -4,13 +4,9 @@ import json
 import sys
 from pathlib import Path
 
-import pytest
-
 from pylaunch.errors import ExitCode
 from pylaunch.transport import process
 from pylaunch.transport.process import Completed
-
-pytestmark = pytest.mark.lab
 
 
 def pylaunch(*arguments: str) -> Completed:

@@ -5,13 +5,9 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.store.paths import project_known_hosts
 from pylaunch.transport import process
-
-pytestmark = pytest.mark.lab
 
 
 def test_a_node_has_what_a_fresh_debian_has_and_no_more(lab: Lab) -> None:

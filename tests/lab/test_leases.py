@@ -3,15 +3,11 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from tests.lab.by_hand import launcher, with_devices
 from tests.lab.controller import listed, starting
 from tests.waiting import wait_until
-
-pytestmark = pytest.mark.lab
 
 COMMAND = ("--workdir", "/tmp", "--framework", "command")
 

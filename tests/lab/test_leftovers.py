@@ -4,13 +4,9 @@ import multiprocessing
 import subprocess
 import sys
 
-import pytest
-
 from pylaunch.features.lab.cluster import spec
 from pylaunch.features.lab.cluster.spec import LabSpec
 from tests.lab import leftovers
-
-pytestmark = pytest.mark.lab
 
 LABS = 40
 PROCESSES = 3

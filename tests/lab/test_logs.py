@@ -4,14 +4,10 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
-
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from tests.lab.controller import Gate, listed, must_be_clean, newest, of_runs, starting
 from tests.waiting import wait_until
-
-pytestmark = pytest.mark.lab
 
 COMMAND = ("--workdir", "/tmp", "--framework", "command")
 MEBIBYTE = 1 << 20

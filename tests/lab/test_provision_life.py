@@ -11,8 +11,6 @@ from pylaunch.features.lab.cluster.nodes import boot
 from pylaunch.features.lab.cluster.nodes.node import LabNode
 from pylaunch.transport import process
 
-pytestmark = pytest.mark.lab
-
 
 @dataclass(frozen=True)
 class Growing:

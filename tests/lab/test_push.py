@@ -5,16 +5,12 @@ import os
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from pylaunch.agent.piped.piece_source import PIECE
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.features.lab.cluster.node_faults.faults import Fill, Isolate, inject
 from pylaunch.terminal.options import LEAST_RATE
 from tests.waiting import wait_until
-
-pytestmark = pytest.mark.lab
 
 SIZE = 24 << 20
 

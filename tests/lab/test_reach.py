@@ -8,8 +8,6 @@ from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from tests.lab.faults_network import FAULTS
 
-pytestmark = pytest.mark.lab
-
 
 @pytest.mark.parametrize(
     ("fault", "steps"),

@@ -24,8 +24,6 @@ from tests.node_python import NODE_PYTHON
 from tests.reader import DEADLINE_S, Reader
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow]
-
 README = ROOT / "README.md"
 HELD = "/tmp/readme-holds-its-run"
 TRAIN = f"""\

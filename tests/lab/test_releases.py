@@ -11,8 +11,6 @@ from pylaunch.features.lab.cluster.images.releases import RELEASES
 from pylaunch.features.lab.cluster.lab import Lab
 from tests.roles.conftest import site
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow]
-
 SELECTED = os.environ.get("PYLAUNCH_TEST_RELEASES", "").split()
 
 

@@ -3,12 +3,8 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
-
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.transport.process import Completed
-
-pytestmark = [pytest.mark.lab, pytest.mark.slow]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 JAX_MEETS = """

@@ -10,8 +10,6 @@ from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.features.lab.cluster.node_faults.faults import Kill, inject
 from tests.lab.controller import must_be_clean, starting
 
-pytestmark = pytest.mark.lab
-
 COMMAND = ("--workdir", "/tmp", "--framework", "command")
 PLACE = "echo at attempt $TORCHELASTIC_RESTART_COUNT: $RANK of $WORLD_SIZE via $MASTER_ADDR"
 UNTIL_RESTARTED = f"{PLACE}; [ $TORCHELASTIC_RESTART_COUNT = 0 ] && exec sleep 300; exit 0"

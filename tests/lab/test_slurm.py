@@ -31,8 +31,6 @@ from tests.lab.slurm_jobs import (
 )
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.lab
-
 
 def test_ranks_start_on_the_nodes_of_a_job_that_completes_with_the_run(slurm: Lab) -> None:
     script = "hostname; env | grep -e ^SLURM -e ^PMI; exit 0"

@@ -10,8 +10,6 @@ from tests.lab.controller import Gate, must_be_clean, starting
 from tests.lab.slurm_jobs import COMMAND, DEADLINE_S, attached, failed, job_of, skip_requeue_delay, state
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.lab
-
 SECOND_TIME = "echo at attempt $TORCHELASTIC_RESTART_COUNT; [ $TORCHELASTIC_RESTART_COUNT = {last} ] || exec sleep 300"
 """A rank that waits, and is done in the attempt with this number."""
 

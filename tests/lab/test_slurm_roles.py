@@ -3,11 +3,7 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from pylaunch.features.lab.cluster.lab import Lab
-
-pytestmark = pytest.mark.lab
 
 SERVER = """
 import http.server, os, signal, sys

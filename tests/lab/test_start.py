@@ -5,15 +5,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.transport.process import Completed
 from tests.lab.controller import Gate, events, is_clean, listed, must_be_clean, newest, of_runs, starting
 from tests.waiting import wait_until
-
-pytestmark = pytest.mark.lab
 
 COMMAND = ("--workdir", "/tmp", "--framework", "command")
 PATIENT = "echo up $RANK; exec sleep 300"

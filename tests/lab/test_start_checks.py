@@ -10,8 +10,6 @@ from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from tests.lab.faults_network import one_way_filtered
 
-pytestmark = pytest.mark.lab
-
 JOB = ("--framework", "direct", "--workdir", "/tmp", "--python", "/usr/bin/python3")
 SCRIPT = "/tmp/start_checks.py"
 

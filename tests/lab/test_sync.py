@@ -11,8 +11,6 @@ from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.transport.process import Completed
 from tests.lab.controller import Gate, must_be_clean, newest, starting
 
-pytestmark = pytest.mark.lab
-
 COMMAND = ("--framework", "command")
 HEAVY = 3 << 20
 SCRIPT = """#!/bin/sh

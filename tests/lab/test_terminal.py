@@ -16,8 +16,6 @@ from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.model.hostset import expand
 from tests.lab.controller import Gate, must_be_clean, starting
 
-pytestmark = pytest.mark.lab
-
 SCRIPT = "echo loading; sleep 1; echo step $RANK; {}; echo bad >&2"
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

@@ -9,8 +9,6 @@ from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.transport.process import Completed
 from tests.lab.controller import events, must_be_clean, of_runs, starting
 
-pytestmark = [pytest.mark.lab, pytest.mark.slow]
-
 REPOSITORY = Path(__file__).parents[2]
 TRAIN = """
 import os, sys, time

@@ -9,15 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.features.lab.cluster.node_faults.faults import Cut, inject
 from tests.lab.controller import DEADLINE_S, Gate, Started, is_clean, must_be_clean, starting
 from tests.waiting import wait_until
-
-pytestmark = pytest.mark.lab
 
 COMMAND = ("--workdir", "/tmp", "--framework", "command")
 MARK = "python3 -c 'from pylaunch import runtime; runtime.step(10 + runtime.rank())'"

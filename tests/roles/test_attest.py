@@ -11,8 +11,6 @@ from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from tests.roles.conftest import Provisioned
 
-pytestmark = pytest.mark.lab
-
 LIMITS = "/etc/security/limits.d/90-pylaunch.conf"
 SITE_PACKAGES = "/opt/pylaunch/current/lib/python3.11/site-packages"
 

@@ -25,8 +25,6 @@ from tests.reader import Reader
 from tests.roles.conftest import Provisioned
 from tests.roles.test_operations import SITE_PACKAGES, provision
 
-pytestmark = pytest.mark.lab
-
 
 @pytest.fixture
 def lab(provisioned: Provisioned) -> Lab:

@@ -1,8 +1,4 @@
-import pytest
-
 from tests.roles.conftest import Provisioned
-
-pytestmark = pytest.mark.lab
 
 
 def test_a_host_without_nvidia_devices_is_reported_as_not_applicable(provisioned: Provisioned) -> None:

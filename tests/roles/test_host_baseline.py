@@ -1,9 +1,6 @@
-import pytest
 from testinfra.host import Host
 
 from tests.roles.conftest import NODES, Provisioned
-
-pytestmark = pytest.mark.lab
 
 
 def test_services_get_the_limits_too(node: Host) -> None:

@@ -20,8 +20,6 @@ from pylaunch.transport import process
 from pylaunch.transport.connections import disconnect
 from tests.roles.conftest import Provisioned
 
-pytestmark = pytest.mark.lab
-
 OPTIONS = {"memlock": "-l", "nofile": "-n", "stack": "-s"}
 ULIMITS = "; ".join(f"echo {name}: $(ulimit -S {option}) $(ulimit -H {option})" for name, option in OPTIONS.items())
 UNIT_DROP_IN = "/etc/systemd/system/ssh.service.d/50-test.conf"

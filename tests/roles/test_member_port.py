@@ -8,8 +8,6 @@ import pytest
 
 from tests.roles.conftest import Provisioned
 
-pytestmark = pytest.mark.lab
-
 PORT = 8080
 N1 = ("--roles", "firewall", "--limit", "n1")
 

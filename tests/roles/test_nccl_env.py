@@ -7,8 +7,6 @@ from testinfra.host import Host
 from pylaunch.features.lab.cluster.nodes.node import LabNode
 from tests.roles.conftest import NODES, Provisioned
 
-pytestmark = pytest.mark.lab
-
 
 @pytest.fixture
 def n2(provisioned: Provisioned) -> Iterator[LabNode]:

@@ -18,8 +18,6 @@ from tests.lab.controller import not_kept
 from tests.roles.conftest import NODES, Provisioned
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.lab
-
 HOLD_PACKAGE_LOCK = """
 import fcntl, time
 lock = open("/var/lib/dpkg/lock-frontend", "w")

@@ -15,8 +15,6 @@ from pylaunch.transport.connections import disconnect
 from tests.roles.conftest import FIRST, Provisioned
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.lab
-
 
 def test_check_mode_says_what_would_change_and_changes_nothing(provisioned: Provisioned) -> None:
     assert provisioned.checked.ok, provisioned.checked.failures

@@ -1,7 +1,4 @@
-import pytest
 from testinfra.host import Host
-
-pytestmark = pytest.mark.lab
 
 CURRENT = "/opt/pylaunch/current"
 

@@ -9,8 +9,6 @@ from pylaunch.transport import process
 from pylaunch.transport.connections import disconnect
 from tests.roles.conftest import NODES, Provisioned
 
-pytestmark = pytest.mark.lab
-
 DROP_IN = "/etc/ssh/sshd_config.d/90-pylaunch.conf"
 
 

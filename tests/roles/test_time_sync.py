@@ -1,10 +1,7 @@
-import pytest
 from testinfra.host import Host
 
 from pylaunch.errors import ExitCode
 from tests.roles.conftest import Provisioned
-
-pytestmark = pytest.mark.lab
 
 
 def test_chronyd_was_really_started_and_only_watches_the_clock_it_may_not_set(

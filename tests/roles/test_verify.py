@@ -11,8 +11,6 @@ from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.transport.process import Completed
 from tests.roles.conftest import Provisioned
 
-pytestmark = pytest.mark.lab
-
 ROLES = "ssh_access,gpu_node,nccl_env"
 
 
