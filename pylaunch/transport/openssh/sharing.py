@@ -50,7 +50,7 @@ def control_directory() -> Path:
     except OSError as error:
         raise ClusterNotReadyError(
             f"{directory} cannot be used as the directory of SSH connections: {error.strerror}",
-            hint=f"remove it, or run with XDG_RUNTIME_DIR set: ls -ld {directory}",
+            hint="make it usable, or choose another directory: XDG_RUNTIME_DIR=DIR",
         ) from None
     if status.st_uid != os.getuid() or status.st_mode & 0o077:
         raise ClusterNotReadyError(

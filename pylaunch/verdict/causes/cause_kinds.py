@@ -47,7 +47,7 @@ _TABLE = (
               "what restarted {host}: its power, a watchdog, a panic of the kernel, a person?",
               "on {host}: last -x -n 5; journalctl -b -1 -n 50"),
     CauseKind("signalled", "The agent of a node received a signal to end, as its ranks did",
-              "what ended all processes of this user on {host}: a shutdown, a logout, systemd, a person?",
+              "what ended all processes of this user on {host}: a shutdown, a logout, a scheduler, a person?",
               "on {host}: last -x -n 5; journalctl --since -1h | tail -n 50"),
     CauseKind("agent-lost", "The agent of the run on a host ended or does not answer, and the host answers",
               "did a rank on {host} fail before the agent was lost?",
