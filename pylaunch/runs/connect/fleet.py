@@ -108,11 +108,16 @@ class Fleet:
         self._calling: dict[str, LinkError | AgentAbsentError | None] = {}
         """Hosts to which a second connection is being opened, with the error of the last attempt."""
 
+        self._opened_at = 0.0
+        """Time at which this process began to prepare the nodes, if it does."""
+
     async def connect(
         self, names: Iterable[str], verb: str, *, shared: bool = True
     ) -> dict[str, LinkError | AgentAbsentError]:
         """Open links to `names` at the same time; return the errors of those that failed, by host."""
         wanted = tuple(names)
+        if verb == "open" and not self._opened_at:
+            self._opened_at = steady_clock.now()
         allow_hosts(len(self._cluster.hosts))
         answers = await asyncio.gather(
             *(self._open(name, Call(verb, self._run, shared=shared)) for name in wanted), return_exceptions=True
@@ -145,10 +150,11 @@ class Fleet:
     def our_time(self, name: str, node_time: float) -> float:
         """Convert a time of `name` to the controller's clock; for a connection that has ended, return the time now.
 
-        A time in the future is that of a clock that was set since the connection measured it.
+        So is a time in the future, or before the preparation: that clock was set since the connection measured it.
         """
         link, now = self.links.get(name), steady_clock.now()
-        return now if link is None else min(now, link.clock.to_ours(node_time))
+        at = now if link is None else link.clock.to_ours(node_time)
+        return at if self._opened_at <= at <= now else now
 
     def clock(self, name: str) -> ClockOffset:
         """Return the clock offset of `name`; of one without a connection, none with an unknown uncertainty."""

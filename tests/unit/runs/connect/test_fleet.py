@@ -97,10 +97,12 @@ def test_an_interrupt_ends_other_work_also_while_a_node_floods() -> None:
     asyncio.run(story())
 
 
-def test_no_time_of_a_node_is_in_the_future() -> None:
-    """Its clock was set forward after the connection measured it: nothing can happen later than it is reported."""
+def test_no_time_of_a_node_is_in_the_future_or_before_the_preparation() -> None:
+    """Its clock was set after the connection measured it: nothing happens later than it is reported."""
     fleet = Fleet(PLAN, "0123")
     fleet.links["n1"] = cast(AgentLink, SimpleNamespace(clock=ClockOffset(2.0, 0.001)))
     now = steady_clock.now()
     assert fleet.our_time("n1", now - 8.0) == now - 10.0
+    asyncio.run(fleet.connect([], "open"))
+    assert now <= fleet.our_time("n1", now - 3600.0) <= steady_clock.now(), "nor before the nodes were prepared"
     assert now <= fleet.our_time("n1", now + 3600.0) <= steady_clock.now()
