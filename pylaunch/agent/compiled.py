@@ -3,8 +3,6 @@
 Python keeps compiled files in __pycache__, but does nothing of the kind for archives.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import io

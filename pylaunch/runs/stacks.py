@@ -1,7 +1,5 @@
 """Views of the ranks of a run: taken now of a live run, from its record otherwise."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Collection, Mapping
 

@@ -1,7 +1,5 @@
 """Backend of torch's process group, which `pylaunch start --fallback` may change after NCCL failed."""
 
-from __future__ import annotations
-
 import os
 
 from pylaunch.runtime.patience import log

@@ -1,7 +1,5 @@
 """Signs of life of ranks reach a controller that requests them, and only when they change."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The archive: one small file, the same bytes every time, that any supported Python runs."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """The agent's own parser of its command line, which takes the place of argparse."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.agent.commands import parsed

@@ -1,7 +1,5 @@
 """A node that refuses a run reports every reason at once, and holds nothing afterwards."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import shlex

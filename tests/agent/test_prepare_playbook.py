@@ -1,7 +1,5 @@
 """The one task per host that brings the agent, through Ansible itself."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

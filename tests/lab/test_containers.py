@@ -4,8 +4,6 @@ These starts need pylaunch.features.containers. The image is a squashfs on a dir
 torch are mounted from the nodes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Every way to end, on three real nodes: without a controller, with a node gone, in the background, from elsewhere."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

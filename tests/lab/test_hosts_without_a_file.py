@@ -1,7 +1,5 @@
 """Hosts that no inventory names: with nothing but their addresses and a key that an agent holds."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

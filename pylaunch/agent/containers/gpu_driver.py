@@ -1,7 +1,5 @@
 """Libraries of NVIDIA's driver for ranks in a container: those of the node, which match its kernel module."""
 
-from __future__ import annotations
-
 import os
 import re
 

@@ -4,8 +4,6 @@ A SIF file has a header, a table of descriptors and the data objects that these 
 object that is the primary system partition. Every number here is one of a file that anybody can write.
 """
 
-from __future__ import annotations
-
 import os
 import struct
 from typing import BinaryIO

@@ -1,7 +1,5 @@
 """Report whether a node has an image in its store; the controller sends it otherwise."""
 
-from __future__ import annotations
-
 import json
 import os
 

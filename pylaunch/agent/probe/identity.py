@@ -1,7 +1,5 @@
 """Identity of this host: its name, its distribution and the capabilities that its processes can have."""
 
-from __future__ import annotations
-
 import re
 
 from pylaunch.agent.shared.text import text_of, text_or_none

@@ -1,7 +1,5 @@
 """Options of the resolver for readers that look up names."""
 
-from __future__ import annotations
-
 import os
 
 OPTIONS = "timeout:1 attempts:3"

@@ -1,7 +1,5 @@
 """Answer a controller from the files of a run that is over, with the messages that its supervisor would send."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -4,8 +4,6 @@ The role python_env writes the digest and the probe compares it, so this file is
 imports only the standard library, for Python >= 3.8.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 

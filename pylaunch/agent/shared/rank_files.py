@@ -5,8 +5,6 @@ Files are opened without following links and without blocking, only if they are 
 Every failure is an OSError that names what was found. `untrusted_json` parses JSON in them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

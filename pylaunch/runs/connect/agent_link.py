@@ -1,7 +1,5 @@
 """A connection to the agent of one node: an SSH channel for the messages of `protocol`."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import signal

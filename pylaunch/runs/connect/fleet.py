@@ -1,7 +1,5 @@
 """Connections of one run to all of its nodes, with one inbox for their messages."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import time

@@ -1,7 +1,5 @@
 """Read the logs of a run from its nodes."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 

@@ -4,8 +4,6 @@ Nothing is decided and nothing is stopped. No Ping is sent: nodes that hear a co
 another node is lost, and a watcher does not do that.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

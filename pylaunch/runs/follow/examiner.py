@@ -1,7 +1,5 @@
 """Requests for views of the ranks of a run that a follower follows, each until its nodes have answered."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Collection
 

@@ -1,7 +1,5 @@
 """Follow a run from its release (or attach) to its end, as `verdict.run_state` decides."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from collections.abc import Callable, Iterable

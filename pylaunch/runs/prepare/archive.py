@@ -1,7 +1,5 @@
 """The agent as one file that any Python ≥ 3.8 runs, the same bytes for the same source."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """A start: connect, prepare, hold at the barrier, release together. No rank exists before every node is ready."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import threading

@@ -1,7 +1,5 @@
 """Send the image of a container to the nodes that lack it, which pass it on to each other."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future

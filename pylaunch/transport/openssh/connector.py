@@ -3,8 +3,6 @@
 Connections are shared (`sharing`). Host keys are always checked, against the user's known_hosts and the project's.
 """
 
-from __future__ import annotations
-
 import functools
 import secrets
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Reason and hint for a host that ssh cannot reach, from what ssh prints."""
 
-from __future__ import annotations
-
 import re
 
 from pylaunch.model.cluster import Host

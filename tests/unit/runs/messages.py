@@ -1,7 +1,5 @@
 """Messages in the inbox of a fleet without connections."""
 
-from __future__ import annotations
-
 from pylaunch.runs.connect.fleet import Fleet
 
 

@@ -1,7 +1,5 @@
 """Programs, device and namespaces of this host for ranks in a container."""
 
-from __future__ import annotations
-
 import os
 
 from pylaunch.agent.probe.registry import reader

@@ -1,7 +1,5 @@
 """Identity of this host, and its kernel settings and limits."""
 
-from __future__ import annotations
-
 import os
 import resource
 

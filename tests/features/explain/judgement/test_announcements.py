@@ -1,7 +1,5 @@
 """Start lines of ranks that contradict each other, and the collectives in which a log ends."""
 
-from __future__ import annotations
-
 import pytest
 
 from pylaunch.features.explain.judgement.topics import search_of

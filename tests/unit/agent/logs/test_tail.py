@@ -1,7 +1,5 @@
 """Chunks of a followed log file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A program that cannot be executed is refused with the reason."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The release: messages that a session awaits before the run is followed."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Mapping, Sequence

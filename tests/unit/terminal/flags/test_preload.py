@@ -1,7 +1,5 @@
 """--preload: the imports with which a script begins, and modules by name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

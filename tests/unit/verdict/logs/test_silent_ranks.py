@@ -1,7 +1,5 @@
 """Rank behind victims: the one without an error is named with its last line, and no victim is."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 
