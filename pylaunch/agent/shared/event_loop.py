@@ -32,7 +32,8 @@ class EventLoop:
 
     def wait(self, timeout_s: float | None) -> None:
         """Wait for a ready descriptor, at most `timeout_s`, and run the callbacks of all."""
-        for key, events in self._selector.select(timeout_s):
+        # A signal that arrives at the deadline ends the wait without its descriptor: look again.
+        for key, events in self._selector.select(timeout_s) or self._selector.select(0):
             # An earlier callback may have forgotten this descriptor, or watched another one of the same number.
             current = self._selector.get_map().get(key.fd)
             if events & selectors.EVENT_READ and current is not None and current.data is key.data:
