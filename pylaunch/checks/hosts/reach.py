@@ -79,7 +79,7 @@ def _sudo(survey: Survey) -> Iterable[Finding]:
             yield Finding(
                 "reach.sudo", Severity.NOTE, (host,),
                 f"the user may not become root without a password ({why}): provision needs it, start does not",
-                fix="nothing: pylaunch provision asks for the password; or allow it in sudoers",
+                fix="none is needed: provision asks for the password; or allow it in sudoers",
             )  # fmt: skip
 
 
