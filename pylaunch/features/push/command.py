@@ -16,7 +16,9 @@ from pylaunch.broadcast.spread import broadcast, broadcast_from
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
-from pylaunch.model.hostset import alike, fold
+from pylaunch.model.diagnosis.host_errors import error_lines
+from pylaunch.model.diagnosis.host_hints import folded
+from pylaunch.model.hostset import fold
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.model.text.size import shown_size
 from pylaunch.terminal import console, document, options
@@ -69,8 +71,9 @@ def command(
         _show(payload, result, source)
     if failed := [name for name, received in result.hosts.items() if received.error is not None]:
         what = f"{fold(failed)}: {'do' if len(failed) > 1 else 'does'} not have the files"
-        hints = [hint for name in failed if (hint := result.hosts[name].hint) is not None]
-        raise ClusterNotReadyError(what, evidence=_failures(result), hint=hints[0] if hints else None)
+        hints = folded({name: (hint,) for name in failed if (hint := result.hosts[name].hint) is not None})
+        reasons = {name: str(result.hosts[name].error) for name in failed}
+        raise ClusterNotReadyError(what, evidence=error_lines(cluster.hosts, reasons), hint="; ".join(hints) or None)
     return ExitCode.DONE
 
 
@@ -107,12 +110,6 @@ def _show(payload: Payload, result: BroadcastResult, source: str | None) -> None
     console.say(f"{source or 'this machine'} sent {shown_size(sent)}; the hosts lacked {shown_size(missing)}")
     for line in result.remarks:
         console.say(line)
-
-
-def _failures(result: BroadcastResult) -> list[str]:
-    """Return why hosts do not have the files, equal reasons once."""
-    reasons = {name: [received.error] for name, received in result.hosts.items() if received.error is not None}
-    return [f"{names}: {reason}" for names, reason in alike(reasons)]
 
 
 def _as_data(payload: Payload, result: BroadcastResult, source: str | None) -> dict[str, object]:

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.errors import UsageError
+from pylaunch.broadcast.progress import BroadcastResult, Received
+from pylaunch.cli.main import run
+from pylaunch.errors import ExitCode, UsageError
+from pylaunch.features.push import command as push
 from pylaunch.features.push.command import files_of_node, without
 from pylaunch.model.cluster import Cluster, Host
 
@@ -34,3 +37,18 @@ def test_the_node_gets_no_copy_where_it_has_the_files_at_their_destination() -> 
     assert without(node, CLUSTER, "/data/model/") == CLUSTER
     with pytest.raises(UsageError, match="n1 has /data/model/ already"):
         without(node, CLUSTER.only(["n1"]), "/data/model")
+
+
+def test_hosts_without_the_files_are_folded_with_their_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    failed = {
+        host.name: Received(f"ssh {host.address}: no key", f"pylaunch trust --limit {host.name}", True, 0, 0, 0.1)
+        for host in CLUSTER.hosts
+    }
+    monkeypatch.setattr(push, "load_cluster", lambda *_, **__: CLUSTER)
+    monkeypatch.setattr(push, "broadcast", lambda *_, **__: BroadcastResult(failed, {}, 0.1))
+    assert run(["push", str(tmp_path / "file"), "/data/"]) == ExitCode.CLUSTER_NOT_READY
+    printed = capsys.readouterr().err
+    assert "  n[1-2]: ssh 10.0.0.[1-2]: no key\n\nhint: pylaunch trust --limit 'n[1-2]'\n" in printed
