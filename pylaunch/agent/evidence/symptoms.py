@@ -30,6 +30,7 @@ TABLE = (
     (r"^StageTimeoutError: all_reduce did not end within|^(?:\w+\.)*MissingRanksError: ranks? ", WAITED),
     (r"Connection closed by peer \[|Read error \[.*: Connection reset by peer|Write error \[.*: Broken pipe", LOST),
     (r"\[.*gloo/.*\] .*(?:Connection reset by peer|Connection refused|Broken pipe|Socket closed)", LOST),
+    (r"NCCL communicator was aborted on rank \d+\..*Connection reset by peer", LOST),
     (r"ncclRemoteError|remote process exited or there was a network error|NCCL error: .*unhandled system error", LOST),
     (r"^(?:\w+\.)*(?:ConnectionResetError|BrokenPipeError|ConnectionAbortedError)\b", DROPPED),
     (r"Gloo \w+ failed: .*(?:Connection closed by peer|Connection reset by peer|Broken pipe)", LOST),

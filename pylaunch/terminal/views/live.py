@@ -13,6 +13,7 @@ from pylaunch.protocol.usage_report import Usage
 from pylaunch.runs.follow.run_events import LinesWritten, Notice, RunEvent, UsageReported
 from pylaunch.terminal import console, hints
 from pylaunch.terminal.listing import duration
+from pylaunch.verdict.own_failures import sounds_like_a_victim
 from pylaunch.verdict.rank_end import described
 
 LAST_LINES = 20
@@ -168,9 +169,9 @@ def _is_about(outcome: Outcome, failure: RankEnd) -> bool:
 def _others(plan: RunPlan, outcome: Outcome, failure: RankEnd) -> str:
     """Return the part of the sentence about the other ranks: own failures, victims, and ranks that were stopped."""
     failed = [end for end in outcome.ends if end.rank not in (None, failure.rank) and end.failed]
-    own = [end for end in failed if not end.symptom]
+    own = [end for end in failed if not (end.symptom or sounds_like_a_victim(end))]
     others, stopped = plan.world_size - 1, {end.rank for end in outcome.ends if end.rank is not None and end.stopped}
-    victims = {end.rank for end in failed if end.symptom}
+    victims = {end.rank for end in failed if end not in own}
     gone, verb = len(stopped | victims), "ended" if victims else "stopped"
     more = f", and {len(own) - 1} more" if len(own) > 1 else ""
     text = f"; {own[0].who} failed on its own, too ({described(own[0])}){more}" if own else ""

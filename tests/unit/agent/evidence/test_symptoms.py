@@ -142,3 +142,9 @@ def test_a_pipe_that_breaks_while_python_exits_makes_no_victim() -> None:
 
 def test_a_connection_that_a_program_loses_while_it_exits_makes_no_victim() -> None:
     assert symptom(1, None, "", [*TRACED, "ValueError: loss is NaN", "BrokenPipeError: [Errno 32] x"]) == ""
+
+
+def test_a_communicator_that_was_aborted_for_a_lost_connection_is_a_symptom_and_any_other_is_none() -> None:
+    aborted = "RuntimeError: NCCL communicator was aborted on rank 1."
+    assert symptom(1, None, "", [f"{aborted} Connection reset by peer"]) == LOST
+    assert symptom(1, None, "", [aborted]) == ""

@@ -66,6 +66,9 @@ def test_only_ranks_that_are_known_to_have_been_stopped_are_called_stopped(capsy
     victim = RankEnd(5, "gpu06", 1, None, 8.2, stopped=False, symptom="lost its connection to another rank")
     show_outcome(PLAN, replace(ended(failed, Status.FAILED), ends=(failed, stopped, victim)))
     assert "exited with code 1; 2 of the other 10 ranks ended with it\n" in capsys.readouterr().err
+    unknown = replace(victim, symptom="", error="CommError: connection to rank 3 was lost")
+    show_outcome(PLAN, replace(ended(failed, Status.FAILED), ends=(failed, stopped, unknown)))
+    assert "exited with code 1; 2 of the other 10 ranks ended with it\n" in capsys.readouterr().err
 
 
 def test_leftovers_are_in_the_order_of_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
