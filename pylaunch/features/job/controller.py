@@ -30,6 +30,7 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind
 from pylaunch.probe.ask import Asking, ask, understood_all
 from pylaunch.probe.program import program
+from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.interruptible import Interrupter
 from pylaunch.runs.follow.run_events import LinesWritten, UsageReported
 from pylaunch.runs.follow.run_follower import LAST_S
@@ -202,7 +203,7 @@ class _PartRun:
         self._heard.put(PartEnded(self.name, status, reason))
         # The job continues meanwhile: a slow target of a notification delays no stop.
         was_stopped = status is Status.STOPPED and over.outcome is None
-        stopped = Outcome(status, reason, time.time(), (), {}) if was_stopped else None
+        stopped = Outcome(status, reason, steady_clock.now(), (), {}) if was_stopped else None
         ending = RunEnding(self.planned.run, over.outcome or stopped, over.error)
         for observer in self.planned.observers:
             observer.at_end(ending)
@@ -254,12 +255,12 @@ def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course]
         for each in runs.values():
             each.thread.start()
         while not course.is_over:
-            actions = course.decide(time.monotonic(), time.time())
+            actions = course.decide(time.monotonic(), steady_clock.now())
             changed(course)
             for action in actions:
                 if isinstance(action, LetGo):
                     together = [runs[name] for name in action.parts]
-                    instant = time.time() + lead_together_s([each.lead_s for each in together])
+                    instant = steady_clock.now() + lead_together_s([each.lead_s for each in together])
                     for each in together:
                         each.let_go(instant)
                 else:
@@ -272,7 +273,7 @@ def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course]
             deadline = course.deadline()
             with contextlib.suppress(Empty):
                 wait_s = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-                course.hear(heard.get(timeout=wait_s), time.monotonic(), time.time())
+                course.hear(heard.get(timeout=wait_s), time.monotonic(), steady_clock.now())
         for each in runs.values():
             each.thread.join()
     changed(course)

@@ -12,6 +12,7 @@ from pylaunch.features.notify.target import LIMIT_S, NotifyTarget, read_target
 from pylaunch.inventory.known_secrets import known_secrets
 from pylaunch.model.secret import sounds_secret
 from pylaunch.model.text.redaction import Redaction
+from pylaunch.runs import steady_clock
 from pylaunch.runs.attach import Attached, AttachEvent
 from pylaunch.runs.start_events import AttemptStarted, StartEvent
 from pylaunch.terminal import console
@@ -42,15 +43,15 @@ class _Notifier(RunObserver):
         if isinstance(event, AttemptStarted | Attached):
             plan = event.plan if isinstance(event, AttemptStarted) else event.record.plan
             self._narration.mask_with(Redaction([*self._ours, *known_secrets(plan, os.environ)]).hide)
-        self._queue(self._narration.of_event(event, time.time()))
+        self._queue(self._narration.of_event(event, steady_clock.now()))
 
     def at_end(self, ending: RunEnding) -> None:
         """Notify of the end, and wait for all targets together as long as one delivery may take."""
-        self._end(self._narration.of_end(ending, time.time()))
+        self._end(self._narration.of_end(ending, steady_clock.now()))
 
     def at_end_of_job(self, name: str, ending: RunEnding) -> None:
         """Notify of the end of a job of several roles, as of that of a run."""
-        self._end(self._narration.of_job(name, ending, time.time()))
+        self._end(self._narration.of_job(name, ending, steady_clock.now()))
 
     def _end(self, notification: Notification | None) -> None:
         self._queue(notification)
