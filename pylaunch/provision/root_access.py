@@ -20,11 +20,16 @@ def refused_by_sudo(request: ProvisionRequest, found: ProvisionSurvey) -> dict[s
     return {name: why for name, why in refusals.items() if isinstance(why, str)}
 
 
+def is_password_missing(request: ProvisionRequest, refused: dict[str, str]) -> bool:
+    """Return whether a password may help that nobody has given."""
+    return request.become_password is None and set(refused.values()) != {reach.NO_SUDO}
+
+
 def sudo_error(request: ProvisionRequest, reasons: dict[str, str]) -> ClusterNotReadyError:
     """Return the error for hosts on which sudo refuses."""
     given = request.become_password is not None
     return ClusterNotReadyError(
-        f"sudo {'does not accept the password' if given else 'asks for a password'}, so nothing was changed",
+        f"sudo {'does not accept the password' if given else 'does not make this user root'}, so nothing was changed",
         evidence=error_lines(request.cluster.hosts, reasons),
         hint="pylaunch provision -K, or let this user use sudo without a password; ansible_user=root needs no sudo, nor"
         " does the Python environment alone: pylaunch_unprivileged=true, pylaunch_env_root=/home/USER/envs",

@@ -91,7 +91,7 @@ def test_a_sudo_that_wants_a_password_is_recognised_before_anything_changes(
 ) -> None:
     refused = provisioned.lab.pylaunch("provision", "-i", str(as_bob))
     assert refused.returncode == ExitCode.CLUSTER_NOT_READY
-    assert "error: sudo asks for a password, so nothing was changed\n  n3: " in refused.stderr
+    assert "error: sudo does not make this user root, so nothing was changed\n  n3: " in refused.stderr
     assert f"hint: pylaunch provision -i {as_bob} -K" in refused.stderr
     wrong = process.run(
         provisioned.lab.command("provision", "-i", str(as_bob), "-K"), stdin=b"other\n", env=provisioned.lab.environment

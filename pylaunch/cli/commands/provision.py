@@ -27,7 +27,7 @@ from pylaunch.provision.provisioning import (
     reset_hosts,
     roll_back,
 )
-from pylaunch.provision.root_access import refused_by_sudo, sudo_error
+from pylaunch.provision.root_access import is_password_missing, refused_by_sudo, sudo_error
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.live_area import working
 from pylaunch.terminal.views.live import counted
@@ -145,7 +145,7 @@ def _planned(cluster: Cluster, flags: ProvisionFlags, chosen: ProvisionOptions) 
         refused = {} if flags.plan_only else refused_by_sudo(plan.request, plan.found)
     if not refused:
         return plan
-    if chosen.become_password is not None or not sys.stdin.isatty():
+    if not (is_password_missing(plan.request, refused) and sys.stdin.isatty()):
         raise sudo_error(plan.request, refused)
     password = console.password(f"sudo password of {fold(refused)}")
     return _planned(cluster, flags, replace(chosen, become_password=password))

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from pylaunch.agent.probe.readers import reach
+from pylaunch.base.dataclass import replace
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.ask import NoPython, Unreachable
 from pylaunch.provision import root_access
@@ -37,4 +39,7 @@ def test_only_hosts_that_change_and_need_sudo_are_asked_and_their_refusals_are_f
     refused = root_access.refused_by_sudo(request, found)
     assert sorted(asked) == ["n1", "n2", "n3"]
     assert refused == {"n1": WANTED, "n2": WANTED}
+    assert root_access.is_password_missing(request, refused)
+    assert not root_access.is_password_missing(replace(request, become_password="secret"), refused)
+    assert not root_access.is_password_missing(request, {"n1": reach.NO_SUDO})
     assert root_access.sudo_error(request, refused).evidence == (f"n[1-2]: {WANTED}",)

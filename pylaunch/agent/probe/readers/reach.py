@@ -17,6 +17,7 @@ from pylaunch.agent.shared.text import text_of
 from pylaunch.protocol.readings.hosts import HostIdentity, NamesReading
 
 SUDO_S = 4.0
+NO_SUDO = "there is no sudo"
 LOOKUPS_S = 2.5
 """Time for all lookups together, half of the default timeout of a resolver for one query."""
 
@@ -115,7 +116,7 @@ def sudo(question: str | None) -> str | None:
         words = ["sudo", "-n", "true"] if question is None else ["sudo", "-S", "-p", "", "true"]
         ended = programs.ended(words, joined=True, deadline_s=SUDO_S, stdin="" if question is None else f"{question}\n")
     except FileNotFoundError:
-        return "there is no sudo"
+        return NO_SUDO
     output = ended.output.strip().splitlines()
     return None if ended.status == 0 else (output[-1] if output else f"exit code {ended.status}")
 
