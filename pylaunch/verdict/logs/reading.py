@@ -31,7 +31,7 @@ from pylaunch.verdict.logs.readings.network import (
     nccl_connect,
     register,
 )
-from pylaunch.verdict.logs.readings.system import name_unknown, no_space, shell_end
+from pylaunch.verdict.logs.readings.system import file_not_found, name_unknown, no_space, shell_end
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
 
@@ -176,4 +176,5 @@ READERS: dict[str, Reader] = {
     "shell-end": shell_end,
     "name-unknown": name_unknown,
     "errno-nospc-unnamed": no_space,
+    "file-notfound": file_not_found,
 }

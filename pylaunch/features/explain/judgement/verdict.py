@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pylaunch.base.dataclass import dataclass
+from pylaunch.features.explain.judgement.consequences import led_to
 from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight
 from pylaunch.features.explain.judgement.errors.first_error import ErrorLines, FirstError, error_lines, first_error
 from pylaunch.features.explain.judgement.findings import LogFinding, findings_of, stalled_in
@@ -21,7 +22,7 @@ from pylaunch.features.explain.judgement.indications.indications import indicati
 from pylaunch.features.explain.judgement.standstill import stands_at
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.attempts import last_attempts
-from pylaunch.verdict.logs.errors.error_class import error_class
+from pylaunch.verdict.logs.errors.error_class import ErrorClass, error_class
 from pylaunch.verdict.logs.errors.uncaught import EXCEPTION
 from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.verdict.logs.facts import LogFacts, is_before
@@ -54,6 +55,9 @@ CONTINUED = 2
 
 _NAMING = ("rank-absent", STOPPED, "killed", "native-crash", "dataloader-worker")
 """Classes of a question that a rank, or a process, answers which the logs name."""
+
+_MAY_FOLLOW = (EXCEPTION, "file-notfound")
+"""Signatures of exceptions that an error which the program logged before may have led to."""
 
 _OF_PROCESSES = ("process-exits", "shell-end", "pool-broken")
 """Signatures of the end of a process that is no rank."""
@@ -112,6 +116,8 @@ def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan]) -> LogVe
     has_failed = True
     if (named := _by_words(catalogue, facts, error)) is not None:
         causes, error = (named, *causes), None
+    if causes and causes[0].signature in _MAY_FOLLOW and (before := led_to(facts, causes[0].evidence[0])) is not None:
+        causes = (_of_line(catalogue, evidence_of(before[0]), before[1]), *causes)
     if not (texts.failed or causes or (error is not None and error.weight is not ErrorWeight.FAILURE)):
         causes = tuple(cause_of(catalogue, facts, *each) for each in stands_at(catalogue, facts))
         if error is None and not causes:
@@ -157,6 +163,10 @@ def _by_words(catalogue: SignatureCatalogue, facts: LogFacts, error: FirstError 
     found = error_class(line.text, place) or error_class(line.text + _continued(facts, line), place)
     if found is None:
         return None
+    return _of_line(catalogue, line, found)
+
+
+def _of_line(catalogue: SignatureCatalogue, line: EvidenceLine, found: ErrorClass) -> LogCause:
     text = visible_line(line.text)[:LONGEST_TEXT]
     return LogCause(catalogue.causes[found.cause], WORDS, text, found.confidence, (), None, (line,), found.because,
                     tuple(catalogue.causes[each] for each in found.also))  # fmt: skip

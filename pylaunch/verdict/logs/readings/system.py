@@ -31,6 +31,7 @@ _ENDS = {
 }  # fmt: skip
 _LAUNCHER = ("SignalException", "KeyboardInterrupt", "ChildFailedError", "SystemExit")
 _HUBS = re.compile(r"huggingface|\bhf\.co|github|pypi|googleapis|amazonaws|wandb|modelscope|kaggle|pytorch\.org")
+_SEGMENT = re.compile(r"'(/[\w.-]{1,80})'$")
 _OF_FILES = ("", "write", "save", "savez", "dump", "copy", "copyfile", "copyfileobj", "copytree", "flush", "close")
 """Functions that write the files of a program."""
 
@@ -78,3 +79,13 @@ def no_space(match: LogMatch, facts: LogFacts) -> Clue:
 def _raised(match: LogMatch, facts: LogFacts) -> RaisedException | None:
     chains = (unit.chain for unit in facts.by_file[match.file].exceptions)
     return next((each for chain in chains for each in chain if each.line == match.line), None)
+
+
+def file_not_found(match: LogMatch, facts: LogFacts) -> Clue:
+    """Return the resource tracker of Python as the cause where it removed the shared memory that a process opens."""
+    segment = _SEGMENT.search(match.text)
+    tracked = any("resource_tracker" in line.text for line in facts.by_file[match.file].tail)
+    if segment is None or not tracked:
+        return default(match)
+    text = f"the shared memory {segment[1]} is gone: Python's resource tracker removed it when one of its users ended"
+    return Clue("program-error", text, Confidence.MEDIUM, because="resource_tracker reports leaked shared memory")

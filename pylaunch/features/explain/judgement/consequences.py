@@ -1,0 +1,47 @@
+"""Exceptions that are consequences of an error that the program logged before, such as a refused download. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from pylaunch.verdict.logs.errors.error_class import ErrorClass, error_class
+from pylaunch.verdict.logs.evidence import EvidenceLine
+from pylaunch.verdict.logs.facts import LogFacts
+from pylaunch.verdict.logs.scan import KeptLine
+
+BEFORE = 20
+"""Lines of the same process before an exception among which the error that led to it is."""
+
+_FROM_OUTSIDE = (
+    "hub-access", "hub-unreachable", "hub-rate-limit", "dns-hosts", "storage-full", "disk-error", "stale-files",
+    "nofile",
+)  # fmt: skip
+"""Classes of errors of servers and storage, of which a program may go on with a result that it does not have."""
+
+_LACKS = re.compile(
+    r"'NoneType'|(?i:\b(?:no such file|not found|missing|could not|cannot|empty|incomplete|no local))\b"
+)
+"""Words of an exception about something that is not there."""
+
+_NAME = re.compile(r"[a-z][a-z0-9-]{4,40}")
+_COMMON = {"error", "could", "cannot", "found", "missing", "file", "directory", "runtime", "value", "config", "errno"}
+
+
+def led_to(facts: LogFacts, exception: EvidenceLine) -> tuple[KeptLine, ErrorClass] | None:
+    """Return the error that a process logged before an exception about a thing that it lacks for it."""
+    scan = facts.by_file[exception.file]
+    unit = next((each for each in scan.exceptions if each.line <= exception.line <= each.last), None)
+    if unit is None or not _LACKS.search(exception.text):
+        return None
+    before = [line for line in scan.tail if line.line < unit.line and line.origin == unit.origin][-BEFORE:]
+    names = _names(exception.text)
+    for line in before:
+        found = error_class(line.text)
+        is_related = "NoneType" in exception.text or not names.isdisjoint(_names(line.text))
+        if found is not None and found.cause in _FROM_OUTSIDE and is_related:
+            return line, found
+    return None
+
+
+def _names(text: str) -> set[str]:
+    return set(_NAME.findall(text.lower())) - _COMMON
