@@ -67,7 +67,8 @@ def _labelled(words: str) -> re.Pattern[str]:
     return re.compile(
         rf"{_HEAD}(?:(?P<open>[\[(<])(?:[\w.-]{{1,20}}[ :])?|\b)"
         rf"(?P<word>(?i:{words}))[ =:_#-]{{0,2}}(?P<rank>\d{{1,7}})(?(open)(?:[/ ,|:][^\])>]{{0,30}})?[\])>]"
-        r"|(?:/\d{1,7})?(?::(?!\d)| ?\||,? (?i:step|epoch|iter|batch|loss)|, | - ))"
+        r"|(?:/\d{1,7})?(?::(?!\d)| ?\|| (?=\[?\d\d:\d\d:|\[?\d{4}-\d\d-|(?:DEBUG|INFO|WARN|ERROR)\b)"
+        r"|,? (?i:step|epoch|iter|batch|loss)|, | - ))"
     )
 
 
@@ -82,7 +83,14 @@ _UNNAMED = re.compile(rf"{_HEAD}(?P<word>[\[(])(?P<rank>\d{{1,4}})(?:/(?P<size>\
 """Number in brackets alone, `[2] ` or `[2/3] `: of a process where several are interleaved, else of a step."""
 
 _KEY_RANK = re.compile(rf"{_HEAD}rank=(?P<rank>\d{{1,7}})[ ,]")
-_JSON_RANK = re.compile(r'\{.{0,200}?"(?:global_)?rank": ?(?P<rank>\d{1,7})\b')
+_JSON_RANK = re.compile(r'\{.{0,200}?"(?:global_rank|rank|r)": ?(?P<rank>\d{1,7})\b')
+_JSON_ERROR = re.compile(
+    r'\{(?!.{0,2000}"(?:exit_?code|rc)").{0,400}?"(?:level|lvl|severity|levelname)"'
+    r': ?"(?P<level>(?i:warn(?:ing)?|err(?:or)?|critical|fatal))"'
+    r'.{0,400}?"(?:message|msg|event|text|m)": ?(?P<text>"(?:[^"\\]|\\.){0,3900}")'
+)
+"""Message of a logger that writes objects, at a level of an error."""
+
 _JSON_LINE = re.compile(r'\{.{0,400}?"(?:line|log)": ?(?P<text>"(?:[^"\\]|\\.){0,3900}")')
 """Line of output in an object of a supervisor, or of Docker's log files."""
 
@@ -181,6 +189,10 @@ class LinePrefixes:
             by = _JSON_RANK.match(text)
             origin = origin if by is None or self.is_of_one else replace(origin, rank=int(by["rank"]))
             text = unquoted(wrapped["text"])
+        elif text.startswith("{") and (logged := _JSON_ERROR.match(text)):
+            by = _JSON_RANK.match(text)
+            origin = origin if by is None or self.is_of_one else replace(origin, rank=int(by["rank"]))
+            text = f"{logged['level'].upper()}: {unquoted(logged['text'])}"
         start, host = text, origin.host
         for count in range(_PEELED):
             found = self._prefix(text, is_first=count <= self.stamp)

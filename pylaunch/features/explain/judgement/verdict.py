@@ -160,7 +160,7 @@ def _by_words(catalogue: SignatureCatalogue, facts: LogFacts, error: FirstError 
         return None
     line = error.evidence
     place = _place(facts, line)
-    found = error_class(line.text, place) or error_class(line.text + _continued(facts, line), place)
+    found = error_class(line.text + _continued(facts, line), place) or error_class(line.text, place)
     if found is None:
         return None
     return _of_line(catalogue, line, found)

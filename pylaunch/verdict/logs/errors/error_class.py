@@ -49,6 +49,8 @@ _VICTIM = re.compile(
     r"(?i:connection (?:reset|closed|lost|aborted)|broken pipe|timed? ?out|heartbeat|\bpeer\b|remote process"
     r"|deadline[ _]exceeded"
     r"|\b\d{1,7}/\d{1,7} (?:ranks|processes|workers|nodes|peers) (?:have )?(?:joined|arrived|connected)"
+    r"|\b(?:lost|no (?:answer|reply|response) from) (?:rank|worker|trainer|node)\b"
+    r"|\b(?:rank|worker|trainer) ?\d{1,6} (?:has |was )?(?:left|lost|gone|disconnected|died|failed|exited|is gone)\b"
     r"|SIGTERM|SIGKILL|aborted due to)"
 )
 """Words of a process that lost another one, or waited for it."""
@@ -121,7 +123,9 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"(?i:mismatch|not the same|differ\w{0,3}|inconsistent)\b.{0,80}Expected: ?\[.{3,300}\]; ?got: ?"),
     ("memlock", MEDIUM, r"\bmlock\w{0,8}\b.{0,80}(?:Cannot allocate memory|Operation not permitted)"),
     ("file-missing", MEDIUM,
-     r"failed with strerror: (?:Permission denied|No such file)|\[Errno 13\] Permission denied"),
+     (r"failed with strerror: (?:Permission denied|No such file)|\[Errno 13\] Permission denied"
+     r"|(?i:^(?!.{0,200}(?:enroot|pyxis|docker|container|mount)).{0,200}"
+     r"\b(?:open|read|write|save|load)\b.{0,120}: (?:permission denied|no such file))")),
     ("env-missing", MEDIUM, r": [A-Z]\w{0,60}: unbound variable"),
     ("group-missing", MEDIUM,
      r"(?i:(?:process|parallel) group (?:is not|has not been|was not|not) initiali[sz]ed|call init_process_group)"),
@@ -150,12 +154,12 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|works) on) .{0,40}(?:GPUs? with|SM\d\d|Hopper|Ampere))")),
     ("container-shm", MEDIUM, r"/dev/shm|insufficient shared memory"),
     ("storage-full", MEDIUM,
-     (r"No space left on device|Disk quota exceeded"
+     (r"(?i:No space left on device|Disk quota exceeded)"
      r"|(?i:not enough (?:free )?(?:disk|space)|disk (?:is )?full|quota (?:was )?exceeded.{0,40}(?:disk|stor"
      r"|byte|block))|unexpected pos \d|PytorchStreamWriter failed writing")),
     ("container-shm", MEDIUM, r"(?i:out of shared memory|bus error)"),
     ("host-oom", MEDIUM,
-     (r"Cannot allocate memory"
+     (r"(?i:cannot allocate memory)"
      r"|Unable to allocate [\d.]+ [KMGTP]i?B|bad_alloc|^MemoryError\b|DefaultCPUAllocator"
      r"|(?i:exceeded (?:the )?(?:job |step )?memory limit)|(?i:not enough (?:host"
      r"|system|cpu) memory|can't allocate memory)")),
@@ -210,6 +214,11 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      rf"{_SAMPLES}"
      r".{0,160}(?i:unexpected end|truncat|corrupt|bad magic|incomplete|checksum|\bCRC\b)"
      r"|(?i:corrupt(?:ed)? (?:record|shard|image|file|data)|magic bytes|invalid (?:magic|image|tfrecord))")),
+    ("collective-mismatch", MEDIUM,
+     (r"(?i:\b(?:size|shape|length|dtype|type|count|order)s? (?:mismatch|differ)\w{0,4}\b.{0,60}"
+     r"\b(?:collective|all_?reduce|all_?gather|reduce_?scatter|broadcast|across ranks)\b"
+     r"|\b(?:collective|all_?reduce|all_?gather|reduce_?scatter|broadcast|all_?to_?all)\b.{0,80}\bmismatch"
+     r"|\b(?:collective|all_?reduce|all_?gather|reduce_?scatter|broadcast)\b.{0,40}\bbytes expected, got\b)")),
     ("program-error", MEDIUM, r"(?i:expected input batch_size .{0,40}to match|expected hidden\[\d\] size)"),
     ("framework-config", MEDIUM, r"(?i:uniform .{0,40}(?:dtype|requires_grad))"),
     ("program-error", MEDIUM,
@@ -280,10 +289,11 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"(?!/(?:docs|blog|models\b|join|settings|spaces|papers))|hf_hub|LocalEntryNotFound|offline mode)")),
     ("hub-unreachable", LOW, r"ProxyError|(?i:unable to connect to proxy)"),
     ("dns-hosts", MEDIUM,
-     (r"(?i:name or service not known|name resolution|could not resolve|unknown host|no such host|getaddrinfo"
+     (r"(?i:name or service not known|name resolution|(?:could(?: not|n't)|can(?:no|')t|unable to|failed to) resolve"
+     r"|unknown host|no such host|getaddrinfo"
      r"|gaierror|nodename nor servname)")),
     ("port-in-use", MEDIUM, r"(?i:address already in use|EADDRINUSE|port \d{2,5} .{0,30}(?:in use|occupied|already))"),
-    ("stale-files", MEDIUM, r"Stale (?:NFS )?file handle"),
+    ("stale-files", MEDIUM, r"(?i:stale (?:NFS )?file handle)"),
     ("disk-error", MEDIUM, r"Input/output error"),
     ("nofile", MEDIUM, r"(?i:too many open files)"),
     ("nproc", MEDIUM, r"(?i:can't start new thread|fork.{0,30}Resource temporarily unavailable|pthread_create failed)"),
@@ -315,6 +325,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|parameter|strategy|scheduler|optimizer|precision|dtype|attention)|do(?:es)?(?: not|n't) support\b"
      r"|is(?: not|n't) supported|not supported|are not supported|set .{0,40}to (?:True|False|None)\b)"
      r"|NotImplementedError: ")),
+    ("program-error", LOW,
+     r"^terminate called after throwing an instance of 'std::(?!.{0,90}NCCL).{1,80}what\(\): {1,3}\S"),
     ("program-error parallel-layout checkpoint-mismatch", MEDIUM,
      (r"(?i:shapes?\b.{0,60}(?:mismatch|cannot|invalid|aligned|incompatible|must|broadcast|match)"
      r"|sizes? of tensors?|must match the size)")),

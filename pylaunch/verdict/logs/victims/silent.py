@@ -27,7 +27,8 @@ _SIGNALS = {-9: ("killed", "SIGKILL"), -11: ("native-crash", "SIGSEGV"), -7: ("n
 _KEY = re.compile(r"(?://(?:cpu|gloo)//\d{1,9}/|rank[_:]?)(\d{1,7})\b|//cuda//\d{1,9}()\b")
 _FAILS = re.compile(
     r"(?i)\b(?:crash\w{0,4}|stop(?:s|ped|ping)?|abort\w{0,4}|exit\w{0,3}|quit\w{0,4}|giv\w{2,3} up"
-    r"|nan|fail\w{0,5}|error|cannot|can't|missing|not found|invalid|denied|refused|no space|unable)\b"
+    r"|nan|fail\w{0,5}|error|fatal|mismatch|differ\w{0,3}|cannot|can't|missing|not found"
+    r"|invalid|denied|refused|no space|unable)\b"
 )
 """Words of a last line that shows why its rank stopped."""
 
@@ -50,10 +51,10 @@ _ABORTS = re.compile(
 
 _LEVEL = re.compile(r"\b(?:ERROR|CRITICAL|FATAL)\b")
 _OF_ERRORS = (_FAILS, _LEVEL)
-_OF_OTHERS = {cause for cause, _, _ in OF_PROGRAMS} - {"host-oom", "memlock"}
+_OF_OTHERS = {cause for cause, _, _ in OF_PROGRAMS} - {"host-oom", "memlock", "storage-full"}
 """Classes of lines of other programs than ranks."""
 
-_WAITS = (*TIMEOUTS, "c10d-wait-timeout", "c10d-store-socket-timeout", "nccl-uniqueid-store")
+_WAITS = (*TIMEOUTS, "group-timeout", "c10d-wait-timeout", "c10d-store-socket-timeout", "nccl-uniqueid-store")
 
 
 def read_silent(facts: LogFacts) -> Clue | None:

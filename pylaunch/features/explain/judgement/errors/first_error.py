@@ -28,6 +28,7 @@ from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.verdict.logs.facts import FOLLOWED_LINES, NEAR_LINES, LogFacts, is_before
 from pylaunch.verdict.logs.scan import KeptLine, LogScan
 from pylaunch.verdict.logs.signature import Role
+from pylaunch.verdict.logs.traceback import continues
 
 ADJACENT = 3
 """Lines between an error and the last words of the process to which it belongs."""
@@ -138,6 +139,7 @@ class _Lines:
         every = (kept[number] for number in sorted(kept))
         forms = [(line, form) for line in every if (form := error_form(line.text)) is not None]
         plain = [line for line in scan.tail if error_form(line.text) is None]
+        self._last_plain = plain[-1].line if plain and plain[-1] is scan.tail[-1] else 0
         self._good = max((line.line for line in plain if ENDS_WELL.search(line.text)), default=0)
         self._end = max((line.line for line in plain if ENDS.search(line.text)), default=0)
         self._numbers = sorted({*(line.line for line, _ in forms), *facts.failures.get(scan.file, [])})
@@ -182,6 +184,8 @@ class _Lines:
         if form.weight is ErrorWeight.ENDS:
             in_traceback = self._facts.is_in_exception(line.file, line.line)
             return is_exception(line.text) and not in_traceback and self._progress_after(line) >= 2
+        if form.weight is ErrorWeight.FAILURE and continues(line.text) and line.line < self._last_plain:
+            return True
         ended_well = max(self._good, self._end) if form.weight is ErrorWeight.FAILURE else self._good
         return ended_well > line.line or self._progress_after(line) > 0
 
