@@ -16,7 +16,7 @@ _FROM_OUTSIDE = (
     "hub-access", "hub-unreachable", "hub-rate-limit", "dns-hosts", "storage-full", "disk-error", "stale-files",
     "nofile",
 )  # fmt: skip
-"""Classes of errors of servers and storage, of which a program may go on with a result that it does not have."""
+"""Classes of errors of servers and storage, of which a program may continue with a result that it does not have."""
 
 _LACKS = re.compile(
     r"'NoneType'|(?i:\b(?:no such file|not found|missing|could not|cannot|empty|incomplete|no local))\b"
