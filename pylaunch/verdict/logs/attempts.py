@@ -27,7 +27,7 @@ def last_attempts(scans: Sequence[LogScan]) -> list[LogScan]:
 
 
 _GOOD_END = re.compile(
-    r"(?i)(?:[\w -]{0,40}\b(?:job|run|training|final)\b[^\d]{0,40})?"
+    r"(?i)(?:[\w -]{0,40}\b(?:job|run|training|final|honcho|supervisor|launcher|wrapper|pipeline)\b[^\d]{0,40})?"
     r"\b(?:rc|exit|exit(?:ed)? (?:code|status)) ?[:=]? ?0$"
 )
 """Report at the end of a log that all went well; not of one rank, one task or one host."""
@@ -46,7 +46,7 @@ def _ends_well(scan: LogScan) -> bool:
     last = max((match.line for match in scan.matches if match.signature.role in _FAILURES), default=0)
     last = max((last, *(unit.last for unit in scan.exceptions)))
     after = [line.text for line in scan.tail[:-1] if line.line > last]
-    return any(ENDED.search(text) and _DONE.search(text) for text in after)
+    return any(ENDED.search(text) and (_DONE.search(text) or not scan.exceptions) for text in after)
 
 
 def _last_attempt(scan: LogScan) -> LogScan:

@@ -201,6 +201,8 @@ class LogFacts:
         scan = self.by_file[file]
         if any(each.file == file and each.line > line for each in self.of("benchmark-result")):
             return True
+        if origin.rank is None and self._has_stopped(scan, line):
+            return False
         is_process = origin.rank is not None or len(scan.ranks) < 2  # Else several processes have this origin.
         if (origin in scan.progress and is_process) or (origin.rank is not None and len(scan.progress) > 1):
             numbers, enough = scan.progress.get(origin, []), 1
@@ -208,6 +210,11 @@ class LogFacts:
             numbers, enough = self._progress[file], max(4, len(scan.ranks))
         later = len(numbers) - bisect_right(numbers, line)
         return later >= enough and (scan.times_progress or later < len(numbers))
+
+    def _has_stopped(self, scan: LogScan, line: int) -> bool:
+        """Return True if some ranks made progress before a line alone, and others after it, too."""
+        last = [numbers[-1] for origin, numbers in scan.progress.items() if origin.rank is not None]
+        return any(number < line for number in last) and any(number > line for number in last)
 
     def steps_after(self, file: str, line: int) -> int:
         """Return the number of lines with progress after a line, of those near the end of its log."""

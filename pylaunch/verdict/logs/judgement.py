@@ -61,9 +61,12 @@ _BLAMELESS = (
 )  # fmt: skip
 """Pages whose signatures name nobody: the rank that prints the line may be a victim, or one of many with this fault."""
 
+MISSING = "file-notfound"
+"""Signature of a file that an earlier error may not have made."""
+
 STOPPED = "stopped-from-outside"
-POOL = "pool-broken"
-"""Signature of a pool whose tasks all fail from then on: its progress is none."""
+NO_RETURN = ("pool-broken", "shell-end")
+"""Signatures of a pool whose tasks all fail from then on, and of the end of a launcher: what follows is no progress."""
 
 ABSTAINING = (
     "killed", "native-crash", "unexplained", "nccl-unexplained", "nccl-waits", "gpu-unexplained", "peer-lost",
@@ -184,7 +187,10 @@ class _Judge:
         failed = dict.fromkeys((*(each for each in fatal if self._is_fatal(each)), *reports))
         last = latest(failed)
         fatal += [_moderate(each) for each in warnings if self._explains(each, last)]
+        missing = [each for each in fatal if each.match.signature.id == MISSING]
         for each in fatal:
+            is_before_all = missing and all(is_before(position(each.match), position(other.match)) for other in missing)
+            each.tier = 0 if is_before_all else each.tier
             each.tier = 3 if each.reading.cause in ("killed", "native-crash") else each.tier
         ranked = in_time(merged(fatal))
         if not ranked:
@@ -233,7 +239,7 @@ class _Judge:
                 if each not in by_signal:
                     self._reject(each, "a signal ended the processes: they survived this exception")
             counted = list(by_signal)
-        survived = {each for each in counted if each.match.signature.id != POOL and self._is_survived(each)}
+        survived = {each for each in counted if each.match.signature.id not in NO_RETURN and self._is_survived(each)}
         fatal = [each for each in counted if each not in survived]
         if not fatal and reports:
             fatal = [each for each in counted if not self._facts.by_file[each.match.file].times_progress]

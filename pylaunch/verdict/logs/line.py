@@ -56,7 +56,7 @@ _NCCL = re.compile(r"(?P<host>[\w.-]{1,253}):\d{1,9}:\d{1,9} \[\w{1,7}\] ")
 _WRITTEN_BY = re.compile(r"\[(?:PG [^\]]{0,120}?|default\d? ?)?\b[Rr]ank (?P<rank>\d{1,7})\]|\bTP(?P<tp>\d{1,4})\]")
 _HEAD = (
     r" ?(?:[A-Z]\d{4} |[A-Z][a-z]{2} {1,2})?[\[({<]?[\d:.,/TZ+ -]{0,32}[\])}>]?[ |-]{0,4}"
-    r"(?:[\[(<]?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)[\])>]?[ :|-]{1,12})?"
+    r"(?:[\[(<]?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)[\])>]?[ :|,-]{1,12})?"
     r"(?:[A-Za-z][\w.]{0,40}(?: - |: | \| |:))?"
 )
 """Time, level and logger before a rank."""
@@ -75,7 +75,7 @@ def _labelled(words: str) -> re.Pattern[str]:
 _BEGINS_WITH = _labelled("rank")
 """Rank at the beginning, after a time and a level: `[rank 2] `, `(rank=2) `, `RANK 2: `; not "waiting for rank 2"."""
 
-_OTHER_LABEL = _labelled("r|w|p|worker|wrk|proc|process|learner|trainer|actor|replica")
+_OTHER_LABEL = _labelled("r|w|p|tr|rk|peer|client|member|worker|wrk|proc|process|learner|trainer|actor|replica")
 """Numbers of processes that a script calls otherwise: `[w3] `, `learner 2: `."""
 
 _BRACKETED = re.compile(rf"{_HEAD}(?P<word>[A-Za-z][\w.-]{{0,30}})\[(?P<rank>\d{{1,7}})\]:? ")

@@ -31,7 +31,15 @@ from pylaunch.verdict.logs.readings.network import (
     nccl_connect,
     register,
 )
-from pylaunch.verdict.logs.readings.system import file_not_found, name_unknown, no_space, shell_end
+from pylaunch.verdict.logs.readings.system import (
+    file_not_found,
+    name_unknown,
+    native_abort,
+    no_space,
+    pickle_of,
+    shell_end,
+    text_encoding,
+)
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
 
@@ -177,4 +185,7 @@ READERS: dict[str, Reader] = {
     "name-unknown": name_unknown,
     "errno-nospc-unnamed": no_space,
     "file-notfound": file_not_found,
+    "native-abort": native_abort,
+    "data-text-encoding": text_encoding,
+    "checkpoint-pickle": pickle_of,
 }

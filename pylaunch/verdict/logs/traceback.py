@@ -23,6 +23,7 @@ _FRAME = re.compile(r'\s{1,20}File "(?P<path>[^"]{1,400})", line (?P<line>\d{1,7
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,200})(?::\s?(?P<message>.{0,2000}))?$")
 _DIGITS = re.compile(r"\d+")
 LONGEST_PREFIX = 200
+MORE_LINES = 5
 LONGEST_MORE = 300
 """Characters of a line that continues a message."""
 
@@ -236,7 +237,7 @@ class _Growing:
 
     def _continues(self, text: str) -> bool:
         """Add a line after an exception to its message, if that announces more; return False far from it."""
-        if self._since > 3:
+        if self._since > MORE_LINES:
             return False
         if announces_more(self._chain[-1].text):
             self._chain[-1] = replace(self._chain[-1], more=f"{self._chain[-1].more} {text.strip()[:LONGEST_MORE]}")

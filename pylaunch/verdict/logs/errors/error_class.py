@@ -51,6 +51,9 @@ _VICTIM = re.compile(
     r"|\b\d{1,7}/\d{1,7} (?:ranks|processes|workers|nodes|peers) (?:have )?(?:joined|arrived|connected)"
     r"|\b(?:lost|no (?:answer|reply|response) from) (?:rank|worker|trainer|node)\b"
     r"|\b(?:rank|worker|trainer) ?\d{1,6} (?:has |was )?(?:left|lost|gone|disconnected|died|failed|exited|is gone)\b"
+    r"|\b(?:other|remote) (?:end|side) (?:is|was|has)\b"
+    r"|\b(?:all_?reduce|all_?gather|broadcast|collective|barrier) (?:operation )?failed\b"
+    r"|\b(?:server|master|coordinator|chief|head|scheduler|store) (?:is |has |was )?(?:gone|lost|unreachable|died)\b"
     r"|SIGTERM|SIGKILL|aborted due to)"
 )
 """Words of a process that lost another one, or waited for it."""
@@ -222,7 +225,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("program-error", MEDIUM, r"(?i:expected input batch_size .{0,40}to match|expected hidden\[\d\] size)"),
     ("framework-config", MEDIUM, r"(?i:uniform .{0,40}(?:dtype|requires_grad))"),
     ("program-error", MEDIUM,
-     (r"CastError|(?i:stack expects each tensor)|(?i:couldn't cast|column names don't match)|Arrow(?:Invalid"
+     (r"CastError|(?i:stack expects each tensor|storage that is not resizable)"
+     r"|(?i:couldn't cast|column names don't match)|Arrow(?:Invalid"
      r"|TypeError|NotImplementedError)|DatasetGenerationError")),
     ("config-syntax", MEDIUM,
      (r"(?i:yaml\.\w+\.\w+Error|(?:parser|scanner)\.\w+Error|toml\w*\.\w*Decode\w*"
@@ -308,6 +312,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|checkpoint|tokenizer|dataset))|(?i:expected a string path to|no (?:files?|data|checkpoints?) (?:were "
      r"|was )?found (?:in|at|under))|/[\w.@+=-]{1,80}/\S{0,300} (?i:does not exist|not found|is not a (?:file"
      r"|directory))")),
+    ("file-missing storage-full", MEDIUM, r"^RuntimeError: File \S{1,300} cannot be opened"),
     ("data-damaged", MEDIUM, r"JSONDecodeError"),
     ("numerics", MEDIUM,
      (r"(?i:\b(?:loss|grad\w*|norm)\b.{0,60}\b(?:nan|inf|non-?finite|infinite)\b|\bnan\b.{0,60}\b(?:loss|histogram|grad\w*"

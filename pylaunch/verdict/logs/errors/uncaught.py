@@ -8,7 +8,7 @@ from pylaunch.verdict.logs.errors.error_class import ErrorClass, error_class, is
 from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role, Signature, SignatureCatalogue
-from pylaunch.verdict.logs.traceback import CUT, ExceptionUnit, RaisedException, is_of_library
+from pylaunch.verdict.logs.traceback import CUT, ExceptionUnit, RaisedException
 
 EXCEPTION = "exception"
 """Id of the signature of such an exception."""
@@ -20,13 +20,19 @@ _VICTIMS = (
 _OF_A_GROUP = re.compile(r"Peer|Rank|Collective|Rendezvous|Barrier|Lost|Disconnect")
 """Names of exceptions of a library for collectives."""
 
+_WAITED = ("TimeoutError", "CancelledError", "Empty", "GetTimeoutError")
+"""Exceptions of a process that another one kept waiting."""
+
 _STOPS = ("KeyboardInterrupt",)
+_CUT = ("EOFError", "IncompleteReadError")
+"""Exceptions of a process whose data or peer ended."""
+
 _OPEN = ("FileNotFoundError",)
 """Exceptions that name a thing which the program, a checkpoint, a configuration or another process lacks."""
 
 _REPORTS = (
     "CalledProcessError", "ChildFailedError", "ProcessExitedException", "ProcessRaisedException", "SignalException",
-    "SystemExit", "RayTaskError", "BrokenProcessPool", "SubprocessError",
+    "SystemExit", "RayTaskError", "FailedJobError", "BrokenProcessPool", "SubprocessError",
 )  # fmt: skip
 
 
@@ -47,6 +53,8 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
     role, cause, found = Role.ROOT, "program-error", None
     if name in _VICTIMS:
         role, cause = Role.SYMPTOM, "peer-lost"
+    elif name in _WAITED and (not raised.message or name == "GetTimeoutError"):
+        role, cause = Role.SYMPTOM, "unexplained"
     elif name in _STOPS:
         role, cause = Role.SYMPTOM, "stopped-from-outside"
     elif raised.type == CUT:
@@ -56,17 +64,16 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
         role, cause = Role.WRAPPER, "unexplained"
     else:
         raised, found = _classed(unit)
-        is_open = name in _OPEN or not raised.place or is_of_library(raised.place)
-        if found is None and (is_open or is_of_another(raised.text)):
+        is_open = name in _OPEN or not raised.place
+        if found is None and (is_open or is_of_another(raised.text + raised.more)):
             cause = "unexplained"
-        if found is None and is_of_another(raised.text) and _OF_A_GROUP.search(name):
+        if found is None and is_of_another(raised.text + raised.more) and _OF_A_GROUP.search(name):
             role = Role.SYMPTOM
     place = f" ({raised.place})" if raised.place else ""
     cause = cause if found is None else found.cause
     signature = Signature(EXCEPTION, "python", role, catalogue.causes[cause], raised.text, (), "", "", ())
     match = LogMatch(signature, unit.origin, unit.time, unit.file, raised.line, raised.text, {}, unit)
-    is_own = not raised.call and not is_of_library(raised.place) and _ERRNO.search(raised.text) is None
-    confidence = Confidence.MEDIUM if is_own else Confidence.LOW
+    confidence = Confidence.LOW if name in _CUT or cause == "unexplained" else Confidence.MEDIUM
     if found is not None:
         confidence = found.confidence
     because = "" if found is None else found.because

@@ -6,6 +6,7 @@ import re
 
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.verdict.logs.errors.error_class import error_class
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.readings.clue import Clue, default
 from pylaunch.verdict.logs.scan import LogMatch
@@ -22,15 +23,28 @@ _STOPS = "launcher-stops"
 """Signature of a launcher that ends the other processes."""
 
 _WORDS = {"Killed": 9, "Segmentation fault": 11, "Bus error": 7, "Terminated": 15, "Hangup": 1,
-          "Illegal instruction": 4, "Floating point exception": 8}  # fmt: skip
+          "Illegal instruction": 4, "Floating point exception": 8, "User defined signal 1": 10,
+          "User defined signal 2": 12}  # fmt: skip
 _ENDS = {
     9: ("killed", "SIGKILL: most often for lack of memory"), 11: ("native-crash", "SIGSEGV"),
     7: ("native-crash", "SIGBUS"), 4: ("native-crash", "SIGILL"), 8: ("native-crash", "SIGFPE"),
     15: ("stopped-from-outside", "SIGTERM"), 2: ("stopped-from-outside", "SIGINT"),
     1: ("stopped-from-outside", "SIGHUP: its terminal or session went away"),
+    10: ("stopped-from-outside", "SIGUSR1, for which it has no handler"),
+    12: ("stopped-from-outside", "SIGUSR2, for which it has no handler"),
 }  # fmt: skip
 _LAUNCHER = ("SignalException", "KeyboardInterrupt", "ChildFailedError", "SystemExit")
 _HUBS = re.compile(r"huggingface|\bhf\.co|github|pypi|googleapis|amazonaws|wandb|modelscope|kaggle|pytorch\.org")
+_STARTS = re.compile(r"\b(?:torchrun|mpirun|mpiexec|srun|accelerate|deepspeed|torch\.distributed)\b")
+"""Programs that start ranks: what the ranks print after the end of these does not matter."""
+
+_ABORT = 6
+_LOOKED_UP = ("FileNotFoundError", "KeyError", "AttributeError", "ImportError", "ModuleNotFoundError", "StopIteration",
+              "torch.distributed.checkpoint.api.CheckpointException")  # fmt: skip
+"""Exceptions of a look-up after whose failure a program tries a file."""
+
+_SUBPROCESS = ("run", "Popen", "call", "check_call", "check_output", "create_subprocess_exec", "__init__")
+_REMOVES = re.compile(r"(?i)\b(?:remov|delet|prun|unlink|clean|evict|purg|rotat)\w{0,4}\b")
 _SEGMENT = re.compile(r"'(/[\w.-]{1,80})'$")
 _OF_FILES = ("", "write", "save", "savez", "dump", "copy", "copyfile", "copyfileobj", "copytree", "flush", "close")
 """Functions that write the files of a program."""
@@ -43,7 +57,8 @@ def shell_end(match: LogMatch, facts: LogFacts) -> Clue:
     signal = -code if code < 0 else code - _OF_A_SHELL
     others = {each.line for each in facts.matches if each.signature.role in (Role.ROOT, Role.SYMPTOM)} - {match.line}
     raised = {unit.chain[-1].type.rpartition(".")[2] for scan in facts.scans for unit in scan.exceptions}
-    is_last = facts.by_file[match.file].lines - match.line < LAST
+    is_launcher = _STARTS.search(named.get("name", "")) is not None
+    is_last = is_launcher or facts.by_file[match.file].lines - match.line < LAST
     report = replace(default(match), role=Role.CONTEXT)
     is_stopped = signal == _SIGTERM and any(each.line < match.line for each in facts.of(_STOPS))
     is_other = is_stopped or match.signature.pattern.search(match.text) is None
@@ -81,11 +96,52 @@ def _raised(match: LogMatch, facts: LogFacts) -> RaisedException | None:
     return next((each for chain in chains for each in chain if each.line == match.line), None)
 
 
+def native_abort(match: LogMatch, facts: LogFacts) -> Clue:
+    """Return the abort of native code, with the rank that a launcher reports for a SIGABRT."""
+    clue, first = default(match), facts.ends.first
+    is_named = first is not None and first.code == -_ABORT
+    return replace(clue, ranks=(first.rank,)) if first is not None and is_named else clue
+
+
+def text_encoding(match: LogMatch, facts: LogFacts) -> Clue:
+    """Return a damaged text with medium confidence, unless the locale of the node knows ASCII alone."""
+    return default(match, Confidence.LOW if "'ascii'" in match.text else Confidence.MEDIUM)
+
+
+def pickle_of(match: LogMatch, facts: LogFacts) -> Clue:
+    """Return a damaged archive of data where a checksum in it is wrong; else a damaged checkpoint."""
+    clue = default(match)
+    return replace(clue, cause="data-damaged", text="an archive is damaged") if "Bad CRC-32" in match.text else clue
+
+
 def file_not_found(match: LogMatch, facts: LogFacts) -> Clue:
-    """Return the resource tracker of Python as the cause where it removed the shared memory that a process opens."""
-    segment = _SEGMENT.search(match.text)
-    tracked = any("resource_tracker" in line.text for line in facts.by_file[match.file].tail)
-    if segment is None or not tracked:
-        return default(match)
-    text = f"the shared memory {segment[1]} is gone: Python's resource tracker removed it when one of its users ended"
-    return Clue("program-error", text, Confidence.MEDIUM, because="resource_tracker reports leaked shared memory")
+    """Return the cause of a missing file as far as other lines show it: first errors of its chain, who removed it."""
+    scan = facts.by_file[match.file]
+    chain = next((unit.chain for unit in scan.exceptions if unit.line <= match.line <= unit.last), ())
+    own = next((at for at, each in enumerate(chain) if each.line == match.line), 0)
+    if own and chain[0].type not in _LOOKED_UP:
+        first = chain[0]
+        found = error_class(first.text + first.more, first.place)
+        text = f"{first.text[:200]} ({first.place}); the file was missing when this error was handled"
+        return Clue("program-error" if found is None else found.cause, text, Confidence.MEDIUM)
+    path = match.groups.get("path", "")
+    if (segment := _SEGMENT.search(match.text)) and any("resource_tracker" in line.text for line in scan.tail):
+        text = (
+            f"the shared memory {segment[1]} is gone: Python's resource tracker removed it when one of its users ended"
+        )
+        return Clue("program-error", text, Confidence.MEDIUM, because="resource_tracker reports leaked shared memory")
+    parent = path.rpartition("/")[0]
+    removed = next((each for each in scan.tail if each.line < match.line and _removes(each.text, path, parent)), None)
+    if removed is not None and removed.origin != match.origin:
+        who = str(removed.origin) or "another process"
+        text = f"{who} removed {path} before another one used it"
+        ranks = () if removed.origin.rank is None else (removed.origin.rank,)
+        return Clue("checkpoint-race", text, Confidence.MEDIUM, ranks, because=f"its line {removed.text[:80]!r}")
+    if chain and chain[own].call in _SUBPROCESS and "/" not in path:
+        return replace(default(match), text=f"a program that the rank starts is not on this node: {path}")
+    is_relative = path != "" and not path.startswith("/")
+    return default(match, Confidence.MEDIUM if is_relative and match.signature.confidence is Confidence.HIGH else None)
+
+
+def _removes(text: str, path: str, parent: str) -> bool:
+    return _REMOVES.search(text) is not None and (path in text or (parent != "" and text.rstrip().endswith(parent)))

@@ -63,17 +63,32 @@ def test_a_traceback_that_the_log_cuts_off_is_a_failure(prefix: str) -> None:
     ("frame", "error", "confidence"),
     [
         ("", "KeyError: 'speaker-12'", Confidence.MEDIUM),
-        ("/opt/env/lib/python3.11/site-packages/rocket/core.py", "AssertionError: opaque object", Confidence.LOW),
-        ("", "OSError: [Errno 101] Network is unreachable", Confidence.LOW),
+        ("/opt/env/lib/python3.11/site-packages/rocket/core.py", "UsageError: no key", Confidence.MEDIUM),
+        ("", "OSError: [Errno 26] Text file busy: 'tools/bpe'", Confidence.MEDIUM),
+        ("", "EOFError", Confidence.LOW),
     ],
 )
-def test_only_what_the_script_itself_raises_is_called_an_error_of_the_program(
+def test_the_only_exception_is_an_error_of_the_program_unless_its_input_ended(
     frame: str, error: str, confidence: Confidence
 ) -> None:
     of_library = f'  File "{frame}", line 7, in launch\n    _launch()\n' if frame else ""
     found = judged(raised(error).replace(error, of_library + error))
     assert found.first is not None
     assert (found.first.cause.id, found.first.confidence) == ("program-error", confidence)
+
+
+MISSING = "FileNotFoundError: [Errno 2] No such file or directory: 'merged.txt'"
+
+
+def test_a_missing_file_is_a_consequence_of_an_exception_before_it() -> None:
+    found = judged(
+        raised("struct.error: unpack requires a buffer of 12 bytes") + "merging\n" + raised(MISSING, line=40)
+    )
+    assert found.first is not None
+    assert (found.first.cause.id, found.first.signature) == ("program-error", "exception")
+    alone = judged(raised(MISSING)).first
+    assert alone is not None
+    assert (alone.cause.id, alone.confidence) == ("file-missing", Confidence.MEDIUM)
 
 
 AGENT = (
