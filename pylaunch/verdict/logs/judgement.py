@@ -193,6 +193,7 @@ class _Judge:
             each.tier = 0 if is_before_all else each.tier
             each.tier = 3 if each.reading.cause in ("killed", "native-crash") else each.tier
         ranked = in_time(merged(fatal))
+        ranked = sorted(ranked, key=lambda each: not _decides(each, ranked[0]))
         if not ranked:
             ranked = self._of_symptoms([each for each in symptoms if each in failed])
         elif all(each.tier == 1 and ABOUT_OTHERS.search(each.match.text) for each in ranked):
@@ -406,6 +407,12 @@ def cause_of(
 def classes(catalogue: SignatureCatalogue, clue: Clue) -> tuple[CauseClass, ...]:
     """Return the other classes that the text of a clue admits."""
     return tuple(catalogue.causes[each] for each in clue.also if each != clue.cause)
+
+
+def _decides(candidate: Candidate, first: Candidate) -> bool:
+    """Return True for the text that shows on the same line which of the several causes of the first one it is."""
+    is_same = (candidate.match.file, candidate.match.line) == (first.match.file, first.match.line)
+    return is_same and not candidate.reading.also and candidate.reading.cause in first.reading.also
 
 
 def _role(match: LogMatch, reading: Clue) -> Role:

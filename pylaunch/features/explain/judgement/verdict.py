@@ -59,8 +59,8 @@ _NAMING = ("rank-absent", STOPPED, "killed", "native-crash", "dataloader-worker"
 _MAY_FOLLOW = (EXCEPTION, "file-notfound")
 """Signatures of exceptions that an error which the program logged before may have led to."""
 
-_OF_PROCESSES = ("process-exits", "shell-end", "pool-broken")
-"""Signatures of the end of a process that is no rank."""
+_OF_PROCESSES = ("process-exits", "shell-end", "pool-broken", "native-abort", "check-failed")
+"""Signatures that name the process that ended, or what it printed."""
 
 _ANNOUNCING = ("terminate called",)
 

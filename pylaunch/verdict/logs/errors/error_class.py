@@ -73,6 +73,14 @@ _REFUSED = (
     r"|violat|no longer|unknown|mutually exclusive)"
 )
 
+_MISMATCH = (
+    r"(?i:\b(?:size|shape|length|dtype|type|count|order)s? (?:mismatch|differ)\w{0,4}\b.{0,60}"
+    r"\b(?:collective|all_?reduce|all_?gather|reduce_?scatter|broadcast|across ranks)\b"
+    r"|\b(?:collective|all_?reduce|all_?gather|reduce_?scatter|broadcast|all_?to_?all)\b.{0,80}\bmismatch"
+    r"|\b(?:collective|all_?reduce|all_?gather|reduce_?scatter|broadcast)\b.{0,40}\bbytes expected, got\b)"
+)
+"""Words of ranks whose collectives differ, which name the other rank."""
+
 OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
     ("slurm-credential", MEDIUM,
      (r"(?i:\bmunged?\b.{0,80}(?:cod(?:e|ing)|credential|socket|\bkey\b|fail|not running)|job credential"
@@ -172,7 +180,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|not enough|fewer))|(?i:no available memory|(?:larger|greater|more) than the (?:available|free|maximum"
      r"|total) .{0,30}memory)|(?i:free memory on device.{0,80}less than)")),
     ("gpu-missing", MEDIUM,
-     (r"(?i:no (?:cuda |nvidia |hip )?(?:gpus?|devices?) (?:are |is |were )?(?:available|found|detected))"
+     (r"(?i:no (?:cuda |nvidia |hip )?(?:gpus?|devices?|accelerators?) (?:are |is |were )?(?:available|found|detected))"
      r"|(?i:no supported gpu backend|no gpu resources|You requested gpu)|NO_DEVICE|(?i:cuda (?:is )?(?:not "
      r"|un)available|found no nvidia driver|cuda-capable device|torch\.cuda\.is_available\(\) is False)"
      r"|(?i:unable to initialize backend '(?:cuda|gpu|rocm)')")),
@@ -217,11 +225,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      rf"{_SAMPLES}"
      r".{0,160}(?i:unexpected end|truncat|corrupt|bad magic|incomplete|checksum|\bCRC\b)"
      r"|(?i:corrupt(?:ed)? (?:record|shard|image|file|data)|magic bytes|invalid (?:magic|image|tfrecord))")),
-    ("collective-mismatch", MEDIUM,
-     (r"(?i:\b(?:size|shape|length|dtype|type|count|order)s? (?:mismatch|differ)\w{0,4}\b.{0,60}"
-     r"\b(?:collective|all_?reduce|all_?gather|reduce_?scatter|broadcast|across ranks)\b"
-     r"|\b(?:collective|all_?reduce|all_?gather|reduce_?scatter|broadcast|all_?to_?all)\b.{0,80}\bmismatch"
-     r"|\b(?:collective|all_?reduce|all_?gather|reduce_?scatter|broadcast)\b.{0,40}\bbytes expected, got\b)")),
+    ("collective-mismatch", MEDIUM, _MISMATCH),
     ("program-error", MEDIUM, r"(?i:expected input batch_size .{0,40}to match|expected hidden\[\d\] size)"),
     ("framework-config", MEDIUM, r"(?i:uniform .{0,40}(?:dtype|requires_grad))"),
     ("program-error", MEDIUM,
@@ -346,6 +350,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
 
 _COMPILED = [(causes.split(), confidence, re.compile(form)) for causes, confidence, form in (*OF_PROGRAMS, *FORMS)]
 
+_OF_COLLECTIVES = re.compile(_MISMATCH)
 _OWN_ATTRIBUTE = re.compile(r"AttributeError: '\w{1,80}' object has no attribute")
 _OF_CHECKPOINTS = re.compile(
     r"/(?:orbax/|checkpoint(?:ing)?/|dist_checkpointing/|checkpoint(?:ing)?\.py|serialization\.py)"
@@ -382,7 +387,7 @@ def error_class(text: str, place: str = "") -> ErrorClass | None:
     None for a form that is not known, and for a text about another process, whose log holds the cause.
     """
     text = text.strip()[:LONGEST]
-    if is_of_another(text) or is_report(text):
+    if (is_of_another(text) or is_report(text)) and _OF_COLLECTIVES.search(text) is None:
         return None
     if _OF_QUEUES.search(place) and "FileNotFoundError" in text:
         return ErrorClass("program-error", MEDIUM, "the parent dropped a queue or lock before a child could open it")

@@ -8,7 +8,7 @@ from pylaunch.verdict.logs.errors.error_class import ErrorClass, error_class, is
 from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role, Signature, SignatureCatalogue
-from pylaunch.verdict.logs.traceback import CUT, ExceptionUnit, RaisedException
+from pylaunch.verdict.logs.traceback import CUT, LOOKED_UP, ExceptionUnit, RaisedException, is_of_library
 
 EXCEPTION = "exception"
 """Id of the signature of such an exception."""
@@ -36,6 +36,7 @@ _REPORTS = (
 )  # fmt: skip
 
 
+_WORDS = re.compile(r"[A-Za-z]{3,} [A-Za-z]")
 _VALUES = re.compile(r"Expected: ?\[([^\]]{3,300})\]")
 """Values of all ranks, in the order of the ranks."""
 
@@ -48,7 +49,7 @@ _ACCIDENTAL = ("AttributeError", "NameError", "UnboundLocalError")
 
 def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple[LogMatch, Clue]:
     """Return a match and its reading for a chain of exceptions: its last one, or that whose form shows a class."""
-    raised = unit.chain[-1]
+    raised = _before_handler(unit)
     name = raised.type.rpartition(".")[2]
     role, cause, found = Role.ROOT, "program-error", None
     if name in _VICTIMS:
@@ -60,10 +61,12 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
     elif raised.type == CUT:
         raised = replace(raised, message="the log ends before it; the last frame is its place")
         role, cause = Role.WRAPPER, "unexplained"
-    elif name.partition("(")[0] in _REPORTS or is_report(raised.text):
+    elif (
+        name.partition("(")[0] in _REPORTS and not (name == "SystemExit" and _WORDS.search(raised.message))
+    ) or is_report(raised.text):
         role, cause = Role.WRAPPER, "unexplained"
     else:
-        raised, found = _classed(unit)
+        raised, found = _classed(unit) if raised is unit.chain[-1] else (raised, error_class(raised.text, raised.place))
         is_open = name in _OPEN or not raised.place
         if found is None and (is_open or is_of_another(raised.text + raised.more)):
             cause = "unexplained"
@@ -90,6 +93,13 @@ def _odd_one(text: str) -> int | None:
     values = [] if listed is None else re.findall(r"[^\s,]+", listed[1])
     others = [rank for rank, value in enumerate(values) if 2 * values.count(value) < len(values)]
     return others[0] if len(others) == 1 else None
+
+
+def _before_handler(unit: ExceptionUnit) -> RaisedException:
+    """Return the first exception of a chain if the script raised it and a library failed while it was handled."""
+    first, last = unit.chain[0], unit.chain[-1]
+    is_own = first is not last and first.place and not first.call and not is_of_library(first.place)
+    return first if is_own and last.call and first.type not in LOOKED_UP else last
 
 
 def _classed(unit: ExceptionUnit) -> tuple[RaisedException, ErrorClass | None]:

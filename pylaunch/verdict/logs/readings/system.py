@@ -11,7 +11,7 @@ from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.readings.clue import Clue, default
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.traceback import RaisedException
+from pylaunch.verdict.logs.traceback import LOOKED_UP, RaisedException
 
 LAST = 10
 """Lines at the end of a log among which the end of its program is reported."""
@@ -39,12 +39,10 @@ _STARTS = re.compile(r"\b(?:torchrun|mpirun|mpiexec|srun|accelerate|deepspeed|to
 """Programs that start ranks: what the ranks print after the end of these does not matter."""
 
 _ABORT = 6
-_LOOKED_UP = ("FileNotFoundError", "KeyError", "AttributeError", "ImportError", "ModuleNotFoundError", "StopIteration",
-              "torch.distributed.checkpoint.api.CheckpointException")  # fmt: skip
-"""Exceptions of a look-up after whose failure a program tries a file."""
-
 _SUBPROCESS = ("run", "Popen", "call", "check_call", "check_output", "create_subprocess_exec", "__init__")
-_REMOVES = re.compile(r"(?i)\b(?:remov|delet|prun|unlink|clean|evict|purg|rotat)\w{0,4}\b")
+_REMOVES = re.compile(
+    r"(?i)\b(?:remov(?:e|ing)|deletes?|deleted|deleting|prun(?:e|ing)|unlink|clean|evict|purge|rotate)\w{0,4}\b"
+)
 _SEGMENT = re.compile(r"'(/[\w.-]{1,80})'$")
 _OF_FILES = ("", "write", "save", "savez", "dump", "copy", "copyfile", "copyfileobj", "copytree", "flush", "close")
 """Functions that write the files of a program."""
@@ -53,7 +51,7 @@ _OF_FILES = ("", "write", "save", "savez", "dump", "copy", "copyfile", "copyfile
 def shell_end(match: LogMatch, facts: LogFacts) -> Clue:
     """Return the signal, or the time limit, that ended a program whose log shows no other failure."""
     named = match.groups
-    code = int(named["code"]) if "code" in named else -_WORDS[named["word"]]
+    code = int(named["code"]) if "code" in named else -_WORDS[named.get("word") or named["alone"]]
     signal = -code if code < 0 else code - _OF_A_SHELL
     others = {each.line for each in facts.matches if each.signature.role in (Role.ROOT, Role.SYMPTOM)} - {match.line}
     raised = {unit.chain[-1].type.rpartition(".")[2] for scan in facts.scans for unit in scan.exceptions}
@@ -119,7 +117,7 @@ def file_not_found(match: LogMatch, facts: LogFacts) -> Clue:
     scan = facts.by_file[match.file]
     chain = next((unit.chain for unit in scan.exceptions if unit.line <= match.line <= unit.last), ())
     own = next((at for at, each in enumerate(chain) if each.line == match.line), 0)
-    if own and chain[0].type not in _LOOKED_UP:
+    if own and chain[0].type not in LOOKED_UP:
         first = chain[0]
         found = error_class(first.text + first.more, first.place)
         text = f"{first.text[:200]} ({first.place}); the file was missing when this error was handled"

@@ -79,7 +79,7 @@ def test_an_error_that_the_program_survived_is_counted_and_ends_nothing(log: str
     ("log", "line"),
     [
         ("step 1 loss 3.0\nValueError: bad sample 12\n", 2),
-        ("step 1 loss 3.0\nKilled\njob finished at Mon 08:00\n", 2),
+        ("step 1 loss 3.0\nAborted\njob finished at Mon 08:00\n", 2),
         ("ERROR: the mesh has a hole\nJob 7 done\n", 1),
         ("step 1 loss 3.0\nstep 2 loss 3.0\npanic: no slot\nexit status 2\n", 3),
     ],
