@@ -93,7 +93,7 @@ def test_the_signal_that_a_shell_reports_at_the_end_is_the_cause_where_nothing_e
     assert (None if found is None else found.cause.id) == cause
 
 
-AFTER = 'Traceback (most recent call last):\n  File "/srv/a.py", line 3, in term\nRuntimeError: the server is gone\n'
+AFTER = 'Traceback (most recent call last):\n  File "/srv/a.py", line 3, in term\nRuntimeError: no slot is left\n'
 
 
 @pytest.mark.parametrize(
