@@ -10,7 +10,7 @@ import click
 from pylaunch.base.dataclass import asdict
 from pylaunch.errors import UsageError
 from pylaunch.features.lab.cluster import lab as labs
-from pylaunch.features.lab.cluster import local, slurm, spec
+from pylaunch.features.lab.cluster import slurm, spec
 from pylaunch.features.lab.cluster import status as lab_status
 from pylaunch.features.lab.cluster.images import tools
 from pylaunch.features.lab.cluster.images.recipe import ADDITIONS
@@ -105,7 +105,7 @@ def up(name: str, nodes: int, inventory_out: Path | None, is_local: bool, **aske
         made = labs.start(request, console.say).spec
     else:
         console.say(f"local nodes ({why_local}): directories of this machine, not machines of their own")
-        made = local.up(request, console.say)
+        made = labs.start_local(request, console.say)
     for node in lab_status.look(name):
         failed = f": {', '.join(node.failed_units)} failed" if node.failed_units else ""
         console.say(f"{node.name}  {node.address}  {node.state}{failed}")

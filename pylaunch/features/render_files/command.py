@@ -14,7 +14,6 @@ from pylaunch.agent.shared.script_imports import read_program
 from pylaunch.base.dataclass import dataclass, fields, replace
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features import start_file
-from pylaunch.features.render_files import view
 from pylaunch.features.render_files.files import Target, TargetOptions
 from pylaunch.features.render_files.files.content import FileSet, RenderedFile
 from pylaunch.features.render_files.work import RenderedPlan, render_plan, write_files
@@ -167,9 +166,9 @@ def _rendered(target: Target, where: RenderFlags, typed: StartFlags) -> int:
     if where.output is not None:
         made = write_files(made, where.output, replaces=where.force)
     if where.as_json:
-        document.show(view.as_json(made))
+        document.show(_as_data(made))
     else:
-        view.show(made)
+        show(made)
     return ExitCode.DONE
 
 
@@ -273,3 +272,35 @@ _subcommand(
     _RESTARTS,
     click.option("--image", required=True, help="Image of the containers: the program, its packages and bash."),
 )
+
+
+def show(made: RenderedPlan) -> None:
+    """Print the paths of files that were written, otherwise their content; and how to use them."""
+    files = made.content.files
+    for number, file in enumerate(files):
+        if made.directory is not None:
+            console.data(str(made.directory / file.name))
+            continue
+        if len(files) > 1:
+            console.data(f"{'' if number == 0 else chr(10)}==> {file.name} <==")
+        for line in file.text.splitlines():
+            console.data(line)
+    if made.directory is None:
+        return
+    for remark in made.content.remarks:
+        console.say(f"note: {remark}")
+    if made.secrets:
+        console.say(f"note: left out, because they are secret: {', '.join(made.secrets)}")
+    console.say("\nuse: " + "\n     ".join(made.content.commands))
+
+
+def _as_data(made: RenderedPlan) -> dict[str, object]:
+    """Return the files as data."""
+    return {
+        "target": made.target.value,
+        "directory": None if made.directory is None else str(made.directory),
+        "files": [{"name": file.name, "content": file.text} for file in made.content.files],
+        "commands": list(made.content.commands),
+        "remarks": list(made.content.remarks),
+        "secrets": list(made.secrets),
+    }

@@ -3,9 +3,8 @@
 import pytest
 
 from pylaunch.errors import InventoryError
-from pylaunch.features.doctor.diagnose import diagnose
+from pylaunch.features.doctor.diagnose import Trial, diagnose
 from pylaunch.features.doctor.layers import LayerResult, LayerState, StartLayer
-from pylaunch.features.doctor.trial import Trial
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.protocol.node_evidence import RankEnd

@@ -3,7 +3,7 @@
 import pytest
 
 from pylaunch.checks.survey import Survey, Wanted
-from pylaunch.features.doctor import trial
+from pylaunch.features.doctor import diagnose
 from pylaunch.features.doctor.layers import LayerState, StartLayer, judged, layer_of, unreachable_results
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
@@ -103,4 +103,4 @@ def test_what_could_not_be_measured_never_passes() -> None:
 
 
 def test_the_run_of_doctor_is_shown_as_the_verb() -> None:
-    assert job_words(trial.COMMAND) == "pylaunch doctor"
+    assert job_words(diagnose.COMMAND) == "pylaunch doctor"

@@ -255,3 +255,22 @@ def _close_connections(lab: Lab) -> None:
     for node in lab.nodes:
         for user in ("root", recipe.USER):
             close_all(node.address, user)
+
+
+def start_local(request: Request, report: Report) -> LabSpec:
+    """Create a lab of local nodes, which are directories of this machine, for machines that cannot have real ones.
+
+    Needs no privilege and changes nothing outside the lab's own directory.
+    """
+    check(request)
+    with locks.changing_lab(request.name):
+        clear_remains(request.name, report)
+        decided = request.spec(None)
+        with removed_on_failure(request.name, report):
+            with locks.changing("machine"):
+                spec.save(decided)
+            for name in decided.nodes:
+                decided.paths.node(name).directory.mkdir(mode=0o700, parents=True)
+            cluster_file.write_inventory(decided, cluster_file.local_inventory(decided))
+            decided.paths.complete.touch()
+    return decided
