@@ -240,7 +240,9 @@ class RunState(Evidence):
             # A node that is lost after its ranks ended may not be clean, and is not the end of the work.
             status, reason = Status.DONE, "; ".join(["every rank exited with code 0", *self._lost_contacts()])
         elif self.lost:
-            verdict = self._verdict_on_lost()
+            from pylaunch.verdict.verdict import judge_lost  # noqa: PLC0415 -- 40 ms that only a failure costs
+
+            verdict = judge_lost(self)
             status, reason = Status.FAILED, verdict.reason
         elif any(end.stopped for end in self.ends):
             status, reason = Status.FAILED, self.stopping or "its nodes stopped it and did not say why"
@@ -276,8 +278,3 @@ class RunState(Evidence):
         from pylaunch.verdict.verdict import judge  # noqa: PLC0415 -- 40 ms that only a failure costs
 
         return judge(self)
-
-    def _verdict_on_lost(self) -> Verdict:
-        from pylaunch.verdict.verdict import judge_lost  # noqa: PLC0415 -- 40 ms that only a failure costs
-
-        return judge_lost(self)

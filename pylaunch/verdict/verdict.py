@@ -310,9 +310,8 @@ def _of_lost(evidence: Evidence) -> _Observation:
         found = FailureCause(kind, reason, certainty, only(hosts))
         return _Observation(reason, None, advised(found, hosts))
     reason = lost_contact(silent, evidence.lost[silent[0]], answer=False)
-    is_signalled = [evidence.signalled] == hosts
-    if is_signalled:
-        reason += f"; before, {evidence.stopping.partition(': ')[2]}"
+    if is_signalled := evidence.signalled in hosts:
+        reason += f"; before, {evidence.stopping.partition(': ')[2] if len(hosts) == 1 else evidence.stopping}"
     witnesses = {
         pair[0]: lines
         for pair, lines in silent_pairs(evidence.hosts, evidence.tried).items()
@@ -331,7 +330,7 @@ def _of_lost(evidence: Evidence) -> _Observation:
     found = FailureCause("node-lost", reason, confidence, only(hosts), tuple(lines[:6]))
     found = advised(found, silent)
     if is_signalled:
-        signalled = advised(replace(found, kind="signalled"))
+        signalled = advised(replace(found, kind="signalled"), hosts)
         found = replace(found, question=signalled.question, hint=signalled.hint)
     elif found.question and {*silent} <= {peer for _, peer in connected}:
         found = replace(found, question=_UP_AND_SILENT.format(host=fold(silent)))

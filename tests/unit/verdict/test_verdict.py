@@ -164,6 +164,8 @@ def test_a_node_that_is_shut_down_is_lost_after_its_agent_received_a_signal() ->
     assert (cause.kind, cause.named) == ("node-lost", Named("n2", None))
     assert cause.reason == f"n2 lost: no heartbeat for 5 s; before, {SIGNALLED}"
     assert "a shutdown, a logout" in cause.question
+    several = judge_lost(Evidence(RANKS, (), {}, {**lost, "n1": "no heartbeat for 5 s"}, stopping=signal))
+    assert (several.named, several.reason) == (None, f"n[1-2] lost: no heartbeat for 5 s; before, n2: {SIGNALLED}")
     other = judge_lost(Evidence(RANKS, (), {}, {"n1": "no heartbeat for 5 s"}, stopping=signal))
     assert SIGNALLED not in other.reason, "the signal on n2 says nothing about n1"
 
