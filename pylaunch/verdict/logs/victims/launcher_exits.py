@@ -5,11 +5,12 @@ import re
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.text.sanitise import visible_line
+from pylaunch.verdict.logs.errors.error_class import error_class
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.readings.clue import Clue, default
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.victims.rank_ends import LONGEST_LINE
+from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS, LONGEST_LINE
 
 LIMIT = "launcher-limit"
 NAMED = "named-exit"
@@ -34,7 +35,13 @@ _OF_A_SHELL = 128
 _ABORT = 6
 _SIGNALS_BY_NAME = {"SIGHUP": 1, "SIGINT": 2, "SIGILL": 4, "SIGABRT": 6, "SIGBUS": 7, "SIGFPE": 8, "SIGKILL": 9,
                     "SIGSEGV": 11, "SIGTERM": 15}  # fmt: skip
-_OF_NUMBER = re.compile(r"^(?:worker|rank|trainer|learner|actor|process|proc|task|pod)[-_. ]?(\d{1,6})$")
+NEAR = 6
+"""Lines before a report that may show why its process was ended."""
+
+_UNANSWERED = re.compile(
+    r"(?i)\b(?:no|missed|lost|without) (?:a )?heartbeats?|\bunresponsive|\bnot respond|\bwatchdog\b|\bliveness"
+)
+_OF_NUMBER = re.compile(r"^(?:w|r|worker|rank|trainer|learner|actor|process|proc|task|pod)[-_. ]?(\d{1,6})$")
 
 
 def read_exit(match: LogMatch, facts: LogFacts) -> Clue:
@@ -48,7 +55,9 @@ def read_exit(match: LogMatch, facts: LogFacts) -> Clue:
     if code == 0 or (is_planned and code in (143, -15) and facts.of(STOPS)):
         return Clue("unexplained", match.signature.means, Confidence.LOW, role=Role.BENIGN)
     signal = code if "by_signal" in named else -code if code < 0 else code - _OF_A_SHELL
+    lost = {str(rank) for rank, line in facts.ends.last.items() if ABOUT_OTHERS.search(line.text)}
     before = [each for name in (*EXITS, STOPS) for each in facts.of(name) if _is_failure(each)]
+    before = [each for each in before if each.groups.get("rank") not in lost]
     is_first = all(each.file != match.file or each.line >= match.line for each in before)
     if match.signature.id == NAMED:
         return _read_named(match, named["name"], code, signal, facts) if is_first else default(match)
@@ -81,10 +90,17 @@ def _read_named(match: LogMatch, name: str, code: int, signal: int, facts: LogFa
     roots = [each for each in facts.matches if each.signature.role is Role.ROOT and each.file == match.file]
     if exceptions or any(each.line < match.line for each in roots) or code in (143, -15):
         return default(match)
-    cause, how = _SIGNALS.get(signal, ("native-crash", "SIGABRT") if signal == _ABORT else ("rank-silent-end", ""))
-    ended = f"was ended by {how}" if how else f"ended first, with exit code {code}"
     last = f"; its last line is {visible_line(lines[-1].text)[:LONGEST_LINE]!r}" if lines else ""
     ranks = () if number is None else (int(number[1]),)
+    if _UNANSWERED.search(
+        " ".join(line.text for line in facts.by_file[match.file].tail if 0 < match.line - line.line <= NEAR)
+    ):
+        text = f"{name} did not answer its supervisor, which ended it{last}"
+        return Clue("rank-absent", text, Confidence.MEDIUM, ranks, Role.ROOT, "the lines before the report")
+    cause, how = _SIGNALS.get(signal, ("native-crash", "SIGABRT") if signal == _ABORT else ("rank-silent-end", ""))
+    if not how and lines and (found := error_class(lines[-1].text)) is not None:
+        cause = found.cause
+    ended = f"was ended by {how}" if how else f"ended first, with exit code {code}"
     return Clue(
         cause, f"{name} {ended}{last}", Confidence.MEDIUM, ranks, Role.ROOT, "the launcher reports it as the first end"
     )

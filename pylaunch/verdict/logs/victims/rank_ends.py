@@ -171,7 +171,8 @@ _NUMBERS = {
 ENDED = re.compile(
     r"(?i)\b(?:finish(?:ed)?|completed|(?<!to )complete|saved (?:final|last)"
     r"|done|exit(?:ing|ed)? (?:with )?(?:code )?0|success(?:fully)?"
-    r"|bye|all (?:steps|epochs))\b(?![: ]{1,2}(?:(?:global |micro-?)?(?:step|batch|iter(?:ation)?)\b|\d+/\d))"
+    r"|bye|early[- ]stop\w{0,4}|all (?:steps|epochs))"
+    r"\b(?![: ]{1,2}(?:(?:global |micro-?)?(?:step|batch|iter(?:ation)?)\b|\d+/\d))"
 )
 """Words of a rank that ended in order, not those of a step."""
 

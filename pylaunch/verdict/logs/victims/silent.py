@@ -18,7 +18,7 @@ from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.victims.rank_ends import AT_WORK, ENDED, LONGEST_LINE, RankEnds
+from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS, AT_WORK, ENDED, LONGEST_LINE, RankEnds
 from pylaunch.verdict.logs.victims.timeouts import TIMEOUTS
 
 MOST_PLACES = 3
@@ -143,7 +143,8 @@ def _of_abort(facts: LogFacts, ends: RankEnds) -> Clue | None:
 
 def _of_leaver(facts: LogFacts, ends: RankEnds) -> Clue | None:
     """Return the only rank whose last line says that it leaves, where nothing but others that lost it failed."""
-    leaving = [rank for rank, line in ends.last.items() if _LEAVES.search(line.text) and rank not in ends.victims]
+    own = {rank: line.text for rank, line in ends.last.items() if rank not in (*ends.victims, *ends.errors)}
+    leaving = [rank for rank, text in own.items() if _LEAVES.search(text) and not ABOUT_OTHERS.search(text)]
     if len(leaving) != 1 or len(ends.last) < 2 or not facts.are_victims:
         return None
     rank = leaving[0]

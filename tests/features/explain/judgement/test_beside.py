@@ -45,7 +45,7 @@ def steps(rank: int, *numbers: int, total: str = "") -> str:
     [
         (say("vocab 32000", other={1: "vocab 32064"}) + SIZES, "collective-mismatch", (1,)),
         (say("config adapters=3 lr=0.1", other={2: "config adapters=2 lr=0.1"}) + SIZES, "collective-mismatch", (2,)),
-        (say("restored step 200", other={2: "restored step 180"}) + raised(2, "AssertionError: names mismatch\n"),
+        (say("restored step 200", other={2: "restored step 180"}) + raised(2, "AssertionError: sync names mismatch\n"),
          "model-differs", (2,)),
         ("[rank 0] master 10.0.0.1:29500\n[rank 1] master 10.0.0.1:29501\n" + raised(0, JOINED), "launcher-config", ()),
         (steps(0, *range(9)) + steps(1, 0, 1, 2, 4, 5) + "[rank 1] batch 3: no labels, skipping\n" + all_late(2),
@@ -73,9 +73,19 @@ def test_what_one_rank_prints_otherwise_is_the_cause_of_waits_and_mismatches(
         say("loaded in 3.5 s", other={1: "loaded in 4.5 s"}) + SIZES,
         say("pid 4711", "free memory 120", other={0: "pid 4712"}) + SIZES,
         say("serving metrics on 10.0.0.1:9100", other={1: "serving metrics on 10.0.0.2:9101"}) + raised(0, JOINED),
+        say("restored step 200", other={2: "restored step 180"}) + raised(2, "ValueError: shape mismatch\n"),
+        "[rank 0] run_id=3fa1\n[rank 1] run_id=9bc2\n" + raised(1, "KeyError: 'text'\n"),
         steps(0, 0, 3, 6, 9) + steps(1, 0, 3, 6) + steps(2, 0, 3, 6, 9) + raised(1, "KeyError: 'text'\n"),
     ],
-    ids=["a healthy run", "measured time", "process", "own address", "an error of one rank"],
+    ids=[
+        "a healthy run",
+        "measured time",
+        "process",
+        "own address",
+        "a mismatch within a rank",
+        "ids of other things",
+        "an error of one rank",
+    ],
 )
 def test_values_that_may_differ_are_no_cause(log: str) -> None:
     assert not {each.cause.id for each in verdict_on(log).causes} & {"model-differs", "launcher-config", "uneven-data"}

@@ -144,3 +144,18 @@ def test_a_traceback_in_a_string_of_json_is_read() -> None:
     found = first_of("\n".join(lines) + "\n")
     assert found is not None
     assert (found.ranks, found.text) == ((1,), "rank 1: KeyError: 'k' (/srv/a.py:3)")
+
+
+def test_a_process_that_a_supervisor_ended_for_its_silence_was_not_killed_by_others() -> None:
+    found = first_of(
+        "w0: step 1\nw1: evaluating\nsup: no heartbeat from w1 for 30 s, killing it\nsup: w1 exited (code -9)\n"
+    )
+    assert found is not None
+    assert (found.cause.id, found.ranks) == ("rank-absent", (1,))
+
+
+def test_an_end_after_words_of_a_lost_peer_is_not_the_first() -> None:
+    lost = "[r0] connection to 1 lost, exiting\nlauncher: rank 0 exited with code 3\n"
+    found = first_of(f"[r0] up\n[r1] up\n[r1] loading\n{lost}launcher: rank 1 exited with code -9\n")
+    assert found is not None
+    assert (found.cause.id, found.ranks) == ("killed", (1,))

@@ -58,6 +58,7 @@ def of_rank(last: str, *, rank: int = 2, error: str = LOST) -> LogCause:
         ("finished batch 3", LOST, "rank-silent-end"),
         ("done 12/40", LOST, "rank-silent-end"),
         ("loss is nan at step 3, stopping this rank", LOST, "numerics"),
+        ("early stopping: no improvement", LATE, "uneven-data"),
         ("got SIGTERM, leaving after step 41", LOST, "stopped-from-outside"),
         ("reading shard 000117.tar", "ring.PeerLost: peer 2 closed the ring", "rank-silent-end"),
     ],

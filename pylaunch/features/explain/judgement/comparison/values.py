@@ -40,8 +40,11 @@ _SETTING = re.compile(
     r"|digest|checksum|version|revision|commit|step|epoch|batches|total|grid|tokens|types|size|length|buckets?|tensors|keys)$"
 )
 _DISAGREES = re.compile(
-    r"(?i)\bmismatch|\bdiffer|\bnot (?:the same|equal|identical|consistent)|\binconsistent|\bdisagree|\bunequal"
+    r"(?i)(?=.{0,300}\b(?:ranks?|hosts?|nodes?|process(?:es)?|workers?|devices|peers?|sync\w{0,40}|global\w{0,40}))"
+    r".{0,300}(?:\bmismatch|\bdiffer|\bnot (?:the same|equal|identical|consistent)|\binconsistent|\bdisagree|\bunequal)"
 )
+"""Words of an exception about what the ranks do not have in common."""
+
 _OF_TWO = 2
 
 
@@ -67,14 +70,14 @@ def read(shapes: Shapes, scans: Sequence[LogScan]) -> Iterator[Indication]:
     """Yield the differences between start lines."""
     found = sorted(_differences(shapes), key=lambda each: (not each.of_launch, not _SETTING.match(each.name)))
     disagrees = any(
-        _DISAGREES.search(raised.text) for scan in scans for unit in scan.exceptions for raised in unit.chain
+        _DISAGREES.match(raised.text) for scan in scans for unit in scan.exceptions for raised in unit.chain
     )
     for each in found[:MOST_FOUND]:
         ranks = tuple(sorted(party.rank for party in each.parties if party.rank is not None))
         first, others = each.odd[0].excerpt, (each.usual.excerpt,)
         if each.of_launch:
             yield Indication("launcher-config", f"the launch differs between the ranks: {each.text}", first, 0,
-                             Confidence.MEDIUM, ranks=ranks, others=others, fails=True)  # fmt: skip
+                             Confidence.MEDIUM, ranks=ranks, others=others, fails=True, of_victims=True)  # fmt: skip
             continue
         yield Indication("collective-mismatch", each.text, first, ranks=ranks, others=others, is_beside=True)
         named = Confidence.MEDIUM if disagrees and _SETTING.match(each.name) else None

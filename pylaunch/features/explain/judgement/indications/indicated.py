@@ -43,8 +43,8 @@ def naming(facts: LogFacts, indications: Iterable[Indication]) -> Iterator[Indic
     for each in sorted(named, key=lambda each: _ORDER[each.names or Confidence.LOW]):
         if (each.may_end and each.excerpt.file in over) or (each.of_victims and not _is_behind(each, facts)):
             continue
-        if each.cause == "rank-missing" and facts.own_exceptions:
-            continue  # The line of a start may be lost among those of others.
+        if each.cause in ("rank-missing", "launcher-config") and facts.own_exceptions:
+            continue  # A start line is weak evidence: it may be lost among others, and its values mean something else.
         stands = not each.fails and facts.steps_after(each.excerpt.file, each.excerpt.line) < STEPS
         if has_failed or stands:
             yield each
