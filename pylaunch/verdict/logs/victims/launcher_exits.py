@@ -46,7 +46,7 @@ _OF_NUMBER = re.compile(r"^(?:w|r|worker|rank|trainer|learner|actor|process|proc
 
 def read_exit(match: LogMatch, facts: LogFacts) -> Clue:
     """Return the signal that ended the rank which a launcher reports first; else a report without a cause."""
-    first = min(facts.of(NAMED), key=lambda each: (each.file, each.line), default=None)
+    first = next(iter(facts.of(NAMED)), None)
     is_planned = first is not None and not _is_failure(first) and (first.file, first.line) < (match.file, match.line)
     if match.signature.id in (LIMIT, STOPS):
         return replace(default(match), role=Role.BENIGN) if is_planned else default(match)

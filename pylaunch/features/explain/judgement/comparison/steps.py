@@ -126,14 +126,14 @@ def _totals(totals: Mapping[Party, int | None], lines: Mapping[Party, PrintedLin
 def _gaps(of_all: Mapping[Party, Sequence[PrintedLine]]) -> Iterator[Found]:
     """Yield the first number that one rank left out of its series, and all others printed."""
     numbers = {party: [number for number, _ in _numbers(lines)] for party, lines in of_all.items()}
+    printed = Counter(number for own in numbers.values() for number in set(own))
     for party, own in numbers.items():
-        others = [set(each) for other, each in numbers.items() if other != party]
         strides = Counter(after - before for before, after in itertools.pairwise(own))
-        if len(own) < LEAST + 1 or len(others) < 2 or not strides:
+        if len(own) < LEAST + 1 or len(numbers) <= 2:
             continue
         stride = strides.most_common(1)[0][0]
         for at, (before, after) in enumerate(itertools.pairwise(own)):
-            if stride > 0 and after == before + 2 * stride and all(before + stride in each for each in others):
+            if stride > 0 and after == before + 2 * stride and printed[before + stride] == len(numbers) - 1:
                 lines = of_all[party]
                 text = (
                     f"{party.name} left out step {before + stride}, which all others printed, between {lines[at].shown}"
