@@ -301,7 +301,7 @@ SOON = 10
 
 LAST_LINES = 3
 _FAILS = re.compile(
-    r"(?i)\b(?:rc|exit(?:ed)?(?: with)?(?: code| status)?)[ :=]{1,3}-?[1-9]|\b(?:fail|error|abort|fatal|died)"
+    r"(?i)\b(?:rc|exit(?:ed)?(?: with)?(?: code| status)?)[ :=]{1,3}-?[1-9]|fail|error|abort|fatal|died|timed out"
 )
 """Words at the end of a log that report a failure."""
 

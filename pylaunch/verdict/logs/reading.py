@@ -118,6 +118,14 @@ def _desync(match: LogMatch, facts: LogFacts) -> Clue:
     return Clue("rank-absent", f"{who} did not join the collective", HIGH, ranks=ranks)
 
 
+def _never_joined(match: LogMatch, facts: LogFacts) -> Clue:
+    """Return the ranks that a program lists as missing; one that printed an error of its own says more itself."""
+    ranks = tuple(sorted({int(each) for each in re.findall(r"\d{1,6}", match.groups["ranks"])}))
+    role = Role.SYMPTOM if facts.ends.errors.keys() & {*ranks} else None
+    last = facts.ends.shown_last(ranks[0]) if len(ranks) == 1 else ""
+    return Clue("rank-missing", f"{named_ranks(ranks)} did not join{last}", MEDIUM, ranks, role)
+
+
 def _barrier_of_gloo(match: LogMatch, facts: LogFacts) -> Clue:
     text = match.groups.get("absent") or match.groups.get("absent2", "")
     ranks = tuple(sorted({int(each) for each in re.findall(r"\d{1,7}", text)}))
@@ -169,6 +177,7 @@ READERS: dict[str, Reader] = {
     "nccl-cudafail": cuda_of_nccl,
     "nccl-desync": _desync,
     "monitored-barrier": _barrier_of_gloo,
+    "ranks-never-joined": _never_joined,
     "collective-mismatch": _mismatch,
     "ddp-model-differs": _model_differs,
     "elastic-sigsegv": _segfault,

@@ -87,9 +87,10 @@ class ExceptionUnit:
     """Line of a logger right before the unit; "" if it is no such line."""
 
     is_logged: bool = False
-    """A logger printed its time or level before each line: whoever logs an exception may continue."""
+    """A logger printed its level before each line: whoever logs an exception may continue."""
 
 
+_OF_LOGGER = re.compile(r"\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b|\b[IWEF]\d{4} ")
 _LEVEL = re.compile(r"\b(?:WARN(?:ING)?|ERROR)\b")
 _WARNING = re.compile(r"\bWARN(?:ING)?\b")
 _CONTINUES = re.compile(
@@ -262,7 +263,7 @@ class _Growing:
         if is_once and _LEVEL.search(self._before.text[:200]):
             announced = self._before.text
             origin = origin if origin.rank is not None else self._before.origin
-        is_logged = self._is_prefixed is True and self._prefix is not None and "\\d" in self._prefix.pattern
+        is_logged = self._is_prefixed is True and _OF_LOGGER.search(self._first.text.partition(HEADER)[0]) is not None
         chain = tuple(self._chain)
         return ExceptionUnit(origin, self._first.time, file, self._number, self._last, chain, announced, is_logged)
 

@@ -14,12 +14,13 @@ from collections.abc import Sequence
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.explain.judgement.consequences import led_to
-from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight
+from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, is_fatal_with_words
 from pylaunch.features.explain.judgement.errors.first_error import ErrorLines, FirstError, error_lines, first_error
 from pylaunch.features.explain.judgement.findings import LogFinding, findings_of, stalled_in
 from pylaunch.features.explain.judgement.indications.indicated import STALL, waits_over, weighed
 from pylaunch.features.explain.judgement.indications.indications import indications_in
 from pylaunch.features.explain.judgement.standstill import stands_at
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.attempts import last_attempts
 from pylaunch.verdict.logs.errors.error_class import ErrorClass, error_class
@@ -161,6 +162,8 @@ def _by_words(catalogue: SignatureCatalogue, facts: LogFacts, error: FirstError 
     line = error.evidence
     place = _place(facts, line)
     found = error_class(line.text + _continued(facts, line), place) or error_class(line.text, place)
+    if found is None and is_fatal_with_words(line.text):
+        found = ErrorClass("program-error", Confidence.MEDIUM, "the level of its line")
     if found is None:
         return None
     return _of_line(catalogue, line, found)

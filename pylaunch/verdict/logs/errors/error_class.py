@@ -308,7 +308,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("file-missing", MEDIUM,
      (r"(?:Errno 2\]|: cd: \S{1,200}:) No such file or directory(?!.{0,300}' -> ')"
      r"|(?i:FileNotFoundError(?!.{0,300} -> )"
-     r"|NotADirectoryError|IsADirectoryError|PermissionError)|(?i:(?:file|director(?:y|ies)|folder|path|dataset"
+     r"|No such file or directory \(os error 2\))"
+     r"|(?i:NotADirectoryError|IsADirectoryError|PermissionError)|(?i:(?:file|director(?:y|ies)|folder|path|dataset"
      r"|checkpoint|tokenizer|config(?:uration)? file|config\.\w{2,5}|tracker)\b.{0,160}(?:does not exist"
      r"|doesn't exist|not exist|not found|cannot be found|could not be found|missing))"
      r"|(?i:(?:can(?:no|')t|could(?: not|n't)|unable to|failed to) (?:find|open|read|locate|access"

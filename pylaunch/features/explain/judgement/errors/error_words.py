@@ -172,7 +172,8 @@ KERNEL_FAILS = any_of(
 FAILS = any_of(
     r"fail(?:ed|s|ure)?", r"cannot", r"can ?not", r"can't", r"could ?n[o']t", r"couldn't", r"unable to", r"denied",
     r"refused", r"refuses", r"abort(?:ed|ing|s)?", r"unreachable", r"timed out",
-    r"time-?out (?:waiting|while|after|exceeded|expired)", r"expired", r"not enough", r"no space",
+    r"time-?out (?:waiting|while|after|exceeded|expired)",
+    r"did not (?:join|arrive|answer|respond)", r"expired", r"not enough", r"no space",
     r"exceed(?:ed|s)", r"corrupt(?:ed)?", r"crash(?:ed|es)?", r"illegal", r"mismatch(?:ed)?", r"invalid",
     r"unrecognized", r"unrecognised", r"not recognized", r"unsupported", r"not supported",
     r"does(?: not|n't) exist", r"not found", r"no such", r"undefined", r"out of (?:memory|range|bounds)",
