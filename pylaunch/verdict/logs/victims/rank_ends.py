@@ -88,7 +88,7 @@ def rank_ends(scans: Sequence[LogScan], matches: Sequence[LogMatch]) -> RankEnds
     symptoms = [(number(each.origin), each) for each in matches if each.signature.role is Role.SYMPTOM]
     units = [unit for scan in scans for unit in scan.exceptions if not LAUNCHER.search(unit.chain[-1].type)]
     lost = [unit for unit in units if ABOUT_OTHERS.search(unit.chain[-1].text)]
-    if len({unit.chain[-1].type for unit in lost}) > 1:
+    if len({"" if unit.chain[-1].type in _DROPPED else unit.chain[-1].type for unit in lost}) > 1:
         lost = []  # They may be about different processes.
     victims = frozenset(
         rank for rank in (*(rank for rank, _ in symptoms), *(number(each.origin) for each in lost)) if rank is not None
@@ -127,6 +127,9 @@ LAUNCHER = re.compile(
 )
 """Exceptions of launchers."""
 
+
+_DROPPED = ("ConnectionResetError", "ConnectionAbortedError", "BrokenPipeError", "EOFError")
+"""Exceptions of one connection that is gone, by what its process did at that moment."""
 
 ABOUT_OTHERS = re.compile(
     r"(?i)time.?out|timed out|\bpeer|connect|refused|reset by|broken.?pipe|\bEOF|\bclosed\b|unreachable|rendezvous"

@@ -77,6 +77,17 @@ def test_rank_0_that_works_while_the_others_wait_works_alone(line: str) -> None:
     assert of_rank(line, rank=0, error=LOST).cause.id == "rank-silent-end", "a rank that is gone works no longer"
 
 
+def test_a_lost_connection_is_one_failure_whichever_exception_it_raises() -> None:
+    lost = {
+        0: "ConnectionResetError: [Errno 104] Connection reset by peer",
+        2: "EOFError",
+        3: "BrokenPipeError: [Errno 32] x",
+    }
+    logs = {f"{rank}.log": [STEP, *raised(rank, 14, "recv", error)] for rank, error in lost.items()}
+    found = judged({**logs, "1.log": [STEP, "reading part 7"]})
+    assert (found.cause.id, found.ranks) == ("rank-silent-end", (1,))
+
+
 def test_of_two_ranks_without_an_error_none_is_named() -> None:
     logs = {f"{rank}.log": [STEP, *raised(rank, 14, "all_reduce", LOST)] for rank in (0, 3)}
     assert judged({**logs, "1.log": [STEP], "2.log": [STEP]}).ranks == ()
