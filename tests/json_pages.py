@@ -1,5 +1,6 @@
 """The documents as docs/reference/json.md describes them, to compare with real ones."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,3 +71,11 @@ def has_the_forms(document: dict[str, Any]) -> None:
             assert value is None or isinstance(value, int | list) or _MOMENT.fullmatch(str(value)), (path, value)
     for entries in (document.get("hosts", []), document.get("nodes", [])):
         assert all(isinstance(each, str) or {"host", "unreachable"} <= each.keys() for each in entries), entries
+
+
+def documented(text: str, section: str) -> dict[str, Any]:
+    """Return the document in `text`. Asserts that it is as the page and `section` of the page say."""
+    document: dict[str, Any] = json.loads(text)
+    has_the_forms(document)
+    assert undescribed(document, section) == set()
+    return document

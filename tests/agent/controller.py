@@ -91,6 +91,11 @@ class Controller:
     def text(self, stream: str) -> str:
         return "".join(output.text for output in self.all(protocol.Output) if output.stream == stream)
 
+    def until_text(self, stream: str, words: str) -> None:
+        """Wait until `words` are in what `stream` carries."""
+        while words not in self.text(stream):
+            self.until(protocol.Output)
+
     def ended(self, rank: int | None) -> protocol.RankEnd:
         return next(ended for ended in self.all(protocol.RankEnd) if ended.rank == rank)
 
@@ -158,6 +163,19 @@ class Node:
         """Return a controller whose run is released and followed."""
         controller = self.prepared(task)
         controller.send(protocol.Follow({}, None), protocol.Release(0.0))
+        return controller
+
+    def up(self, task: protocol.NodeTask, *, count: int = 1) -> Controller:
+        """Return a controller of a run whose ranks have written "up" `count` times."""
+        controller = self.started(task)
+        while sum(output.text.count("up\n") for output in controller.all(protocol.Output)) < count:
+            controller.until(protocol.Output)
+        return controller
+
+    def ran(self, task: protocol.NodeTask) -> Controller:
+        """Return a controller whose run is over."""
+        controller = self.started(task)
+        controller.until(protocol.Finished)
         return controller
 
     def refusal(self, task: protocol.NodeTask) -> list[protocol.Reason]:

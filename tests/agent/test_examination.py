@@ -24,12 +24,6 @@ def program(tmp_path: Path, source: str, name: str = "train.py") -> list[str]:
     return [PYTHON, str(script)]
 
 
-def until_up(controller: Controller, count: int = 1) -> None:
-    """Wait until `count` ranks have written "up"."""
-    while sum(output.text.count("up\n") for output in controller.all(protocol.Output)) < count:
-        controller.until(protocol.Output)
-
-
 def views(
     controller: Controller, serial: int = 1, *, within_s: float = LONG_S, call_sites: bool = False
 ) -> dict[int, protocol.RankView]:
@@ -57,8 +51,7 @@ def train():
 threading.Thread(target=load, name="loader", daemon=True).start()
 train()
 """
-    controller = node.started(task(tmp_path, program(tmp_path, source)))
-    until_up(controller)
+    controller = node.up(task(tmp_path, program(tmp_path, source)))
     rank = controller.pid(0)
     wait_until(lambda: processes.read(rank).state == "S", "the sleep of the main thread")
     view = views(controller)[0]
@@ -81,8 +74,7 @@ lock.acquire()
 print("up", flush=True)
 lock.acquire()
 """
-    controller = node.started(task(tmp_path, program(tmp_path, source)))
-    until_up(controller)
+    controller = node.up(task(tmp_path, program(tmp_path, source)))
     first = views(controller)[0]
 
     def computed() -> bool:
@@ -96,8 +88,7 @@ lock.acquire()
 
 
 def test_a_rank_that_is_no_python_program_is_described_by_the_kernel(node: Node, tmp_path: Path) -> None:
-    controller = node.started(task(tmp_path, "echo up; exec sleep 600"))
-    until_up(controller)
+    controller = node.up(task(tmp_path, "echo up; exec sleep 600"))
 
     def asleep() -> bool:
         view = views(controller, len(controller.all(protocol.Examined)) + 1)[0]
@@ -125,8 +116,7 @@ UP = 'print("up", flush=True)\n'
 def test_a_rank_answers_whatever_its_main_thread_does(
     node: Node, tmp_path: Path, source: str, state: str, functions: list[str] | None
 ) -> None:
-    controller = node.started(task(tmp_path, program(tmp_path, source)))
-    until_up(controller)
+    controller = node.up(task(tmp_path, program(tmp_path, source)))
 
     def settled() -> bool:
         view = views(controller, len(controller.all(protocol.Examined)) + 1)[0]
@@ -138,8 +128,7 @@ def test_a_rank_answers_whatever_its_main_thread_does(
 
 def test_a_rank_whose_c_code_holds_the_lock_of_python_answers_by_a_signal(node: Node, tmp_path: Path) -> None:
     source = "import itertools\ndef train(): sum(itertools.repeat(0))\n" + UP + "train()"
-    controller = node.started(task(tmp_path, program(tmp_path, source)))
-    until_up(controller)
+    controller = node.up(task(tmp_path, program(tmp_path, source)))
 
     def by_signal() -> list[protocol.RankView]:
         view = views(controller, len(controller.all(protocol.Examined)) + 1, within_s=2.0)[0]
@@ -151,8 +140,7 @@ def test_a_rank_whose_c_code_holds_the_lock_of_python_answers_by_a_signal(node: 
 
 
 def test_a_rank_that_is_stopped_is_not_waited_for(node: Node, tmp_path: Path) -> None:
-    controller = node.started(task(tmp_path, program(tmp_path, UP + "import time; time.sleep(600)")))
-    until_up(controller)
+    controller = node.up(task(tmp_path, program(tmp_path, UP + "import time; time.sleep(600)")))
     os.kill(controller.pid(0), signal.SIGSTOP)
     wait_until(lambda: "T (stopped)" in Path(f"/proc/{controller.pid(0)}/status").read_text(), "the stop")
     view = views(controller, within_s=10.0)[0]
@@ -201,8 +189,7 @@ if __name__ == "__main__":
 
 
 def test_a_script_that_forks_spawns_and_takes_signals_notices_nothing(node: Node, tmp_path: Path) -> None:
-    controller = node.started(task(tmp_path, [*program(tmp_path, NOTICES_NOTHING), "--x"]))
-    until_up(controller)
+    controller = node.up(task(tmp_path, [*program(tmp_path, NOTICES_NOTHING), "--x"]))
     view = views(controller)[0]
     assert (view.source, view.pid, stack(view)) == ("helper", controller.pid(0), ["<module>"])
     assert controller.text("0.err") == ""
@@ -214,8 +201,7 @@ def test_the_sitecustomize_of_the_user_runs_as_before(node: Node, tmp_path: Path
     (own / "sitecustomize.py").write_text("import sys\nsys.of_the_user = __file__\n")
     source = "import sys, sitecustomize, time\nprint(sys.of_the_user == sitecustomize.__file__, flush=True)\n" + UP
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(own)}
-    controller = node.started(task(tmp_path, program(tmp_path, source + "time.sleep(600)"), env=env))
-    until_up(controller)
+    controller = node.up(task(tmp_path, program(tmp_path, source + "time.sleep(600)"), env=env))
     assert controller.text("0.out") == "True\nup\n"
     assert views(controller)[0].source == "helper"
 
@@ -225,8 +211,7 @@ def test_an_error_in_the_sitecustomize_of_the_user_is_reported_as_before(node: N
     own.mkdir()
     (own / "sitecustomize.py").write_text("raise KeyError('of the user')\n")
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(own)}
-    controller = node.started(task(tmp_path, program(tmp_path, UP + "import time; time.sleep(600)"), env=env))
-    until_up(controller)
+    controller = node.up(task(tmp_path, program(tmp_path, UP + "import time; time.sleep(600)"), env=env))
     assert views(controller)[0].source == "helper"
     controller.send(protocol.Stop(0.0, "enough", by_hand=True))
     controller.until(protocol.Finished)
@@ -236,8 +221,7 @@ def test_an_error_in_the_sitecustomize_of_the_user_is_reported_as_before(node: N
 
 def test_the_python_that_runs_now_answers_for_a_shell_and_after_another_python(node: Node, tmp_path: Path) -> None:
     program(tmp_path, "import time\ndef train():\n    " + UP + "    time.sleep(600)\ntrain()")
-    controller = node.started(task(tmp_path, f"{PYTHON} -c 'import os'; {PYTHON} train.py; true"))
-    until_up(controller)
+    controller = node.up(task(tmp_path, f"{PYTHON} -c 'import os'; {PYTHON} train.py; true"))
     view = views(controller)[0]
     assert (view.source, stack(view)) == ("helper", ["train", "<module>"])
     assert view.pid != controller.pid(0)
@@ -262,8 +246,7 @@ def test_of_several_python_processes_the_one_that_trains_answers(
 ) -> None:
     does = "time.sleep(600)" if child.endswith("sleeps") else "sum(itertools.repeat(0))"
     program(tmp_path, f"import itertools, time\ndef train(): {does}\n{UP}train()")
-    controller = node.started(task(tmp_path, program(tmp_path, first, "first.py")))
-    until_up(controller)
+    controller = node.up(task(tmp_path, program(tmp_path, first, "first.py")))
 
     def shown() -> list[protocol.RankView]:
         view = views(controller, len(controller.all(protocol.Examined)) + 1, within_s=2.0)[0]
@@ -278,8 +261,7 @@ def test_a_script_that_replaces_itself_answers_from_the_new_one(node: Node, tmp_
     program(tmp_path, f"import time\ndef again():\n    {UP}    time.sleep(600)\nagain()", "again.py")
     source = f"import os, time\ntime.sleep(1)\nos.execv({PYTHON!r}, ['python3', 'again.py'])"
     before = time.time()
-    controller = node.started(task(tmp_path, program(tmp_path, source)))
-    until_up(controller)
+    controller = node.up(task(tmp_path, program(tmp_path, source)))
     view = views(controller)[0]
     assert stack(view) == ["again", "<module>"]
     assert view.age_s is not None
@@ -290,8 +272,7 @@ def test_a_script_that_closes_all_descriptors_runs_on_without_stacks(node: Node,
     source = "import os, time\nos.closerange(3, 1000)\nheld = [os.open('/dev/null', 0) for _ in range(9)]\n" + UP
     source += "for _ in range(3):\n    if os.fork() == 0: os._exit(0)\n    os.wait()\n"
     source += "print([os.fstat(each).st_rdev for each in held] == [os.stat('/dev/null').st_rdev] * 9)\n" + UP
-    controller = node.started(task(tmp_path, program(tmp_path, source + "time.sleep(600)")))
-    until_up(controller, 2)
+    controller = node.up(task(tmp_path, program(tmp_path, source + "time.sleep(600)")), count=2)
     view = views(controller, within_s=1.0)[0]
     assert view.source == ""
     assert view.note.startswith("no stacks: ")
@@ -342,8 +323,7 @@ def test_a_rank_that_lies_in_its_socket_is_described_by_the_kernel(
     node: Node, tmp_path: Path, answer: str, note: str
 ) -> None:
     source = "import faulthandler\nfaulthandler.unregister(57)\n" + LIES.format(answer=answer)
-    controller = node.started(task(tmp_path, program(tmp_path, source)))
-    until_up(controller)
+    controller = node.up(task(tmp_path, program(tmp_path, source)))
     view = views(controller, within_s=2.0 if note == "no answer in 2 s" else LONG_S)[0]
     assert (view.source, view.threads, view.collectives) == ("", (), ())
     assert note in view.note
@@ -353,10 +333,9 @@ def test_a_rank_that_lies_in_its_socket_is_described_by_the_kernel(
 def test_a_fifo_in_place_of_the_socket_holds_up_nobody(node: Node, tmp_path: Path) -> None:
     source = "import os, time\npath = os.environ['PYLAUNCH_RANK_SOCKET']\nos.unlink(path)\nos.mkfifo(path)\n" + UP
     other = "import time\ndef train():\n    " + UP + "    time.sleep(600)\ntrain()"
-    controller = node.started(
-        task(tmp_path, program(tmp_path, source + "time.sleep(600)"), program(tmp_path, other, "other.py"))
+    controller = node.up(
+        task(tmp_path, program(tmp_path, source + "time.sleep(600)"), program(tmp_path, other, "other.py")), count=2
     )
-    until_up(controller, 2)
     found = views(controller)
     assert (found[0].source, found[1].source) == ("", "helper")
 

@@ -165,8 +165,7 @@ def test_another_user_cannot_talk_to_an_agent_even_where_the_directories_let_it(
 
 
 def test_all_that_an_agent_writes_is_for_its_user_alone(node: Node, tmp_path: Path) -> None:
-    controller = node.started(task(tmp_path, "echo out; exit 1", log_limit=1 << 20))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(tmp_path, "echo out; exit 1", log_limit=1 << 20))
     gone(node.supervisor(controller))
     assert (node.root / "runs" / "r1" / "outcome.json").exists()
     found = [path for path in (node.root, *node.root.rglob("*")) if not path.is_symlink()]

@@ -197,8 +197,7 @@ def test_a_connection_of_a_job_reports_why_no_run_is_reached(
     node: Node, tmp_path: Path, start_daemon: StartDaemon
 ) -> None:
     start_daemon(LONG_S)
-    controller = node.started(task(tmp_path, "true"))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(tmp_path, "true"))
     controller.disconnect()
     gone(node.supervisor(controller))
     assert opened_as_in_a_job(node).until(protocol.Failed).message == "run r1 is over on this host"

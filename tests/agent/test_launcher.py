@@ -52,8 +52,7 @@ def launched(tmp_path: Path, *programs: str, **env: str) -> protocol.NodeTask:
 def test_ranks_get_their_own_logs_and_both_environments(node: Node, tmp_path: Path) -> None:
     asked = launched(tmp_path, 'echo "$FROM_LAUNCHER $RANK $PYLAUNCH_RANK $OF_RANK [$PYLAUNCH_SOCKET]"', "echo second")
     asked.ranks[0].env["OF_RANK"] = "mine"
-    controller = node.started(asked)
-    controller.until(protocol.Finished)
+    controller = node.ran(asked)
     assert controller.text("0.out") == "yes 0 0 mine []\n"
     assert controller.text("1.out") == "second\n"
     assert controller.text("launcher.out") == "[0, 0]\n"
@@ -64,8 +63,7 @@ def test_ranks_get_their_own_logs_and_both_environments(node: Node, tmp_path: Pa
 def test_only_ranks_have_the_modules_of_the_agent_on_their_path(node: Node, tmp_path: Path) -> None:
     words = ["/bin/sh", "-c", 'echo "$PYTHONPATH"; LOCAL_RANK=0 "$@"', "sh", protocol.RANK_ENTRY]
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": "/of/the/user"}
-    controller = node.started(task(tmp_path, 'echo "$PYTHONPATH"', launcher=words, env=env))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(tmp_path, 'echo "$PYTHONPATH"', launcher=words, env=env))
     assert controller.text("launcher.out") == "/of/the/user\n"
     first, *others = controller.text("0.out").strip().split(":")
     assert (first, others) == (f"{node.archive}/pylaunch/agent/in_rank", ["/of/the/user", str(node.archive)])
@@ -78,8 +76,7 @@ def test_only_ranks_have_the_modules_of_the_agent_on_their_path(node: Node, tmp_
 def test_the_launcher_sees_the_end_of_a_rank_as_it_was(
     node: Node, tmp_path: Path, program: str, exit_code: int | None, number: int | None, seen: int
 ) -> None:
-    controller = node.started(launched(tmp_path, program))
-    controller.until(protocol.Finished)
+    controller = node.ran(launched(tmp_path, program))
     ended = controller.ended(0)
     assert (ended.exit_code, ended.signal, ended.stopped) == (exit_code, number, False)
     # A failure on a node stops the launcher, which may have drawn its own conclusion already.
@@ -120,8 +117,7 @@ def test_a_rank_stopped_by_agent_and_launcher_receives_one_signal(node: Node, tm
     flag = tmp_path / "go"
     os.mkfifo(flag)
     controller = node.started(launched(tmp_path, f"read line < {flag}; exit 9", count, STOPS_SIBLINGS="yes"))
-    while controller.text("1.out") != "up\n":
-        controller.until(protocol.Output)
+    controller.until_text("1.out", "up\n")
     flag.write_text("now\n")
     controller.until(protocol.Finished)
     assert controller.text("1.out") == "up\nTERM\n"
@@ -176,8 +172,7 @@ def test_a_rank_entry_outside_of_a_run_reports_what_is_missing(node: Node) -> No
 
 
 def test_a_local_rank_that_the_run_does_not_have_is_refused(node: Node, tmp_path: Path) -> None:
-    controller = node.started(launched(tmp_path, "true", RANKS="2"))
-    controller.until(protocol.Finished)
+    controller = node.ran(launched(tmp_path, "true", RANKS="2"))
     assert "has no local rank 1" in controller.text("launcher.err")
 
 
@@ -202,8 +197,7 @@ def test_no_attempt_is_prepared_after_a_person_has_stopped_the_run(node: Node, t
     (reason,) = node.refusal(task(tmp_path, PATIENT, run="r1.1"))
     assert (reason.code, reason.message) == ("stop-requested", "by ada")
 
-    failed = node.started(task(tmp_path, "exit 1", run="r2"))
-    failed.until(protocol.Finished)
+    node.ran(task(tmp_path, "exit 1", run="r2"))
     late = node.attach("r2")
     late.send(protocol.Stop(60.0, "by eve", by_hand=True), protocol.Follow({}, []))
     late.until(protocol.Finished)
@@ -224,7 +218,6 @@ def test_a_launcher_keeps_its_files_in_a_directory_of_the_run_which_goes_at_the_
     files = node.root / "runs/r1/launcher"
     asked = launched(tmp_path, f"echo $TMPDIR; [ -d {files} ] && echo there", TMPDIR="/dev/shm")
     words = ["/bin/sh", "-c", 'mkdir "$1" && shift && exec "$@"', "sh", protocol.LAUNCHER_FILES, *asked.launcher]
-    controller = node.started(dataclasses.replace(asked, launcher=words))
-    controller.until(protocol.Finished)
+    controller = node.ran(dataclasses.replace(asked, launcher=words))
     assert controller.text("0.out") == "/dev/shm\nthere\n"
     assert not files.exists()

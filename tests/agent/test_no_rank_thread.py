@@ -7,10 +7,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from pylaunch import protocol
 from pylaunch.base.rank_environment import AGENT_VARIABLES, RUNTIME_PATH
 from tests.agent.controller import Node, task
-from tests.agent.test_examination import PYTHON, UP, program, until_up, views
+from tests.agent.test_examination import PYTHON, UP, program, views
 
 INTERPRETER = """
 import gc, json, os, signal, sys, threading
@@ -47,8 +46,7 @@ def default_signals() -> None:
 def of_rank(node: Node, tmp_path: Path, run: str, *, rank_thread: bool) -> dict[str, Any]:
     words = [PYTHON, "-u", str(tmp_path / "train.py")]
     env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
-    controller = node.started(task(tmp_path, words, run=run, env=env, rank_thread=rank_thread))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(tmp_path, words, run=run, env=env, rank_thread=rank_thread))
     return seen(controller.text("0.out"))
 
 
@@ -72,8 +70,7 @@ def test_without_the_thread_a_rank_is_a_plain_python(node: Node, tmp_path: Path)
 
 def test_a_rank_without_the_thread_is_described_by_the_kernel_with_the_reason(node: Node, tmp_path: Path) -> None:
     words = program(tmp_path, f"import time\n{UP}time.sleep(600)")
-    controller = node.started(task(tmp_path, words, rank_thread=False))
-    until_up(controller)
+    controller = node.up(task(tmp_path, words, rank_thread=False))
     view = views(controller)[0]
     assert (view.source, view.threads, view.pid) == ("", (), controller.pid(0))
     assert view.note == "no stacks: the run was started with --no-rank-thread"

@@ -19,8 +19,7 @@ from tests.waiting import wait_until
 
 
 def test_facts_follow_the_announcement_and_precede_the_end(node: Node, tmp_path: Path) -> None:
-    controller = node.started(task(tmp_path, "exit 3"))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(tmp_path, "exit 3"))
     kinds = [type(each) for each in controller.received]
     assert kinds.index(protocol.Stopping) < kinds.index(protocol.HostEvidence) < kinds.index(protocol.Finished)
     (facts,) = controller.all(protocol.HostEvidence)
@@ -52,8 +51,7 @@ def test_a_stop_by_a_person_reports_no_facts(node: Node, tmp_path: Path) -> None
 
 
 def test_facts_are_replayed_after_the_end(node: Node, tmp_path: Path) -> None:
-    controller = node.started(task(tmp_path, "exit 3"))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(tmp_path, "exit 3"))
     gone(node.supervisor(controller))
     again = node.attach()
     again.send(protocol.Follow({}, []))

@@ -29,8 +29,7 @@ def test_a_rank_gets_the_signal_once_however_often_it_is_ordered(node: Node, tmp
     controller = node.started(task(tmp_path, COUNTS))
     controller.until(protocol.Output)
     controller.send(protocol.Notify(signal.SIGUSR1))
-    while "got USR1" not in controller.text("0.out"):
-        controller.until(protocol.Output)
+    controller.until_text("0.out", "got USR1")
     controller.send(protocol.Notify(signal.SIGUSR1), protocol.Stop(60.0, "enough"))
     controller.until(protocol.Finished)
     assert controller.text("0.out").count("got USR1") == 1
@@ -38,8 +37,7 @@ def test_a_rank_gets_the_signal_once_however_often_it_is_ordered(node: Node, tmp
 
 def test_a_rank_of_a_launcher_gets_it_through_its_entry_and_ends_on_its_own(node: Node, tmp_path: Path) -> None:
     controller = node.started(launched(tmp_path, SAVES))
-    while controller.text("0.out") != "ready\n":
-        controller.until(protocol.Output)
+    controller.until_text("0.out", "ready\n")
     controller.pid(0)  # The agent may read the log before the report of the entry.
     controller.send(protocol.Notify(signal.SIGUSR1))
     assert controller.until(protocol.RanksNotified).ranks == [0]

@@ -34,8 +34,7 @@ def test_a_rank_that_saves_at_the_signal_of_slurm_was_stopped_also_where_it_ends
 ) -> None:
     """Slurm sends SIGTERM to all processes of a job step at once: a good end after it is no proof that all is done."""
     controller = node.started(task(tmp_path, "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done"))
-    while controller.text("0.out") != "up\n":
-        controller.until(protocol.Output)
+    controller.until_text("0.out", "up\n")
     rank, agent = controller.pid(0), node.supervisor(controller)  # Output may precede the report of the start.
     os.kill(agent, signal.SIGSTOP)
     for each in (agent, rank):

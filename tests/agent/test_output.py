@@ -73,8 +73,7 @@ def test_a_line_arrives_whole_and_an_unfinished_one_after_a_while(node: Node, tm
 
 def test_broken_characters_and_endless_lines_pass(node: Node, tmp_path: Path) -> None:
     script = "import sys; sys.stdout.buffer.write(b'\\xff\\xfe' + 'é'.encode() * 100_000 + b'\\0\\n')"
-    controller = node.started(task(tmp_path, ["/usr/bin/python3", "-c", script]))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(tmp_path, ["/usr/bin/python3", "-c", script]))
     assert controller.text("0.out") == "\ufffd\ufffd" + "é" * 100_000 + "\0\n"
 
 
@@ -87,8 +86,7 @@ def test_only_the_streams_asked_for_are_sent(node: Node, tmp_path: Path) -> None
 
 def test_past_output_arrives_before_new_output_with_a_mark_between(node: Node, tmp_path: Path) -> None:
     first = node.started(task(tmp_path, "seq 20000; exec sleep 60"))
-    while not first.text("0.out").endswith("\n20000\n"):
-        first.until(protocol.Output)
+    first.until_text("0.out", "\n20000\n")
     second = node.attach()
     second.send(protocol.Follow({}, None))
     second.until(protocol.CaughtUp)

@@ -7,7 +7,7 @@ import pytest
 
 from pylaunch import protocol
 from tests.agent.controller import Node, task
-from tests.agent.test_examination import LONG_S, PYTHON, UP, program, stack, until_up, views
+from tests.agent.test_examination import LONG_S, PYTHON, UP, program, stack, views
 from tests.waiting import wait_until
 
 ISOLATED = "import time\ndef train():\n    " + UP + "    time.sleep(600)\ntrain()"
@@ -28,8 +28,7 @@ def put_beside(tmp_path: Path, text: str | None) -> str:
 
 def test_an_isolated_python_is_read_by_py_spy_where_it_is_installed(node: Node, tmp_path: Path) -> None:
     words = [put_beside(tmp_path, None), "-I", *program(tmp_path, ISOLATED)[1:]]
-    controller = node.started(task(tmp_path, words))
-    until_up(controller)
+    controller = node.up(task(tmp_path, words))
 
     def by_py_spy() -> list[protocol.RankView]:
         view = views(controller, len(controller.all(protocol.Examined)) + 1)[0]
@@ -55,8 +54,7 @@ def test_a_py_spy_that_fails_leaves_an_isolated_python_to_the_kernel(
     node: Node, tmp_path: Path, py_spy: str, note: str
 ) -> None:
     words = [put_beside(tmp_path, f"#!/bin/sh\n{py_spy}\n"), "-I", *program(tmp_path, ISOLATED)[1:]]
-    controller = node.started(task(tmp_path, words))
-    until_up(controller)
+    controller = node.up(task(tmp_path, words))
     view = views(controller, within_s=2.0 if "sleep" in py_spy else LONG_S)[0]
     assert (view.source, view.threads) == ("", ())
     assert note in view.note

@@ -6,7 +6,7 @@ import pytest
 
 from pylaunch import protocol
 from tests.agent.controller import Node, task
-from tests.agent.test_examination import UP, program, stack, until_up, views
+from tests.agent.test_examination import UP, program, stack, views
 
 
 def test_a_rank_that_meets_the_others_elsewhere_reports_the_values_that_it_uses(node: Node, tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ _create_c10d_store(os.environ["MASTER_ADDR"], 1234, int(os.environ["RANK"]), 8)
     controller = node.prepared(task(tmp_path, "true", ranks=ranks, world_size=1))
     controller.send(protocol.Release(0.0, rendezvous_port=29500))
     controller.send(protocol.Follow({}, None))
-    until_up(controller)
+    controller.until_text("0.out", "up\n")
     assert views(controller)[0].overrides == (
         protocol.OverriddenVariable("MASTER_ADDR", "10.0.0.1", "127.0.0.9", is_argument=False),
         protocol.OverriddenVariable("MASTER_PORT", "29500", "1234", is_argument=True),
@@ -97,8 +97,7 @@ def test_a_process_that_another_launcher_started_as_another_rank_shows_no_values
     program(tmp_path, f"import os, time\nos.environ['RANK'] = '7'\ndef train(): time.sleep(600)\n{UP}train()", "own.py")
     words.append(program(tmp_path, (launcher % "").replace("train.py", "own.py"), "wrapper.py"))
     ranks = [protocol.RankTask(number, number, each, given) for number, each in enumerate(words)]
-    controller = node.started(task(tmp_path, "true", ranks=ranks, world_size=2))
-    until_up(controller, 3)
+    controller = node.up(task(tmp_path, "true", ranks=ranks, world_size=2), count=3)
     seen = views(controller)
     assert [stack(seen[rank]) for rank in range(3)] == [["train", "<module>"]] * 3
     facts = [(seen[rank].is_other_rank, [each.name for each in seen[rank].overrides]) for rank in range(3)]

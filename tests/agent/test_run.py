@@ -38,8 +38,7 @@ def test_a_rank_that_outlives_sigterm_after_its_own_exception_has_failed_on_its_
     slow = "trap '' TERM; echo 'ValueError: mine' >&2; touch wrote; until [ -e gone ]; do sleep 0.01; done; exit 1"
     tidy = "trap 'echo bye >&2; touch gone; exit 1' TERM; echo 'ValueError: logged' >&2; while :; do sleep 0.01; done"
     first = "until [ -e wrote ]; do sleep 0.01; done; exit 3"
-    controller = node.started(task(tmp_path, first, slow, tidy))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(tmp_path, first, slow, tidy))
     ends = {ended.rank: ended for ended in controller.all(protocol.RankEnd)}
     assert [ends[rank].stopped for rank in range(3)] == [False, False, True]
     assert ends[1].error == "ValueError: mine"
@@ -90,8 +89,7 @@ def test_a_rank_gets_exactly_the_environment_of_its_task_and_its_user_in_the_wor
     words = ["/usr/bin/python3", "-c", "import json, os; print(json.dumps([dict(os.environ), os.getcwd()]))"]
     asked = task(tmp_path, words, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"})
     asked.ranks[0].env["RANK"] = "0"
-    controller = node.started(asked)
-    controller.until(protocol.Finished)
+    controller = node.ran(asked)
     traces = str(node.root / "runs/r1/ranks/nccl-trace-")
     recorder = {
         "TORCH_FR_BUFFER_SIZE": "2000", "TORCH_FR_DUMP_TEMP_FILE": traces, "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
@@ -119,8 +117,7 @@ def test_a_rank_inherits_no_descriptor_signal_or_terminal(node: Node, tmp_path: 
         "print([s.name for s in signal.valid_signals() if signal.getsignal(s) is signal.SIG_IGN]);"
         "print(os.getsid(0) == os.getpid(), os.read(0, 1))"
     )
-    controller = node.started(task(tmp_path, ["/usr/bin/python3", "-I", "-c", script]))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(tmp_path, ["/usr/bin/python3", "-I", "-c", script]))
     # Python itself ignores PIPE and XFSZ.
     assert controller.text("0.out").splitlines() == ["['0', '1', '2']", "['SIGPIPE', 'SIGXFSZ']", "True b''"]
 
@@ -175,8 +172,8 @@ def test_a_rank_that_fails_stops_the_others_of_its_node(node: Node, tmp_path: Pa
         )
     )
     pids = [controller.pid(rank) for rank in range(3)]
-    while controller.text("1.out") != "up\n" or controller.text("2.out") != "up\n":
-        controller.until(protocol.Output)
+    controller.until_text("1.out", "up\n")
+    controller.until_text("2.out", "up\n")
     flag.write_text("now\n")
     controller.until(protocol.Finished)
     first, second, third = (controller.ended(rank) for rank in range(3))
@@ -243,11 +240,9 @@ def test_term_goes_to_ranks_and_not_to_their_loaders_and_the_last_half_line_is_k
     signals, gate = tmp_path / "signals", tmp_path / "gate"
     os.mkfifo(gate)
     controller = node.started(task(tmp_path, [sys.executable, "-c", LOADER, str(signals), str(gate)]))
-    while controller.text("0.out") != "up\n":
-        controller.until(protocol.Output)
+    controller.until_text("0.out", "up\n")
     controller.send(protocol.Stop(600.0, "checkpoint, please"))
-    while controller.text("0.out") != "up\nsaving\n":
-        controller.until(protocol.Output)
+    controller.until_text("0.out", "up\nsaving\n")
     # One thread obeys: once it answers, it has sent all signals of this stop.
     controller.send(protocol.Ping(1))
     controller.until(protocol.Pong)
@@ -319,8 +314,7 @@ def test_a_killed_relay_does_not_affect_the_run_and_attach_continues_where_it_wa
     flag = tmp_path / "go"
     os.mkfifo(flag)
     first = node.started(task(tmp_path, f"for i in 1 2 3; do echo $i; done; read line < {flag}; echo 4; echo 5"))
-    while first.text("0.out") != "1\n2\n3\n":
-        first.until(protocol.Output)
+    first.until_text("0.out", "1\n2\n3\n")
     offset = first.all(protocol.Output)[-1].offset
     first.kill()
     second = node.attach()
@@ -343,8 +337,7 @@ def test_a_controller_that_goes_away_after_release_changes_nothing(node: Node, t
 
 
 def test_a_run_that_is_over_is_replayed_from_its_files(node: Node, tmp_path: Path) -> None:
-    first = node.started(task(tmp_path, "echo hello; exit 4", "echo other"))
-    first.until(protocol.Finished)
+    first = node.ran(task(tmp_path, "echo hello; exit 4", "echo other"))
     gone(node.supervisor(first))
     controller = node.attach()
     assert controller.until(protocol.Hello).phase == "finished"
@@ -358,8 +351,7 @@ def test_a_run_that_is_over_is_replayed_from_its_files(node: Node, tmp_path: Pat
 
 
 def test_a_controller_that_does_not_know_of_the_end_yet_is_answered_as_before_it(node: Node, tmp_path: Path) -> None:
-    first = node.started(task(tmp_path, "exit 4"))
-    first.until(protocol.Finished)
+    first = node.ran(task(tmp_path, "exit 4"))
     gone(node.supervisor(first))
     controller = node.attach()
     controller.send(protocol.Examine(3), protocol.TryPeers({"n1": 1}), protocol.Notify(10), protocol.Follow({}, None))
@@ -412,8 +404,7 @@ def test_hostile_names_survive(agent_archive: Path, tmp_path: Path) -> None:
     directory.mkdir()
     node = Node(directory / "root", agent_archive)
     words = [sys.executable, "-c", "import sys, os; print(sys.argv[1:], os.getcwd())", hostile]
-    controller = node.started(task(directory, words))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(directory, words))
     assert controller.text("0.out") == f"{[hostile]} {directory}\n"
 
 

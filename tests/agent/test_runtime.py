@@ -72,8 +72,7 @@ def script(tmp_path: Path, text: str) -> str:
 def test_a_stage_of_the_communication_test_that_does_not_end_ends_its_rank(
     node: Node, tmp_path: Path, blocks: str, reported: str
 ) -> None:
-    controller = node.started(task(tmp_path, [sys.executable, script(tmp_path, STUCK.format(blocks=blocks))]))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(tmp_path, [sys.executable, script(tmp_path, STUCK.format(blocks=blocks))]))
     end = controller.ended(0)
     assert (end.exit_code, end.signal) == (1, None)
     stderr = controller.text("0.err")
@@ -85,31 +84,27 @@ def test_a_stage_of_the_communication_test_that_does_not_end_ends_its_rank(
 def test_every_supported_python_imports_it_and_nothing_foreign_with_it(
     python: Path, node: Node, tmp_path: Path
 ) -> None:
-    controller = node.started(task(tmp_path, [str(python), script(tmp_path, FOREIGN)]))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(tmp_path, [str(python), script(tmp_path, FOREIGN)]))
     assert controller.text("0.out") == "[] 0\n", controller.text("0.err")
 
 
 def test_a_whole_pylaunch_that_is_installed_stays_importable_in_a_rank(node: Node, tmp_path: Path) -> None:
     text = "import pylaunch.runtime, pylaunch.cli.main; print(pylaunch.runtime.__file__)"
-    controller = node.started(task(tmp_path, [sys.executable, script(tmp_path, text)]))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(tmp_path, [sys.executable, script(tmp_path, text)]))
     assert controller.text("0.out") == f"{node.archive}/pylaunch/runtime/__init__.py\n", controller.text("0.err")
 
 
 def test_the_path_of_the_user_is_before_the_archive(node: Node, tmp_path: Path) -> None:
     text = "import os; print(os.environ['PYTHONPATH'])"
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": "/a:/b"}
-    controller = node.started(task(tmp_path, [sys.executable, script(tmp_path, text)], env=env))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(tmp_path, [sys.executable, script(tmp_path, text)], env=env))
     assert controller.text("0.out") == f"{node.archive}/pylaunch/agent/in_rank:/a:/b:{node.archive}\n"
 
 
 def test_the_end_of_a_rank_carries_its_exception_and_its_last_step(node: Node, tmp_path: Path) -> None:
     text = "from pylaunch import runtime\nruntime.step(12)\nimport os\ndel os.nothing\n"
     path = script(tmp_path, text)
-    controller = node.started(task(tmp_path, [sys.executable, "-m", "pylaunch.runtime", path]))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(tmp_path, [sys.executable, "-m", "pylaunch.runtime", path]))
     ended = controller.ended(0)
     assert (ended.exit_code, ended.step) == (1, 12)
     assert ended.error.startswith("AttributeError: ")
@@ -121,8 +116,7 @@ def test_a_script_is_run_as_python_would_run_it(node: Node, tmp_path: Path) -> N
     text = "import sys; print(__name__, sys.argv[1:], sys.path[0], __file__); sys.exit('failed')"
     path = script(tmp_path, text)
     words = [sys.executable, "-m", "pylaunch.runtime", path, "--a", "b c"]
-    controller = node.started(task(tmp_path, words))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(tmp_path, words))
     assert controller.text("0.out") == f"__main__ ['--a', 'b c'] {tmp_path} {path}\n"
     assert controller.text("0.err") == "failed\n"
     assert controller.ended(0).exit_code == 1
@@ -134,16 +128,14 @@ def test_a_module_is_run_as_python_would_run_it(node: Node, tmp_path: Path) -> N
     text = "import sys; from . import lib; print(__name__, sys.argv, sys.path[0], __package__); raise ValueError('no')"
     (tmp_path / "pkg/train.py").write_text(text)
     words = [sys.executable, "-m", "pylaunch.runtime", "-m", "pkg.train", "--a", "b c"]
-    controller = node.started(task(tmp_path, words))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(tmp_path, words))
     path = f"{tmp_path}/pkg/train.py"
     assert controller.text("0.out") == f"__main__ ['{path}', '--a', 'b c'] {tmp_path} pkg\n"
     assert controller.ended(0).error == "ValueError: no (pkg/train.py:1)"
 
 
 def test_a_mark_costs_a_few_microseconds(node: Node, tmp_path: Path) -> None:
-    controller = node.started(task(tmp_path, [sys.executable, script(tmp_path, STEPS)]))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(tmp_path, [sys.executable, script(tmp_path, STEPS)]))
     assert float(controller.text("0.out")) < 20
     assert controller.ended(0).step == 99_999
 
@@ -152,8 +144,7 @@ def test_a_rank_that_is_stopped_saves_once_and_ends_by_the_signal_and_its_childr
     node: Node, tmp_path: Path
 ) -> None:
     controller = node.started(task(tmp_path, [sys.executable, script(tmp_path, SAVES)]))
-    while "up" not in controller.text("0.out"):
-        controller.until(protocol.Output)
+    controller.until_text("0.out", "up")
     controller.send(protocol.Stop(60.0, "asked"))
     controller.until(protocol.Finished)
     assert controller.text("0.out") == f"child {signal.SIGTERM.value}\nup\nsaved by True\n"
@@ -162,6 +153,5 @@ def test_a_rank_that_is_stopped_saves_once_and_ends_by_the_signal_and_its_childr
 
 def test_ranks_find_the_hostfile_at_the_path_in_their_environment(node: Node, tmp_path: Path) -> None:
     asked = task(tmp_path, 'cat "$PYLAUNCH_HOSTFILE"', hostfile="10.0.0.1 slots=2\n10.0.0.2 slots=1\n")
-    controller = node.started(asked)
-    controller.until(protocol.Finished)
+    controller = node.ran(asked)
     assert controller.text("0.out") == asked.hostfile

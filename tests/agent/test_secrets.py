@@ -70,8 +70,7 @@ def test_a_launcher_and_its_ranks_have_the_secret(node: Node, tmp_path: Path) ->
 
 
 def test_a_rank_has_no_variable_but_those_of_the_run(node: Node, tmp_path: Path) -> None:
-    controller = node.started(task(tmp_path, ["/usr/bin/env"], env=BARE))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(tmp_path, ["/usr/bin/env"], env=BARE))
     names = {line.partition("=")[0] for line in controller.text("0.out").splitlines()}
     person = {"HOME", "USER", "LOGNAME", "SHELL"}
     ours = {"PYLAUNCH_RUN", "PYLAUNCH_ROOT", "PYLAUNCH_NODE_RANK", "PYLAUNCH_RANK", "PYLAUNCH_LOCAL_RANK"}

@@ -72,8 +72,7 @@ def test_a_run_starts_in_its_tree_and_may_write_there_without_harm_to_the_next(n
     for run in ("r1", "r2"):
         where = Path(shipped(node, tree, run).path)
         script = "./train.sh; echo changed > lib/words"
-        controller = node.started(task(Path(protocol.TREE), script, run=run))
-        controller.until(protocol.Finished)
+        controller = node.ran(task(Path(protocol.TREE), script, run=run))
         assert controller.text("0.out") == "hello\n"
         assert (where / "out.txt").read_text() == "kept\n"
 
@@ -84,10 +83,9 @@ def test_every_attempt_of_a_run_finds_the_files_of_the_previous_one(node: Node, 
     for attempt in ("r1-spares", "r1", "r1.1", "r1.2"):
         reports.append(shipped(node, tree, attempt))
         if attempt != "r1-spares":
-            controller = node.started(
+            controller = node.ran(
                 task(Path(protocol.TREE), "cat snapshot; echo $PYLAUNCH_RUN >> snapshot", run=attempt)
             )
-            controller.until(protocol.Finished)
     assert controller.text("0.out") == "r1\nr1.1\n"
     assert {each.path for each in reports} == {str(node.root / "trees/r1")}
     assert [each.is_reused for each in reports] == [False, False, True, True]
@@ -149,8 +147,7 @@ def test_a_directory_that_a_rank_replaced_with_a_link_is_followed_neither_by_an_
 
 def test_a_working_directory_inside_of_the_tree(node: Node, work: Path) -> None:
     shipped(node, read_tree(work))
-    controller = node.started(task(Path(protocol.TREE, "lib"), "cat words"))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(Path(protocol.TREE, "lib"), "cat words"))
     assert controller.text("0.out") == "hello\n"
 
 

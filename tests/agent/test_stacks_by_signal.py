@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pylaunch import protocol
 from tests.agent.controller import Node, task
-from tests.agent.test_examination import LONG_S, TAKES_SOCKET, UP, program, stack, until_up, views
+from tests.agent.test_examination import LONG_S, TAKES_SOCKET, UP, program, stack, views
 from tests.waiting import wait_until
 
 WRITES_SLOWLY = (
@@ -36,8 +36,7 @@ while True:
 def test_stacks_are_taken_once_the_main_thread_which_is_written_last_is_among_them(node: Node, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    controller = node.started(task(tmp_path, program(tmp_path, WRITES_SLOWLY.format(gate=str(gate)))))
-    until_up(controller)
+    controller = node.up(task(tmp_path, program(tmp_path, WRITES_SLOWLY.format(gate=str(gate)))))
     controller.send(protocol.Examine(1, within_s=LONG_S))
     with gate.open("w") as opening:  # The rank has opened it: the other threads are written.
         for serial in range(9):  # The agent looks at the file before it answers each of these.
@@ -55,8 +54,7 @@ def test_stacks_are_taken_once_the_main_thread_which_is_written_last_is_among_th
 def test_a_rank_whose_c_code_holds_the_gil_answers_however_often_it_is_asked(node: Node, tmp_path: Path) -> None:
     """Its helper thread accepts none of the connections, and the kernel keeps few."""
     source = "import itertools\ndef train(): sum(itertools.repeat(0))\n" + UP + "train()"
-    controller = node.started(task(tmp_path, program(tmp_path, source)))
-    until_up(controller)
+    controller = node.up(task(tmp_path, program(tmp_path, source)))
 
     def by_signal(within_s: float) -> list[protocol.RankView]:
         view = views(controller, len(controller.all(protocol.Examined)) + 1, within_s=within_s)[0]

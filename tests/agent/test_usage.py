@@ -78,6 +78,5 @@ def test_usage_carries_the_steps_of_ranks_that_mark_them(node: Node, tmp_path: P
 
 
 def test_a_controller_that_requests_no_usage_gets_none(node: Node, tmp_path: Path) -> None:
-    controller = node.started(task(tmp_path, "sleep 0.5"))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(tmp_path, "sleep 0.5"))
     assert controller.all(protocol.Usage) == []

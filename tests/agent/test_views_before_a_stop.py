@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pylaunch import protocol
 from tests.agent.controller import Node, task
-from tests.agent.test_examination import LIES, TAKES_SOCKET, UP, program, stack, until_up, views
+from tests.agent.test_examination import LIES, TAKES_SOCKET, UP, program, stack, views
 
 
 def test_the_other_ranks_are_examined_before_a_failure_stops_them(node: Node, tmp_path: Path) -> None:
@@ -13,10 +13,10 @@ def test_the_other_ranks_are_examined_before_a_failure_stops_them(node: Node, tm
     waits += "signal.signal(signal.SIGTERM, lambda *_: sys.exit('terminated'))\n"
     waits += "def train():\n    " + UP + "    time.sleep(600)\ntrain()"
     fails = "import os, time\nwhile not os.path.exists('fail'): time.sleep(0.01)\nraise SystemExit(3)"
-    controller = node.started(
-        task(tmp_path, program(tmp_path, waits), program(tmp_path, fails, "fails.py"), "echo up; exec sleep 600")
+    controller = node.up(
+        task(tmp_path, program(tmp_path, waits), program(tmp_path, fails, "fails.py"), "echo up; exec sleep 600"),
+        count=2,
     )
-    until_up(controller, 2)
     assert views(controller)[0].source == "helper"
     (tmp_path / "fail").touch()
     controller.until(protocol.Finished)
@@ -37,8 +37,7 @@ def test_the_other_ranks_are_examined_before_a_failure_stops_them(node: Node, tm
 
 
 def test_a_stop_by_a_person_waits_for_no_view(node: Node, tmp_path: Path) -> None:
-    controller = node.started(task(tmp_path, program(tmp_path, UP + "import time; time.sleep(600)")))
-    until_up(controller)
+    controller = node.up(task(tmp_path, program(tmp_path, UP + "import time; time.sleep(600)")))
     controller.send(protocol.Stop(5.0, "enough", by_hand=True))
     controller.until(protocol.Finished)
     assert controller.all(protocol.RankView) == []
@@ -50,8 +49,7 @@ def test_a_rank_that_never_answers_delays_the_stop_of_its_node_by_half_a_second(
     )
     source = source.replace("    connection.close()\n", "    listener.accept()\n")
     fails = "import os, time\nwhile not os.path.exists('fail'): time.sleep(0.01)\nraise SystemExit(3)"
-    controller = node.started(task(tmp_path, program(tmp_path, source), program(tmp_path, fails, "fails.py")))
-    until_up(controller)
+    controller = node.up(task(tmp_path, program(tmp_path, source), program(tmp_path, fails, "fails.py")))
     (tmp_path / "fail").touch()
     controller.until(protocol.Finished)
     failed, terminated = controller.ended(1), controller.ended(0)
@@ -68,10 +66,9 @@ def test_ranks_have_their_time_to_answer_before_the_stop_however_long_the_facts_
     node.altered_by += "NodeFacts.collect = lambda *_: time.sleep(0.3)"
     silent = "import faulthandler\nfaulthandler.unregister(57)\n" + TAKES_SOCKET + UP
     silent += "held = []\nwhile True: held.append(listener.accept())"
-    controller = node.started(
+    controller = node.up(
         task(tmp_path, program(tmp_path, silent), "while [ ! -e fail ]; do sleep 0.01; done; exit 3", "sleep 600")
     )
-    until_up(controller)
     (tmp_path / "fail").touch()
     controller.until(protocol.Finished)
     ends = [type(each) for each in controller.received if isinstance(each, protocol.RankView | protocol.RankEnd)]

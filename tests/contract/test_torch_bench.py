@@ -8,7 +8,7 @@ from typing import Any
 
 from pylaunch.errors import ExitCode
 from pylaunch.features.bench.judgement.operations import Operation
-from tests.json_pages import has_the_forms, undescribed
+from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster, ended, made_of_directories, says
 from tests.waiting import wait_until
 
@@ -19,11 +19,8 @@ SMALL = ("--max-size", "64K", "--iterations", "3", "--warm-up", "1")
 def measured(cluster: DirectoryCluster, python: Path, *words: str, code: int | None) -> dict[str, Any]:
     """The document of `pylaunch bench` with ranks of this interpreter."""
     called = ("bench", "-i", str(cluster.inventory), "--python", str(python), "--json", *SMALL, *words)
-    found = ended(cluster.begin(*called), ENDS_S)
-    assert code is None or found.returncode == code, found.stderr
-    document: dict[str, Any] = json.loads(found.stdout)
-    has_the_forms(document)
-    assert undescribed(document, "pylaunch bench") == set()
+    found = ended(cluster.begin(*called), ENDS_S, code=code)
+    document = documented(found.stdout, "pylaunch bench")
     assert document["exit_code"] == found.returncode
     return document
 
@@ -54,8 +51,7 @@ def test_every_stage_on_two_nodes(torch_python: Path, tmp_path: Path) -> None:
     for name, shows in (("bandwidth", "all-to-all"), ("latency", "round trip"), ("pairs", "n1 and n2")):
         assert shows in (tmp_path / "plots" / f"{name}.svg").read_text()
     report = tmp_path / "report.html"
-    made = ended(cluster.begin("report", "-i", str(cluster.inventory), "-o", str(report)), ENDS_S)
-    assert made.returncode == ExitCode.DONE, made.stderr
+    ended(cluster.begin("report", "-i", str(cluster.inventory), "-o", str(report)), ENDS_S, code=ExitCode.DONE)
     section, is_whole, _ = report.read_text().partition('<section id="measured">')[2].partition("</section>")
     assert is_whole
     assert section.count("<svg") == 3
@@ -111,11 +107,8 @@ def test_an_interrupt_in_the_sweep_keeps_the_sizes_that_are_complete(torch_pytho
     says(begun, "correctness: ")
     wait_until(lambda: sizes_measured(tmp_path) > 1, "two sizes")  # Each of the others takes half a second.
     begun.send_signal(signal.SIGINT)
-    found = ended(begun, ENDS_S)
-    assert found.returncode == ExitCode.INTERRUPTED, found.stderr
-    document: dict[str, Any] = json.loads(found.stdout)
-    has_the_forms(document)
-    assert undescribed(document, "pylaunch bench") == set()
+    found = ended(begun, ENDS_S, code=ExitCode.INTERRUPTED)
+    document = documented(found.stdout, "pylaunch bench")
     assert (document["exit_code"], document["error"]["exit_code"]) == (130, 130)
     states = [(each["stage"], each["state"]) for each in document["stages"]]
     assert states[:3] == [("connect", "ok"), ("barrier", "ok"), ("correctness", "ok")]
@@ -134,8 +127,7 @@ def test_an_interrupt_in_the_sweep_keeps_the_sizes_that_are_complete(torch_pytho
     assert f"pylaunch report {document['runs'][0]}" in found.stderr
     assert "--stage sweep --stage latency --stage pairs --stage compute" in found.stderr
     report = tmp_path / "report.html"
-    made = ended(cluster.begin("report", document["runs"][0], "-o", str(report)), ENDS_S)
-    assert made.returncode == ExitCode.DONE, made.stderr
+    ended(cluster.begin("report", document["runs"][0], "-o", str(report)), ENDS_S, code=ExitCode.DONE)
     section = report.read_text().partition('<section id="measured">')[2].partition("</section>")[0]
     assert "incomplete: sweep was interrupted" in section
     assert "<svg" in section

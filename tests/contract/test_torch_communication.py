@@ -36,8 +36,7 @@ def test_two_ranks_meet_and_sum(torch_python: Path) -> None:
 def walked(cluster: DirectoryCluster, python: Path, code: int) -> dict[str, dict[str, Any]]:
     """Layers by name, as `pylaunch doctor` finds them for ranks with this interpreter."""
     words = ("doctor", "-i", str(cluster.inventory), "--python", str(python), "--json")
-    found = ended(cluster.begin(*words), ENDS_S)
-    assert found.returncode == code, found.stderr
+    found = ended(cluster.begin(*words), ENDS_S, code=code)
     return {each["layer"]: each for each in json.loads(found.stdout)["layers"]}
 
 

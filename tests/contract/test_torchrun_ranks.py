@@ -64,8 +64,7 @@ def test_without_its_thread_a_rank_is_as_plain_torchrun_starts_it(tmp_path: Path
     ]  # fmt: skip
     env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8"}
     launcher = [*torchrun, f"--log-dir={protocol.LAUNCHER_FILES}", protocol.RANK_ENTRY]
-    controller = node.started(task(tmp_path, words, launcher=launcher, hold_port=port, env=env, rank_thread=False))
-    controller.until(protocol.Finished)
+    controller = node.ran(task(tmp_path, words, launcher=launcher, hold_port=port, env=env, rank_thread=False))
     node.close()
     found = seen(controller.text("0.out"))
     plain = seen(

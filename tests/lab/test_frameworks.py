@@ -10,7 +10,7 @@ from pylaunch.errors import ExitCode
 from pylaunch.features.bench.judgement.operations import Operation
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.transport.process import Completed
-from tests.json_pages import has_the_forms, undescribed
+from tests.json_pages import documented
 from tests.lab.controller import must_be_clean, starting
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -198,9 +198,7 @@ def test_bench_measures_and_checks_the_collectives_of_jax(framework_lab: Lab) ->
     words = ("--backend", "jax", "--stage", "sweep", "--max-size", "64K", "--iterations", "3", "--warm-up", "1")
     measured = framework_lab.pylaunch("bench", "-i", str(framework_lab.inventory), *words, "--json", timeout_s=280)
     assert measured.returncode == ExitCode.DONE, measured.stderr
-    found = json.loads(measured.stdout)
-    has_the_forms(found)
-    assert undescribed(found, "pylaunch bench") == set()
+    found = documented(measured.stdout, "pylaunch bench")
     assert (found["backend"], found["ranks"], found["hosts"]) == ("jax", 2, ["n1", "n2"])
     assert [(each["stage"], each["state"]) for each in found["stages"]] == [
         ("barrier", "ok"), ("correctness", "ok"), ("sweep", "ok"),

@@ -110,9 +110,9 @@ class CommandLine:
             found[plan.parent.name] = json.loads(outcome.read_text()) if outcome.exists() else {}
         return found
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """`pylaunch` to its end."""
-        return ended(self.begin(*words))
+    def run(self, *words: str, code: int | None = None) -> subprocess.CompletedProcess[str]:
+        """`pylaunch` to its end, which must be with `code`, if given."""
+        return ended(self.begin(*words), code=code)
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,11 @@ def _agent() -> dict[str, bytes]:
         return {file.name: file.read_bytes() for file in Path(place).iterdir()}
 
 
-def ended(process: subprocess.Popen[str], within_s: float = ENDS_S) -> subprocess.CompletedProcess[str]:
-    """Wait for `process`; fail the test if it does not end in time, or prints a hint with a command that is refused."""
+def ended(
+    process: subprocess.Popen[str], within_s: float = ENDS_S, *, code: int | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Wait for `process`; fail the test if it does not end in time, or prints a hint with a command that is refused,
+    or ends with another code than `code`."""
     try:
         stdout, stderr = process.communicate(timeout=within_s)
     except subprocess.TimeoutExpired:
@@ -183,6 +186,7 @@ def ended(process: subprocess.Popen[str], within_s: float = ENDS_S) -> subproces
         output = process.communicate()[1]
         raise AssertionError(f"no end within {within_s:g} s; so far:\n{output}") from None
     hints_must_be_accepted(stderr)
+    assert code is None or process.returncode == code, stderr
     return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 

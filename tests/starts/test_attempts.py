@@ -27,8 +27,7 @@ def test_a_node_on_which_a_check_fails_is_replaced_by_a_spare(directories: Calla
     few_files = cluster.nodes["n2"].has_few_files()
     # The first attempt leaves n2 in a state in which a check fails there.
     job = f"[ $TORCHELASTIC_RESTART_COUNT = 0 ] && touch {few_files} && exit 1; exit 0"
-    start = ended(cluster.start("--spares", "1", "--max-restarts", "2", "--", "sh", "-c", job))
-    assert start.returncode == ExitCode.DONE, start.stderr
+    start = ended(cluster.start("--spares", "1", "--max-restarts", "2", "--", "sh", "-c", job), code=ExitCode.DONE)
     assert "checks failed on 1 of 2 hosts" in start.stderr
     assert "restart 2 of 2 (n3 in place of n2: refused: " in start.stderr
     assert [each["status"] for each in cluster.outcomes().values()] == ["failed", "refused", "done"]
@@ -40,16 +39,14 @@ def test_a_check_that_fails_everywhere_ends_the_restarts_with_an_outcome(
     cluster = directories("n1")
     few_files = cluster.nodes["n1"].has_few_files()
     job = f"touch {few_files}; exit 1"
-    start = ended(cluster.start("--max-restarts", "3", "--", "sh", "-c", job))
-    assert start.returncode == ExitCode.CLUSTER_NOT_READY
+    start = ended(cluster.start("--max-restarts", "3", "--", "sh", "-c", job), code=ExitCode.CLUSTER_NOT_READY)
     assert "no restart: 0 of 1 hosts are left, and the run needs 1; left out: n1 (refused: " in start.stderr
     assert [each["status"] for each in cluster.outcomes().values()] == ["failed", "refused"]
 
 
 def test_every_attempt_has_a_name_that_stays_its_own(directories: Callable[..., DirectoryCluster]) -> None:
     cluster = directories("n1")
-    start = ended(cluster.start(*ONCE_AGAIN))
-    assert start.returncode == ExitCode.DONE, start.stderr
+    start = ended(cluster.start(*ONCE_AGAIN), code=ExitCode.DONE)
     run = min(cluster.outcomes())
     assert f"pylaunch logs {run}.0 --rank 0" in start.stderr
     assert cluster.run("logs", f"{run}.0").stdout == f"n1:0 | {run}\n"
@@ -73,8 +70,7 @@ def test_attempts_share_their_directory_and_a_spare_that_joins_gets_the_code(
     (work / "train.sh").chmod(0o755)
     (work / "lines").write_text("shipped\n")
     words = ("--sync", str(work), "--spares", "1", "--max-restarts", "2", "--", "./train.sh")
-    start = ended(cluster.begin("start", "-i", str(cluster.inventory), *words))
-    assert start.returncode == ExitCode.DONE, start.stderr
+    start = ended(cluster.begin("start", "-i", str(cluster.inventory), *words), code=ExitCode.DONE)
     run = min(cluster.outcomes())
     assert sorted(cluster.run("logs", f"{run}.2").stdout.splitlines()) == [
         f"n1:0 | {run}", "n1:0 | shipped", "n3:1 | shipped",
@@ -99,8 +95,7 @@ def test_stopping_a_run_proves_its_earlier_attempts_clean_and_leaves_their_ends_
         "status": "failed",
     }
     (cluster.state / "pylaunch" / "runs" / run / "outcome.json").write_text(json.dumps(lost))
-    stop = cluster.run("stop", run)
-    assert stop.returncode == ExitCode.DONE, stop.stderr
+    stop = cluster.run("stop", run, code=ExitCode.DONE)
     assert f"run {run}.1 is over: every rank exited with code 0" in stop.stderr
     assert f"run {run} stopped on n1" in stop.stderr
     assert cluster.outcomes()[run] == {**lost, "unproven": []}
@@ -119,8 +114,7 @@ def test_a_rank_that_always_fails_is_a_crash_loop_and_no_fault_of_its_host(
 def test_the_status_of_a_refused_run_says_why_for_each_host(directories: Callable[..., DirectoryCluster]) -> None:
     cluster = directories("n1", "n2")
     words = ("start", "-i", str(cluster.inventory), "--framework", "command", "--workdir", "/nowhere", "--", "true")
-    start = ended(cluster.begin(*words))
-    assert start.returncode == ExitCode.CLUSTER_NOT_READY
+    start = ended(cluster.begin(*words), code=ExitCode.CLUSTER_NOT_READY)
     (reason,) = [line.strip() for line in start.stderr.splitlines() if line.startswith("  n[1-2]: ")]
     (run,) = cluster.outcomes()
     shown = cluster.run("status", run)

@@ -50,8 +50,7 @@ def test_no_answer_of_a_node_breaks_a_verb(bad_nodes: DirectoryCluster, words: t
 
 
 def test_a_start_names_every_node_that_answers_nonsense(bad_nodes: DirectoryCluster) -> None:
-    run = ended(bad_nodes.start("--", "true"))
-    assert run.returncode == 3, run.stderr
+    run = ended(bad_nodes.start("--", "true"), code=3)
     assert "5 of 6 hosts cannot take part, so no rank was started" in run.stderr
     assert "n5: the agent ended with killed by SIGKILL: it sent a line of more than 4 MiB" in run.stderr
 
@@ -146,8 +145,7 @@ def test_a_node_that_still_prepares_when_another_one_refuses_is_not_called_late(
         (cluster.nodes[name].path / "python3").write_text(
             f'#!/bin/sh\ncase "$3" in {agent} esac\nexec {sys.executable} "$@"\n'
         )
-    run = ended(cluster.start("--", "true"))
-    assert run.returncode == 3, run.stderr
+    run = ended(cluster.start("--", "true"), code=3)
     assert "1 of 3 hosts cannot take part, so no rank was started\n  n2: no room\n" in run.stderr
     assert "not ready within" not in run.stderr
     assert "note: n1 had not answered when another host refused" in run.stderr

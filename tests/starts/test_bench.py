@@ -1,13 +1,12 @@
 """`pylaunch bench` refuses what cannot work in one line, and names a broken stage."""
 
-import json
 import sys
 from collections.abc import Callable
 
 import pytest
 
 from pylaunch.errors import ExitCode
-from tests.json_pages import has_the_forms, undescribed
+from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster
 
 
@@ -35,8 +34,7 @@ def test_bad_input_is_one_clear_line(
     directories: Callable[..., DirectoryCluster], words: tuple[str, ...], error: str
 ) -> None:
     cluster = directories("n1")
-    ended = cluster.run("bench", "-i", str(cluster.inventory), *words)
-    assert ended.returncode == ExitCode.USAGE
+    ended = cluster.run("bench", "-i", str(cluster.inventory), *words, code=ExitCode.USAGE)
     assert error in ended.stderr
     assert cluster.outcomes() == {}
 
@@ -49,8 +47,7 @@ def test_a_baseline_that_cannot_be_read_is_named_before_anything_is_measured(
     kept.parent.mkdir(exist_ok=True)
     kept.write_text("<<<<<<< ours\n")
     for words in ((), ("--save-baseline",)):
-        ended = cluster.run("bench", "-i", str(cluster.inventory), *words)
-        assert ended.returncode == ExitCode.USAGE
+        ended = cluster.run("bench", "-i", str(cluster.inventory), *words, code=ExitCode.USAGE)
         assert f"hint: rm {kept}, and pylaunch bench -i {cluster.inventory} --save-baseline" in ended.stderr
         assert cluster.outcomes() == {}
 
@@ -72,9 +69,7 @@ def test_ranks_without_torch_break_the_stage_after_the_barrier(directories: Call
     assert not plots.exists()
     assert f"--plots {plots}: no plot is written, because nothing was measured that has one" in ended.stderr
     assert ended.returncode == ExitCode.CLUSTER_NOT_READY
-    document = json.loads(ended.stdout)
-    has_the_forms(document)
-    assert undescribed(document, "pylaunch bench") == set()
+    document = documented(ended.stdout, "pylaunch bench")
     assert [(each["stage"], each["state"]) for each in document["stages"]] == [
         ("connect", "ok"), ("barrier", "ok"), ("correctness", "broken"),
     ]  # fmt: skip

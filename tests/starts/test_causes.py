@@ -18,8 +18,7 @@ def outcome(cluster: DirectoryCluster, script: str) -> dict[str, Any]:
     work = cluster.inventory.parent
     (work / "job").write_text(script)
     words = ("--framework", "command", "--workdir", str(work), "--", "sh", str(work / "job"))
-    start = ended(cluster.begin("start", "-i", str(cluster.inventory), *words))
-    assert start.returncode == ExitCode.JOB_FAILED, start.stderr
+    ended(cluster.begin("start", "-i", str(cluster.inventory), *words), code=ExitCode.JOB_FAILED)
     shown: dict[str, Any] = json.loads(cluster.run("status", *cluster.outcomes(), "--json").stdout)["outcome"]
     return shown
 

@@ -49,11 +49,9 @@ def test_with_sync_the_code_that_would_be_shipped_is_checked(
     (code / "model.py").write_text("")
     (code / "train.py").write_text("import model\n")
     words = ("check", "-i", str(cluster.inventory), "--only", "code", "--framework", "direct", "--sync", str(code))
-    missing = cluster.run(*words, "--", "missing.py")
-    assert missing.returncode == ExitCode.USAGE
+    missing = cluster.run(*words, "--", "missing.py", code=ExitCode.USAGE)
     assert f"missing.py is not among the files to ship from {code}" in missing.stderr
-    found = cluster.run(*words, "--", "train.py")
-    assert found.returncode == ExitCode.DONE, found.stderr
+    found = cluster.run(*words, "--", "train.py", code=ExitCode.DONE)
     assert "warn  n[1-2]: imported by the script and not shipped: model.py  [code.files]" in found.stdout
     assert "fix: --sync-include model.py" in found.stdout
     whole = cluster.run(*words, "--sync-include", "model.py", "--", "train.py")
@@ -77,8 +75,7 @@ def test_a_host_without_a_usable_directory_for_temporary_files_is_named_with_wha
     (node / "closed").write_text(WITHOUT_TEMPORARY_FILES)
     (node / "python3").write_text(f'#!/bin/sh\nexec unshare --mount sh {node}/closed "$@"\n')
     words = ("check", "-i", str(cluster.inventory), "--only", "storage,leftovers.launcher_directories")
-    found = cluster.run(*words)
-    assert found.returncode == ExitCode.CLUSTER_NOT_READY, found.stderr
+    found = cluster.run(*words, code=ExitCode.CLUSTER_NOT_READY)
     assert "????" not in found.stdout
     assert (
         "FAIL  n2: temporary files: no file can be written in any directory for them (/proc/none: No such file or "

@@ -37,8 +37,7 @@ def test_a_start_refuses_the_libraries_that_check_calls_fail(
     assert (started.returncode, started.stdout) == (ExitCode.CLUSTER_NOT_READY, "")
     assert output in started.stderr
     assert "--skip python_env.libraries" in started.stderr
-    in_spite = cluster.run("start", *job, "--skip", "python_env.libraries", "--", "train.py")
-    assert in_spite.returncode == ExitCode.DONE, in_spite.stderr
+    in_spite = cluster.run("start", *job, "--skip", "python_env.libraries", "--", "train.py", code=ExitCode.DONE)
     assert "warning: hosts differ: environment digest: " in in_spite.stderr
 
 
@@ -53,8 +52,7 @@ def test_a_wrong_working_directory_does_not_wait_in_the_queue(
     holder = cluster.start("--", "sh", "-c", f"cat {tmp_path}/gate$RANK")
     says(holder, "started in ")
     words = ("start", "-i", str(cluster.inventory), "--framework", "command", "--queue")
-    wrong = cluster.run(*words, "--workdir", "/no/such/directory", "--", "true")
-    assert wrong.returncode == ExitCode.CLUSTER_NOT_READY
+    wrong = cluster.run(*words, "--workdir", "/no/such/directory", "--", "true", code=ExitCode.CLUSTER_NOT_READY)
     assert "FAIL  n[1-2]: working directory /no/such/directory does not exist  [storage.writable]" in wrong.stderr
     assert "waiting for" not in wrong.stderr
     right = cluster.begin(*words, "--workdir", "/", "--", "true")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from tests.json_pages import has_the_forms, undescribed
+from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster, ended
 
 ENDS_S = 300.0
@@ -71,9 +71,7 @@ def test_no_secret_is_in_an_archive_and_everything_else_is(cluster: DirectoryClu
     archive = tmp_path / "report.tar.gz"
     done = collected(cluster, run, "-o", str(archive), "--json")
     assert done.returncode == ExitCode.DONE, done.stderr
-    document = json.loads(done.stdout)
-    has_the_forms(document)
-    assert undescribed(document, "pylaunch collect") == set()
+    document = documented(done.stdout, "pylaunch collect")
     texts = content(archive, run)
     assert sorted(texts) == document["files"]
     assert [(name, secret) for name, text in texts.items() for secret in SECRETS.values() if secret in text] == []

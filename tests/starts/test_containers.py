@@ -3,7 +3,6 @@
 These starts need pylaunch.features.containers.
 """
 
-import json
 import os
 import re
 import shutil
@@ -16,7 +15,7 @@ import pytest
 from pylaunch import api
 from pylaunch.agent.shared import processes
 from pylaunch.errors import ExitCode
-from tests.json_pages import has_the_forms, undescribed
+from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster, ended
 from tests.starts.containers import hide_programs, image_of_this_machine, in_container, save_as_docker
 
@@ -164,8 +163,7 @@ def test_a_trainer_runs_in_an_image_and_a_watcher_beside_it_without_one(
     words = ("start", "-i", str(cluster.inventory), "--framework", "command", "--workdir", str(tmp_path))
     planned = cluster.run(*words, "--dry-run", str(tmp_path / "job.toml"))
     assert planned.stdout.count(f"    container: {tmp_path}/saved.tar with /usr:/usr:ro\n") == 2
-    done = cluster.run(*words, str(tmp_path / "job.toml"))
-    assert done.returncode == ExitCode.DONE, done.stderr
+    done = cluster.run(*words, str(tmp_path / "job.toml"), code=ExitCode.DONE)
     assert done.stderr.count("image saved.tar → squashfs, ") == 1
     assert (tmp_path / "trained").exists()
 
@@ -195,8 +193,7 @@ def test_an_image_of_several_replicas_and_roles_leaves_this_machine_once(
     (tmp_path / "job.toml").write_text(REPLICAS.format(place=tmp_path))
     words = ("start", "-i", str(cluster.inventory), "--framework", "command", "--workdir", "/")
     mounts = ("--container-mount", "/usr:/usr:ro")
-    done = cluster.run(*words, *mounts, str(tmp_path / "job.toml"))
-    assert done.returncode == ExitCode.DONE, done.stderr
+    done = cluster.run(*words, *mounts, str(tmp_path / "job.toml"), code=ExitCode.DONE)
     received = re.findall(r"(n\S+): received the image after .*; this machine sent (\d+) MiB", done.stderr)
     assert [hosts for hosts, _ in received] == ["n[1-3]"], done.stderr
     assert int(received[0][1]) < 24, "each piece is sent about once"
@@ -207,9 +204,7 @@ def test_a_plan_has_the_container(directories: Callable[..., DirectoryCluster], 
     job = ("-i", str(cluster.inventory), "--framework", "command", "--workdir", "/", "--dry-run", "--json")
     image = ("--container", "/images/torch.sqsh", "--container-mount", "/data:/mnt/data:ro")
     shown = cluster.run("start", *job, *image, "--", "true")
-    document = json.loads(shown.stdout)
-    has_the_forms(document)
-    assert undescribed(document, "pylaunch start") == set()
+    document = documented(shown.stdout, "pylaunch start")
     mounts = [{"source": "/data", "target": "/mnt/data", "read_only": True}]
     assert document["plan"]["container"] == {"image": "/images/torch.sqsh", "mounts": mounts}
 

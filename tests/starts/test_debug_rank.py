@@ -154,13 +154,11 @@ def test_without_a_terminal_it_is_refused_and_says_what_ranks_read(
     directories: Callable[..., DirectoryCluster],
 ) -> None:
     cluster = directories("n1")
-    refused = cluster.run(*started(cluster, "--debug-rank", "0", "--", "true"))
-    assert refused.returncode == ExitCode.USAGE
+    refused = cluster.run(*started(cluster, "--debug-rank", "0", "--", "true"), code=ExitCode.USAGE)
     assert "--debug-rank 0: stdin is not a terminal" in refused.stderr
     assert "it reads /dev/null" in refused.stderr
 
 
 def test_a_rank_without_the_terminal_reads_the_end_of_its_input(directories: Callable[..., DirectoryCluster]) -> None:
     cluster = directories("n1")
-    run = cluster.run(*started(cluster, "--", "cat"))
-    assert run.returncode == ExitCode.DONE
+    cluster.run(*started(cluster, "--", "cat"), code=ExitCode.DONE)

@@ -1,6 +1,5 @@
 """`pylaunch doctor` names the first broken layer, with the host, and passes over what needs it."""
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.features.doctor.layers import StartLayer
-from tests.json_pages import has_the_forms, undescribed
+from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster
 
 ORDER = [layer.value for layer in StartLayer]
@@ -35,9 +34,7 @@ def diagnosed(cluster: DirectoryCluster, *words: str, code: int) -> tuple[dict[s
     process = cluster.begin("doctor", "-i", str(cluster.inventory), "--json", *words)
     stdout, stderr = process.communicate(timeout=ENDS_S)
     assert process.returncode == code, stderr
-    document = json.loads(stdout)
-    has_the_forms(document)
-    assert undescribed(document, "pylaunch doctor") == set()
+    document = documented(stdout, "pylaunch doctor")
     assert [each["layer"] for each in document["layers"]] == ORDER
     return {each["layer"]: each for each in document["layers"]}, stderr
 

@@ -22,8 +22,7 @@ print("trains with", backend)
 
 def test_after_infiniband_failed_the_next_attempt_runs_without_it(directories: Callable[..., DirectoryCluster]) -> None:
     cluster = directories("n1")
-    start = ended(cluster.start("--max-restarts", "2", "--fallback", "--", "sh", "-c", JOB))
-    assert start.returncode == ExitCode.DONE, start.stderr
+    start = ended(cluster.start("--max-restarts", "2", "--fallback", "--", "sh", "-c", JOB), code=ExitCode.DONE)
     assert "warning: fallback: NCCL_IB_DISABLE=1, because texts of failed ranks point to InfiniBand" in start.stderr
     assert "pylaunch bench --stage sweep --beside no-ib" in start.stderr
     assert [each["status"] for each in cluster.outcomes().values()] == ["failed", "done"]
@@ -35,8 +34,7 @@ def test_a_script_that_asks_for_its_backend_gets_gloo_after_nccl_failed_without_
     cluster, script = directories("n1", "n2"), tmp_path / "train.py"
     script.write_text(ASKS)
     words = ("--framework", "direct", "--python", "/usr/bin/python3", "--max-restarts", "2", "--fallback")
-    start = ended(cluster.start("--workdir", str(tmp_path), *words, "--", str(script)))
-    assert start.returncode == ExitCode.DONE, start.stderr
+    start = ended(cluster.start("--workdir", str(tmp_path), *words, "--", str(script)), code=ExitCode.DONE)
     warnings = [line for line in start.stderr.splitlines() if line.startswith("warning: fallback: ")]
     assert [line.split()[2].rstrip(",") for line in warnings] == ["NCCL_IB_DISABLE=1", "PYLAUNCH_BACKEND=gloo"]
     assert "other scripts use NCCL again" in warnings[1]
@@ -47,8 +45,7 @@ def test_a_script_that_asks_for_its_backend_gets_gloo_after_nccl_failed_without_
 
 def test_without_the_flag_the_network_stays(directories: Callable[..., DirectoryCluster]) -> None:
     cluster = directories("n1")
-    start = ended(cluster.start("--max-restarts", "1", "--", "sh", "-c", JOB))
-    assert start.returncode == ExitCode.JOB_FAILED
+    start = ended(cluster.start("--max-restarts", "1", "--", "sh", "-c", JOB), code=ExitCode.JOB_FAILED)
     assert "fallback" not in start.stderr
     assert [each["status"] for each in cluster.outcomes().values()] == ["failed", "failed"]
 

@@ -1,6 +1,5 @@
 """`pylaunch fetch` and `start --fetch` on directories: what comes home, what is kept, what continues."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.model.job import TREE
-from tests.json_pages import has_the_forms, undescribed
+from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster, ended
 
 BIG = 3 << 20
@@ -48,18 +47,14 @@ def test_files_come_home_once_and_nothing_here_is_replaced_unasked(cluster: Dire
     (run,) = cluster.outcomes()
     to = tmp_path / "home"
 
-    dry = cluster.run("fetch", run, "**", "--to", str(to), "--dry-run")
-    assert dry.returncode == ExitCode.DONE, dry.stderr
+    dry = cluster.run("fetch", run, "**", "--to", str(to), "--dry-run", code=ExitCode.DONE)
     assert "n1: ckpt/rank0.pt (3.0 MiB)\n" in dry.stdout
     assert "n[1-2]: metrics.json (7 bytes)\n" in dry.stdout
     assert "again" not in dry.stdout
     assert not to.exists()
 
-    done = cluster.run("fetch", run, "ckpt/*", "metrics.json", "state", "--to", str(to), "--json")
-    assert done.returncode == ExitCode.DONE, done.stderr
-    document = json.loads(done.stdout)
-    has_the_forms(document)
-    assert undescribed(document, "pylaunch fetch") == set()
+    done = cluster.run("fetch", run, "ckpt/*", "metrics.json", "state", "--to", str(to), "--json", code=ExitCode.DONE)
+    documented(done.stdout, "pylaunch fetch")
     found = {str(path.relative_to(to)): path.read_bytes() for path in to.rglob("*") if path.is_file()}
     assert found == {
         "ckpt/rank0.pt": bytes(BIG), "ckpt/rank1.pt": b"one\n", r"ckpt/a\nb.pt": b"", "metrics.json": b"shared\n",
@@ -72,16 +67,14 @@ def test_files_come_home_once_and_nothing_here_is_replaced_unasked(cluster: Dire
     part = big.with_name(f".{big.name}.{status.st_size}-{status.st_mtime_ns}.part")
     big.rename(part)
     part.write_bytes(b"x" * 1000)  # What had arrived is not sent again.
-    again = cluster.run("fetch", run, "ckpt/*", "metrics.json", "--to", str(to))
-    assert again.returncode == ExitCode.DIFFERENT, again.stderr
+    again = cluster.run("fetch", run, "ckpt/*", "metrics.json", "--to", str(to), code=ExitCode.DIFFERENT)
     assert "warning: n1: metrics.json: not replaced: another file is here" in again.stderr
     assert "1 file (3.0 MiB) fetched, 2 here already" in again.stderr
     assert (to / "metrics.json").read_text() == "mine"
     assert big.read_bytes() == b"x" * 1000 + bytes(BIG - 1000)
     assert big.stat().st_mtime_ns == status.st_mtime_ns
 
-    replaced = cluster.run("fetch", run, "metrics.json", "--to", str(to), "--replace")
-    assert replaced.returncode == ExitCode.DONE, replaced.stderr
+    cluster.run("fetch", run, "metrics.json", "--to", str(to), "--replace", code=ExitCode.DONE)
     assert (to / "metrics.json").read_text() == "shared\n"
 
 
@@ -95,8 +88,7 @@ def test_a_node_that_is_down_and_a_file_that_cannot_be_written_cost_only_themsel
     to.mkdir()
     outside.mkdir()
     (to / "ckpt").symlink_to(outside)
-    done = cluster.run("fetch", run, "ckpt/*", "state", "--to", str(to))
-    assert done.returncode == ExitCode.CLUSTER_NOT_READY
+    done = cluster.run("fetch", run, "ckpt/*", "state", "--to", str(to), code=ExitCode.CLUSTER_NOT_READY)
     assert "warning: n2: " in done.stderr
     assert "n1: ckpt/rank0.pt: not fetched: Not a directory" in done.stderr
     assert (to / "state").read_text() == "of rank 0\n"
@@ -106,8 +98,7 @@ def test_a_node_that_is_down_and_a_file_that_cannot_be_written_cost_only_themsel
 def test_patterns_that_match_nothing_or_lead_out_are_refused(cluster: DirectoryCluster) -> None:
     start(cluster)
     (run,) = cluster.outcomes()
-    nothing = cluster.run("fetch", run, "*.safetensors")
-    assert nothing.returncode == ExitCode.USAGE
+    nothing = cluster.run("fetch", run, "*.safetensors", code=ExitCode.USAGE)
     assert f"no file matches *.safetensors in {TREE} on n[1-2]" in nothing.stderr
     assert cluster.run("fetch", run, "../../*").returncode == ExitCode.USAGE
 

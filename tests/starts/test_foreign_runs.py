@@ -56,15 +56,13 @@ def test_a_record_that_a_rank_forged_is_no_order_to_this_machine(
     smuggled = {"host": "n9", "ranks": 1, "devices": [], **asdict(proxied.ssh), "ssh": asdict(proxied.ssh)}
     forge(node, "deadbee1", changed(pack(unknown, AGENT, 1.0), nodes=[smuggled]), "deadbee1")
 
-    listed = cluster.run("ps", "--all", "--json", "-i", str(cluster.inventory))
-    assert listed.returncode == 0, listed.stderr
+    listed = cluster.run("ps", "--all", "--json", "-i", str(cluster.inventory), code=0)
     runs = json.loads(listed.stdout)["runs"]
     assert [(each["run"], each["status"]) for each in runs] == [("deadbee1", "unreachable")]
     status = cluster.run("status", "deadbee1")
     assert "n9: unreachable (not in the inventory, so not connected to)" in status.stdout
     for verb in ("attach", "stop", "logs"):
-        refused = cluster.run(verb, "deadbee1", "-i", str(cluster.inventory))
-        assert refused.returncode == 3, refused.stderr
+        refused = cluster.run(verb, "deadbee1", "-i", str(cluster.inventory), code=3)
         assert "n9: not in the inventory, so not connected to" in refused.stderr
     assert not pwned.exists()
     assert sorted(path.name for path in (cluster.state / "pylaunch" / "runs").iterdir()) == ["deadbee1"]
@@ -74,8 +72,7 @@ def test_a_record_that_a_rank_forged_is_no_order_to_this_machine(
 def test_a_flood_of_forged_records_hides_no_run(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> None:
     cluster = directories("n1", "n2")
     there = DirectoryCluster(cluster.inventory, tmp_path / "elsewhere", cluster.nodes)
-    started = ended(there.start("--detach", "--", "sleep", "600"))
-    assert started.returncode == 0, started.stderr
+    ended(there.start("--detach", "--", "sleep", "600"), code=0)
     (run,) = there.outcomes()
     hosts = tuple(Host(f"h{number}", f"h{number}") for number in range(64))
     plan = plan_run(Cluster(hosts), JobSpec(("sh",), Framework.COMMAND, "/", ranks_per_node=4096), "deadbeef")
@@ -99,12 +96,10 @@ def test_a_run_of_another_controller_can_be_followed_and_stopped_and_not_run_aga
     cluster = directories("n1", "n2")
     there = DirectoryCluster(cluster.inventory, tmp_path / "elsewhere", cluster.nodes)
     up = tmp_path / "up"
-    started = ended(there.start("--detach", "--", "sh", "-c", f"touch {up}; exec sleep 600"))
-    assert started.returncode == 0, started.stderr
+    ended(there.start("--detach", "--", "sh", "-c", f"touch {up}; exec sleep 600"), code=0)
     appears(up)
     (run,) = there.outcomes()
-    again = cluster.run("rerun", run, "-i", str(cluster.inventory))
-    assert again.returncode == 2
+    again = cluster.run("rerun", run, "-i", str(cluster.inventory), code=2)
     assert f"run {run} was started by another controller, and what nodes say is not run" in again.stderr
     stopped = cluster.run("stop", run)  # Connects with the inventory that `rerun` has read.
     assert stopped.returncode == 0, stopped.stderr
@@ -121,12 +116,10 @@ def test_a_rank_cannot_make_the_controller_write_elsewhere(
     events = cluster.nodes["n1"].path / "root" / "runs" / "*" / "events.jsonl"
     there = f"until ls {events} >/dev/null 2>&1; do sleep 0.02; done"  # The agent's first event makes it.
     rank = f"echo mine; [ $RANK = 1 ] || {{ {there}; for file in {events}; do cat {tmp_path}/lies >> $file; done; }}"
-    started = ended(cluster.start("--collect", str(logs), "--", "sh", "-c", rank))
-    assert started.returncode == 0, started.stderr
+    ended(cluster.start("--collect", str(logs), "--", "sh", "-c", rank), code=0)
     (run,) = cluster.outcomes()
     wait_until(lambda: not cluster.nodes["n1"].agents(), "the agent's end: from then on its file speaks for it")
-    again = cluster.run("logs", run, "--collect", str(logs))
-    assert again.returncode == 0, again.stderr
+    again = cluster.run("logs", run, "--collect", str(logs), code=0)
     assert "warning: n1 spoke of rank 1, which is not its part of the run; ignored" in again.stderr
     assert not pwned.exists()
     written = {str(path.relative_to(logs)): path.read_text() for path in logs.rglob("*") if path.is_file()}

@@ -29,8 +29,7 @@ def hangs_no_more(node: Directory) -> None:
 def test_a_refusal_is_printed_at_once_though_a_check_still_hangs(directories: Callable[..., DirectoryCluster]) -> None:
     cluster = directories("n1", "n2")
     cluster.nodes["n1"].probe_hangs()
-    start = ended(cluster.start("--", "/no/such/program"), BEFORE_PROBE_S)
-    assert start.returncode == ExitCode.CLUSTER_NOT_READY
+    start = ended(cluster.start("--", "/no/such/program"), BEFORE_PROBE_S, code=ExitCode.CLUSTER_NOT_READY)
     assert "/no/such/program does not exist" in start.stderr
     hangs_no_more(cluster.nodes["n1"])
 
@@ -42,8 +41,7 @@ def test_ctrl_c_ends_a_start_that_waits_for_a_check(directories: Callable[..., D
     says(start, "preparing")
     hangs(cluster.nodes["n2"])
     start.send_signal(signal.SIGINT)
-    done = ended(start, BEFORE_PROBE_S)
-    assert done.returncode == ExitCode.INTERRUPTED
+    done = ended(start, BEFORE_PROBE_S, code=ExitCode.INTERRUPTED)
     assert "interrupted before any rank was started" in done.stderr
     hangs_no_more(cluster.nodes["n2"])
 

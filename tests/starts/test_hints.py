@@ -37,15 +37,13 @@ def test_an_interpreter_of_the_agent_that_no_host_has(
     cluster: DirectoryCluster, words: tuple[str, ...], reason: str, hint: str
 ) -> None:
     verb, *others = words
-    ended = cluster.run(verb, "-i", str(cluster.inventory), *others)
-    assert ended.returncode == ExitCode.CLUSTER_NOT_READY
+    ended = cluster.run(verb, "-i", str(cluster.inventory), *others, code=ExitCode.CLUSTER_NOT_READY)
     assert reason in ended.stdout + ended.stderr
     assert hint in ended.stdout + ended.stderr
 
 
 def test_bench_on_hosts_that_do_not_answer_names_doctor_with_the_inventory(cluster: DirectoryCluster) -> None:
-    ended = cluster.run("bench", "-i", str(cluster.inventory))
-    assert ended.returncode == ExitCode.CLUSTER_NOT_READY
+    ended = cluster.run("bench", "-i", str(cluster.inventory), code=ExitCode.CLUSTER_NOT_READY)
     assert "broken   connect: 2 of 2 hosts cannot be asked from here (n[1-2])" in ended.stderr
     assert "  n[1-2]: no Python at /opt/typo/python3" in ended.stderr
     assert f"hint: pylaunch doctor -i {cluster.inventory}" in ended.stderr.splitlines()
@@ -57,15 +55,13 @@ def test_a_run_that_was_refused_has_no_logs_and_nothing_to_stop(directories: Cal
     inventory = ("-i", str(nodes.inventory))
     assert nodes.run("start", *inventory, "--workdir", "/nowhere", "--", "true").returncode == 3
     (run,) = nodes.outcomes()
-    logs = nodes.run("logs", run)
-    assert logs.returncode == ExitCode.CLUSTER_NOT_READY
+    logs = nodes.run("logs", run, code=ExitCode.CLUSTER_NOT_READY)
     assert logs.stderr.splitlines() == [
         f"error: run {run} has no logs: no rank of it was started",
         "",
         f"hint: pylaunch status {run}",
     ]
-    stop = nodes.run("stop", *inventory)
-    assert stop.returncode == ExitCode.USAGE
+    stop = nodes.run("stop", *inventory, code=ExitCode.USAGE)
     assert stop.stderr.splitlines()[-1] == "hint: all runs: pylaunch ps --all"
     assert nodes.run("status", *inventory).stderr.splitlines()[-1] == (
         f"hint: pylaunch status {run}; all runs: pylaunch ps --all"

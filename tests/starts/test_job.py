@@ -6,14 +6,13 @@ import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.features.job import on_node, starting
 from pylaunch.features.job.controller import TEST_EVERY_S
-from tests.json_pages import has_the_forms, undescribed
+from tests.json_pages import documented
 from tests.starts.cluster import CommandLine, DirectoryCluster, ended
 from tests.waiting import wait_until
 
@@ -116,9 +115,7 @@ def test_without_restarts_the_server_is_named_and_the_trainer_that_lost_it_is_it
     report = notified_file.with_name("why.html")
     job = start(cluster, "--json", f"--notify=command:{notifier}", f"--report={report}", "--set", dies)
     assert job.returncode == ExitCode.JOB_FAILED, job.stderr
-    document = json.loads(job.stdout)
-    has_the_forms(document)
-    assert undescribed(document, "pylaunch start") == set()
+    document = documented(job.stdout, "pylaunch start")
     assert [each["part"] for each in document["failed_first"]] == ["server.0"]
     assert "exited with code 7" in document["failed_first"][0]["text"]
     hint = f"pylaunch logs {document['failed_first'][0]['run']}"
@@ -189,8 +186,7 @@ def test_an_interrupt_stops_the_trainer_before_the_servers(cluster: DirectoryClu
     assert job.stdout is not None
     assert "waits" in job.stdout.readline()
     job.terminate()
-    end = ended(job)
-    assert end.returncode == ExitCode.INTERRUPTED, end.stderr
+    end = ended(job, code=ExitCode.INTERRUPTED)
     assert end.stderr.splitlines()[-1] == "job rl stopped: pylaunch received SIGTERM"
     assert end.stderr.count("stopping; Ctrl-C again kills at once") == 1
     stops = [line.split()[0] for line in end.stderr.splitlines() if " stopping all nodes: " in line]
@@ -217,19 +213,18 @@ def test_the_id_of_a_job_stands_for_its_runs_and_stop_ends_them_in_order_after_t
     controller.kill()
     controller.communicate()
 
-    listed = document(cluster.run("ps", job, "--role", "server", "--json"), "pylaunch ps")
+    listed = documented(cluster.run("ps", job, "--role", "server", "--json").stdout, "pylaunch ps")
     assert sorted(each["part_of"]["part"] for each in listed["runs"]) == ["server.0", "server.1"]
     shown = cluster.run("status", job).stdout.splitlines()
     assert shown[0] == f"job rl ({job}): 3 runs"
     assert [line.split()[0] for line in shown[1:]] == ["PART", "trainer", "server.0", "server.1"]
-    assert len(document(cluster.run("status", job, "--json"), "pylaunch status")["runs"]) == 3
+    assert len(documented(cluster.run("status", job, "--json").stdout, "pylaunch status")["runs"]) == 3
     logs = cluster.run("logs", job)
     assert logs.stdout.splitlines() == ["trainer  n3:0 | waits", "trainer  n3:1 | waits"]
     assert cluster.run("logs", job, "--role", "server").stdout == ""
-    stacks = document(cluster.run("stacks", job, "--role", "trainer", "--json"), "pylaunch stacks")
+    stacks = documented(cluster.run("stacks", job, "--role", "trainer", "--json").stdout, "pylaunch stacks")
     assert [len(each["ranks"]) for each in stacks["runs"]] == [2]
-    unknown = cluster.run("logs", job, "--role", "trainers")
-    assert unknown.returncode == ExitCode.USAGE
+    unknown = cluster.run("logs", job, "--role", "trainers", code=ExitCode.USAGE)
     assert f"job {job} has no such role; it has: server, trainer" in unknown.stderr
 
     python = cluster.nodes["n1"].path / "python3"
@@ -238,34 +233,23 @@ def test_the_id_of_a_job_stands_for_its_runs_and_stop_ends_them_in_order_after_t
     read = cluster.run("logs", job)
     assert (read.returncode, read.stdout) == (ExitCode.CLUSTER_NOT_READY, logs.stdout)
     assert read.stderr.startswith(f"server.0: {of_lost}")
-    looked = cluster.run("stacks", job, "--json")
-    assert looked.returncode == ExitCode.CLUSTER_NOT_READY
-    unreachable = [each["unreachable"] for each in document(looked, "pylaunch stacks")["runs"]]
+    looked = cluster.run("stacks", job, "--json", code=ExitCode.CLUSTER_NOT_READY)
+    unreachable = [each["unreachable"] for each in documented(looked.stdout, "pylaunch stacks")["runs"]]
     assert [each is None for each in unreachable] == [True, False, True]
     assert unreachable[1].startswith(of_lost)
-    kept = cluster.run("stop", job, "--role", "server")
-    assert kept.returncode == ExitCode.CLUSTER_NOT_READY
+    kept = cluster.run("stop", job, "--role", "server", code=ExitCode.CLUSTER_NOT_READY)
     assert kept.stderr.endswith(f"hint: when their nodes can be reached again: pylaunch stop {job} --role server\n")
     python.with_name("away").rename(python)
 
-    stopped = cluster.run("stop", job, "--json")
-    assert stopped.returncode == ExitCode.DONE, stopped.stderr
-    runs = document(stopped, "pylaunch stop")["runs"]
+    stopped = cluster.run("stop", job, "--json", code=ExitCode.DONE)
+    runs = documented(stopped.stdout, "pylaunch stop")["runs"]
     assert runs[0]["run"] not in [each["run"] for each in listed["runs"]]
     assert [each["outcome"]["status"] for each in runs] == ["stopped"] * 3
     assert all(host["clean"] for each in runs for host in each["outcome"]["hosts"])
     assert cluster.run("report", job, "-o", "x.html").returncode == ExitCode.USAGE
     elsewhere = CommandLine(cluster.inventory, directory / "elsewhere")
-    known = document(elsewhere.run("ps", job, "-i", str(cluster.inventory), "--json"), "pylaunch ps")
+    known = documented(elsewhere.run("ps", job, "-i", str(cluster.inventory), "--json").stdout, "pylaunch ps")
     assert [each["status"] for each in known["runs"]] == ["stopped"] * 3
-
-
-def document(ended_command: subprocess.CompletedProcess[str], section: str) -> dict[str, Any]:
-    """The JSON document of a command, as its page describes it."""
-    found: dict[str, Any] = json.loads(ended_command.stdout)
-    has_the_forms(found)
-    assert undescribed(found, section) == set()
-    return found
 
 
 def test_a_dry_run_shows_each_run_without_secrets_and_contacts_no_host(cluster: DirectoryCluster) -> None:
@@ -283,8 +267,7 @@ def test_a_dry_run_shows_each_run_without_secrets_and_contacts_no_host(cluster: 
 
 def test_nodes_from_slurm_are_refused_with_the_way_to_an_inventory(cluster: DirectoryCluster) -> None:
     (cluster.inventory.parent / "job.toml").write_text(JOB.format(listen="0.0.0.0", timeout=1))
-    job = cluster.run("start", "--scheduler", "slurm", str(cluster.inventory.parent / "job.toml"))
-    assert job.returncode == ExitCode.USAGE
+    job = cluster.run("start", "--scheduler", "slurm", str(cluster.inventory.parent / "job.toml"), code=ExitCode.USAGE)
     assert "its nodes are those of an inventory, and here they are Slurm's" in job.stderr
     assert "--scheduler none -i cluster.ini" in job.stderr
 
@@ -297,7 +280,7 @@ def test_a_detached_job_continues_until_it_is_stopped_and_a_refusal_is_printed(c
 
     shown = start(cluster, "--detach", "--json")
     assert shown.returncode == ExitCode.DONE, shown.stderr
-    job = document(shown, "pylaunch start")["id"]
+    job = documented(shown.stdout, "pylaunch start")["id"]
     assert f"job {job} continues in the background" in shown.stderr
     log = cluster.state / f"pylaunch/jobs/{job}.log"
     wait_until(lambda: "trainer  started in" in log.read_text(), "the trainer runs")
@@ -307,8 +290,7 @@ def test_a_detached_job_continues_until_it_is_stopped_and_a_refusal_is_printed(c
     os.utime(newest, (2**32, 2**32))
     starting.prune(log.parent, keep=1)
     assert {*log.parent.iterdir()} == {log, newest}, "the log of a job that runs stays, that of the refused one goes"
-    stopped = cluster.run("stop", job)
-    assert stopped.returncode == ExitCode.DONE, stopped.stderr
+    cluster.run("stop", job, code=ExitCode.DONE)
     wait_until(lambda: log.read_text().splitlines()[-1].startswith("job rl stopped"), "the controller has ended")
     assert [each["status"] for each in cluster.outcomes().values()].count("stopped") == 5
 
@@ -361,13 +343,11 @@ def test_a_server_over_two_nodes_is_placed_by_the_plan_and_ready_when_all_have_j
     changes = (f"framework={framework}", "nodes=2", "replicas=1", "nproc-per-node=auto", f'program="{program}"')
     sets = [word for each in changes for word in ("--set", f"server.{each}")]
     words = ("start", "-i", str(cluster.inventory), *place, str(example / "job.toml"), *sets)
-    job = ended(cluster.begin(*words))
-    assert job.returncode == ExitCode.DONE, job.stderr
+    job = ended(cluster.begin(*words), code=ExitCode.DONE)
     assert "M: 'Ranks meet at'" in job.stdout
     # The other node may see the end of the first one before its own signal.
     assert "Application shutdown complete." in job.stdout
-    typed = ended(cluster.begin(*words, "--set", f'server.program="{program} --node-rank 0"'))
-    assert typed.returncode == ExitCode.USAGE
+    typed = ended(cluster.begin(*words, "--set", f'server.program="{program} --node-rank 0"'), code=ExitCode.USAGE)
     assert f"[roles.server] --node-rank: with --framework {framework}, each node gets it from the plan" in typed.stderr
 
 
@@ -379,8 +359,7 @@ def test_a_server_over_two_nodes_ends_when_its_headless_node_exits_with_code_0(
     module.write_text("import sys, time\nsys.exit() if '--headless' in sys.argv else time.sleep(600)")
     place = ("--workdir", str(tmp_path), "--python", "/usr/bin/python3", "--env", f"PYTHONPATH={tmp_path}")
     server = ("--framework", "vllm", "--nodes", "2", "--", "vllm", "serve", "M")
-    run = ended(cluster.begin("start", "-i", str(cluster.inventory), *place, *server))
-    assert run.returncode == ExitCode.JOB_FAILED, run.stderr
+    run = ended(cluster.begin("start", "-i", str(cluster.inventory), *place, *server), code=ExitCode.JOB_FAILED)
     assert "rank 1 on n2 has ended, and the server needs it\nn[1-2]: clean" in run.stderr
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pylaunch.errors import ExitCode
-from tests.json_pages import has_the_forms, undescribed
+from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster, ended
 
 
@@ -25,13 +25,9 @@ def cluster(directories: Callable[..., DirectoryCluster]) -> DirectoryCluster:
 
 def document(cluster: DirectoryCluster, *words: str, code: int = ExitCode.DONE) -> dict[str, Any]:
     """The one document that `pylaunch WORDS --json` prints, which is as the page says."""
-    done = cluster.run(*words)
-    assert done.returncode == code, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    has_the_forms(found)
-    assert found["exit_code"] == code
-    assert found["verb"] == words[0]
-    assert undescribed(found, f"pylaunch {words[0]}") == set(), found
+    done = cluster.run(*words, code=code)
+    found = documented(done.stdout, f"pylaunch {words[0]}")
+    assert (found["verb"], found["exit_code"]) == (words[0], code)
     return found
 
 
@@ -64,9 +60,7 @@ def test_a_start_and_what_follows_it_are_documents(cluster: DirectoryCluster) ->
     assert [node["host"] for node in plan["nodes"]] == ["n1", "n2"]
 
     started = cluster.run("start", *words, "--", "sh", "-c", "echo hello; exit $RANK")
-    found = json.loads(started.stdout)
-    has_the_forms(found)
-    assert undescribed(found, "pylaunch start") == set()
+    found = documented(started.stdout, "pylaunch start")
     assert "| hello" in started.stderr
     assert (found["status"], found["exit_code"]) == ("failed", started.returncode)
     assert (found["outcome"]["first_failure"]["rank"], found["outcome"]["first_failure"]["host"]) == (1, "n2")
@@ -126,8 +120,7 @@ def test_without_a_run_only_the_live_one_of_this_inventory_is_meant(
     gate = tmp_path / "gate"
     job = ("--framework", "command", "--workdir", "/", "--limit")
     waits = ("--", "sh", "-c", f"while [ ! -e {gate} ]; do sleep 0.05; done")
-    over = ended(cluster.start("--limit", "n1", "--", "true"))
-    assert over.returncode == ExitCode.DONE, over.stderr
+    ended(cluster.start("--limit", "n1", "--", "true"), code=ExitCode.DONE)
     past = json.loads(cluster.run("ps", "--all", "--json").stdout)["runs"][0]["run"]
     for verb in ("stop", "attach", "logs", "rerun", "status"):
         asked = cluster.run(verb, *inventory)
@@ -138,14 +131,12 @@ def test_without_a_run_only_the_live_one_of_this_inventory_is_meant(
     run = json.loads(first.stdout)["run"]
     assert f"run {run}: running" in cluster.run("status", *inventory).stdout
     # Without the inventory it is another project's.
-    elsewhere = cluster.run("stop")
-    assert elsewhere.returncode == ExitCode.USAGE
+    elsewhere = cluster.run("stop", code=ExitCode.USAGE)
     assert f"{run}  not known to have ended" in elsewhere.stderr
     assert f"hint: pylaunch stop {run}" in elsewhere.stderr
 
     second = json.loads(cluster.run("start", *inventory, *job, "n2", "--detach", "--json", *waits).stdout)["run"]
-    several = cluster.run("stop", *inventory, "--json")
-    assert several.returncode == ExitCode.USAGE
+    several = cluster.run("stop", *inventory, "--json", code=ExitCode.USAGE)
     assert {line.split()[0] for line in json.loads(several.stdout)["error"]["evidence"]} == {run, second}
     assert cluster.run("stop", "--all").returncode == ExitCode.DONE
 

@@ -100,8 +100,7 @@ def test_an_agent_that_dies_after_its_ranks_have_ended_fails_no_run(
     (tmp_path / "go").touch()
     gone(agent)
     assert '"RankEnded"' in events.read_text()
-    start = ended(starting)
-    assert start.returncode == ExitCode.DONE, start.stderr
+    start = ended(starting, code=ExitCode.DONE)
     assert "2 ranks on n[1-2] exited with code 0" in start.stderr
     assert "stopping all nodes" not in start.stderr
     assert f"n2: ended: pid {worker} " in start.stderr
@@ -121,8 +120,7 @@ def test_a_host_whose_agent_was_killed_is_used_again(directories: Callable[..., 
     starting = cluster.start(*words)
     says(starting, "started in")
     killed(cluster.nodes["n2"])
-    start = ended(starting)
-    assert start.returncode == ExitCode.DONE, start.stderr
+    start = ended(starting, code=ExitCode.DONE)
     assert "restart 1 of 1" in start.stderr
     assert "in place of" not in start.stderr
     assert "2 ranks on n[1-2] exited with code 0" in start.stderr
@@ -139,8 +137,7 @@ def test_attach_ends_what_a_killed_agent_left(directories: Callable[..., Directo
     gone(controller)
     killed(cluster.nodes["n1"], left=worker)
     assert processes.read(worker).pid == worker
-    attached = cluster.run("attach", run)
-    assert attached.returncode == ExitCode.JOB_FAILED
+    attached = cluster.run("attach", run, code=ExitCode.JOB_FAILED)
     assert f"n1: ended: pid {worker} (sleep 600)" in attached.stderr
     assert "n1: clean" in attached.stderr
     gone(worker)

@@ -28,8 +28,7 @@ def test_a_start_uses_the_environment_of_its_project_and_names_the_command_that_
     (tmp_path / "train.py").write_text(LOCKS.format(marker=tmp_path / "env/named/vision" / MARKER))
     cluster = directories("n1", "n2")
     named, start = f"-i {cluster.inventory}", ("start", "-i", str(cluster.inventory), "--", "train.py")
-    missing = cluster.run(*start)
-    assert missing.returncode == ExitCode.CLUSTER_NOT_READY
+    missing = cluster.run(*start, code=ExitCode.CLUSTER_NOT_READY)
     assert "n[1-2]: /opt/pylaunch/named/vision/bin/python does not exist" in missing.stderr
     first, then = f"pylaunch env lock {named} requirements.txt", f"pylaunch provision {named} --roles python_env"
     assert f"environment vision is installed by: {first} && {then}\n" in missing.stderr
@@ -42,8 +41,7 @@ def test_a_start_uses_the_environment_of_its_project_and_names_the_command_that_
     (tmp_path / "env/named/vision" / MARKER).write_text("{}")
     with cluster.inventory.open("a") as inventory:
         inventory.write(f"pylaunch_env_root={tmp_path}/env\n")
-    started = cluster.run(*start)
-    assert started.returncode == ExitCode.DONE, started.stderr
+    started = cluster.run(*start, code=ExitCode.DONE)
     assert "2 ranks on n[1-2] (direct, environment vision)" in started.stderr
     assert started.stdout.count("| in use") == 2
     other = cluster.run("start", "-i", str(cluster.inventory), "--python", "/usr/bin/python3", "--", "train.py")

@@ -121,8 +121,7 @@ def test_a_run_in_the_background_and_a_follower_notify_of_its_end(cluster: Direc
     received, attached, gate = tmp_path / "received", tmp_path / "attached", tmp_path / "gate"
     wait = f"until [ -e {gate} ]; do sleep 0.02; done"
     target = f"command:{program(received, 'keep')}"
-    begun = ended(cluster.start("--detach", "--notify", target, "--", "sh", "-c", wait))
-    assert begun.returncode == ExitCode.DONE, begun.stderr
+    ended(cluster.start("--detach", "--notify", target, "--", "sh", "-c", wait), code=ExitCode.DONE)
     (run,) = cluster.outcomes()
     follower = cluster.begin("attach", run, "--notify", f"command:{program(attached, 'keep-too')}")
     appears(received)
@@ -137,7 +136,6 @@ def test_a_run_in_the_background_and_a_follower_notify_of_its_end(cluster: Direc
 
 
 def test_a_target_that_is_not_there_is_refused_before_the_start(cluster: DirectoryCluster) -> None:
-    refused = ended(cluster.start("--notify", "env:UNSET_HOOK", "--", "true"))
-    assert refused.returncode == ExitCode.USAGE
+    refused = ended(cluster.start("--notify", "env:UNSET_HOOK", "--", "true"), code=ExitCode.USAGE)
     assert "--notify env:UNSET_HOOK: the variable is not set" in refused.stderr
     assert cluster.outcomes() == {}

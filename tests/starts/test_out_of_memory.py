@@ -100,8 +100,7 @@ def test_an_agent_that_is_ended_out_of_memory_is_named_with_the_reason(
             (small_cgroup / name).write_text(str(os.sysconf("SC_PAGE_SIZE")))
     (small_cgroup / "cgroup.procs").write_text(str(agent))
     cluster.run("status", run)
-    start = ended(starting)
-    assert start.returncode == ExitCode.JOB_FAILED, start.stderr
+    start = ended(starting, code=ExitCode.JOB_FAILED)
     why = f"the agent of run {run} ended without a report: the kernel killed it for lack of memory"
     assert f"error: run {run}: n2 answers, but {why}" in start.stderr
     assert "n[1-2]: clean" in start.stderr

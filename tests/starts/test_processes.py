@@ -114,6 +114,5 @@ def test_a_start_makes_no_noise_about_nodes_whose_ranks_end_long_before_the_othe
 ) -> None:
     cluster = directories(*(f"n{number}" for number in range(1, 6)))
     # Longer than it takes asyncio to complain of a pipe that nobody reads: five words, one a second.
-    start = ended(cluster.start("--no-check", "--", "sh", "-c", "[ $PYLAUNCH_NODE_RANK = 4 ] && sleep 7; true"))
-    assert start.returncode == 0
+    start = ended(cluster.start("--no-check", "--", "sh", "-c", "[ $PYLAUNCH_NODE_RANK = 4 ] && sleep 7; true"), code=0)
     assert not re.search("pipe|socket|asyncio|Traceback|Exception|loop", start.stderr), start.stderr

@@ -45,8 +45,7 @@ def test_a_pasted_launcher_line_is_one_world_of_all_nodes(
     (tmp_path / "accelerate.py").write_text("class Accelerator: pass")
     words = ("--workdir", str(tmp_path), "--python", sys.executable)
     pasted = ("torchrun", "--standalone", "--nproc_per_node=2", "accelerated.py", "-x")
-    start = ended(cluster.begin("start", "-i", str(cluster.inventory), *words, "--", *pasted))
-    assert start.returncode == ExitCode.DONE, start.stderr
+    start = ended(cluster.begin("start", "-i", str(cluster.inventory), *words, "--", *pasted), code=ExitCode.DONE)
     assert sorted(line.partition("| ")[2] for line in start.stdout.splitlines()) == [
         f"{rank} 4 ['-x'] __main__ None" for rank in range(4)
     ]

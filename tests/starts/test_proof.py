@@ -25,8 +25,7 @@ def detached(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> Ca
     def start(script: str) -> DirectoryCluster:
         cluster = directories("n1")
         words = ("--detach", "--no-check", "--grace", "1", "--", "sh", "-c", script.format(here=tmp_path))
-        started = ended(cluster.start(*words))
-        assert started.returncode == ExitCode.DONE, started.stderr
+        ended(cluster.start(*words), code=ExitCode.DONE)
         appears(tmp_path / "rank")
         wait_until(lambda: processes.read(rank_of(cluster)).command == "sleep 600", "what the rank becomes")
         (run,) = cluster.outcomes()
@@ -67,8 +66,7 @@ def test_a_stopped_agent_is_seen_by_every_verb_and_its_run_is_stopped(
     assert (clean.returncode, words in clean.stderr) == (ExitCode.CLUSTER_NOT_READY, True)
     another = ended(cluster.start("--no-check", "--", "true"))
     assert (another.returncode, words in another.stderr) == (ExitCode.CLUSTER_NOT_READY, True)
-    stop = cluster.run("stop", run)
-    assert stop.returncode == ExitCode.DONE, stop.stderr
+    stop = cluster.run("stop", run, code=ExitCode.DONE)
     assert f"n1: ended: {words}" in stop.stderr
     gone(rank_of(cluster))
     gone(agent)
@@ -85,8 +83,7 @@ def test_what_a_killed_agent_left_is_found_by_status_and_ended_by_stop(
     status = cluster.run("status", run)
     assert f"n1: left: pid {rank} (sleep 600)" in status.stderr
     assert f"n1: left behind: pid {rank} (sleep 600)" in status.stderr
-    stop = cluster.run("stop", run)
-    assert stop.returncode == ExitCode.DONE, stop.stderr
+    stop = cluster.run("stop", run, code=ExitCode.DONE)
     assert f"n1: ended: pid {rank} (sleep 600)" in stop.stderr
     gone(rank)
     outcome = cluster.outcomes()[run]
@@ -108,8 +105,7 @@ def test_a_node_that_lost_the_files_of_a_run_is_not_called_clean_while_its_ranks
     )
     assert f"n1: not answering ({words})" in status.stdout
     assert "clean (" not in status.stderr
-    stop = cluster.run("stop", run)
-    assert stop.returncode == ExitCode.DONE, stop.stderr
+    stop = cluster.run("stop", run, code=ExitCode.DONE)
     assert f"n1: ended: pid {rank} (sleep 600)" in stop.stderr
     gone(rank)
     gone(agent)
@@ -124,8 +120,7 @@ def test_a_node_that_was_restarted_and_lost_the_agents_archive_proves_itself_cle
     gone(rank_of(cluster))
     (root / "runs" / run / "boot").write_text("another boot\n")
     shutil.rmtree(root / "agents")
-    stop = cluster.run("stop", run)
-    assert stop.returncode == ExitCode.DONE, stop.stderr
+    stop = cluster.run("stop", run, code=ExitCode.DONE)
     assert "n1: the node was restarted since the run began, and no process of it is left" in stop.stderr
     outcome = cluster.outcomes()[run]
     assert (outcome["status"], outcome["unproven"]) == ("failed", [])

@@ -13,7 +13,7 @@ import pytest
 from pylaunch.errors import ExitCode
 from pylaunch.terminal.options import LEAST_RATE
 from tests.documented_commands import ROOT
-from tests.json_pages import has_the_forms, undescribed
+from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster, ended, made_of_directories
 from tests.waiting import wait_until
 
@@ -49,9 +49,7 @@ class PushCluster(DirectoryCluster):
     def pushed(self, *words: str) -> dict[str, Any]:
         """The document of a push, as the page of the reference describes it."""
         process = ended(self.push("--json", *words))
-        document: dict[str, Any] = json.loads(process.stdout)
-        assert undescribed(document, "pylaunch push") == set()
-        has_the_forms(document)
+        document = documented(process.stdout, "pylaunch push")
         assert process.returncode == document["exit_code"]
         return document
 
@@ -111,8 +109,7 @@ def test_files_leave_the_controller_about_once_and_are_on_every_host_with_their_
 def test_a_host_that_sends_wrong_bytes_is_named_and_plants_nothing(cluster: PushCluster, blob: Path) -> None:
     (cluster.nodes["n2"].path / "liar.py").write_text(_LIAR)
     (cluster.nodes["n2"].path / "blob").write_bytes(blob.read_bytes())  # So the others fetch everything from it first.
-    process = ended(cluster.push(str(blob), "blob"))
-    assert process.returncode == ExitCode.DONE, process.stderr
+    process = ended(cluster.push(str(blob), "blob"), code=ExitCode.DONE)
     assert "warning: n2 sent wrong bytes, according to n" in process.stderr
     for name in ("n1", "n3"):
         assert (cluster.nodes[name].path / "blob").read_bytes() == blob.read_bytes()
@@ -122,8 +119,7 @@ def test_after_ctrl_c_the_same_command_sends_the_rest(cluster: PushCluster, blob
     process = cluster.push("--limit-rate", "8MB", str(blob), "blob")
     wait_until(lambda: cluster.bytes_of("n1") >= PIECE, "n1 has a piece", 60)
     process.send_signal(signal.SIGINT)
-    interrupted = ended(process)
-    assert interrupted.returncode == ExitCode.INTERRUPTED
+    interrupted = ended(process, code=ExitCode.INTERRUPTED)
     assert "the same command sends the rest" in interrupted.stderr
     assert "Task was destroyed" not in interrupted.stderr
     assert not (cluster.nodes["n1"].path / "blob").exists()
@@ -163,8 +159,7 @@ def test_a_file_that_changes_while_it_is_pushed_is_an_error_with_its_name(cluste
     process = cluster.push("--limit-rate", "8MB", str(blob), "blob")
     wait_until(lambda: cluster.pieces_of("n1") is not None, "n1 is ready", 60)
     os.truncate(blob, 0)
-    failed = ended(process)
-    assert failed.returncode == ExitCode.USAGE, failed.stderr
+    failed = ended(process, code=ExitCode.USAGE)
     assert "blob changed while it was being pushed" in failed.stderr
 
 
@@ -172,8 +167,7 @@ def test_a_host_that_ends_costs_the_others_nothing_and_is_an_error(cluster: Push
     process = cluster.push("--limit-rate", "8MB", str(blob), "blob")
     wait_until(lambda: cluster.bytes_of("n2") >= PIECE, "n2 has a piece", 60)
     os.kill(int((cluster.nodes["n2"].path / "pid").read_text()), signal.SIGKILL)
-    failed = ended(process)
-    assert failed.returncode == ExitCode.CLUSTER_NOT_READY
+    failed = ended(process, code=ExitCode.CLUSTER_NOT_READY)
     assert "n2: its program ended: killed by SIGKILL" in failed.stderr
     assert "n[1,3]: blob (20 MiB" in failed.stderr
     for name in ("n1", "n3"):
@@ -183,8 +177,7 @@ def test_a_host_that_ends_costs_the_others_nothing_and_is_an_error(cluster: Push
 def test_hosts_that_refuse_say_why_and_the_others_receive(cluster: PushCluster, blob: Path, tmp_path: Path) -> None:
     (cluster.nodes["n1"].path / "small").touch()
     (cluster.nodes["n2"].path / "blob").mkdir()
-    failed = ended(cluster.push(str(blob), "blob"))
-    assert failed.returncode == ExitCode.CLUSTER_NOT_READY
+    failed = ended(cluster.push(str(blob), "blob"), code=ExitCode.CLUSTER_NOT_READY)
     assert "n1: File too large" in failed.stderr
     assert "n2: is a directory:" in failed.stderr
     assert "n3: blob (20 MiB" in failed.stderr
@@ -203,8 +196,7 @@ def test_what_one_node_has_goes_to_the_others_and_nothing_of_it_passes_the_contr
     (tree / "sub/run.sh").write_text("#!/bin/sh\n")
     (tree / "sub/run.sh").chmod(0o755)
     (tree / "link").symlink_to("sub/run.sh")
-    process = ended(cluster.push("n2:data/model", "data/model"))
-    assert process.returncode == ExitCode.DONE, process.stderr
+    process = ended(cluster.push("n2:data/model", "data/model"), code=ExitCode.DONE)
     assert "n[1,3]: 2 files (20 MiB, sha256 of every file verified, as n2 has it)" in process.stderr
     assert "n2 sent 20 MiB; the hosts lacked 40 MiB" in process.stderr
     for name in ("n1", "n3"):
@@ -231,15 +223,13 @@ def test_a_source_on_a_node_that_is_absent_changes_or_ends_is_an_error_with_its_
     process = cluster.push("--limit-rate", "8MB", "n1:blob", "copy")
     wait_until(lambda: cluster.bytes_of("n2") >= PIECE, "n2 has a piece", 60)
     os.utime(there)
-    failed = ended(process)
-    assert failed.returncode == ExitCode.USAGE, failed.stderr
+    failed = ended(process, code=ExitCode.USAGE)
     assert "n1: blob changed while it was read" in failed.stderr
     shutil.rmtree(cluster.pieces_of("n3") or "")
     process = cluster.push("--limit", "n2,n3", "--limit-rate", "8MB", "n1:blob", "copy")
     wait_until(lambda: cluster.bytes_of("n3") > 0, "n3 receives", 60)
     os.kill(int((cluster.nodes["n1"].path / "pid").read_text()), signal.SIGKILL)
-    failed = ended(process)
-    assert failed.returncode == ExitCode.CLUSTER_NOT_READY
+    failed = ended(process, code=ExitCode.CLUSTER_NOT_READY)
     assert "n1: its program ended: killed by SIGKILL" in failed.stderr
     done = cluster.pushed("n1:blob", "copy")
     assert {host["host"]: host["had"] > 0 for host in done["hosts"]}["n2"]

@@ -1,6 +1,5 @@
 """The HTML report of real runs: on request, and at the end of every failed run."""
 
-import json
 import re
 from collections.abc import Callable
 from html import unescape
@@ -10,7 +9,7 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.store.account import user_and_host
-from tests.json_pages import has_the_forms, undescribed
+from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster, ended
 
 ENDS_S = 300.0
@@ -52,8 +51,7 @@ def cluster(directories: Callable[..., DirectoryCluster], monkeypatch: pytest.Mo
 def test_a_failed_run_writes_its_report_and_a_good_one_none(cluster: DirectoryCluster, tmp_path: Path) -> None:
     file = tmp_path / "why.html"
     job = ("--", "sh", str(cluster.inventory.parent / "job"))
-    failed = ended(cluster.start("--secret", "HF_TOKEN", f"--report={file}", *job), ENDS_S)
-    assert failed.returncode == ExitCode.JOB_FAILED, failed.stderr
+    failed = ended(cluster.start("--secret", "HF_TOKEN", f"--report={file}", *job), ENDS_S, code=ExitCode.JOB_FAILED)
     assert f"report: {file}\n" in failed.stderr
     text = file.read_text()
     (run,) = cluster.outcomes()
@@ -66,13 +64,11 @@ def test_a_failed_run_writes_its_report_and_a_good_one_none(cluster: DirectoryCl
     assert SECRET not in text
     assert file.stat().st_mode & 0o777 == 0o600
 
-    again = ended(cluster.start(f"--report={file}", *job), ENDS_S)
-    assert again.returncode == ExitCode.USAGE
+    again = ended(cluster.start(f"--report={file}", *job), ENDS_S, code=ExitCode.USAGE)
     assert "exists already" in again.stderr
     assert len(cluster.outcomes()) == 1
 
-    good = ended(cluster.start(f"--report={tmp_path / 'good.html'}", "--", "true"), ENDS_S)
-    assert good.returncode == ExitCode.DONE
+    ended(cluster.start(f"--report={tmp_path / 'good.html'}", "--", "true"), ENDS_S, code=ExitCode.DONE)
     assert not (tmp_path / "good.html").exists()
 
 
@@ -83,8 +79,7 @@ def test_the_report_of_a_hang_has_the_finding_on_the_views_of_its_ranks(
     script.write_text(DEADLOCK)
     words = ("--framework", "direct", "--python", "/usr/bin/python3", "--hang-after", "2", "--on-hang", "stop")
     where = ("-i", str(cluster.inventory), "--workdir", str(tmp_path), f"--report={file}")
-    done = ended(cluster.begin("start", *where, *words, "--", str(script)), ENDS_S)
-    assert done.returncode == ExitCode.JOB_FAILED, done.stderr
+    ended(cluster.begin("start", *where, *words, "--", str(script)), ENDS_S, code=ExitCode.JOB_FAILED)
     text = unescape(re.sub(r"<[^>]*>", "", file.read_text()))
     (section,) = re.findall(r"Ranks that did not advance\n(.*?)\n(?:Stacks before|Ranks and their)", text, re.DOTALL)
     assert "hang: no rank computes or changes its place: rank 1 on n2 is in take_lock (train.py:" in section
@@ -109,9 +104,7 @@ def test_a_report_on_request_says_which_node_is_down(cluster: DirectoryCluster, 
     file = tmp_path / "why.html"
     done = ended(cluster.begin("report", "-i", str(cluster.inventory), "-o", str(file), "--json"), ENDS_S)
     assert done.returncode == ExitCode.DONE, done.stderr
-    document = json.loads(done.stdout)
-    has_the_forms(document)
-    assert undescribed(document, "pylaunch report") == set()
+    document = documented(done.stdout, "pylaunch report")
     assert (document["run"], document["bytes"]) == (run, file.stat().st_size)
     assert any(line.startswith("n2: ") for line in document["missing"])
     assert "ValueError: no shard 7" in file.read_text()  # from the outcome, which this machine has

@@ -21,8 +21,7 @@ def test_a_secret_on_the_command_line_is_in_no_record_and_no_view(
     """The ranks get the values; whoever looks at the run gets MASK, and rerun does not run that."""
     cluster = directories("n1")
     inventory = ("-i", str(cluster.inventory))
-    started = ended(cluster.start("--", *JOB))
-    assert started.returncode == ExitCode.DONE, started.stderr
+    started = ended(cluster.start("--", *JOB), code=ExitCode.DONE)
     assert started.stderr.count(f"note: {NAMES}: every user of a node can read") == 1
     assert "read it from a variable: --secret PASSWORD" in started.stderr
     (run,) = cluster.outcomes()
@@ -36,8 +35,7 @@ def test_a_secret_on_the_command_line_is_in_no_record_and_no_view(
         assert "--password" in each.stdout or "uses *********" in each.stdout
     files = [path for path in (cluster.state / "pylaunch").rglob("*") if path.is_file()]
     assert [path for path in files if any(secret in path.read_text("latin-1") for secret in SECRETS)] == []
-    again = cluster.run("rerun", run)
-    assert again.returncode == ExitCode.USAGE
+    again = cluster.run("rerun", run, code=ExitCode.USAGE)
     assert f"run {run}: the values of {NAMES} are not recorded" in again.stderr
 
 

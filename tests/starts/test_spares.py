@@ -47,8 +47,7 @@ def test_a_spare_is_nobody_elses_while_the_run_goes_on(cluster: DirectoryCluster
     kept = wait_until(lambda: holder(cluster.nodes["n3"]), "the spare is held")
     assert kept is not None
     assert (kept.run, kept.is_spare) == (run, True)
-    other = ended(cluster.start("--limit", "n3", "--", "true"))
-    assert other.returncode == ExitCode.CLUSTER_NOT_READY
+    other = ended(cluster.start("--limit", "n3", "--", "true"), code=ExitCode.CLUSTER_NOT_READY)
     assert f"device 0 is leased to run {run} of " in other.stderr
     assert "(as a spare)" in other.stderr
     assert f"pylaunch stop {run}" in other.stderr
@@ -60,8 +59,7 @@ def test_a_spare_is_nobody_elses_while_the_run_goes_on(cluster: DirectoryCluster
 def test_what_a_spare_holds_is_there_for_the_attempt_that_needs_it(cluster: DirectoryCluster) -> None:
     few_files = cluster.nodes["n2"].has_few_files()
     job = f"[ $TORCHELASTIC_RESTART_COUNT = 0 ] && touch {few_files} && exit 1; exit 0"
-    start = ended(cluster.start("--spares", "1", "--max-restarts", "2", "--", "sh", "-c", job))
-    assert start.returncode == ExitCode.DONE, start.stderr
+    start = ended(cluster.start("--spares", "1", "--max-restarts", "2", "--", "sh", "-c", job), code=ExitCode.DONE)
     assert "restart 2 of 2 (n3 in place of n2: refused: a rank may have 64 files" in start.stderr
     assert "is leased to" not in start.stderr
 

@@ -1,7 +1,6 @@
 """`pylaunch stacks`, and what a failed run keeps of the stacks of its ranks."""
 
 import contextlib
-import json
 import re
 import subprocess
 from collections.abc import Callable, Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 from pylaunch import api
 from pylaunch.errors import ExitCode
 from pylaunch.runs.start_events import RanksReleased
-from tests.json_pages import has_the_forms, undescribed
+from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster, ended
 from tests.waiting import wait_until
 
@@ -62,16 +61,13 @@ def test_ranks_with_the_same_stack_are_shown_once_and_a_failed_run_keeps_them(
         child = r"  child python3, pid \d+: in clock_nanosleep\n"
 
         def in_place() -> bool:
-            shown = cluster.run("stacks", name)
-            assert shown.returncode == ExitCode.DONE, shown.stderr
+            shown = cluster.run("stacks", name, code=ExitCode.DONE)
             return together in shown.stdout and re.search(f"{re.escape(alone)}{child}", shown.stdout) is not None
 
         wait_until(in_place, "all ranks in their functions")
 
         def functions() -> list[str]:
-            document = json.loads(cluster.run("stacks", name, "--json", "--rank", "3").stdout)
-            has_the_forms(document)
-            assert undescribed(document, "pylaunch stacks") == set()
+            document = documented(cluster.run("stacks", name, "--json", "--rank", "3").stdout, "pylaunch stacks")
             assert document["recorded"] is False
             (rank,) = document["ranks"]
             assert (rank["rank"], rank["on"]) == (3, "n2")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pylaunch.errors import ExitCode
-from tests.json_pages import undescribed
+from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster, ended
 from tests.waiting import wait_until
 
@@ -36,8 +36,7 @@ def test_a_live_run_shows_spare_restart_progress_and_last_lines(
         assert progress.endswith("; 1 print no steps (read from the output; exact: pylaunch help runtime)")
         assert lines[-2:] == ["rank 0 | saved", "rank 1 | waits"]
         assert any(line.startswith("n2  cpu ") for line in lines)
-        document = json.loads(cluster.run("status", run, "--json").stdout)
-        assert undescribed(document, "pylaunch status") == set()
+        document = documented(cluster.run("status", run, "--json").stdout, "pylaunch status")
         assert (document["spares"], document["previous"]["run"]) == (["n3"], f"{run}.0")
         assert document["furthest"]["step"] == 42
         assert document["furthest"]["exact"] is False

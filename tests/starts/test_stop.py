@@ -53,10 +53,8 @@ def test_a_run_of_a_launcher_is_stopped_from_anywhere_and_not_started_again(
     says(start, "started in")
     for rank in range(2):
         appears(launched.inventory.parent / f"up.{rank}")
-    stop = other.run("stop", "-i", str(launched.inventory))
-    assert stop.returncode == ExitCode.DONE, stop.stderr
-    followed = ended(start)
-    assert followed.returncode == ExitCode.INTERRUPTED, followed.stderr
+    other.run("stop", "-i", str(launched.inventory), code=ExitCode.DONE)
+    followed = ended(start, code=ExitCode.INTERRUPTED)
     (outcome,) = launched.outcomes().values()
     assert outcome["status"] == "stopped", outcome
     assert outcome["reason"].startswith("stopped with pylaunch stop by ")

@@ -27,8 +27,7 @@ def test_the_directory_is_named_where_output_is_missing_and_where_a_node_is_clea
     assert re.search(r"; \d+ of its processes (is|are) alive\)", status.stdout), status.stdout
     assert f"n2: the files of run {run} cannot be read: {reason}" in cluster.run("logs", run).stderr
     go.touch()
-    done = ended(start)
-    assert done.returncode == ExitCode.JOB_FAILED
+    done = ended(start, code=ExitCode.JOB_FAILED)
     assert "rank 1 on n2 exited with code 3" in done.stderr
     assert done.stderr.count("cannot be read from here on") == 0, done.stderr
     assert "n[1-2]: clean (" in done.stderr

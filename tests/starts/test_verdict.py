@@ -30,8 +30,7 @@ def explained(cluster: DirectoryCluster, until: str, case: str, deviation: str) 
     script = work / "job"
     script.write_text(PID + VICTIM.format(until=until, case=CASES / f"{case}.txt") + ALL_UP + deviation)
     words = ("--framework", "command", "--workdir", str(work), "--", "sh", str(script))
-    start = ended(cluster.begin("start", "-i", str(cluster.inventory), *words))
-    assert start.returncode == ExitCode.JOB_FAILED, start.stderr
+    start = ended(cluster.begin("start", "-i", str(cluster.inventory), *words), code=ExitCode.JOB_FAILED)
     (outcome,) = cluster.outcomes().values()
     return start.stderr, outcome
 
@@ -104,8 +103,7 @@ def test_failures_of_several_ranks_are_counted_and_none_is_called_stopped(
 ) -> None:
     """On a busy machine the clocks of the nodes are too uncertain for an order."""
     cluster = directories("n1", "n2", "n3")
-    start = ended(cluster.start("--", "sh", "-c", job))
-    assert start.returncode == ExitCode.JOB_FAILED, start.stderr
+    start = ended(cluster.start("--", "sh", "-c", job), code=ExitCode.JOB_FAILED)
     stops = [line for line in start.stderr.splitlines() if line.startswith("stopping all nodes")]
     assert stops == ["stopping all nodes: a rank has failed; the cause follows"]
     assert any(sentence in start.stderr for sentence in sentences), start.stderr

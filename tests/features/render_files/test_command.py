@@ -1,6 +1,5 @@
 """`pylaunch render`: files on stdout or in a directory, and input that it refuses."""
 
-import json
 import stat
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
 from pylaunch.features.render_files import command as render_command
 from pylaunch.model.cluster import Cluster, Host
-from tests.json_pages import undescribed
+from tests.json_pages import documented
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1", devices=(0, 1)), Host("n2", "10.0.0.2", devices=(0, 1))))
 Captured = pytest.CaptureFixture[str]
@@ -185,7 +184,6 @@ def test_the_line_of_another_launcher_is_taken_apart(capsys: Captured) -> None:
 @pytest.mark.parametrize("words", [(), ("--output", "files")])
 def test_the_document_is_as_described(words: tuple[str, ...], capsys: Captured) -> None:
     assert run(["render", "env", "--json", *words, "--", "train.py"]) == ExitCode.DONE
-    document = json.loads(capsys.readouterr().out)
+    document = documented(capsys.readouterr().out, "pylaunch render")
     assert [each["name"] for each in document["files"]] == ["env-n1.sh", "env-n2.sh"]
     assert document["directory"] == (words[1] if words else None)
-    assert undescribed(document, "pylaunch render") == set()
