@@ -163,30 +163,38 @@ class LogFacts:
     def _handled(self) -> dict[str, list[tuple[int, int]]]:
         found: dict[str, list[tuple[int, int]]] = {}
         for scan in self.scans:
-            span = self.spans_of_all[scan.file]
+            span, logged = self.spans_of_all[scan.file], self._survived_logs(scan)
             units = []
             for unit in scan.exceptions:
                 last = scan.last.get(unit.origin)
                 is_of_one = unit.origin.rank is not None or len(scan.ranks) < 2
                 is_later = last is not None and last.line > unit.last and not _AT_EXIT.match(last.text)
                 continues = is_handled(unit) and is_of_one and is_later
-                continues = continues or (unit.is_logged and not self._fails_after(unit))
+                continues = continues or unit.line in logged
                 if continues or (unit.origin.rank is None and unit.line in span and unit.last in span):
                     units.append((unit.line, unit.last))
             found[scan.file] = sorted(units)
         return found
 
-    def _fails_after(self, unit: ExceptionUnit) -> bool:
-        """Return True if another failure follows soon after an exception and those right after it, or its log ends."""
-        scan, last = self.by_file[unit.file], unit.last
-        logged = [each for each in scan.exceptions if each.is_logged]
-        for each in logged:
-            last = max(last, each.last) if unit.line < each.line <= last + SOON else last
-        is_logged = lines_inside(logged)
-        if any(last < line <= last + SOON and not is_logged(line) for line in self.failures.get(unit.file, [])):
-            return True
-        later = [line.text for line in scan.tail if line.line > last]
-        return len(later) < SOON and (len(later) < LAST_LINES or any(map(_FAILS.search, later[-LAST_LINES:])))
+    def _survived_logs(self, scan: LogScan) -> set[int]:
+        """Return the first lines of exceptions that a logger printed, and that no other failure follows soon.
+
+        Nor the end of the log. Exceptions right after each other are one.
+        """
+        logged = sorted((each.line, each.last) for each in scan.exceptions if each.is_logged)
+        is_logged = lines_inside(each for each in scan.exceptions if each.is_logged)
+        plain = [line for line in self.failures.get(scan.file, []) if not is_logged(line)] if logged else []
+        later, survived = [line.line for line in scan.tail], set()
+        fails = any(_FAILS.search(line.text) for line in scan.tail[-LAST_LINES:])
+        reach, after = 0, 0
+        for first, last in reversed(logged):
+            reach = reach if after and after <= last + SOON else last
+            after = first
+            at, left = bisect_right(plain, reach), len(later) - bisect_right(later, reach)
+            is_followed = at < len(plain) and plain[at] <= reach + SOON
+            if not is_followed and left >= LAST_LINES and not (left < SOON and fails):
+                survived.add(first)
+        return survived
 
     @property
     def ended_by_signal(self) -> bool:
@@ -201,7 +209,7 @@ class LogFacts:
         scan = self.by_file[file]
         if any(each.file == file and each.line > line for each in self.of("benchmark-result")):
             return True
-        if origin.rank is None and self._has_stopped(scan, line):
+        if origin.rank is None and line in self._partial[file]:
             return False
         is_process = origin.rank is not None or len(scan.ranks) < 2  # Else several processes have this origin.
         if (origin in scan.progress and is_process) or (origin.rank is not None and len(scan.progress) > 1):
@@ -211,10 +219,14 @@ class LogFacts:
         later = len(numbers) - bisect_right(numbers, line)
         return later >= enough and (scan.times_progress or later < len(numbers))
 
-    def _has_stopped(self, scan: LogScan, line: int) -> bool:
-        """Return True if some ranks made progress before a line alone, and others after it, too."""
-        last = [numbers[-1] for origin, numbers in scan.progress.items() if origin.rank is not None]
-        return any(number < line for number in last) and any(number > line for number in last)
+    @cached_property
+    def _partial(self) -> dict[str, range]:
+        """Lines after which some ranks made progress, and others none, by file."""
+        found = {}
+        for scan in self.scans:
+            last = [numbers[-1] for origin, numbers in scan.progress.items() if origin.rank is not None]
+            found[scan.file] = range(min(last) + 1, max(last)) if last else range(0)
+        return found
 
     def steps_after(self, file: str, line: int) -> int:
         """Return the number of lines with progress after a line, of those near the end of its log."""
@@ -225,6 +237,12 @@ class LogFacts:
     def _progress(self) -> dict[str, list[int]]:
         """Lines with progress of all processes, by file."""
         return {scan.file: sorted(itertools.chain(*scan.progress.values())) for scan in self.scans}
+
+    @cached_property
+    def shows_hub(self) -> bool:
+        """True if an exception is about a service on the Internet."""
+        texts = (raised.text for scan in self.scans for unit in scan.exceptions for raised in unit.chain)
+        return any(_HUBS.search(text) for text in texts)
 
     @cached_property
     def nccl_versions(self) -> dict[str, set[str]]:
@@ -296,6 +314,7 @@ def _span_of_all(scan: LogScan) -> range:
 _AT_EXIT = re.compile(r"\[?[WEF]\d{4} |Exception ignored")
 """Lines that native code, or Python itself, prints when a process ends."""
 
+_HUBS = re.compile(r"huggingface|\bhf\.co|github|pypi|googleapis|amazonaws|wandb|modelscope|kaggle|pytorch\.org")
 SOON = 10
 """Lines after an exception that a logger printed among which the failure that it caused is reported."""
 

@@ -34,7 +34,6 @@ _ENDS = {
     12: ("stopped-from-outside", "SIGUSR2, for which it has no handler"),
 }  # fmt: skip
 _LAUNCHER = ("SignalException", "KeyboardInterrupt", "ChildFailedError", "SystemExit")
-_HUBS = re.compile(r"huggingface|\bhf\.co|github|pypi|googleapis|amazonaws|wandb|modelscope|kaggle|pytorch\.org")
 _STARTS = re.compile(r"\b(?:torchrun|mpirun|mpiexec|srun|accelerate|deepspeed|torch\.distributed)\b")
 """Programs that start ranks: what the ranks print after the end of these does not matter."""
 
@@ -53,14 +52,15 @@ def shell_end(match: LogMatch, facts: LogFacts) -> Clue:
     named = match.groups
     code = int(named["code"]) if "code" in named else -_WORDS[named.get("word") or named["alone"]]
     signal = -code if code < 0 else code - _OF_A_SHELL
+    is_launcher = _STARTS.search(named.get("name", "")) is not None
+    report = replace(default(match), role=Role.CONTEXT)
+    if match.origin.rank is not None or not (is_launcher or facts.by_file[match.file].lines - match.line < LAST):
+        return report
     others = {each.line for each in facts.matches if each.signature.role in (Role.ROOT, Role.SYMPTOM)} - {match.line}
     raised = {unit.chain[-1].type.rpartition(".")[2] for scan in facts.scans for unit in scan.exceptions}
-    is_launcher = _STARTS.search(named.get("name", "")) is not None
-    is_last = is_launcher or facts.by_file[match.file].lines - match.line < LAST
-    report = replace(default(match), role=Role.CONTEXT)
     is_stopped = signal == _SIGTERM and any(each.line < match.line for each in facts.of(_STOPS))
     is_other = is_stopped or match.signature.pattern.search(match.text) is None
-    if match.origin.rank is not None or others or not raised <= {*_LAUNCHER} or not is_last or is_other:
+    if others or not raised <= {*_LAUNCHER} or is_other:
         return report
     has_hung = any(" (most recent call first)" in line.text for scan in facts.scans for line in scan.tail)
     if code == _TIME_LIMIT and facts.made_progress and not has_hung:
@@ -75,10 +75,8 @@ def shell_end(match: LogMatch, facts: LogFacts) -> Clue:
 
 def name_unknown(match: LogMatch, facts: LogFacts) -> Clue:
     """Return DNS as the cause, and a hub as another one only where the logs show a service on the Internet."""
-    texts = (raised.text for scan in facts.scans for unit in scan.exceptions for raised in unit.chain)
-    is_of_hub = any(_HUBS.search(text) for text in (match.text, *texts))
     clue = default(match)
-    return clue if is_of_hub or not any(scan.exceptions for scan in facts.scans) else Clue(clue.cause, clue.text)
+    return clue if facts.shows_hub or not any(scan.exceptions for scan in facts.scans) else Clue(clue.cause, clue.text)
 
 
 def no_space(match: LogMatch, facts: LogFacts) -> Clue:
