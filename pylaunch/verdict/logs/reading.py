@@ -118,6 +118,13 @@ def _desync(match: LogMatch, facts: LogFacts) -> Clue:
     return Clue("rank-absent", f"{who} did not join the collective", HIGH, ranks=ranks)
 
 
+def _death_signal(match: LogMatch, facts: LogFacts) -> Clue:
+    """Return the signal as the cause, unless it is a SIGTERM to a run without progress, which may have hung before."""
+    named = {name: value.removeprefix("SIG") for name, value in match.groups.items()}
+    is_term = not {"15", "TERM"}.isdisjoint(named.values())
+    return default(match, LOW if is_term and not facts.made_progress else None)
+
+
 def _never_joined(match: LogMatch, facts: LogFacts) -> Clue:
     """Return the ranks that a program lists as missing; one that printed an error of its own says more itself."""
     ranks = tuple(sorted({int(each) for each in re.findall(r"\d{1,6}", match.groups["ranks"])}))
@@ -176,6 +183,7 @@ READERS: dict[str, Reader] = {
     "nccl-ib-async": adapter_event,
     "nccl-cudafail": cuda_of_nccl,
     "nccl-desync": _desync,
+    "elastic-death-signal": _death_signal,
     "monitored-barrier": _barrier_of_gloo,
     "ranks-never-joined": _never_joined,
     "collective-mismatch": _mismatch,

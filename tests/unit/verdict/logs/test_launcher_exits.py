@@ -159,3 +159,14 @@ def test_an_end_after_words_of_a_lost_peer_is_not_the_first() -> None:
     found = first_of(f"[r0] up\n[r1] up\n[r1] loading\n{lost}launcher: rank 1 exited with code -9\n")
     assert found is not None
     assert (found.cause.id, found.ranks) == ("killed", (1,))
+
+
+@pytest.mark.parametrize(
+    ("before", "signal", "confidence"),
+    [("step 1 loss 3\nstep 2 loss 2\n", 15, "high"), ("groups made\n", 15, "low"), ("groups made\n", 2, "high")],
+)
+def test_a_stop_of_a_launcher_without_progress_may_have_ended_a_hang(before: str, signal: int, confidence: str) -> None:
+    stop = f"torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: {signal}\n"
+    found = first_of(before + 'Traceback (most recent call last):\n  File "/srv/a.py", line 3, in f\n' + stop)
+    assert found is not None
+    assert (found.cause.id, found.confidence.value) == ("stopped-from-outside", confidence)
