@@ -29,6 +29,7 @@ def last_attempts(scans: Sequence[LogScan]) -> list[LogScan]:
 _GOOD_END = re.compile(
     r"(?i)(?:[\w -]{0,40}\b(?:job|run|training|final|honcho|supervisor|launcher|wrapper|pipeline)\b[^\d]{0,40})?"
     r"\b(?:rc|exit|exit(?:ed)? (?:code|status)) ?[:=]? ?0$"
+    r"|.{0,80}\b(?:success|succeeded|successful) (?:on|in|at|after) (?:try|attempt|retry) \d{1,6}$"
 )
 """Report at the end of a log that all went well; not of one rank, one task or one host."""
 

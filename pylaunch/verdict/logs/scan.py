@@ -47,7 +47,10 @@ WRAPPED = 3
 """Lines that a wrapped line may continue on."""
 
 PER_ORIGIN = 3
-"""Matches of a signature that are kept for each process; the others are counted."""
+"""First matches of a signature that are kept for each process, beside the last one."""
+
+TRIES = 100
+"""Lines with an anchor of a signature that are read for each process."""
 
 LONGEST_KEPT = 1000
 """Characters of a line that are kept for a topic."""
@@ -72,6 +75,7 @@ _PROGRESS = re.compile(
     rb"(?i)\b(?:step|iter(?:ation)?|epoch|batch)s?\b[\]:=# ]{1,3}\[?\d{1,9}(?-i:(?![\d.]{0,20} ON ))"
     rb"|\bloss\b[\"']?[=: ]{1,3}-?\d|\d(?:\.\d{1,4})? ?(?:it/s|s/it)"
 )
+_CLOCK = re.compile(r"\[?\d{2}:\d{2}:\d{2}\b")
 _JSON_TRACE = re.compile(rb'"Traceback \(most recent call last\):\\n(?:[^"\\\n]|\\.){0,16000}"')
 """Traceback in a string of a line in JSON."""
 
@@ -205,6 +209,7 @@ class _Scanner:
         self._prefixes = LinePrefixes()
         self._is_end = False
         self._traced: dict[Origin, int] = {}
+        self._latest: dict[tuple[str, Origin], int] = {}
         self._last_of_unit: dict[Origin, int] = {}
 
     def scanned(self, blocks: Iterable[bytes]) -> LogScan:
@@ -230,6 +235,7 @@ class _Scanner:
         self._found.lines += 0 if not held or held.endswith(b"\n") else 1
         self._end(whole)
         self._found.exceptions.sort(key=lambda unit: unit.line)
+        self._found.matches.sort(key=lambda match: match.line)
         return self._found
 
     def _learn(self, beginning: bytes) -> None:
@@ -250,7 +256,8 @@ class _Scanner:
             lines_of.append(kept := self._kept(number, line))
             if _PROGRESS.search(line.encode()) is not None:
                 self._found.progress.setdefault(kept.origin, []).append(number)
-                self._found.times_progress = self._found.times_progress or kept.time is not None
+                is_timed = kept.time is not None or _CLOCK.match(line) is not None
+                self._found.times_progress = self._found.times_progress or is_timed
         self._found.made_progress = self._found.made_progress or bool(self._found.progress)
         self._found.tail = lines_of[-TAIL:]
         self._found.last = {line.origin: line for line in lines_of if line.text}
@@ -365,14 +372,21 @@ class _Scanner:
                 origin = first.origin
                 if "by" in groups and origin.rank is None:
                     origin = Origin(origin.host, int(groups["by"]), origin.local)
-                self._found.matches.append(
-                    LogMatch(signature, origin, first.time, self._found.file, number, text.strip(), groups)
-                )
+                self._add(LogMatch(signature, origin, first.time, self._found.file, number, text.strip(), groups))
+
+    def _add(self, match: LogMatch) -> None:
+        key, matches = (f"match {match.signature.id}", match.origin), self._found.matches
+        count = self._found.counts[key] = self._found.counts.get(key, 0) + 1
+        if count > PER_ORIGIN + 1:
+            matches[self._latest[key]] = match
+        elif len(matches) < MOST_MATCHES:
+            self._latest[key] = len(matches)
+            matches.append(match)
 
     def _is_wanted(self, signature: Signature, origin: Origin) -> bool:
         key = (signature.id, origin)
         count = self._found.counts[key] = self._found.counts.get(key, 0) + 1
-        return count <= PER_ORIGIN and len(self._found.matches) < MOST_MATCHES
+        return count <= TRIES and len(self._found.matches) < MOST_MATCHES
 
     def may_trace(self, number: int, origin: Origin) -> bool:
         """Return True for a line that may begin a chain of exceptions to keep."""

@@ -95,7 +95,7 @@ _LEVEL = re.compile(r"\b(?:WARN(?:ING)?|ERROR)\b")
 _WARNING = re.compile(r"\bWARN(?:ING)?\b")
 _CONTINUES = re.compile(
     r"(?i)\b(?:ignor(?:ed|ing)|continu\w{2,4}|retr(?:y|ied|ies|ying)|skip(?:s|ped|ping)?|fall\w{0,3} back"
-    r"|rebuild\w{0,3}|reopen\w{0,3}|recover\w{0,3}|again)\b"
+    r"|rebuild\w{0,3}|reopen\w{0,3}|recover\w{0,3}|again|(?:is |turned )?(?:off|disabled)(?=:))\b"
 )
 
 

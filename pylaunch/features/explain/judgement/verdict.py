@@ -130,8 +130,12 @@ def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan]) -> LogVe
 
 
 def _is_named(cause: LogCause) -> bool:
-    """Return True if a cause of an abstaining class names the process that ended, or a signal from outside."""
-    is_process = cause.signature in _OF_PROCESSES or cause.cause.id in (STOPPED, "dataloader-worker")
+    """Return True if a cause of an abstaining class names the process that ended, or a signal from outside.
+
+    The launcher's own signal is none: it may have ended a run that hung.
+    """
+    is_signal = cause.cause.id == STOPPED and cause.signature != "elastic-death-signal"
+    is_process = cause.signature in _OF_PROCESSES or is_signal or cause.cause.id == "dataloader-worker"
     return cause.cause.id in _NAMING and (bool(cause.ranks) or is_process)
 
 

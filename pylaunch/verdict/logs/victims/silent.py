@@ -23,12 +23,14 @@ from pylaunch.verdict.logs.victims.timeouts import TIMEOUTS
 
 MOST_PLACES = 3
 _SIGNALS = {-9: ("killed", "SIGKILL"), -11: ("native-crash", "SIGSEGV"), -7: ("native-crash", "SIGBUS"),
-            -4: ("native-crash", "SIGILL"), -8: ("native-crash", "SIGFPE")}  # fmt: skip
+            -4: ("native-crash", "SIGILL"), -8: ("native-crash", "SIGFPE"), -6: ("rank-silent-end", "SIGABRT"),
+            -12: ("stopped-from-outside", "SIGUSR2, for which it has no handler"),
+            -10: ("stopped-from-outside", "SIGUSR1, for which it has no handler")}  # fmt: skip
 _KEY = re.compile(r"(?://(?:cpu|gloo)//\d{1,9}/|rank[_:]?)(\d{1,7})\b|//cuda//\d{1,9}()\b")
 _FAILS = re.compile(
     r"(?i)\b(?:crash\w{0,4}|stop(?:s|ped|ping)?|abort\w{0,4}|exit\w{0,3}|quit\w{0,4}|giv\w{2,3} up"
     r"|nan|fail\w{0,5}|error|fatal|mismatch|differ\w{0,3}|cannot|can't|missing|not found"
-    r"|invalid|denied|refused|no space|unable)\b"
+    r"|invalid|denied|refused|no space|unable)\b|\w(?:error|exception): "
 )
 """Words of a last line that shows why its rank stopped."""
 
@@ -49,6 +51,7 @@ _ABORTS = re.compile(
 )
 """Last words of a process that aborts."""
 
+_EXCEPTION = re.compile(r"[A-Za-z_][\w.]{0,80}(?:Error|Exception): \S")
 _LEVEL = re.compile(r"\b(?:ERROR|CRITICAL|FATAL)\b")
 _OF_ERRORS = (_FAILS, _LEVEL)
 _OF_OTHERS = {cause for cause, _, _ in OF_PROGRAMS} - {"host-oom", "memlock", "storage-full"}
@@ -108,7 +111,11 @@ def of_report(ends: RankEnds) -> Clue | None:
             "model-differs", text, Confidence.MEDIUM, because=f"the last line of rank {first.rank}, which reports it"
         )
     cause, signal = _SIGNALS.get(first.code, ("rank-silent-end", ""))
-    how = f"was ended by {signal or 'SIGABRT'}" if first.code < 0 else f"ended first, with exit code {first.code}"
+    how = (
+        f"was ended by {signal or f'signal {-first.code}'}"
+        if first.code < 0
+        else f"ended first, with exit code {first.code}"
+    )
     line = ends.last.get(first.rank)
     if first.code == -6 and ends.last and all(ENDED.search(each.text) for each in ends.last.values()):
         text = f"all ranks ended in order; rank {first.rank} aborted at its exit{ends.shown_last(first.rank)}"
@@ -119,7 +126,8 @@ def of_report(ends: RankEnds) -> Clue | None:
         return None  # The message of an abort is somewhere in the log.
     says = first.rank in ends.errors or (line is not None and any(each.search(line.text) for each in _OF_ERRORS))
     by_words = None if signal else _by_words(ends, first.rank)
-    if first.code == 1 and says and by_words is None and not _LEVEL.search(line.text if line else ""):
+    ends_with_it = line is not None and (_LEVEL.search(line.text) or _EXCEPTION.match(line.text.strip()))
+    if first.code == 1 and says and by_words is None and not ends_with_it:
         return None  # It printed an error whose beginning is not in the log.
     text = f"rank {first.rank} {how}{'' if says else ', and printed no error'}{ends.shown_last(first.rank)}"
     because = "the launcher reports it as the first failure"

@@ -205,3 +205,47 @@ def test_without_a_last_attempt_that_goes_on_the_failure_before_counts(after: st
     found = judged("step 1 loss 2\n" + raised(FULL) + after).first
     assert found is not None
     assert found.cause.id == "storage-full"
+
+
+def test_retries_with_the_words_of_an_error_do_not_hide_it() -> None:
+    retries = "".join(
+        f"[rank 1] read of 1.bin failed (Transport endpoint is not connected), retry {at}\n" for at in range(9)
+    )
+    error = "OSError: [Errno 107] Transport endpoint is not connected: '/mnt/data/1.bin'"
+    found = judged(retries + raised(error, prefix="[rank1]: ") + raised(LOST, prefix="[rank0]: ")).first
+    assert found is not None
+    assert (found.cause.id, found.ranks) == ("storage-stall", (1,))
+
+
+def test_the_last_of_many_reports_counts_where_the_program_survived_the_first_ones() -> None:
+    survived = "".join(f"rank 0: step {at}\n2026-11-28 01:15:13,644 ERROR skipped: {FULL}\n" for at in range(9))
+    found = judged(survived + raised(FULL.replace("/scratch/1", "/scratch/9"), prefix="[rank0]: ")).first
+    assert found is not None
+    assert found.cause.id == "storage-full"
+    assert any("/scratch/9" in each.text for each in found.evidence)
+
+
+@pytest.mark.parametrize("clock", ["05:11:38 ", ""])
+def test_an_exception_before_steps_with_a_time_was_survived(clock: str) -> None:
+    lines = "monitor stopped:\n" + raised(MISSING)
+    lines += "".join(f"INFO rank{rank}: iter {step}\n" for step in (0, 20, 40) for rank in range(3))
+    lines += raised("IndexError: list index out of range", prefix="[rank2]: ") + raised(LOST, prefix="[rank1]: ")
+    found = judged("".join(f"{clock}{line}\n" for line in lines.splitlines())).first
+    assert found is not None
+    assert found.cause.id == ("program-error" if clock else "file-missing"), "prints may be flushed at the exit"
+
+
+def test_a_signal_to_the_launcher_is_no_cause_of_a_run_that_may_have_hung() -> None:
+    found = judged(
+        "W1128 05:03:18.604000 4 torch/distributed/elastic/agent/server/api.py:753] Received 2 death signal, shutting"
+        " down workers\n"
+    )
+    assert found.first is not None
+    assert (found.first.cause.id, found.abstains) == ("stopped-from-outside", True)
+
+
+def test_a_script_that_succeeds_at_its_second_try_is_healthy() -> None:
+    again = "run.sh: try 1 failed with 1, retrying\nrun.sh: try 2/3\n"
+    text = raised(LOST, prefix="[rank0]: ") + again + "[0] training complete at step 40\nrun.sh: success on try 2\n"
+    found = judged(text)
+    assert (found.first, found.failed) == (None, False)

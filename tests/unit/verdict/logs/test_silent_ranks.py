@@ -129,13 +129,29 @@ Root Cause (first observed failure):
 
 
 @pytest.mark.parametrize(
-    ("code", "cause"), [(7, "rank-silent-end"), (-9, "killed"), (-11, "native-crash"), (1, "rank-silent-end")]
+    ("code", "cause"),
+    [
+        (7, "rank-silent-end"),
+        (-9, "killed"),
+        (-11, "native-crash"),
+        (1, "rank-silent-end"),
+        (-12, "stopped-from-outside"),
+        (-14, "rank-silent-end"),
+    ],
 )
 def test_the_report_of_torchrun_decides_which_rank_ended_first(code: int, cause: str) -> None:
     lines = [*raised(0, 14, "all_reduce", LOST), *raised(2, 14, "all_reduce", LOST)]
     report = REPORT.format(code=code).splitlines()
     found = judged({"all.log": ["[rank1]: step 3", *lines, *report]})
     assert (found.cause.id, found.ranks) == (cause, (1,))
+    assert {-12: "SIGUSR2", -14: "signal 14"}.get(code, "") in found.text
+
+
+def test_a_rank_whose_last_line_is_an_exception_printed_an_error() -> None:
+    lines = [*raised(0, 14, "all_reduce", LOST), *REPORT.format(code=1).splitlines()]
+    found = judged({"all.log": ["[rank1]: KeyError: 1000", *lines]})
+    assert (found.cause.id, found.ranks) == ("program-error", (1,))
+    assert "printed no error" not in found.text
 
 
 @pytest.mark.parametrize(
