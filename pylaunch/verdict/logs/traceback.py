@@ -20,7 +20,7 @@ LONGEST_REACH = 2000
 """Lines of all processes after the first of a chain among which the others are."""
 
 _FRAME = re.compile(r'\s{1,20}File "(?P<path>[^"]{1,400})", line (?P<line>\d{1,7})(?:, in (?P<function>\S{1,200}))?')
-_EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,200})(?::\s?(?P<message>.{0,2000}))?$")
+_EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,200})(?:\([\w.]{1,100}\))?(?::\s?(?P<message>.{0,2000}))?$")
 _DIGITS = re.compile(r"\d+")
 LONGEST_PREFIX = 200
 MORE_LINES = 5
@@ -234,7 +234,8 @@ class _Growing:
                 return False
             raised = RaisedException(found["type"], found["message"] or "", number, *_innermost(self._frames))
             self._chain.append(raised)
-            self._last, self._since, self._in_traceback = number, 0, False
+            self._last, self._since, self._frames = number, 0, []
+            self._in_traceback = raised.type.endswith("RayTaskError")  # The frames of the task are after it.
             self._is_chained = False
         elif text.startswith(CHAINED):
             self._is_chained = True

@@ -249,3 +249,11 @@ def test_a_script_that_succeeds_at_its_second_try_is_healthy() -> None:
     text = raised(LOST, prefix="[rank0]: ") + again + "[0] training complete at step 40\nrun.sh: success on try 2\n"
     found = judged(text)
     assert (found.first, found.failed) == (None, False)
+
+
+def test_the_exception_of_a_task_of_ray_is_after_that_of_its_driver() -> None:
+    error = "ray.exceptions.RayTaskError(KeyError): ray::Worker.step() (pid=244, ip=10.0.0.1, actor_id=1e32)"
+    text = raised(error, line=16) + '  File "/srv/tune.py", line 12, in step\n    return v[x]\nKeyError: \'<unk>\'\n'
+    found = judged(text).first
+    assert found is not None
+    assert (found.cause.id, found.text) == ("program-error", "KeyError: '<unk>' (/srv/tune.py:12)")
