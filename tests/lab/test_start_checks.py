@@ -38,7 +38,8 @@ def test_ports_blocked_in_one_direction_refuse_a_start_and_both_hosts_are_named(
         assert (started.returncode, started.stdout) == (ExitCode.CLUSTER_NOT_READY, ""), started.stderr
         assert "FAIL  n1: connections from it to ephemeral ports of n2 get no answer" in started.stderr
         mends = f"pylaunch provision -i {lab.inventory} --roles firewall"
-        assert f"fix: open TCP ephemeral ports between the members: {mends}" in started.stderr
+        setting = "firewall_enabled=true in the inventory"
+        assert f"fix: open TCP ephemeral ports between the members: {setting}, then {mends}" in started.stderr
         assert "started in" not in started.stderr, "no rank had to find out"
         # Programs that do not talk to each other are warned of it.
         alone = lab.pylaunch(
