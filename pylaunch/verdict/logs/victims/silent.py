@@ -51,6 +51,9 @@ _ABORTS = re.compile(
 )
 """Last words of a process that aborts."""
 
+_AT_EXIT = "terminate called without an active exception"
+"""Words of a process that ends while threads of a library still run."""
+
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]{0,80}(?:Error|Exception): \S")
 _LEVEL = re.compile(r"\b(?:ERROR|CRITICAL|FATAL)\b")
 _OF_ERRORS = (_FAILS, _LEVEL)
@@ -143,6 +146,12 @@ def _of_abort(facts: LogFacts, ends: RankEnds) -> Clue | None:
         return None
     lines = [line for scan in facts.scans for topic in (*scan.kept.values(), scan.tail) for line in topic]
     printed = [line.text for line in lines if line.origin.rank in (None, first.rank) and _ABORTS.search(line.text)]
+    if not printed and any(_AT_EXIT in line.text for line in lines):
+        line, by_words = ends.last.get(first.rank), _by_words(ends, first.rank)
+        says = first.rank in ends.errors or (line is not None and any(each.search(line.text) for each in _OF_ERRORS))
+        cause = by_words[0] if by_words else "program-error" if says else "rank-silent-end"
+        text = f"rank {first.rank} ended by itself, and aborted (SIGABRT) at its exit{ends.shown_last(first.rank)}"
+        return Clue(cause, text, Confidence.MEDIUM, (first.rank,), because="the launcher's report")
     if not printed:
         return None
     text = f"rank {first.rank} aborted (SIGABRT): {visible_line(printed[0])[:LONGEST_LINE]!r}"

@@ -253,7 +253,7 @@ def test_a_script_that_succeeds_at_its_second_try_is_healthy() -> None:
 
 def test_the_exception_of_a_task_of_ray_is_after_that_of_its_driver() -> None:
     error = "ray.exceptions.RayTaskError(KeyError): ray::Worker.step() (pid=244, ip=10.0.0.1, actor_id=1e32)"
-    text = raised(error, line=16) + '  File "/srv/tune.py", line 12, in step\n    return v[x]\nKeyError: \'<unk>\'\n'
+    text = raised(error, line=16) + "  File \"/srv/tune.py\", line 12, in step\n    return v[x]\nKeyError: '<unk>'\n"
     found = judged(text).first
     assert found is not None
     assert (found.cause.id, found.text) == ("program-error", "KeyError: '<unk>' (/srv/tune.py:12)")

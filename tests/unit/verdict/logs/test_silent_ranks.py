@@ -147,6 +147,17 @@ def test_the_report_of_torchrun_decides_which_rank_ended_first(code: int, cause:
     assert {-12: "SIGUSR2", -14: "signal 14"}.get(code, "") in found.text
 
 
+@pytest.mark.parametrize(
+    ("last", "cause"), [("step 3", "rank-silent-end"), ("fatal: row 7 is too long", "program-error")]
+)
+def test_a_rank_that_aborts_while_it_ends_ended_by_itself(last: str, cause: str) -> None:
+    words = [f"[rank1]: {last}", "terminate called without an active exception"]
+    lines = [*raised(0, 14, "all_reduce", LOST), *raised(2, 14, "all_reduce", LOST)]
+    found = judged({"all.log": [*words, *lines, *REPORT.format(code=-6).splitlines()]})
+    assert (found.cause.id, found.ranks) == (cause, (1,))
+    assert last in found.text
+
+
 def test_a_rank_whose_last_line_is_an_exception_printed_an_error() -> None:
     lines = [*raised(0, 14, "all_reduce", LOST), *REPORT.format(code=1).splitlines()]
     found = judged({"all.log": ["[rank1]: KeyError: 1000", *lines]})
