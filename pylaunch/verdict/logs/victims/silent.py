@@ -150,7 +150,7 @@ def _of_abort(facts: LogFacts, ends: RankEnds) -> Clue | None:
         line, by_words = ends.last.get(first.rank), _by_words(ends, first.rank)
         says = first.rank in ends.errors or (line is not None and any(each.search(line.text) for each in _OF_ERRORS))
         cause = by_words[0] if by_words else "program-error" if says else "rank-silent-end"
-        text = f"rank {first.rank} ended by itself, and aborted (SIGABRT) at its exit{ends.shown_last(first.rank)}"
+        text = f"rank {first.rank} ended on its own, and aborted (SIGABRT) at its exit{ends.shown_last(first.rank)}"
         return Clue(cause, text, Confidence.MEDIUM, (first.rank,), because="the launcher's report")
     if not printed:
         return None
