@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from pylaunch.base.dataclass import replace
 from pylaunch.verdict.logs.scan import LogScan
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.victims.rank_ends import ENDED
+from pylaunch.verdict.logs.victims.rank_ends import AGENT, ENDED
 
-_FAILED = ("elastic-exitcode", "elastic-sigkill", "elastic-sigsegv", "elastic-sigabrt", "elastic-sigbus")
-_AGENT = re.compile(r" (?P<pid>\d{1,9}) torch/distributed/elastic/.{0,80} failed \(exitcode: ")
 _MET = ("gloo-fullmesh", "gloo-connect-refused")
 """Roots that ranks print, too, when they meet addresses of an earlier attempt."""
 
@@ -57,8 +55,8 @@ def _last_attempt(scan: LogScan) -> LogScan:
     since = max((match.line for match in scan.matches if match.signature.id == RESTART), default=0)
     by_agent: dict[str, list[int]] = {}
     for match in scan.matches:
-        if match.signature.id in _FAILED and (found := _AGENT.search(match.text)):
-            by_agent.setdefault(found["pid"], []).append(match.line)
+        if match.signature.id == AGENT:
+            by_agent.setdefault(match.groups["agent"], []).append(match.line)
     since = max([since, *(lines[-2] for lines in by_agent.values() if lines[-2:-1] and lines[-2] != lines[-1])])
     if not since:
         return scan
@@ -75,7 +73,21 @@ def _last_attempt(scan: LogScan) -> LogScan:
     if not (goes_on or units or roots or victims):
         return scan  # The log ends before the last attempt does.
     if victims and not own and roots <= {match.line for match in victims}:
-        return scan  # The ranks of the last attempt are victims: the cause is older.
+        return _before(scan, since)  # The ranks of the last attempt are victims: the cause is older.
     kept = {topic: [line for line in lines if line.line > since] for topic, lines in scan.kept.items()}
     before = [match for match in scan.matches if match.line <= since and match.signature.role is Role.CONTEXT]
     return replace(scan, matches=[*before, *later], exceptions=units, kept=kept)
+
+
+def _before(scan: LogScan, until: int) -> LogScan:
+    """Return a log as if it ended at a line."""
+    return replace(
+        scan,
+        lines=until,
+        matches=[match for match in scan.matches if match.line <= until],
+        exceptions=[unit for unit in scan.exceptions if unit.line <= until],
+        kept={topic: [line for line in lines if line.line <= until] for topic, lines in scan.kept.items()},
+        progress={origin: own for origin, lines in scan.progress.items() if (own := [x for x in lines if x <= until])},
+        tail=[line for line in scan.tail if line.line <= until],
+        last={line.origin: line for line in scan.sampled if line.line <= until},
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import fold_ranks, named_ranks
 from pylaunch.verdict.logs.facts import LogFacts
@@ -98,6 +99,15 @@ def _data_loader(match: LogMatch, facts: LogFacts) -> Clue:
     if signal.startswith("Segmentation"):
         return Clue("native-crash", "a data-loader worker crashed in native code", MEDIUM)
     return Clue("dataloader-worker", "a data-loader worker ended unexpectedly", HIGH)
+
+
+def _out_of_memory(match: LogMatch, facts: LogFacts) -> Clue:
+    """Return the lack of memory, with the rank whose process a launcher reports as killed."""
+    clue, first = default(match), facts.ends.first
+    pid = match.groups.get("pid") or match.groups.get("pid2")
+    ends = [each.text for each in facts.of("elastic-sigkill")]
+    is_first = first is not None and first.code == -9 and any(f"(pid: {pid})" in each for each in ends)
+    return replace(clue, ranks=(first.rank,)) if first is not None and is_first else clue
 
 
 def _slurm(match: LogMatch, facts: LogFacts) -> Clue:
@@ -198,6 +208,7 @@ READERS: dict[str, Reader] = {
     "gpu-xid-previous": xid,
     "nvswitch-sxid": switch,
     "slurm-limit": _slurm,
+    "kernel-oom": _out_of_memory,
     "shell-end": shell_end,
     "name-unknown": name_unknown,
     "errno-nospc-unnamed": no_space,

@@ -60,6 +60,9 @@ class RaisedException:
     call: str = ""
     """Function of a library that the innermost frame outside of libraries called; "" without one."""
 
+    source: str = ""
+    """Line of the script at `place`, where the log shows it."""
+
     more: str = ""
     """Lines after a message that announces them, such as "because of the following error:"; else ""."""
 
@@ -180,8 +183,8 @@ class _Growing:
     def __init__(self, number: int, first: ParsedLine, before: ParsedLine) -> None:
         self._first, self._number, self._before = first, number, before
         self._chain: list[RaisedException] = []
-        self._frames: list[tuple[str, str]] = []
-        """Places and functions."""
+        self._frames: list[tuple[str, str, str]] = []
+        """Places, functions and lines of the source."""
 
         self._in_traceback = self._is_chained = False
         self._prefix = _prefix_of(first.text)
@@ -226,8 +229,7 @@ class _Growing:
                 return False
             self._in_traceback, self._frames = True, []
         elif self._in_traceback and (not text or text[0] in " \t|+"):
-            if found := _FRAME.match(f" {text}"):
-                self._frames.append((f"{found['path']}:{found['line']}", found["function"] or ""))
+            self._adds_frame(text)
             self._until = number
         elif self._in_traceback:
             if (found := _EXCEPTION.match(text)) is None:
@@ -243,6 +245,13 @@ class _Growing:
             return self._continues(text)
         return True
 
+    def _adds_frame(self, text: str) -> None:
+        """Add a frame, or the first line after it: that of the script."""
+        if found := _FRAME.match(f" {text}"):
+            self._frames.append((f"{found['path']}:{found['line']}", found["function"] or "", ""))
+        elif self._frames and not self._frames[-1][2]:
+            self._frames[-1] = (*self._frames[-1][:2], text.strip()[:LONGEST_MORE])
+
     def _continues(self, text: str) -> bool:
         """Add a line after an exception to its message, if that announces more; return False far from it."""
         if self._since > MORE_LINES:
@@ -254,8 +263,7 @@ class _Growing:
     def unit(self, file: str, *, is_end: bool = False) -> ExceptionUnit | None:
         """Return the chain so far; None without an exception, unless the log ends inside a traceback."""
         if is_end and self._in_traceback and self._frames:
-            place, call = _innermost(self._frames)
-            self._chain.append(RaisedException(CUT, "", self._until, place, call))
+            self._chain.append(RaisedException(CUT, "", self._until, *_innermost(self._frames)))
             self._last = self._until
         if not self._chain:
             return None
@@ -291,10 +299,10 @@ def is_of_library(place: str) -> bool:
     return any(part in place for part in _LIBRARIES)
 
 
-def _innermost(frames: Sequence[tuple[str, str]]) -> tuple[str, str]:
-    """Return the place outside of libraries, else the innermost one, and the function of a library called there."""
-    own = [at for at, (place, _) in enumerate(frames) if not is_of_library(place)]
+def _innermost(frames: Sequence[tuple[str, str, str]]) -> tuple[str, str, str]:
+    """Return the place outside of libraries (else the innermost), the function of a library called there, its line."""
+    own = [at for at, (place, _, _) in enumerate(frames) if not is_of_library(place)]
     if not own:
-        return (frames[-1][0] if frames else ""), ""
-    calls = [function for _, function in frames[own[-1] + 1 :] if function != "wrapper"]
-    return frames[own[-1]][0], calls[0] if calls else ""
+        return (frames[-1][0] if frames else ""), "", ""
+    calls = [function for _, function, _ in frames[own[-1] + 1 :] if function != "wrapper"]
+    return frames[own[-1]][0], calls[0] if calls else "", frames[own[-1]][2]

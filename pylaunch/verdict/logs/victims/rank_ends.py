@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.text.sanitise import visible_line
@@ -14,6 +14,9 @@ from pylaunch.verdict.logs.traceback import continues, is_handled, lines_inside
 
 FIRST_END = ("first-end", "first-end-of-step", "rank-exit")
 """Signatures of a launcher's report about the rank that ended first."""
+
+AGENT = "agent-failed"
+"""Signature of the torchrun of a node about the rank of its own that ended first."""
 
 WORLD = "world-size"
 """Signature of the number of ranks: logs of a part of them show no rank that stands out."""
@@ -118,7 +121,7 @@ def rank_ends(scans: Sequence[LogScan], matches: Sequence[LogMatch]) -> RankEnds
         if (rank := number(line.origin)) is not None and not continues(line.text) and not over[line.file](line.line):
             errors[rank] = line
     ended = _TERMINATED.findall(" ".join(line.text for scan in scans for line in scan.tail))
-    stopped, first = frozenset(int(rank) for rank in ended), _first_end(matches)
+    stopped, first = frozenset(int(rank) for rank in ended), _first_end(matches, last)
     return RankEnds(victims, silent, last, frozenset(erring), stopped, first, is_anonymous, errors)
 
 
@@ -149,16 +152,19 @@ def _numbering(origins: Sequence[Origin]) -> Callable[[Origin], int | None]:
     return number
 
 
-def _first_end(matches: Sequence[LogMatch]) -> FirstEnd | None:
+def _first_end(matches: Sequence[LogMatch], printed: Mapping[int, KeptLine]) -> FirstEnd | None:
     """Return the rank whose end a launcher reports as the first; None if several launchers disagree.
 
-    srun and mpirun report ends in their order; the torchrun of each node reports its first one with the time.
+    srun and mpirun report ends in their order; the torchrun of each node reports its first one with the time. Without
+    such a report, the local rank counts of the only torchrun, if a rank of this number printed a line.
     """
+    own = [match for match in matches if match.signature.id == AGENT and int(match.groups["rank"]) in printed]
     reports = [match for match in matches if match.signature.id in FIRST_END and match.groups.get("code") != "0"]
     timed = sorted((match for match in reports if "time" in match.groups), key=lambda match: match.groups["time"])
     if len({match.groups["rank"] for match in timed}) > 1 and timed[0].groups["time"] == timed[1].groups["time"]:
         return None
-    if not (chosen := next(iter(timed or reports), None)):
+    own = own if len({match.groups["agent"] for match in own}) == 1 else []
+    if not (chosen := next(iter(timed or reports or own), None)):
         return None
     named = {name.rstrip("23"): value for name, value in chosen.groups.items()}
     code = int(named["code"]) if "code" in named else -_NUMBERS.get(named["signal"], 0)

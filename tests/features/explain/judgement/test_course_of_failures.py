@@ -257,3 +257,48 @@ def test_the_exception_of_a_task_of_ray_is_after_that_of_its_driver() -> None:
     found = judged(text).first
     assert found is not None
     assert (found.cause.id, found.text) == ("program-error", "KeyError: '<unk>' (/srv/tune.py:12)")
+
+
+REFUSED = "grpc._channel._InactiveRpcError: <_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.{}\n"
+
+
+@pytest.mark.parametrize(
+    ("status", "cause"),
+    [("UNIMPLEMENTED", "package-mismatch"), ("PERMISSION_DENIED", "program-error"), ("UNAVAILABLE", "peer-lost")],
+)
+def test_the_status_of_grpc_separates_a_refusal_from_a_server_that_is_gone(status: str, cause: str) -> None:
+    found = judged(raised(REFUSED.format(status) + '\tdetails = "Method not found!"'))
+    assert found.first is not None
+    assert found.first.cause.id == cause
+    assert ('"Method not found!"' in found.first.text) == (status != "UNAVAILABLE")
+
+
+@pytest.mark.parametrize(("call", "cause"), [("print(3)", "stopped-from-outside"), ("sock.sendall(b'')", "peer-lost")])
+def test_a_print_into_a_closed_pipe_lost_the_reader_of_the_output_and_no_peer(call: str, cause: str) -> None:
+    own = raised("BrokenPipeError: [Errno 32] Broken pipe", prefix="[rank0]: ").replace("call()", call)
+    found = judged(own + raised(LOST, prefix="[rank1]: "))
+    assert found.first is not None
+    assert found.first.cause.id == cause
+    assert (found.first.ranks == (0,)) == (cause != "peer-lost")
+
+
+def test_a_guard_of_memory_names_the_process_of_the_rank_that_it_killed() -> None:
+    guard = 'earlyoom[1]: sending SIGKILL to process 14 uid 1004 "python3": oom_score 1311\n'
+    agent = f"E1128 04:59:31.8 8 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: -9) {PID}"
+    found = judged(f"rank 1: step 5\nrank 2: step 5\n{guard}{raised(LOST, prefix='[rank1]: ')}{agent}")
+    assert found.first is not None
+    assert (found.first.cause.id, found.first.ranks) == ("host-oom", (2,))
+
+
+PID = "local_rank: 2 (pid: 14) of binary: /opt/bin/python3\n"
+
+
+@pytest.mark.parametrize("rank", [2, 3])
+def test_a_rank_of_the_first_attempt_leads_over_victims_of_the_restarted_one(rank: int) -> None:
+    agent = "E1128 04:59:31.8 8 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: {}) {}"
+    first = f"rank 1: cpu EPYC\nrank {rank}: cpu E5\n{raised(LOST, prefix='[rank1]: ')}{agent.format(-4, PID)}"
+    again = raised("RuntimeError: Gloo connectFullMesh failed with [pair.cc:152] timed out connecting: refused")
+    found = judged(first + again + agent.format(1, PID))
+    assert found.first is not None
+    named = ("native-crash", (2,)) if rank == 2 else ("peer-lost", ())
+    assert (found.first.cause.id, found.first.ranks) == named, "a local rank that printed no line may be another one"
