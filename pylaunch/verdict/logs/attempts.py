@@ -35,6 +35,9 @@ _DONE = re.compile(r"(?i)\b(?:ranks?|steps?|epochs?|training|tasks?|jobs?|shards
 """Words of ranks that end, beside those of an end."""
 
 
+_RETRIES = re.compile(r"(?i)\bwill be (?:retried|restarted)\b")
+
+
 def _ends_well(scan: LogScan) -> bool:
     """Return True if a log ends with success, and after its last failure with words of ranks that ended in order.
 
@@ -45,7 +48,9 @@ def _ends_well(scan: LogScan) -> bool:
     last = max((match.line for match in scan.matches if match.signature.role in _FAILURES), default=0)
     last = max((last, *(unit.last for unit in scan.exceptions)))
     after = [line.text for line in scan.tail[:-1] if line.line > last]
-    return any(ENDED.search(text) and (_DONE.search(text) or not scan.exceptions) for text in after)
+    if not scan.exceptions:
+        return any(ENDED.search(text) or _RETRIES.search(text) for text in after)
+    return any(ENDED.search(text) and _DONE.search(text) for text in after)
 
 
 def _last_attempt(scan: LogScan) -> LogScan:

@@ -33,6 +33,7 @@ from pylaunch.verdict.logs.readings.network import (
     register,
 )
 from pylaunch.verdict.logs.readings.system import (
+    crash_place,
     file_not_found,
     name_unknown,
     native_abort,
@@ -82,7 +83,7 @@ def _segfault(match: LogMatch, facts: LogFacts) -> Clue:
     if "stack-unlimited" in facts.ids:
         return Clue("ulimit-stack", "a process crashed, and its stack limit is unlimited", MEDIUM,
                        because="ulimit -s unlimited gives NCCL's threads small stacks")  # fmt: skip
-    library = match.groups.get("lib", "")
+    library = match.groups.get("lib", "") or crash_place(match, facts)
     return Clue("native-crash", f"a process crashed in {library}" if library else match.signature.means, MEDIUM)
 
 

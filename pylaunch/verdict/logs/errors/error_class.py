@@ -226,7 +226,9 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r".{0,160}(?i:unexpected end|truncat|corrupt|bad magic|incomplete|checksum|\bCRC\b)"
      r"|(?i:corrupt(?:ed)? (?:record|shard|image|file|data)|magic bytes|invalid (?:magic|image|tfrecord))")),
     ("collective-mismatch", MEDIUM, _MISMATCH),
-    ("program-error", MEDIUM, r"(?i:expected input batch_size .{0,40}to match|expected hidden\[\d\] size)"),
+    ("program-error", MEDIUM,
+     (r"(?i:expected input batch_size .{0,40}to match|expected hidden\[\d\] size)"
+     r"|shape '\[[\d, -]{1,80}\]' is invalid for input of size")),
     ("framework-config", MEDIUM, r"(?i:uniform .{0,40}(?:dtype|requires_grad))"),
     ("program-error", MEDIUM,
      (r"CastError|(?i:stack expects each tensor|storage that is not resizable)"
@@ -258,9 +260,10 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r")"
      r"|(?i:(?:requires|needs) .{0,40}\d+\.\d+(?:\.\d+)? or (?:newer|later|higher|above))|cannot import name"
      r"|got an unexpected keyword argument|AttributeError: (?:module|type object"
-     r"|partially initialized module) '|AttributeError: '(?:DistributedDataParallel|FullyShardedDataParallel"
-     r"|DeepSpeed\w+|\w*(?:Trainer|Accelerator|Tokenizer|Processor|Config|Cache|Plugin|Strategy"
-     r"|Optimizer\w*))' object has no attribute|(?i:DistributionNotFound|VersionConflict|PackageNotFoundError)"
+     r"|partially initialized module) '|AttributeError: '(?:(?:DistributedDataParallel|FullyShardedDataParallel)"
+     r"(?=' object has no attribute '_)|DeepSpeed\w+"
+     r"|\w*(?:Trainer|Accelerator|Tokenizer|Processor|Config|Cache|Plugin|Strategy|Optimizer\w*))'"
+     r" object has no attribute|(?i:DistributionNotFound|VersionConflict|PackageNotFoundError)"
      r"|RuntimeError: operator \w+::\w+ does not exist")),
     ("checkpoint-mismatch", MEDIUM,
      (r"(?i:(?:checkpoint|state.?dict|weights)\b.{0,120}(?:does not|doesn't|do not|don't) (?:fit|match) the model"

@@ -37,11 +37,19 @@ def client_timeout(match: LogMatch, facts: LogFacts) -> Clue:
     return Clue("coordinator-unreachable", f"{to} did not answer before the time-out", MEDIUM, also=("firewall-port",))
 
 
+_ADDRESS = re.compile(r"any network address of \(([^,\s)]{1,200}),")
+
+
 def connect_errno(match: LogMatch, facts: LogFacts) -> Clue:
     host, errno = match.groups["host"], match.groups["errno"]
     if any(each.groups["gai"] in ("-2", "-3") for each in facts.of("c10d-gai")):
         return Clue("dns-hosts", f"{host} cannot be resolved", HIGH)
-    if errno in ("113", "101"):
+    if errno == "101":
+        named = (_ADDRESS.search(each.text) for each in facts.of(match.signature.id))
+        asked = next((found[1] for found in named if found), host)  # torch may print the bytes of another address.
+        text = f"this node has no route to {asked}: the address is stale, or is of a network that the node is not in"
+        return Clue("coordinator-unreachable", text, MEDIUM, because="errno 101: no connection was tried")
+    if errno == "113":
         return Clue("firewall-port", f"no route to {host}: a filter, or a wrong address", MEDIUM, also=ROUTE)
     if kind_of_address(host) == "loopback" and len(facts.scans) > 1:
         return Clue("hosts-loopback", f"the coordinator's address {host} is a loopback address", MEDIUM)
@@ -120,6 +128,9 @@ def _gloo_address(text: str, clause: str, facts: LogFacts, address: str = "") ->
     if "imed out" in text and found:
         return Clue("firewall-port", f"{clause}: {found[-1]} did not answer on its random port", MEDIUM,
                        because="a routable address that does not answer", also=ROUTE)  # fmt: skip
+    if "gloo-loopback-fallback" in facts.ids and not facts.is_of_one_machine:
+        return Clue("hosts-loopback", f"{clause}: a rank announced its loopback address", MEDIUM,
+                       because="gloo printed that it uses it as fallback")  # fmt: skip
     return Clue("network-interface", f"{clause}: the announced address is not reachable", MEDIUM,
                    also=("hosts-loopback", "firewall-port"))  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from pylaunch.base.dataclass import replace
@@ -11,7 +12,7 @@ from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.readings.clue import Clue, default
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.traceback import LOOKED_UP, RaisedException
+from pylaunch.verdict.logs.traceback import LOOKED_UP, RaisedException, is_of_library
 
 LAST = 10
 """Lines at the end of a log among which the end of its program is reported."""
@@ -43,6 +44,8 @@ _REMOVES = re.compile(
     r"(?i)\b(?:remov(?:e|ing)|deletes?|deleted|deleting|prun(?:e|ing)|unlink|clean|evict|purge|rotate)\w{0,4}\b"
 )
 _SEGMENT = re.compile(r"'(/[\w.-]{1,80})'$")
+_CRASHED = re.compile(r"(?:Current thread|Stack) .{0,80}\(most recent call first\)")
+_FRAME = re.compile(r'File "(.{1,300})", line (\d{1,7}) in (\S{1,80})')
 _OF_FILES = ("", "write", "save", "savez", "dump", "copy", "copyfile", "copyfileobj", "copytree", "flush", "close")
 """Functions that write the files of a program."""
 
@@ -90,6 +93,18 @@ def no_space(match: LogMatch, facts: LogFacts) -> Clue:
 def _raised(match: LogMatch, facts: LogFacts) -> RaisedException | None:
     chains = (unit.chain for unit in facts.by_file[match.file].exceptions)
     return next((each for chain in chains for each in chain if each.line == match.line), None)
+
+
+def crash_place(match: LogMatch, facts: LogFacts) -> str:
+    """Return the function at which a process crashed, and the line of its program, as Python's faulthandler prints it.
+
+    "" without the stack of the thread that crashed.
+    """
+    after = [each.text for each in facts.by_file[match.file].tail if match.line < each.line]
+    at = next((at for at, text in enumerate(after) if _CRASHED.match(text)), len(after))
+    frames = list(itertools.takewhile(bool, (_FRAME.match(text) for text in after[at + 1 :])))
+    own = next((f"{each[1]}:{each[2]}" for each in frames if each and not is_of_library(each[1])), "")
+    return f"{frames[0][3]} ({own or frames[0][1]})" if frames and frames[0] else ""
 
 
 def native_abort(match: LogMatch, facts: LogFacts) -> Clue:

@@ -95,6 +95,17 @@ def with_rank(clue: Clue, ends: RankEnds, match: LogMatch) -> Clue:
     return reported
 
 
+def of_one_rank(clue: Clue, facts: LogFacts, match: LogMatch) -> Clue:
+    """Return the clue of an exception of a program as sole, if one rank raised it and the others lost that rank."""
+    rank, ends = match.origin.rank, facts.ends
+    if not clue.also or clue.cause != "program-error" or rank is None or not ends.victims - {rank}:
+        return clue
+    if any(unit.origin.rank != rank for unit in facts.own_exceptions):
+        return clue
+    because = "the other ranks share its program and configuration, and did not raise it"
+    return replace(clue, also=(), because=because)
+
+
 def of_report(ends: RankEnds) -> Clue | None:
     """Return the rank that a launcher saw end first, unless it is a victim by its own lines."""
     first = ends.first

@@ -140,10 +140,11 @@ def _of_run(commands: list[LaunchCommand]) -> Iterator[Indication]:
             if (one.launcher, one.program) != (other.launcher, other.program):
                 continue
             ranks = one.number("node_rank"), other.number("node_rank")
-            if None in ranks:
+            are_two_hosts = bool(one.host and other.host and one.host != other.host)
+            if None in ranks and not are_two_hosts and one.excerpt.origin == other.excerpt.origin:
                 continue
-            if ranks[0] == ranks[1]:
-                if one.host and other.host and one.host != other.host:
+            if ranks[0] is not None and ranks[0] == ranks[1]:
+                if are_two_hosts:
                     text = f"{one.host} and {other.host} are both started with node rank {ranks[0]}"
                     yield Indication("duplicate-launch", text, other.excerpt, 0, Confidence.HIGH, others=(one.excerpt,))
                 continue

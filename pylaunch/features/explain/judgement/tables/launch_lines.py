@@ -92,7 +92,7 @@ class LaunchCommand:
 
     program: str
     host: str
-    """Host of the shell's prompt; "" without one."""
+    """Host of the shell's prompt or of the line; "" without one."""
 
     excerpt: LogExcerpt
 
@@ -213,7 +213,8 @@ def _command(excerpt: LogExcerpt, variables: Mapping[str, str]) -> LaunchCommand
         return None
     program = next((word for word in rest if not word.startswith("-")), "")
     prompt = _PROMPT.match(excerpt.lines[0])
-    return LaunchCommand(launcher, options, srun, own, program, prompt["host"] if prompt else "", excerpt)
+    host = prompt["host"] if prompt else excerpt.origin.host or ""
+    return LaunchCommand(launcher, options, srun, own, program, host, excerpt)
 
 
 _KEY = re.compile(r"^\s{0,8}(?:- )?(?P<name>[a-z][a-z0-9_]{1,40}): ?(?P<value>.{0,80}?)\s{0,20}$")

@@ -1,0 +1,116 @@
+"""Facts of a log that decide between the causes of a text, and ends in which nothing failed."""
+
+import pytest
+
+from pylaunch.features.explain.judgement.topics import search_of
+from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
+from pylaunch.store.signatures import signatures
+from pylaunch.verdict.logs.scan import scan
+
+SEARCH = search_of(signatures())
+LOST = "RuntimeError: [gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:40105."
+SHAPES = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (3x5 and 4x4)"
+EXIT = "subprocess.CalledProcessError: Command '['git', 'log']' returned non-zero exit status 128."
+FIRST_END = """\
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-28_04:58:50
+  host      : n1
+  rank      : 0 (local_rank: 0)
+  exitcode  : 1 (pid: 9)
+"""
+NO_ROUTE = "The client socket has failed to connect to {} (errno: 101 - Network is unreachable).\n"
+FULL_MESH = "[rank1]: RuntimeError: Gloo connectFullMesh failed with [pair.cc:144] no error\n"
+FALLBACK = (
+    "(Worker pid=7, ip=10.4.0.8) [rank1]:[W ProcessGroupGloo.cpp:721] Warning: Unable to resolve hostname to a (local)"
+    " address. Using the loopback address as fallback.\n"
+)
+
+
+def raised(rank: int, *errors: str) -> str:
+    """Return a chain of exceptions of a rank, as torchrun prints it."""
+    trace = 'Traceback (most recent call last):\n  File "/srv/train.py", line 9, in <module>\n    fit()\n'
+    chain = "\n\nDuring handling of the above exception, another exception occurred:\n\n"
+    text = chain.join(f"{trace}{error}" for error in errors)
+    return "".join(f"[rank{rank}]: {line}\n" if line else "\n" for line in text.split("\n"))
+
+
+def verdict_on(log: str) -> LogVerdict:
+    return judge_logs(signatures(), [scan(SEARCH, "all.log", [log.encode()])])
+
+
+CLEANUP = "AttributeError: 'Run' object has no attribute 'opt'"
+DUBIOUS = "fatal: detected dubious ownership in repository at '/srv/code'"
+TWO_ENDPOINTS = "".join(
+    f"[{host}] + torchrun --nnodes=2 --rdzv-backend=c10d --rdzv-endpoint={host}:29480 t.py\n"
+    + 3 * f"[{host}] waiting\n"
+    + f"[{host}] torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError\n"
+    for host in ("w0", "w1")
+)
+UNREACHABLE = (
+    NO_ROUTE.format("[9990:0:b0ca::]:19")
+    + "torch.distributed.DistNetworkError: The client socket has failed to connect to any network address of"
+    + f" (10.2.7.14, 29500). {NO_ROUTE.format('188.85.0.0:189')}"
+)
+CRASH = """\
+Fatal Python error: Segmentation fault
+
+Thread 0x7f (most recent call first):
+  File "/usr/lib/python3.11/threading.py", line 327 in wait
+
+Current thread 0x7e (most recent call first):
+  File "/usr/lib/python3.11/ctypes/__init__.py", line 519 in string_at
+  File "/srv/pipe.py", line 6 in dec
+"""
+ABSENT = "OSError: libwarp.so.2: cannot open shared object file: No such file or directory"
+DECIDED = [
+    (
+        raised(1, "AttributeError: 'DistributedDataParallel' object has no attribute 'generate'"),
+        "program-error: rank 1: AttributeError",
+    ),
+    (
+        raised(1, SHAPES, CLEANUP) + raised(0, LOST, CLEANUP) + raised(2, LOST, CLEANUP),
+        "program-error: rank 1: The shap",
+    ),
+    (raised(1, SHAPES), "program-error or framework-config or data-damaged: rank 1: The shapes"),
+    (raised(0, "RuntimeError: shape '[2, 16]' is invalid for input of size 768"), "program-error: rank 0: Runtime"),
+    (
+        f"{DUBIOUS}\n{raised(0, EXIT)}{raised(1, LOST)}{FIRST_END}",
+        f"program-error: rank 0 ran a program that failed: {DUBIOUS}",
+    ),
+    (
+        raised(0, "datasets.table.CastError: Couldn't cast", "datasets.exceptions.DatasetGenerationError: x"),
+        "data-damaged: rank 0: The files of a dataset",
+    ),
+    (raised(1, ABSENT), "library-mismatch: rank 1: A native library"),
+    (FALLBACK + FULL_MESH, "hosts-loopback: gloo could not connect all ranks: a rank announced its loopback"),
+    (FULL_MESH, "network-interface or hosts-loopback or firewall-port: gloo could not connect"),
+    (
+        TWO_ENDPOINTS,
+        "launcher-config: the nodes of one run are started with different --rdzv_endpoint: w0:29480 and w1:29480",
+    ),
+    (UNREACHABLE, "coordinator-unreachable: this node has no route to 10.2.7.14"),
+    (CRASH, "native-crash: a process crashed in string_at (/srv/pipe.py:6)"),
+]
+
+
+@pytest.mark.parametrize(("log", "expected"), DECIDED)
+def test_a_fact_of_the_log_decides_between_the_causes_of_a_text(log: str, expected: str) -> None:
+    first = verdict_on(log).first
+    assert first is not None
+    named = f"{' or '.join((first.cause.id, *(each.id for each in first.also)))}: {first.text}"
+    assert named.startswith(expected)
+
+
+RETRIED = (
+    "(raylet) A worker died or was killed while executing a task by an unexpected system error.\n"
+    "(raylet) Task f failed. There are 3 retries remaining, so the task will be retried. Error:\nsum 55\n"
+)
+AGAIN = "[n1:03] 1 more process has sent help message help-mpi-btl-tcp.txt / invalid if_inexclude\n"
+
+
+@pytest.mark.parametrize(("log", "failed"), [(f"{RETRIED}exit=0\n", False), (RETRIED, True), (AGAIN, False)])
+def test_a_task_that_a_launcher_starts_again_and_a_count_of_messages_are_no_failure_of_a_run(
+    log: str, *, failed: bool
+) -> None:
+    assert verdict_on(f"step 1\n{log}").failed == failed
