@@ -145,9 +145,8 @@ def _readable(source: Path) -> None:
         return
     if not source.exists():
         near = difflib.get_close_matches(source.name, _names_in(source.parent), n=1)
-        hint = (
-            f"did you mean {source.with_name(near[0])}?" if near else f"{EXAMPLE}; hosts without a file: -H gpu01,gpu02"
-        )
+        written = "pylaunch init 'gpu[01-02]' writes one; hosts without a file: -H gpu01,gpu02"
+        hint = f"did you mean {source.with_name(near[0])}?" if near else written
         raise InventoryError(f"no such inventory: {source}", hint=hint)
     if not os.access(source, os.R_OK):
         raise InventoryError(f"the inventory cannot be read: {source}", hint=quoted(("ls", "-l", str(source))))

@@ -11,6 +11,7 @@ from pylaunch.transport.openssh.options import SSH_PORT, destination, target
 _TRUST = "pylaunch trust --limit {host}"
 _UP = "check that {host} is up and that its port {port} is open to this machine"
 _BY_HAND = f"{BY_HAND}{{by_hand}}"
+_GIVE_ADDRESS = "give its address: ansible_host in the inventory, or HostName in ~/.ssh/config"
 
 _REASONS: tuple[tuple[str, str, str | None], ...] = (
     ("UNKNOWN port 65535", "not reached through its jump host",
@@ -25,7 +26,7 @@ _REASONS: tuple[tuple[str, str, str | None], ...] = (
     ("Host key verification failed", "host key not accepted", _TRUST),
     ("no matching host key type found", "no host key of a kind that both sides accept", _BY_HAND),
     ("Unable to negotiate", "no algorithm that both sides accept", _BY_HAND),
-    ("Could not resolve hostname", "name does not resolve", "set ansible_host for {host} in the inventory"),
+    ("Could not resolve hostname", "name does not resolve", _GIVE_ADDRESS),
     ("Connection refused", "no SSH server answers", "start sshd on {host}, or correct ansible_port"),
     ("No route to host", "no route", _UP),
     ("Network is unreachable", "network unreachable", "correct ansible_host of {host}, or this machine's routes"),
