@@ -31,7 +31,9 @@ SLOW_DEADLINE_S = 20.0
 FILES_LISTED = 20
 
 SSHD_OPTIONS = ("MaxStartups", "MaxSessions")
-PASSING_INTERFACES = ("lo", "veth", "docker", "br-", "virbr", "cali", "cni", "flannel", "tun", "tap")
+PASSING_INTERFACES = (
+    "lo", "veth", "docker", "br-", "virbr", "cali", "cni", "flannel", "tun", "tap", "ve-", "vb-", "vz-",
+)  # fmt: skip
 """Prefixes of names of temporary interfaces, which containers and VPNs create."""
 
 

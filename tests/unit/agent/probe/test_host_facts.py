@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from pylaunch.agent.probe.readers import host_facts
 from pylaunch.agent.shared import essentials
 from pylaunch.agent.shared.installed import MARKER
@@ -12,6 +14,13 @@ def test_distributions_are_read_from_their_directories_and_normalized(tmp_path: 
     python = str(tmp_path / "bin" / "python")
     assert essentials.distributions(python) == {"torch": "2.8.0+cu128", "nvidia-nccl-cu12": "2.27.3", "jinja2": "3.1.6"}
     assert essentials.libraries(python) == {"torch": "2.8.0+cu128", "nccl": "2.27.3"}
+
+
+def test_interfaces_of_containers_are_no_facts_of_their_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_facts, "listed", lambda _: ["lo", "eth0", "veth1a2b", "vb-n3", "ve-web"])
+    monkeypatch.setattr(host_facts, "text_of", lambda _: "1500\n")
+    monkeypatch.setattr(host_facts, "text_or_none", lambda _: "10000")
+    assert host_facts.network(None) == {"eth0 mtu": "1500", "eth0 speed": "10000"}
 
 
 def test_a_missing_interpreter_has_nothing_installed(tmp_path: Path) -> None:
