@@ -174,14 +174,13 @@ def _open_closed_streams() -> None:
 def run(arguments: list[str], *, offers_keys: bool = True) -> int:
     """Run one command line and return its exit code. Prints errors, as text and as JSON.
 
-    Where all that lacks is trust in host keys, a terminal shows the keys; if a person accepts them, the command line
-    runs again.
+    Where only host keys are not accepted, a terminal shows them; if a person accepts them, the command line runs again.
     """
     invocation = Invocation()
     code, error = _ended(arguments, invocation)
     if error is not None:
         error.hint = error.hint and hints.completed(error.hint, invocation)
-        trust = _trust(error.hint or "") if offers_keys and not invocation.as_json else []
+        trust = _trust(error) if offers_keys and not invocation.as_json else []
         if trust:
             error.hint = None
         console.say(error.render())
@@ -232,8 +231,9 @@ def _ended(arguments: list[str], invocation: Invocation) -> tuple[int, PylaunchE
     return answer if isinstance(answer, int) else ExitCode.DONE, None
 
 
-def _trust(hint: str) -> list[str]:
-    """Return the words of `pylaunch trust` where that is the whole hint, and there is a terminal to ask on."""
+def _trust(error: PylaunchError) -> list[str]:
+    """Return the words of `pylaunch trust` where hosts need only that, and there is a terminal to ask on."""
+    hint = error.hint or "" if error.exit_code is ExitCode.CLUSTER_NOT_READY else ""
     is_trust = hint.startswith("pylaunch trust ") and not any(each in hint for each in (";", "\n", "--replace"))
     is_asked = sys.stdin.isatty() and console.is_terminal(sys.stdout) and console.is_terminal(sys.stderr)
     return shlex.split(hint)[1:] if is_trust and is_asked else []

@@ -11,7 +11,7 @@ import pytest
 
 from pylaunch.cli import main
 from pylaunch.cli.commands import start
-from pylaunch.errors import ClusterNotReadyError, ExitCode
+from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.terminal import other_tools
 from pylaunch.terminal.invocation import Invocation
 from tests.hinted_commands import must_be_accepted
@@ -64,6 +64,16 @@ def test_unknown_host_keys_are_offered_where_a_person_is_and_the_command_runs_ag
     assert main.run(["start"]) == ExitCode.CLUSTER_NOT_READY
     assert ran == lines
     assert ("hint:" in capsys.readouterr().err) is (lines[1:] == [] or answer == 0)
+
+
+def test_an_error_of_the_command_line_offers_no_keys(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    error = UsageError("no host of the inventory is reached over SSH", hint="pylaunch trust -i INVENTORY")
+    assert fails_with(error, monkeypatch) == ExitCode.USAGE
+    assert capsys.readouterr().err.count("no host of the inventory") == 1
 
 
 @pytest.mark.parametrize("words", [[], ["env"]])
