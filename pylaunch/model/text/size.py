@@ -31,9 +31,9 @@ def shown_size(size: int) -> str:
 
 
 def size(count: float) -> str:
-    """Return bytes with a binary unit: "64 KiB", "1.5 GiB"."""
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if count < 1024:
+    """ "64 KiB", "1.46 GiB": three digits, to compare with a threshold."""
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
+        if count < 999.5:
             return f"{count:.3g} {unit}"
         count /= 1024
-    return f"{count:.4g} TiB"
+    return f"{count:.3g} PiB"

@@ -1,6 +1,6 @@
 import pytest
 
-from pylaunch.model.text.size import parse_size, shown_size
+from pylaunch.model.text.size import parse_size, shown_size, size
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,12 @@ def test_anything_else_is_refused(text: str) -> None:
 )  # fmt: skip
 def test_sizes_as_people_read_them(size: int, text: str) -> None:
     assert shown_size(size) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 bytes"), (1010, "0.986 KiB"), (2 << 30, "2 GiB"), (1023 << 20, "0.999 GiB"), (1.5 * (1 << 40), "1.5 TiB"),
+     (20 << 50, "20 PiB")],
+)  # fmt: skip
+def test_sizes_that_are_compared_have_three_digits(count: float, text: str) -> None:
+    assert size(count) == text
