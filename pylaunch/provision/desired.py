@@ -45,7 +45,7 @@ class Desired:
     """All requested roles of the playbook, also those that do not apply to these hosts."""
 
     with_own_become: frozenset[str] = frozenset()
-    """Hosts for which the inventory or Ansible's settings say how to become root, or that nobody has to."""
+    """Hosts for which the inventory or Ansible's settings say how to become root, or that root is not needed."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class _Renderer:
         }
 
     def with_own_become(self, hosts: Sequence[str]) -> frozenset[str]:
-        """Return the hosts that become root in another way than by sudo with a password that a person types, or not."""
+        """Return the hosts of `Desired.with_own_become`."""
         if constants.BECOME_PASSWORD_FILE is not None or constants.DEFAULT_BECOME_METHOD != "sudo":
             return frozenset(hosts)
         own = (self._variables.get_vars(host=self._inventory.get_host(host)) for host in hosts)

@@ -17,7 +17,7 @@ JOBS_OF_VERBS = {
 """Modules that verbs start as a job, with arguments of their own → the verb."""
 
 
-MOST_WORDS = 200
+LONGEST_COMMAND = 200
 """Characters of a command in a listing; `status --json` has all."""
 
 COLUMNS = ("RUN", "STATUS", "RANKS", "HOSTS", "STARTED", "FOR", "COMMAND")
@@ -40,11 +40,11 @@ def row(report: "RunReport", now: float) -> tuple[str, ...]:
 
 
 def job_words(command: Argv) -> str:
-    """Return the command of a job in one line of at most MOST_WORDS characters; for a job of a verb, the verb."""
+    """Return the command of a job in one line of at most LONGEST_COMMAND characters; for a job of a verb, the verb."""
     if (verb := verb_of(command)) is not None:
         return f"pylaunch {verb}"
     line = " ".join(quoted(command).splitlines())
-    return line if len(line) <= MOST_WORDS else f"{line[:MOST_WORDS]}…"
+    return line if len(line) <= LONGEST_COMMAND else f"{line[:LONGEST_COMMAND]}…"
 
 
 def verb_of(command: Argv) -> str | None:

@@ -8,7 +8,7 @@ from click.shell_completion import CompletionItem
 
 from pylaunch.errors import UsageError
 from pylaunch.store.content import content_directory
-from pylaunch.terminal import console
+from pylaunch.terminal import console, hints
 
 
 def _topics(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -25,7 +25,7 @@ def command(topic: str | None) -> None:
     known = pages()
     if topic is None:
         console.table(("topic", "page"), [(name, title(page)) for name, page in known.items()])
-        console.say("\nhint: pylaunch help first-cluster    # from no file to a first run")
+        hints.say("pylaunch help first-cluster    # from no file to a first run")
         return
     if topic not in known:
         near = difflib.get_close_matches(topic, known, n=3)

@@ -29,7 +29,7 @@ class TaskProgress:
     ended: dict[TaskStatus, set[str]] = field(default_factory=dict)
 
     def add(self, event: Progress, now: float) -> None:
-        """Return the task with one more step."""
+        """Record one step of a host."""
         self.ended_at = now
         if event.status is TaskStatus.STARTED:
             self.started.add(event.host)

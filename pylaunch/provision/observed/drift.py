@@ -55,7 +55,7 @@ def notes(states: Sequence[RoleState], facts: Facts) -> tuple[Note, ...]:
         for file in state.files:
             if file.only_without_capability == "CAP_SYS_TIME" and not facts.may("CAP_SYS_TIME"):
                 found.append(Note(state.role, "clock not disciplined here (no CAP_SYS_TIME)"))
-        found += [Note(state.role, text) for text in (*state.remarks, *remarks(state, facts))]
+        found += [Note(state.role, text) for text in (*state.remarks, *_gpu_remarks(state, facts))]
         asked = (facts.sshd[name] for name in state.sshd)
         if reasons := {fact.reason for fact in asked if isinstance(fact, Unmeasured)}:
             found.append(Note(state.role, f"what sshd allows was not looked at: {', '.join(sorted(reasons))}"))
@@ -95,7 +95,7 @@ def _differences(state: RoleState, facts: Facts) -> Iterator[Difference]:
     yield from _judged(facts.links, {link.path: link.target for link in state.links}, _link)
     yield from _sshd(state, facts)
     yield from _judged(facts.holds, dict.fromkeys(state.holds), _hold, PACKAGE)
-    yield from differences(state, facts)
+    yield from _gpu_differences(state, facts)
     yield from _communications(state, facts)
     yield from _judged(facts.exists, dict.fromkeys(state.absent_paths), _absent_path)
     yield from _judged(facts.modes, state.modes, _mode)
@@ -292,8 +292,8 @@ def _unreadable(fact: Unmeasured) -> str:
     return f"cannot be read: {fact.reason}"
 
 
-def differences(state: RoleState, facts: Facts) -> Iterator[tuple[str, str]]:
-    """Return the differences on this host: (subject, difference)."""
+def _gpu_differences(state: RoleState, facts: Facts) -> Iterator[tuple[str, str]]:
+    """Yield (subject, difference). No role changes these: the driver version is the administrator's decision."""
     for wanted in state.gpus:
         fact = facts.gpus["all"]
         if isinstance(fact, Unmeasured):
@@ -305,8 +305,7 @@ def differences(state: RoleState, facts: Facts) -> Iterator[tuple[str, str]]:
             yield from _peer_memory(wanted, fact)
 
 
-def remarks(state: RoleState, facts: Facts) -> Iterator[str]:
-    """Return notes on what could not be, or need not be, verified."""
+def _gpu_remarks(state: RoleState, facts: Facts) -> Iterator[str]:
     for wanted in state.gpus:
         fact = facts.gpus["all"]
         if fact is None:

@@ -1,4 +1,4 @@
-"""Hosts that are named on the command line, and the equivalent file."""
+"""Hosts that are named on the command line."""
 
 from pathlib import Path
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pylaunch.terminal.listing import MOST_WORDS, job_words
+from pylaunch.terminal.listing import LONGEST_COMMAND, job_words
 from pylaunch.terminal.since import parse_since
 
 
@@ -16,7 +16,7 @@ def test_a_job_is_shown_as_it_is_typed() -> None:
 def test_a_command_takes_one_line_of_a_listing() -> None:
     shown = job_words(("python", "-c", "import torch\ntrain()", "x" * 100_000))
     assert shown.startswith("python -c 'import torch train()' xxx")
-    assert (len(shown), shown[-1]) == (MOST_WORDS + 1, "…")
+    assert (len(shown), shown[-1]) == (LONGEST_COMMAND + 1, "…")
 
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
