@@ -8,7 +8,6 @@ from pylaunch import features
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.job import JobSpec
-from pylaunch.terminal import console
 from pylaunch.terminal.doors import NodesWanted, StartNodes
 
 
@@ -33,7 +32,4 @@ class InventorySource:
     @contextlib.contextmanager
     def nodes(self, wanted: NodesWanted, job: JobSpec) -> Iterator[StartNodes]:
         """Provide the hosts. Raises InventoryError."""
-        cluster = load_cluster(wanted.inventory, limit=wanted.limit)
-        if not cluster.sources:
-            console.say("no inventory, so this machine alone; others: -H gpu01,gpu02, or pylaunch init 'gpu[01-02]'")
-        yield StartNodes(cluster)
+        yield StartNodes(load_cluster(wanted.inventory, limit=wanted.limit))

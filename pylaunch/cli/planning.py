@@ -47,6 +47,8 @@ def plan_and_run(
     terminal = None if flags.dry_run else lent_terminal(job.debug_rank, detach=flags.detach, as_json=as_json)
     wanted = replace(asked.options, terminal=terminal)
     with source.nodes(NodesWanted(inventory, limit, flags.nodes, flags.spares, flags.dry_run), job) as nodes:
+        if source.is_inventory and not nodes.cluster.sources:
+            console.say("no inventory, so this machine alone; others: -H gpu01,gpu02, or pylaunch init 'gpu[01-02]'")
         cluster, job = typed.choice(nodes.cluster, job)
         planned = plan_start(cluster, job, judge_settings, StartView().show)
         planned = nodes.recorded(planned)

@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 
 from pylaunch import features
-from pylaunch.cli import asked_hosts
+from pylaunch.cli import asked_hosts, main
 from pylaunch.cli.asked_hosts import InventorySource, hosts_to_ask
+from pylaunch.errors import ExitCode
+from pylaunch.inventory import load
+from pylaunch.inventory.listing import Listing
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.terminal.doors import NodesWanted
@@ -32,11 +35,14 @@ def test_the_hosts_are_those_of_the_inventory_also_in_a_slurm_job(monkeypatch: p
     assert asked == [(FILE, "n1"), (FILE, None)]
 
 
-@pytest.mark.parametrize(("sources", "is_noted"), [((), True), (("cluster.ini",), False)])
+@pytest.mark.parametrize("has_inventory", [False, True])
 def test_a_start_without_an_inventory_says_where_it_runs(
-    sources: tuple[str, ...], is_noted: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    has_inventory: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(asked_hosts, "load_cluster", lambda *_, **__: Cluster(CLUSTER.hosts, sources))
-    job = JobSpec(("train.py",), Framework.DIRECT, "/")
-    with InventorySource().nodes(NodesWanted(None, None, None, 0, dry_run=False), job):
-        assert ("no inventory, so this machine alone" in capsys.readouterr().err) is is_noted
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").touch()
+    if has_inventory:
+        FILE.touch()
+    monkeypatch.setattr(load, "_ask_ansible", lambda _: Listing.parse('{"all": {"hosts": ["n1"]}}'))
+    assert main.run(["start", "--dry-run", "--", "train.py"]) == ExitCode.DONE
+    assert ("no inventory, so this machine alone" in capsys.readouterr().err) is not has_inventory
