@@ -201,7 +201,7 @@ def _texts(path: Path, seen: frozenset[Path] = frozenset()) -> Iterator[str]:
     except (FileNotFoundError, IsADirectoryError):
         raise UsageError(
             f"no such requirements file: {path}",
-            hint="pip freeze > requirements.txt writes that of your environment; more: pylaunch help environment",
+            hint="pip freeze > requirements.txt writes one from your environment; more: pylaunch help environment",
         ) from None
     yield text
     for line in text.splitlines():
