@@ -24,7 +24,7 @@ _NO_LINE = re.compile(r'\s{0,12}File "|Traceback|frame #|\s{0,40}[\^~]{2}|\+{1,3
 _MARKS = "[](){}<>,;:.|\"'"
 
 Shape = tuple[str, ...]
-"""Words of a line, with marks where its values are."""
+"""Words of a line, with a mark for each value: a mark ends with a space, a word cannot."""
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,10 @@ def _parts(text: str) -> tuple[Shape, tuple[tuple[str, str], ...]]:
             shape.append("@")
         elif is_set and name and value:
             before = name.strip(_MARKS + "-").lower()
-            shape.append(f"{name}=")
+            shape.append(f"{name}= ")
             values.append((before, value.strip(_MARKS)))
         elif any(each.isdigit() for each in word):
-            shape.append("#")
+            shape.append("# ")
             values.append((before, word.strip(_MARKS)))
         else:
             before = word.strip(_MARKS + "-=").lower() or before

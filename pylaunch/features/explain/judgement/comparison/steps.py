@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from pylaunch.features.explain.judgement.comparison.beside import Party, PrintedLine, Shape, Shapes
+from pylaunch.features.explain.judgement.comparison.beside import Party, PrintedLine, Shapes
 from pylaunch.features.explain.judgement.indications.indication import Indication
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.majority import majority
@@ -41,7 +41,7 @@ _LEAVES = re.compile(
 
 def read(shapes: Shapes) -> Iterator[Indication]:
     """Yield how the ranks count differently."""
-    found = next(iter(_found(shapes)), None)
+    found = next(_found(shapes), None)
     if found is None:
         return
     text, lines, parties = found
@@ -57,13 +57,13 @@ Found = tuple[str, Sequence[PrintedLine], Sequence[Party]]
 
 
 def _found(shapes: Shapes) -> Iterator[Found]:
-    counting = {shape: found for shape, parties in shapes.items() if len(found := _counted(shape, parties)) > 1}
-    for of_all in counting.values():
+    counting = [found for parties in shapes.values() if len(found := _counted(parties)) > 1]
+    for of_all in counting:
         yield from _totals({party: _numbers(lines)[-1][1] for party, lines in of_all.items()}, _last(of_all))
     for parties in (each for each in shapes.values() if max(map(len, each.values())) < LEAST):
         amounts = {party: each for party, line in _last(parties).items() if (each := _AMOUNT.search(line.line.text))}
         yield from _totals({party: int(each[1] or each[2]) for party, each in amounts.items()}, _last(parties))
-    known = {party for of_all in counting.values() for party in of_all}
+    known = {party for of_all in counting for party in of_all}
     if not known or len({party for parties in shapes.values() for party in parties}) < 2:
         return
     alone = [
@@ -76,11 +76,11 @@ def _found(shapes: Shapes) -> Iterator[Found]:
     for party, line in alone:
         if _SKIPS.search(line.line.text) and party in known:
             yield f"{party.name} alone prints {line.shown}", (line,), (party,)
-    for of_all in counting.values():
+    for of_all in counting:
         yield from _gaps(of_all)
     for party, line in alone:
         if party in known and (ENDED.search(line.line.text) or _LEAVES.search(line.line.text)):
-            of_all = next(each for each in counting.values() if party in each)
+            of_all = next(each for each in counting if party in each)
             rest = [lines[-1] for other, lines in of_all.items() if other != party]
             if rest and line.line.line > of_all[party][-1].line.line:
                 yield f"{party.name} left the loop before the others: {line.shown}", (line, *rest[:1]), (party,)
@@ -90,10 +90,8 @@ def _last(of_all: Mapping[Party, Sequence[PrintedLine]]) -> dict[Party, PrintedL
     return {party: lines[-1] for party, lines in of_all.items()}
 
 
-def _counted(shape: Shape, parties: Mapping[Party, Sequence[PrintedLine]]) -> dict[Party, Sequence[PrintedLine]]:
-    """Return the lines of those that count in this form; {} if it has no number of a step."""
-    if "#" not in shape and not any(each.endswith("=") for each in shape):
-        return {}
+def _counted(parties: Mapping[Party, Sequence[PrintedLine]]) -> dict[Party, Sequence[PrintedLine]]:
+    """Return the lines of those that count in one form; {} if it has no number of a step."""
     if max(map(len, parties.values())) < LEAST:
         return {}
     return {party: lines for party, lines in parties.items() if _numbers(lines)}
