@@ -57,7 +57,9 @@ def _last_attempt(scan: LogScan) -> LogScan:
     if _ends_well(scan):
         context = [match for match in scan.matches if match.signature.role is Role.CONTEXT]
         return replace(scan, matches=context, exceptions=[], kept={})
-    since = max((match.line for match in scan.matches if match.signature.id == RESTART), default=0)
+    restarts = (match for match in scan.matches if match.signature.id == RESTART)
+    # The line of one rank among several is about a call that this rank tries again.
+    since = max((match.line for match in restarts if match.origin.rank == scan.origin.rank), default=0)
     by_agent: dict[str, list[int]] = {}
     for match in scan.matches:
         if match.signature.id == AGENT:

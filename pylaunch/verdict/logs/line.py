@@ -45,7 +45,7 @@ _NUMBERED = re.compile(
 """Number of the process before all lines: `[3] `, `pod-0 `, `p2> `."""
 
 _DOCKER = re.compile(
-    r"(?P<open>\[)?(?P<host>(?!(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL|NOTE)\b)[A-Za-z][\w.-]{0,60})"
+    r"(?P<open>\[)?(?P<host>(?!(?i:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL|NOTE)\b)[A-Za-z][\w.-]{0,60})"
     r"(?(open)\]:? | {0,20}[|>] )"
 )
 """Name of the container or the process before all lines: `trainer  | `, `gateway> `, `[worker-a] `."""
@@ -83,7 +83,7 @@ _UNNAMED = re.compile(rf"{_HEAD}(?P<word>[\[(])(?P<rank>\d{{1,4}})(?:/(?P<size>\
 """Number in brackets alone, `[2] ` or `[2/3] `: of a process where several are interleaved, else of a step."""
 
 _KEY_RANK = re.compile(rf"{_HEAD}rank=(?P<rank>\d{{1,7}})[ ,]")
-_JSON_RANK = re.compile(r'\{.{0,200}?"(?:global_rank|rank|r)": ?(?P<rank>\d{1,7})\b')
+_JSON_RANK = re.compile(r'\{.{0,200}?"(?:global_rank|rank|r)": ?(?P<rank>\d{1,7})(?![\d.])')
 _JSON_ERROR = re.compile(
     r'\{(?!.{0,2000}"(?:exit_?code|rc)").{0,400}?"(?:level|lvl|severity|levelname)"'
     r': ?"(?P<level>(?i:warn(?:ing)?|err(?:or)?|critical|fatal))"'
@@ -185,14 +185,11 @@ class LinePrefixes:
         """Return `raw` without its prefixes; `of_file` is the origin of lines that have none."""
         text = _ANSI.sub("", raw[:LONGEST])
         origin = of_file
-        if text.startswith("{") and (wrapped := _JSON_LINE.match(text)):
+        if text.startswith("{") and (found := _JSON_LINE.match(text) or _JSON_ERROR.match(text)):
             by = _JSON_RANK.match(text)
             origin = origin if by is None or self.is_of_one else replace(origin, rank=int(by["rank"]))
-            text = unquoted(wrapped["text"])
-        elif text.startswith("{") and (logged := _JSON_ERROR.match(text)):
-            by = _JSON_RANK.match(text)
-            origin = origin if by is None or self.is_of_one else replace(origin, rank=int(by["rank"]))
-            text = f"{logged['level'].upper()}: {unquoted(logged['text'])}"
+            level = found.groupdict().get("level")
+            text = (f"{level.upper()}: " if level else "") + unquoted(found["text"])
         start, host = text, origin.host
         for count in range(_PEELED):
             found = self._prefix(text, is_first=count <= self.stamp)

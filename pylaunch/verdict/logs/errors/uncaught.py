@@ -103,7 +103,7 @@ def _refused_or_unread(unit: ExceptionUnit, raised: RaisedException) -> tuple[Ra
     """Return a call of gRPC that the server refused, or a print whose reader has ended; None for the loss of a peer."""
     if refused := _REFUSED.search(raised.more):
         cause = "package-mismatch" if refused["status"] == "UNIMPLEMENTED" else "program-error"
-        message = f"{refused['status']} {refused['details'] or ''}: the server refused the call"
+        message = f"{' '.join(filter(None, refused.groups()))}: the server refused the call"
         return replace(raised, message=message), ErrorClass(cause, MEDIUM, unit.announced[:200])
     if raised.type == "BrokenPipeError" and not raised.call and _PRINTS.search(raised.source):
         message = "a print failed: the reader of its output, such as `head` or `tee`, has ended"

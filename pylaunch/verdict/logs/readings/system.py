@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from signal import SIGABRT, SIGTERM
 
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
@@ -13,32 +14,18 @@ from pylaunch.verdict.logs.readings.clue import Clue, default
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
 from pylaunch.verdict.logs.traceback import LOOKED_UP, RaisedException, is_of_library
+from pylaunch.verdict.logs.victims.launcher_exits import OF_A_SHELL, STOPS
+from pylaunch.verdict.logs.victims.rank_ends import SIGNAL_NUMBERS, SIGNALS
 
 LAST = 10
 """Lines at the end of a log among which the end of its program is reported."""
 
-_OF_A_SHELL = 128
 _TIME_LIMIT = 124
-_SIGTERM = 15
-_STOPS = "launcher-stops"
-"""Signature of a launcher that ends the other processes."""
-
-_WORDS = {"Killed": 9, "Segmentation fault": 11, "Bus error": 7, "Terminated": 15, "Hangup": 1,
-          "Illegal instruction": 4, "Floating point exception": 8, "User defined signal 1": 10,
-          "User defined signal 2": 12}  # fmt: skip
-_ENDS = {
-    9: ("killed", "SIGKILL: most often for lack of memory"), 11: ("native-crash", "SIGSEGV"),
-    7: ("native-crash", "SIGBUS"), 4: ("native-crash", "SIGILL"), 8: ("native-crash", "SIGFPE"),
-    15: ("stopped-from-outside", "SIGTERM"), 2: ("stopped-from-outside", "SIGINT"),
-    1: ("stopped-from-outside", "SIGHUP: its terminal or session went away"),
-    10: ("stopped-from-outside", "SIGUSR1, for which it has no handler"),
-    12: ("stopped-from-outside", "SIGUSR2, for which it has no handler"),
-}  # fmt: skip
+_ENDS = {**SIGNALS, 9: ("killed", "SIGKILL: most often for lack of memory")}
 _LAUNCHER = ("SignalException", "KeyboardInterrupt", "ChildFailedError", "SystemExit")
 _STARTS = re.compile(r"\b(?:torchrun|mpirun|mpiexec|srun|accelerate|deepspeed|torch\.distributed)\b")
 """Programs that start ranks: what the ranks print after the end of these does not matter."""
 
-_ABORT = 6
 _SUBPROCESS = ("run", "Popen", "call", "check_call", "check_output", "create_subprocess_exec", "__init__")
 _REMOVES = re.compile(
     r"(?i)\b(?:remov(?:e|ing)|deletes?|deleted|deleting|prun(?:e|ing)|unlink|clean|evict|purge|rotate)\w{0,4}\b"
@@ -53,15 +40,15 @@ _OF_FILES = ("", "write", "save", "savez", "dump", "copy", "copyfile", "copyfile
 def shell_end(match: LogMatch, facts: LogFacts) -> Clue:
     """Return the signal, or the time limit, that ended a program whose log shows no other failure."""
     named = match.groups
-    code = int(named["code"]) if "code" in named else -_WORDS[named.get("word") or named["alone"]]
-    signal = -code if code < 0 else code - _OF_A_SHELL
+    code = int(named["code"]) if "code" in named else -SIGNAL_NUMBERS[named.get("word") or named["alone"]]
+    signal = -code if code < 0 else code - OF_A_SHELL
     is_launcher = _STARTS.search(named.get("name", "")) is not None
     report = replace(default(match), role=Role.CONTEXT)
     if match.origin.rank is not None or not (is_launcher or facts.by_file[match.file].lines - match.line < LAST):
         return report
     others = {each.line for each in facts.matches if each.signature.role in (Role.ROOT, Role.SYMPTOM)} - {match.line}
     raised = {unit.chain[-1].type.rpartition(".")[2] for scan in facts.scans for unit in scan.exceptions}
-    is_stopped = signal == _SIGTERM and any(each.line < match.line for each in facts.of(_STOPS))
+    is_stopped = signal == SIGTERM and any(each.line < match.line for each in facts.of(STOPS))
     is_other = is_stopped or match.signature.pattern.search(match.text) is None
     if others or not raised <= {*_LAUNCHER} or is_other:
         return report
@@ -110,7 +97,7 @@ def crash_place(match: LogMatch, facts: LogFacts) -> str:
 def native_abort(match: LogMatch, facts: LogFacts) -> Clue:
     """Return the abort of native code, with the rank that a launcher reports for a SIGABRT."""
     clue, first = default(match), facts.ends.first
-    is_named = first is not None and first.code == -_ABORT
+    is_named = first is not None and first.code == -SIGABRT
     return replace(clue, ranks=(first.rank,)) if first is not None and is_named else clue
 
 
@@ -141,8 +128,7 @@ def file_not_found(match: LogMatch, facts: LogFacts) -> Clue:
             f"the shared memory {segment[1]} is gone: Python's resource tracker removed it when one of its users ended"
         )
         return Clue("program-error", text, Confidence.MEDIUM, because="resource_tracker reports leaked shared memory")
-    parent = path.rpartition("/")[0]
-    removed = next((each for each in scan.tail if each.line < match.line and _removes(each.text, path, parent)), None)
+    removed = next((each for each in scan.tail if each.line < match.line and _removes(each.text, path)), None)
     if removed is not None and removed.origin != match.origin:
         who = str(removed.origin) or "another process"
         text = f"{who} removed {path} before another one used it"
@@ -154,5 +140,8 @@ def file_not_found(match: LogMatch, facts: LogFacts) -> Clue:
     return default(match, Confidence.MEDIUM if is_relative and match.signature.confidence is Confidence.HIGH else None)
 
 
-def _removes(text: str, path: str, parent: str) -> bool:
-    return _REMOVES.search(text) is not None and (path in text or (parent != "" and text.rstrip().endswith(parent)))
+def _removes(text: str, path: str) -> bool:
+    """Return True for a line about the removal of a file, or about that of its directory, which ends the line."""
+    whole, of_directory = (rf"(?<![\w./-]){re.escape(each)}" for each in (path, path.rpartition("/")[0] or path))
+    is_named = re.search(rf"{whole}(?!\.?[\w-]|/\w)|{of_directory}/?$", text) is not None
+    return is_named and _REMOVES.search(text) is not None

@@ -1,6 +1,7 @@
 """Reports of launchers about what ended: a process that no failure and no stop precedes is the cause. Pure."""
 
 import re
+from signal import SIGABRT
 
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
@@ -10,7 +11,7 @@ from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.readings.clue import Clue, default
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS, LONGEST_LINE
+from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS, LONGEST_LINE, SIGNAL_NUMBERS, SIGNALS
 
 LIMIT = "launcher-limit"
 NAMED = "named-exit"
@@ -23,18 +24,9 @@ ANY_LEVEL = (*EXITS, "prompt-unanswered")
 STOPS = "launcher-stops"
 """Signature of a launcher that ends the other ranks."""
 
-_STOPPED = "stopped-from-outside"
-_SIGNALS = {
-    1: (_STOPPED, "SIGHUP: its terminal or session went away"), 2: (_STOPPED, "SIGINT"), 15: (_STOPPED, "SIGTERM"),
-    9: ("killed", "SIGKILL"), 4: ("native-crash", "SIGILL"), 7: ("native-crash", "SIGBUS"),
-    8: ("native-crash", "SIGFPE"), 11: ("native-crash", "SIGSEGV"),
-}  # fmt: skip
-"""Signals without a message of their own: after SIGABRT, a message is in the log."""
+OF_A_SHELL = 128
+"""Exit status of a shell for a signal, less the number of the signal."""
 
-_OF_A_SHELL = 128
-_ABORT = 6
-_SIGNALS_BY_NAME = {"SIGHUP": 1, "SIGINT": 2, "SIGILL": 4, "SIGABRT": 6, "SIGBUS": 7, "SIGFPE": 8, "SIGKILL": 9,
-                    "SIGSEGV": 11, "SIGTERM": 15}  # fmt: skip
 NEAR = 6
 """Lines before a report that may show why its process was ended."""
 
@@ -51,19 +43,19 @@ def read_exit(match: LogMatch, facts: LogFacts) -> Clue:
     if match.signature.id in (LIMIT, STOPS):
         return replace(default(match), role=Role.BENIGN) if is_planned else default(match)
     named = {name.rstrip("23456"): value for name, value in match.groups.items()}
-    code = int(named["code"]) if "code" in named else -_SIGNALS_BY_NAME.get(named["signal"], 0)
+    code = int(named["code"]) if "code" in named else -SIGNAL_NUMBERS.get(named["signal"], 0)
     if code == 0 or (is_planned and code in (143, -15) and facts.of(STOPS)):
         return Clue("unexplained", match.signature.means, Confidence.LOW, role=Role.BENIGN)
-    signal = code if "by_signal" in named else -code if code < 0 else code - _OF_A_SHELL
+    signal = code if "by_signal" in named else -code if code < 0 else code - OF_A_SHELL
     lost = {str(rank) for rank, line in facts.ends.last.items() if ABOUT_OTHERS.search(line.text)}
     before = [each for name in (*EXITS, STOPS) for each in facts.of(name) if _is_failure(each)]
     before = [each for each in before if each.groups.get("rank") not in lost]
     is_first = all(each.file != match.file or each.line >= match.line for each in before)
     if match.signature.id == NAMED:
         return _read_named(match, named["name"], code, signal, facts) if is_first else default(match)
-    if signal not in _SIGNALS or not is_first or (signal == 1 and not _has_ended_with(facts, _OF_A_SHELL + 1)):
+    if signal not in SIGNALS or not is_first or (signal == 1 and not _has_ended_with(facts, OF_A_SHELL + 1)):
         return default(match)
-    cause, how = _SIGNALS[signal]
+    cause, how = SIGNALS[signal]
     if "rank" not in named:
         return Clue(cause, f"process {named['name']} was ended by {how}", Confidence.MEDIUM, role=Role.ROOT)
     rank = int(named["rank"])
@@ -97,10 +89,10 @@ def _read_named(match: LogMatch, name: str, code: int, signal: int, facts: LogFa
     ):
         text = f"{name} did not answer its supervisor, which ended it{last}"
         return Clue("rank-absent", text, Confidence.MEDIUM, ranks, Role.ROOT, "the lines before the report")
-    cause, how = _SIGNALS.get(signal, ("native-crash", "SIGABRT") if signal == _ABORT else ("rank-silent-end", ""))
+    cause, how = SIGNALS.get(signal, ("native-crash", "SIGABRT") if signal == SIGABRT else ("rank-silent-end", ""))
     if not how and lines and (found := error_class(lines[-1].text)) is not None:
         cause = found.cause
-    ended = f"was ended by {how}" if how else f"ended first, with exit code {code}"
+    ended = f"was ended by {how or f'signal {signal}'}" if how or code < 0 else f"ended first, with exit code {code}"
     return Clue(
         cause, f"{name} {ended}{last}", Confidence.MEDIUM, ranks, Role.ROOT, "the launcher reports it as the first end"
     )

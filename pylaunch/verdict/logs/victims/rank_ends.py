@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from signal import Signals
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.text.sanitise import visible_line
@@ -167,14 +168,25 @@ def _first_end(matches: Sequence[LogMatch], printed: Mapping[int, KeptLine]) -> 
     if not (chosen := next(iter(timed or reports or own), None)):
         return None
     named = {name.rstrip("23"): value for name, value in chosen.groups.items()}
-    code = int(named["code"]) if "code" in named else -_NUMBERS.get(named["signal"], 0)
+    code = int(named["code"]) if "code" in named else -SIGNAL_NUMBERS.get(named["signal"], 0)
     return FirstEnd(int(named["rank"]), code, chosen)
 
 
-_NUMBERS = {
-    "Killed": 9, "Segmentation fault": 11, "Aborted": 6, "Bus error": 7, "Terminated": 15,
-    **{str(number): number for number in range(1, 32)},
+SIGNAL_NUMBERS = {
+    "Killed": 9, "Segmentation fault": 11, "Aborted": 6, "Bus error": 7, "Terminated": 15, "Hangup": 1,
+    "Illegal instruction": 4, "Floating point exception": 8, "User defined signal 1": 10, "User defined signal 2": 12,
+    **{str(number): number for number in range(1, 32)}, **{each.name: each.value for each in Signals},
 }  # fmt: skip
+"""Numbers of signals by the words of a shell, by their digits and by their names."""
+
+_STOPPED = "stopped-from-outside"
+SIGNALS = {
+    1: (_STOPPED, "SIGHUP: its terminal or session went away"), 2: (_STOPPED, "SIGINT"), 15: (_STOPPED, "SIGTERM"),
+    9: ("killed", "SIGKILL"), 4: ("native-crash", "SIGILL"), 7: ("native-crash", "SIGBUS"),
+    8: ("native-crash", "SIGFPE"), 11: ("native-crash", "SIGSEGV"),
+    10: (_STOPPED, "SIGUSR1, for which it has no handler"), 12: (_STOPPED, "SIGUSR2, for which it has no handler"),
+}  # fmt: skip
+"""Causes and words of signals without a message of their own: after SIGABRT, a message is in the log."""
 
 
 ENDED = re.compile(

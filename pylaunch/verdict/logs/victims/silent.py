@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
+from signal import SIGABRT
 
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
@@ -18,15 +19,11 @@ from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS, AT_WORK, ENDED, LONGEST_LINE, RankEnds
+from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS, AT_WORK, ENDED, LONGEST_LINE, SIGNALS, RankEnds
 from pylaunch.verdict.logs.victims.timeouts import TIMEOUTS
 
 MOST_PLACES = 3
 MOST_KEYS = 1000
-_SIGNALS = {-9: ("killed", "SIGKILL"), -11: ("native-crash", "SIGSEGV"), -7: ("native-crash", "SIGBUS"),
-            -4: ("native-crash", "SIGILL"), -8: ("native-crash", "SIGFPE"), -6: ("rank-silent-end", "SIGABRT"),
-            -12: ("stopped-from-outside", "SIGUSR2, for which it has no handler"),
-            -10: ("stopped-from-outside", "SIGUSR1, for which it has no handler")}  # fmt: skip
 _KEY = re.compile(r"(?://(?:cpu|gloo)//\d{1,9}/|rank[_:]?)(\d{1,7})\b|//cuda//\d{1,9}()\b")
 _PUBLISHES = re.compile(
     r"(?i)\b(?:set|sets|publish\w{0,3}|register\w{0,3}|announc\w{1,3}) (?:key )?['\"]?(?P<key>[\w./-]{3,200})"
@@ -136,19 +133,19 @@ def of_report(ends: RankEnds) -> Clue | None:
         return Clue(
             "model-differs", text, Confidence.MEDIUM, because=f"the last line of rank {first.rank}, which reports it"
         )
-    cause, signal = _SIGNALS.get(first.code, ("rank-silent-end", ""))
+    cause, signal = SIGNALS.get(-first.code, ("rank-silent-end", "SIGABRT" if first.code == -SIGABRT else ""))
     how = (
         f"was ended by {signal or f'signal {-first.code}'}"
         if first.code < 0
         else f"ended first, with exit code {first.code}"
     )
     line = ends.last.get(first.rank)
-    if first.code == -6 and ends.last and all(ENDED.search(each.text) for each in ends.last.values()):
+    if first.code == -SIGABRT and ends.last and all(ENDED.search(each.text) for each in ends.last.values()):
         text = f"all ranks ended in order; rank {first.rank} aborted at its exit{ends.shown_last(first.rank)}"
         return Clue("native-crash", text, Confidence.MEDIUM, (first.rank,))
     if line is not None and ENDED.search(line.text) and first.code != -9:
         cause, how = "uneven-data", f"left before the others, and {how}"
-    elif first.code == -6:
+    elif first.code == -SIGABRT:
         return None  # The message of an abort is somewhere in the log.
     says = first.rank in ends.errors or (line is not None and any(each.search(line.text) for each in _OF_ERRORS))
     by_words = None if signal else _by_words(ends, first.rank)
@@ -165,7 +162,7 @@ def of_report(ends: RankEnds) -> Clue | None:
 def _of_abort(facts: LogFacts, ends: RankEnds) -> Clue | None:
     """Return the rank that a launcher saw abort first, with its last words."""
     first = ends.first
-    if first is None or first.code != -6 or first.rank in ends.victims:
+    if first is None or first.code != -SIGABRT or first.rank in ends.victims:
         return None
     lines = [line for scan in facts.scans for topic in (*scan.kept.values(), scan.tail) for line in topic]
     printed = [line.text for line in lines if line.origin.rank in (None, first.rank) and _ABORTS.search(line.text)]

@@ -103,6 +103,7 @@ AFTER = 'Traceback (most recent call last):\n  File "/srv/a.py", line 3, in term
         ("[launch] worker-1 exited (code 134)", "native-crash", (1,)),
         ("ps-1 exited with code 137", "killed", ()),
         ("WARN exited: trainer_1 (terminated by SIGKILL; not expected)", "killed", (1,)),
+        ("WARN exited: trainer_1 (terminated by SIGXCPU; not expected)", "rank-silent-end", (1,)),
         ("node.service: Main process exited, code=exited, status=3/NOTIMPLEMENTED", "rank-silent-end", ()),
     ],
 )
@@ -132,9 +133,10 @@ def test_only_the_last_attempt_of_a_launcher_of_its_own_counts(again: str) -> No
     found = first_of(both)
     assert found is not None
     assert found.text.startswith("rank 1: AssertionError")
-    of_one_call = first_of(both.replace(again, "[w0] attempt 2 of 3: download"))
-    assert of_one_call is not None
-    assert "OSError" in of_one_call.text
+    for of_one_call in ("[w0] attempt 2 of 3: download", "[w0] download: attempt 2/3"):
+        older = first_of(both.replace(again, of_one_call))
+        assert older is not None
+        assert "OSError" in older.text
 
 
 def test_a_traceback_in_a_string_of_json_is_read() -> None:
@@ -170,3 +172,21 @@ def test_a_stop_of_a_launcher_without_progress_may_have_ended_a_hang(before: str
     found = first_of(before + 'Traceback (most recent call last):\n  File "/srv/a.py", line 3, in f\n' + stop)
     assert found is not None
     assert (found.cause.id, found.confidence.value) == ("stopped-from-outside", confidence)
+
+
+GONE = "FileNotFoundError: [Errno 2] No such file or directory: '/tmp/7.pt'"
+
+
+@pytest.mark.parametrize(
+    ("line", "cause", "rank"),
+    [
+        ("removing /tmp/7.pt", "checkpoint-race", 1),
+        ("cleaning /tmp/", "checkpoint-race", 1),
+        ("cleaning /var/tmp", "file-missing", 0),
+        ("removing /tmp/7.pt.lock", "file-missing", 0),
+    ],
+)
+def test_only_a_rank_whose_line_names_the_file_or_its_directory_removed_it(line: str, cause: str, rank: int) -> None:
+    found = first_of("\n[w0] ".join((f"[w1] {line}", "up", *AFTER.splitlines()[:-1], GONE)))
+    assert found is not None
+    assert (found.cause.id, found.ranks) == (cause, (rank,))

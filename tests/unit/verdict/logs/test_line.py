@@ -19,6 +19,8 @@ from pylaunch.verdict.logs.line import LinePrefixes, Origin, learn_prefixes, ori
         ("[E ProcessGroupNCCL.cpp:475] [Rank 1] boom", Origin(None, 1), "[E ProcessGroupNCCL.cpp:475] [Rank 1] boom"),
         ("ValueError: boom", Origin(), "ValueError: boom"),
         ("12: boom", Origin(), "12: boom"),
+        ('{"loss": 1, "r": 2}', Origin(None, 2), '{"loss": 1, "r": 2}'),
+        ('{"p": 0.9, "r": 0.8}', Origin(), '{"p": 0.9, "r": 0.8}'),
     ],
 )
 def test_prefixes_give_the_process_and_leave_the_text(line: str, origin: Origin, text: str) -> None:
@@ -36,6 +38,7 @@ def test_a_prefix_that_looks_like_any_text_counts_where_most_lines_have_it() -> 
     assert slurm.parse("srun: error: n1: task 3: Killed", Origin()).text == "srun: error: n1: task 3: Killed"
     plain = learn_prefixes(["ValueError: x", "KeyError: y", "RuntimeError: z"])
     assert plain.parse("KeyError: y", Origin()).text == "KeyError: y"
+    assert learn_prefixes(["[info] a", "[info] b"]).parse("[error] x", Origin()).origin == Origin()
 
 
 def test_a_rank_cannot_write_in_the_name_of_another() -> None:
