@@ -9,7 +9,8 @@ import time
 
 def now() -> float:
     """Return seconds since the epoch."""
-    return _BEGAN + time.clock_gettime(time.CLOCK_BOOTTIME)
+    return _BEGAN + time.clock_gettime(_CLOCK)
 
 
-_BEGAN = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)  # That of macOS counts during sleep, too.
+_BEGAN = time.time() - time.clock_gettime(_CLOCK)

@@ -66,7 +66,8 @@ class StopReport:
         run, outcome = self.record.plan.run, self.outcome
         if outcome.unproven:
             raise ClusterNotReadyError(
-                f"not known to be clean: {fold(outcome.unproven)}", hint=f"when reachable again: pylaunch stop {run}"
+                f"not known to be clean: {fold(outcome.unproven)}",
+                hint=f"when these nodes answer again: pylaunch stop {run}",
             )
         if outcome.leftovers:
             raise ClusterNotReadyError(

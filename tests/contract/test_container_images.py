@@ -325,7 +325,7 @@ def test_a_tag_is_read_once_for_each_digest_and_one_that_moved_is_reported(
 
 DOCKER = """#!/bin/sh
 case "$*" in
-  "image inspect --format {{.Id}} -- torch:mine") echo sha256:id ;;
+  "image inspect --format {{.Id}} -- torch:mine"|*"-- torch@sha256:ab") echo sha256:id ;;
   "save --output "*" sha256:id") cp "$(dirname "$0")/../saved.tar" "$3" ;;
   *) echo "Error: No such image: $6" >&2; exit 1 ;;
 esac
@@ -341,6 +341,7 @@ def test_an_image_of_a_daemon_is_read_with_docker_which_knows_the_daemon_of_the_
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     image = image_of(docker_archive(tmp_path / "saved.tar", [BASE, UPPER]))
     assert local_image("docker-daemon:torch:mine") == image
+    assert local_image("docker-daemon:torch@sha256:ab") == image, "docker save knows the id"
     (tmp_path / "saved.tar").unlink()
     assert local_image("docker-daemon:torch:mine") == image
     with pytest.raises(UsageError) as refused:

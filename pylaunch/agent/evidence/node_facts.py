@@ -175,7 +175,7 @@ class NodeFacts:
     def sockets(
         self, pids: Mapping[int, int | None], until: float
     ) -> tuple[tuple[protocol.StuckConnection, ...], int, str]:
-        """Return the connections of the ranks that do not make progress; as the next two, for the thread."""
+        """Return the connections of ranks without progress. A thread of `Collection` calls this and the next three."""
         return rank_sockets.troubled(pids, until, self._earlier)
 
     def wake(self) -> None:

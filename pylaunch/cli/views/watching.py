@@ -2,12 +2,12 @@
 
 import contextlib
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from pylaunch.model.run import Event, RunRecord
 from pylaunch.protocol.usage_report import Usage
+from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.interruptible import Interrupter, signals
 from pylaunch.runs.follow.run_events import LinesWritten, Notice, RunEvent, UsageReported
 from pylaunch.runs.status import glimpse, previous_attempt, watch_run
@@ -51,12 +51,9 @@ class Spectator:
 
     usage_every_s = USAGE_S
 
-    def __init__(
-        self, board: Board, view: View, clock: Callable[[], float] = time.time, say: Callable[[str], None] = console.say
-    ) -> None:
+    def __init__(self, board: Board, view: View, say: Callable[[str], None] = console.say) -> None:
         self._board = board
         self._view = view
-        self._clock = clock
         self._say = say
 
     def show(self, event: RunEvent) -> None:
@@ -73,7 +70,7 @@ class Spectator:
 
     def look(self) -> None:
         """Show the board."""
-        self._view.show(self._board, self._clock())
+        self._view.show(self._board, steady_clock.now())
 
 
 class _Glimpse(Spectator):

@@ -119,7 +119,7 @@ def _unmade(image: str, mounts: tuple[MountTask, ...], *, is_check: bool) -> Con
     return Container(ANY_FILE if is_check and is_here else path, mounts)
 
 
-@functools.cache
+@functools.lru_cache(16)  # A program that starts many jobs gives each a `say` of its own.
 def _made(image: str, mounts: tuple[MountTask, ...], say: Callable[[str], None]) -> Container:
     """Return the container of a start, whose image may have to be made on this machine. Raises UsageError."""
     made = local_image(image, say)

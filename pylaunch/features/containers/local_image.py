@@ -112,7 +112,7 @@ def _of_registry(name: str, say: Say) -> LocalImage:
         raise UsageError(f"--container {name}: {what}", hint="" if name.startswith(DAEMON) else hint)
     place = _directory("names") / f"{hashlib.sha256(name.encode()).hexdigest()}.json"
     known = _kept(place, _Named)
-    digest = name.rpartition("@")[2] if "@sha256:" in name else _digest(name)
+    digest = _digest(name)
     if known is not None and known.digest != digest:
         say(f"note: {name} is {digest} now; the last start had {known.digest}")
     if known is not None and known.digest == digest and (image := _in_cache(known.image)):
@@ -134,9 +134,9 @@ def _of_registry(name: str, say: Say) -> LocalImage:
 
 
 def _digest(name: str) -> str:
-    if name.startswith(DAEMON):
+    if name.startswith(DAEMON):  # Its id: the digest that a name may have is that of a registry.
         return _docker("image", "inspect", "--format", "{{.Id}}", "--", name.removeprefix(DAEMON))
-    return _skopeo("inspect", "--format", "{{.Digest}}", name)
+    return name.rpartition("@")[2] if "@sha256:" in name else _skopeo("inspect", "--format", "{{.Digest}}", name)
 
 
 def _untagged(name: str) -> str:

@@ -9,6 +9,7 @@ from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.features.metrics.samples import RunMetrics, class_of_end, ends_of_no_attempt, sample_of
 from pylaunch.model.plan import RunPlan, base_of
 from pylaunch.model.run import Event, EventKind, RunRecord
+from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.interruptible import Interrupter
 from pylaunch.runs.follow.run_events import LinesWritten, RunEvent, UsageReported
 from pylaunch.runs.status import watch_run
@@ -143,7 +144,7 @@ class _Onlooker:
 
     def look(self) -> None:
         """Keep a sample."""
-        self.sample = sample_of(self._board, self._heard, self._clocks, time.time())
+        self.sample = sample_of(self._board, self._heard, self._clocks, steady_clock.now())
 
     def lose_all(self) -> None:
         """Keep a sample without an answer of any node."""

@@ -1,7 +1,6 @@
 """The screen of `pylaunch top` and its keys. It draws what `live_runs` knows, as often as nodes report."""
 
 import signal
-import time
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
@@ -20,6 +19,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.plan import base_of
 from pylaunch.model.text.argv import Argv
 from pylaunch.model.text.sanitise import visible_line
+from pylaunch.runs import steady_clock
 
 DRAW_S, OUTPUT_S = 2.0, 0.25
 """Intervals at which the tables, and the output of a verb, are drawn."""
@@ -186,7 +186,7 @@ class TopApp(App[None]):
     def _draw(self) -> None:
         if self._is_ending and not self._is_busy:
             self.exit()
-        now, words = time.time(), ",".join(self._wanted)
+        now, words = steady_clock.now(), ",".join(self._wanted)
         with self._live.lock:
             above = rows.run_rows(self._live.by_id.values(), self._wanted, now)
             self._run_table.put(above)

@@ -9,6 +9,7 @@ from pylaunch.errors import PylaunchError
 from pylaunch.features.top.rows import LiveRun
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.plan import RunPlan, base_of
+from pylaunch.runs import steady_clock
 from pylaunch.runs.all_runs import adopt_runs, discover_runs
 from pylaunch.runs.connect.interruptible import Interrupter
 from pylaunch.runs.follow.run_events import RunEvent
@@ -39,7 +40,7 @@ class RunListener:
     def show(self, event: RunEvent) -> None:
         """Update the state of the run."""
         with self.lock:
-            self.run.take(event, time.time())
+            self.run.take(event, steady_clock.now())
 
     def look(self) -> None:
         """Show nothing: the screen reads the state."""

@@ -5,6 +5,7 @@ import time
 
 from pylaunch.features.traces.spans import StartTrace, TimedSpan
 from pylaunch.model.text.sanitise import visible_line
+from pylaunch.runs import steady_clock
 from pylaunch.runs.attach import AttachEvent
 from pylaunch.runs.start_events import StartEvent
 from pylaunch.terminal import console
@@ -24,13 +25,13 @@ class Tracing(RunObserver):
 
     def on_event(self, event: StartEvent | AttachEvent) -> None:
         """Send the trace of an attempt that `event` completes."""
-        trace = self._trace.of_event(event, time.time())
+        trace = self._trace.of_event(event, steady_clock.now())
         if trace is not None:
             self._send(trace)
 
     def at_end(self, ending: RunEnding) -> None:
         """Send what is left, and wait for all traces."""
-        trace = self._trace.completed(time.time())
+        trace = self._trace.completed(steady_clock.now())
         if trace is not None:
             self._send(trace)
         until = time.monotonic() + LIMIT_S

@@ -135,7 +135,7 @@ class Fleet:
         await self.inbox.put("", message)
 
     async def send(self, messages: Mapping[str, object]) -> None:
-        """Send each host its message. A broken connection is ignored: the inbox gets it."""
+        """Send each host its message. A broken connection is ignored: the inbox gets ConnectionEnded."""
         await asyncio.gather(
             *(self.links[name].send(message) for name, message in messages.items() if name in self.links),
             return_exceptions=True,
@@ -170,7 +170,7 @@ class Fleet:
         return await spawn(connector.argv(enter(host, self._agent, verb, self._run)))
 
     def keep_watch(self, timeout_s: float) -> None:
-        """Send Ping to all nodes from now on. the inbox gets silent nodes, and Lost after `timeout_s`."""
+        """Send Ping to all nodes from now on. The inbox gets NodeSilent, and Lost after `timeout_s`."""
         now = time.monotonic()
         self._liveness = Liveness(timeout_s, now, dict.fromkeys(self.links, now))
         self._spawn(self._watch())

@@ -79,7 +79,8 @@ def look(record: RunRecord, hosts: Iterable[str]) -> dict[str, NodeProof]:
 def end(plan: RunPlan, hosts: Iterable[str], grace_s: float, began: float | None) -> dict[str, NodeProof]:
     """End all processes of the run on `hosts`: its agent, and every process that carries the mark of the run.
 
-    Of a run whose ranks began at that time, a node without any file proves nothing: it may be another machine.
+    `began`: a time of the run; None if no rank began. Where ranks began, a node without any file of the run proves
+    nothing: it may be another machine.
     """
     return _ask(plan, hosts, Asking(TIMEOUT_S + grace_s), grace_s, began)
 

@@ -8,7 +8,6 @@ start that waits overtakes it. All nodes order places the same way, so no two st
 import asyncio
 import contextlib
 import json
-import time
 from collections.abc import AsyncIterator, Callable, Mapping
 
 import msgspec
@@ -20,6 +19,7 @@ from pylaunch.model.cluster import Host
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodePlan, RunPlan
 from pylaunch.probe.program import STREAMED, program, streamed
+from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.transport.answers import NotAnAnswerError, decoded
@@ -101,7 +101,7 @@ class _Queue:
     async def wait(self) -> None:
         """Wait until nothing blocks the start on any node."""
         readers = [asyncio.ensure_future(self._read(node.host)) for node in self._plan.nodes]
-        limit = None if self._turn.timeout_s is None else self._turn.since + self._turn.timeout_s - time.time()
+        limit = None if self._turn.timeout_s is None else self._turn.since + self._turn.timeout_s - steady_clock.now()
         try:
             async with asyncio.timeout(None if limit is None else max(0.0, limit)):
                 while len(self._blocked) < len(self._children) or any(self._blocked.values()):

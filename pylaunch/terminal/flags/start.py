@@ -1,6 +1,5 @@
 """Flags of `start` as one value, and the job and the queue that they describe."""
 
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +10,7 @@ from pylaunch.errors import UsageError
 from pylaunch.model.job import Framework, JobSpec, OnHang, RankOrder
 from pylaunch.model.text.argv import Argv
 from pylaunch.model.text.size import shown_size
+from pylaunch.runs import steady_clock
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.terminal import options
 from pylaunch.terminal.flags import preload, sync
@@ -94,7 +94,8 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
             return None
         from pylaunch.runs.prepare.queue import Turn  # noqa: PLC0415 -- modules that parsing the flags does not need
 
-        return Turn(time.time(), None if timeout is None else _seconds("--queue-timeout", timeout).total_seconds())
+        limit_s = None if timeout is None else _seconds("--queue-timeout", timeout).total_seconds()
+        return Turn(steady_clock.now(), limit_s)
 
     def job(
         self, words: Argv, framework: Framework, env: Environment, tree: Tree | None, *, is_unread: bool

@@ -13,6 +13,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event
 from pylaunch.protocol.usage_report import Usage
+from pylaunch.runs import steady_clock
 from pylaunch.runs.follow.merge import LineSource, Merge, MergedLine
 from pylaunch.terminal import console
 from pylaunch.terminal.live_area import LiveArea
@@ -134,7 +135,7 @@ class Terminal(Live):
 
     def _drawn(self) -> list[str]:
         with self._lock:
-            return self._board.lines(time.time())
+            return self._board.lines(steady_clock.now())
 
 
 def _now() -> float:

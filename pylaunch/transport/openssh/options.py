@@ -6,6 +6,8 @@ from pylaunch.model.text.argv import Argv
 CONNECT_TIMEOUT_S = 10
 ALIVE_S, ALIVE_COUNT = 3, 3
 SSH_PORT = 22
+OWN_COMMAND = ("-o", "RemoteCommand=none")
+"""A RemoteCommand of ~/.ssh/config, as of tmux, is for a terminal, and refuses other commands."""
 
 
 def config_word(path: str) -> str:
@@ -25,7 +27,7 @@ def options(known_hosts: str | None) -> Argv:
         "-o", f"ServerAliveInterval={ALIVE_S}",
         "-o", f"ServerAliveCountMax={ALIVE_COUNT}",
         "-o", "LogLevel=INFO",
-        "-o", "RemoteCommand=none",  # One in ~/.ssh/config, as of tmux, is for a terminal, and refuses other commands.
+        *OWN_COMMAND,
     )  # fmt: skip
 
 

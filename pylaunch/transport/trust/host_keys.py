@@ -25,7 +25,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
 from pylaunch.transport.openssh.failures import explain_failure
-from pylaunch.transport.openssh.options import config_word, destination
+from pylaunch.transport.openssh.options import OWN_COMMAND, config_word, destination
 from pylaunch.transport.trust.known_hosts import HostKey, keys_for, place, read_known_hosts, write_known_hosts
 
 ANSWER_TIMEOUT_S = 10
@@ -149,7 +149,7 @@ def _key_exchange(host: Host, note: Path, kinds: Sequence[str]) -> Argv:
         "-o", "UpdateHostKeys=no",
         "-o", "LogLevel=INFO",
         "-o", f"ConnectTimeout={ANSWER_TIMEOUT_S}",
-        *destination(host), "true",
+        *OWN_COMMAND, *destination(host), "true",
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from pylaunch.transport.openssh.failures import explain_failure
 from pylaunch.transport.openssh.options import options
 from pylaunch.transport.openssh.sharing import control_directory
 from pylaunch.transport.process import Completed
-from pylaunch.transport.trust.host_keys import Route
+from pylaunch.transport.trust.host_keys import Route, _key_exchange
 
 CASES = sorted((Path(__file__).parents[2] / "cases" / "ssh_failures").glob("*.yaml"))
 LONGEST_SOCKET_NAME = "/" + (identity.LENGTH + 40) * "f" + "." + 16 * "x"
@@ -117,9 +117,8 @@ def test_the_options_precede_the_user_s_own_words_so_that_host_keys_stay_checked
 def test_a_command_of_the_user_s_configuration_takes_the_place_of_none_of_ours() -> None:
     host = Host("n1", "10.0.0.1", ssh=SshOptions(common_args=("-o", "RemoteCommand=tmux attach")))
 
-    words = connector_of(host, None).argv(("true",))
-
-    assert words.index("RemoteCommand=none") < words.index("RemoteCommand=tmux attach")
+    for words in (connector_of(host, None).argv(("true",)), _key_exchange(host, Path("/known_hosts"), ())):
+        assert words.index("RemoteCommand=none") < words.index("RemoteCommand=tmux attach")
 
 
 def test_the_options_survive_being_one_line_for_ansible() -> None:

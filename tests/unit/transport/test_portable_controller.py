@@ -13,7 +13,7 @@ ON_NODES = ("agent", "runtime", "features/lab")
 
 ONLY_LINUX = {
     "pidfd_open", "pidfd_send_signal", "epoll", "prctl", "sched_getaffinity", "pipe2", "setns", "unshare",
-    "memfd_create",
+    "memfd_create", "CLOCK_BOOTTIME",
     "eventfd", "SO_PEERCRED", "splice", "accept4", "CDLL", "sigtimedwait", "PR_SET_PDEATHSIG", "AF_NETLINK",
 }  # fmt: skip
 KNOWN = {
