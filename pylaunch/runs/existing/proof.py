@@ -19,6 +19,7 @@ from pylaunch.transport.slurm import commands
 LOOK_S = 15.0
 """Timeout of `look`, in seconds."""
 
+STRANGER = "no file of the run is there: the address may lead to another machine, or the node was reinstalled"
 WORDS = 300
 """Characters that are kept of each text from a node."""
 
@@ -97,10 +98,7 @@ def _ask(
     proofs = dict.fromkeys(wanted.names, NodeProof(reason="not in the inventory, so not connected to"))
     proofs |= {name: NodeProof(reason=why.reason) for name, why in unreachable.items()}
     proofs |= of_ended_jobs(cluster.only(unreachable))
-    stranger = (
-        f"no file of run {plan.run} is there: the address may lead to another machine, or the node was reinstalled"
-    )
-    return proofs | {name: _read(answer, None if began is None else stranger) for name, answer in answers.items()}
+    return proofs | {name: _read(answer, None if began is None else STRANGER) for name, answer in answers.items()}
 
 
 def of_ended_jobs(cluster: Cluster) -> dict[str, NodeProof]:

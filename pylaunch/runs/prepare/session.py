@@ -233,7 +233,7 @@ class Session:
             if isinstance(error, LinkError):
                 self._refuse(name, error.reason, error.hint)
             else:
-                self._refuse(name, "the agent was installed, and no archive there has its content by sha256sum", None)
+                self._refuse(name, "the agent was installed, but no archive there has its content (sha256sum)", None)
 
     async def _ship(self, tree: Tree | None) -> None:
         """Ship the code of the run, and the image of its container, to every connected node."""
