@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.host_errors import OwnNames
-from pylaunch.model.diagnosis.host_hints import folded
+from pylaunch.model.diagnosis.host_hints import of_hosts
 from pylaunch.model.hostset import fold
 from pylaunch.probe.ask import Unreachable
 
@@ -52,5 +52,5 @@ def _shared(own: OwnNames, whys: Mapping[str, Unreachable]) -> SharedFailure:
         template = own.template(first, line)
         is_shared = all(template in each for each in known)
         steps.append((fold(hosts), own.filled(template, hosts)) if is_shared else (first, line))
-    hints = folded({host: (each.hint,) for host, each in whys.items() if each.hint})
+    hints = of_hosts({host: each.hint for host, each in whys.items()})
     return SharedFailure(hosts, own.filled(own.template(first, why.reason), hosts), "; ".join(hints), tuple(steps))

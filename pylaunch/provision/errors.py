@@ -97,7 +97,7 @@ def _hint(failures: Sequence[Failure]) -> str:
 
 def unreachable_error(unreachable: Mapping[str, Unreachable], cluster: Cluster) -> PylaunchError:
     """Return the error for hosts of `cluster` that could not be reached."""
-    hints = host_hints.folded({host: (each.hint,) for host, each in unreachable.items() if each.hint is not None})
+    hints = host_hints.of_hosts({host: each.hint for host, each in unreachable.items()})
     reasons = {host: (each.reason,) for host, each in unreachable.items()}
     return ClusterNotReadyError(
         f"{len(unreachable)} of {len(cluster.hosts)} hosts cannot be reached: {fold(unreachable)}",

@@ -17,6 +17,7 @@ from pylaunch.cli.views import sweeping
 from pylaunch.cli.views.sweeping import as_data, described
 from pylaunch.errors import ExitCode
 from pylaunch.model.diagnosis.host_errors import alike_errors
+from pylaunch.model.diagnosis.host_hints import of_hosts
 from pylaunch.model.hostset import alike, fold
 from pylaunch.model.job import USUAL_PORT
 from pylaunch.model.text.argv import pylaunch
@@ -122,12 +123,14 @@ def _show_verdict(report: CleanReport) -> None:
     unreachable = {name: (why.reason,) for name, why in report.unreachable.items()}
     for hosts, reason in alike_errors(report.cluster.hosts, unreachable):
         console.say(f"{hosts}: not known to be clean: {reason}")
+    next_steps = list(of_hosts({name: why.hint for name, why in report.unreachable.items()}))
     if report.not_clean and not report.dry_run:
         console.say(f"{fold(report.not_clean)}: not clean")
         stopped = {name for name, each in report.latest.items() if each.stopped}
-        next_steps = ["to end a run whose agent is stopped: pylaunch stop RUN"] if stopped else []
+        next_steps += ["to end a run whose agent is stopped: pylaunch stop RUN"] if stopped else []
         if report.not_clean - stopped:
             next_steps.append(pylaunch("clean", "--stale", "kill", "--limit", fold(report.not_clean - stopped)))
+    if next_steps:
         hints.say(*next_steps)
 
 

@@ -13,8 +13,9 @@ from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.cli.views.sweeping import as_data
 from pylaunch.errors import ExitCode
 from pylaunch.model.diagnosis.host_errors import error_lines
+from pylaunch.model.diagnosis.host_hints import of_hosts
 from pylaunch.model.hostset import alike, fold
-from pylaunch.terminal import console, document, options
+from pylaunch.terminal import console, document, hints, options
 
 
 @click.command()
@@ -42,6 +43,8 @@ def command(inventory: Path | None, limit: str | None, *, as_json: bool) -> int:
         console.say(f"{hosts}: could not look at {unread.subject}: {unread.reason}")
     for line in error_lines(cluster.hosts, {name: why.reason for name, why in report.unreachable.items()}):
         console.say(line)
+    if steps := of_hosts({name: why.hint for name, why in report.unreachable.items()}):
+        hints.say(*steps)
     return ExitCode.CLUSTER_NOT_READY if report.unreachable else ExitCode.DONE
 
 

@@ -123,7 +123,7 @@ def unreachable_results(survey: Survey) -> list[LayerResult]:
             shared[0].reason if is_one else f"{len(hosts)} of {len(survey.cluster.hosts)} hosts fail here",
             hosts,
             (*(shared[0].own_lines if is_one else (line for each in shared for line in each.lines)), *others),
-            host_hints.folded({host: (hint,) for host in hosts if (hint := survey.unreachable[host].hint)}),
+            host_hints.of_hosts({host: survey.unreachable[host].hint for host in hosts}),
         )
     ]
 

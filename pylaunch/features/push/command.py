@@ -17,7 +17,7 @@ from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.host_errors import error_lines
-from pylaunch.model.diagnosis.host_hints import folded
+from pylaunch.model.diagnosis.host_hints import of_hosts
 from pylaunch.model.hostset import fold
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.model.text.size import shown_size
@@ -71,7 +71,7 @@ def command(
         _show(payload, result, source)
     if failed := [name for name, received in result.hosts.items() if received.error is not None]:
         what = f"{fold(failed)}: {'do' if len(failed) > 1 else 'does'} not have the files"
-        hints = folded({name: (hint,) for name in failed if (hint := result.hosts[name].hint) is not None})
+        hints = of_hosts({name: result.hosts[name].hint for name in failed})
         reasons = {name: str(result.hosts[name].error) for name in failed}
         raise ClusterNotReadyError(what, evidence=error_lines(cluster.hosts, reasons), hint="; ".join(hints) or None)
     return ExitCode.DONE

@@ -21,6 +21,11 @@ def agent_python(host: Host) -> str:
     return f"correct pylaunch_agent_python or ansible_python_interpreter of {host.name} in the inventory"
 
 
+def of_hosts(hints: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Return the hints of the hosts that have one, folded."""
+    return folded({host: (hint,) for host, hint in hints.items() if hint})
+
+
 def folded(hints: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
     """Return the hints of each host (`pylaunch trust --limit n1`), with hosts folded where nothing else differs.
 

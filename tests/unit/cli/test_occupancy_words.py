@@ -15,7 +15,8 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.ask import Unreachable
 
 CLUSTER = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(1, 7)))
-SILENT = {"n5": Unreachable("no end after 60 s"), "n6": Unreachable("no end after 60 s")}
+SILENT = {name: Unreachable("no key", f"pylaunch trust --limit {name}") for name in ("n5", "n6")}
+HINT = ["", "hint: pylaunch trust --limit 'n[5-6]'"]
 UNREAD = (Unread("gpu.smi", "no answer within 20 s"),)
 
 
@@ -49,7 +50,8 @@ def test_hosts_in_the_same_state_are_one_line_of_gpus(hosts: None, capsys: pytes
     assert capsys.readouterr().err.splitlines()[1:] == [
         "n[3-4]: nvidia-smi: No devices",
         "n[1-2]: could not look at gpu.smi: no answer within 20 s",
-        "n[5-6]: no end after 60 s",
+        "n[5-6]: no key",
+        *HINT,
     ]
 
 
@@ -61,7 +63,8 @@ def test_clean_folds_hosts_and_a_dry_run_that_would_do_nothing_says_so(
         "n3: would remove run 7f3a",
         "n[1-2]: could not look at gpu.smi: no answer within 20 s",
         "n[1-2,4]: nothing to remove, nothing to end",
-        "n[5-6]: not known to be clean: no end after 60 s",
+        "n[5-6]: not known to be clean: no key",
+        *HINT,
     ]
 
 
