@@ -38,8 +38,8 @@ _OF_NUMBER = re.compile(r"^(?:w|r|worker|rank|trainer|learner|actor|process|proc
 
 def read_exit(match: LogMatch, facts: LogFacts) -> Clue:
     """Return the signal that ended the rank which a launcher reports first; else a report without a cause."""
-    first = next(iter(facts.of(NAMED)), None)
-    is_planned = first is not None and not _is_failure(first) and (first.file, first.line) < (match.file, match.line)
+    first = next((each for each in facts.of(NAMED) if each.file == match.file), None)
+    is_planned = first is not None and not _is_failure(first) and first.line < match.line
     if match.signature.id in (LIMIT, STOPS):
         return replace(default(match), role=Role.BENIGN) if is_planned else default(match)
     named = {name.rstrip("23456"): value for name, value in match.groups.items()}

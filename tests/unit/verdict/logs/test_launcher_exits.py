@@ -122,6 +122,9 @@ def test_processes_that_a_supervisor_stops_after_a_good_end_are_no_failure() -> 
     stops = "system | sending SIGTERM to ps.1 (pid 7)\nsystem | ps.1 stopped (rc=-15)\n"
     assert first_of(f"step 9\nsystem | chief.1 stopped (rc=0)\n{stops}") is None
     assert first_of(f"step 9\nsystem | chief.1 stopped (rc=4)\n{stops}") is not None
+    logs = ("step 9\nsystem | chief.1 stopped (rc=0)\n", f"step 9\nstep 10\n{stops}")
+    scans = [scan(SEARCH, name, [text.encode()]) for name, text in zip(("a.log", "b.log"), logs, strict=True)]
+    assert judge_texts(signatures(), LogFacts(scans)).first is not None, "another supervisor planned nothing"
 
 
 ATTEMPT = '[w0] step 1\n[w1] Traceback (most recent call last):\n[w1]   File "/srv/a.py", line 3, in f\n[w1] {}\n'

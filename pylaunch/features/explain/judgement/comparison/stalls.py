@@ -15,7 +15,7 @@ from pylaunch.features.explain.judgement.comparison.beside import PrintedLine, S
 from pylaunch.features.explain.judgement.indications.indication import Indication
 from pylaunch.model.hostset import named_ranks
 from pylaunch.verdict.logs.scan import LogScan
-from pylaunch.verdict.logs.victims.rank_ends import AT_WORK
+from pylaunch.verdict.logs.victims.rank_ends import AT_WORK, ENDED
 
 LONGEST_STEP_S = 5.0
 STEPS = 10
@@ -47,11 +47,14 @@ def read(shapes: Shapes, scans: Sequence[LogScan]) -> Iterator[Indication]:
     order = sorted(groups.values(), key=len)
     if len(order) != 2 or len(order[0]) != 1 or len(order[1]) < 2:
         return
+    last_line = max(each.line.line for _, each in last.values())
+    if any(ENDED.search(line.text) for line in scans[0].tail if line.line > last_line):
+        return
     rank, others = order[0][0], tuple(sorted(order[1]))
     alone, usual = last[rank][1], last[others[0]][1]
     is_held = AT_WORK.search(alone.line.text) is not None or _HELD.search(alone.line.text) is not None
     is_awaited = is_held and _WAITS.search(usual.line.text) is not None
-    is_sure = is_awaited or _is_over(scans[0], [each.line.line for _, each in last.values()])
+    is_sure = is_awaited or _is_over(scans[0], last_line)
     cause = "data-wait" if is_held else "rank-absent"
     text = f"rank {rank} stood at another line than {named_ranks(others)} until the end: {alone.shown}"
     yield Indication(cause, text, alone.excerpt, ranks=(rank,), others=(usual.excerpt,), is_beside=not is_sure,
@@ -62,10 +65,10 @@ def _number(found: tuple[Shape, PrintedLine]) -> int:
     return found[1].line.line
 
 
-def _is_over(scan: LogScan, lines: Sequence[int]) -> bool:
+def _is_over(scan: LogScan, last_line: int) -> bool:
     """Return True if the log ends long after the last lines of the ranks, for the times between their lines."""
-    times = [line.time for line in scan.sampled if line.time is not None and line.line <= max(lines)]
-    end = next((line.time for line in reversed(scan.tail) if line.time is not None and line.line > max(lines)), None)
+    times = [line.time for line in scan.sampled if line.time is not None and line.line <= last_line]
+    end = next((line.time for line in reversed(scan.tail) if line.time is not None and line.line > last_line), None)
     if end is None or len(times) < STEPS or len({each.zone for each in (*times, end)}) > 1:
         return False
     seconds = sorted(each.seconds for each in times)
