@@ -77,6 +77,8 @@ def test_what_one_rank_prints_otherwise_is_the_cause_of_waits_and_mismatches(
         say("restored step 200", other={2: "restored step 180"}) + raised(2, "ValueError: shape mismatch\n"),
         "[rank 0] run_id=3fa1\n[rank 1] run_id=9bc2\n" + raised(1, "KeyError: 'text'\n"),
         steps(0, 0, 3, 6, 9) + steps(1, 0, 3, 6) + steps(2, 0, 3, 6, 9) + raised(1, "KeyError: 'text'\n"),
+        steps(0, 0, 3, 6) + steps(1, 0, 3, 6) + "[rank 0] epoch 0 finished\n" + all_late(2),
+        steps(0, 0, 3, 6) + steps(1, 0, 3, 6) + "[rank 0] batch plots: skipping\n" + all_late(2),
     ],
     ids=[
         "a healthy run",
@@ -87,6 +89,8 @@ def test_what_one_rank_prints_otherwise_is_the_cause_of_waits_and_mismatches(
         "a mismatch within a rank",
         "ids of other things",
         "an error of one rank",
+        "an end that rank 0 alone logs",
+        "a note that rank 0 alone logs",
     ],
 )
 def test_values_that_may_differ_are_no_cause(log: str) -> None:

@@ -73,6 +73,9 @@ def _found(shapes: Shapes) -> Iterator[Found]:
         for party, lines in parties.items()
         for line in lines
     ]
+    lasts = [{party: _numbers(lines)[-1][0] for party, lines in of_all.items()} for of_all in counting]
+    behind = {party for numbers in lasts for party, number in numbers.items() if number < max(numbers.values())}
+    known = {party for party in known if party.rank != 0 or party in behind}  # Programs let rank 0 alone report.
     for party, line in alone:
         if _SKIPS.search(line.line.text) and party in known:
             yield f"{party.name} alone prints {line.shown}", (line,), (party,)
