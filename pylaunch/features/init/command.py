@@ -199,7 +199,7 @@ def _report(cluster: Cluster, failed: Mapping[str, Unreachable], *, is_fatal: bo
     count = f"{len(failed)} of {len(cluster.hosts)} hosts could not be examined"
     if is_fatal:
         others = ", or write the others alone with --partial" if len(failed) < len(cluster.hosts) else ""
-        hint = f"mend {'them' if others else 'that'} and run it again{others}"
+        hint = f"mend that and run it again{others}"
         raise ClusterNotReadyError(f"{count}, so nothing was written", evidence=lines, hint=hint)
     console.say("\n".join([f"warning: {count}", *(f"  {line}" for line in lines)]))
 

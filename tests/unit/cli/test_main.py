@@ -166,15 +166,16 @@ def test_the_script_that_completes_is_printed_for_each_shell(capsys: pytest.Capt
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "message", "hint"),
     [
-        (["ps", "--json", "--nonsense"], "No such option"),
-        (["check", "-i", "nowhere.ini", "--json"], "no such inventory"),
-        (["gpus", "--json", "-i", "nowhere.ini", "-H", "n1"], "one of them"),
+        (["ps", "--json", "--nonsense"], "No such option", "pylaunch ps --help"),
+        (["check", "-i", "nowhere.ini", "--json"], "no such inventory", "pylaunch init 'gpu[01-02]' writes one"),
+        (["gpus", "--json", "-i", "nowhere.ini", "-H", "n1"], "one of them", ""),
+        (["gpus", "--json", "-H", "ada@n1"], "the user belongs in ~/.ssh/config", "pylaunch init ada@n1"),
     ],
 )
 def test_an_error_is_a_document_where_json_was_asked_for(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.run(words) == ExitCode.USAGE
 
@@ -184,6 +185,7 @@ def test_an_error_is_a_document_where_json_was_asked_for(
     assert message in document["error"]["message"]
     assert document["error"]["exit_code"] == ExitCode.USAGE
     assert document["error"]["hint"] in printed.err
+    assert document["error"]["hint"].startswith(hint)
 
 
 def test_without_json_nothing_is_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,7 +196,9 @@ def test_without_json_nothing_is_on_stdout(capsys: pytest.CaptureFixture[str]) -
 
 def test_every_page_is_printed_by_its_topic(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["help"]) == ExitCode.DONE
-    topics = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
+    printed = capsys.readouterr()
+    assert "hint: pylaunch help first-cluster " in printed.err
+    topics = [line.split()[0] for line in printed.out.splitlines()[1:]]
     assert {"inventory", "runs", "cluster.ini"} <= set(topics)
     for topic in topics:
         assert main.run(["help", topic]) == ExitCode.DONE

@@ -50,9 +50,6 @@ _WORDS = re.compile(r"[A-Za-z]{3,} [A-Za-z]")
 _VALUES = re.compile(r"Expected: ?\[([^\]]{3,300})\]")
 """Values of all ranks, in the order of the ranks."""
 
-_ERRNO = re.compile(r"\[Errno \d")
-"""Words of an exception that the operating system refused something: no mistake of the program alone."""
-
 _ACCIDENTAL = ("AttributeError", "NameError", "UnboundLocalError")
 """Exceptions of a mistake in code that handles another one."""
 
