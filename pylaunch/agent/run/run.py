@@ -21,6 +21,7 @@ from pylaunch.agent.logs.tail import LAST_LINES, last_lines
 from pylaunch.agent.run import lifecycle
 from pylaunch.agent.run.examinations import Deliver, Examinations
 from pylaunch.agent.run.holdings import Holdings
+from pylaunch.agent.run.ranks import session_scope
 from pylaunch.agent.run.ranks.preload import Preload
 from pylaunch.agent.run.ranks.rank_terminal import RankTerminal
 from pylaunch.agent.run.ranks.spawn import start_time
@@ -42,6 +43,7 @@ ENTRIES_PER_RANK = 8
 """Connections at a time: a launcher may restart a rank before the previous one is gone."""
 
 LEFTOVER_GRACE_S = 2.0
+AT_LOGOUT = f"where {session_scope.LOGOUT}, {protocol.SIGNALLED}"
 
 
 class Run:
@@ -133,7 +135,7 @@ class Run:
 
     def stop(self, reason: str, grace_s: float, now: float, *, by_hand: bool = False) -> None:
         """Stop the run: SIGTERM, and SIGKILL after `grace_s`. Before the release, nothing is exec'd."""
-        if reason.endswith(protocol.SIGNALLED):
+        if reason in (protocol.SIGNALLED, AT_LOGOUT):  # And not that of another node.
             self._workers.ended_from_outside = reason
         self.advance(now)  # A rank that has ended by now was not ended by this stop, unless it obeyed the same signal.
         if self.outcome is not None:
@@ -422,7 +424,7 @@ class Run:
         self._kernel.close()
         unreadable = rank_files.obstacle(f"{self._record.directory.logs}/.")
         if self._signalled and self._workers.ended_from_outside and self.stopping is None:
-            self._record.append(protocol.Stopping(protocol.SIGNALLED, time.time(), by_hand=False))
+            self._record.append(protocol.Stopping(self._workers.ended_from_outside, time.time(), by_hand=False))
         self._record.append(protocol.Finished(left, self._checked_for_leftovers(), time.time(), unreadable))
         self.outcome = NodeOutcome(self.task.run, outcome, message, time.time())
 

@@ -22,8 +22,8 @@ from pylaunch.agent.peers.messaging import Peers
 from pylaunch.agent.peers.peer_status import PeerStatus
 from pylaunch.agent.run import stop_request
 from pylaunch.agent.run.prepare import RefusedError, prepare_run
-from pylaunch.agent.run.ranks import session_scope, spawn
-from pylaunch.agent.run.run import Run
+from pylaunch.agent.run.ranks import spawn
+from pylaunch.agent.run.run import AT_LOGOUT, Run
 from pylaunch.agent.serve.connection import HIGH_WATER, Controller, Meter
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import NodeOutcome, Record
@@ -144,8 +144,8 @@ class Supervisor:
     def _on_signals(self, arrived: set[int]) -> None:
         if signal.SIGTERM in arrived or signal.SIGINT in arrived:
             task = self._run.task if self._run else None
-            at_logout = f"where {session_scope.LOGOUT}, " if self._notes else ""
-            self._stop(f"{at_logout}{protocol.SIGNALLED}", max(task.grace_s, task.stop_grace_s) if task else 0.0)
+            reason = AT_LOGOUT if self._notes else protocol.SIGNALLED
+            self._stop(reason, max(task.grace_s, task.stop_grace_s) if task else 0.0)
 
     def _advance(self, now: float) -> None:
         if self._outcome is None:
