@@ -70,8 +70,10 @@ def _asked(
     cluster: Cluster, questions: Mapping[str, Mapping[str, Any]]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Unreachable]]:
     programs = {name: probe(asked) for name, asked in questions.items()}
-    asked = next(iter(questions.values()))
-    return understood_all(ask(cluster, programs), cluster, lambda answered: values(answered, asked))
+    # Without a host that answers, there may be no question either.
+    return understood_all(
+        ask(cluster, programs), cluster, lambda answered: values(answered, next(iter(questions.values())))
+    )
 
 
 def _routes(taken: Mapping[str, Any]) -> tuple[FoundRoute, ...]:
