@@ -101,7 +101,7 @@ def _refused_or_unread(unit: ExceptionUnit, raised: RaisedException) -> tuple[Ra
     if refused := _REFUSED.search(raised.more):
         cause = "package-mismatch" if refused["status"] == "UNIMPLEMENTED" else "program-error"
         message = f"{' '.join(filter(None, refused.groups()))}: the server refused the call"
-        return replace(raised, message=message), ErrorClass(cause, MEDIUM, unit.announced[:200])
+        return replace(raised, message=message), ErrorClass(cause, MEDIUM, f"gRPC's status {refused['status']}")
     if raised.type == "BrokenPipeError" and not raised.call and _PRINTS.search(raised.source):
         message = "a print failed: the reader of its output, such as `head` or `tee`, has ended"
         because = f"the line {raised.source[:80]!r}"

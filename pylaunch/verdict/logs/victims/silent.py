@@ -19,6 +19,7 @@ from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
+from pylaunch.verdict.logs.victims.launcher_exits import STOPS
 from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS, AT_WORK, ENDED, LONGEST_LINE, SIGNALS, RankEnds
 from pylaunch.verdict.logs.victims.timeouts import TIMEOUTS
 
@@ -264,6 +265,8 @@ def _of_one(facts: LogFacts, ends: RankEnds) -> Clue | None:
         return Clue("rank-absent", text, Confidence.LOW, (rank,))
     shown = ends.shown_last(rank)
     if _SIGNALLED.search(line.text):
+        if any(each.file == line.file and each.line < line.line for each in facts.of(STOPS)):
+            return None  # The signal of its launcher, after the failure of another rank.
         text = f"rank {rank} was stopped by a signal from outside, while {others} {lost}{shown}"
         return Clue("stopped-from-outside", text, Confidence.MEDIUM, (rank,), because="its last line names the signal")
     if (by_words := _by_words(ends, rank)) is not None:

@@ -271,6 +271,7 @@ def test_the_status_of_grpc_separates_a_refusal_from_a_server_that_is_gone(statu
     assert found.first is not None
     assert found.first.cause.id == cause
     assert ('"Method not found!"' in found.first.text) == (status != "UNAVAILABLE")
+    assert (found.first.because == f"gRPC's status {status}") == (status != "UNAVAILABLE")
 
 
 @pytest.mark.parametrize(("call", "cause"), [("print(3)", "stopped-from-outside"), ("sock.sendall(b'')", "peer-lost")])

@@ -307,3 +307,14 @@ def test_a_key_under_the_full_name_of_a_host_is_not_the_short_one_that_others_wa
     error = "torch.distributed.DistStoreError: wait timeout after 14000ms, keys: /ready/cn-01, /ready/cn-03"
     found = judged({"all.log": ["cn-01: set ready/cn-01", f"{name}: set ready/{name}", *raised(0, 9, "wait", error)]})
     assert (f"'ready/{name}'" in found.text) == is_found
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_rank_whose_launcher_signalled_it_after_the_failure_of_others_was_not_stopped_from_outside(
+    *, is_first: bool
+) -> None:
+    own = ["[rank1]: received SIGTERM, exiting"]
+    stop = ["W1128 05:01:44.4 7 torch/api.py:1028] Sending process 11 closing signal SIGTERM"]
+    lost = [line for rank in (0, 2) for line in raised(rank, 14, "all_reduce", LOST)]
+    found = judged({"all.log": [f"[rank1]: {STEP}", *(own + lost if is_first else lost + stop + own)]})
+    assert (found.cause.id, found.ranks) == (("stopped-from-outside", (1,)) if is_first else ("peer-lost", ()))
