@@ -17,7 +17,7 @@ def test_distributions_are_read_from_their_directories_and_normalized(tmp_path: 
 
 
 def test_interfaces_of_containers_are_no_facts_of_their_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_facts, "listed", lambda _: ["lo", "eth0", "veth1a2b", "vb-n3", "ve-web"])
+    monkeypatch.setattr(host_facts, "listed", lambda _: ["lo", "eth0", "veth1a2b", "vb-n3", "ve-web", "vz-lan"])
     monkeypatch.setattr(host_facts, "text_of", lambda _: "1500\n")
     monkeypatch.setattr(host_facts, "text_or_none", lambda _: "10000")
     assert host_facts.network(None) == {"eth0 mtu": "1500", "eth0 speed": "10000"}

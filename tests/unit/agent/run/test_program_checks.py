@@ -40,7 +40,7 @@ def test_the_interpreter_of_the_image_is_a_hint_for_ranks_in_a_container_alone(t
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        (b"#! /no/such -u", "the interpreter in its first line, /no/such, does not exist"),
+        (b"#! \t/no/such\t-u", "the interpreter in its first line, /no/such, does not exist"),
         (b"#!/bin/sh\r", "its lines end as those of Windows do (CR LF)"),
     ],
 )

@@ -20,6 +20,7 @@ from pylaunch.runs.prepare.archive import AgentArchive
 from pylaunch.runs.prepare.session import (
     HOSTNAME_LOOPBACK,
     MOST_LEAD_S,
+    RELEASED_TIMEOUT_S,
     SENT_S,
     InterruptedBeforeReleaseError,
     Launch,
@@ -78,7 +79,7 @@ def skew_and_rest(*messages: tuple[str, object]) -> tuple[float, list[tuple[str,
         fleet = Fleet(PLAN, "0123")
         link(fleet, CLUSTER.hosts)
         await arrive(fleet, *messages)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(RELEASED_TIMEOUT_S / 2):
             start = await session_of(PLAN, fleet).release()
         return start.skew, await left(fleet)
 
