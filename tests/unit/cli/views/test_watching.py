@@ -1,5 +1,8 @@
 """Output of `status --watch` without a terminal, and its end."""
 
+import time
+from types import SimpleNamespace
+
 import pytest
 
 from pylaunch.cli.views.watching import QUIET_S, JsonView, PlainView, Spectator, snapshot
@@ -9,6 +12,7 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan, plan_run, replan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.usage_report import StepMark, Usage
+from pylaunch.runs import steady_clock
 from pylaunch.runs.follow.run_events import LinesWritten, UsageReported
 from pylaunch.runs.status import is_settled
 from pylaunch.store import runs
@@ -64,6 +68,13 @@ def test_json_is_printed_at_the_interval_of_the_readings() -> None:
     for now in (100.0, 100.5, 101.9, 102.0, 104.5):
         view.show(Board(planned()), now)
     assert len(found) == 3
+
+
+def test_a_clock_that_is_set_changes_no_age_on_the_board(monkeypatch: pytest.MonkeyPatch) -> None:
+    nows: list[float] = []
+    monkeypatch.setattr(time, "time", lambda: steady_clock.now() + 7200.0)
+    Spectator(Board(planned()), SimpleNamespace(show=lambda board, now: nows.append(now))).look()
+    assert nows[0] <= steady_clock.now()
 
 
 def test_json_has_the_board_in_numbers() -> None:
