@@ -17,9 +17,9 @@ from pylaunch import protocol
 from pylaunch.runs.prepare import archive
 from tests.agent.controller import Node, task
 
-BUDGET = 300 * 1024
+BUDGET = 250 * 1024
 """Sent once to a node that does not carry it; beyond starting and stopping ranks it carries what agents say
-to each other, pylaunch.runtime, and the receiving of code."""
+to each other, pylaunch.runtime, the receiving of code, and docstrings, a quarter of it."""
 INTERPRETERS = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python3"))
 SUPPORTED = [path for path in INTERPRETERS if int(path.parts[-3].split(".")[1]) >= 8]
 
