@@ -17,7 +17,7 @@ from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.errors.error_class import OF_PROGRAMS, error_class
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.readings.clue import Clue
-from pylaunch.verdict.logs.scan import LogMatch
+from pylaunch.verdict.logs.scan import KeptLine, LogMatch
 from pylaunch.verdict.logs.signature import Role
 from pylaunch.verdict.logs.victims.launcher_exits import STOPS
 from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS, AT_WORK, ENDED, LONGEST_LINE, SIGNALS, RankEnds
@@ -229,16 +229,17 @@ def _of_name(facts: LogFacts) -> Clue | None:
 
 def _of_data(facts: LogFacts) -> Clue | None:
     """Return the only rank whose last time for its data is far above that of all others."""
-    times: dict[int, tuple[float, str]] = {}
+    times: dict[int, tuple[float, KeptLine]] = {}
     for line in (line for scan in facts.scans for line in (*scan.sampled, *scan.tail)):
         if found := _DATA_TIME.search(line.text):
-            times[int(found["rank"])] = float(found["seconds"]), line.text
+            times[int(found["rank"])] = float(found["seconds"]), line
     if len(times) < _LEAST:
         return None
-    *_, second, slowest = sorted(times, key=lambda rank: times[rank])
-    if times[slowest][0] < max(_SLOW, _TIMES * times[second][0]):
+    *_, second, slowest = sorted(times, key=lambda rank: times[rank][0])
+    seconds, line = times[slowest]
+    if seconds < max(_SLOW, _TIMES * times[second][0]) or facts.steps_after(line.file, line.line) > len(times):
         return None
-    shown = visible_line(times[slowest][1])[:LONGEST_LINE]
+    shown = visible_line(line.text)[:LONGEST_LINE]
     text = f"rank {slowest} waited for its data while the others waited for it: {shown!r}"
     return Clue("data-wait", text, Confidence.MEDIUM, (slowest,), because="the times that the ranks print")
 

@@ -298,6 +298,8 @@ def test_the_rank_whose_time_for_data_is_far_above_that_of_all_others_is_named(s
     found = judged({"all.log": [*late, *waited]})
     assert found.cause.id == cause
     assert (found.ranks == (2,)) == (cause == "data-wait")
+    later = [f"rank{rank} step {step}" for step in (17, 18) for rank in times]
+    assert judged({"all.log": [*late, *later, *waited]}).ranks == (), "all ranks have made progress since"
 
 
 @pytest.mark.parametrize(("name", "is_found"), [("cn-03.example.org", True), ("cn-04", False)])
