@@ -120,7 +120,8 @@ def file_not_found(match: LogMatch, facts: LogFacts) -> Clue:
     if own and chain[0].type not in LOOKED_UP:
         first = chain[0]
         found = error_class(first.text + first.more, first.place)
-        text = f"{first.text[:200]} ({first.place}); the file was missing when this error was handled"
+        place = f" ({first.place})" if first.place else ""
+        text = f"{first.text[:200]}{place}; the file was missing when this error was handled"
         return Clue("program-error" if found is None else found.cause, text, Confidence.MEDIUM)
     path = match.groups.get("path", "")
     if (segment := _SEGMENT.search(match.text)) and any("resource_tracker" in line.text for line in scan.tail):

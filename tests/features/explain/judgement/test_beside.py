@@ -116,6 +116,7 @@ def timed(log: str) -> str:
     [
         (SAVES + LIMIT, "data-wait", True),
         (SAVES.replace("writing shard", "entering phase b") + LIMIT, "rank-absent", True),
+        (STOOD + "[rank 0] lr is now 0.1\n" + LIMIT, "scheduler-stop", True),
         (WAITS + SIGNAL, "data-wait", True),
         (timed(SAVES) + "2026-11-28 05:10:00 " + SIGNAL, "data-wait", True),
         (SAVES + SIGNAL, "stopped-from-outside", True),
@@ -127,6 +128,7 @@ def timed(log: str) -> str:
     ids=[
         "time limit",
         "another line",
+        "a line of rank 0 alone",
         "signal while others wait",
         "signal long after",
         "signal",

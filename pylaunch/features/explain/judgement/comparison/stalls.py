@@ -55,6 +55,8 @@ def read(shapes: Shapes, scans: Sequence[LogScan]) -> Iterator[Indication]:
     is_held = AT_WORK.search(alone.line.text) is not None or _HELD.search(alone.line.text) is not None
     is_awaited = is_held and _WAITS.search(usual.line.text) is not None
     is_sure = is_awaited or _is_over(scans[0], last_line)
+    if rank == 0 and not is_sure:
+        return  # Programs let rank 0 alone report.
     cause = "data-wait" if is_held else "rank-absent"
     text = f"rank {rank} stood at another line than {named_ranks(others)} until the end: {alone.shown}"
     yield Indication(cause, text, alone.excerpt, ranks=(rank,), others=(usual.excerpt,), is_beside=not is_sure,
