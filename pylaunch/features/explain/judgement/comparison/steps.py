@@ -66,13 +66,8 @@ def _found(shapes: Shapes) -> Iterator[Found]:
     known = {party for of_all in counting for party in of_all}
     if not known or len({party for parties in shapes.values() for party in parties}) < 2:
         return
-    alone = [
-        (party, line)
-        for parties in shapes.values()
-        if len(parties) == 1
-        for party, lines in parties.items()
-        for line in lines
-    ]
+    of_one = (each for parties in shapes.values() if len(parties) == 1 for each in parties.items())
+    alone = [(party, line) for party, lines in of_one for line in lines]
     lasts = [{party: _numbers(lines)[-1][0] for party, lines in of_all.items()} for of_all in counting]
     behind = {party for numbers in lasts for party, number in numbers.items() if number < max(numbers.values())}
     known = {party for party in known if party.rank != 0 or party in behind}  # Programs let rank 0 alone report.
