@@ -17,6 +17,7 @@ import http.server
 import os
 import shutil
 import socket
+import statistics
 import subprocess
 import tempfile
 import threading
@@ -62,7 +63,7 @@ def main() -> None:
         source = Path(directory, "blob")
         if chains:
             prepare_chains(lab, max(chains))
-        print(f"{'seconds':<30}{'nodes':>6}{'least':>8}{'most':>8}", flush=True)
+        print(f"{'seconds':<30}{'nodes':>6}{'least':>8}{'median':>8}{'most':>8}", flush=True)
         for number in numbers:
             some = cluster.only(cluster.names[:number])
             ways: dict[str, Callable[[], None]] = {"pylaunch push": lambda some=some: push(inventory, some, source)}  # type: ignore[misc]
@@ -75,7 +76,8 @@ def main() -> None:
                 ways["aria2"] = lambda some=some: aria2(lab, config, some, source)  # type: ignore[misc]
             for name, way in ways.items():
                 seconds = [timed(lab, number, way, source, parse_size(asked.size)) for _ in range(asked.runs)]
-                print(f"{name:<30}{number:>6}{min(seconds):>8.1f}{max(seconds):>8.1f}", flush=True)
+                low, middle, high = min(seconds), statistics.median(seconds), max(seconds)
+                print(f"{name:<30}{number:>6}{low:>8.1f}{middle:>8.1f}{high:>8.1f}", flush=True)
 
 
 def shaped(uplink_mbps: float = UPLINK_MBPS) -> Lab:

@@ -21,7 +21,7 @@ from pylaunch.agent.piped.piece_source import Span, spans
 
 CHUNK = 1 << 20
 STAGING = ".pylaunch-push-"
-FLUSHED = 256 << 20
+FLUSHED = 32 << 20
 """Bytes after which a file is flushed: the flush at the end is short, and no standstill."""
 
 ABANDONED_S = 7 * 86400

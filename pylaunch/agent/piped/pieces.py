@@ -53,6 +53,10 @@ UNHEARD_S = 60.0
 """A controller that sends nothing for this long has lost its connection: this program ends, so that the next push of
 the same files can take over. The controller sends an empty message each second."""
 
+AT_ONCE = socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
+"""Otherwise the number of a piece waits 40 ms for the acknowledgement of the end of the handshake: ten times as long as
+the piece itself takes."""
+
 CHUNK = 256 << 10
 MEMORY = "/dev/shm"
 """File system in memory."""
@@ -117,6 +121,7 @@ class PieceServer:
         is_dual = socket.has_dualstack_ipv6()
         family = socket.AF_INET6 if is_dual else socket.AF_INET
         listener = socket.create_server(("", 0), family=family, backlog=128, dualstack_ipv6=is_dual)
+        listener.setsockopt(*AT_ONCE)  # Accepted connections inherit it.
         _begin(self._accept, listener)
         return int(listener.getsockname()[1])
 
@@ -242,6 +247,7 @@ class PieceNode(PieceServer):
     def _fetch(self, piece: int, address: str, port: int) -> bytearray:
         connection = socket.create_connection((address, port), timeout=CONNECT_S)
         connection.settimeout(ANSWER_S)
+        connection.setsockopt(*AT_ONCE)
         with self._as_client.wrap_socket(connection) as peer:
             peer.sendall(_PIECE.pack(piece))
             return _exactly(peer, self._store.size_of(piece), self._count)

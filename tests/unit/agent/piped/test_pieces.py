@@ -223,6 +223,22 @@ def test_a_peer_with_another_certificate_delivers_nothing(payload: Payload) -> N
     assert asked(port, IDENTITY, 1)[0] == b""
 
 
+def test_a_piece_waits_for_no_acknowledgement_of_the_handshake(
+    payload: Payload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened(payload)
+    store.write(1, payload.read(1))
+    node, wrap, sides = PieceNode(order(payload), store), ssl.SSLContext.wrap_socket, []
+
+    def seen(context: ssl.SSLContext, sock: socket.socket, server_side: bool = False) -> ssl.SSLSocket:
+        sides.append((server_side, sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0))
+        return wrap(context, sock, server_side=server_side)
+
+    monkeypatch.setattr(ssl.SSLContext, "wrap_socket", seen)
+    assert node._fetch(1, "127.0.0.1", node.listen()) == payload.read(1)
+    assert sorted(sides) == [(False, True), (True, True)]
+
+
 def test_a_disk_of_the_source_that_cannot_be_read_is_the_reason_and_not_the_network(
     payload: Payload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
