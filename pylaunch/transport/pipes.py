@@ -1,4 +1,4 @@
-"""Read and write the pipes of a child process until the process ends, even if others keep the pipes open.
+"""Read the pipes of a child process until the process ends, even if others keep the pipes open; write to a running one.
 
 A process may leave a background process (the shared connection of ssh) that keeps its pipes open for minutes. Once the
 child has ended, what the pipes already hold is read, and nothing more is awaited.
@@ -10,7 +10,7 @@ import math
 import os
 import selectors
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import IO, Any
 
 from pylaunch.base.dataclass import dataclass
@@ -38,97 +38,41 @@ def end_descriptor(pid: int) -> int | None:
     return None
 
 
-def converse(
-    pid: int,
-    pipes: tuple[IO[bytes], IO[bytes], IO[bytes]],
-    stdin: bytes,
-    has_ended: Callable[[], bool],
-    timeout_s: float | None,
-) -> tuple[bytes, bytes]:
-    """Write `stdin` and read stdout and stderr until the process `pid` has ended. Raises TimeoutError, FloodError."""
+def output_of(
+    pid: int, pipes: Sequence[IO[bytes]], has_ended: Callable[[], bool], timeout_s: float | None
+) -> list[bytes]:
+    """Return what arrives from `pipes` until the process `pid` has ended. Raises TimeoutError, FloodError."""
     until = math.inf if timeout_s is None else time.monotonic() + timeout_s
-    with _Conversation(pipes, stdin) as conversation:
-        with conversation.watching_the_end(pid) as longest_s:
+    received = {pipe.fileno(): bytearray() for pipe in pipes}
+    with selectors.DefaultSelector() as selector:
+        for descriptor in received:
+            selector.register(descriptor, selectors.EVENT_READ)
+
+        def read(within_s: float) -> bool:
+            """Read what is ready; return False when nothing became ready within `within_s` seconds."""
+            ready = selector.select(within_s)
+            for descriptor in [key.fd for key, _ in ready if key.fd in received]:
+                chunk = os.read(descriptor, CHUNK)
+                received[descriptor] += chunk
+                if len(received[descriptor]) > MOST:
+                    raise FloodError
+                if not chunk:
+                    selector.unregister(descriptor)
+            return bool(ready)
+
+        end = end_descriptor(pid)
+        with contextlib.nullcontext() if end is None else os.fdopen(end, "rb", buffering=0):
+            if end is not None:
+                selector.register(end, selectors.EVENT_READ)
             while not has_ended():
-                left_s = until - time.monotonic()
-                if left_s <= 0:
+                if (left_s := until - time.monotonic()) <= 0:
                     raise TimeoutError
-                conversation.turn(min(left_s, longest_s))
-        while conversation.is_reading and conversation.turn(QUIET_S):
+                read(min(left_s, LONGEST_S if end is not None else POLL_S))
+            if end is not None:
+                selector.unregister(end)
+        while selector.get_map() and read(QUIET_S):
             pass
-        return conversation.received
-
-
-class _Conversation:
-    def __init__(self, pipes: tuple[IO[bytes], IO[bytes], IO[bytes]], stdin: bytes) -> None:
-        self._to_it, *from_it = pipes
-        self._waiting = memoryview(stdin)
-        self._received = {each.fileno(): bytearray() for each in from_it}
-        self._selector = selectors.DefaultSelector()
-        for pipe in pipes:
-            os.set_blocking(pipe.fileno(), False)
-        for descriptor in self._received:
-            self._selector.register(descriptor, selectors.EVENT_READ)
-        if self._waiting:
-            self._selector.register(self._to_it.fileno(), selectors.EVENT_WRITE)
-        else:
-            self._to_it.close()
-
-    def __enter__(self) -> "_Conversation":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._selector.close()
-
-    @property
-    def is_reading(self) -> bool:
-        return any(descriptor in self._selector.get_map() for descriptor in self._received)
-
-    @property
-    def received(self) -> tuple[bytes, bytes]:
-        stdout, stderr = self._received.values()
-        return bytes(stdout), bytes(stderr)
-
-    @contextlib.contextmanager
-    def watching_the_end(self, pid: int) -> Iterator[float]:
-        """Let `turn` return when `pid` has ended, and yield the longest time that a turn may wait."""
-        descriptor = end_descriptor(pid)
-        if descriptor is None:
-            yield POLL_S
-            return
-        self._selector.register(descriptor, selectors.EVENT_READ)
-        try:
-            yield LONGEST_S
-        finally:
-            self._selector.unregister(descriptor)
-            os.close(descriptor)
-
-    def turn(self, within_s: float) -> bool:
-        """Read and write what is ready; return False when nothing became ready within `within_s` seconds."""
-        ready = self._selector.select(within_s)
-        for key, _ in ready:
-            if key.fd in self._received:
-                self._read(key.fd)
-            elif not self._to_it.closed and key.fd == self._to_it.fileno():
-                self._write()
-        return bool(ready)
-
-    def _read(self, descriptor: int) -> None:
-        chunk = os.read(descriptor, CHUNK)
-        self._received[descriptor] += chunk
-        if len(self._received[descriptor]) > MOST:
-            raise FloodError
-        if not chunk:
-            self._selector.unregister(descriptor)
-
-    def _write(self) -> None:
-        try:
-            self._waiting = self._waiting[os.write(self._to_it.fileno(), self._waiting[:CHUNK]) :]
-        except BrokenPipeError:
-            self._waiting = self._waiting[:0]
-        if not self._waiting:
-            self._selector.unregister(self._to_it.fileno())
-            self._to_it.close()
+    return [bytes(each) for each in received.values()]
 
 
 class _Writing(asyncio.BaseProtocol):

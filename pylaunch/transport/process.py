@@ -114,20 +114,18 @@ class Together:
 
     def run(self, argv: Argv, *, stdin: bytes, timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
         """Run `argv` as part of the group, as `run` does. Raises PylaunchError when the group has ended."""
-        process = self._started(argv, env=env)
+        process = self._started(argv, stdin, env=env)
         try:
-            return _to_its_end(process, argv, stdin, timeout_s)
+            return _to_its_end(process, argv, timeout_s)
         finally:
             with self._lock:
                 self._running.discard(process)
 
-    def _started(
-        self, argv: Argv, *, env: Mapping[str, str] | None = None, source: IO[bytes] | None = None
-    ) -> subprocess.Popen[bytes]:
+    def _started(self, argv: Argv, stdin: bytes, *, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         with self._lock:
             if self._ended.is_set():
                 raise PylaunchError(f"cancelled: {quoted(argv)}")
-            process = _started(argv, env=env, source=source)
+            process = _started(argv, stdin, env=env)
             self._running.add(process)
             return process
 
@@ -137,10 +135,7 @@ class Together:
 
         The reader returns b"" at the end. It raises PylaunchError when nothing comes for `silence_s` seconds.
         """
-        with tempfile.TemporaryFile() as source:
-            source.write(stdin)
-            source.seek(0)
-            process = self._started(argv, source=source)
+        process = self._started(argv, stdin)
         assert process.stdout is not None
         poll = select.poll()
         poll.register(process.stdout, select.POLLIN)
@@ -176,37 +171,42 @@ def run(
 
     Raises ProgramNotFoundError, and PylaunchError when the process runs longer than `timeout_s` or prints too much.
     """
-    return _to_its_end(_started(argv, env=env, cwd=cwd), argv, stdin or b"", timeout_s)
+    return _to_its_end(_started(argv, stdin or b"", env=env, cwd=cwd), argv, timeout_s)
 
 
 def _started(
-    argv: Argv, *, env: Mapping[str, str] | None = None, cwd: Path | None = None, source: IO[bytes] | None = None
+    argv: Argv, stdin: bytes | None, *, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.Popen[bytes]:
+    """Start `argv`, whose whole stdin is `stdin`, or a pipe for None. Raises ProgramNotFoundError, UsageError."""
     try:
-        process = subprocess.Popen(
-            argv, stdin=source or subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=_environment(env), cwd=cwd, start_new_session=True,
-        )  # fmt: skip
+        with contextlib.nullcontext() if stdin is None else _in_memory(stdin) as source:
+            process = subprocess.Popen(
+                argv, stdin=source or subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                env=_environment(env), cwd=cwd, start_new_session=True,
+            )  # fmt: skip
     except FileNotFoundError as error:
         raise _not_found(argv, error) from None
     _running.add(process)
     return process
 
 
-def _to_its_end(process: subprocess.Popen[bytes], argv: Argv, stdin: bytes, timeout_s: float | None) -> Completed:
+def _in_memory(content: bytes) -> IO[bytes]:
+    """Return a file with `content`, which may have secrets: on no disk, where the kernel has such files."""
+    has_memory = hasattr(os, "memfd_create")  # Not on macOS.
+    file = os.fdopen(os.memfd_create("stdin"), "w+b") if has_memory else tempfile.TemporaryFile()  # noqa: SIM115
+    file.write(content)
+    file.seek(0)
+    return file
+
+
+def _to_its_end(process: subprocess.Popen[bytes], argv: Argv, timeout_s: float | None) -> Completed:
     """Return the output of `process`. It has ended when this returns or raises, even if others keep its pipes open."""
-    assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    with process.stdin, process.stdout, process.stderr:
+    with process.stdout, process.stderr:
         try:
-            stdout, stderr = pipes.converse(
-                process.pid,
-                (process.stdin, process.stdout, process.stderr),
-                stdin,
-                lambda: process.poll() is not None,
-                timeout_s,
-            )
+            pair = (process.stdout, process.stderr)
+            stdout, stderr = pipes.output_of(process.pid, pair, lambda: process.poll() is not None, timeout_s)
         except TimeoutError:
             raise TimedOutError(f"no end after {timeout_s:g} s: {quoted(argv)}") from None
         except pipes.FloodError:
@@ -401,7 +401,7 @@ def ends(pid: int, within_s: float, *, after: signal.Signals | None = None) -> b
 
 async def spawn(argv: Argv, *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Child:
     """Start `argv` with pipes. Raises ProgramNotFoundError."""
-    process = _started(argv, env=env, cwd=cwd)
+    process = _started(argv, None, env=env, cwd=cwd)
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None

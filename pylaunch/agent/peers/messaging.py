@@ -21,10 +21,10 @@ from functools import partial
 
 from pylaunch import protocol
 from pylaunch.agent.peers import neighbours, peer_status
-from pylaunch.agent.peers.heartbeats import Heartbeats
 from pylaunch.agent.peers.peer_status import PeerStatus
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.base.dataclass import dataclass, field
+from pylaunch.protocol.heartbeats import Heartbeats
 from pylaunch.protocol.lines import Lines
 
 HEARTBEAT_S = 1.0

@@ -17,7 +17,6 @@ from functools import partial
 
 from pylaunch import protocol
 from pylaunch.agent.evidence.ranks import rank_report
-from pylaunch.agent.peers.heartbeats import Heartbeats
 from pylaunch.agent.peers.messaging import Peers
 from pylaunch.agent.peers.peer_status import PeerStatus
 from pylaunch.agent.run import stop_request
@@ -32,6 +31,7 @@ from pylaunch.agent.telemetry import usage
 from pylaunch.agent.telemetry.activity import ActivityMeter
 from pylaunch.base.layout import SOCKETS, NodeRoot, RunDirectory
 from pylaunch.protocol import bounds
+from pylaunch.protocol.heartbeats import Heartbeats
 
 UNRELEASED_S = 600.0
 """Seconds that a supervisor waits for Prepare and Release."""

@@ -1,4 +1,12 @@
-"""Connections of one run to all of its nodes, with one inbox for their messages."""
+"""Connections of one run to all of its nodes, with one inbox for their messages.
+
+    heard ──SUSPECT of the timeout──► suspected: open a second connection, keep the first
+      ▲                                   │
+      └─── any message, on either one ────┼──timeout──► lost
+
+The second connection detects that the first one is slow or broken; a node that answers on neither is lost. Silence
+counts only while the controller listens: time during which it was stopped or busy is not counted.
+"""
 
 import asyncio
 import contextlib
@@ -10,6 +18,7 @@ from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.plan import RunPlan
+from pylaunch.protocol.heartbeats import Heartbeats
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.agent_link import (
     HELLO_TIMEOUT_S,
@@ -24,7 +33,6 @@ from pylaunch.runs.connect.agent_link import (
 )
 from pylaunch.runs.connect.confine import ForeignMessage, Scope
 from pylaunch.runs.connect.inbox import Inbox
-from pylaunch.runs.connect.liveness import Liveness
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.descriptors import allow_hosts
 from pylaunch.transport.process import Child, spawn
@@ -33,6 +41,9 @@ T = TypeVar("T")
 
 LOOK_S = 1.0
 """Between two searches for silent nodes; each one sends Ping to all nodes."""
+
+SUSPECT = 0.4
+"""Part of the timeout after which a second connection is opened."""
 
 RECONNECT_PAUSE_S = 0.5
 
@@ -102,7 +113,8 @@ class Fleet:
         self._interrupts = 0
         self._connecting = asyncio.Semaphore(CONNECTING)
         self._abandoned: list[AgentLink] = []
-        self._liveness = Liveness(0.0, 0.0)
+        self._heartbeats = Heartbeats([], 0.0)
+        self._timeout_s = 0.0
         self._calling: dict[str, LinkError | AgentAbsentError | None] = {}
         """Hosts to which a second connection is being opened, with the error of the last attempt."""
 
@@ -171,13 +183,12 @@ class Fleet:
 
     def keep_watch(self, timeout_s: float) -> None:
         """Send Ping to all nodes from now on. The inbox gets NodeSilent, and Lost after `timeout_s`."""
-        now = time.monotonic()
-        self._liveness = Liveness(timeout_s, now, dict.fromkeys(self.links, now))
+        self._heartbeats, self._timeout_s = Heartbeats(self.links, time.monotonic()), timeout_s
         self._spawn(self._watch())
 
     def dismiss(self, name: str) -> None:
         """Expect no more messages of `name`."""
-        self._liveness = self._liveness.without(name)
+        self._heartbeats.forget(name)
 
     def reconnect(self, name: str) -> None:
         """Attach again to `name`, whose connection ended; the inbox gets Reconnected, or Lost after the timeout."""
@@ -283,18 +294,23 @@ class Fleet:
 
     async def _watch(self) -> None:
         while True:
-            self._spawn(self.broadcast(protocol.Ping(0), tuple(self._liveness.heard)))
+            self._spawn(self.broadcast(protocol.Ping(0), self._heartbeats.names))
             await asyncio.sleep(LOOK_S)
-            heard = {name: link.heard_at for name, link in self.links.items() if name in self._liveness.heard}
-            deaf_to = [name for name in heard if not self.links[name].is_awaited]
-            self._liveness = self._liveness.with_look(time.monotonic(), heard, deaf_to)
-            for name in self._liveness.lost():
+            now = time.monotonic()
+            heard = [(name, self.links[name]) for name in self._heartbeats.names if name in self.links]
+            for name, link in heard:
+                self._heartbeats.beat(name, link.heard_at)
+            self._heartbeats.check_pause(now)
+            for name, link in heard:
+                if not link.is_awaited:
+                    self._heartbeats.beat(name, now)
+            for name in self._heartbeats.silent(now, self._timeout_s):
                 error = self._calling.get(name)
                 why = f" ({error!s})" if error is not None else ""
-                await self._give_up(name, f"no heartbeat for {self._liveness.timeout_s:g} s{why}", error)
-            for name in self._liveness.suspected():
+                await self._give_up(name, f"no heartbeat for {self._timeout_s:g} s{why}", error)
+            for name in self._heartbeats.silent(now, self._timeout_s * SUSPECT):
                 if name not in self._calling:
-                    await self.inbox.put(name, NodeSilent(self._liveness.timeout_s - self._liveness.left_s(name)))
+                    await self.inbox.put(name, NodeSilent(self._heartbeats.silence_s(name)))
                     self._spawn(self._call(name))
 
     async def _give_up(self, name: str, reason: str, error: LinkError | AgentAbsentError | None) -> None:
@@ -307,7 +323,7 @@ class Fleet:
         self._calling[name] = None
         began, old = time.monotonic(), self.links.get(name)
         try:
-            while name in self._liveness.heard:
+            while name in self._heartbeats.names:
                 if old is not None and old.heard_at > began:
                     await self.inbox.put(name, HeardAgain())
                     return
@@ -318,7 +334,7 @@ class Fleet:
             del self._calling[name]
 
     async def _call_once(self, name: str, old: AgentLink | None) -> bool:
-        within_s = min(HELLO_TIMEOUT_S, max(1.0, self._liveness.left_s(name)))
+        within_s = min(HELLO_TIMEOUT_S, max(1.0, self._timeout_s - self._heartbeats.silence_s(name)))
         try:
             link = await self._open(name, Call("attach", self._run, within_s, shared=False))
         except (LinkError, AgentAbsentError) as error:
@@ -327,7 +343,7 @@ class Fleet:
             if is_final:
                 await self._give_up(name, str(error), error)
             return is_final
-        if name not in self._liveness.heard:
+        if name not in self._heartbeats.names:
             self._abandon(link)
             return True
         self._listen(name, link)

@@ -9,8 +9,8 @@ import pytest
 from pylaunch import protocol
 from pylaunch.agent.peers import neighbours as test_connections
 from pylaunch.agent.peers import peer_status
-from pylaunch.agent.peers.heartbeats import Heartbeats
 from pylaunch.agent.peers.neighbours import look_up, neighbours, try_connections
+from pylaunch.protocol.heartbeats import Heartbeats
 from pylaunch.protocol.messages import PAUSE_S
 
 KEY = b"k" * 32
@@ -64,8 +64,10 @@ def test_silence_counts_from_the_last_heartbeat() -> None:
     heartbeats = Heartbeats(["n1", "n2"], 100.0)
     for second in range(1, 11):
         heartbeats.check_pause(100.0 + second)
-    heartbeats.beat("n1", 109.0)
+    for at in (109.0, 104.0):  # An older one arrives late.
+        heartbeats.beat("n1", at)
     assert heartbeats.silent(110.0, 10.0) == ["n2"]
+    assert (heartbeats.silence_s("n1"), heartbeats.silence_s("n2")) == (1.0, 10.0)
     heartbeats.forget("n2")
     assert heartbeats.silent(110.0, 10.0) == []
 

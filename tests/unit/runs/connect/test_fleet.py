@@ -1,4 +1,5 @@
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import cast
@@ -11,8 +12,9 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.runs import steady_clock
+from pylaunch.runs.connect import fleet as fleet_module
 from pylaunch.runs.connect.agent_link import AgentLink
-from pylaunch.runs.connect.fleet import Fleet, Interrupted
+from pylaunch.runs.connect.fleet import Fleet, Interrupted, Lost, NodeSilent
 from pylaunch.runs.connect.inbox import MOST_BYTES, MOST_MESSAGES
 from tests.unit.runs.messages import arrive
 
@@ -104,3 +106,32 @@ def test_no_time_of_a_node_is_in_the_future_or_before_the_preparation() -> None:
     asyncio.run(fleet.connect([], "open"))
     assert now <= fleet.our_time("n1", now - 3600.0) <= steady_clock.now(), "nor before the nodes were prepared"
     assert now <= fleet.our_time("n1", now + 3600.0) <= steady_clock.now()
+
+
+def test_a_node_is_suspected_before_it_is_lost_and_only_while_the_controller_listens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = itertools.chain((100.0, 101.0, 102.0), itertools.count(3702.0))  # It was stopped for an hour.
+    monkeypatch.setattr(fleet_module, "time", SimpleNamespace(monotonic=lambda: next(looks)))
+    monkeypatch.setattr(fleet_module, "LOOK_S", 0.0)
+
+    async def nothing(*_: object) -> None:
+        """Open no second connection, send nothing, close nothing."""
+
+    monkeypatch.setattr(Fleet, "_call", nothing)
+
+    async def story() -> list[tuple[str, object]]:
+        fleet = Fleet(PLAN, "0123")
+        for name, is_awaited in (("n1", True), ("n2", False)):
+            link = SimpleNamespace(
+                heard_at=101.0, is_awaited=is_awaited, abandon=lambda: None, send=nothing, close=nothing
+            )
+            fleet.links[name] = cast(AgentLink, link)
+        fleet.keep_watch(10.0)
+        heard = [await fleet.inbox.hear() for _ in range(7)]
+        await fleet.close()
+        return heard
+
+    heard = asyncio.run(story())
+    assert heard[:-1] == [("n1", NodeSilent(seconds)) for seconds in (4.0, 5.0, 6.0, 7.0, 8.0, 9.0)]
+    assert heard[-1] == ("n1", Lost("no heartbeat for 10 s"))

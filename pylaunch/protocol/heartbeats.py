@@ -19,8 +19,13 @@ class Heartbeats:
         self._checked_at = now
 
     def beat(self, name: str, now: float) -> None:
-        """Record a message from `name`."""
-        self._last[name] = now
+        """Record a message from `name`, perhaps an older one than the last."""
+        self._last[name] = max(now, self._last.get(name, now))
+
+    @property
+    def names(self) -> list[str]:
+        """Senders from which messages are expected."""
+        return list(self._last)
 
     def forget(self, name: str) -> None:
         """Expect nothing more from `name`."""
@@ -32,6 +37,10 @@ class Heartbeats:
         if pause > PAUSE_S:
             self._last = {name: min(now, at + pause) for name, at in self._last.items()}
         self._checked_at = now
+
+    def silence_s(self, name: str) -> float:
+        """Return the seconds for which `name` had been silent at the last `check_pause`."""
+        return self._checked_at - self._last.get(name, self._checked_at)
 
     def silent(self, now: float, for_s: float) -> list[str]:
         """Return the senders that have been silent for at least `for_s` seconds."""
