@@ -65,7 +65,9 @@ def test_an_archive_of_docker_is_converted_and_sent_once_and_ranks_have_its_vari
     if not (shutil.which("squashfuse") and shutil.which("mksquashfs") and os.access("/dev/fuse", os.W_OK)):
         pytest.skip("needs squashfuse and /dev/fuse")
     cluster = directories("n1", "n2")
-    save_as_docker(image_of_this_machine(tmp_path / "image"), tmp_path / "saved.tar")
+    image = image_of_this_machine(tmp_path / "image")
+    (image / "weights").write_bytes(os.urandom(12 << 20))
+    save_as_docker(image, tmp_path / "saved.tar")
     container = in_container(tmp_path / "saved.tar")
 
     def started() -> subprocess.CompletedProcess[str]:
@@ -91,6 +93,13 @@ def test_an_archive_of_docker_is_converted_and_sent_once_and_ranks_have_its_vari
     repaired = started()
     assert repaired.returncode == ExitCode.DONE, repaired.stderr
     assert "n2: received the image after " in repaired.stderr
+    (image / "z").write_text("what the last layer adds")
+    save_as_docker(image, tmp_path / "saved.tar")
+    added = started()
+    assert added.returncode == ExitCode.DONE, added.stderr
+    sent = re.search(r"n\[1-2\]: received the image after .*; this machine sent ([\d.]+) MiB", added.stderr)
+    assert sent is not None, added.stderr
+    assert float(sent[1]) < 8, "pieces that the nodes have of the image before are not sent"
 
 
 def test_python_starts_in_the_container_of_the_project_and_prints_nothing(

@@ -303,7 +303,8 @@ def main(root: str) -> None:
         if order["base"] is None:
             order["base"] = open_root(root).blobs
         elif order["base"].split("/")[0] == IMAGES:
-            order["base"] = open_root(root).images + order["base"][len(IMAGES) :]
+            order["relatives"] = open_root(root).images
+            order["base"] = order["relatives"] + order["base"][len(IMAGES) :]
         store = PieceStore(order)
         node = PieceNode(order, store)
         _begin(node.report)
