@@ -92,8 +92,6 @@ def parted(
 def ask(
     cluster: Cluster,
     programs: Mapping[str, bytes],
-    *,
-    on_answer: Callable[[str, Answered | Unreachable | NoPython], None] | None = None,
     how: Asking = PLAIN,
 ) -> dict[str, Answered | Unreachable | NoPython]:
     """Return the answer of each host of `cluster` to its own program (host → program), in rank order.
@@ -113,8 +111,6 @@ def ask(
         }
         for future in _completed(futures, lambda hosts: how.on_note(_waiting(hosts, how.timeout_s))):
             answers[futures[future]] = future.result()
-            if on_answer is not None:
-                on_answer(futures[future], future.result())
     return {name: answers[name] for name in cluster.names}
 
 

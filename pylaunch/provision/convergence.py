@@ -138,21 +138,19 @@ def site_request(cluster: Cluster, roles: tuple[str, ...] = (), *, deep: bool = 
     )
 
 
-def survey(
-    request: ProvisionRequest, *, host_facts: bool = False, on_answer: Callable[[str, Answer], None] | None = None
-) -> ProvisionSurvey:
+def survey(request: ProvisionRequest, *, host_facts: bool = False) -> ProvisionSurvey:
     """Compare the state of every host with the desired state. Changes nothing.
 
     With `host_facts`, hosts also report facts that no role manages. Raises ProvisionError for hosts whose distribution
     the roles do not support.
     """
-    found = _judged(request, _desired(request, USUAL_FAMILY), on_answer, host_facts=host_facts)
+    found = _judged(request, _desired(request, USUAL_FAMILY), host_facts=host_facts)
     families = {host: ansible_family(facts.distribution) for host, facts in found.facts.items()}
     refuse_unknown(found.desired.hosts, {host: facts.distribution for host, facts in found.facts.items()})
     # The desired state depends on the distribution, which the first survey finds: survey hosts of other families again.
     for family in {each for each in families.values() if each is not None} - {USUAL_FAMILY}:
         these = replace(request, cluster=request.cluster.only([host for host in families if families[host] == family]))
-        found = found.with_(_judged(these, _desired(these, family), None, host_facts=host_facts))
+        found = found.with_(_judged(these, _desired(these, family), host_facts=host_facts))
     return found
 
 
@@ -185,7 +183,7 @@ def converge(
     disconnect(finished)
     again = replace(request, cluster=finished)
     # The distribution of a host without an interpreter was unknown before.
-    return Convergence(result, survey(again) if found.without_python else _judged(again, found.desired, None))
+    return Convergence(result, survey(again) if found.without_python else _judged(again, found.desired))
 
 
 def converge_in_batches(
@@ -232,7 +230,6 @@ def _altered_environments(found: ProvisionSurvey) -> dict[str, object]:
 def _judged(
     request: ProvisionRequest,
     desired: Desired,
-    on_answer: Callable[[str, Answer], None] | None,
     *,
     host_facts: bool = False,
 ) -> ProvisionSurvey:
@@ -240,7 +237,7 @@ def _judged(
     if host_facts:
         for host in request.cluster.hosts:
             asked[host.name]["host_facts"] = [host.rank_python]
-    answers = probe(request.cluster, asked, on_answer=on_answer, sudo_password=request.become_password)
+    answers = probe(request.cluster, asked, sudo_password=request.become_password)
     facts = {host: answer for host, answer in answers.items() if isinstance(answer, Facts)}
     return ProvisionSurvey(
         desired,

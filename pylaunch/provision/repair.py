@@ -21,23 +21,6 @@ class Repair:
     """Checks whose findings name the roles."""
 
 
-@dataclass(frozen=True)
-class RepairUnneeded:
-    """The roles of a repair have nothing to change on its hosts."""
-
-    repair: Repair
-
-
-@dataclass(frozen=True)
-class RepairEnded:
-    """Ansible ran the roles of a repair; its tasks are over."""
-
-    repair: Repair
-
-
-RepairEvent = Progress | RepairUnneeded | RepairEnded
-
-
 def repairs(cluster: Cluster, findings: Sequence[Finding]) -> tuple[Repair, ...]:
     """Return the roles that `findings` name, hosts that need the same roles together. Notes name none. Pure."""
     needs: dict[str, dict[str, set[str]]] = {}
@@ -57,21 +40,22 @@ def repairs(cluster: Cluster, findings: Sequence[Finding]) -> tuple[Repair, ...]
     )
 
 
-def repair_hosts(cluster: Cluster, plan: Sequence[Repair], emit: Callable[[RepairEvent], None]) -> None:
-    """Run the roles of `plan`. Raises ClusterNotReadyError for hosts out of reach, ProvisionError for failed tasks."""
+def repair_hosts(cluster: Cluster, repair: Repair, on_progress: Callable[[Progress], None]) -> bool:
+    """Run the roles of `repair`; return False where they have nothing to change.
+
+    Raises ClusterNotReadyError for hosts out of reach, ProvisionError for failed tasks.
+    """
     if not cluster.sources:
         raise UsageError("--fix provisions hosts and needs an inventory that names them", hint="pylaunch check -i …")
-    for repair in plan:
-        request = site_request(cluster.only(repair.hosts), repair.roles)
-        found = survey(request)
-        if found.unreachable:
-            raise unreachable_error(found.unreachable, request.cluster)
-        if not found.to_change:
-            emit(RepairUnneeded(repair))
-            continue
-        done = converge(request, found, on_progress=emit)
-        emit(RepairEnded(repair))
-        if done.result.failures:
-            raise failure_error(done.result.failures, len(repair.hosts))
-        if any(done.after.changes.values()):
-            raise remaining_error(done.after.changes)
+    request = site_request(cluster.only(repair.hosts), repair.roles)
+    found = survey(request)
+    if found.unreachable:
+        raise unreachable_error(found.unreachable, request.cluster)
+    if not found.to_change:
+        return False
+    done = converge(request, found, on_progress=on_progress)
+    if done.result.failures:
+        raise failure_error(done.result.failures, len(repair.hosts))
+    if any(done.after.changes.values()):
+        raise remaining_error(done.after.changes)
+    return True

@@ -4,9 +4,9 @@ import os
 import platform
 import sys
 from importlib import metadata
+from typing import Any
 
 from pylaunch import __version__
-from pylaunch.base.dataclass import dataclass
 from pylaunch.store.paths import cache_directory, state_directory
 from pylaunch.transport.connections import client_version
 
@@ -14,34 +14,18 @@ PACKAGES = ("ansible-core", "ansible-runner", "click", "jinja2", "msgspec", "par
 """Distributions whose version can explain a bug."""
 
 
-@dataclass(frozen=True)
-class ControllerVersions:
-    """Software of the controller; None for what is not installed or does not answer."""
-
-    pylaunch: str
-    python: str
-    executable: str
-    openssh: str | None
-    packages: dict[str, str | None]
-    system: str
-    state: str
-    """Directory of the records of runs."""
-
-    cache: str
-
-
-def controller_versions() -> ControllerVersions:
-    """Return the versions of this machine."""
-    return ControllerVersions(
-        pylaunch=__version__,
-        python=platform.python_version(),
-        executable=sys.executable,
-        openssh=client_version(),
-        packages={name: package_version(name) for name in PACKAGES},
-        system=_system(),
-        state=str(state_directory()),
-        cache=str(cache_directory()),
-    )
+def controller_versions() -> dict[str, Any]:
+    """Return the software of this machine; None for what is not installed or does not answer."""
+    return {
+        "pylaunch": __version__,
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "openssh": client_version(),
+        "packages": {name: package_version(name) for name in PACKAGES},
+        "system": _system(),
+        "state": str(state_directory()),
+        "cache": str(cache_directory()),
+    }
 
 
 def package_version(name: str) -> str | None:

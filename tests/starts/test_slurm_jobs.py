@@ -1,6 +1,7 @@
 """A job in the queue of Slurm and at its end; small programs take the place of Slurm's commands."""
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,19 +12,9 @@ import pytest
 from pylaunch.cli.main import run
 from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.features.slurm import allocation
-from pylaunch.features.slurm import view as queueing
 from pylaunch.features.slurm.allocation import (
     Allocation,
-    JobCancelled,
-    JobEnded,
-    JobEvent,
-    JobGranted,
-    JobNotRequeued,
-    JobRemains,
-    JobRequeued,
-    JobSubmitted,
-    JobUnanswered,
-    JobWaits,
+    JobNews,
     Pause,
     allocate,
     allocation_here,
@@ -36,10 +27,9 @@ from pylaunch.model.diagnosis.cause import Certainty, FailureCause
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
-from pylaunch.model.slurm_job import JobRequest, JobState, SlurmJob, SlurmNode
+from pylaunch.model.slurm_job import JobRequest, SlurmJob, SlurmNode
 from pylaunch.store import runs
 from pylaunch.store.paths import run_paths
-from pylaunch.verdict import requeue
 
 PROGRAMS = {
     "sbatch": "cat > script; [ ! -e refusal ] || { cat refusal >&2; exit 1; }; echo 7",
@@ -85,6 +75,11 @@ class FakeSlurm:
         self.pauses.append(seconds)
 
 
+def lines(events: list[JobNews]) -> list[str]:
+    """Return the lines without times."""
+    return [re.sub(r"after [\d.]+ s", "after T s", each.line) for each in events]
+
+
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
     monkeypatch.chdir(tmp_path)
@@ -95,15 +90,14 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
 def test_the_queue_is_shown_when_it_changes_and_polled_less_and_less(slurm: FakeSlurm) -> None:
     waiting = PENDING.format("Resources", "N/A") * 3 + PENDING.format("Resources", "2026-11-22T19:40:30") * 30
     slurm.write(states=waiting + RUNNING)
-    events: list[JobEvent] = []
+    events: list[JobNews] = []
     granted = allocate(JobRequest(2, options=("--partition=lab",)), events.append, slurm.pause)
-    assert events[:3] == [
-        JobSubmitted("7", 2),
-        JobWaits("7", JobState("PENDING", "Resources")),
-        JobWaits("7", JobState("PENDING", "Resources", starts="2026-11-22T19:40:30")),
+    assert lines(events) == [
+        "Slurm job 7 submitted: 2 nodes",
+        "Slurm job 7 is PENDING (Resources)",
+        "Slurm job 7 is PENDING (Resources), estimated start 2026-11-22 19:40:30",
+        "Slurm job 7 has n[1-2] after T s",
     ]
-    assert isinstance(events[3], JobGranted)
-    assert len(events) == 4
     assert slurm.pauses == sorted(slurm.pauses)
     assert (slurm.pauses[0], slurm.pauses[-1]) == (0.05, 10.0)
     assert [(host.name, host.address, host.connection, host.slurm_job) for host in granted.cluster.hosts] == [
@@ -117,29 +111,31 @@ def test_the_queue_is_shown_when_it_changes_and_polled_less_and_less(slurm: Fake
 
 def test_a_controller_of_slurm_that_is_restarted_costs_no_place_in_the_queue(slurm: FakeSlurm) -> None:
     slurm.write(states=PENDING.format("Resources", "N/A") + RUNNING, silent="\n" * 3)
-    events: list[JobEvent] = []
+    events: list[JobNews] = []
     allocate(JobRequest(2), events.append, slurm.pause)
-    assert [type(each) for each in events] == [JobSubmitted, JobUnanswered, JobWaits, JobGranted]
-    assert isinstance(events[1], JobUnanswered)
-    assert "Unable to contact slurm controller" in events[1].reason
+    shown = lines(events)
+    assert "Unable to contact slurm controller" in shown[1]
+    assert shown[1].endswith("asking again about job 7")
+    assert shown[2:] == ["Slurm job 7 is PENDING (Resources)", "Slurm job 7 has n[1-2] after T s"]
     assert not slurm.read("cancelled")
 
 
 def test_a_wait_ends_when_slurm_does_not_answer_any_more_and_a_job_that_is_left_is_named(slurm: FakeSlurm) -> None:
     slurm.write(states=RUNNING, silent="\n" * 999, deaf="")
-    events: list[JobEvent] = []
+    events: list[JobNews] = []
     with pytest.raises(ClusterNotReadyError, match="Unable to contact slurm controller"):
         allocate(JobRequest(2), events.append, slurm.pause)
     assert allocation.SILENT_S <= sum(slurm.pauses) < allocation.SILENT_S + 2 * allocation.LAST_POLL_S
-    assert [type(each) for each in events] == [JobSubmitted, JobUnanswered, JobUnanswered]
-    assert queueing.line(events[-1]).endswith("job 7 was not ended: scancel 7")
+    assert len(events) == 3
+    assert "asking again" in events[1].line
+    assert events[2].line.endswith("job 7 was not ended: scancel 7")
 
 
 def test_the_end_of_a_run_stands_when_slurm_does_not_answer(slurm: FakeSlurm) -> None:
     slurm.write(states=RUNNING, deaf="")
-    events: list[JobEvent] = []
+    events: list[JobNews] = []
     end_job("7", events.append, is_good=True, pause=slurm.pause)
-    assert [type(each) for each in events] == [JobUnanswered]
+    assert [each.line.endswith("job 7 was not ended: scancel 7") for each in events] == [True]
 
 
 def test_nodes_of_one_job_may_differ_in_their_devices(slurm: FakeSlurm) -> None:
@@ -170,20 +166,20 @@ def test_a_job_of_this_shell_that_does_not_run_is_refused(slurm: FakeSlurm) -> N
 @pytest.mark.parametrize("reason", sorted(allocation.NEVER))
 def test_a_job_that_can_never_run_is_cancelled(slurm: FakeSlurm, reason: str) -> None:
     slurm.write(states=PENDING.format("None", "N/A") + PENDING.format(reason, "N/A"))
-    events: list[JobEvent] = []
+    events: list[JobNews] = []
     with pytest.raises(ClusterNotReadyError, match=f"Slurm job 7 can never run as it is requested: {reason}") as caught:
         allocate(JobRequest(2), events.append, slurm.pause)
     assert caught.value.hint == allocation.NEVER[reason]
     assert slurm.read("cancelled") == "7\n"
-    assert events[-1] == JobCancelled("7")
+    assert events[-1] == JobNews("Slurm job 7 cancelled")
 
 
 def test_a_job_that_ends_in_the_queue_is_reported_with_its_state(slurm: FakeSlurm) -> None:
     slurm.write(states=PENDING.format("Priority", "N/A") + "7|CANCELLED|Priority|N/A||7\n")
-    events: list[JobEvent] = []
+    events: list[JobNews] = []
     with pytest.raises(ClusterNotReadyError, match=r"Slurm job 7 ended before it had its nodes \(CANCELLED\)"):
         allocate(JobRequest(2), events.append, slurm.pause)
-    assert [type(each) for each in events] == [JobSubmitted, JobWaits]
+    assert lines(events) == ["Slurm job 7 submitted: 2 nodes", "Slurm job 7 is PENDING (Priority)"]
     assert not slurm.read("cancelled")
 
 
@@ -238,10 +234,10 @@ def test_a_job_ends_with_the_status_of_its_run(
     monkeypatch.setattr(allocation, "DAEMONS_END_S", 60.0)
     over = "7|COMPLETED|None|2026-11-22T18:42:16|n[1-2]|7\n"
     slurm.write(states=RUNNING + RUNNING.replace("RUNNING", "COMPLETING") + over)
-    events: list[JobEvent] = []
+    events: list[JobNews] = []
     end_job("7", events.append, is_good=is_good, pause=slurm.pause)
     assert slurm.read("cancelled") == f"--signal={signal} 7\n"
-    assert events == [JobEnded("7", JobState("COMPLETED", nodes="n[1-2]"))]
+    assert events == [JobNews("Slurm job 7 ended: COMPLETED")]
 
 
 def test_a_job_whose_agents_do_not_end_is_cancelled(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,10 +248,10 @@ def test_a_job_whose_agents_do_not_end_is_cancelled(slurm: FakeSlurm, monkeypatc
     def cancelled(_: float) -> None:
         slurm.write(states=ended)
 
-    events: list[JobEvent] = []
+    events: list[JobNews] = []
     end_job("7", events.append, is_good=True, pause=cancelled)
     assert slurm.read("cancelled") == "--signal=USR1 7\n7\n"
-    assert events == [JobEnded("7", JobState("CANCELLED", nodes="n[1-2]"))]
+    assert events == [JobNews("Slurm job 7 ended: CANCELLED")]
 
 
 def test_a_job_on_a_node_that_does_not_answer_is_reported_and_no_error(
@@ -264,9 +260,10 @@ def test_a_job_on_a_node_that_does_not_answer_is_reported_and_no_error(
     monkeypatch.setattr(allocation, "DAEMONS_END_S", 0.0)
     monkeypatch.setattr(allocation, "ENDS_S", 0.0)
     slurm.write(states="7|COMPLETING|None|2026-11-22T18:42:16|n2|7\n")
-    events: list[JobEvent] = []
+    events: list[JobNews] = []
     end_job("7", events.append, is_good=True, pause=slurm.pause)
-    assert events == [JobRemains("7", JobState("COMPLETING", nodes="n2"))]
+    line = "note: Slurm job 7 was cancelled and is still COMPLETING on n2: a node does not answer"
+    assert events == [JobNews(line)]
 
 
 PLAN = plan_run(
@@ -281,7 +278,16 @@ LOST = Outcome(
 LIFE = "JobId=7 JobState={} Restarts={} Nodes=n[1-2] CPU_IDs=0 Mem=0 GRES= x=1\n"
 
 
-def requeues(events: list[JobEvent], pause: Pause, *, is_ours: bool = True, restarts: int = 0) -> JobRequeues:
+TOO_OFTEN = JobNews(
+    "Slurm job 7 is not requeued: --max-requeues is 2, and the job was requeued 2 times; a new start continues from "
+    "the last checkpoint"
+)
+BY_ITS_SCRIPT = JobNews(
+    "Slurm job 7 requeued (its time limit, 1 of 2); the run continues as 7f3a9c01.1, when Slurm starts its script again"
+)
+
+
+def requeues(events: list[JobNews], pause: Pause, *, is_ours: bool = True, restarts: int = 0) -> JobRequeues:
     """The requeues of job 7, whose nodes are n1 and n2 of another address."""
     job = SlurmJob("7", (SlurmNode("n1", "10.1.0.1"), SlurmNode("n2", "10.1.0.2")), is_ours=is_ours)
     return JobRequeues(Allocation(job, cluster_of(job), events.append), restarts, pause)
@@ -290,44 +296,47 @@ def requeues(events: list[JobEvent], pause: Pause, *, is_ours: bool = True, rest
 def test_a_job_at_the_end_of_its_time_is_requeued_and_followed_to_its_next_nodes(slurm: FakeSlurm) -> None:
     slurm.write(job=LIFE.format("RUNNING", 0), after_requeue=LIFE.format("PENDING", 1))
     slurm.write(states=PENDING.format("BeginTime", "2026-11-22T19:40:30") + RUNNING)
-    events: list[JobEvent] = []
+    events: list[JobNews] = []
     followed = requeues(events, slurm.pause)
     cluster = followed.next_cluster(PLAN, OUT_OF_TIME)
     assert cluster is not None
     assert [host.address for host in cluster.hosts] == ["10.0.0.1", "10.0.0.2"]
-    assert events[:2] == [
-        JobRequeued("7", 1, 2, "7f3a9c01.1", is_ours=True, cause=requeue.OUT_OF_TIME),
-        JobWaits("7", JobState("PENDING", "BeginTime", starts="2026-11-22T19:40:30")),
+    assert lines(events) == [
+        "Slurm job 7 requeued (its time limit, 1 of 2); the run continues as 7f3a9c01.1",
+        "Slurm job 7 is PENDING (BeginTime), estimated start 2026-11-22 19:40:30",
+        "Slurm job 7 has n[1-2] after T s",
     ]
-    assert isinstance(events[2], JobGranted)
     assert followed.has_nodes()
     assert not slurm.read("cancelled")
 
 
 def test_a_job_that_has_lost_a_node_is_requeued_as_often_as_permitted(slurm: FakeSlurm) -> None:
     slurm.write(job=LIFE.format("RUNNING", 0), after_requeue=LIFE.format("PENDING", 1), states=RUNNING)
-    events: list[JobEvent] = []
+    events: list[JobNews] = []
     assert requeues(events, slurm.pause).next_cluster(PLAN, LOST) is not None
-    assert events[0] == JobRequeued("7", 1, 2, "7f3a9c01.1", is_ours=True, cause=requeue.LOST_NODE)
+    assert events[0] == JobNews("Slurm job 7 requeued (a lost node, 1 of 2); the run continues as 7f3a9c01.1")
     slurm.write(job=LIFE.format("RUNNING", 2))
     assert requeues(events, slurm.pause, restarts=2).next_cluster(PLAN, LOST) is None
-    assert events[-1] == JobNotRequeued("7", "--max-requeues is 2, and the job was requeued 2 times")
+    assert events[-1] == TOO_OFTEN
 
 
 def test_a_controller_of_slurm_that_is_restarted_costs_a_requeued_job_no_place_in_the_queue(slurm: FakeSlurm) -> None:
     slurm.write(job=LIFE.format("RUNNING", 0), after_requeue=LIFE.format("PENDING", 1), restarted="\n" * 3)
     slurm.write(states=RUNNING)
-    events: list[JobEvent] = []
+    events: list[JobNews] = []
     assert requeues(events, slurm.pause).next_cluster(PLAN, OUT_OF_TIME) is not None
-    assert [type(each) for each in events] == [JobRequeued, JobUnanswered, JobGranted]
+    assert [each.line.partition("(")[0] for each in events[:2]] == [
+        "Slurm job 7 requeued ", "note: Slurm does not answer ",
+    ]  # fmt: skip
+    assert lines(events)[2:] == ["Slurm job 7 has n[1-2] after T s"]
     assert not slurm.read("cancelled")
 
 
 def test_in_a_job_of_somebody_else_its_script_starts_the_next_attempt(slurm: FakeSlurm) -> None:
     slurm.write(job=LIFE.format("RUNNING", 0), after_requeue=LIFE.format("PENDING", 1))
-    events: list[JobEvent] = []
+    events: list[JobNews] = []
     assert requeues(events, slurm.pause, is_ours=False).next_cluster(PLAN, OUT_OF_TIME) is None
-    assert events == [JobRequeued("7", 1, 2, "7f3a9c01.1", is_ours=False, cause=requeue.OUT_OF_TIME)]
+    assert events == [BY_ITS_SCRIPT]
 
 
 WITHIN_ITS_JOB = """
@@ -338,16 +347,16 @@ from tests.starts.test_slurm_jobs import OUT_OF_TIME, PLAN, requeues
 interrupts.install("", 130)
 events = []
 requeues(events, wait, is_ours=False).next_cluster(PLAN, OUT_OF_TIME)
-print(events)
+print(*(each.line for each in events))
 """
 
 
 @pytest.mark.parametrize(
     ("kills", "after", "reported"),
     [
-        ("$PPID", "COMPLETING", "JobRequeued"),
-        ("$PPID $$", "COMPLETING", "JobRequeued"),
-        ("$PPID $$", "RUNNING", "JobNotRequeued"),
+        ("$PPID", "COMPLETING", "Slurm job 7 requeued"),
+        ("$PPID $$", "COMPLETING", "Slurm job 7 requeued"),
+        ("$PPID $$", "RUNNING", "Slurm job 7 is not requeued"),
     ],
     ids=["this-process", "scontrol-too", "before-the-request"],
 )
@@ -359,16 +368,16 @@ def test_slurm_ends_a_requeued_job_at_once_and_the_requeue_is_still_reported(
     words = [sys.executable, "-c", WITHIN_ITS_JOB]
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"[{reported}(")
+    assert done.stdout.startswith(reported)
 
 
 def test_a_job_that_slurm_requeues_too_often_is_cancelled_with_the_reason(slurm: FakeSlurm) -> None:
     slurm.write(job=LIFE.format("PENDING", 3))
-    events: list[JobEvent] = []
+    events: list[JobNews] = []
     followed = requeues(events, slurm.pause)
     assert not followed.has_nodes()
     assert followed.next_cluster(PLAN, Outcome(Status.FAILED, "", 0.0, (), {})) is None
-    assert events == [JobNotRequeued("7", "--max-requeues is 2, and the job was requeued 2 times")]
+    assert events == [TOO_OFTEN]
     assert slurm.read("cancelled") == "7\n"
 
 
@@ -381,9 +390,9 @@ JobId=8 ArrayJobId=7 ArrayTaskId=1 JobState=COMPLETED Restarts=0
 def test_of_an_array_only_the_element_of_the_run_is_requeued_or_cancelled(slurm: FakeSlurm) -> None:
     """Job 7 is the last element of the array 7, and Slurm takes 7 for all elements."""
     slurm.write(job=ELEMENTS.format("RUNNING", 0), after_requeue=ELEMENTS.format("PENDING", 1))
-    events: list[JobEvent] = []
+    events: list[JobNews] = []
     requeues(events, slurm.pause, is_ours=False).next_cluster(PLAN, OUT_OF_TIME)
-    assert events == [JobRequeued("7", 1, 2, "7f3a9c01.1", is_ours=False, cause=requeue.OUT_OF_TIME)]
+    assert events == [BY_ITS_SCRIPT]
     assert slurm.read("scontrol.words").splitlines()[-1] == "requeue 7_2"
     slurm.write(job=ELEMENTS.format("PENDING", 3))
     requeues(events, slurm.pause, is_ours=False).next_cluster(PLAN, OUT_OF_TIME)

@@ -17,6 +17,7 @@ from pylaunch.checks.selection import select
 from pylaunch.checks.start_table import START_TABLE, AtStart, Row
 from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
+from pylaunch.model.hostset import fold
 from pylaunch.model.job import Framework, JobSpec, RankOrder
 from pylaunch.model.pasted import taken_apart
 from pylaunch.model.plan import RunPlan
@@ -185,7 +186,7 @@ def _show(found: Result) -> None:
 def _fixed(request: CheckRequest, found: Result, *, sure: bool) -> Result:
     """Run the roles that findings name and check again. Returns `found` when no finding names one."""
     # Loads Ansible, which takes as long as asking three hosts.
-    from pylaunch.cli.views import repairing  # noqa: PLC0415
+    from pylaunch.cli.views.tasks import TaskLines  # noqa: PLC0415
     from pylaunch.provision.repair import repair_hosts, repairs  # noqa: PLC0415
 
     plan = repairs(request.cluster, found.findings)
@@ -194,10 +195,19 @@ def _fixed(request: CheckRequest, found: Result, *, sure: bool) -> Result:
         return found
     for line in findings.all_lines([finding for finding in found.findings if finding.role]):
         console.say(line)
-    repairing.show_plan(plan)
+    for repair in plan:
+        console.say(f"{fold(repair.hosts)}: {', '.join(repair.roles)} (for {', '.join(repair.checks)})")
     if not sure and not console.confirm("run these roles there?"):
         raise ClusterNotReadyError("nothing was changed") if found.failed else click.Abort()
-    repair_hosts(request.cluster, plan, repairing.RepairView().show)
+    for repair in plan:
+        tasks = TaskLines()
+        try:
+            is_needed = repair_hosts(request.cluster, repair, tasks.add)
+        finally:
+            tasks.end()
+        if not is_needed:
+            hosts, roles = fold(repair.hosts), ", ".join(repair.roles)
+            console.say(f"{hosts}: {roles} has nothing to change: see the finding's fix")
     return check(request, console.say)
 
 

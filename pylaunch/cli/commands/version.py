@@ -2,7 +2,6 @@
 
 import click
 
-from pylaunch.base.dataclass import asdict
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.version import controller_versions
 
@@ -16,9 +15,13 @@ def command(*, as_json: bool) -> None:
     """
     found = controller_versions()
     if as_json:
-        document.show(asdict(found))
+        document.show(found)
         return
-    rows = {"pylaunch": found.pylaunch, "Python": f"{found.python} ({found.executable})", "OpenSSH": found.openssh}
-    rows |= {**found.packages, "system": found.system, "records of runs": found.state, "cache": found.cache}
+    rows = {
+        "pylaunch": found["pylaunch"],
+        "Python": f"{found['python']} ({found['executable']})",
+        "OpenSSH": found["openssh"],
+    }
+    rows |= {**found["packages"], "system": found["system"], "records of runs": found["state"], "cache": found["cache"]}
     width = max(map(len, rows))
     console.data("\n".join(f"{name:{width}}  {value or 'not found'}" for name, value in rows.items()))

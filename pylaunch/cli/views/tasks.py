@@ -61,43 +61,28 @@ class TaskProgress:
         return f"{self.title}: {', '.join(parts)}{took}" if parts else None
 
 
-class TaskFollower:
-    """Groups the steps of hosts into tasks. Ansible takes all hosts through a task before it begins the next."""
-
-    def __init__(self, *, is_check: bool = False) -> None:
-        self._is_check = is_check
-        self.current: TaskProgress | None = None
-
-    def add(self, event: Progress, now: float) -> TaskProgress | None:
-        """Add one step at `now` (monotonic seconds); return the task that it shows to be over, if any."""
-        ended = None
-        if self.current is None or (self.current.role, self.current.task) != (event.role, event.task):
-            ended, self.current = self.current, TaskProgress(event.role, event.task, now, self._is_check)
-        self.current.add(event, now)
-        return ended
-
-    def end(self) -> TaskProgress | None:
-        """Return the last task, if any, after the last step."""
-        ended, self.current = self.current, None
-        return ended
-
-
 class TaskLines:
-    """Prints tasks as they end; `redraw` shows the task that runs. With `is_check`, changes are not made."""
+    """Prints tasks as they end: Ansible takes all hosts through a task before it begins the next.
+
+    `redraw` shows the task that runs. With `is_check`, changes are not made.
+    """
 
     def __init__(self, redraw: Callable[[str], None] = lambda _: None, *, is_check: bool = False) -> None:
         self._redraw = redraw
-        self._follower = TaskFollower(is_check=is_check)
+        self._is_check = is_check
+        self._current: TaskProgress | None = None
 
-    def add(self, event: Progress) -> None:
-        """Print the task that ended with `event`, if one did."""
-        ended = self._follower.add(event, time.monotonic())
-        if ended is not None and ended.report:
-            console.say(f"  {ended.report}")
-        if self._follower.current is not None:
-            self._redraw(self._follower.current.running)
+    def add(self, event: Progress, now: float | None = None) -> None:
+        """Add one step of a host at `now` (monotonic seconds); print the task that it shows to be over, if any."""
+        now = time.monotonic() if now is None else now
+        if self._current is None or (self._current.role, self._current.task) != (event.role, event.task):
+            self.end()
+            self._current = TaskProgress(event.role, event.task, now, self._is_check)
+        self._current.add(event, now)
+        self._redraw(self._current.running)
 
     def end(self) -> None:
         """Print the last task of a playbook that is over."""
-        if (last := self._follower.end()) is not None and last.report:
-            console.say(f"  {last.report}")
+        if self._current is not None and self._current.report:
+            console.say(f"  {self._current.report}")
+        self._current = None

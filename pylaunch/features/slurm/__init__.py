@@ -7,7 +7,6 @@ nodes         the nodes of a start, and the hosts of other verbs in a job
 allocation    submits a job, waits in the queue, ends the job
 job_script    the script of a submitted job; daemons: a step with an agent on each node of another job
 requeue       continues a run when its job returns to the queue
-view          lines about a job
 
 The core reaches nodes through a job, shows it and follows its end, because records of runs name it.
 """

@@ -16,7 +16,7 @@ from pylaunch.errors import ClusterNotReadyError
 from pylaunch.features.slurm.job_script import daemon_argv, job_script
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold
-from pylaunch.model.slurm_job import JobDetails, JobRequest, JobState, SlurmJob, SlurmNode
+from pylaunch.model.slurm_job import UNKNOWN, JobDetails, JobRequest, JobState, SlurmJob, SlurmNode
 from pylaunch.runs.prepare.archive import AgentArchive, build
 from pylaunch.store.paths import job_files
 from pylaunch.transport import process
@@ -60,82 +60,11 @@ Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
-class JobSubmitted:
-    """Slurm has accepted the job."""
+class JobNews:
+    """A line about a Slurm job, and the next step."""
 
-    job: str
-    nodes: int
-
-
-@dataclass(frozen=True)
-class JobWaits:
-    """The job waits in the queue, for another reason or with another estimate than before."""
-
-    job: str
-    state: JobState
-
-
-@dataclass(frozen=True)
-class JobGranted:
-    """The job has its nodes."""
-
-    job: SlurmJob
-    waited_s: float
-
-
-@dataclass(frozen=True)
-class JobCancelled:
-    """A job was cancelled before it had its nodes, or before its run began."""
-
-    job: str
-
-
-@dataclass(frozen=True)
-class JobRemains:
-    """A job was cancelled, and Slurm does not report its end: a node of it does not answer."""
-
-    job: str
-    state: JobState
-
-
-@dataclass(frozen=True)
-class JobEnded:
-    """Slurm reports the end of a job."""
-
-    job: str
-    state: JobState
-
-
-@dataclass(frozen=True)
-class JobUnanswered:
-    """Slurm does not answer; the wait continues, or the job that should end stays."""
-
-    job: str
-    reason: str
-    is_left: bool = False
-
-
-@dataclass(frozen=True)
-class JobRequeued:
-    """A job with a run is in the queue again."""
-
-    job: str
-    count: int
-    most: int
-    run: str
-    """Id of the attempt that follows."""
-
-    is_ours: bool
-    cause: str
-    """In words."""
-
-
-@dataclass(frozen=True)
-class JobNotRequeued:
-    """A run whose job has no time left does not continue."""
-
-    job: str
-    why: str
+    line: str
+    hint: str = ""
 
 
 NEVER = {
@@ -151,22 +80,30 @@ NEVER = {
 """Reasons of a job in the queue that waiting does not change, with a hint."""
 
 
+ENDING_HINTS = {
+    "TIMEOUT": "a longer --time; or --max-requeues 3, with which a run continues from its checkpoint",
+    "PREEMPTED": "--max-requeues 3: the run then continues when the job has nodes again",
+    "NODE_FAIL": "sinfo -R lists the nodes that are down, with the reason",
+    "OUT_OF_MEMORY": "more memory of each node: --sbatch-arg=--mem=SIZE, or --sbatch-arg=--mem=0 for all of it",
+    "DEADLINE": "a later --sbatch-arg=--deadline=TIME",
+}
+"""Next step after a state in which Slurm ends a job."""
+
+WAITING_HINTS = {
+    "JobHeldUser": "scontrol release {job} ends the hold",
+    "JobHeldAdmin": "an administrator holds it: ask who runs this cluster; Ctrl-C cancels it",
+    "PartitionDown": "sinfo -s lists the partitions that are up",
+    "PartitionInactive": "sinfo -s lists the partitions that are up",
+    "ReqNodeNotAvail": "sinfo -R lists the nodes that are down or drained, with the reason",
+}
+"""Next step for a reason of a job in the queue that does not end on its own."""
+
+
 class _JobOverError(ClusterNotReadyError):
     """The job has ended in the queue."""
 
 
-JobEvent = (
-    JobSubmitted
-    | JobWaits
-    | JobGranted
-    | JobCancelled
-    | JobEnded
-    | JobRemains
-    | JobUnanswered
-    | JobRequeued
-    | JobNotRequeued
-)
-EmitJob = Callable[[JobEvent], None]
+EmitJob = Callable[[JobNews], None]
 Pause = Callable[[float], object]
 wait = Event().wait
 
@@ -206,7 +143,7 @@ def allocate(request: JobRequest, emit: EmitJob, pause: Pause = wait) -> Allocat
     Raises ClusterNotReadyError with the words of sbatch, and for a job that ends in the queue.
     """
     job = commands.submit(request, job_script(build()))
-    emit(JobSubmitted(job, request.nodes))
+    emit(JobNews(f"Slurm job {job} submitted: {request.nodes} node{'s' * (request.nodes != 1)}"))
     with _cancelled_on_error(job, emit):
         return _once_granted(job, emit, pause)
 
@@ -233,7 +170,7 @@ def _once_granted(job: str, emit: EmitJob, pause: Pause) -> Allocation:
         nodes = commands.nodes_of(state.nodes)
     devices, requests = _devices(job, details.result(), nodes)
     found = SlurmJob(job, nodes, devices, requests, is_ours=True)
-    emit(JobGranted(found, time.monotonic() - began))
+    emit(_granted_news(found, f" after {time.monotonic() - began:.1f} s"))
     return Allocation(found, cluster_of(found), emit)
 
 
@@ -246,10 +183,18 @@ def _cancelled_on_error(job: str, emit: EmitJob) -> Iterator[None]:
     except BaseException:
         try:
             commands.cancel(job)
-            emit(JobCancelled(job))
+            emit(JobNews(f"Slurm job {job} cancelled"))
         except ClusterNotReadyError as error:
-            emit(JobUnanswered(job, error.message, is_left=True))
+            emit(_left(job, error.message))
         raise
+
+
+def _granted_news(job: SlurmJob, waited: str = "") -> JobNews:
+    return JobNews(f"Slurm job {job.id} has {fold(node.name for node in job.nodes)}{waited}")
+
+
+def _left(job: str, reason: str) -> JobNews:
+    return JobNews(f"note: Slurm does not answer ({reason}); job {job} was not ended: scancel {job}")
 
 
 def allocation_here(jobs: Sequence[str], listed: Sequence[str], emit: EmitJob) -> Allocation:
@@ -274,7 +219,7 @@ def allocation_here(jobs: Sequence[str], listed: Sequence[str], emit: EmitJob) -
         requests |= needed
         component_of |= {node.name: job for node in found}
     granted = SlurmJob(srun.leader(jobs[0]), tuple(nodes), devices, requests, component_of if len(jobs) > 1 else {})
-    emit(JobGranted(granted, 0.0))
+    emit(_granted_news(granted))
     return Allocation(granted, cluster_of(granted), emit)
 
 
@@ -316,9 +261,17 @@ def _granted(job: str, emit: EmitJob, pause: Pause) -> JobState:
     while not (state := next(answers)).is_granted:
         _check_hope(job, state)
         if state != reported:
-            emit(JobWaits(job, state))
+            emit(waiting_news(job, state))
             reported = state
     return state
+
+
+def waiting_news(job: str, state: JobState) -> JobNews:
+    """Return the news of a job that waits in the queue, for another reason or with another estimate than before."""
+    reason = f" ({state.reason})" if state.reason else ""
+    starts = f", estimated start {state.starts.replace('T', ' ')}" if state.starts else ""
+    hint = WAITING_HINTS.get(state.reason.partition(",")[0], "").format(job=job)
+    return JobNews(f"Slurm job {job} is {state.state}{reason}{starts}", hint)
 
 
 def _answers(ask: Callable[[], Answer], job: str, emit: EmitJob, pause: Pause) -> Iterator[Answer]:
@@ -334,7 +287,7 @@ def _answers(ask: Callable[[], Answer], job: str, emit: EmitJob, pause: Pause) -
             if silent_s >= SILENT_S:
                 raise
             if not silent_s:
-                emit(JobUnanswered(job, error.message))
+                emit(JobNews(f"note: Slurm does not answer ({error.message}); asking again about job {job}"))
             silent_s += poll_s
         else:
             silent_s = 0.0
@@ -361,8 +314,8 @@ def _check_hope(job: str, state: JobState) -> None:
 def end_job(job: str, emit: EmitJob, *, is_good: bool, pause: Pause = wait) -> None:
     """Let the daemons of `job` end, which ends the job; cancel it if they do not. Return when Slurm reports its end.
 
-    Slurm cannot report it while a node of the job does not answer: after ENDS_S this emits JobRemains. A Slurm that
-    does not answer changes nothing about how the run ended: this emits JobUnanswered.
+    Slurm cannot report it while a node of the job does not answer: after ENDS_S this reports the job. A Slurm that
+    does not answer changes nothing about how the run ended.
     """
     try:
         commands.signal_steps(job, GOOD_END if is_good else BAD_END)
@@ -371,9 +324,18 @@ def end_job(job: str, emit: EmitJob, *, is_good: bool, pause: Pause = wait) -> N
             commands.cancel(job)
             state = _state_at_end(job, ENDS_S, pause)
     except ClusterNotReadyError as error:
-        emit(JobUnanswered(job, error.message, is_left=True))
+        emit(_left(job, error.message))
     else:
-        emit(JobEnded(job, state) if state.is_over else JobRemains(job, state))
+        emit(ended_news(job, state))
+
+
+def ended_news(job: str, state: JobState) -> JobNews:
+    """Return the news after a job was ended; one that is not over has a node that does not answer."""
+    if state.is_over:
+        how = "" if state.state == UNKNOWN else f": {state.state}"
+        return JobNews(f"Slurm job {job} ended{how}", ENDING_HINTS.get(state.state, ""))
+    where = f" on {state.nodes}" if state.nodes else ""
+    return JobNews(f"note: Slurm job {job} was cancelled and is still {state.state}{where}: a node does not answer")
 
 
 def end_submitted(job: str, emit: EmitJob, *, is_good: bool = False) -> None:
@@ -381,7 +343,7 @@ def end_submitted(job: str, emit: EmitJob, *, is_good: bool = False) -> None:
     try:
         is_over = commands.job_state(job).is_over
     except ClusterNotReadyError as error:
-        emit(JobUnanswered(job, error.message, is_left=True))
+        emit(_left(job, error.message))
     else:
         if not is_over:
             end_job(job, emit, is_good=is_good)

@@ -8,7 +8,7 @@ from pathlib import Path
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import UsageError
 from pylaunch.features.slurm import flags as scheduler
-from pylaunch.features.slurm.allocation import Allocation, JobEvent, allocation_here
+from pylaunch.features.slurm.allocation import Allocation, JobNews, allocation_here
 from pylaunch.features.slurm.flags import JOB_ID, NodeSource, SchedulerFlags
 from pylaunch.inventory.settings import Settings, read_settings
 from pylaunch.model.job import JobSpec
@@ -21,7 +21,7 @@ class JobHere:
     """The Slurm job in which pylaunch runs."""
 
     allocation: Allocation
-    events: tuple[JobEvent, ...]
+    events: tuple[JobNews, ...]
     """To show when the nodes are used."""
 
 
@@ -86,7 +86,7 @@ def source_of_start(flags: SchedulerFlags, *, has_inventory: bool, starts_agents
 
 
 def _asked(jobs: tuple[str, ...], *, starts_agents: bool) -> JobHere:
-    events: list[JobEvent] = []
+    events: list[JobNews] = []
     allocation = allocation_here(jobs, scheduler.nodes_here(os.environ), events.append)
     if starts_agents:
         allocation.start_agents()

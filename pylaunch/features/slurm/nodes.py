@@ -9,11 +9,10 @@ from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
 from pylaunch.features import judge_settings
 from pylaunch.features.slurm import flags as scheduler
-from pylaunch.features.slurm import view
-from pylaunch.features.slurm.allocation import Allocation, JobNotRequeued, allocate, allocation_here, end_submitted
+from pylaunch.features.slurm.allocation import Allocation, JobNews, allocate, allocation_here, end_submitted
 from pylaunch.features.slurm.flags import JOB_ID, RESTART_COUNT, NodeSource, SchedulerFlags
 from pylaunch.features.slurm.job_here import JobHere, SlurmSource
-from pylaunch.features.slurm.requeue import JobRequeues, continued
+from pylaunch.features.slurm.requeue import JobRequeues, continued, not_requeued
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.limit import limited
 from pylaunch.inventory.load import source_of
@@ -24,9 +23,15 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.slurm_job import JobRequest
 from pylaunch.model.text.argv import quoted
 from pylaunch.runs.start import PlannedRun, plan_start, planned_run
-from pylaunch.terminal import console
+from pylaunch.terminal import console, hints
 from pylaunch.terminal.doors import NodesWanted, StartNodes
 from pylaunch.verdict.requeue import cause_of
+
+
+def _show(news: JobNews) -> None:
+    console.say(news.line)
+    if news.hint:
+        hints.say(news.hint)
 
 
 @contextlib.contextmanager
@@ -50,7 +55,7 @@ def nodes_of_start(source: SlurmSource, wanted: NodesWanted, job: JobSpec) -> It
         yield StartNodes(_unknown_nodes(asked))
         return
     plan_start(_unknown_nodes(asked), job, judge_settings, lambda event: None)
-    allocation = allocate(asked, view.show)
+    allocation = allocate(asked, _show)
     try:
         yield _allocated(allocation.cluster, allocation, 0, job)
     except BaseException:
@@ -76,8 +81,8 @@ def _allocated(cluster: Cluster, allocation: Allocation, restarts: int, job: Job
 def end_submitted_for(job_id: str, job: JobSpec, outcome: Outcome | None) -> None:
     """End the Slurm job that was submitted for a run whose first controller has ended; None: a person ends the run."""
     if outcome is not None and job.max_requeues and cause_of(outcome):
-        view.show(JobNotRequeued(job_id, "the controller that would request it has ended"))
-    end_submitted(job_id, view.show, is_good=outcome is not None and outcome.status is Status.DONE)
+        _show(not_requeued(job_id, "the controller that would request it has ended"))
+    end_submitted(job_id, _show, is_good=outcome is not None and outcome.status is Status.DONE)
 
 
 def _unknown_nodes(wanted: JobRequest) -> Cluster:
@@ -98,8 +103,8 @@ def _check_size(wanted: NodesWanted, allocation: Allocation) -> None:
 def _here(here: JobHere, flags: SchedulerFlags, wanted: NodesWanted, job: JobSpec) -> StartNodes:
     """Return the nodes of the job in which pylaunch runs, as far as an inventory or a limit selects them."""
     for event in here.events:
-        view.show(event)
-    allocation = replace(here.allocation, emit=view.show)
+        _show(event)
+    allocation = replace(here.allocation, emit=_show)
     _check_size(wanted, allocation)
     is_named = wanted.inventory is not None or flags.scheduler == scheduler.SLURM
     named = wanted.inventory if is_named else source_of(None)
@@ -114,7 +119,7 @@ def hosts_of_job(inventory: Path | None, limit: str | None) -> Cluster:
 
     As for a start, hosts of an inventory must be in the job. Raises UsageError for hosts and devices that are not.
     """
-    allocation = allocation_here(scheduler.jobs_here(os.environ), scheduler.nodes_here(os.environ), view.show)
+    allocation = allocation_here(scheduler.jobs_here(os.environ), scheduler.nodes_here(os.environ), _show)
     named = inventory if inventory is not None else source_of(None)
     without = "-i " + quoted((f"{','.join(allocation.cluster.names)},",))
     return _selected(allocation, named, limit, (without, f"env -u {JOB_ID} pylaunch …"))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.features.slurm.allocation import Allocation, JobNotRequeued, JobRequeued, Pause, granted_again, wait
+from pylaunch.features.slurm.allocation import Allocation, JobNews, Pause, granted_again, wait
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan, base_of
@@ -22,6 +22,11 @@ from pylaunch.store import runs
 from pylaunch.transport import interrupts
 from pylaunch.transport.slurm import commands
 from pylaunch.verdict.requeue import BY_SLURM, NoRequeue, Requeue, cause_of, requeue_after
+
+
+def not_requeued(job: str, why: str) -> JobNews:
+    """Return the news of a job that does not return to the queue."""
+    return JobNews(f"Slurm job {job} is not requeued: {why}; a new start continues from the last checkpoint")
 
 
 class JobRequeues:
@@ -67,17 +72,19 @@ class JobRequeues:
                 if life.restarts > self._restarts:
                     commands.cancel(alone)
                 if decided.why:
-                    emit(JobNotRequeued(job.id, decided.why))
+                    emit(not_requeued(job.id, decided.why))
                 return None
             if decided.cause != BY_SLURM and not commands.requeue(alone) and commands.job_life(job.id).state == GRANTED:
-                emit(JobNotRequeued(job.id, "SIGTERM ended scontrol requeue"))
+                emit(not_requeued(job.id, "SIGTERM ended scontrol requeue"))
                 return None
         except ClusterNotReadyError as error:
             if cause_of(outcome):
-                emit(JobNotRequeued(job.id, error.message))
+                emit(not_requeued(job.id, error.message))
             return None
         following = f"{base_of(plan.run)}.{plan.restart + 1}"
-        emit(JobRequeued(job.id, decided.count, plan.job.max_requeues, following, job.is_ours, decided.cause))
+        then = "" if job.is_ours else ", when Slurm starts its script again"
+        why = f"{decided.cause}, {decided.count} of {plan.job.max_requeues}"
+        emit(JobNews(f"Slurm job {job.id} requeued ({why}); the run continues as {following}{then}"))
         return decided
 
 

@@ -1,6 +1,6 @@
 """Facts of every host for provisioning: the questions to the probe, and the answers, decoded."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pylaunch.agent.probe.readers import (
@@ -55,7 +55,6 @@ def probe(
     cluster: Cluster,
     asked: Mapping[str, Mapping[str, Sequence[Any]]],
     *,
-    on_answer: Callable[[str, Answer], None] | None = None,
     sudo_password: str | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> dict[str, Answer]:
@@ -71,11 +70,7 @@ def probe(
             return answered
         return probe_ask.understood(answered, lambda answer: parse_facts(asked[name], answer))
 
-    def report(name: str, answered: Answered | Unreachable | NoPython) -> None:
-        if on_answer is not None:
-            on_answer(name, understood(name, answered))
-
-    answers = ask(cluster, programs, on_answer=report, how=Asking(timeout_s))
+    answers = ask(cluster, programs, how=Asking(timeout_s))
     return {name: understood(name, answered) for name, answered in answers.items()}
 
 

@@ -33,7 +33,7 @@ def test_roles_that_differ_nowhere_are_skipped_with_their_validation(
 
     monkeypatch.setattr(convergence, "run_playbook", recorded)
     monkeypatch.setattr(convergence, "disconnect", lambda cluster: None)
-    monkeypatch.setattr(convergence, "_judged", lambda request, desired, on_answer: found)
+    monkeypatch.setattr(convergence, "_judged", lambda request, desired: found)
     converge(ProvisionRequest(cluster, Content(tmp_path / "site.yml", tmp_path)), found)
     (run,) = runs
     assert run.cluster.names == ("n2",)
