@@ -35,6 +35,7 @@ from pylaunch.verdict.logs.readings.network import (
 from pylaunch.verdict.logs.readings.system import (
     crash_place,
     file_not_found,
+    module_not_found,
     name_unknown,
     native_abort,
     no_space,
@@ -218,6 +219,7 @@ READERS: dict[str, Reader] = {
     "name-unknown": name_unknown,
     "errno-nospc-unnamed": no_space,
     "file-notfound": file_not_found,
+    "py-modulenotfound": module_not_found,
     "native-abort": native_abort,
     "data-text-encoding": text_encoding,
     "checkpoint-pickle": pickle_of,

@@ -116,7 +116,8 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
     ("mpi-pmi", MEDIUM, r"\bPMIX? ERROR|PMI_\w{3,40}|\bPMIx_\w+|^srun: error: .{0,80}mpi/pmi"),
     ("mpi-launch", MEDIUM, r"\b(?:orted|prted|hydra_pmi_proxy): command not found"),
     ("slurm-request", MEDIUM,
-     (r"^(?:.{0,40}FailedJobError: )?(?:sbatch|srun|salloc): (?:error|fatal): (?!.{0,40}(?:task \d"
+     (r"^(?:srun|sbatch|salloc): (?:unrecognized|invalid) option"
+     r"|^(?:.{0,40}FailedJobError: )?(?:sbatch|srun|salloc): (?:error|fatal): (?!.{0,40}(?:task \d"
      r"|node \S+: task|Task launch|Exited|Socket|communication|spank|plugin)).{0,200}"
      rf"{_REFUSED}"
      r"|Batch job submission failed|(?i:unable to (?:allocate resources|create step))")),
@@ -133,6 +134,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("model-differs", MEDIUM,
      r"(?i:mismatch|not the same|differ\w{0,3}|inconsistent)\b.{0,80}Expected: ?\[.{3,300}\]; ?got: ?"),
     ("memlock", MEDIUM, r"\bmlock\w{0,8}\b.{0,80}(?:Cannot allocate memory|Operation not permitted)"),
+    ("package-mismatch file-missing", MEDIUM, r"-\d+\.\d\S{0,20}-\*.{0,60}[Ff]ound:? ?\[[^\]]{0,200}-\d+\.\d"),
     ("file-missing", MEDIUM,
      (r"failed with strerror: (?:Permission denied|No such file)|\[Errno 13\] Permission denied"
      r"|(?i:^(?!.{0,200}(?:enroot|pyxis|docker|container|mount)).{0,200}"
@@ -187,6 +189,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("gpu-busy", MEDIUM, r"(?i:(?:device|gpu|tpu)s? .{0,40}(?:already in use|busy))"),
     ("app-device-mapping", MEDIUM,
      r"(?i:invalid device ordinal|invalid device id|device_ids? .{0,40}(?:out of range|invalid))"),
+    ("gpu-missing framework-config", MEDIUM,
+     r"(?i:not (?:implemented|supported|available|possible) (?:for|on) (?:cpu\b(?! tensors)|'(?:half|bfloat16)'))"),
     ("device-placement", MEDIUM,
      (r"(?i:on the same device|at least two devices|not (?:implemented|supported) for CPU tensors)"
      r"|(?i:(?:expected|must be) (?:\w+ ){0,5}(?:on|to be on) (?:cuda|cpu|gpu))|Cannot copy out of meta tensor"
@@ -303,6 +307,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      (r"(?i:name or service not known|name resolution|(?:could(?: not|n't)|can(?:no|')t|unable to|failed to) resolve"
      r"|unknown host|no such host|getaddrinfo"
      r"|gaierror|nodename nor servname)")),
+    ("network-interface hub-unreachable", MEDIUM, r"(?i:network is unreachable)"),
+    ("network-interface firewall-port", MEDIUM, r"(?i:no route to host)"),
     ("port-in-use", MEDIUM, r"(?i:address already in use|EADDRINUSE|port \d{2,5} .{0,30}(?:in use|occupied|already))"),
     ("stale-files", MEDIUM, r"(?i:stale (?:NFS )?file handle)"),
     ("disk-error", MEDIUM, r"Input/output error"),

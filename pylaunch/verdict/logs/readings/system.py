@@ -30,6 +30,11 @@ _SUBPROCESS = ("run", "Popen", "call", "check_call", "check_output", "create_sub
 _REMOVES = re.compile(
     r"(?i)\b(?:remov(?:e|ing)|deletes?|deleted|deleting|prun(?:e|ing)|unlink|clean|evict|purge|rotate)\w{0,4}\b"
 )
+_OF_ANYONE = (
+    "common", "core", "data", "examples", "lib", "megatron", "models", "scripts", "src", "tests", "tools", "utils",
+)  # fmt: skip
+"""Names of packages of which many programs have one of their own."""
+
 _SEGMENT = re.compile(r"'(/[\w.-]{1,80})'$")
 _CRASHED = re.compile(r"(?:Current thread|Stack) .{0,80}\(most recent call first\)")
 _FRAME = re.compile(r'File "(.{1,300})", line (\d{1,7}) in (\S{1,80})')
@@ -139,6 +144,28 @@ def file_not_found(match: LogMatch, facts: LogFacts) -> Clue:
         return replace(default(match), text=f"a program that the rank starts is not on this node: {path}")
     is_relative = path != "" and not path.startswith("/")
     return default(match, Confidence.MEDIUM if is_relative and match.signature.confidence is Confidence.HIGH else None)
+
+
+def module_not_found(match: LogMatch, facts: LogFacts) -> Clue:
+    """Return a module that is missing; one in a package that is there is of another release, or the package is partial.
+
+    Python names the first part of a dotted name that it does not find.
+    """
+    module, raised = match.groups["module"], _raised(match, facts)
+    package, _, name = module.rpartition(".")
+    top, place = module.partition(".")[0], "" if raised is None else raised.place
+    if not package or top in _OF_ANYONE:
+        return default(match)
+    if "._C" in package:
+        return Clue("backend-missing", f"{top} was built without {name.lstrip('_')}", Confidence.HIGH)
+    if "file" in match.groups:
+        text = f"{match.groups['file']} is not the package of this name: a file hides it"
+        return Clue("import-path", text, Confidence.HIGH)
+    if f"/bin/{top}:" in place:
+        return Clue("import-path", f"{top} is installed without {module}", Confidence.MEDIUM)
+    is_own = place == "" or f"/{top}/" in place
+    return Clue("package-mismatch", f"the installed {top} has no {module}", Confidence.MEDIUM,
+                also=("import-path",) if is_own else ())  # fmt: skip
 
 
 def _removes(text: str, path: str) -> bool:

@@ -114,3 +114,34 @@ def test_a_task_that_a_launcher_starts_again_and_a_count_of_messages_are_no_fail
     log: str, *, failed: bool
 ) -> None:
     assert verdict_on(f"step 1\n{log}").failed == failed
+
+
+@pytest.mark.parametrize(
+    ("module", "script", "named"),
+    [
+        ("orbit", "/srv/train.py", ["import-path"]),
+        ("utils.plan", "/srv/train.py", ["import-path"]),
+        ("orbit.plans.fast", "/srv/train.py", ["package-mismatch"]),
+        ("orbit.plans.fast", "/srv/orbit/tools/train.py", ["package-mismatch", "import-path"]),
+        ("orbit.cli", "/srv/env/bin/orbit", ["import-path"]),
+        ("orbit._C._spin'; 'orbit._C' is not a package", "/srv/train.py", ["backend-missing"]),
+        ("orbit.plans'; 'orbit' is not a package", "/srv/train.py", ["import-path"]),
+    ],
+)
+def test_a_module_of_a_package_that_is_there_is_none_to_install(module: str, script: str, named: list[str]) -> None:
+    end = "" if "'" in module else "'"
+    first = verdict_on(
+        f'Traceback (most recent call last):\n  File "{script}", line 2, in <module>\n    import x\n'
+        f"ModuleNotFoundError: No module named '{module}{end}\n"
+    ).first
+    assert first is not None
+    assert [first.cause.id, *(each.id for each in first.also)] == named
+
+
+def test_a_program_that_no_module_is_found_for_says_so_without_a_traceback() -> None:
+    first = verdict_on("/usr/bin/python3: No module named orbit\n").first
+    assert first is not None
+    assert first.cause.id == "import-path"
+    part = verdict_on("AttributeError: module 'importlib' has no attribute 'util'\n").first
+    assert part is not None
+    assert part.cause.id == "program-error"
