@@ -1,7 +1,7 @@
 """Another launcher's command line in pylaunch's terms. Pure."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from posixpath import basename, dirname
 
 from pylaunch.base.dataclass import dataclass, field, replace
@@ -21,6 +21,8 @@ MODULES = {
 OTHERS = {"mpirun": "-np", "mpiexec": "-n", "srun": "-n", "horovodrun": "-np"}
 """Launchers that span nodes on their own, and their flag for the number of ranks."""
 MPI_LAUNCHERS = ("mpirun", "mpiexec")
+WRAPPERS = ("uv", "poetry", "pipenv", "conda", "mamba", "micromamba", "pixi", "hatch", "nohup")
+"""Programs in whose environment another one runs: `uv run torchrun train.py`."""
 FLAGS_OF_PATHS = frozenset(
     {"-f", "-D", *(f"{dash}{name}" for dash in ("-", "--") for name in ("hostfile", "machinefile", "wdir", "chdir"))}
 )
@@ -88,6 +90,13 @@ DEEPSPEED = Launcher(
 )
 LAUNCHERS = {"torchrun": TORCHRUN, "accelerate launch": ACCELERATE, "deepspeed": DEEPSPEED}
 ACCELERATE_SETTINGS = "accelerate's settings are variables of the ranks: --env ACCELERATE_USE_FSDP=true, and so on"
+ELSEWHERE = {
+    "--config-file": "its num_machines, num_processes and mixed_precision: the same options of accelerate launch",
+    "--hostfile": "hosts are those of the inventory, and pylaunch init --from-hostfile FILE writes one",
+    "--include": "--limit selects hosts",
+    "--exclude": "--limit selects hosts",
+}
+"""Flags of launchers → where pylaunch has what they name."""
 MODULE_FLAGS = ("-m", "--module")
 PROGRAM_FLAGS = {"--no-local-rank": Framework.DIRECT, "--no-python": Framework.COMMAND}
 _MEETING = frozenset(
@@ -144,9 +153,20 @@ def taken_apart(words: Argv) -> Pasted | None:
         found = _of_launcher("accelerate launch", rest[1:], options)
     elif program in ("torchrun", "deepspeed"):
         found = _of_launcher(program, rest, options)
+    elif program in WRAPPERS and (line := _launched(rest)):
+        raise UsageError(
+            f"{program} would start one {line[0]} per rank, and none of them knows the others",
+            hint=f"{pylaunch('start', '--', *line)} (--python names the environment on the nodes)",
+        )
     else:
         found = None
     return None if found is None else replace(found, env={**env, **found.env})
+
+
+def _launched(rest: Argv) -> Argv:
+    """Return `rest` from a launcher on; () without one."""
+    at = (at for at in range(len(rest)) if any(f"{' '.join(rest[at:])} ".startswith(f"{name} ") for name in LAUNCHERS))
+    return rest[start:] if (start := next(at, None)) is not None else ()
 
 
 def ranks_of(words: Argv) -> Argv:
@@ -172,7 +192,7 @@ def _of_python(rest: Argv, options: Mapping[str, str]) -> Pasted | None:
 
 def _of_launcher(name: str, rest: Argv, options: Mapping[str, str]) -> Pasted:
     launcher = LAUNCHERS[name]
-    taken, env, dropped, is_module = dict(options), {}, [], False
+    taken, env, dropped, unknown, is_module = dict(options), {}, [], [], False
     framework = launcher.framework
     while rest and rest[0].startswith("-") and rest[0] != "--":
         typed, equals, value = rest[0].partition("=")
@@ -198,16 +218,25 @@ def _of_launcher(name: str, rest: Argv, options: Mapping[str, str]) -> Pasted:
         elif flag in launcher.dropped:
             dropped.append(typed)
         else:
-            raise _unknown(name, typed, rest)
+            unknown.append(typed)
+            rest = rest if equals else _without_values(rest)
     words = rest[1:] if rest[:1] == ("--",) else rest
+    program = ("-m", *words) if is_module else words
+    if unknown:
+        raise _unknown(name, unknown, _per_node(name, taken, program), env, program or ("train.py",))
     if not words:
         raise UsageError(f"{name}: no script follows its flags", hint=pylaunch("start", "--", "train.py"))
-    if not is_module and not words[0].endswith(".py") and framework is not Framework.COMMAND:
+    if not is_module and not _is_script(words[0]) and framework is not Framework.COMMAND:
         raise UsageError(
             f"{name} is given {words[0]}, which does not end in .py",
             hint=pylaunch("start", "--framework", "command", "--", *words),
         )
-    return Pasted(name, ("-m", *words) if is_module else words, framework, _per_node(name, taken), env, tuple(dropped))
+    return Pasted(name, program, framework, _per_node(name, taken, program), env, tuple(dropped))
+
+
+def _without_values(rest: Argv) -> Argv:
+    """Return `rest` from the next flag or script on."""
+    return rest[next((at for at, word in enumerate(rest) if word.startswith("-") or _is_script(word)), len(rest)) :]
 
 
 def _env_value(flag: str, value: str) -> str:
@@ -216,39 +245,47 @@ def _env_value(flag: str, value: str) -> str:
     return value.upper() if flag == "--dynamo-backend" else value
 
 
-def _per_node(name: str, taken: Mapping[str, str]) -> Mapping[str, str]:
+def _per_node(name: str, taken: Mapping[str, str], program: Argv) -> Mapping[str, str]:
     """`taken` with what pylaunch counts otherwise. Raises UsageError for a number that does not fit."""
     options = {key: value for key, value in taken.items() if key != "processes"}
     if "processes" in taken:
-        options["nproc_per_node"] = _divided(name, taken["processes"], taken.get("nodes", "1"))
+        options["nproc_per_node"] = _divided(name, taken["processes"], taken.get("nodes", "1"), program)
     if options.get("nproc_per_node") in ("gpu", "cpu"):
         options["nproc_per_node"] = "auto"
     if ":" in options.get("nodes", ""):
         least, _, most = options["nodes"].partition(":")
         raise UsageError(
             f"{name} --nnodes={options['nodes']}: pylaunch starts a fixed number of nodes",
-            hint=pylaunch("start", "--nodes", most, "--min-nodes", least, "--max-restarts", "3", "--", "train.py"),
+            hint=_line({"max_restarts": "3", **options, "nodes": most, "min_nodes": least}, {}, program),
         )
     return options
 
 
-def _divided(name: str, processes: str, machines: str) -> str:
+def _divided(name: str, processes: str, machines: str, program: Argv) -> str:
     if not (processes.isdecimal() and machines.isdecimal() and int(machines)) or int(processes) % int(machines):
         raise UsageError(
             f"{name} --num_processes {processes} on {machines} machines: expected the same number on each",
-            hint=pylaunch("start", "--nodes", machines, "--", "train.py"),
+            hint=_line({"nodes": machines}, {}, program),
         )
     return str(int(processes) // int(machines))
 
 
-def _unknown(name: str, flag: str, rest: Argv) -> UsageError:
-    at = next((place for place, word in enumerate(rest) if word.endswith(".py")), None)
-    script = rest[at:] if at is not None else ("train.py",)
+def _line(options: Mapping[str, str], env: Mapping[str, str], program: Argv) -> str:
+    """Return the command that starts `program` with these parameters and variables."""
+    given = [word for key, value in options.items() for word in (f"--{key.replace('_', '-')}", value)]
+    given += [word for key, value in env.items() for word in ("--env", f"{key}={value}")]
+    return pylaunch("start", *given, "--", *program)
+
+
+def _unknown(
+    name: str, flags: Sequence[str], options: Mapping[str, str], env: Mapping[str, str], program: Argv
+) -> UsageError:
     framework = LAUNCHERS[name].framework or Framework.TORCHRUN
+    evidence = [f"{flag}: {at}" for flag in flags if (at := ELSEWHERE.get(flag.replace("_", "-")))]
     return UsageError(
-        f"{name} {flag}: pylaunch starts the ranks itself and has no such flag",
-        evidence=[ACCELERATE_SETTINGS] if framework is Framework.ACCELERATE else (),
-        hint=pylaunch("start", "--framework", framework.value, "--", *script),
+        f"{name} {', '.join(flags)}: pylaunch starts the ranks itself and has no such flag",
+        evidence=[*evidence, *([ACCELERATE_SETTINGS] if framework is Framework.ACCELERATE else ())],
+        hint=_line({"framework": framework.value, **options}, env, program),
     )
 
 

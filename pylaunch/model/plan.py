@@ -166,10 +166,11 @@ def plan_run(cluster: Cluster, job: JobSpec, run: str) -> RunPlan:
     """
     if not job.command:
         raise UsageError("nothing to run", hint="pylaunch start -- train.py")
-    if job.nodes is not None and not 1 <= job.nodes <= len(cluster.hosts):
+    there = len(cluster.hosts)
+    if job.nodes is not None and not 1 <= job.nodes <= there:
         raise UsageError(
-            f"--nodes {job.nodes}: the inventory has {len(cluster.hosts)} hosts ({fold(cluster.names)})",
-            hint=f"--nodes 1 … --nodes {len(cluster.hosts)}",
+            f"--nodes {job.nodes}: the inventory has {there} host{'s' * (there > 1)} ({fold(cluster.names)})",
+            hint="--nodes 1" + f" … --nodes {there}" * (there > 1),
         )
     if job.rendezvous_port is not None and not 1 <= job.rendezvous_port <= 65535:
         raise UsageError(f"--port {job.rendezvous_port}: expected 1 … 65535")

@@ -70,7 +70,7 @@ def interpreter(plan: RunPlan, node: NodePlan) -> str:
 
 
 MAKES_ENVIRONMENT = "pylaunch provision --roles python_env"
-_OTHER = "--python names another interpreter"
+_OTHER = "--python names another interpreter, pylaunch_python= in the inventory one for each host"
 
 
 def interpreter_needs(plan: RunPlan, node: NodePlan) -> tuple[RequiredPath, ...]:

@@ -5,6 +5,8 @@ import difflib
 import click
 
 from pylaunch.errors import ExitCode, UsageError
+from pylaunch.model.pasted import LAUNCHERS
+from pylaunch.model.text.argv import pylaunch
 from pylaunch.terminal import console, other_tools
 
 
@@ -24,11 +26,14 @@ class CommandGroup(click.Group):
         """Resolve as click does. Raises UsageError for an unknown subcommand."""
         name = args[0]
         if not (ctx.resilient_parsing or name.startswith("-")) and self.get_command(ctx, name) is None:
-            raise UsageError(f"no such command: {ctx.command_path} {name}", hint=self._hint(ctx, name))
+            raise UsageError(f"no such command: {ctx.command_path} {name}", hint=self._hint(ctx, args))
         return super().resolve_command(ctx, args)
 
-    def _hint(self, ctx: click.Context, name: str) -> str:
-        """Return the command that does what other tools call `name`, or those with a similar name."""
+    def _hint(self, ctx: click.Context, args: list[str]) -> str:
+        """Return the command that does what other tools call `args`, or those with a similar name."""
+        name = args[0]
+        if any(" ".join(args).startswith(f"{launcher} ") for launcher in LAUNCHERS):
+            return pylaunch("start", "--", *args)
         *_, group = ("", *ctx.command_path.split()[1:])
         meant = other_tools.COMMANDS.get(f"{group} {name}".strip())
         if meant is not None and _exists(ctx, meant):
@@ -43,5 +48,5 @@ class CommandGroup(click.Group):
 
 def _exists(ctx: click.Context, words: str) -> bool:
     """Return True if `pylaunch` has the verb that `words` begin with: that of a feature may have been removed."""
-    verb, pylaunch = words.split()[0], ctx.find_root().command
-    return verb.startswith("-") or (isinstance(pylaunch, click.Group) and verb in pylaunch.list_commands(ctx))
+    verb, root = words.split()[0], ctx.find_root().command
+    return verb.startswith("-") or (isinstance(root, click.Group) and verb in root.list_commands(ctx))

@@ -93,7 +93,10 @@ def test_a_missing_environment_is_reported_with_the_command_that_makes_it(lab: L
     assert "/opt/pylaunch/current/bin/python does not exist" in run.stderr
     named = f"-i {lab.inventory}"
     first, then = f"pylaunch env lock {named} requirements.txt", f"pylaunch provision {named} --roles python_env"
-    assert f"--python names another interpreter; this one is installed by: {first} && {then}\n" in run.stderr
+    assert (
+        f"pylaunch_python= in the inventory one for each host; this one is installed by: {first} && {then}\n"
+        in run.stderr
+    )
     assert "--sync ." in run.stderr
 
 

@@ -37,7 +37,7 @@ def problems(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
             is_path = "/" in program
             reason = unexecutable(path) if is_path else f"is not on PATH ({task.env.get('PATH', os.defpath)})"
             hint = "name the script without python: -- train.py" if program.startswith("python") and not is_path else ""
-            hint = of_the_image(task, program) or hint
+            hint = of_the_image(task, program) or (f"chmod +x {program}, or -- bash {program}" if is_path else hint)
             yield protocol.Reason("not-executable", f"program {path} {reason}", hint)
         elif (why := _without_interpreter(found)) is not None:
             yield protocol.Reason("not-executable", f"program {found} cannot be executed: {why}", "")

@@ -100,7 +100,7 @@ def command(words: tuple[str, ...], **given: Any) -> None:
     cluster = Cluster(source.hosts, known_hosts=str(project_known_hosts(file)))
     reached_at, silent = _trusted(cluster, yes=flags.yes)
     candidates = _interpreters(flags.python, source)
-    examined = examine(cluster.only(set(cluster.names) - silent.keys()), candidates, _directories())
+    examined = examine(cluster.only(set(cluster.names) - silent.keys()), candidates, _directories(source))
     failed = {**silent, **_failures(examined, flags.python)}
     found = [each for name, each in examined.found.items() if name not in failed]
     _report(cluster, failed, is_fatal=not flags.partial or not found)
@@ -172,12 +172,19 @@ def _interpreters(python: str | None, source: GatheredHosts) -> tuple[str, ...]:
         return (python,)
     here = [f"{root}/bin/python" for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if (root := os.environ.get(name))]
     known = [host.python for host in source.hosts if host.python is not None]
-    own = [f"{place}/bin/python" for place in (Path.cwd() / ".venv", *(Path.home() / name for name in _CONDA))]
+    conda = [f"{home}/{name}" for home in _homes(source) for name in _CONDA]
+    own = [f"{place}/bin/python" for place in (Path.cwd() / ".venv", *conda)]
     return tuple(dict.fromkeys((*known, *here, PROVISIONED, *own, *_SHARED_PYTHONS)))
 
 
-def _directories() -> tuple[str, ...]:
-    return tuple(dict.fromkeys((str(Path.home()), str(Path.cwd()), *_DIRECTORIES)))
+def _homes(source: GatheredHosts) -> list[str]:
+    """Return the usual home directories of the users on the hosts; that of this user where a host names none."""
+    users = dict.fromkeys(host.ssh.user for host in source.hosts)
+    return [str(Path.home()) if user is None else "/root" if user == "root" else f"/home/{user}" for user in users]
+
+
+def _directories(source: GatheredHosts) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*_homes(source), str(Path.cwd()), *_DIRECTORIES)))
 
 
 def _failures(examined: HostExamination, python: str | None) -> dict[str, Unreachable]:

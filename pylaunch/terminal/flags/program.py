@@ -1,5 +1,6 @@
 """The program of a start, or the command line of another launcher, and the framework that fits it."""
 
+import re
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from pylaunch.agent.shared.script_imports import Names, read_program
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import UsageError
 from pylaunch.model.job import Framework
-from pylaunch.model.pasted import Pasted, described, ranks_of, taken_apart
+from pylaunch.model.pasted import LAUNCHERS, MODULES, Pasted, described, ranks_of, taken_apart
 from pylaunch.model.text.argv import Argv, pylaunch, quoted
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.terminal import console
@@ -25,6 +26,16 @@ COMPUTING_ALONE = frozenset({
 
 UNMISTAKABLE = ("--nproc", "--nproc-per-node", "--max-restarts", "--sync", "--dry-run", "--detach", "--spares")
 """Options of `start` that few scripts have: reported also after a script whose source is not here."""
+
+LONGEST_SCRIPT = 64 * 1024
+"""Bytes of a shell script that are searched."""
+
+_CALL = re.compile(
+    r"(?m)^[ \t]*(?:(?:exec|\w+=\S*)[ \t]+)*(?:\S+/)?"
+    rf"((?:python\S*[ \t]+-m[ \t]+)?(?:{'|'.join(map(re.escape, (*LAUNCHERS, *MODULES)))}))[ \t]"
+)
+_PLACE_OF_A_NODE = re.compile(r"node.rank|machine.rank|MASTER_ADDR|GROUP_RANK|PYLAUNCH_")
+"""Words of a script that gives each node its place itself."""
 
 SHORTEST_PREFIX = len("--npro")
 NUMBERS = ("nodes", "max_restarts", "port")
@@ -47,7 +58,7 @@ class Program:
     """--framework auto chose without the source, which is not on this machine."""
 
     alone: str = ""
-    """Package with which each rank would compute alone, judged from the source; "" if nothing is known."""
+    """Package with which each rank would compute alone, or launcher that each would start; "" if nothing is known."""
 
 
 def understood(flags: StartFlags, tree: Tree | None) -> tuple[Program, StartFlags]:
@@ -101,7 +112,7 @@ def _chosen(named: str, words: Argv, directory: str) -> Program:
             )
         return Program(words, framework)
     if not is_script:
-        return Program(words, Framework.COMMAND)
+        return Program(words, Framework.COMMAND, alone=_called_launcher(words, directory))
     _refuse_mpi(words, directory)
     sources = read_program(directory, list(words))
     found = choose(sources)
@@ -156,6 +167,16 @@ def _with_options(flags: StartFlags, pasted: Pasted) -> StartFlags:
     return replace(flags, **taken, env=(*env, *flags.env))
 
 
+def _called_launcher(words: Argv, directory: str) -> str:
+    """Return the launcher that a shell script among `words` calls as on a single machine; "" for none."""
+    for path in (Path(directory, word) for word in words[:2] if word.endswith(".sh")):
+        if path.is_file():
+            script = path.read_bytes()[:LONGEST_SCRIPT].decode("utf-8", "replace")
+            if not _PLACE_OF_A_NODE.search(script) and (called := _CALL.search(script)):
+                return called[1]
+    return ""
+
+
 def _alone(sources: Sequence[Names]) -> str:
     """Return the package with which every rank would compute alone, because nothing in `sources` can join ranks."""
     packages = {package for source in sources for package in source.packages}
@@ -170,7 +191,12 @@ def _alone(sources: Sequence[Names]) -> str:
 
 def report_ranks_alone(program: Program, world_size: int) -> None:
     """Warn where the source shows that ranks will not join."""
-    if program.alone and world_size > 1:
+    if program.alone and world_size > 1 and program.framework is Framework.COMMAND:
+        console.say(
+            f"warning: {quoted(program.words[:2])} calls {program.alone}, once in each of {world_size} ranks, "
+            f"and none knows the others; paste its line instead: pylaunch start -- {program.alone} …"
+        )
+    elif program.alone and world_size > 1:
         how = "torch.distributed" if program.alone == "torch" else "jax.distributed.initialize()"
         console.say(
             f"warning: {_shown(program.words)} uses {program.alone} and nothing that joins ranks ({how}): "
@@ -196,7 +222,7 @@ def report_misplaced(
         if program.framework is Framework.COMMAND and option not in UNMISTAKABLE:
             continue
         more = [value] if value else [each for each in rest[place + 1 : place + 2] if not each.startswith("-")]
-        others = [each for each in rest if each != word and each not in more]
+        others = [*rest[:place], *rest[place + (1 if value else 1 + len(more)) :]]
         console.say(
             f"note: {word} comes after the script and is given to it; as an option of pylaunch: "
             + pylaunch(*verb, option, *more, "--", *program.words[: len(program.words) - len(rest)], *others)

@@ -112,6 +112,10 @@ def test_a_misspelt_word_gets_the_closest_name_as_a_suggestion(
         (["start", "--ntasks-per-node=2"], "did you mean --nproc-per-node? All options: pylaunch start --help"),
         (["start", "--rdzv_id", "2"], "omit it: pylaunch does this in any case. All options: pylaunch start --help"),
         (["squeue"], "pylaunch ps"),
+        (["torchrun"], "pylaunch start -- train.py"),
+        (["torchrun", "--nproc_per_node", "2", "t.py"], "pylaunch start -- torchrun --nproc_per_node 2 t.py"),
+        (["accelerate", "launch", "t.py", "--out", "a b"], "pylaunch start -- accelerate launch t.py --out 'a b'"),
+        (["accelerate", "config"], "pylaunch start -- train.py"),
     ],
 )
 def test_a_word_of_another_tool_leads_to_the_one_that_does_its_work(

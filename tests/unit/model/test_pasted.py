@@ -35,6 +35,7 @@ from pylaunch.model.pasted import Pasted, taken_apart
         ("python -c pass", None),
         ("python", None),
         ("hostname -f", None),
+        ("uv run t.py", None),
         ("accelerate config", None),
         ("A=1", None),
     ],
@@ -58,16 +59,26 @@ def test_a_command_line_in_our_terms(line: str, expected: Pasted | None) -> None
         ("torchrun --run-path t.py", "torchrun --run-path: pylaunch starts the ranks itself and has no such flag",
          "pylaunch start --framework torchrun -- t.py"),
         ("torchrun --nnodes=1:4 t.py", "torchrun --nnodes=1:4: pylaunch starts a fixed number of nodes",
-         "pylaunch start --nodes 4 --min-nodes 1 --max-restarts 3 -- train.py"),
+         "pylaunch start --max-restarts 3 --nodes 4 --min-nodes 1 -- t.py"),
+        ("torchrun --nproc_per_node 2 --nnodes=1:4 --max-restarts=5 t.py --lr 3", "starts a fixed number of nodes",
+         "pylaunch start --max-restarts 5 --nproc-per-node 2 --nodes 4 --min-nodes 1 -- t.py --lr 3"),
         ("torchrun prog", "torchrun is given prog, which does not end in .py",
          "pylaunch start --framework command -- prog"),
         ("torchrun --nproc-per-node", "torchrun --nproc-per-node: expected a value", None),
         ("torchrun --standalone", "torchrun: no script follows its flags", "pylaunch start -- train.py"),
         ("accelerate launch --num_processes 3 --num_machines 2 t.py", "expected the same number on each",
-         "pylaunch start --nodes 2 -- train.py"),
+         "pylaunch start --nodes 2 -- t.py"),
+        ("accelerate launch --mixed_precision bf16 --config_file c.yaml --use_fsdp --num_processes 2 -m pkg.t --lr 3",
+         "accelerate launch --config_file, --use_fsdp: pylaunch starts the ranks itself",
+         ("pylaunch start --framework accelerate --nproc-per-node 2 --env ACCELERATE_MIXED_PRECISION=bf16 "
+          "-- -m pkg.t --lr 3")),
         ("accelerate launch --config_file c.yaml t.py", "accelerate launch --config_file: pylaunch starts the ranks",
          "pylaunch start --framework accelerate -- t.py"),
         ("deepspeed --hostfile h t.py", "deepspeed --hostfile", "pylaunch start --framework deepspeed -- t.py"),
+        ("uv run --extra gpu torchrun --nproc_per_node=2 t.py", "uv would start one torchrun per rank",
+         "pylaunch start -- torchrun --nproc_per_node=2 t.py (--python names the environment on the nodes)"),
+        ("conda run -n train accelerate launch t.py", "conda would start one accelerate per rank",
+         "pylaunch start -- accelerate launch t.py (--python names the environment on the nodes)"),
     ],
 )  # fmt: skip
 def test_what_has_no_equivalent_is_refused_with_the_line_to_type(line: str, message: str, hint: str | None) -> None:
@@ -75,3 +86,9 @@ def test_what_has_no_equivalent_is_refused_with_the_line_to_type(line: str, mess
         taken_apart(tuple(line.split()))
     assert message in caught.value.message
     assert caught.value.hint == hint
+
+
+def test_flags_whose_values_are_in_the_inventory_or_among_the_options_are_refused_with_their_place() -> None:
+    with pytest.raises(UsageError) as caught:
+        taken_apart(("deepspeed", "--hostfile", "h", "--include", "a@b:0", "t.py"))
+    assert [line.partition(":")[0] for line in caught.value.evidence] == ["--hostfile", "--include"]

@@ -62,6 +62,12 @@ def test_a_number_of_nodes_that_the_inventory_does_not_have_is_refused(nodes: in
         plan_run(CLUSTER, job(nodes=nodes), "7f3a9c01")
 
 
+def test_one_host_is_one_host() -> None:
+    with pytest.raises(UsageError, match=r"the inventory has 1 host \(n1\)") as caught:
+        plan_run(CLUSTER.only({"n1"}), job(nodes=4), "7f3a9c01")
+    assert caught.value.hint == "--nodes 1"
+
+
 @pytest.mark.parametrize("port", [0, 65536])
 def test_a_port_outside_the_range_is_refused(port: int) -> None:
     with pytest.raises(UsageError, match=rf"--port {port}"):

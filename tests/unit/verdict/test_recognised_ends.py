@@ -122,6 +122,22 @@ def test_a_failure_that_no_signature_explains_stays_as_it_is(failed: RankEnd) ->
 
 
 @pytest.mark.parametrize(
+    ("line", "identifier", "hint"),
+    [
+        ("wandb.errors.errors.UsageError: No API key configured. Use `wandb login` to log in.",
+         "rank-failed/tracker-access", "pass its key: pylaunch start --secret WANDB_API_KEY"),
+        ("wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[your_api_key])",
+         "rank-failed/tracker-access", "pass its key: pylaunch start --secret WANDB_API_KEY"),
+        ("train.py: error: unrecognized arguments: --stps 3",
+         "rank-failed/script-arguments", "write the argument as the script names it"),
+    ],
+)  # fmt: skip
+def test_the_first_step_after_a_text_is_right_for_it(line: str, identifier: str, hint: str) -> None:
+    cause = outcome_of(end(lines=(line,))).causes[0]
+    assert (cause.identifier, cause.hint.startswith(hint)) == (identifier, True)
+
+
+@pytest.mark.parametrize(
     ("job_python", "host_python", "hint"),
     [
         ("/usr/bin/python3", None, "install the package for /usr/bin/python3 on every host; "),

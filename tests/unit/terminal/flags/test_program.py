@@ -222,6 +222,28 @@ def test_ranks_that_can_only_compute_alone_are_reported(
     assert ("each of 6 ranks will compute alone" in capsys.readouterr().err) == is_alone
 
 
+@pytest.mark.parametrize(
+    ("line", "called"),
+    [
+        ("  NCCL_DEBUG=INFO exec /v/bin/torchrun --nproc_per_node 8 train.py", "torchrun"),
+        ("python3 -m torch.distributed.launch train.py", "python3 -m torch.distributed.launch"),
+        ("torchrun --node_rank $GROUP_RANK train.py", ""),
+        ("# torchrun train.py", ""),
+        ("pip install deepspeed wandb", ""),
+        ("echo torchrun train.py", ""),
+    ],
+)
+def test_a_shell_script_that_calls_a_launcher_of_one_machine_is_reported(
+    here: Path, line: str, called: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "run.sh").write_text(f"set -e\n{line}\n")
+    program.report_ranks_alone(understood("bash", "run.sh", "7"), 4)
+    warning = f"warning: bash run.sh calls {called}, once in each of 4 ranks" if called else ""
+    printed = capsys.readouterr().err
+    assert printed.startswith(warning)
+    assert bool(printed) == bool(called)
+
+
 def test_options_of_a_pasted_line_apply_where_no_flag_overrides_them(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -256,6 +278,7 @@ def test_python_before_a_script_is_kept_unless_the_script_needs_a_framework(here
     ("rest", "hint"),
     [
         (("--nproc", "2", "--lr", "3"), "pylaunch start --nproc-per-node 2 -- train.py --lr 3"),
+        (("--nproc", "2", "--steps", "2"), "pylaunch start --nproc-per-node 2 -- train.py --steps 2"),
         (("--nodes=2",), "pylaunch start --nodes 2 -- train.py"),
         (("--node", "2"), ""),
         (("--env", "CartPole"), ""),

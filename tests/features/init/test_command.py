@@ -1,0 +1,18 @@
+"""Interpreters and directories that are looked for."""
+
+from pathlib import Path
+
+import pytest
+
+from pylaunch.features.init import command
+from pylaunch.features.init.gather import GatheredHosts
+from pylaunch.model.cluster import Host, SshOptions
+
+
+def test_conda_is_looked_for_in_the_homes_of_the_users_on_the_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "home", lambda: Path("/home/me"))
+    users = {"n1": "ada", "n2": "root", "n3": None}
+    source = GatheredHosts(tuple(Host(name, name, ssh=SshOptions(user)) for name, user in users.items()), {}, ())
+    conda = [each for each in command._interpreters(None, source) if each.endswith("/miniconda3/bin/python")]
+    assert conda == [f"{home}/miniconda3/bin/python" for home in ("/home/ada", "/root", "/home/me")]
+    assert {"/home/ada", "/root", "/home/me"} <= set(command._directories(source))
