@@ -125,7 +125,8 @@ def test_pieces_that_an_older_version_has_at_the_same_place_are_not_received_aga
     for place, content in zip((image / "image", tmp_path / "node/images/1/image"), older, strict=True):
         place.parent.mkdir(parents=True)
         place.write_bytes(content)
-    alone, store = opened(payload), PieceStore({**order(payload), "id": "other", "relatives": f"{tmp_path}/node/images"})
+    alone = opened(payload)
+    store = PieceStore({**order(payload), "id": "other", "relatives": f"{tmp_path}/node/images"})
     assert alone.have == [False, True, False, False]
     store.open()
     assert store.have == [False, True, True, False]
