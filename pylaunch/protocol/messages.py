@@ -222,6 +222,9 @@ class Hello:
     knows: list[str] = field(default_factory=list)
     """Features that agents of earlier versions lack."""
 
+    node: str = ""
+    """Name of this node in the plan of the run, once it is prepared."""
+
 
 PHASES = ("new", "prepared", "running", "stopping", "finished")
 

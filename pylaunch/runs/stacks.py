@@ -7,7 +7,6 @@ from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.run import RunRecord
 from pylaunch.protocol.examination import RankView
-from pylaunch.runs.connect.agent_link import AgentAbsentError, RunUnknownError
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
 from pylaunch.runs.existing.reach import raise_if_none
@@ -52,8 +51,7 @@ def stacks(
 
     async def work(fleet: Fleet) -> StacksReport:
         failures = await fleet.unless_interrupted(fleet.connect(hosts, "attach"))
-        over = {name for name, error in failures.items() if isinstance(error, RunUnknownError | AgentAbsentError)}
-        missing = {name: str(error) for name, error in failures.items() if name not in over}
+        missing = {name: str(error) for name, error in failures.items()}
         raise_if_none(record, missing, of=hosts)
         knowing = fleet.knowing(protocol.EXAMINE)
         missing |= dict.fromkeys(set(fleet.links) - set(knowing), "its agent is too old to report stacks")

@@ -15,7 +15,7 @@ from pylaunch.model.slurm_job import UNKNOWN, JobState
 from pylaunch.runs.connect.agent_link import AgentAbsentError, LinkError, RunUnknownError
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, with_fleet
-from pylaunch.runs.existing.proof import NodeProof
+from pylaunch.runs.existing.proof import NodeProof, look
 from pylaunch.runs.existing.watch import Onlooker, watch
 from pylaunch.runs.follow.run_events import Emitter, recording
 from pylaunch.runs.follow.run_follower import RunFollower
@@ -37,7 +37,8 @@ class NodeState:
 
     host: str
     phase: str
-    """Phase of the agent; "not answering" where the host answers and its agent does not, or "unreachable"."""
+    """Phase of the agent; "not answering" where the host answers and its agent does not, "not found" where it has no
+    file of the run, or "unreachable"."""
 
     running: tuple[int, ...] = ()
     reason: str = ""
@@ -59,7 +60,7 @@ class RunStatus:
         return next((phase for phase in _LIVELIEST_FIRST if phase in phases), "unreachable")
 
 
-_LIVELIEST_FIRST = ("running", "stopping", "prepared", "new", "starting", "not answering")
+_LIVELIEST_FIRST = ("running", "stopping", "prepared", "new", "starting", "not answering", "not found")
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ async def _ask(query: StatusQuery) -> RunStatus:
 def _state(name: str, fleet: Fleet, failures: Mapping[str, LinkError | AgentAbsentError], absent: str) -> NodeState:
     failure = failures.get(name)
     if isinstance(failure, RunUnknownError) or (isinstance(failure, AgentAbsentError) and absent == "starting"):
-        return NodeState(name, absent)
+        return NodeState(name, absent, reason=str(failure) if absent == "finished" else "")
     if failure is not None:
         phase = "not answering" if failure.host_answers else "unreachable"
         return NodeState(name, phase, reason=str(failure))
@@ -199,10 +200,20 @@ def statuses(records: Sequence[RunRecord], on_note: Notes = ignore) -> list[RunS
     ]
     answers = {}
     for record, recorder, status in zip(unknown, recorders, ask_status(queries), strict=True):
-        answers[record.plan.run] = status
-        if status.outcome is not None and recorder is not None:
-            recorder.finish(status.outcome)
+        answers[record.plan.run] = answer = _without_strangers(record, status)
+        if answer.outcome is not None and recorder is not None:
+            recorder.finish(answer.outcome)
     return [answers.get(record.plan.run) or RunStatus((), record.outcome) for record in records]
+
+
+def _without_strangers(record: RunRecord, status: RunStatus) -> RunStatus:
+    """Return `status` without an outcome where no machine that was asked has seen the run: it may live elsewhere."""
+    if record.began is None or status.outcome is None or len(status.outcome.unproven) < len(status.nodes):
+        return status
+    reasons = {host: each.reason for host, each in look(record, status.outcome.unproven).items()}
+    if not all(reasons.values()):
+        return status
+    return RunStatus(tuple(NodeState(host, "not found", reason=reason or "") for host, reason in reasons.items()), None)
 
 
 def watch_run(

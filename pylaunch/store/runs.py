@@ -20,7 +20,7 @@ import msgspec
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
 from pylaunch.model.attestation import Attestation, parse
-from pylaunch.model.cluster import Connection
+from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan, attempt_of, base_of, without_secrets
@@ -197,9 +197,22 @@ def adopt(record: RunRecord) -> None:
             return  # Damaged: readers of the records report it.
         if not known.is_foreign:
             return
-        plan = _reached_alike(known.plan, record.plan)
-        write_whole(paths.plan, msgspec.json.encode(_Head(known.created_at, known.agent, plan, is_foreign=True)))
+        reached(known, record.plan.cluster)
+        return
     os.utime(paths.plan, (record.created_at, record.created_at))
+
+
+def reached(record: RunRecord, cluster: Cluster) -> RunRecord:
+    """Return `record` with its hosts at the addresses that `cluster` has now, and record them if they changed."""
+    plan = _reached_alike(record.plan, cluster)
+    if plan.nodes == record.plan.nodes:
+        return record
+    after, path = replace(record, plan=plan), run_paths(plan.run).plan
+    head = _Head(record.created_at, record.agent, plan, record.is_foreign, record.started_by)
+    with contextlib.suppress(OSError):  # The answer of today does not need the record.
+        write_whole(path, msgspec.json.encode(head))
+        os.utime(path, (record.created_at, record.created_at))
+    return after
 
 
 def _is_of_our_run(attempt: str) -> bool:
@@ -213,11 +226,18 @@ def _is_of_our_run(attempt: str) -> bool:
         return True
 
 
-def _reached_alike(plan: RunPlan, now: RunPlan) -> RunPlan:
+def _reached_alike(plan: RunPlan, now: Cluster) -> RunPlan:
     """`plan` with those hosts that `now` can reach, as `now` reaches them."""
-    known = {node.host.name: node.host for node in now.nodes if node.host.connection is not Connection.NONE}
-    nodes = tuple(replace(node, host=known.get(node.host.name, node.host)) for node in plan.nodes)
+    known = {host.name: host for host in now.hosts if host.connection is not Connection.NONE}
+    nodes = tuple(replace(node, host=_at(node.host, known.get(node.host.name, node.host))) for node in plan.nodes)
     return replace(plan, nodes=nodes, known_hosts=now.known_hosts, sources=now.sources)
+
+
+def _at(host: Host, now: Host) -> Host:
+    return replace(
+        host, address=now.address, connection=now.connection, ssh=now.ssh, slurm_job=now.slurm_job,
+        fabric_address=now.fabric_address, agent_python=now.agent_python, node_root=now.node_root,
+    )  # fmt: skip
 
 
 def read(run: str) -> RunRecord:

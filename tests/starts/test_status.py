@@ -63,7 +63,7 @@ def test_a_stopped_controller_and_a_host_without_its_agent_s_files_are_named(
         shown = cluster.run("status", run)
         stopped = f"process {start.pid} here, stopped (Ctrl-Z or SIGSTOP); to resume it: kill -CONT {start.pid}"
         assert f"  controller: {stopped}\n" in shown.stdout
-        assert "  n2: not answering (the agent's archive is gone)\n" in shown.stdout
+        assert "  n2: not answering (the agent's archive is not at 127.0.0.1)\n" in shown.stdout
         assert json.loads(cluster.run("status", run, "--json").stdout)["controller_is_stopped"] is True
     finally:
         aside.rename(agents)

@@ -12,7 +12,7 @@ import signal
 import time
 from typing import Any
 
-from pylaunch.agent.shared import clean, processes, run_processes
+from pylaunch.agent.shared import clean, processes, record, run_processes
 from pylaunch.base.layout import AgentError, NodeRoot, RunDirectory, open_root
 
 AGENT_ENDS_S = 5.0
@@ -39,21 +39,24 @@ def end_all(root: NodeRoot, directory: RunDirectory, grace_s: float) -> list[str
     return [str(process) for process in left]
 
 
-def main(root: str, run: str, *, began: float, grace_s: float | None) -> None:
+def main(root: str, run: str, node: str, *, began: float, grace_s: float | None) -> None:
     """Print the processes of `run`, one phrase per process, and those left once they were ended.
 
-    `began`: time of the run, by which its files are older than those that this node keeps. Without `grace_s` nothing is
-    ended.
+    `node`: name in the run; another node of it proves nothing. `began`: time of the run, by which its files are older
+    than those that this node keeps. Without `grace_s` nothing is ended.
     """
-    print(json.dumps(_proof(root, run, began, grace_s)))
+    print(json.dumps(_proof(root, run, node, began, grace_s)))
 
 
-def _proof(template: str, run: str, began: float, grace_s: float | None) -> dict[str, Any]:
+def _proof(template: str, run: str, node: str, began: float, grace_s: float | None) -> dict[str, Any]:
     try:
         root = open_root(template, make=False)
         directory = root.run(run)
     except AgentError as error:
         return {"error": str(error)}
+    task = record.read_task(directory)
+    if task is not None and task.host != node:
+        return {"error": f"the address leads to another node of the run: {task.host}"}
     found = [_described(process, directory) for process in run_processes.of_run(root, directory)]
     left = list(found) if grace_s is None or not found else end_all(root, directory, grace_s)
     return {

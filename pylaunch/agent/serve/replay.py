@@ -23,7 +23,8 @@ STREAM = re.compile(r"(?:launcher|\d{1,9})\.(?:out|err)\Z")
 def replay(directory: RunDirectory, version: str) -> int:
     """Speak the protocol on stdin and stdout until everything is sent or the controller disconnects."""
     _remove_sockets(directory)
-    _send(hello(directory.run, version, "finished", []))
+    task = record.read_task(directory)
+    _send(hello(directory.run, version, "finished", [], "" if task is None else task.host))
     while True:
         line = sys.stdin.buffer.readline(protocol.MAX_LINE)
         if not line:

@@ -54,12 +54,12 @@ UNFOLLOWED_S = 60.0
 """Seconds that it waits for the Follow of a controller that has released it and still waits for other nodes."""
 
 
-def hello(run: str, version: str, phase: str, running: list[int]) -> protocol.Hello:
+def hello(run: str, version: str, phase: str, running: list[int], node: str) -> protocol.Hello:
     """Return the first message of every connection."""
     return protocol.Hello(
         protocol=protocol.PROTOCOL, version=version, run=run, host=os.uname().nodename,
         pid=os.getpid(), uid=os.getuid(), python=sys.version.split()[0], phase=phase, time=time.time(), running=running,
-        knows=[protocol.SINCE, protocol.TRY_AGAIN, protocol.EXAMINE],
+        knows=[protocol.SINCE, protocol.TRY_AGAIN, protocol.EXAMINE], node=node,
     )  # fmt: skip
 
 
@@ -233,8 +233,8 @@ class Supervisor:
         if self._outcome is not None:
             self._deadline = max(self._deadline, time.monotonic() + DRAIN_S)
         self._loop.watch(controller.socket, lambda: self._receive(controller))
-        running = sorted(self._run.life.running) if self._run is not None else []
-        controller.send(hello(self.directory.run, self._version, self._phase, running))
+        running, node = (sorted(self._run.life.running), self._run.task.host) if self._run is not None else ([], "")
+        controller.send(hello(self.directory.run, self._version, self._phase, running, node))
 
     def _receive(self, controller: Controller) -> None:
         try:

@@ -37,8 +37,8 @@ class AgentAbsentError(Exception):
 
     host_answers = True
 
-    def __init__(self) -> None:
-        super().__init__("the agent's archive is gone")
+    def __init__(self, host: Host) -> None:
+        super().__init__(f"the agent's archive is not at {host.address}")
 
 
 class LinkError(Exception):
@@ -187,6 +187,8 @@ async def _opened(connector: Connector, agent: str, call: Call) -> AgentLink:
                 raise LinkError(f"speaks protocol {hello.protocol}, this pylaunch speaks {protocol.PROTOCOL}")
             if hello.phase not in protocol.PHASES:
                 raise LinkError(f"expected a phase of a run, got {hello.phase[:80]!r}")
+            if hello.node not in ("", host.name):
+                raise LinkError(f"{host.address} leads to another node of the run: {hello.node[:80]!r}")
             return AgentLink(connector, child, hello, await _measure_clock(connector, child))
     except NoAgentError:
         await child.end()
@@ -242,7 +244,7 @@ async def _measure_clock(connector: Connector, child: Child) -> ClockOffset:
 async def _explain(connector: Connector, child: Child) -> Exception:
     ended = await child.leave(LEAVES_S)
     if ended.returncode == AGENT_ABSENT:
-        return AgentAbsentError()
+        return AgentAbsentError(connector.host)
     return why_ended(connector, ended)
 
 

@@ -19,7 +19,9 @@ from pylaunch.transport.slurm import commands
 LOOK_S = 15.0
 """Timeout of `look`, in seconds."""
 
-STRANGER = "no file of the run is there: the address may lead to another machine, or the node was reinstalled"
+STRANGER = (
+    "no file of the run is there: it may be another machine (-i INVENTORY has the addresses of today), or reinstalled"
+)
 WORDS = 300
 """Characters that are kept of each text from a node."""
 
@@ -93,12 +95,14 @@ def _ask(
     cluster = wanted.only(host.name for host in wanted.hosts if host.connection is not Connection.NONE)
     programs = {}
     for host in cluster.hosts:
-        programs[host.name] = program(run_leftovers.main, host.node_root, plan.run, began=began or 0.0, grace_s=grace_s)
+        words = (host.node_root, plan.run, host.name)
+        programs[host.name] = program(run_leftovers.main, *words, began=began or 0.0, grace_s=grace_s)
     answers, unreachable = parted(ask(cluster, programs, how=how), cluster)
     proofs = dict.fromkeys(wanted.names, NodeProof(reason="not in the inventory, so not connected to"))
     proofs |= {name: NodeProof(reason=why.reason) for name, why in unreachable.items()}
     proofs |= of_ended_jobs(cluster.only(unreachable))
-    return proofs | {name: _read(answer, None if began is None else STRANGER) for name, answer in answers.items()}
+    strangers = {name: None if began is None else f"{cluster[name].address}: {STRANGER}" for name in answers}
+    return proofs | {name: _read(answer, strangers[name]) for name, answer in answers.items()}
 
 
 def of_ended_jobs(cluster: Cluster) -> dict[str, NodeProof]:

@@ -12,11 +12,16 @@ from pylaunch.runs.follow.run_follower import RunFollower
 
 
 async def attach_all(fleet: Fleet, record: RunRecord, follower: RunFollower) -> dict[str, str]:
-    """Connect to all nodes; return the reasons of those that cannot be reached, by host. `follower` is notified."""
-    failures = await fleet.connect([node.host.name for node in record.plan.nodes], "attach")
+    """Connect to all nodes; return the reasons of those that cannot be reached, by host. `follower` is notified.
+
+    Where no host knows a run that ran, all have a reason: they may be other machines.
+    """
+    names = [node.host.name for node in record.plan.nodes]
+    failures = await fleet.connect(names, "attach")
+    strangers = [name for name, error in failures.items() if isinstance(error, RunUnknownError)]
     reasons = {}
     for name, error in failures.items():
-        if isinstance(error, RunUnknownError):
+        if name in strangers and (record.began is None or strangers != names):
             follower.nothing_there(name)
         else:
             reasons[name] = str(error)

@@ -1,11 +1,12 @@
 """Find the run that a command line names: one that is recorded here, or one that its nodes know."""
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.errors import UsageError
+from pylaunch.errors import InventoryError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.load import source_of
 from pylaunch.model.cluster import Cluster
@@ -25,7 +26,7 @@ from pylaunch.runs.all_runs import (
 )
 from pylaunch.runs.existing.discover import Discovery
 from pylaunch.runs.prove import is_in_doubt
-from pylaunch.store.runs import UnknownRunError
+from pylaunch.store.runs import UnknownRunError, reached
 from pylaunch.terminal import console
 from pylaunch.terminal.invocation import current
 from pylaunch.terminal.listing import duration, job_words, verb_of
@@ -40,16 +41,36 @@ def find(run: str | None, inventory: Path | None) -> RunRecord:
     and where None leaves a choice, ClusterNotReadyError when no host answers.
     """
     if run is None:
-        return _only_live(inventory)
+        return reached_now(_only_live(inventory), inventory)
     try:
         if inventory is not None and not is_recorded(run):
             return find_run(run, discovered(load_cluster(inventory)))
-        return find_run(run)
+        return reached_now(find_run(run), inventory)
     except UnknownRunError as error:
         if inventory is not None:
             raise
         hint = f"started elsewhere? its nodes know it: -i cluster.ini; what is known here: {error.hint}"
         raise UsageError(error.message, hint=hint) from None
+
+
+def reached_now(record: RunRecord, inventory: Path | None) -> RunRecord:
+    """Return `record` with the addresses that its hosts have now: those of `inventory`, else those of its own
+    inventory where that is a file that was written since. Prints the addresses that changed."""
+    if inventory is None:
+        source = Path(*record.plan.sources[:1])
+        if not source.is_file() or os.access(source, os.X_OK) or source.stat().st_mtime <= record.created_at:
+            return record
+        inventory = source
+    try:
+        now = reached(record, load_cluster(inventory))
+    except InventoryError as error:
+        console.say(f"note: addresses as of the start of run {record.plan.run}: {error.message}")
+        return record
+    before = record.plan.cluster
+    for host in now.plan.cluster.hosts:
+        if host.address != before[host.name].address:
+            console.say(f"note: {host.name} is at {host.address} now, {before[host.name].address} before ({inventory})")
+    return now
 
 
 @dataclass(frozen=True)
@@ -101,7 +122,7 @@ def find_each(
     if is_run and role is None and (not is_whole or job[0].is_foreign):
         # A run that nodes gave the id of a job that was started here does not take its place.
         raise UsageError(f"{name} begins a run and a job", hint="give more digits, or the id of one run of the job")
-    return RunsNamed(job, job[0].plan.job.part)
+    return RunsNamed([reached_now(each, inventory) for each in job], job[0].plan.job.part)
 
 
 def name_in_job(record: RunRecord) -> str:
@@ -119,7 +140,8 @@ def find_newest(run: str | None, inventory: Path | None) -> RunRecord:
         return find(run, inventory)
     source = source_of(inventory)
     try:
-        return find_newest_run((str(source),) if source is not None else (), on_note=console.say)
+        newest = find_newest_run((str(source),) if source is not None else (), on_note=console.say)
+        return reached_now(newest, inventory)
     except RunNotNamedError as error:
         raise _to_choose(error) from None
 

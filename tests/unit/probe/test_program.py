@@ -51,7 +51,7 @@ def test_a_host_is_sent_only_the_modules_that_its_questions_need() -> None:
 @pytest.mark.parametrize(
     "script",
     [
-        program(run_leftovers.main, "/root", "7f3a", began=7.0, grace_s=1.5),
+        program(run_leftovers.main, "/root", "7f3a", "n1", began=7.0, grace_s=1.5),
         program(queue.main),
         program(mesh.main, BEGUN),
         asking(gpu.management.ask(None), sweep.main, "/root", [(5, 6)], dry_run=True, questions={}),

@@ -48,7 +48,7 @@ def test_a_machine_without_a_file_of_a_run_that_ran_proves_nothing(
     plan = plan_run(Cluster((root,)), JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
 
     def proven(began: float | None) -> proof.NodeProof:
-        run_leftovers.main(str(tmp_path), plan.run, began=began or 0.0, grace_s=None)
+        run_leftovers.main(str(tmp_path), plan.run, "n1", began=began or 0.0, grace_s=None)
         answer = json.loads(capsys.readouterr().out)
         monkeypatch.setattr(proof, "ask", lambda cluster, programs, how: None)
         monkeypatch.setattr(proof, "parted", lambda answers, cluster: ({"n1": answer}, {}))
@@ -56,7 +56,7 @@ def test_a_machine_without_a_file_of_a_run_that_ran_proves_nothing(
 
     assert proven(None).is_clean, "a node that was never prepared has no file of the run"
     assert not proven(5000.0).is_clean
-    assert "the address may lead to another machine" in proven(5000.0).words
+    assert "10.0.0.1: no file of the run is there: it may be another machine" in proven(5000.0).words
     for number in range(KEPT_RUNS):
         other = tmp_path / "runs" / f"{number:08x}"
         other.mkdir(parents=True)

@@ -31,4 +31,4 @@ def test_a_program_that_is_no_agent_is_left_to_doctor() -> None:
 
 
 def test_an_absent_agent_is_a_reason_in_words() -> None:
-    assert str(AgentAbsentError()) == "the agent's archive is gone"
+    assert str(AgentAbsentError(Host("n1", "10.0.0.1"))) == "the agent's archive is not at 10.0.0.1"
