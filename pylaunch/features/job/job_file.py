@@ -220,20 +220,27 @@ class _FileReader:
                 )
                 self._say(f"{key}: unknown key" + (f"; did you mean {near[0]}?" if near else ""))
         own = {key.replace("_", "-"): value for key, value in table.items()}
+        if isinstance(after := own.get("after"), str):
+            own["after"] = [after]
+        is_names = lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value)  # noqa: E731
+        is_time = lambda value: type(value) in (int, float) and 0 < value <= LONGEST_S  # noqa: E731
+        ends = [each.value for each in OnFailure]
         return JobRole(
             name=name,
             program=self._program(own.get("program")),
             options=options,
-            nodes=self._number(own, "nodes", None, 1, 100_000),
-            hosts=self._text(own, "hosts"),
-            replicas=self._number(own, "replicas", 1, 1, MOST_REPLICAS) or 1,
+            nodes=self._number(own, "nodes", None, 100_000),
+            hosts=self._value(own, "hosts", None, "a text", lambda value: isinstance(value, str) and value),
+            replicas=self._number(own, "replicas", 1, MOST_REPLICAS),
             shared=self._flag(own, "shared"),
             devices=self._flag(own, "devices", default=True),
             ports=self._ports(own.get("ports", {})),
-            after=self._words(own, "after"),
+            after=tuple(self._value(own, "after", [], "names of roles", is_names)),
             ready=self._ready(own.get("ready"), own.get("ports", {})),
-            ready_timeout_s=self._seconds(own, "ready-timeout", READY_TIMEOUT_S),
-            on_failure=self._on_failure(own.get("on-failure", OnFailure.END.value)),
+            ready_timeout_s=float(
+                self._value(own, "ready-timeout", READY_TIMEOUT_S, f"seconds, at most {LONGEST_S:g}", is_time)
+            ),
+            on_failure=OnFailure(self._value(own, "on-failure", ends[0], " or ".join(ends), ends.__contains__)),
             service=self._flag(own, "service"),
         )
 
@@ -252,41 +259,21 @@ class _FileReader:
         self._say('program: expected a line or a list of words, such as "serve.py --port {ports.http}"')
         return ("program",)
 
-    def _number(self, own: Mapping[str, Any], key: str, default: int | None, least: int, most: int) -> int | None:
+    def _value(
+        self, own: Mapping[str, Any], key: str, default: object, expected: str, is_right: Callable[[Any], object]
+    ) -> Any:
         value = own.get(key, default)
-        if value is default or (type(value) is int and least <= value <= most):
+        if value is default or is_right(value):
             return value
-        self._say(f"{key} = {value!r}: expected a whole number from {least} to {most}")
+        self._say(f"{key} = {value!r}: expected {expected}")
         return default
 
-    def _seconds(self, own: Mapping[str, Any], key: str, default: float) -> float:
-        value = own.get(key, default)
-        if type(value) in (int, float) and 0 < value <= LONGEST_S:
-            return float(value)
-        self._say(f"{key} = {value!r}: expected seconds, at most {LONGEST_S:g}")
-        return default
+    def _number(self, own: Mapping[str, Any], key: str, default: int | None, most: int) -> Any:
+        is_right = lambda value: type(value) is int and 1 <= value <= most  # noqa: E731
+        return self._value(own, key, default, f"a whole number from 1 to {most}", is_right)
 
     def _flag(self, own: Mapping[str, Any], key: str, *, default: bool = False) -> bool:
-        value = own.get(key, default)
-        if isinstance(value, bool):
-            return value
-        self._say(f"{key} = {value!r}: expected true or false")
-        return default
-
-    def _text(self, own: Mapping[str, Any], key: str) -> str | None:
-        value = own.get(key)
-        if value is None or (isinstance(value, str) and value):
-            return value
-        self._say(f"{key} = {value!r}: expected a text")
-        return None
-
-    def _words(self, own: Mapping[str, Any], key: str) -> tuple[str, ...]:
-        value = own.get(key, [])
-        value = [value] if isinstance(value, str) else value
-        if isinstance(value, list) and all(isinstance(each, str) for each in value):
-            return tuple(value)
-        self._say(f"{key} = {value!r}: expected names of roles")
-        return ()
+        return bool(self._value(own, key, default, "true or false", lambda value: isinstance(value, bool)))
 
     def _ports(self, value: object) -> dict[str, int]:
         if isinstance(value, list):
@@ -329,13 +316,6 @@ class _FileReader:
                 f"ready = {value!r}: {port} is no number, and none of the role's ports ({', '.join(names) or 'none'})"
             )
         return ReadyTest(by, port, f"/{path}" if slash or by is ReadyBy.HTTP else "")
-
-    def _on_failure(self, value: object) -> OnFailure:
-        try:
-            return OnFailure(value)
-        except ValueError:
-            self._say(f"on-failure = {value!r}: expected {' or '.join(each.value for each in OnFailure)}")
-            return OnFailure.END
 
     def _check_order(self, roles: Sequence[JobRole]) -> None:
         names = {role.name: role for role in roles}

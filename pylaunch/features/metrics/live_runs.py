@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from pylaunch.errors import PylaunchError, UsageError
-from pylaunch.features.metrics.samples import RunMetrics, class_of_end, ends_of_no_attempt, sample_of
+from pylaunch.features.metrics.samples import Sample, class_of_end, ends_of_no_attempt, sample_of
 from pylaunch.model.plan import RunPlan, base_of
 from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.runs import steady_clock
@@ -41,7 +41,7 @@ class LiveRuns:
 
         self.refreshed_at = 0.0
 
-    def samples(self) -> list[RunMetrics]:
+    def samples(self) -> list[Sample]:
         """Return the latest sample of each live run. Waits for no node."""
         return [watcher.sample for watcher in self._watchers.values() if watcher.sample is not None]
 
@@ -95,7 +95,7 @@ class _RunWatcher(threading.Thread):
         """Attempt that is over, as its nodes report."""
 
     @property
-    def sample(self) -> RunMetrics | None:
+    def sample(self) -> Sample | None:
         """Return the latest sample; that of the watcher before until this one has its own."""
         return self._before if self._onlooker is None or self._onlooker.sample is None else self._onlooker.sample
 
@@ -122,7 +122,7 @@ class _Onlooker:
         self._heard: dict[str, float] = {}
         self._clocks: dict[str, float] = {}
         self.usage_every_s = every_s
-        self.sample: RunMetrics | None = None
+        self.sample: Sample | None = None
 
     def show(self, event: RunEvent) -> None:
         """Update the board with an event of a node."""

@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping
 
-from pylaunch.base.dataclass import dataclass
 from pylaunch.model.outcome import Outcome, Status
-from pylaunch.model.plan import base_of
+from pylaunch.model.plan import NodePlan, base_of
 from pylaunch.model.text.sanitise import visible_line
-from pylaunch.protocol.usage_report import Usage
 from pylaunch.terminal.views.board import Board
 from pylaunch.verdict.causes.cause_kinds import KINDS
 
@@ -16,74 +14,74 @@ HANG, UNKNOWN = "hang", "unknown"
 LONGEST_LABEL = 253
 """Characters of a host name in DNS."""
 
+Sample = Mapping[str, Mapping[tuple[str, ...], float | None]]
+"""Numbers of one run, in its current attempt: by name of `OF_RUN` and `OF_NODE`, and by labels. None: no such number.
 
-@dataclass(frozen=True)
-class NodeMetrics:
-    """One node of a run."""
+The states of ranks are waiting, running, ended, unknown (contact with their node is lost).
+"""
 
-    node: str
-    is_up: bool
-    """It has answered, and contact is not lost."""
+LAST_ANSWER = "node_last_answer_age_seconds"
+"""In a sample an instant on the monotonic clock of this machine; its age depends on when it is read."""
 
-    heard_at: float | None
-    """Last answer on the monotonic clock of this machine; None before the first."""
-
-    devices: int
-    usage: Usage | None
-    clock_offset: float | None = None
-
-
-@dataclass(frozen=True)
-class RunMetrics:
-    """One run, in its current attempt."""
-
-    run: str
-    restarts: int
-    started_at: float | None
-    ranks: Mapping[str, int]
-    """Number of ranks by state: waiting, running, ended, unknown (contact with their node is lost)."""
-
-    slowest: float | None
-    """Step of the slowest rank; None where ranks neither mark nor print steps."""
-
-    furthest: float | None
-    steps_per_second: float | None
-    nodes: tuple[NodeMetrics, ...]
+OF_RUN = {
+    "run_restarts": "Restarts of the run so far.",
+    "run_started_timestamp_seconds": "Instant at which the ranks of the attempt started.",
+    "run_step_slowest": "Last step of the slowest rank.",
+    "run_step_furthest": "Last step of the furthest rank.",
+    "run_steps_per_second": "Steps per second of the slowest rank in the last minute.",
+}
+OF_NODE = {
+    "node_up": "1 if the node answers, else 0.",
+    LAST_ANSWER: "Time since the last answer of the node.",
+    "node_clock_offset_seconds": "Clock of the node minus that of this machine when the connection to it began.",
+    "node_devices": "Devices of the run on the node, as planned.",
+    "node_cpu_ratio": "Share of all cores in use.",
+    "node_memory_used_bytes": "Memory in use.",
+    "node_memory_bytes": "Memory of the node.",
+    "node_network_receive_bytes_per_second": "Bytes received per second.",
+    "node_network_transmit_bytes_per_second": "Bytes sent per second.",
+    "node_gpu_ratio": "Mean utilization of all GPUs; absent without one.",
+    "node_gpu_memory_used_bytes": "GPU memory in use.",
+    "node_gpu_memory_bytes": "GPU memory of the node.",
+}
 
 
-def sample_of(board: Board, heard: Mapping[str, float], clocks: Mapping[str, float], now: float) -> RunMetrics:
+def sample_of(board: Board, heard: Mapping[str, float], clocks: Mapping[str, float], now: float) -> Sample:
     """Return the numbers of `board` at `now`, seconds since the epoch.
 
     `heard` has the last answer of each host, `clocks` the offset of its clock.
     """
     plan = board.plan
+    run = base_of(plan.run)
     lost = {rank.rank for node in plan.nodes if node.host.name in board.lost for rank in node.ranks} - board.ended
     running = board.running - lost
     counts = {"running": len(running), "ended": len(board.ended), "unknown": len(lost)}
     counts["waiting"] = max(0, plan.world_size - sum(counts.values()))
-    slowest, furthest = board.extremes() or (None, None)
-    has_steps = slowest is not None and slowest.unit == "step"
-    nodes = tuple(
-        NodeMetrics(
-            visible_line(node.host.name)[:LONGEST_LABEL],
-            node.host.name in heard and node.host.name not in board.lost,
-            heard.get(node.host.name),
-            len(node.devices),
-            board.usage.get(node.host.name),
-            clocks.get(node.host.name),
-        )
-        for node in plan.nodes
-    )
-    return RunMetrics(
-        base_of(plan.run),
-        plan.restart,
-        board.started_at,
-        counts,
-        slowest.step if slowest is not None and has_steps else None,
-        furthest.step if furthest is not None and has_steps else None,
-        board.pace.rate(slowest.rank, now) if slowest is not None and has_steps else None,
-        nodes,
-    )
+    of_run = [plan.restart, board.started_at, None, None, None]
+    if (extremes := board.extremes()) is not None and extremes[0].unit == "step":
+        slowest, furthest = extremes
+        of_run[2:] = slowest.step, furthest.step, board.pace.rate(slowest.rank, now)
+    sample: dict[str, dict[tuple[str, ...], float | None]] = {
+        "run_ranks": {(run, state): count for state, count in counts.items()},
+        **{name: {(run,): value} for name, value in zip(OF_RUN, of_run, strict=True)},
+    }
+    for node in plan.nodes:
+        labels = (run, visible_line(node.host.name)[:LONGEST_LABEL])
+        for name, value in zip(OF_NODE, _of_node(node, board, heard, clocks), strict=True):
+            sample.setdefault(name, {})[labels] = value
+    return sample
+
+
+def _of_node(
+    node: NodePlan, board: Board, heard: Mapping[str, float], clocks: Mapping[str, float]
+) -> tuple[float | None, ...]:
+    """Return the numbers in the order of `OF_NODE`."""
+    host = node.host.name
+    about = host in heard and host not in board.lost, heard.get(host), clocks.get(host), len(node.devices)
+    if (usage := board.usage.get(host)) is None:
+        return *about, *(None,) * 8
+    gpu = (None,) * 3 if usage.gpu is None else (usage.gpu, usage.gpu_memory_used, usage.gpu_memory)
+    return *about, usage.cpu, usage.memory_used, usage.memory, usage.received, usage.sent, *gpu
 
 
 def ends_of_no_attempt() -> dict[tuple[str, str], int]:

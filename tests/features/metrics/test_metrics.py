@@ -16,7 +16,7 @@ from pylaunch.features.metrics import live_runs
 from pylaunch.features.metrics.command import DASHBOARD, _address, command
 from pylaunch.features.metrics.exposition import RunCollector, served
 from pylaunch.features.metrics.live_runs import LiveRuns
-from pylaunch.features.metrics.samples import RunMetrics, class_of_end, ends_of_no_attempt, sample_of
+from pylaunch.features.metrics.samples import Sample, class_of_end, ends_of_no_attempt, sample_of
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.cause import Certainty, FailureCause
 from pylaunch.model.job import Framework, JobSpec
@@ -49,7 +49,7 @@ def board() -> Board:
 class Seen(LiveRuns):
     """Runs without nodes to ask."""
 
-    def samples(self) -> list[RunMetrics]:
+    def samples(self) -> list[Sample]:
         return [sample_of(board(), {"n1": 1.0}, {"n1": 0.25}, NOW)]
 
 

@@ -73,77 +73,55 @@ class Direction(Enum):
     BOTH = "both"
 
 
+class _Dropped:
+    """Frames that the bridge drops."""
+
+    def _chains(self, node: Machine) -> list[tuple[str, str, list[str]]]:
+        """Return chains with their hook and what they drop."""
+        raise NotImplementedError
+
+    def inject(self, node: Machine) -> None:
+        """Drop the frames on the bridge."""
+        table, script = network.nft_table(node.lab.name), self._script(node)
+        for chain, _, matches in self._chains(node):
+            script += [f"add rule bridge {table} {chain} {match} drop" for match in matches]
+        network.nft(script)
+
+    def undo(self, node: Machine) -> None:
+        """Let the frames pass."""
+        table, script = network.nft_table(node.lab.name), self._script(node)
+        for chain, *_ in self._chains(node):
+            # Deleting a chain that does not exist is an error: it was added first.
+            script += [f"flush chain bridge {table} {chain}", f"delete chain bridge {table} {chain}"]
+        network.nft(script)
+
+    def _script(self, node: Machine) -> list[str]:
+        table = network.nft_table(node.lab.name)
+        chains = [f"{chain} {{ type filter hook {hook} priority 0; }}" for chain, hook, _ in self._chains(node)]
+        return [f"add table bridge {table}", *(f"add chain bridge {table} {chain}" for chain in chains)]
+
+
 @dataclass(frozen=True)
-class Filter:
+class Filter(_Dropped):
     """Firewall between the node and all others that drops TCP packets to a port."""
 
     port: int
     direction: Direction = Direction.BOTH
 
-    def inject(self, node: Machine) -> None:
-        """Drop the packets on the bridge."""
-        table = network.nft_table(node.lab.name)
-        cable = network.cable(node.lab.name, node.name)
-        script = [f"add table bridge {table}"]
-        for hook, match, chain in self._chains(node):
-            script += [
-                f"add chain bridge {table} {chain} {{ type filter hook {hook} priority 0; }}",
-                f"add rule bridge {table} {chain} {match} {cable} tcp dport {self.port} drop",
-            ]
-        network.nft(script)
-
-    def undo(self, node: Machine) -> None:
-        """Let the packets pass."""
-        table = network.nft_table(node.lab.name)
-        script = [f"add table bridge {table}"]
-        for hook, _, chain in self._chains(node):
-            # Deleting a chain that does not exist is an error: add it first.
-            script += [
-                f"add chain bridge {table} {chain} {{ type filter hook {hook} priority 0; }}",
-                f"flush chain bridge {table} {chain}",
-                f"delete chain bridge {table} {chain}",
-            ]
-        network.nft(script)
-
-    def _chains(self, node: Machine) -> list[tuple[str, str, str]]:
-        chains = []
-        if self.direction is not Direction.OUT:
-            chains.append(("postrouting", "oifname", f"{node.name}-{self.port}-in"))
-        if self.direction is not Direction.IN:
-            chains.append(("prerouting", "iifname", f"{node.name}-{self.port}-out"))
-        return chains
+    def _chains(self, node: Machine) -> list[tuple[str, str, list[str]]]:
+        end = f"{network.cable(node.lab.name, node.name)} tcp dport {self.port}"
+        to = (f"{node.name}-{self.port}-in", "postrouting", [f"oifname {end}"])
+        from_ = (f"{node.name}-{self.port}-out", "prerouting", [f"iifname {end}"])
+        return {Direction.IN: [to], Direction.OUT: [from_], Direction.BOTH: [to, from_]}[self.direction]
 
 
 @dataclass(frozen=True)
-class Isolate:
+class Isolate(_Dropped):
     """Broken switch: the node and the other nodes no longer reach each other. The controller still reaches all."""
 
-    def inject(self, node: Machine) -> None:
-        """Drop every frame between the node and other nodes on the bridge."""
-        table, cable = network.nft_table(node.lab.name), network.cable(node.lab.name, node.name)
-        network.nft(
-            (
-                f"add table bridge {table}",
-                f"add chain bridge {table} {self._chain(node)} {{ type filter hook forward priority 0; }}",
-                f"add rule bridge {table} {self._chain(node)} iifname {cable} drop",
-                f"add rule bridge {table} {self._chain(node)} oifname {cable} drop",
-            )
-        )
-
-    def undo(self, node: Machine) -> None:
-        """Let the frames pass."""
-        table, chain = network.nft_table(node.lab.name), self._chain(node)
-        network.nft(
-            (
-                f"add table bridge {table}",
-                f"add chain bridge {table} {chain} {{ type filter hook forward priority 0; }}",
-                f"flush chain bridge {table} {chain}",
-                f"delete chain bridge {table} {chain}",
-            )
-        )
-
-    def _chain(self, node: Machine) -> str:
-        return f"{node.name}-isolated"
+    def _chains(self, node: Machine) -> list[tuple[str, str, list[str]]]:
+        cable = network.cable(node.lab.name, node.name)
+        return [(f"{node.name}-isolated", "forward", [f"iifname {cable}", f"oifname {cable}"])]
 
 
 SHAPED_BURST = 256 << 10
