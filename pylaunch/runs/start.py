@@ -376,6 +376,7 @@ def planned_run(plan: RunPlan) -> PlannedRun:
 
 
 def _recorded(planned: PlannedRun, archive: AgentArchive, emit: Emit) -> RecordedRun:
+    steady_clock.begin()
     now = steady_clock.now()
     runs.begin(planned.plan, archive.version, now)
     return RecordedRun(planned, archive, now, runs.Recorder(planned.plan.run, lambda text: emit(Notice(text))))

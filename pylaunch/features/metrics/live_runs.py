@@ -137,7 +137,8 @@ class _Onlooker:
             case UsageReported():
                 self._board.read(event.host, event.usage)
                 if event.clock_offset is not None:
-                    self._clocks[event.host] = event.clock_offset
+                    set_since_s = time.time() - steady_clock.now()
+                    self._clocks[event.host] = event.clock_offset - set_since_s
                 self._heard[event.host] = time.monotonic()
             case _:
                 pass

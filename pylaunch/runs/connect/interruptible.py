@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from pylaunch.model.plan import RunPlan
+from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.transport import interrupts
 
@@ -77,8 +78,9 @@ def on_fleet(
 
 async def with_fleet(plan: RunPlan, agent: str, work: Callable[[Fleet], Coroutine[None, None, T]]) -> T:
     """Return the result of `work` with connections to the nodes of `plan`, which are closed at the end."""
-    fleet = Fleet(plan, agent)
-    try:
-        return await work(fleet)
-    finally:
-        await fleet.close()
+    with steady_clock.kept():
+        fleet = Fleet(plan, agent)
+        try:
+            return await work(fleet)
+        finally:
+            await fleet.close()
