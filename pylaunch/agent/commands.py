@@ -36,15 +36,16 @@ def main() -> int:
     if sys.argv[1:] == ["--version"]:
         print(version())
         return 0
-    verb = sys.argv[1] if len(sys.argv) > 1 else ""
+    verb, code = sys.argv[1] if len(sys.argv) > 1 else "", 2
     try:
         options = parsed(verb, sys.argv[2:])
+        code = 1
         return _run_verb(verb, options, open_root(options.get("root", default_root()), make="dry-run" not in options))
     except (AgentError, protocol.WireError, OSError) as error:
         if verb in ("open", "attach"):
             return relay.fail(_message(error), _code(error))
         print(json.dumps({"error": _message(error)}))
-        return 1
+        return code
 
 
 def _message(error: Exception) -> str:
@@ -88,6 +89,8 @@ def parsed(verb: str, words: list[str]) -> dict[str, str]:
     needed = {f"--{name}" for name in VERBS[verb]}
     if 2 * len(options) != len(given) or not needed <= options.keys() <= {"--root", *needed}:
         raise AgentError(f"{verb}: expected {sorted(needed)} and at most --root, each with a value; got {words}")
+    if not options.get("--idle", "0").replace(".", "", 1).isdecimal():
+        raise AgentError(f"job: expected seconds after --idle, got {options['--idle']!r}")
     return {**{name[2:]: value for name, value in options.items()}, **flags}
 
 

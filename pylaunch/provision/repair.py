@@ -8,6 +8,7 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.provision.convergence import converge, site_request, survey
 from pylaunch.provision.errors import failure_error, remaining_error, unreachable_error
+from pylaunch.provision.root_access import refused_by_sudo, sudo_error
 from pylaunch.transport.runner import Progress
 
 
@@ -53,6 +54,8 @@ def repair_hosts(cluster: Cluster, repair: Repair, on_progress: Callable[[Progre
         raise unreachable_error(found.unreachable, request.cluster)
     if not found.to_change:
         return False
+    if refused := refused_by_sudo(request, found):
+        raise sudo_error(request, refused, "--roles", ",".join(repair.roles))
     done = converge(request, found, on_progress=on_progress)
     if done.result.failures:
         raise failure_error(done.result.failures, len(repair.hosts))

@@ -3,15 +3,17 @@
 from pylaunch.agent.probe.readers import reach
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.diagnosis.host_errors import error_lines
+from pylaunch.model.text.argv import pylaunch
 from pylaunch.probe.answers import value, values
 from pylaunch.probe.ask import ask, understood_all
 from pylaunch.probe.program import probe
 from pylaunch.provision.convergence import ProvisionRequest, ProvisionSurvey
 
 
-def refused_by_sudo(request: ProvisionRequest, found: ProvisionSurvey) -> dict[str, str]:
-    """Return the reasons of sudo by host, for hosts to change; a host that does not answer is left to Ansible."""
-    names = set(found.to_change) - found.desired.with_own_become - found.without_python.keys()
+def refused_by_sudo(request: ProvisionRequest, found: ProvisionSurvey, *, on_all: bool = False) -> dict[str, str]:
+    """Return the reasons of sudo by host, for hosts to change or `on_all`; one that does not answer is left to
+    Ansible."""
+    names = set(request.cluster.names if on_all else found.to_change) - found.desired.with_own_become - found.without_python.keys()
     if not names:
         return {}
     cluster, question = request.cluster.only(names), reach.sudo.ask(request.become_password)
@@ -25,12 +27,13 @@ def is_password_missing(request: ProvisionRequest, refused: dict[str, str]) -> b
     return request.become_password is None and set(refused.values()) != {reach.NO_SUDO}
 
 
-def sudo_error(request: ProvisionRequest, reasons: dict[str, str]) -> ClusterNotReadyError:
-    """Return the error for hosts on which sudo refuses."""
+def sudo_error(request: ProvisionRequest, reasons: dict[str, str], *words: str) -> ClusterNotReadyError:
+    """Return the error for hosts on which sudo refuses; `words` are options of the command that asks for the
+    password."""
     given = request.become_password is not None
     return ClusterNotReadyError(
         f"sudo {'does not accept the password' if given else 'does not make this user root'}, so nothing was changed",
         evidence=error_lines(request.cluster.hosts, reasons),
-        hint="pylaunch provision -K, or let this user use sudo without a password; ansible_user=root needs no sudo, nor"
-        " does the Python environment alone: pylaunch_unprivileged=true, pylaunch_env_root=/home/USER/envs",
+        hint=f"{pylaunch('provision', *words, '-K')}, or let this user use sudo without a password; ansible_user=root needs no sudo,"
+        " nor does the Python environment alone: pylaunch_unprivileged=true, pylaunch_env_root=/home/USER/envs",
     )

@@ -26,6 +26,7 @@ def test_options_of_a_verb() -> None:
         ("open", ["--run", "a", "--dry-run"]),
         ("hello", ["--run", "a"]),
         ("hello", ["/r"]),
+        ("job", ["--job", "17", "--idle", "soon"]),
     ],
 )
 def test_other_words_are_refused(verb: str, words: list[str]) -> None:

@@ -93,6 +93,9 @@ def test_a_sudo_that_wants_a_password_is_recognised_before_anything_changes(
     assert refused.returncode == ExitCode.CLUSTER_NOT_READY
     assert "error: sudo does not make this user root, so nothing was changed\n  n3: " in refused.stderr
     assert f"hint: pylaunch provision -i {as_bob} -K" in refused.stderr
+    undone = provisioned.lab.pylaunch("provision", "-i", str(as_bob), "--reset", "--yes")
+    assert "error: sudo does not make this user root, so nothing was changed\n  n3: " in undone.stderr
+    assert f"hint: pylaunch provision -i {as_bob} --reset -K" in undone.stderr
     wrong = process.run(
         provisioned.lab.command("provision", "-i", str(as_bob), "-K"), stdin=b"other\n", env=provisioned.lab.environment
     )

@@ -140,13 +140,15 @@ def _planned(cluster: Cluster, flags: ProvisionFlags, chosen: ProvisionOptions) 
     """Return the plan. Asks for the password of sudo where hosts to change want one."""
     with working(f"asking {counted(len(cluster.hosts), 'host')}"):
         if flags.undo:
-            return plan_reset(cluster, chosen)
-        plan = plan_provision(cluster, chosen, judge_settings, on_note=console.say)
-        refused = {} if flags.plan_only else refused_by_sudo(plan.request, plan.found)
+            plan = plan_reset(cluster, chosen)
+        else:
+            plan = plan_provision(cluster, chosen, judge_settings, on_note=console.say)
+        needs_root = flags.undo or not flags.plan_only  # The plan of a reset is Ansible's.
+        refused = refused_by_sudo(plan.request, plan.found, on_all=flags.undo) if needs_root else {}
     if not refused:
         return plan
     if not (is_password_missing(plan.request, refused) and sys.stdin.isatty()):
-        raise sudo_error(plan.request, refused)
+        raise sudo_error(plan.request, refused, *(("--reset",) if flags.undo else ()))
     password = console.password(f"sudo password of {fold(refused)}")
     return _planned(cluster, flags, replace(chosen, become_password=password))
 

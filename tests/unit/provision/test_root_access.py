@@ -7,9 +7,10 @@ import pytest
 
 from pylaunch.agent.probe.readers import reach
 from pylaunch.base.dataclass import replace
+from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.ask import NoPython, Unreachable
-from pylaunch.provision import root_access
+from pylaunch.provision import repair, root_access
 from pylaunch.provision.convergence import ProvisionRequest, ProvisionSurvey
 from pylaunch.provision.desired import Content, Desired
 from pylaunch.provision.observed.drift import Change
@@ -39,7 +40,21 @@ def test_only_hosts_that_change_and_need_sudo_are_asked_and_their_refusals_are_f
     refused = root_access.refused_by_sudo(request, found)
     assert sorted(asked) == ["n1", "n2", "n3"]
     assert refused == {"n1": WANTED, "n2": WANTED}
+    assert sorted(root_access.refused_by_sudo(request, found, on_all=True)) == ["n1", "n2", "n4"]
     assert root_access.is_password_missing(request, refused)
     assert not root_access.is_password_missing(replace(request, become_password="secret"), refused)
     assert not root_access.is_password_missing(request, {"n1": reach.NO_SUDO})
-    assert root_access.sudo_error(request, refused).evidence == (f"n[1-2]: {WANTED}",)
+    error = root_access.sudo_error(request, refused, "--reset")
+    assert error.evidence == (f"n[1-2]: {WANTED}",)
+    assert str(error.hint).startswith("pylaunch provision --reset -K, or ")
+
+
+def test_a_repair_changes_nothing_where_sudo_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster((Host("n1", "10.0.0.1"),), sources=("/etc/cluster.ini",))
+    changes = {"n1": (Change("time_sync", "package chrony", "not installed"),)}
+    monkeypatch.setattr(repair, "survey", lambda request: ProvisionSurvey(Desired({}, ()), {}, changes, {}))
+    monkeypatch.setattr(repair, "refused_by_sudo", lambda request, found: {"n1": WANTED})
+    monkeypatch.setattr(repair, "converge", None)
+    with pytest.raises(ClusterNotReadyError, match="nothing was changed") as refused:
+        repair.repair_hosts(cluster, repair.Repair(("time_sync",), ("n1",), ("time.offset",)), print)
+    assert str(refused.value.hint).startswith("pylaunch provision --roles time_sync -K, or ")
