@@ -39,7 +39,7 @@ LOW, MEDIUM = Confidence.LOW, Confidence.MEDIUM
 _REPORT = re.compile(
     r"(?i:exited unexpectedly|non-zero (?:exit|status)|exit(?:ed)? (?:code|status|with)|returned non-zero"
     r"|(?:see )?root cause above|see (?:the )?(?:log|stack trace|error)s? (?:above|below)|worker.{0,30} died|actor died"
-    r"|engine core initialization failed|child (?:process )?\w{0,10} ?(?:failed|died|exited)"
+    r"|engine core initialization failed|child (?:process )?\w{0,10} ?(?:failed(?! to)|died|exited)"
     r"|\b(?:pipe|pipeline|queue|stream) (?:\S{1,40} ){0,3}(?:closed unexpectedly|stopped|ended early)\b"
     r"|failed to import docker image|container start failed|nccl error (?:in|\d))"
 )
@@ -109,7 +109,8 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
     ("container-start", MEDIUM,
      (r"^\s*Warning +(?:Failed(?:Mount|CreatePodSandBox|AttachVolume)?|BackOff) .{0,60}(?:kubelet|attachdetach)"
      r"|(?:pyxis|enroot|OCI runtime|runc|containerd|apptainer|singularity)\b.{0,160}(?i:fail|error"
-     r"|could ?n[o']t|cannot|unable|denied)|^FATAL: {2,}|(?i:Error response from daemon)")),
+     r"|could ?n[o']t|cannot|unable|denied)|^FATAL: {2,}|^(?:docker|podman): (?:unknown|invalid) "
+     r"|(?i:Error response from daemon)")),
     ("slurm-node", MEDIUM,
      (r"(?i:Could not establish a configuration source|Unable to contact slurm controller"
      r"|slurmctld.{0,40}(?:not respond|down)|fetch_config)")),
@@ -124,7 +125,7 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
     ("ofi-provider", MEDIUM, r"NET/OFI|(?i:libfabric|fi_\w{3,20}\(?\)? .{0,40}fail)"),
     ("memlock", MEDIUM, r"\bibv_\w{2,40}\b.{0,80}Cannot allocate memory"),
     ("mpi-transport", MEDIUM,
-     (r"UCX +(?:ERROR|FATAL)|PML \w+ cannot be selected|(?i:no components were able to be opened)"
+     (r"(?:UC[XC]|TL_[A-Z]{2,9}) +(?:ERROR|FATAL)|PML \w+ cannot be selected|(?i:no components were able to be opened)"
      r"|No active.{0,20}transport")),
     ("ssh-authentication", MEDIUM, r"Permission denied (?:\(|, please try again)"),
 )  # fmt: skip
@@ -132,7 +133,8 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
 
 FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("model-differs", MEDIUM,
-     r"(?i:mismatch|not the same|differ\w{0,3}|inconsistent)\b.{0,80}Expected: ?\[.{3,300}\]; ?got: ?"),
+     (r"[Rr]ank \d{1,6} has (?:a )?different \w{1,20} for \w"
+     r"|(?i:mismatch|not the same|differ\w{0,3}|inconsistent)\b.{0,80}Expected: ?\[.{3,300}\]; ?got: ?")),
     ("memlock", MEDIUM, r"\bmlock\w{0,8}\b.{0,80}(?:Cannot allocate memory|Operation not permitted)"),
     ("package-mismatch file-missing", MEDIUM, r"-\d+\.\d\S{0,20}-\*.{0,60}[Ff]ound:? ?\[[^\]]{0,200}-\d+\.\d"),
     ("file-missing", MEDIUM,
@@ -280,14 +282,15 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|package .{0,40} not found|please (?:pip )?install|pip install )|(?i:[\w-]{2,40} (?:library|package"
      r"|module) (?:is |was )?(?:required|missing|not (?:found|available)))")),
     ("extension-build", MEDIUM,
-     (r"error: #error|\bld: cannot find -l|unsupported (?:GNU|ICC|clang|compiler)|failed with error code \d+ in /\S*pip"
+     (r"error: #error|\bld: cannot find |unsupported (?:GNU|ICC|clang|compiler)|failed with error code \d+ in /\S*pip"
      r"|(?i:error compiling|failed to (?:build|compile)|compilation (?:failed|terminated|error)"
      r"|ninja: build stopped|nvcc fatal|CMake Error)|(?i:(?:JIT|unable to) (?:load|compile|build) the \w+ op"
      r"|error building extension|command .{0,60}(?:gcc|g\+\+|nvcc|cc1plus|ninja)\S{0,20} failed)"
      r"|fatal error: \S+\.h")),
     ("network-interface", LOW, r"Address family not supported"),
     ("backend-missing", MEDIUM,
-     (r"(?i:(?:not|n't|without) (?:been )?(?:compiled|built|build)(?: |\b).{0,40}(?:with|support|in)\b"
+     (r"(?i:(?:compiled|built|installed) without \w"
+     r"|(?:not|n't|without) (?:been )?(?:compiled|built|build)(?: |\b).{0,40}(?:with|support|in)\b"
      r"|wasn't compiled)|(?i:(?:no|unknown) (?:such )?backend|backend .{0,40}(?:not (?:available|found"
      r"|supported|built)|unavailable))|Torch not compiled")),
     ("model-unsupported", MEDIUM,
@@ -317,7 +320,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("file-missing", MEDIUM,
      (r"(?:Errno 2\]|: cd: \S{1,200}:) No such file or directory(?!.{0,300}' -> ')"
      r"|(?i:FileNotFoundError(?!.{0,300} -> )"
-     r"|No such file or directory \(os error 2\))"
+     r"|No such file or directory \(os error 2\)|^No such file or directory: '/)"
      r"|(?i:NotADirectoryError|IsADirectoryError|PermissionError)|(?i:(?:file|director(?:y|ies)|folder|path|dataset"
      r"|checkpoint|tokenizer|config(?:uration)? file|config\.\w{2,5}|tracker)\b.{0,160}(?:does not exist"
      r"|doesn't exist|not exist|not found|cannot be found|could not be found|missing))"
@@ -327,12 +330,16 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|was )?found (?:in|at|under))|/[\w.@+=-]{1,80}/\S{0,300} (?i:does not exist|not found|is not a (?:file"
      r"|directory))")),
     ("file-missing storage-full", MEDIUM, r"^RuntimeError: File \S{1,300} cannot be opened"),
+    ("checkpoint-race shared-cache-race", MEDIUM,
+     r"\[Errno 39\] Directory not empty(?!: '[^']{1,200}/(?:pymp|hf_datasets)-)"),
     ("data-damaged", MEDIUM, r"JSONDecodeError"),
     ("numerics", MEDIUM,
      (r"(?i:\b(?:loss|grad\w*|norm)\b.{0,60}\b(?:nan|inf|non-?finite|infinite)\b|\bnan\b.{0,60}\b(?:loss|histogram|grad\w*"
      r"|detected|found|encountered)\b|non-?finite)")),
     ("framework-config", MEDIUM,
-     (r"Config(?:Attribute|Key|urationError|)Error|ValidationError|Misconfiguration\w{0,20}: \S|(?i:\b(?:cannot|can't"
+     (r"Config(?:Attribute|Key|urationError|)Error|ValidationError|Misconfiguration\w{0,20}: \S"
+     r"|(?i:\bcan only be \w+ (?:from|with|in|on|for|when|if)\b"
+     r"|\b(?:cannot|can't"
      r"|can not) be (?:used|combined|set|enabled|specified) (?:with|together|at the same|when|for|if))"
      r"|(?i:mutually exclusive|(?:only|either) one of .{0,80}(?:should|must|can|may)|(?:is"
      r"|are) incompatible with|not (?:supported|compatible|allowed) (?:with|when|if|together|in combination))"
@@ -363,7 +370,8 @@ _COMPILED = [(causes.split(), confidence, re.compile(form)) for causes, confiden
 _OF_COLLECTIVES = re.compile(_MISMATCH)
 _OWN_ATTRIBUTE = re.compile(r"AttributeError: '\w{1,80}' object has no attribute")
 _OF_CHECKPOINTS = re.compile(
-    r"/(?:orbax/|checkpoint(?:ing)?/|dist_checkpointing/|checkpoint(?:ing)?\.py|serialization\.py)"
+    r" in (?:load_(?:state|checkpoint)|restore)\w{0,20}$"
+    r"|/(?:orbax/|checkpoint(?:ing)?/|dist_checkpointing/|checkpoint(?:ing)?\.py|serialization\.py)"
 )
 """Places that read or write checkpoints."""
 

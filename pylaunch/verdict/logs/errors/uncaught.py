@@ -132,7 +132,8 @@ def _classed(unit: ExceptionUnit) -> tuple[RaisedException, ErrorClass | None]:
     if len(unit.chain) > 1 and unit.chain[-1].type in _ACCIDENTAL:
         return unit.chain[0], error_class(unit.chain[0].text + unit.chain[0].more, unit.chain[0].place)
     for raised in reversed(unit.chain):
-        found = error_class(raised.text + raised.more, raised.place)
+        place = f"{raised.place} in {raised.call}" if raised.call else raised.place
+        found = error_class(raised.text + raised.more, place)
         if found is not None and (raised is unit.chain[-1] or found.cause != "program-error"):
             return raised, found
     return unit.chain[-1], None

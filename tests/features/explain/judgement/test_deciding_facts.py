@@ -66,7 +66,7 @@ ABSENT = "OSError: libwarp.so.2: cannot open shared object file: No such file or
 DECIDED = [
     (
         raised(1, "AttributeError: 'DistributedDataParallel' object has no attribute 'generate'"),
-        "program-error: rank 1: AttributeError",
+        "program-error: rank 1: The program asks the wrapper",
     ),
     (
         raised(1, SHAPES, CLEANUP) + raised(0, LOST, CLEANUP) + raised(2, LOST, CLEANUP),
@@ -136,6 +136,27 @@ def test_a_module_of_a_package_that_is_there_is_none_to_install(module: str, scr
     ).first
     assert first is not None
     assert [first.cause.id, *(each.id for each in first.also)] == named
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["train_batch_size is not equal to a * b: 2 != 1 * 1", "orbit.BackendFailed: plan 7", "kubectl: unknown flag: --a"],
+)
+def test_a_contradiction_is_a_failure_without_the_word_error(text: str) -> None:
+    assert verdict_on(f"{text}\n").failed
+
+
+def test_the_heading_of_a_column_is_no_error() -> None:
+    assert not verdict_on("  size   count   error\n     8       2   2e-07\n").failed
+    assert verdict_on("pod/train-0   0/1   Error   0   5m\n").failed
+
+
+def test_what_functions_of_nccl_return_is_a_failure_without_its_cause() -> None:
+    returned = "n1:7:9 [2] NCCL INFO init.cc:904 -> 3\nn1:7:9 [2] NCCL INFO group.cc:72 -> 3 [Async thread]\n"
+    assert verdict_on(returned).abstains
+    graph = verdict_on(f"n1:7:9 [2] NCCL INFO NCCL_GRAPH_FILE set by environment to /opt/a.xml\n{returned}").first
+    assert graph is not None
+    assert graph.cause.id == "env-nccl"
 
 
 def test_a_program_that_no_module_is_found_for_says_so_without_a_traceback() -> None:

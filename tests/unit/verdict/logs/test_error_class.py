@@ -44,6 +44,14 @@ CLASSES = {
     "ValueError: Expected input batch_size (32) to match target batch_size (16).": "program-error",
     "TypeError: unsupported operand type(s) for //: 'NoneType' and 'NoneType'": "program-error",
     "sbatch: unrecognized option '--plan'": "slurm-request",
+    "docker: unknown flag: --plan": "container-start",
+    "RuntimeError: Orbit was built without plan support": "backend-missing",
+    "/usr/bin/ld: cannot find /tmp/orbit/plan.o: No such file or directory": "extension-build",
+    "No such file or directory: '/srv/plan.yaml'": "file-missing",
+    "OSError: [Errno 39] Directory not empty": "checkpoint-race",
+    "AssertionError: a free plan can only be chosen on one node": "framework-config",
+    "Rank 2 has different values for plan: 7. Other ranks: 9": "model-differs",
+    "[1723.1] [n3:82 :0]  tl_shm_team.c:61  TL_SHM ERROR Child failed to attach": "mpi-transport",
     "OSError: [Errno 101] Network is unreachable": "network-interface",
     "ValueError: bf16 plans are not supported for CPU training": "gpu-missing",
     "RuntimeError: no wheel for orbit-2.1-*.whl. Found: ['/srv/orbit-1.9-py3.whl']": "package-mismatch",
@@ -95,6 +103,10 @@ def test_a_library_that_lacks_an_attribute_is_another_release_and_a_script_is_no
 
 def test_a_value_error_where_a_checkpoint_is_read_is_about_the_checkpoint() -> None:
     found = error_class("ValueError: cannot turn 2 into (1, 64)", "/srv/lib/python3.11/site-packages/orbax/a.py:3")
+    assert found is not None
+    assert found.cause == "checkpoint-mismatch"
+    assert error_class("KeyError: 'plan'", "/srv/train.py:8") is None
+    found = error_class("KeyError: 'plan'", "/srv/train.py:8 in load_state")
     assert found is not None
     assert found.cause == "checkpoint-mismatch"
 

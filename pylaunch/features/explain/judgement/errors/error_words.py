@@ -69,6 +69,7 @@ WEAK_ANCHORS = tuple(
         "\x1b[31m", "E   ", "level=", "signal", "Hangup", "trap", "stuck", "victed", "uplicate", "neither",
         "isagree", "onflict", "nexpected", "too ", "changed", "differ", "ot init", "ot avail", "ot allow",
         "emounting", "achine check", "rc=", "rc:", "blocked for", "WARN ", "low on ", "eturn value", "eturned value",
+        "ot equal", "o module", "nknown ",
     )
 )  # fmt: skip
 """Literals that are frequent in healthy logs: lines that have only these count near the end of a log alone."""
@@ -99,10 +100,11 @@ METRIC = any_of(
     r"\b(?:0|no|zero|without(?: any)?) (?:\w{1,20} )?(?:errors?|failures?|failed|exceptions?|timeouts?)\b",
     r"\b(?:errors?|loss) \d{1,9}\.\d{1,9}\b", r"\b(?:error|fail(?:ure|ed)?|exception|timeout|retry)[_-]\w{1,40}",
     r"\b\w{1,40}_(?:error|errors|failed|failure|exception|timeout)\b", r"\bout of bounds values ?: 0 OK\b",
+    r"(?-i: {2,}(?:errors?|failed)(?= {2,}|$))",
     r"^\s{0,20}Lnk(?:Cap|Ctl|Sta)2?:\s",
     ignore_case=True,
 )  # fmt: skip
-"""Numbers of errors, and names that only contain such a word."""
+"""Numbers of errors, names that only contain such a word, and headings of columns."""
 
 HANDLED = any_of(
     r"ignor(?:ed|ing)", r"caught", r"handled", r"expected error", r"recovered", r"suppress(?:ed|ing)",
@@ -183,6 +185,7 @@ FAILS = any_of(
     r"error", r"exception", r"broken", r"lost", r"stall(?:ed)?", r"deadlock", r"requires", r"stuck", r"evicted",
     r"duplicate", r"neither", r"disagree\w?", r"conflict\w{0,3}", r"unexpected(?:ly)?",
     r"too (?:open|old|new|small|large|long|many|few|big|short)", r"has changed", r"have changed", r"differs?",
+    r"not equal", r"different values", r"no module named", r"unknown (?:flag|option|argument|command)",
     r"not (?:initiali[sz]ed|available|allowed|found|enough)", r"problem", r"fault", r"(?:was|is|running) low on",
     ignore_case=True, words=True,
 )  # fmt: skip
