@@ -235,13 +235,3 @@ def test_a_run_that_another_thread_no_longer_wants_ends_though_nothing_happens_i
         run_playbook(PlaybookRun(playbook, HERE), on_event=give_up_once_it_waits, unwanted=unwanted)
     assert timers
     assert time.monotonic() - begun < 300
-
-
-@pytest.mark.parametrize("verb", ["start", "check", "status", "ps", "logs", "stop"])
-def test_a_verb_that_may_run_no_playbook_does_not_import_what_runs_them(verb: str) -> None:
-    program = f"import sys, pylaunch.cli.commands.{verb}; print(*sys.modules)"
-    loaded = subprocess.run(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, check=True, text=True
-    ).stdout.split()
-    assert f"pylaunch.cli.commands.{verb}" in loaded
-    assert {"ansible", "ansible_runner"}.isdisjoint(loaded)

@@ -5,12 +5,10 @@ import sys
 
 import pytest
 
+ANSIBLE = ("ansible", "ansible_runner")
 RUN_AND_REPORT = (
-    "pylaunch.runs.prepare",
-    "pylaunch.runs.follow.run_follower",
-    "pylaunch.features.report.page",
-    "jinja2",
-)
+    "pylaunch.runs.prepare", "pylaunch.runs.follow.run_follower", "pylaunch.features.report.page", "jinja2", *ANSIBLE,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -18,7 +16,8 @@ RUN_AND_REPORT = (
     [
         ("commands.check", RUN_AND_REPORT),
         ("commands.gpus", RUN_AND_REPORT),
-        ("commands.start", ("pylaunch.runs.start", "pylaunch.runs.prepare.session")),
+        ("commands.start", ("pylaunch.runs.start", "pylaunch.runs.prepare.session", *ANSIBLE)),
+        *((f"commands.{verb}", ANSIBLE) for verb in ("status", "ps", "logs", "stop")),
         ("planning", ("pylaunch.features.report.page.html", "jinja2", "ansible", "pylaunch.provision", "paramiko")),
     ],
 )  # fmt: skip

@@ -229,11 +229,6 @@ def test_options_of_sbatch_change_the_numbers(tmp_path: Path, slurm: Mapping[str
     assert [each["place"]["world_size"] for each in found] == [6] * 6
 
 
-def test_a_missing_secret_ends_the_job_with_its_name(tmp_path: Path, slurm: Mapping[str, str]) -> None:
-    assert submitted(tmp_path, slurm, script(tmp_path, (1,), Framework.DIRECT)) == (1, [])
-    assert "HF_TOKEN: is a secret of this job" in next(tmp_path.glob("train-*.out")).read_text()
-
-
 def test_the_first_task_that_fails_ends_the_others(tmp_path: Path, slurm: Mapping[str, str]) -> None:
     name = script(tmp_path, (2, 2), Framework.DIRECT, "--fail")
     code, found = submitted(tmp_path, {**slurm, "HF_TOKEN": "secret"}, name)

@@ -66,12 +66,6 @@ def test_what_the_user_fixes_stands(lab: Lab) -> None:
     assert run.stdout == "n1:0 | 29777 =lo lo lo\n", run.stderr
 
 
-def test_an_interface_that_no_node_has_is_refused_before_anything_starts(lab: Lab) -> None:
-    run = start(lab, "--interface", "ib7", "--", "true")
-    assert run.returncode == ExitCode.CLUSTER_NOT_READY
-    assert "n[1-3]: GLOO_SOCKET_IFNAME=ib7 names no interface here: there are host0, lo" in run.stderr
-
-
 def test_a_dry_run_says_what_is_chosen_on_the_node(lab: Lab) -> None:
     run = lab.pylaunch("start", "-i", str(lab.inventory), "--dry-run", "--workdir", "/", "--", "train.py")
     assert "@port@: chosen on n1" in run.stdout

@@ -89,23 +89,6 @@ def test_a_node_that_is_cut_off_is_lost_after_the_time_asked_for_and_stops_by_it
     assert lab.pylaunch("stop", newest(lab), timeout_s=120).returncode == ExitCode.DONE
 
 
-def test_a_stopped_agent_is_named_as_the_cause_and_its_run_is_ended_and_proven(lab: Lab, tmp_path: Path) -> None:
-    node = lab["n2"]
-    # Time enough for the second connection, over which a busy machine finds out that the agent is stopped.
-    with starting(lab, tmp_path, *COMMAND, "--node-timeout", "15", "--", "sh", "-c", PATIENT) as started:
-        started.says("| up", times=3)
-        run = newest(lab)
-        agent = node.read(f"/var/tmp/pylaunch-0/runs/{run}/agent.lock").strip()
-        node.run("kill", "-STOP", agent)
-        assert started.ends() == ExitCode.JOB_FAILED
-        words = f"the agent of run {run} (pid {agent}) is stopped (SIGSTOP)"
-        assert f"n2 answers, but no heartbeat for 15 s ({words})" in started.stderr
-        assert f"n2: ended: {words}" in started.stderr
-        assert "n[1-3]: clean" in started.stderr
-    assert not of_runs(node)
-    must_be_clean(lab)
-
-
 def test_a_run_that_must_not_outlive_its_controller_does_not(lab: Lab, tmp_path: Path) -> None:
     options = ("--kill-on-disconnect", "--node-timeout", "5")
     with starting(lab, tmp_path, *COMMAND, *options, "--", "sh", "-c", PATIENT) as started:
@@ -172,13 +155,6 @@ def test_a_logout_that_ends_everything_of_a_user_does_not_end_a_run(fresh_lab: C
     assert "where logind ends what a user leaves running at logout" in failed["reason"]
 
 
-def test_a_detached_start_that_is_refused_says_why_and_ends_with_its_code(lab: Lab, root: tuple[str, ...]) -> None:
-    asked = ("--workdir", "/nowhere", "--framework", "command", *root, "--detach", "--", "true")
-    started = lab.pylaunch("start", "-i", str(lab.inventory), *asked, timeout_s=120)
-    assert started.returncode == ExitCode.CLUSTER_NOT_READY
-    assert "n[1-3]: working directory /nowhere does not exist" in started.stderr
-
-
 def test_a_run_that_may_be_restarted_is_stopped_from_elsewhere_for_good(lab: Lab, tmp_path: Path) -> None:
     script = "trap 'exit 1' TERM; echo up $RANK; while :; do sleep 0.1; done"
     with starting(lab, tmp_path, *COMMAND, "--max-restarts", "3", "--", "sh", "-c", script) as started:
@@ -188,20 +164,6 @@ def test_a_run_that_may_be_restarted_is_stopped_from_elsewhere_for_good(lab: Lab
         assert started.ends() == ExitCode.INTERRUPTED, started.stderr
         assert " stopped: stopped with pylaunch stop by " in started.stderr
         assert "restart 1" not in started.stderr
-    must_be_clean(lab)
-
-
-def test_a_rank_that_is_stopped_by_a_signal_is_named_and_not_those_that_waited_for_it(
-    lab: Lab, tmp_path: Path, gate: Gate, root: tuple[str, ...]
-) -> None:
-    waited = "RuntimeError: [unbound_buffer.cc:78] Timed out waiting 6000ms for recv operation to complete"
-    script = f"echo up; [ $RANK = 1 ] && kill -STOP $$; {gate.wait}; echo '{waited}' >&2; exit 1"
-    stopped = ("sh", "-c", "grep -l '^State:.T' /proc/[0-9]*/status")
-    with starting(lab, tmp_path, *COMMAND, *root, "--", "sh", "-c", script) as started:
-        wait_until(lambda: lab["n2"].run(*stopped, check=False).stdout, "rank 1 is stopped")
-        gate.open()
-        assert started.ends() == ExitCode.JOB_FAILED
-        assert "rank 1 on n2 is stopped (state T: SIGSTOP or a debugger); rank " in started.stderr
     must_be_clean(lab)
 
 

@@ -346,24 +346,6 @@ def test_a_reboot_brings_the_rules_back(guarded: Guarded) -> None:
     assert guarded.plan()["n1"] == []
 
 
-def test_a_firewall_that_tracks_connections_can_freeze_those_it_has_not_seen(guarded: Guarded) -> None:
-    """Why our rules track nothing: to a table that does, a login from before is nobody it knows."""
-    node = guarded.lab["n3"]
-    echo(node, OTHER_PORT)
-    with socket.create_connection((node.address, OTHER_PORT), timeout=60) as connection:
-        assert is_echoed(connection)
-        node.run("nft", "-f", "-", stdin=b"""
-            table inet tracking { chain input { type filter hook input priority 0; policy drop;
-                ct state established accept
-                tcp dport 8080 tcp flags & (syn | ack) == syn ct state new accept
-                tcp dport 22 accept
-            }
-            }""")  # fmt: skip
-        connection.settimeout(2)
-        assert not is_echoed(connection)
-        node.run("nft", "delete", "table", "inet", "tracking")
-
-
 def test_switched_off_it_leaves_nothing_of_ours_and_all_of_others(guarded: Guarded) -> None:
     guarded.settings(firewall_enabled=False)
     node = guarded.lab["n2"]

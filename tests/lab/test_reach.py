@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from tests.lab.faults_network import FAULTS
 
@@ -35,28 +34,3 @@ def test_the_steps_to_a_host_are_printed_up_to_the_one_that_fails(lab: Lab, faul
     reported = "\n".join(finding["evidence"])
     for step in steps:
         assert step.format(address=lab["n2"].address, key=lab.spec.paths.key) in reported
-
-
-@pytest.mark.parametrize(
-    ("fault", "reported"),
-    [
-        ("account without a login shell", "the account has no login shell: This account is currently not available"),
-        (
-            "ForceCommand runs another command",
-            "the account does not run the command it is given: it printed 'backups only'",
-        ),
-    ],
-)
-def test_check_and_start_name_an_account_that_runs_no_command_of_ours(lab: Lab, fault: str, reported: str) -> None:
-    (case,) = [case for case in FAULTS if case.name == fault]
-    with case.inject(lab):
-        check = lab.pylaunch("check", "-i", str(lab.inventory), "--limit", "n2", "--only", "reach.host")
-        words = ("--limit", "n2", "--framework", "command", "--workdir", "/", "--", "true")
-        start = lab.pylaunch("start", "-i", str(lab.inventory), *words)
-    for ended in (check, start):
-        assert ended.returncode == ExitCode.CLUSTER_NOT_READY
-        output = ended.stdout + ended.stderr
-        assert reported in output
-        assert "log in as another user with ansible_user= of n2" in output
-        assert "rc files" not in output
-        assert "Python" not in output

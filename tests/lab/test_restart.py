@@ -20,12 +20,6 @@ def four(fresh_lab: Callable[..., Lab]) -> Lab:
     return fresh_lab(4)
 
 
-@pytest.fixture
-def lab(four: Lab) -> Lab:
-    """The nodes that `root` is about."""
-    return four
-
-
 def test_a_node_0_that_loses_power_is_replaced_by_the_spare(four: Lab, tmp_path: Path) -> None:
     options = ("--spares", "1", "--max-restarts", "2", "--node-timeout", "6")
     with starting(four, tmp_path, *COMMAND, *options, "--", "sh", "-c", UNTIL_RESTARTED) as started:
@@ -63,25 +57,6 @@ def test_without_a_spare_the_run_goes_on_smaller(four: Lab, tmp_path: Path) -> N
     must_be_clean(four)
 
 
-def test_a_crash_loop_stops_before_the_restarts_are_used_up(four: Lab) -> None:
-    script = "[ $RANK = $TORCHELASTIC_RESTART_COUNT ] && exit 9; exec sleep 300"
-    words = ("start", "-i", str(four.inventory), *COMMAND, "--max-restarts", "50", "--", "sh", "-c", script)
-    ended = four.pylaunch(*words, timeout_s=300)
-    assert ended.returncode == ExitCode.JOB_FAILED
-    assert ended.stderr.count("exited with code 9") >= 3
-    assert "no restart: 3 attempts in a row made no progress: a crash loop" in ended.stderr
-    must_be_clean(four)
-
-
-def test_ctrl_c_is_the_end_of_all_attempts(four: Lab, tmp_path: Path) -> None:
-    with starting(four, tmp_path, *COMMAND, "--max-restarts", "5", "--", "sh", "-c", "echo up; exec sleep 300") as run:
-        run.says("| up", times=4)
-        run.interrupt()
-        assert run.ends() == ExitCode.INTERRUPTED
-        assert "restart 1" not in run.stderr
-    must_be_clean(four)
-
-
 def test_a_spare_that_could_not_take_over_is_reported_before_it_is_needed(four: Lab) -> None:
     script = "[ $RANK = 0 ] && exit 9; exec sleep 300"
     words = ("start", "-i", str(four.inventory), *COMMAND, "--spares", "1", "--max-restarts", "1")
@@ -89,14 +64,3 @@ def test_a_spare_that_could_not_take_over_is_reported_before_it_is_needed(four: 
         ended = four.pylaunch(*words, "--", "sh", "-c", script, timeout_s=300)
     assert "spare n4 cannot take part: " in ended.stderr
     must_be_clean(four)
-
-
-def test_a_run_is_looked_at_by_its_first_id_and_its_attempts_by_number(four: Lab, root: tuple[str, ...]) -> None:
-    script = "echo attempt $TORCHELASTIC_RESTART_COUNT; exit $((1 - $TORCHELASTIC_RESTART_COUNT))"
-    words = ("start", "-i", str(four.inventory), *COMMAND, *root, "--nodes", "1", "--max-restarts", "1")
-    ended = four.pylaunch(*words, "--", "sh", "-c", script)
-    assert ended.returncode == ExitCode.DONE, ended.stderr
-    run = ended.stderr.partition("run ")[2].partition(":")[0]
-    assert four.pylaunch("logs", run).stdout == "n1:0 | attempt 1\n"
-    assert four.pylaunch("logs", f"{run}.0").stdout == "n1:0 | attempt 0\n"
-    assert four.pylaunch("logs", f"{run}.1").stdout == "n1:0 | attempt 1\n"

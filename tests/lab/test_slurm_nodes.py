@@ -18,26 +18,6 @@ def rank(last: int) -> tuple[str, ...]:
     return ("--", "sh", "-c", SECOND_TIME.format(last=last))
 
 
-def test_a_node_that_slurm_counts_as_failed_is_replaced_by_a_spare(slurm: Lab, tmp_path: Path) -> None:
-    options = ("--nodes", "2", "--spares", "1", "--max-restarts", "1")
-    with starting(slurm, tmp_path, *options, *COMMAND, *rank(1)) as started:
-        started.says("at attempt 0", times=2)
-        with failed(slurm, "n2"):
-            assert started.ends() == ExitCode.DONE, started.stderr
-    assert "restart 1 of 1 (n3 in place of n2: " in started.stderr
-    assert started.stdout.count("| at attempt 1") == 2
-    must_be_clean(slurm)
-
-
-def test_a_failed_node_without_a_spare_is_named(slurm: Lab, tmp_path: Path) -> None:
-    with starting(slurm, tmp_path, "--nodes", "2", *COMMAND, *rank(1)) as started:
-        started.says("at attempt 0", times=2)
-        with failed(slurm, "n2"):
-            assert started.ends() == ExitCode.JOB_FAILED, started.stderr
-    assert "n2 lost: Slurm has removed n2 from job" in started.stderr
-    must_be_clean(slurm)
-
-
 def test_a_job_that_lost_a_node_returns_to_the_queue_and_its_run_continues(slurm: Lab, tmp_path: Path) -> None:
     options = ("--nodes", "2", "--max-requeues", "1", "--grace", "1")
     with starting(slurm, tmp_path, *options, *COMMAND, *rank(1)) as started:

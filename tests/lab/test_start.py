@@ -1,13 +1,13 @@
 """Starting, failing, stopping and coming back, on three real nodes. Ranks are shell scripts and need no environment."""
 
 import json
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.transport.process import Completed
+from tests.lab.by_hand import with_devices
 from tests.lab.controller import Gate, events, is_clean, listed, must_be_clean, newest, of_runs, starting
 from tests.waiting import wait_until
 
@@ -61,11 +61,6 @@ def test_a_killed_rank_is_named_with_its_signal_and_all_is_over_at_once(lab: Lab
     happened = events(lab)
     failed = min(event["time"] for event in happened if event["kind"] == "rank_ended")
     assert next(event["time"] for event in happened if event["kind"] == "ended") - failed < BUSY_S
-
-
-def test_only_the_first_nodes_take_part_when_asked(lab: Lab) -> None:
-    run = start(lab, "--nodes", "2", "--", "sh", "-c", "uname -n")
-    assert sorted(run.stdout.splitlines()) == ["n1:0 | n1", "n2:1 | n2"]
 
 
 def test_all_reasons_of_all_nodes_are_printed_at_once_and_nothing_starts(lab: Lab) -> None:
@@ -182,11 +177,7 @@ def test_ctrl_c_while_a_node_does_not_answer_leaves_nothing(lab: Lab, tmp_path: 
 
 
 def test_a_second_start_on_leased_devices_is_refused_with_the_run_that_has_them(lab: Lab, tmp_path: Path) -> None:
-    inventory = tmp_path / "devices.ini"
-    inventory.write_text(lab.inventory.read_text() + "\n[cluster:vars]\ndevices=0,1\n")
-    known_hosts = tmp_path / ".pylaunch" / "known_hosts"
-    known_hosts.parent.mkdir()
-    known_hosts.write_bytes((lab.inventory.parent / ".pylaunch" / "known_hosts").read_bytes())
+    inventory = with_devices(lab, tmp_path, "0,1")
     devices = ("-i", str(inventory), *COMMAND, "--port", "29600", "--", "sh", "-c", PATIENT)
     with starting(lab, tmp_path, *devices) as started:
         started.says("| up", times=6)
@@ -226,14 +217,3 @@ def test_a_node_without_python_is_named_with_what_to_do(fresh_lab: Callable[...,
     assert provision.returncode == ExitCode.PROVISION_FAILED, provision.stderr
     assert "no interpreter at /usr/bin/python3, although package python3 is installed" in provision.stderr
     assert "hint: on n2: apt-get install --reinstall python3-minimal" in provision.stderr
-
-
-def test_a_host_key_that_nobody_trusts_is_refused_with_the_command_that_asks(lab: Lab, tmp_path: Path) -> None:
-    inventory = tmp_path / "cluster.ini"
-    inventory.write_text(lab.inventory.read_text())
-    with tempfile.TemporaryDirectory() as no_open_connections:
-        environment = {"HOME": str(tmp_path), "XDG_RUNTIME_DIR": no_open_connections}
-        run = lab.pylaunch("start", "-i", str(inventory), *COMMAND, "--", "true", env=environment)
-    assert run.returncode == ExitCode.CLUSTER_NOT_READY
-    assert "host key" in run.stderr
-    assert "pylaunch trust" in run.stderr

@@ -13,10 +13,6 @@ from tests.lab.controller import Gate, must_be_clean, newest, starting
 
 COMMAND = ("--framework", "command")
 HEAVY = 3 << 20
-SCRIPT = """#!/bin/sh
-. lib/step
-sha256sum weights.bin; ls secret.env 2>&1; echo $RANK > out.$RANK
-"""
 
 
 @pytest.fixture
@@ -89,13 +85,3 @@ def test_a_change_between_reading_and_starting_is_reported(lab: Lab, work: Path,
             "warning: changed since the tree was read: lib/step" in started.stderr
         )
         assert "too late" not in started.stdout
-
-
-def test_a_node_without_room_refuses_the_code_and_nothing_starts(lab: Lab, work: Path) -> None:
-    with lab["n2"].fill("/var/tmp"):
-        run = start(lab, work, "--", "./run.sh")
-    assert run.returncode == ExitCode.CLUSTER_NOT_READY
-    assert "n2: " in run.stderr
-    assert "n1: " not in run.stderr
-    assert run.stdout == ""
-    must_be_clean(lab)

@@ -36,10 +36,6 @@ def test_the_environment_of_runs_names_the_same_interface_to_gloo(node: Host) ->
     assert "=" + variables["GLOO_SOCKET_IFNAME"] == variables["NCCL_SOCKET_IFNAME"]
 
 
-def test_the_second_time_nothing_is_changed(provisioned: Provisioned) -> None:
-    assert "3 hosts: nothing to change" in plan(provisioned)
-
-
 def test_ranks_see_the_variables_of_their_node_below_those_of_the_run(provisioned: Provisioned) -> None:
     lab = provisioned.lab
     words = ["--framework", "command", "--workdir", "/tmp", "--env", "NCCL_DEBUG=VERSION", "--", "env"]

@@ -7,10 +7,6 @@ def test_the_environment_can_be_imported_without_a_network(node: Host) -> None:
     node.run_test("unshare --net %s -c 'import six, tabulate'", f"{CURRENT}/bin/python")
 
 
-def test_what_was_only_needed_to_install_is_gone(node: Host) -> None:
-    assert not node.file("/opt/pylaunch/incoming").exists
-
-
 def test_other_users_can_run_it_and_cannot_change_it(node: Host) -> None:
     as_nobody = "setpriv --reuid=nobody --regid=nogroup --clear-groups "
     node.run_test(as_nobody + "%s -c 'import six'", f"{CURRENT}/bin/python")
