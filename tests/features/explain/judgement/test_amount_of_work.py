@@ -7,14 +7,12 @@ from types import FrameType
 
 import pytest
 
-from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import judge_logs
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.line import LinePrefixes
-from pylaunch.verdict.logs.scan import LogScan, scan
+from tests.features.explain.judgement.verdicts import scanned
 
 CATALOGUE = signatures()
-SEARCH = search_of(CATALOGUE)
 LINEAR = 2.4
 """Twice the size takes at most this many times the calls."""
 
@@ -67,10 +65,6 @@ def facts(ranks: int) -> bytes:
     pairs = itertools.product(range(ranks), lines)
     filled = (f"[rank{rank}]: {line.replace('{n:x}', f'{rank:x}').replace('{n}', str(rank))}" for rank, line in pairs)
     return "\n".join(filled).encode() + b"\n"
-
-
-def scanned(content: bytes) -> LogScan:
-    return scan(SEARCH, "all.log", [content])
 
 
 def calls(work: Callable[[], object]) -> int:

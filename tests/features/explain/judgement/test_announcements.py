@@ -2,21 +2,13 @@
 
 import pytest
 
-from pylaunch.features.explain.judgement.topics import search_of
-from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
-from pylaunch.store.signatures import signatures
-from pylaunch.verdict.logs.scan import scan
+from tests.features.explain.judgement.verdicts import first_cause, verdict_on
 
-SEARCH = search_of(signatures())
 LATE = (
     "host-0: Traceback (most recent call last):\n"
     'host-0:   File "/opt/lib/ring.py", line 28, in join\n'
     "host-0: ring.RendezvousTimeout: 2/3 ranks joined after 5s\n"
 )
-
-
-def verdict_on(text: str) -> LogVerdict:
-    return judge_logs(signatures(), [scan(SEARCH, "x.log", [text.encode()])])
 
 
 def started(*ranks: tuple[int, int, str]) -> str:
@@ -44,8 +36,7 @@ HERE = "10.0.0.1:29500"
 def test_ranks_that_started_with_contradicting_values_are_the_cause_of_a_failed_start(
     log: str, cause: str, ranks: tuple[int, ...]
 ) -> None:
-    first = verdict_on(log + LATE).first
-    assert first is not None
+    first = first_cause(log + LATE)
     assert (first.cause.id, first.ranks) == (cause, ranks)
 
 

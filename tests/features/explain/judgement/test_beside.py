@@ -2,16 +2,13 @@
 
 import pytest
 
-from pylaunch.features.explain.judgement.topics import search_of
-from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
-from pylaunch.store.signatures import signatures
-from pylaunch.verdict.logs.scan import scan
+from tests.features.explain.judgement.verdicts import first_cause, verdict_on
 
-SEARCH = search_of(signatures())
 SIZES = "what():  [enforce fail at gloo/transport/tcp/pair.cc:464] op.preamble.length <= op.nbytes. 28 vs 4\n"
 LATE = (
     "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 5000ms for recv operation to complete\n"
 )
+
 JOINED = "torch.distributed.DistStoreError: Timed out after 11 seconds waiting for clients. 1/2 clients joined.\n"
 
 
@@ -22,10 +19,6 @@ def raised(rank: int, error: str) -> str:
 
 def all_late(ranks: int) -> str:
     return "".join(raised(rank, LATE) for rank in range(ranks))
-
-
-def verdict_on(text: str) -> LogVerdict:
-    return judge_logs(signatures(), [scan(SEARCH, "x.log", [text.encode()])])
 
 
 def say(*lines: str, ranks: int = 3, other: dict[int, str] | None = None) -> str:
@@ -61,8 +54,7 @@ def steps(rank: int, *numbers: int, total: str = "") -> str:
 def test_what_one_rank_prints_otherwise_is_the_cause_of_waits_and_mismatches(
     log: str, cause: str, ranks: tuple[int, ...]
 ) -> None:
-    first = verdict_on(log).first
-    assert first is not None
+    first = first_cause(log)
     assert (first.cause.id, first.ranks) == (cause, ranks)
 
 
@@ -150,10 +142,8 @@ def test_the_rank_that_stood_at_another_line_than_all_others_held_them_up(
 def test_lines_of_two_attempts_are_not_compared_with_each_other() -> None:
     again = "[default] Worker group FAILED. 2/3 attempts left; will restart worker group\n"
     first = say("master 10.0.0.1:29500") + raised(2, "OSError: disk 7 is gone\n")
-    found = verdict_on(first + again + say("master 10.0.0.1:29501", ranks=2) + raised(0, JOINED) + raised(1, JOINED))
-    assert found.first is not None
-    assert (found.first.cause.id, found.first.ranks) == ("rank-missing", (2,))
+    found = first_cause(first + again + say("master 10.0.0.1:29501", ranks=2) + raised(0, JOINED) + raised(1, JOINED))
+    assert (found.cause.id, found.ranks) == ("rank-missing", (2,))
     slow = "".join(f"[rank {rank}] rank {rank} data {took} s\n" for rank, took in enumerate((0.05, 0.05, 7.5)))
-    found = verdict_on(say("up") + all_late(3) + again + slow + all_late(3))
-    assert found.first is not None
-    assert found.first.ranks == (), "the ranks of the last attempt are victims"
+    found = first_cause(say("up") + all_late(3) + again + slow + all_late(3))
+    assert found.ranks == (), "the ranks of the last attempt are victims"

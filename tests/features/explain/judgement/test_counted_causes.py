@@ -2,12 +2,8 @@
 
 import pytest
 
-from pylaunch.features.explain.judgement.topics import search_of
-from pylaunch.features.explain.judgement.verdict import judge_logs
-from pylaunch.store.signatures import signatures
-from pylaunch.verdict.logs.scan import scan
+from tests.features.explain.judgement.verdicts import named_in
 
-SEARCH = search_of(signatures())
 TRACEBACK = 'Traceback (most recent call last):\n  File "/app/train.py", line 88, in <module>\n    main()\n'
 
 COUNTED = {
@@ -101,12 +97,6 @@ COUNTED = {
     ),
     "CUDA failed to initialize.\n   [[ System not yet initialized (error 802) ]]": "fabric-manager",
 }
-
-
-def named_in(log: str) -> str:
-    """The class that is named first, and those that the text admits, too."""
-    first = judge_logs(signatures(), [scan(SEARCH, "x.log", [log.encode()])]).first
-    return "" if first is None else " ".join(each.id for each in (first.cause, *first.also))
 
 
 @pytest.mark.parametrize("line", COUNTED)

@@ -2,17 +2,8 @@
 
 import pytest
 
-from pylaunch.features.explain.judgement.topics import search_of
-from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.model.diagnosis.confidence import Confidence
-from pylaunch.store.signatures import signatures
-from pylaunch.verdict.logs.scan import scan
-
-SEARCH = search_of(signatures())
-
-
-def judged(text: str, name: str = "all.log") -> LogVerdict:
-    return judge_logs(signatures(), [scan(SEARCH, name, [text.encode()])])
+from tests.features.explain.judgement.verdicts import first_cause, scanned, verdict_on
 
 
 def raised(error: str, *, line: int = 16, prefix: str = "") -> str:
@@ -29,30 +20,28 @@ GOES_ON = "2026-11-28 01:15:14,664 INFO [rank1] model built\n"
 @pytest.mark.parametrize("level", ["WARNING [rank1] cache unreadable", "ERROR [rank1] cache unreadable, skipped"])
 def test_an_exception_that_a_logger_printed_and_the_rank_survived_is_not_the_cause(level: str) -> None:
     logged = f"{START}2026-11-28 01:15:13,654 {level}\n{raised(MISSING)}"
-    found = judged(logged + GOES_ON + raised(LOST, prefix="[rank0]: "))
-    assert found.first is not None
-    assert (found.first.cause.id, found.first.ranks) == ("rank-silent-end", (1,))
-    fatal = judged(logged)
+    found = first_cause(logged + GOES_ON + raised(LOST, prefix="[rank0]: "))
+    assert (found.cause.id, found.ranks) == ("rank-silent-end", (1,))
+    fatal = verdict_on(logged)
     assert fatal.first is not None
     assert fatal.first.cause.id == "file-missing", "nothing of the rank follows: it ended with it"
 
 
 def test_a_warning_does_not_excuse_the_exception_that_ends_the_rank() -> None:
     warned = f"{START}2026-11-28 01:15:13,654 WARNING [rank1] attempt 2 of 3 failed; retrying\n{raised(MISSING)}"
-    found = judged(warned + GOES_ON + raised("IndexError: shard 7 of 7", line=40, prefix="[rank1]: "))
-    assert found.first is not None
-    assert "IndexError: shard 7 of 7" in found.first.text
+    found = first_cause(warned + GOES_ON + raised("IndexError: shard 7 of 7", line=40, prefix="[rank1]: "))
+    assert "IndexError: shard 7 of 7" in found.text
 
 
 def test_two_tracebacks_in_a_row_that_are_not_chained_are_two() -> None:
-    scanned = scan(SEARCH, "a.log", [(raised("KeyError: 'a'") + raised("KeyError: 'b'", line=40)).encode()])
-    assert [[each.text for each in unit.chain] for unit in scanned.exceptions] == [["KeyError: 'a'"], ["KeyError: 'b'"]]
+    found = scanned(raised("KeyError: 'a'") + raised("KeyError: 'b'", line=40))
+    assert [[each.text for each in unit.chain] for unit in found.exceptions] == [["KeyError: 'a'"], ["KeyError: 'b'"]]
 
 
 @pytest.mark.parametrize("prefix", ["", "[rank3]: "])
 def test_a_traceback_that_the_log_cuts_off_is_a_failure(prefix: str) -> None:
     text = "step 3 loss 0.5\n" + "".join(raised("", prefix=prefix).splitlines(keepends=True)[:3])
-    found = judged(text)
+    found = verdict_on(text)
     assert found.abstains
     assert found.first is not None
     assert "the log ends before it" in found.first.text
@@ -72,22 +61,19 @@ def test_the_only_exception_is_an_error_of_the_program_unless_its_input_ended(
     frame: str, error: str, confidence: Confidence
 ) -> None:
     of_library = f'  File "{frame}", line 7, in launch\n    _launch()\n' if frame else ""
-    found = judged(raised(error).replace(error, of_library + error))
-    assert found.first is not None
-    assert (found.first.cause.id, found.first.confidence) == ("program-error", confidence)
+    found = first_cause(raised(error).replace(error, of_library + error))
+    assert (found.cause.id, found.confidence) == ("program-error", confidence)
 
 
 MISSING = "FileNotFoundError: [Errno 2] No such file or directory: 'merged.txt'"
 
 
 def test_a_missing_file_is_a_consequence_of_an_exception_before_it() -> None:
-    found = judged(
+    found = first_cause(
         raised("struct.error: unpack requires a buffer of 12 bytes") + "merging\n" + raised(MISSING, line=40)
     )
-    assert found.first is not None
-    assert (found.first.cause.id, found.first.signature) == ("program-error", "exception")
-    alone = judged(raised(MISSING)).first
-    assert alone is not None
+    assert (found.cause.id, found.signature) == ("program-error", "exception")
+    alone = first_cause(raised(MISSING))
     assert (alone.cause.id, alone.confidence) == ("file-missing", Confidence.MEDIUM)
 
 
@@ -104,18 +90,16 @@ FULL = "OSError: [Errno 28] No space left on device: '/scratch/1'"
 )
 def test_the_failure_of_the_last_attempt_counts(first: str) -> None:
     twice = raised(MISSING, prefix="[rank1]: ") + first + raised(FULL, prefix="[rank2]: ") + AGENT.format(9)
-    found = judged(twice)
-    assert found.first is not None
-    assert (found.first.cause.id, found.first.ranks) == ("storage-full", (2,))
+    found = first_cause(twice)
+    assert (found.cause.id, found.ranks) == ("storage-full", (2,))
     victims = raised(MISSING, prefix="[rank1]: ") + first + raised(LOST, prefix="[rank2]: ") + AGENT.format(9)
-    older = judged(victims).first
-    assert older is not None
+    older = first_cause(victims)
     assert older.cause.id == "file-missing", "the last attempt has victims alone"
 
 
 def test_a_restart_that_succeeded_is_healthy() -> None:
     text = raised(MISSING, prefix="[rank1]: ") + AGAIN + "step 4 loss 0.2\nfinished\n"
-    found = judged(text)
+    found = verdict_on(text)
     assert (found.first, found.first_error, found.failed) == (None, None, False)
 
 
@@ -125,25 +109,22 @@ def test_an_uncaught_exception_right_after_a_warning_of_its_rank_is_fatal() -> N
         "[rank1]:[W1128 01:15:14.000000000 ProcessGroupGloo.cpp:1] Warning: destroy_process_group() was not called\n"
     )
     for text in (raised(FULL, prefix="[rank1]: "), raised(FULL) + at_exit, raised(FULL, prefix="[rank1]: ") + GOES_ON):
-        found = judged(warned + text)
-        assert found.first is not None
-        assert found.first.cause.id == "storage-full"
+        found = first_cause(warned + text)
+        assert found.cause.id == "storage-full"
 
 
 def test_an_exception_after_which_all_ranks_go_on_ended_none() -> None:
     text = "rank 0: step 1\nrank 1: step 1\n" + raised("ValueError: batch of 64 does not fit")
-    found = judged(text + "rank 0: batch size 32\nrank 1: batch size 32\n")
+    found = verdict_on(text + "rank 0: batch size 32\nrank 1: batch size 32\n")
     assert (found.first, found.first_error) == (None, None)
-    one = judged(text + "rank 0: batch size 32\n").first
-    assert one is not None
+    one = first_cause(text + "rank 0: batch size 32\n")
     assert one.cause.id == "program-error"
 
 
 def test_a_rank_with_an_error_of_its_own_among_victims_is_named_with_it() -> None:
     own = "ERROR | rank 1 | no mirror has the weights\nINFO | rank 1 | releasing the lock\n"
     lost = "".join(raised(LOST, prefix=f"[rank{rank}]: ") for rank in (0, 2))
-    found = judged("INFO | rank 0 | start\nINFO | rank 1 | start\nINFO | rank 2 | start\n" + own + lost).first
-    assert found is not None
+    found = first_cause("INFO | rank 0 | start\nINFO | rank 1 | start\nINFO | rank 2 | start\n" + own + lost)
     assert (found.cause.id, found.ranks) == ("program-error", (1,))
     assert "its last error is 'ERROR | rank 1 | no mirror has the weights'" in found.text
     assert "printed no error" not in found.text
@@ -155,29 +136,25 @@ def test_a_rank_with_an_error_of_its_own_among_victims_is_named_with_it() -> Non
     ids=["the end of another rank", "the status of tee", "an epilog", "buffers flushed at the exit"],
 )
 def test_what_others_print_after_a_fatal_error_does_not_excuse_it(after: str) -> None:
-    found = judged(raised(FULL) + after)
-    assert found.first is not None
-    assert found.first.cause.id == "storage-full"
+    found = first_cause(raised(FULL) + after)
+    assert found.cause.id == "storage-full"
 
 
 def test_a_rank_that_does_not_print_again_did_not_survive() -> None:
     text = "rank 0: step 1\nrank 1: step 1\n" + "pad\n" * 30_000 + "rank 0: step 2\n" + raised(FULL)
-    found = judged("rank 2: step 1\n" + text + "rank 0: step 3\nrank 1: step 3\n").first
-    assert found is not None
+    found = first_cause("rank 2: step 1\n" + text + "rank 0: step 3\nrank 1: step 3\n")
     assert found.cause.id == "storage-full"
 
 
 def test_a_warning_before_an_exception_with_the_prefix_of_srun_on_each_line_does_not_excuse_it() -> None:
     ranks = "".join(f"{rank}: step 5\n" for rank in range(3))
     text = ranks + "2: WARNING: slow step\n" + raised(FULL, prefix="2: ") + "2: files are uploaded\n"
-    found = judged(text).first
-    assert found is not None
+    found = first_cause(text)
     assert (found.cause.id, found.ranks) == ("storage-full", (2,))
 
 
 def test_words_in_the_message_of_an_uncaught_exception_do_not_excuse_it() -> None:
-    found = judged("step 1 loss 2\n" + raised(f"{FULL}; skipped nothing") + "files are uploaded\n").first
-    assert found is not None
+    found = first_cause("step 1 loss 2\n" + raised(f"{FULL}; skipped nothing") + "files are uploaded\n")
     assert found.cause.id == "storage-full"
 
 
@@ -190,20 +167,19 @@ def test_words_in_the_message_of_an_uncaught_exception_do_not_excuse_it() -> Non
     ],
 )
 def test_lines_of_healthy_ranks_are_no_failure(line: str) -> None:
-    found = judged(f"step 1 loss 3\n[rank 0] done\n{line}\n")
+    found = verdict_on(f"step 1 loss 3\n[rank 0] done\n{line}\n")
     assert (found.first, found.failed) == (None, False)
 
 
 def test_a_worker_of_a_data_loader_is_no_rank() -> None:
-    assert judged("step 1 loss 3\ndataloader worker 3 (pid 4) exited with -9\n").first is None
+    assert verdict_on("step 1 loss 3\ndataloader worker 3 (pid 4) exited with -9\n").first is None
 
 
 @pytest.mark.parametrize(
     "after", [AGAIN, f"{AGAIN}starting\n", "launcher: 0/3 attempts left\nbye\n", "not restarting all ranks\nbye\n"]
 )
 def test_without_a_last_attempt_that_goes_on_the_failure_before_counts(after: str) -> None:
-    found = judged("step 1 loss 2\n" + raised(FULL) + after).first
-    assert found is not None
+    found = first_cause("step 1 loss 2\n" + raised(FULL) + after)
     assert found.cause.id == "storage-full"
 
 
@@ -212,15 +188,13 @@ def test_retries_with_the_words_of_an_error_do_not_hide_it() -> None:
         f"[rank 1] read of 1.bin failed (Transport endpoint is not connected), retry {at}\n" for at in range(9)
     )
     error = "OSError: [Errno 107] Transport endpoint is not connected: '/mnt/data/1.bin'"
-    found = judged(retries + raised(error, prefix="[rank1]: ") + raised(LOST, prefix="[rank0]: ")).first
-    assert found is not None
+    found = first_cause(retries + raised(error, prefix="[rank1]: ") + raised(LOST, prefix="[rank0]: "))
     assert (found.cause.id, found.ranks) == ("storage-stall", (1,))
 
 
 def test_the_last_of_many_reports_counts_where_the_program_survived_the_first_ones() -> None:
     survived = "".join(f"rank 0: step {at}\n2026-11-28 01:15:13,644 ERROR skipped: {FULL}\n" for at in range(9))
-    found = judged(survived + raised(FULL.replace("/scratch/1", "/scratch/9"), prefix="[rank0]: ")).first
-    assert found is not None
+    found = first_cause(survived + raised(FULL.replace("/scratch/1", "/scratch/9"), prefix="[rank0]: "))
     assert found.cause.id == "storage-full"
     assert any("/scratch/9" in each.text for each in found.evidence)
 
@@ -230,13 +204,12 @@ def test_an_exception_before_steps_with_a_time_was_survived(clock: str) -> None:
     lines = "monitor stopped:\n" + raised(MISSING)
     lines += "".join(f"INFO rank{rank}: iter {step}\n" for step in (0, 20, 40) for rank in range(3))
     lines += raised("IndexError: list index out of range", prefix="[rank2]: ") + raised(LOST, prefix="[rank1]: ")
-    found = judged("".join(f"{clock}{line}\n" for line in lines.splitlines())).first
-    assert found is not None
+    found = first_cause("".join(f"{clock}{line}\n" for line in lines.splitlines()))
     assert found.cause.id == ("program-error" if clock else "file-missing"), "prints may be flushed at the exit"
 
 
 def test_a_signal_to_the_launcher_is_no_cause_of_a_run_that_may_have_hung() -> None:
-    found = judged(
+    found = verdict_on(
         "W1128 05:03:18.604000 4 torch/distributed/elastic/agent/server/api.py:753] Received 2 death signal, shutting"
         " down workers\n"
     )
@@ -247,15 +220,14 @@ def test_a_signal_to_the_launcher_is_no_cause_of_a_run_that_may_have_hung() -> N
 def test_a_script_that_succeeds_at_its_second_try_is_healthy() -> None:
     again = "run.sh: try 1 failed with 1, retrying\nrun.sh: try 2/3\n"
     text = raised(LOST, prefix="[rank0]: ") + again + "[0] training complete at step 40\nrun.sh: success on try 2\n"
-    found = judged(text)
+    found = verdict_on(text)
     assert (found.first, found.failed) == (None, False)
 
 
 def test_the_exception_of_a_task_of_ray_is_after_that_of_its_driver() -> None:
     error = "ray.exceptions.RayTaskError(KeyError): ray::Worker.step() (pid=244, ip=10.0.0.1, actor_id=1e32)"
     text = raised(error, line=16) + "  File \"/srv/tune.py\", line 12, in step\n    return v[x]\nKeyError: '<unk>'\n"
-    found = judged(text).first
-    assert found is not None
+    found = first_cause(text)
     assert (found.cause.id, found.text) == ("program-error", "KeyError: '<unk>' (/srv/tune.py:12)")
 
 
@@ -267,7 +239,7 @@ REFUSED = "grpc._channel._InactiveRpcError: <_InactiveRpcError of RPC that termi
     [("UNIMPLEMENTED", "package-mismatch"), ("PERMISSION_DENIED", "program-error"), ("UNAVAILABLE", "peer-lost")],
 )
 def test_the_status_of_grpc_separates_a_refusal_from_a_server_that_is_gone(status: str, cause: str) -> None:
-    found = judged(raised(REFUSED.format(status) + '\tdetails = "Method not found!"'))
+    found = verdict_on(raised(REFUSED.format(status) + '\tdetails = "Method not found!"'))
     assert found.first is not None
     assert found.first.cause.id == cause
     assert ('"Method not found!"' in found.first.text) == (status != "UNAVAILABLE")
@@ -277,18 +249,16 @@ def test_the_status_of_grpc_separates_a_refusal_from_a_server_that_is_gone(statu
 @pytest.mark.parametrize(("call", "cause"), [("print(3)", "stopped-from-outside"), ("sock.sendall(b'')", "peer-lost")])
 def test_a_print_into_a_closed_pipe_lost_the_reader_of_the_output_and_no_peer(call: str, cause: str) -> None:
     own = raised("BrokenPipeError: [Errno 32] Broken pipe", prefix="[rank0]: ").replace("call()", call)
-    found = judged(own + raised(LOST, prefix="[rank1]: "))
-    assert found.first is not None
-    assert found.first.cause.id == cause
-    assert (found.first.ranks == (0,)) == (cause != "peer-lost")
+    found = first_cause(own + raised(LOST, prefix="[rank1]: "))
+    assert found.cause.id == cause
+    assert (found.ranks == (0,)) == (cause != "peer-lost")
 
 
 def test_a_guard_of_memory_names_the_process_of_the_rank_that_it_killed() -> None:
     guard = 'earlyoom[1]: sending SIGKILL to process 14 uid 1004 "python3": oom_score 1311\n'
     agent = f"E1128 04:59:31.8 8 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: -9) {PID}"
-    found = judged(f"rank 1: step 5\nrank 2: step 5\n{guard}{raised(LOST, prefix='[rank1]: ')}{agent}")
-    assert found.first is not None
-    assert (found.first.cause.id, found.first.ranks) == ("host-oom", (2,))
+    found = first_cause(f"rank 1: step 5\nrank 2: step 5\n{guard}{raised(LOST, prefix='[rank1]: ')}{agent}")
+    assert (found.cause.id, found.ranks) == ("host-oom", (2,))
 
 
 PID = "local_rank: 2 (pid: 14) of binary: /opt/bin/python3\n"
@@ -299,7 +269,6 @@ def test_a_rank_of_the_first_attempt_leads_over_victims_of_the_restarted_one(ran
     agent = "E1128 04:59:31.8 8 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: {}) {}"
     first = f"rank 1: cpu EPYC\nrank {rank}: cpu E5\n{raised(LOST, prefix='[rank1]: ')}{agent.format(-4, PID)}"
     again = raised("RuntimeError: Gloo connectFullMesh failed with [pair.cc:152] timed out connecting: refused")
-    found = judged(first + again + agent.format(1, PID))
-    assert found.first is not None
+    found = first_cause(first + again + agent.format(1, PID))
     named = ("native-crash", (2,)) if rank == 2 else ("peer-lost", ())
-    assert (found.first.cause.id, found.first.ranks) == named, "a local rank that printed no line may be another one"
+    assert (found.cause.id, found.ranks) == named, "a local rank that printed no line may be another one"

@@ -2,12 +2,8 @@
 
 import pytest
 
-from pylaunch.features.explain.judgement.topics import search_of
-from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
-from pylaunch.store.signatures import signatures
-from pylaunch.verdict.logs.scan import scan
+from tests.features.explain.judgement.verdicts import first_cause, verdict_on
 
-SEARCH = search_of(signatures())
 LOST = "RuntimeError: [gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:40105."
 SHAPES = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (3x5 and 4x4)"
 EXIT = "subprocess.CalledProcessError: Command '['git', 'log']' returned non-zero exit status 128."
@@ -33,10 +29,6 @@ def raised(rank: int, *errors: str) -> str:
     chain = "\n\nDuring handling of the above exception, another exception occurred:\n\n"
     text = chain.join(f"{trace}{error}" for error in errors)
     return "".join(f"[rank{rank}]: {line}\n" if line else "\n" for line in text.split("\n"))
-
-
-def verdict_on(log: str) -> LogVerdict:
-    return judge_logs(signatures(), [scan(SEARCH, "all.log", [log.encode()])])
 
 
 CLEANUP = "AttributeError: 'Run' object has no attribute 'opt'"
@@ -96,8 +88,7 @@ DECIDED = [
 
 @pytest.mark.parametrize(("log", "expected"), DECIDED)
 def test_a_fact_of_the_log_decides_between_the_causes_of_a_text(log: str, expected: str) -> None:
-    first = verdict_on(log).first
-    assert first is not None
+    first = first_cause(log)
     named = f"{' or '.join((first.cause.id, *(each.id for each in first.also)))}: {first.text}"
     assert named.startswith(expected)
 

@@ -13,10 +13,10 @@ from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.line import LinePrefixes, Origin
 from pylaunch.verdict.logs.scan import scan
 from pylaunch.verdict.logs.signature import Role
+from tests.features.explain.judgement.verdicts import verdict_on
 
 CASES = Path(__file__).parents[3] / "cases"
 CATALOGUE = signatures()
-SEARCH = search_of(CATALOGUE)
 NO_SIGNATURE = replace(CATALOGUE, signatures={})
 ALONE = search_of(NO_SIGNATURE)
 FORMS = {
@@ -24,10 +24,6 @@ FORMS = {
     for file in sorted((CASES / "error_forms").glob("*.toml"))
     for name, case in tomllib.loads(file.read_text(encoding="utf-8")).items()
 }
-
-
-def verdict_on(text: str, name: str = "stdin") -> LogVerdict:
-    return judge_logs(CATALOGUE, [scan(SEARCH, name, [text.encode()], Origin())])
 
 
 def shown(verdict: LogVerdict) -> list[str]:

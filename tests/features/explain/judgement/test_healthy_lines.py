@@ -3,17 +3,11 @@
 import pytest
 
 from pylaunch.features.explain.judgement.errors.error_form import error_form
-from pylaunch.features.explain.judgement.topics import search_of
-from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
+from pylaunch.features.explain.judgement.verdict import judge_logs
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.line import Origin
 from pylaunch.verdict.logs.scan import scan
-
-SEARCH = search_of(signatures())
-
-
-def verdict_on(text: str) -> LogVerdict:
-    return judge_logs(signatures(), [scan(SEARCH, "x.log", [text.encode()], Origin())])
+from tests.features.explain.judgement.verdicts import SEARCH, verdict_on
 
 
 @pytest.mark.parametrize(

@@ -2,24 +2,13 @@
 
 import pytest
 
-from pylaunch.features.explain.judgement.topics import search_of
-from pylaunch.features.explain.judgement.verdict import judge_logs
-from pylaunch.store.signatures import signatures
-from pylaunch.verdict.logs.judgement import LogCause
-from pylaunch.verdict.logs.scan import scan
+from tests.features.explain.judgement.verdicts import first_cause
 
-SEARCH = search_of(signatures())
 SIGNAL = (
     "W1128 05:01:44.4 7 torch/api.py:753] Received {} death signal, shutting down workers\n"
     "W1128 05:01:44.4 7 torch/api.py:1028] Sending process 11 closing signal SIGTERM\n"
 )
 STEP = "step 1 rank 0\nstep 1 rank 1\n"
-
-
-def first(text: str) -> LogCause:
-    found = judge_logs(signatures(), [scan(SEARCH, "all.log", [text.encode()])]).first
-    assert found is not None
-    return found
 
 
 def interrupted(rank: int, line: int, source: str) -> str:
@@ -37,17 +26,17 @@ def interrupted(rank: int, line: int, source: str) -> str:
     ],
 )
 def test_the_only_rank_that_an_interrupt_met_in_a_blocking_call_is_named(source: str, cause: str) -> None:
-    found = first(STEP + SIGNAL.format(2) + interrupted(1, 5, source) + interrupted(0, 9, "dist.all_reduce(t)"))
+    found = first_cause(STEP + SIGNAL.format(2) + interrupted(1, 5, source) + interrupted(0, 9, "dist.all_reduce(t)"))
     assert found.cause.id == cause
     assert (found.ranks == (1,)) == (cause != "stopped-from-outside")
     both = interrupted(1, 5, source) + interrupted(0, 5, source)
-    assert first(STEP + SIGNAL.format(2) + both).cause.id == "stopped-from-outside", "nobody stands out"
+    assert first_cause(STEP + SIGNAL.format(2) + both).cause.id == "stopped-from-outside", "nobody stands out"
 
 
 @pytest.mark.parametrize(("last", "cause"), [("", "file-missing"), ("found it\n", "stopped-from-outside")])
 def test_a_file_for_which_all_lines_wait_until_the_signal_is_missing(last: str, cause: str) -> None:
     waits = "".join(f"{rank} INFO waiting for /data/v7/_SUCCESS ({at} s)\n" for at in (0, 3) for rank in (0, 1))
-    found = first(waits + last + SIGNAL.format(15))
+    found = first_cause(waits + last + SIGNAL.format(15))
     assert found.cause.id == cause
     assert ("/data/v7/_SUCCESS" in found.text) == (not last)
 
@@ -56,7 +45,7 @@ def test_a_file_for_which_all_lines_wait_until_the_signal_is_missing(last: str, 
 def test_a_process_that_does_not_exit_after_the_end_of_all_ranks(last: str, is_over: bool) -> None:
     dump = 'Thread 0x7f72 (most recent call first):\n  File "/opt/lib/python3.11/queue.py", line 171 in get\n'
     text = f'{STEP}[rank0] {last}\n[rank1] {last}\n{dump}  File "/srv/train.py", line 6 in run\n'
-    found = first(text + SIGNAL.format(15))
+    found = first_cause(text + SIGNAL.format(15))
     assert (found.cause.id == "program-error") == is_over
     assert ("/srv/train.py:6" in found.text) == is_over
 
@@ -66,4 +55,4 @@ def test_a_process_that_does_not_exit_after_the_end_of_all_ranks(last: str, is_o
 )
 def test_the_watchdog_of_a_program_names_the_work_that_it_met(before: str, cause: str) -> None:
     barks = "".join(f"WATCHDOG rank {rank}: no training step for 8 s, aborting process\n" for rank in (1, 0))
-    assert first(STEP + before + barks + "exitcode  : 42 (pid: 5)\n").cause.id == cause
+    assert first_cause(STEP + before + barks + "exitcode  : 42 (pid: 5)\n").cause.id == cause

@@ -9,11 +9,8 @@ import pytest
 from pylaunch.features.explain.judgement.indications.indicated import naming
 from pylaunch.features.explain.judgement.indications.indication import Indication
 from pylaunch.features.explain.judgement.indications.indications import indications_in
-from pylaunch.features.explain.judgement.topics import search_of
-from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
-from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.facts import LogFacts
-from pylaunch.verdict.logs.scan import LogScan, scan
+from tests.features.explain.judgement.verdicts import first_cause, scanned, verdict_on
 
 FOLDER = Path(__file__).parents[3] / "cases/indications"
 CASES: dict[str, dict[str, Any]] = {
@@ -21,19 +18,10 @@ CASES: dict[str, dict[str, Any]] = {
     for index in sorted(FOLDER.glob("*.toml"))
     for name, case in tomllib.loads(index.read_text("utf-8")).items()
 }
-SEARCH = search_of(signatures())
-
-
-def scans_of(text: bytes) -> list[LogScan]:
-    return [scan(SEARCH, "all.log", [text])]
 
 
 def found_in(name: str) -> list[Indication]:
-    return indications_in(scans_of((FOLDER / f"{name}.log").read_bytes()))
-
-
-def verdict_on(name: str) -> LogVerdict:
-    return judge_logs(signatures(), scans_of((FOLDER / f"{name}.log").read_bytes()))
+    return indications_in([scanned((FOLDER / f"{name}.log").read_bytes())])
 
 
 def of_class(found: list[Indication], cause: str, *, names: bool) -> list[str]:
@@ -57,9 +45,7 @@ def test_the_text_shows_what_was_recorded_of_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if "verdict" in case])
 def test_the_verdict_with_it(name: str) -> None:
-    first = verdict_on(name).first
-    assert first is not None
-    case = CASES[name]
+    first, case = first_cause((FOLDER / f"{name}.log").read_bytes()), CASES[name]
     assert (first.cause.id, first.confidence.value) == (case["verdict"], case["confidence"]), first
     assert list(first.ranks) == case.get("ranks", [])
     assert "evidence" not in case or first.evidence[0].line == case["evidence"]
@@ -69,7 +55,7 @@ def test_a_table_that_is_not_plain_names_nothing() -> None:
     plain = [name for name, case in CASES.items() if case.get("none")]
     assert len(plain) >= 40
     for name in plain:
-        verdict = verdict_on(name)
+        verdict = verdict_on((FOLDER / f"{name}.log").read_bytes())
         named = [(cause.cause.id, cause.text) for cause in verdict.causes if cause.signature == "comparison"]
         assert named == [], name
 
@@ -78,7 +64,7 @@ def test_the_beginning_of_each_text_is_read_too() -> None:
     for name in CASES:
         text = (FOLDER / f"{name}.log").read_bytes()
         for end in range(0, len(text), max(1, len(text) // 4)):
-            indications_in(scans_of(text[:end]))  # Must not fail.
+            indications_in([scanned(text[:end])])  # Must not fail.
 
 
 def test_every_recorded_text_is_in_an_index() -> None:
@@ -88,5 +74,5 @@ def test_every_recorded_text_is_in_an_index() -> None:
 def test_a_full_disk_is_no_cause_while_training_goes_on() -> None:
     table = (FOLDER / "df-full.log").read_text("utf-8")
     steps = "".join(f"step {number} loss 0.5\n" for number in range(50))
-    scans = scans_of((table + steps).encode())
+    scans = [scanned(table + steps)]
     assert list(naming(LogFacts(scans), indications_in(scans))) == []

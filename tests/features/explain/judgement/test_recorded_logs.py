@@ -6,22 +6,17 @@ from typing import Any
 
 import pytest
 
-from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.line import Origin
 from pylaunch.verdict.logs.scan import scan
+from tests.features.explain.judgement.verdicts import SEARCH, verdict_on
 
 CASES = Path(__file__).parents[3] / "cases"
 SETTLED: dict[str, dict[str, Any]] = tomllib.loads((CASES / "logs/index.toml").read_text(encoding="utf-8"))
 ON_A_GPU: dict[str, dict[str, Any]] = tomllib.loads((CASES / "gpu_logs/index.toml").read_text(encoding="utf-8"))
 HEALTHY = sorted((CASES / "healthy_logs").glob("*.log"))
 ENDS = sorted((CASES / "rank_ends").glob("*.txt"))
-SEARCH = search_of(signatures())
-
-
-def verdict_on(*files: Path) -> LogVerdict:
-    return judge_logs(signatures(), [scan(SEARCH, file.name, [file.read_bytes()]) for file in files])
 
 
 def is_settled(verdict: LogVerdict, case: dict[str, Any]) -> bool:
@@ -39,13 +34,13 @@ def causes(case: dict[str, Any]) -> tuple[str, ...]:
 
 
 def test_the_settled_cause_is_the_first_verdict_or_one_of_its_several() -> None:
-    found = {name: verdict_on(CASES / "logs" / f"{name}.log") for name in SETTLED}
+    found = {name: verdict_on((CASES / "logs" / f"{name}.log").read_bytes()) for name in SETTLED}
     assert {name: each.first for name, each in found.items() if not is_settled(each, SETTLED[name])} == {}
 
 
 def test_what_a_program_on_a_gpu_was_written_to_fail_of_is_the_first_verdict() -> None:
     for name, case in ON_A_GPU.items():
-        verdict = verdict_on(CASES / "gpu_logs" / f"{name}.log")
+        verdict = verdict_on((CASES / "gpu_logs" / f"{name}.log").read_bytes())
         first = "" if verdict.first is None else verdict.first.cause.id
         assert verdict.abstains if case.get("abstains") else first in causes(case), name
 
@@ -67,24 +62,24 @@ def test_ends_of_victims_accuse_no_rank(file: Path) -> None:
 
 def test_a_healthy_log_has_no_cause() -> None:
     for file in HEALTHY:
-        verdict = verdict_on(file)
+        verdict = verdict_on(file.read_bytes())
         evidence = [(cause.cause.id, cause.evidence) for cause in verdict.causes]
         assert (evidence, verdict.first_error, verdict.failed) == ([], None, False), file.stem
 
 
 def test_healthy_logs_of_all_ranks_together_have_no_cause() -> None:
     assert len(HEALTHY) >= 60
-    assert verdict_on(*HEALTHY).first is None
+    assert verdict_on(*(file.read_bytes() for file in HEALTHY)).first is None
 
 
 def test_a_text_yields_to_the_one_of_which_it_is_a_consequence() -> None:
     credential = "[2026-05-12T09:41:07] error: Munge decode failed: Expired credential\n"
     silent = "srun: error: Unable to contact slurm controller (connect failure)\n"
-    both = judge_logs(signatures(), [scan(SEARCH, "x.log", [(silent + credential).encode()])])
-    alone = judge_logs(signatures(), [scan(SEARCH, "x.log", [silent.encode()])])
+    both = verdict_on(silent + credential)
+    alone = verdict_on(silent)
     assert [cause.cause.id for cause in both.causes] == ["slurm-credential"]
-    informs = f"INFO: of the job before: {credential}".encode()
-    informed = judge_logs(signatures(), [scan(SEARCH, "x.log", [silent.encode()]), scan(SEARCH, "y.log", [informs])])
+    informs = f"INFO: of the job before: {credential}"
+    informed = verdict_on(silent, informs)
     for verdict in (alone, informed):
         assert verdict.first is not None
         assert verdict.first.cause.id == "slurm-node"
@@ -94,7 +89,7 @@ def test_a_text_yields_to_the_one_of_which_it_is_a_consequence() -> None:
 def test_an_exception_that_a_process_survived_until_a_signal_is_not_the_first_error() -> None:
     survived = 'Traceback (most recent call last):\n  File "a.py", line 3, in f\nOrbitError: no plan\n'
     end = "srun: error: n2: task 0: Segmentation fault (core dumped)\n"
-    verdict = judge_logs(signatures(), [scan(SEARCH, "x.log", [(survived + end).encode()])])
+    verdict = verdict_on(survived + end)
     assert verdict.abstains
     assert verdict.first_error is None
 
@@ -107,5 +102,5 @@ GAI = (
 
 @pytest.mark.parametrize("text", [GAI, GAI * 2, "n1:7:7 [0] NCCL INFO NCCL version 2.21.5+cuda12.4\n" + GAI])
 def test_lines_of_torch_about_a_name_that_it_asks_for_again_are_no_failure_alone(text: str) -> None:
-    verdict = judge_logs(signatures(), [scan(SEARCH, "x.log", [text.encode()])])
+    verdict = verdict_on(text)
     assert [cause.cause.id for cause in verdict.causes] == []

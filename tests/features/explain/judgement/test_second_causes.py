@@ -2,18 +2,15 @@
 
 import pytest
 
-from pylaunch.features.explain.judgement.topics import search_of
-from pylaunch.features.explain.judgement.verdict import judge_logs
-from pylaunch.store.signatures import signatures
-from pylaunch.verdict.logs.scan import scan
+from tests.features.explain.judgement.verdicts import named_in
 
-SEARCH = search_of(signatures())
 TRACEBACK = 'Traceback (most recent call last):\n  File "/app/train.py", line 12, in <module>\n    main()\n'
 ON_A_GPU = "RuntimeError: Attempting to deserialize object on a CUDA device"
 STATE = "RuntimeError: Error(s) in loading state_dict for Net:\n"
 UNPICKLE = (
     "_pickle.UnpicklingError: Weights only load failed. Re-running `torch.load` may help.\n Please file an issue: "
 )
+
 ON_A_CPU = "W1025 08:07:07.1 7 xla_bridge.py:364] No GPU/TPU found, falling back to CPU.\n"
 PLUGIN = "srun: error: Couldn't load specified plugin name for"
 REQUEST = "(autoscaler +9s) Error: No available node types can fulfill resource request"
@@ -23,12 +20,6 @@ SHIM = "failed to create shim task: OCI runtime create failed: runc create faile
 ABSENT, HUB = "FileNotFoundError: [Errno 2] No such file or directory:", "/h/.cache/huggingface/hub"
 OPENED = "unable to open shared memory object </torch_4811_2913> in read-write mode"
 NO_ROOM = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while"
-
-
-def named(log: str) -> list[str]:
-    """The causes of the first verdict: one, several, or none."""
-    first = judge_logs(signatures(), [scan(SEARCH, "x.log", [log.encode()])]).first
-    return [] if first is None else [first.cause.id, *(each.id for each in first.also)]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +107,7 @@ def named(log: str) -> list[str]:
     ],
 )
 def test_a_text_with_a_second_cause(log: str, causes: str) -> None:
-    assert named(log) == causes.split()
+    assert named_in(log) == causes
 
 
 FRAMES = '  File "/env/lib/python3.11/site-packages/accelerate/utils/launch.py", line 114, in prepare\n    int(rank)\n'
@@ -125,8 +116,8 @@ FRAMES = '  File "/env/lib/python3.11/site-packages/accelerate/utils/launch.py",
 @pytest.mark.parametrize("beginning", [TRACEBACK, ""], ids=["whole", "without its beginning"])
 def test_what_a_launcher_raises_is_about_its_configuration_unless_its_words_show_another_cause(beginning: str) -> None:
     launcher = beginning.replace("/app/train.py", "/env/bin/accelerate")
-    assert named(f"{launcher}{FRAMES}TypeError: int() argument must be a string, not 'NoneType'\n") == [
-        "launcher-config"
-    ]
-    assert named(f"{launcher}{FRAMES}ImportError: cannot import name 'log' from 'torch'\n") == ["package-mismatch"]
-    assert named(f"{TRACEBACK}TypeError: int() argument must be a string, not 'NoneType'\n") == ["program-error"]
+    assert (
+        named_in(f"{launcher}{FRAMES}TypeError: int() argument must be a string, not 'NoneType'\n") == "launcher-config"
+    )
+    assert named_in(f"{launcher}{FRAMES}ImportError: cannot import name 'log' from 'torch'\n") == "package-mismatch"
+    assert named_in(f"{TRACEBACK}TypeError: int() argument must be a string, not 'NoneType'\n") == "program-error"

@@ -2,12 +2,8 @@
 
 import pytest
 
-from pylaunch.features.explain.judgement.topics import search_of
-from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
-from pylaunch.store.signatures import signatures
-from pylaunch.verdict.logs.scan import scan
+from tests.features.explain.judgement.verdicts import first_cause, verdict_on
 
-SEARCH = search_of(signatures())
 STALL = """\
 [2026-11-22 09:12:44.101210: W /tmp/horovod/common/stall_inspector.cc:105] One or more tensors were submitted to be \
 reduced, gathered or broadcasted by subset of ranks and are waiting for remainder of ranks for more than 60 seconds.
@@ -22,10 +18,6 @@ CRASH = (
     'Traceback (most recent call last):\n  File "/app/a.py", line 3, in <module>\nIndexError: list index out of range\n'
 )
 STEPS = "".join(f"Train Epoch: 1 [{64 * at}/60000] Loss: 2.{at}\n" for at in range(5))
-
-
-def verdict_on(log: str) -> LogVerdict:
-    return judge_logs(signatures(), [scan(SEARCH, "all.log", [log.encode()])])
 
 
 @pytest.mark.parametrize("stall", [STALL, OLDER], ids=["by rank", "by tensor"])
@@ -52,6 +44,5 @@ def test_a_stall_that_ended_is_no_cause_of_a_later_failure(stall: str) -> None:
     ids=["alone", "after steps", "again", "prints that Python may flush at the exit"],
 )
 def test_a_stall_that_lasts_is_named(log: str) -> None:
-    first = verdict_on(log).first
-    assert first is not None
+    first = first_cause(log)
     assert (first.cause.id, first.ranks) == ("rank-absent", (1,))

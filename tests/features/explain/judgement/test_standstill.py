@@ -2,14 +2,13 @@
 
 import pytest
 
-from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.line import Origin
 from pylaunch.verdict.logs.scan import scan
+from tests.features.explain.judgement.verdicts import SEARCH
 
-SEARCH = search_of(signatures())
 FORKED = """\
 huggingface/tokenizers: The current process just got forked, after parallelism has already been used.
 To disable this warning, you can either:

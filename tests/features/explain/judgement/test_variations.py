@@ -7,18 +7,15 @@ from typing import Any
 
 import pytest
 
-from pylaunch.features.explain.judgement.topics import search_of
-from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.judgement import ABSTAINING
-from pylaunch.verdict.logs.scan import scan
 from pylaunch.verdict.logs.signature import Role
+from tests.features.explain.judgement.verdicts import verdict_on
 
 CASES = Path(__file__).parents[3] / "cases"
 SETTLED: dict[str, dict[str, Any]] = tomllib.loads((CASES / "logs/index.toml").read_text(encoding="utf-8"))
 HEALTHY = sorted((CASES / "healthy_logs").glob("*.log"))
-SEARCH = search_of(signatures())
 UNRELATED = """\
 Traceback (most recent call last):
   File "/app/train.py", line 31, in <module>
@@ -38,10 +35,6 @@ E1124 10:00:00.200000 71 api.py:869] failed (exitcode: 1) local_rank: 0 (pid: 81
 slurmstepd: error: *** STEP 71.0 ON n1 CANCELLED AT 2026-11-24T10:00:00 ***
 """,
 }
-
-
-def verdict_on(log: str) -> LogVerdict:
-    return judge_logs(signatures(), [scan(SEARCH, "x.log", [log.encode()])])
 
 
 def sure_causes(log: str) -> Iterator[str]:

@@ -7,9 +7,7 @@ import pytest
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.errors.error_class import FORMS, OF_PROGRAMS, error_class
-from pylaunch.verdict.logs.facts import LogFacts
-from pylaunch.verdict.logs.judgement import judge_texts
-from pylaunch.verdict.logs.scan import LogSearch, scan
+from tests.unit.verdict.logs.judged import cause_in, scanned
 
 CLASSES = {
     "ImportError: orbit>=2.1,<3 is required but orbit 1.9 is installed": "package-mismatch",
@@ -122,8 +120,7 @@ def test_every_form_names_a_class_of_the_catalogue_and_none_is_sure() -> None:
 def test_an_exception_of_user_code_is_the_cause_unless_its_words_admit_several() -> None:
     def also(error: str) -> list[str]:
         log = f'Traceback (most recent call last):\n  File "/srv/train.py", line 3, in main\n    run()\n{error}\n'
-        first = judge_texts(signatures(), LogFacts([scan(LogSearch.of(signatures()), "x.log", [log.encode()])])).first
-        assert first is not None
+        first = cause_in([scanned(log)])
         assert first.cause.id == "program-error"
         return [each.id for each in first.also]
 

@@ -2,12 +2,8 @@
 
 import pytest
 
-from pylaunch.store.signatures import signatures
-from pylaunch.verdict.logs.facts import LogFacts
-from pylaunch.verdict.logs.judgement import judge_texts
-from pylaunch.verdict.logs.scan import LogSearch, scan
+from tests.unit.verdict.logs.judged import cause_in, scanned
 
-SEARCH = LogSearch.of(signatures())
 NEW = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {}. GPU 1 has a total {} of {} of which {} is free. "
 )
@@ -32,6 +28,4 @@ SPLIT = "Of the allocated memory {} is allocated by PyTorch, and {} is reserved 
     ids=["own", "fragments", "foreign", "own, older", "foreign, older"],
 )  # fmt: skip
 def test_the_message_of_the_allocator_names_the_holder(text: str, cause: str) -> None:
-    verdict = judge_texts(signatures(), LogFacts([scan(SEARCH, "x.log", [text.encode()])]))
-    assert verdict.first is not None
-    assert verdict.first.cause.id == cause
+    assert cause_in([scanned(text)]).cause.id == cause

@@ -6,16 +6,19 @@ from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.attempts import last_attempts
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.judgement import LogCause, judge_texts
-from pylaunch.verdict.logs.scan import LogSearch, scan
+from tests.unit.verdict.logs.judged import cause_in, scanned
 
-SEARCH = LogSearch.of(signatures())
 LOST = (
     'Traceback (most recent call last):\n  File "/srv/a.py", line 3, in f\nring.PeerLost: connection closed by peer\n'
 )
 
 
+def cause_of(text: str) -> LogCause:
+    return cause_in(last_attempts([scanned(text)]))
+
+
 def first_of(text: str) -> LogCause | None:
-    return judge_texts(signatures(), LogFacts(last_attempts([scan(SEARCH, "x.log", [text.encode()])]))).first
+    return judge_texts(signatures(), LogFacts(last_attempts([scanned(text)]))).first
 
 
 @pytest.mark.parametrize(
@@ -31,8 +34,7 @@ def first_of(text: str) -> LogCause | None:
 def test_the_rank_that_a_signal_ended_first_is_the_cause_of_what_its_peers_print(
     report: str, cause: str, rank: int
 ) -> None:
-    found = first_of(f"start\n{LOST}{report}\n")
-    assert found is not None
+    found = cause_of(f"start\n{LOST}{report}\n")
     assert (found.cause.id, found.ranks) == (cause, (rank,))
 
 
@@ -52,22 +54,19 @@ def test_an_end_that_another_end_or_a_stop_precedes_names_no_signal(log: str) ->
 
 
 def test_a_process_is_named_where_a_parent_lists_the_ends_of_all() -> None:
-    found = first_of("INFO exit codes: {'loader-0': 0, 'trainer-0': 1, 'loader-1': -9}\n")
-    assert found is not None
+    found = cause_of("INFO exit codes: {'loader-0': 0, 'trainer-0': 1, 'loader-1': -9}\n")
     assert found.text.startswith("process loader-1 was ended by SIGKILL")
 
 
 def test_ranks_at_one_line_leave_the_time_limit_as_the_end() -> None:
     ranks = "".join(f"[rank{rank}]: step {rank + 3} done\n" for rank in range(3))
-    found = first_of(f"{ranks}ERROR launcher | wall limit of 16 s reached\n")
-    assert found is not None
+    found = cause_of(f"{ranks}ERROR launcher | wall limit of 16 s reached\n")
     assert (found.cause.id, found.ranks) == ("scheduler-stop", ())
 
 
 def test_a_line_within_json_is_of_its_rank_and_read_as_it_was_printed() -> None:
     lines = ("Traceback (most recent call last):", '  File \\"/srv/a.py\\", line 3, in f', "ValueError: bad shape")
-    found = first_of("".join(f'{{"rank": 2, "attempt": 0, "line": "{each}"}}\n' for each in lines))
-    assert found is not None
+    found = cause_of("".join(f'{{"rank": 2, "attempt": 0, "line": "{each}"}}\n' for each in lines))
     assert found.ranks == (2,)
     assert "/srv/a.py:3" in found.text
 
@@ -110,11 +109,9 @@ AFTER = 'Traceback (most recent call last):\n  File "/srv/a.py", line 3, in term
 def test_the_process_that_a_supervisor_saw_end_first_leads_over_what_others_print_later(
     report: str, cause: str, ranks: tuple[int, ...]
 ) -> None:
-    found = first_of(f"start\n{report}\nsystem | sending SIGTERM to chief.1\n{AFTER}")
-    assert found is not None
+    found = cause_of(f"start\n{report}\nsystem | sending SIGTERM to chief.1\n{AFTER}")
     assert (found.cause.id, found.ranks) == (cause, ranks)
-    own = first_of(f"start\n{AFTER}{report}\n")
-    assert own is not None
+    own = cause_of(f"start\n{AFTER}{report}\n")
     assert own.cause.id == "program-error", "what it printed before is the cause"
 
 
@@ -123,8 +120,9 @@ def test_processes_that_a_supervisor_stops_after_a_good_end_are_no_failure() -> 
     assert first_of(f"step 9\nsystem | chief.1 stopped (rc=0)\n{stops}") is None
     assert first_of(f"step 9\nsystem | chief.1 stopped (rc=4)\n{stops}") is not None
     logs = ("step 9\nsystem | chief.1 stopped (rc=0)\n", f"step 9\nstep 10\n{stops}")
-    scans = [scan(SEARCH, name, [text.encode()]) for name, text in zip(("a.log", "b.log"), logs, strict=True)]
-    assert judge_texts(signatures(), LogFacts(scans)).first is not None, "another supervisor planned nothing"
+    assert cause_in([scanned(text, name) for name, text in zip(("a.log", "b.log"), logs, strict=True)]), (
+        "another supervisor planned nothing"
+    )
 
 
 ATTEMPT = '[w0] step 1\n[w1] Traceback (most recent call last):\n[w1]   File "/srv/a.py", line 3, in f\n[w1] {}\n'
@@ -133,12 +131,10 @@ ATTEMPT = '[w0] step 1\n[w1] Traceback (most recent call last):\n[w1]   File "/s
 @pytest.mark.parametrize("again", ["[runner] attempt 2 of 3", "=== restart 2/3 ===", "run.sh: starting attempt 2"])
 def test_only_the_last_attempt_of_a_launcher_of_its_own_counts(again: str) -> None:
     both = f"[w0] up\n{ATTEMPT.format('OSError: nfs3 is gone')}{again}\n{ATTEMPT.format('AssertionError: gradient')}"
-    found = first_of(both)
-    assert found is not None
+    found = cause_of(both)
     assert found.text.startswith("rank 1: AssertionError")
     for of_one_call in ("[w0] attempt 2 of 3: download", "[w0] download: attempt 2/3"):
-        older = first_of(both.replace(again, of_one_call))
-        assert older is not None
+        older = cause_of(both.replace(again, of_one_call))
         assert "OSError" in older.text
 
 
@@ -146,23 +142,20 @@ def test_a_traceback_in_a_string_of_json_is_read() -> None:
     trace = r"Traceback (most recent call last):\n  File \"/srv/a.py\", line 3, in f\n    x = y[\"k\"]\nKeyError: 'k'"
     lost = r"Traceback (most recent call last):\n  File \"/srv/a.py\", line 9, in f\nring.PeerLost: peer 1 is gone"
     lines = [f'{{"level": "error", "rank": {rank}, "exc": "{text}"}}' for rank, text in ((1, trace), (0, lost))]
-    found = first_of("\n".join(lines) + "\n")
-    assert found is not None
+    found = cause_of("\n".join(lines) + "\n")
     assert (found.ranks, found.text) == ((1,), "rank 1: KeyError: 'k' (/srv/a.py:3)")
 
 
 def test_a_process_that_a_supervisor_ended_for_its_silence_was_not_killed_by_others() -> None:
-    found = first_of(
+    found = cause_of(
         "w0: step 1\nw1: evaluating\nsup: no heartbeat from w1 for 30 s, killing it\nsup: w1 exited (code -9)\n"
     )
-    assert found is not None
     assert (found.cause.id, found.ranks) == ("rank-absent", (1,))
 
 
 def test_an_end_after_words_of_a_lost_peer_is_not_the_first() -> None:
     lost = "[r0] connection to 1 lost, exiting\nlauncher: rank 0 exited with code 3\n"
-    found = first_of(f"[r0] up\n[r1] up\n[r1] loading\n{lost}launcher: rank 1 exited with code -9\n")
-    assert found is not None
+    found = cause_of(f"[r0] up\n[r1] up\n[r1] loading\n{lost}launcher: rank 1 exited with code -9\n")
     assert (found.cause.id, found.ranks) == ("killed", (1,))
 
 
@@ -172,8 +165,7 @@ def test_an_end_after_words_of_a_lost_peer_is_not_the_first() -> None:
 )
 def test_a_stop_of_a_launcher_without_progress_may_have_ended_a_hang(before: str, signal: int, confidence: str) -> None:
     stop = f"torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: {signal}\n"
-    found = first_of(before + 'Traceback (most recent call last):\n  File "/srv/a.py", line 3, in f\n' + stop)
-    assert found is not None
+    found = cause_of(before + 'Traceback (most recent call last):\n  File "/srv/a.py", line 3, in f\n' + stop)
     assert (found.cause.id, found.confidence.value) == ("stopped-from-outside", confidence)
 
 
@@ -190,6 +182,5 @@ GONE = "FileNotFoundError: [Errno 2] No such file or directory: '/tmp/7.pt'"
     ],
 )
 def test_only_a_rank_whose_line_names_the_file_or_its_directory_removed_it(line: str, cause: str, rank: int) -> None:
-    found = first_of("\n[w0] ".join((f"[w1] {line}", "up", *AFTER.splitlines()[:-1], GONE)))
-    assert found is not None
+    found = cause_of("\n[w0] ".join((f"[w1] {line}", "up", *AFTER.splitlines()[:-1], GONE)))
     assert (found.cause.id, found.ranks) == (cause, (rank,))

@@ -8,16 +8,15 @@ import pytest
 
 from pylaunch.agent.evidence.symptoms import TABLE
 from pylaunch.store.signatures import signatures
-from pylaunch.verdict.logs.scan import LogSearch, scan
 from pylaunch.verdict.logs.signature import Role, parse_catalogue
+from tests.unit.verdict.logs.judged import scanned
 
 CATALOGUE = signatures()
-SEARCH = LogSearch.of(CATALOGUE)
 EVERY = [*CATALOGUE.signatures.values()]
 
 
 def test_a_signature_finds_its_example_in_a_log() -> None:
-    found = {each: scan(SEARCH, "x.log", [each.example.encode()]).matches for each in EVERY}
+    found = {each: scanned(each.example).matches for each in EVERY}
     assert [each.id for each in EVERY if each.id not in [match.signature.id for match in found[each]]] == []
 
 

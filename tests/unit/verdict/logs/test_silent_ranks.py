@@ -1,17 +1,13 @@
 """Rank behind victims: the one without an error is named with its last line, and no victim is."""
 
 import itertools
-from collections.abc import Mapping, Sequence
 
 import pytest
 
-from pylaunch.store.signatures import signatures
-from pylaunch.verdict.logs.facts import LogFacts
-from pylaunch.verdict.logs.judgement import LogCause, judge_texts
+from pylaunch.verdict.logs.judgement import LogCause
 from pylaunch.verdict.logs.line import LinePrefixes, Origin, learn_prefixes
-from pylaunch.verdict.logs.scan import LogSearch, scan
+from tests.unit.verdict.logs.judged import judged
 
-SEARCH = LogSearch.of(signatures())
 LOST = (
     "RuntimeError: [gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:14766. "
     "This is typically caused by a remote worker crashing."
@@ -33,13 +29,6 @@ def raised(rank: int, line: int, call: str, error: str) -> list[str]:
         error,
     )
     return [f"[rank{rank}]: {each}" for each in frames]
-
-
-def judged(files: Mapping[str, Sequence[str]]) -> LogCause:
-    scans = [scan(SEARCH, name, ["\n".join(lines).encode() + b"\n"]) for name, lines in files.items()]
-    first = judge_texts(signatures(), LogFacts(scans)).first
-    assert first is not None
-    return first
 
 
 def of_rank(last: str, *, rank: int = 2, error: str = LOST) -> LogCause:

@@ -3,21 +3,17 @@
 import pytest
 
 from pylaunch.store.signatures import signatures
-from pylaunch.verdict.logs.facts import LogFacts
-from pylaunch.verdict.logs.judgement import LONGEST_TEXT, LogCause, judge_texts
-from pylaunch.verdict.logs.scan import LogSearch, scan
+from pylaunch.verdict.logs.judgement import LONGEST_TEXT
 from pylaunch.verdict.logs.subject import LONGEST_VALUE, subject_of
+from tests.unit.verdict.logs.judged import cause_in, scanned
 
 CATALOGUE = signatures()
-SEARCH = LogSearch.of(CATALOGUE)
 WITHOUT = {"ckpt-reader", "extension-loading", "nccl-nvls"}
 """Signatures whose example is one of several forms, without a subject."""
 
 
-def judged(text: str) -> LogCause:
-    first = judge_texts(CATALOGUE, LogFacts([scan(SEARCH, "x.log", [text.encode()])])).first
-    assert first is not None
-    return first
+def text_of(log: str) -> str:
+    return cause_in([scanned(log)]).text
 
 
 @pytest.mark.parametrize(
@@ -40,28 +36,28 @@ def judged(text: str) -> LogCause:
     ],
 )  # fmt: skip
 def test_the_verdict_has_the_subject_of_the_text(line: str, subject: str) -> None:
-    assert subject in judged(line).text
+    assert subject in text_of(line)
 
 
 def test_the_example_of_a_signature_has_a_subject() -> None:
     showing = [each for each in CATALOGUE.signatures.values() if each.shows]
-    matches = [(each, scan(SEARCH, "x.log", [each.example.encode()]).matches) for each in showing]
+    matches = [(each, scanned(each.example).matches) for each in showing]
     found = {each.id: subject_of(next(match for match in of if match.signature is each)) for each, of in matches}
     assert {name for name, subject in found.items() if subject == ""} == WITHOUT
     assert [name for name, subject in found.items() if "{" in subject] == []
 
 
 def test_a_text_without_a_subject_is_explained_without_one() -> None:
-    assert judged("tar: No space left on device").text == "A file system has no room, or no free inodes"
+    assert text_of("tar: No space left on device") == "A file system has no room, or no free inodes"
 
 
 def test_a_subject_is_bounded_and_cannot_control_a_terminal() -> None:
-    hostile = judged(
+    hostile = text_of(
         "FileNotFoundError: [Errno 2] No such file or directory: '/data/\x1b]0;owned\x07/\u202e{0.__class__}'"
     )
-    assert "\x1b" not in hostile.text
-    assert "\u202e" not in hostile.text
-    assert "{0.__class__}" in hostile.text
-    long = judged(f"FileNotFoundError: [Errno 2] No such file or directory: '/data/{'x' * 380}/end.bin'")
-    assert long.text.endswith("/end.bin")
-    assert len(long.text) <= LONGEST_VALUE + 80 <= LONGEST_TEXT
+    assert "\x1b" not in hostile
+    assert "\u202e" not in hostile
+    assert "{0.__class__}" in hostile
+    long = text_of(f"FileNotFoundError: [Errno 2] No such file or directory: '/data/{'x' * 380}/end.bin'")
+    assert long.endswith("/end.bin")
+    assert len(long) <= LONGEST_VALUE + 80 <= LONGEST_TEXT

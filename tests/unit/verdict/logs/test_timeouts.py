@@ -6,12 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from pylaunch.store.signatures import signatures
-from pylaunch.verdict.logs.facts import LogFacts
-from pylaunch.verdict.logs.judgement import LogCause, judge_texts
-from pylaunch.verdict.logs.scan import LogSearch, scan
+from pylaunch.verdict.logs.judgement import LogCause
+from tests.unit.verdict.logs.judged import judged
 
-SEARCH = LogSearch.of(signatures())
 Logs = Mapping[int, Sequence[str]]
 """Lines by rank."""
 
@@ -56,13 +53,6 @@ def timed_out(
 
 def steps(rank: int) -> list[str]:
     return [f"[rank{rank}]: step {number} loss 0.5" for number in range(3)]
-
-
-def judged(files: Mapping[str, Sequence[str]]) -> LogCause:
-    scans = [scan(SEARCH, name, ["\n".join(lines).encode() + b"\n"]) for name, lines in files.items()]
-    first = judge_texts(signatures(), LogFacts(scans)).first
-    assert first is not None
-    return first
 
 
 def of_ranks(logs: Logs) -> LogCause:

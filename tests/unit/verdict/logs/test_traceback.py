@@ -3,19 +3,14 @@
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.judgement import judge_texts
-from pylaunch.verdict.logs.scan import LogScan, LogSearch, scan
+from tests.unit.verdict.logs.judged import scanned
 
-SEARCH = LogSearch.of(signatures())
 LOGGED = """ERROR 10-13 09:06:{s} [exec.py:597] Traceback (most recent call last):
 ERROR 10-13 09:06:{s} [exec.py:597]   File "/srv/worker.py", line 571, in main
 INFO another process prints this
 ERROR 10-13 09:06:{s} [exec.py:597]     worker = Worker()
 ERROR 10-13 09:06:{s} [exec.py:597] KeyError: 'abc'
 """
-
-
-def scanned(text: str) -> LogScan:
-    return scan(SEARCH, "x.log", [text.encode()])
 
 
 def causes(text: str) -> list[str]:
