@@ -227,6 +227,42 @@ def test_hosts_pass_an_archive_on_and_one_whose_copy_was_changed_gets_it_from_he
         subprocess.run([tmp_path / name / "root/current/bin/python", "-c", "import six, tabulate"], check=True)
 
 
+def test_hosts_with_the_environment_before_pass_on_the_wheels_that_it_had_not(
+    locked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inventory, names = tmp_path / "cluster.ini", ("n1", "n2", "n3")
+    lines = [f"{n} pylaunch_env_root={tmp_path}/{n}/root pylaunch_node_root={tmp_path}/{n}/node" for n in names]
+    common = "ansible_connection=local\nansible_host=127.0.0.1\npylaunch_unprivileged=true\n"
+    inventory.write_text("[cluster]\n{}\n[cluster:vars]\n{}".format("\n".join(lines), common))
+    directory = Path(shutil.copytree(locked, project_directory(inventory) / "environment"))
+    monkeypatch.setattr(spread_archive, "LEAST_SAVED", 1)
+    notes: list[str] = []
+
+    def provisioned(on: str) -> dict[str, dict[str, Any]]:
+        cluster = load_cluster(inventory).only(on.split())
+        plan = plan_provision(cluster, ProvisionOptions(roles=("python_env",)), judge_settings)
+        report = provision(plan, lambda _: None, on_note=notes.append)
+        report.raise_for_errors()
+        assert report.done is not None
+        return report.done.result.returned
+
+    provisioned("n1 n2")
+    notes.clear()
+    (tmp_path / "requirements.txt").write_text("six==1.17.0\ntabulate==0.9.0\ntoml==0.10.2\n")
+    lock(LockRequest((tmp_path / "requirements.txt",), directory, NODE_PYTHON))
+    shutil.rmtree(tmp_path / "n2/root/tools")  # It needs uv once more, which is no part of what changed.
+    returned = provisioned("n1 n2 n3")
+    whole = (directory / ARCHIVE).stat().st_size
+    assert whole > 10 << 20, "uv is in the archive"
+    assert [line for line in notes if "; the hosts lacked" in line] == [
+        "environment: this machine sent 20 KiB; the hosts lacked 40 KiB"
+    ], notes
+    copied = [name for name in names if returned[name]["Copy the environment's wheels"].get("changed")]
+    assert copied == ["n2", "n3"], "n3 has no environment, and no other host that lacks as much"
+    for name in names:
+        subprocess.run([tmp_path / name / "root/current/bin/python", "-c", "import six, tabulate, toml"], check=True)
+
+
 def test_the_role_takes_the_archive_only_on_hosts_that_received_it_whole(
     locked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,7 +302,8 @@ def test_the_role_takes_the_archive_only_on_hosts_that_received_it_whole(
 def test_a_file_that_is_not_as_large_as_the_archive_is_not_taken(locked: Path, tmp_path: Path) -> None:
     passed_on = tmp_path / "archive"
     passed_on.write_bytes(bytes(1 << 20))
-    received = {"here": {"path": str(passed_on), "sha256": hashlib.sha256(bytes(1 << 20)).hexdigest()}}
+    digest, size = hashlib.sha256(bytes(1 << 20)).hexdigest(), manifest_of(locked).archive_bytes
+    received = {"here": {"path": str(passed_on), "sha256": digest, "size": size}}
     done = install(tmp_path, locked, python_env_received=received)
     assert done.ok, done.failures
     assert done.returned["here"]["Copy the environment's wheels"]["changed"]

@@ -136,7 +136,7 @@ def lock(request: LockRequest, progress: LockProgress = NOT_SHOWN) -> Locked:
         made = Path(scratch) / "made"
         made.mkdir()
         manifest = _write(made, wheels, tool, _Target(request.python, platform.machine(), inputs))
-        before = _previous(request.directory)
+        before = previous_of(request.directory)
         if previous is not None and previous.id != manifest.id:
             if before.exists():
                 before.rename(Path(scratch) / "before")
@@ -149,7 +149,7 @@ def lock(request: LockRequest, progress: LockProgress = NOT_SHOWN) -> Locked:
 
 def previous_environment(directory: Path) -> Path:
     """Return the directory of the environment to roll back to. Raises UsageError if there is none."""
-    previous = _previous(directory)
+    previous = previous_of(directory)
     if not previous.is_dir():
         raise UsageError(
             f"no environment to roll back to: {previous} does not exist",
@@ -176,7 +176,8 @@ def _locked_before(directory: Path) -> EnvironmentManifest | None:
     return manifest if manifest is not None and _is_whole(directory, manifest) else None
 
 
-def _previous(directory: Path) -> Path:
+def previous_of(directory: Path) -> Path:
+    """Return the place of the environment before the one in `directory`."""
     return directory.with_name(f"{directory.name}.previous")
 
 

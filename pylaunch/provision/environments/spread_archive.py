@@ -1,12 +1,18 @@
 """The archive of an environment leaves the controller once: hosts that lack it pass it on before Ansible runs.
 
-Each host keeps it in its store of content. The role python_env takes it from there if it has the hash that Ansible
-carries, and copies it from the controller otherwise.
+Hosts with the environment before it get an archive of the wheels that it had not. Each host keeps what it receives in
+its store of content. The role python_env takes it from there if it has the hash that Ansible carries and contains what
+the host needs, and copies it from the controller otherwise.
 """
 
-import os
+import contextlib
+import tarfile
+import tempfile
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
+from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import NodeRoot
 from pylaunch.broadcast.payload import stored_files
 from pylaunch.broadcast.progress import lines_of_progress
@@ -16,63 +22,98 @@ from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.notes import Notes
 from pylaunch.model.text.size import shown_size
 from pylaunch.provision.convergence import ProvisionSurvey
-from pylaunch.provision.environments.environment import ARCHIVE, read_manifest
+from pylaunch.provision.environments.environment import ARCHIVE, DamagedManifestError, previous_of, read_manifest
 
 LEAST_SAVED = 32 << 20
 """Bytes that the controller must save: programs on all hosts take a second or more (measurements: "Push")."""
 
 
-def lacking(found: ProvisionSurvey) -> dict[str, str]:
-    """Return the ids of the environments of hosts that have none under its link nor under `current`, by host.
-
-    Hosts with another one usually lack few of the wheels, and the role copies those."""
-    return {
-        host: environment.id
-        for host, facts in found.facts.items()
-        for state in found.desired.hosts[host]
-        for environment in state.environments
-        if not any(facts.links.get(path) for path in (environment.unnamed, *(link.path for link in state.links)))
-    }
+def lacking(found: ProvisionSurvey) -> dict[str, tuple[str, str]]:
+    """Return by host the ids of the environment that it is to get and of the one under its link, or under `current`;
+    "" for none."""
+    wanted = {}
+    for host, facts in found.facts.items():
+        for state in found.desired.hosts[host]:
+            for environment in state.environments:
+                links = [facts.links.get(path) for path in (*(link.path for link in state.links), environment.unnamed)]
+                has = next((Path(each).name for each in links if isinstance(each, str)), "")
+                if facts.environments.get(environment.path) is None:
+                    wanted[host] = environment.id, has
+    return wanted
 
 
 def pass_on_archive(
     found: ProvisionSurvey, directory: Path, cluster: Cluster, on_note: Notes, *, rate: int = 0
 ) -> dict[str, object]:
-    """Put the archive of the environment in `directory` on the hosts that lack it; return the variable of the role that
-    says where it is. With `rate`, bytes per second, also where nothing is saved: Ansible sends as fast as it can.
-    Raises KeyboardInterrupt."""
+    """Put the archive of the environment in `directory`, or the part that they lack, on the hosts without it; return
+    the variable of the role that says where it is. With `rate`, bytes per second, also where nothing is saved: Ansible
+    sends as fast as it can. Raises KeyboardInterrupt."""
     wanted = lacking(found)
     manifest = read_manifest(directory) if len(wanted) > 1 or (wanted and rate) else None
-    names = [name for name, identifier in wanted.items() if manifest is not None and identifier == manifest.id]
-    if manifest is None or not names:
+    if manifest is None:
         return {}
-    if not rate and (len(names) - 1) * manifest.archive_bytes < LEAST_SAVED:
-        return {}
-    from pylaunch.broadcast.spread import broadcast  # noqa: PLC0415 - it takes 50 ms, and archives are rarely new
-
+    before = None
+    with contextlib.suppress(DamagedManifestError):
+        before = read_manifest(previous_of(directory))
     archive = directory / ARCHIVE
+    transfer = _Transfer(cluster, on_note, rate)
+    received: dict[str, object] = {}
     try:
-        with archive.open("rb") as file:
-            if os.fstat(file.fileno()).st_size != manifest.archive_bytes:
-                return {}
-    except OSError:
-        return {}  # The role says for each host what is wrong with it.
-    progress = lines_of_progress(lambda line: on_note(f"environment: {line}"))
-    try:
-        payload = stored_files({archive: manifest.archive_bytes})
-        result = broadcast(cluster.only(names), payload, rate=rate, on_progress=progress)
-    except UsageError as error:
-        on_note(f"note: {error.message}, so this machine copies it")
-        return {}
-    sent = sum(received.sent for received in result.hosts.values())
-    lacked = sum(payload.size - received.had for received in result.hosts.values())
-    on_note(f"environment: this machine sent {shown_size(sent)}; the hosts lacked {shown_size(lacked)}")
-    reasons = {name: (received.error,) for name, received in result.hosts.items() if received.error is not None}
-    for hosts, reason in alike_errors(cluster.hosts, reasons):
-        on_note(f"note: {hosts}: no archive from other hosts, so this machine copies it: {reason}")
-    for remark in result.remarks:
-        on_note(remark)
-    there = [host for host in cluster.hosts if host.name in names and host.name not in reasons]
-    digest = payload.files[0].digest
-    places = {host.name: NodeRoot(host.node_root).blob(digest) for host in there}
-    return {"python_env_received": {name: {"path": path, "sha256": digest} for name, path in places.items()}}
+        if archive.stat().st_size == manifest.archive_bytes:
+            received = transfer.to([host for host, ids in wanted.items() if ids == (manifest.id, "")], archive)
+        updated = [host for host, ids in wanted.items() if before is not None and ids == (manifest.id, before.id)]
+        if before is not None and len(updated) > (not rate):
+            members = [name for name, digest in manifest.files.items() if before.files.get(name) != digest]
+            with tempfile.TemporaryDirectory(prefix=".environment-", dir=directory.parent) as scratch:
+                part = _part(archive, members, Path(scratch, ARCHIVE))
+                received |= transfer.to(updated, part, {"members": members})
+    except (OSError, tarfile.TarError):
+        pass  # The role says for each host what is wrong with the archive.
+    return {"python_env_received": received} if received else {}
+
+
+def _part(archive: Path, members: Collection[str], part: Path) -> Path:
+    """Write an archive with `members` of `archive`."""
+    with tarfile.open(archive, "r:") as whole, tarfile.open(part, "w:") as made:
+        for member in whole:
+            if member.name in members:
+                made.addfile(member, whole.extractfile(member))
+    return part
+
+
+@dataclass(frozen=True)
+class _Transfer:
+    cluster: Cluster
+    on_note: Notes
+    rate: int
+
+    def to(
+        self, names: Sequence[str], archive: Path, also: Mapping[str, object] = MappingProxyType({})
+    ) -> dict[str, object]:
+        """Broadcast `archive` to hosts where that saves enough; return what the role needs to take it, by host."""
+        size = archive.stat().st_size
+        if not names or (not self.rate and (len(names) - 1) * size < LEAST_SAVED):
+            return {}
+        from pylaunch.broadcast.spread import broadcast  # noqa: PLC0415 - it takes 50 ms, and archives are rarely new
+
+        progress = lines_of_progress(lambda line: self.on_note(f"environment: {line}"))
+        try:
+            payload = stored_files({archive: size})
+            result = broadcast(self.cluster.only(names), payload, rate=self.rate, on_progress=progress)
+        except UsageError as error:
+            self.on_note(f"note: {error.message}, so this machine copies it")
+            return {}
+        sent = sum(received.sent for received in result.hosts.values())
+        lacked = sum(payload.size - received.had for received in result.hosts.values())
+        self.on_note(f"environment: this machine sent {shown_size(sent)}; the hosts lacked {shown_size(lacked)}")
+        reasons = {name: (received.error,) for name, received in result.hosts.items() if received.error is not None}
+        for hosts, reason in alike_errors(self.cluster.hosts, reasons):
+            self.on_note(f"note: {hosts}: no archive from other hosts, so this machine copies it: {reason}")
+        for remark in result.remarks:
+            self.on_note(remark)
+        there = [host for host in self.cluster.hosts if host.name in names and host.name not in reasons]
+        digest = payload.files[0].digest
+        return {
+            host.name: {"path": NodeRoot(host.node_root).blob(digest), "sha256": digest, "size": size, **also}
+            for host in there
+        }

@@ -155,16 +155,18 @@ class Environment:
         if free < needed:
             raise RefusedError("%s: %s are free, the environment needs %s" % (place, size(free), size(needed)))
 
-    def take(self, received):
-        """Move the archive that other hosts passed on to its place; return False if it is missing or differs."""
+    def take(self, received, needed):
+        """Move the archive that other hosts passed on to its place; return False if it is missing or differs, or lacks
+        a member that is `needed`."""
         user, copy, is_whole = int(os.environ.get("SUDO_UID", os.getuid())), self.archive + ".received", False
         path = received["path"].replace("{user}", str(user))
         try:
             # The user who logs in may write there, so the content counts that is copied, not the file.
             with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
                 found = os.fstat(file.fileno())
-                size = self.manifest["archive_bytes"]
-                if stat.S_ISREG(found.st_mode) and (found.st_uid, found.st_size) == (user, size):
+                size = received["size"]
+                has_needed = set(needed) <= set(received.get("members", needed))
+                if has_needed and stat.S_ISREG(found.st_mode) and (found.st_uid, found.st_size) == (user, size):
                     is_whole = copied_digest(file, copy, size) == received["sha256"]
             os.unlink(path)
             if is_whole:
@@ -184,7 +186,7 @@ class Environment:
         with tarfile.open(self.archive, "r:") as archive:
             for member in archive:
                 if member.name not in missing and member.name in self.manifest["files"]:
-                    continue  # Hosts pass on the whole archive.
+                    continue  # Hosts pass on more than each of them needs.
                 expected = missing.pop(member.name, None)
                 if expected is None or not member.isfile():
                     raise RefusedError("%s: %s is not in the manifest" % (self.archive, member.name))
@@ -322,7 +324,7 @@ def planned(module, environment):
         if not module.check_mode:
             os.makedirs(environment.incoming, mode=0o700, exist_ok=True)
     needs_archive, received = bool(answer["members"]) and not module.check_mode, module.params["received"]
-    answer["needs_archive"] = needs_archive and not (received and environment.take(received))
+    answer["needs_archive"] = needs_archive and not (received and environment.take(received, answer["members"]))
     return answer
 
 

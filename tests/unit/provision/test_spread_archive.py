@@ -1,4 +1,4 @@
-"""Hosts to which an archive is passed on."""
+"""Hosts to which an archive, or a part of it, is passed on."""
 
 from types import SimpleNamespace
 from typing import cast
@@ -15,11 +15,20 @@ STATE = RoleState(
 )
 
 
-def test_only_hosts_without_any_environment_lack_the_archive() -> None:
+def test_hosts_that_have_the_environment_lack_nothing_and_the_others_what_their_own_has_not() -> None:
     assert questions([STATE])["links"] == [NAMED, CURRENT]
-    links = {"n1": {NAMED: None, CURRENT: None}, "n2": {NAMED: None, CURRENT: "envs/0"}, "n3": {NAMED: "../envs/0"}}
+    links = {
+        "n1": {NAMED: None, CURRENT: None},
+        "n2": {NAMED: None, CURRENT: "envs/0"},
+        "n3": {NAMED: "../envs/2", CURRENT: "envs/0"},
+        "n4": {NAMED: "../envs/0"},
+    }
+    has = {"n4": {STATE.environments[0].path: {"recorded": "1", "digest": "1", "runs": True}}}
     survey = SimpleNamespace(
-        facts={host: SimpleNamespace(links=each) for host, each in links.items()},
+        facts={
+            host: SimpleNamespace(links=each, environments=has.get(host, {STATE.environments[0].path: None}))
+            for host, each in links.items()
+        },
         desired=SimpleNamespace(hosts=dict.fromkeys(links, (STATE,))),
     )
-    assert lacking(cast("ProvisionSurvey", survey)) == {"n1": "1"}
+    assert lacking(cast("ProvisionSurvey", survey)) == {"n1": ("1", ""), "n2": ("1", "0"), "n3": ("1", "2")}
