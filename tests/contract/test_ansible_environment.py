@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -238,7 +238,7 @@ def test_hosts_with_the_environment_before_pass_on_the_wheels_that_it_had_not(
     monkeypatch.setattr(spread_archive, "LEAST_SAVED", 1)
     notes: list[str] = []
 
-    def provisioned(on: str) -> dict[str, dict[str, Any]]:
+    def provisioned(on: str) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
         cluster = load_cluster(inventory).only(on.split())
         plan = plan_provision(cluster, ProvisionOptions(roles=("python_env",)), judge_settings)
         report = provision(plan, lambda _: None, on_note=notes.append)

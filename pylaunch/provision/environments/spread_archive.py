@@ -56,7 +56,7 @@ def pass_on_archive(
     with contextlib.suppress(DamagedManifestError):
         before = read_manifest(previous_of(directory))
     archive = directory / ARCHIVE
-    transfer = _Transfer(cluster, on_note, rate)
+    transfer = _ArchiveBroadcast(cluster, on_note, rate)
     received: dict[str, object] = {}
     try:
         if archive.stat().st_size == manifest.archive_bytes:
@@ -82,7 +82,7 @@ def _part(archive: Path, members: Collection[str], part: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class _Transfer:
+class _ArchiveBroadcast:
     cluster: Cluster
     on_note: Notes
     rate: int
