@@ -13,7 +13,11 @@ from pylaunch.provision.convergence import ProvisionRequest, ProvisionSurvey
 def refused_by_sudo(request: ProvisionRequest, found: ProvisionSurvey, *, on_all: bool = False) -> dict[str, str]:
     """Return the reasons of sudo by host, for hosts to change or `on_all`; one that does not answer is left to
     Ansible."""
-    names = set(request.cluster.names if on_all else found.to_change) - found.desired.with_own_become - found.without_python.keys()
+    names = (
+        set(request.cluster.names if on_all else found.to_change)
+        - found.desired.with_own_become
+        - found.without_python.keys()
+    )
     if not names:
         return {}
     cluster, question = request.cluster.only(names), reach.sudo.ask(request.become_password)
@@ -34,6 +38,6 @@ def sudo_error(request: ProvisionRequest, reasons: dict[str, str], *words: str) 
     return ClusterNotReadyError(
         f"sudo {'does not accept the password' if given else 'does not make this user root'}, so nothing was changed",
         evidence=error_lines(request.cluster.hosts, reasons),
-        hint=f"{pylaunch('provision', *words, '-K')}, or let this user use sudo without a password; ansible_user=root needs no sudo,"
-        " nor does the Python environment alone: pylaunch_unprivileged=true, pylaunch_env_root=/home/USER/envs",
+        hint=f"{pylaunch('provision', *words, '-K')}, or let this user use sudo without a password;"
+        " ansible_user=root needs no sudo, nor does the Python environment alone: pylaunch_unprivileged=true, pylaunch_env_root=/home/USER/envs",
     )

@@ -17,7 +17,7 @@ def now() -> float:
 
 def begin() -> None:
     """Take the wall clock as it is now, unless a run is followed."""
-    global _began  # noqa: PLW0603 -- one clock for one process
+    global _began
     if not _kept:
         _began = time.time() - time.clock_gettime(_CLOCK)
 
