@@ -39,5 +39,6 @@ def sudo_error(request: ProvisionRequest, reasons: dict[str, str], *words: str) 
         f"sudo {'does not accept the password' if given else 'does not make this user root'}, so nothing was changed",
         evidence=error_lines(request.cluster.hosts, reasons),
         hint=f"{pylaunch('provision', *words, '-K')}, or let this user use sudo without a password;"
-        " ansible_user=root needs no sudo, nor does the Python environment alone: pylaunch_unprivileged=true, pylaunch_env_root=/home/USER/envs",
+        " ansible_user=root needs no sudo, nor does the Python environment alone:"
+        " pylaunch_unprivileged=true, pylaunch_env_root=/home/USER/envs",
     )
