@@ -69,7 +69,7 @@ WEAK_ANCHORS = tuple(
         "\x1b[31m", "E   ", "level=", "signal", "Hangup", "trap", "stuck", "victed", "uplicate", "neither",
         "isagree", "onflict", "nexpected", "too ", "changed", "differ", "ot init", "ot avail", "ot allow",
         "emounting", "achine check", "rc=", "rc:", "blocked for", "WARN ", "low on ", "eturn value", "eturned value",
-        "ot equal", "o module", "nknown ",
+        "ot equal", "ot know", "o module", "nknown ",
     )
 )  # fmt: skip
 """Literals that are frequent in healthy logs: lines that have only these count near the end of a log alone."""
@@ -178,14 +178,15 @@ FAILS = any_of(
     r"did not (?:join|arrive|answer|respond)", r"expired", r"not enough", r"no space",
     r"exceed(?:ed|s)", r"corrupt(?:ed)?", r"crash(?:ed|es)?", r"illegal", r"mismatch(?:ed)?", r"invalid",
     r"unrecognized", r"unrecognised", r"not recognized", r"unsupported", r"not supported",
-    r"does(?: not|n't) exist", r"not found", r"no such", r"undefined", r"out of (?:memory|range|bounds)",
+    r"does(?: not|n't) exist", r"not found", r"no such", r"undefined", r"out of (?:memory|range|bounds|resources?)",
     r"insufficient", r"must be", r"is required", r"are required", r"giving up", r"gave up", r"bailing out",
     r"exiting", r"abruptly", r"rejected",
     r"no longer available", r"already in use", r"already exists", r"died", r"dead",
     r"error", r"exception", r"broken", r"lost", r"stall(?:ed)?", r"deadlock", r"requires", r"stuck", r"evicted",
     r"duplicate", r"neither", r"disagree\w?", r"conflict\w{0,3}", r"unexpected(?:ly)?",
     r"too (?:open|old|new|small|large|long|many|few|big|short)", r"has changed", r"have changed", r"differs?",
-    r"not equal", r"different values", r"no module named", r"unknown (?:flag|option|argument|command)",
+    r"not equal", r"different values", r"no module named", r"unknown (?:flag|option|argument|command|filesystem)",
+    r"do(?:es)?(?: not|n't) know",
     r"not (?:initiali[sz]ed|available|allowed|found|enough)", r"problem", r"fault", r"(?:was|is|running) low on",
     ignore_case=True, words=True,
 )  # fmt: skip
