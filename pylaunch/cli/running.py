@@ -158,6 +158,9 @@ def _at_terminal(run: str, background: Background, log: Path) -> int:
     if code is not None:
         current().printed_error = _recorded_error(run, code)
         return code
+    plan = runs.read(run).plan
+    if (job := plan.nodes[0].host.slurm_job) is not None and plan.submitted_job is None:
+        console.say(f"note: run {run} ends with Slurm job {job}, and a batch script ends here without waiting for it")
     console.say(
         f"run {run} continues in the background\n\n"
         f"hint: pylaunch attach {run}    # follow it; Ctrl-C stops it\n"

@@ -290,8 +290,10 @@ def _unknown(
 
 
 def _refusal_of_mpi(program: str, rest: Argv) -> UsageError:
-    words = program_of(rest) or ("train.py",)
-    hint = f"{pylaunch('start', '--', *words)} (--nproc-per-node N for N ranks on each node)"
+    launched = _launched(rest)
+    words = launched or program_of(rest) or ("train.py",)
+    count = "" if launched else " (--nproc-per-node N for N ranks on each node)"
+    hint = f"{pylaunch('start', '--', *words)}{count}"
     if program in MPI_LAUNCHERS and _is_path(words[0]):
         hint = f"an MPI program: {pylaunch('render', 'mpi', '--', *words)}; any other: {hint}"
     return UsageError(

@@ -70,7 +70,8 @@ def interpreter(plan: RunPlan, node: NodePlan) -> str:
 
 
 MAKES_ENVIRONMENT = "pylaunch provision --roles python_env"
-_OTHER = "--python names another interpreter, pylaunch_python= in the inventory one for each host"
+_OTHER = "--python names another interpreter"
+_OF_EACH = f"{_OTHER}, pylaunch_python= in the inventory one for each host"
 
 
 def interpreter_needs(plan: RunPlan, node: NodePlan) -> tuple[RequiredPath, ...]:
@@ -79,7 +80,8 @@ def interpreter_needs(plan: RunPlan, node: NodePlan) -> tuple[RequiredPath, ...]
         return ()
     provisioned = plan.job.python is None and node.host.python is None
     this = "this one" if node.host.env_name is None else f"environment {node.host.env_name}"
-    hint = f"{_OTHER}; {this} is installed by: {MAKES_ENVIRONMENT}" if provisioned else _OTHER
+    other = _OTHER if node.host.slurm_job is not None else _OF_EACH
+    hint = f"{other}; {this} is installed by: {MAKES_ENVIRONMENT}" if provisioned else other
     return (RequiredPath(interpreter(plan, node), hint),)
 
 

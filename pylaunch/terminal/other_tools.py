@@ -55,6 +55,13 @@ _SCHEDULER_OPTIONS = {
     "--export": "--env",
     "--np": "--nproc-per-node",
     "--hostfile": "-i",
+    "-N": "--nodes",
+    "-p": "--partition",
+    "-t": "--time",
+    "-A": "--account",
+    "-C": "--constraint",
+    "-w": "--limit",
+    **dict.fromkeys(("--cpus-per-task", "-c", "--mem", "--job-name", "-J", "--reservation"), "--sbatch-arg"),
 }
 
 

@@ -147,6 +147,8 @@ def test_an_allocation_is_found_and_kept(slurm: Lab) -> None:
     )
     assert other.returncode == ExitCode.USAGE
     assert f"has n[1-3], and Slurm job {job} has n[1-2]: n3 is not in the job" in other.stderr
+    left = slurm.pylaunch("start", "--detach", *COMMAND, "--", "sleep", "1", env=inside, timeout_s=DEADLINE_S)
+    assert f" ends with Slurm job {job}, and a batch script ends here" in left.stderr
     slurm["n1"].run("scancel", job)
     wait_until(lambda: not jobs(slurm), "the allocation has ended", DEADLINE_S)
     must_be_clean(slurm)

@@ -18,6 +18,10 @@ from pylaunch.terminal.options import together
 AUTO, NONE, SLURM = "auto", "none", "slurm"
 JOB_ID = "SLURM_JOB_ID"
 RESTART_COUNT = "SLURM_RESTART_COUNT"
+STEP_TASKS = "SLURM_STEP_NUM_TASKS"
+PTY = "SLURM_PTY_PORT"
+"""Set in the step of a shell (srun --pty), which runs in one of its tasks only."""
+
 COMPONENTS = "SLURM_HET_SIZE"
 """Number of components of a heterogeneous job; absent in others."""
 
@@ -148,6 +152,11 @@ def node_source(
         raise UsageError(
             f"{_option(typed[0])} has no effect in Slurm job {job}, whose nodes are there already",
             hint=f"omit it, or submit another job: env -u {JOB_ID} pylaunch start --scheduler slurm …",
+        )
+    if source is NodeSource.HERE and environment.get(STEP_TASKS, "1") != "1" and PTY not in environment:
+        raise UsageError(
+            f"srun starts pylaunch {environment[STEP_TASKS]} times in Slurm job {job}, and each would start the run",
+            hint="pylaunch without srun: it starts the ranks on all nodes of the job",
         )
     return source
 

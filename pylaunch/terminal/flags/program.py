@@ -27,6 +27,7 @@ COMPUTING_ALONE = frozenset({
 UNMISTAKABLE = ("--nproc", "--nproc-per-node", "--max-restarts", "--sync", "--dry-run", "--detach", "--spares")
 """Options of `start` that few scripts have: reported also after a script whose source is not here."""
 
+SHELL_SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
 LONGEST_SCRIPT = 64 * 1024
 """Bytes of a shell script that are searched."""
 
@@ -168,10 +169,18 @@ def _with_options(flags: StartFlags, pasted: Pasted) -> StartFlags:
 
 
 def _called_launcher(words: Argv, directory: str) -> str:
-    """Return the launcher that a shell script among `words` calls as on a single machine; "" for none."""
-    for path in (Path(directory, word) for word in words[:2] if word.endswith(".sh")):
+    """Return the launcher that a shell script among `words` calls as on a single machine; "" for none.
+
+    Raises UsageError for a batch script of Slurm.
+    """
+    for path in (Path(directory, word) for word in words[:2] if word.endswith(SHELL_SCRIPTS)):
         if path.is_file():
             script = path.read_bytes()[:LONGEST_SCRIPT].decode("utf-8", "replace")
+            if "\n#SBATCH " in script:
+                raise UsageError(
+                    f"{path.name} is a batch script of Slurm, and its srun would start ranks on all nodes itself",
+                    hint=f"write pylaunch start -- train.py in place of its srun, then: sbatch {path.name}",
+                )
             if not _PLACE_OF_A_NODE.search(script) and (called := _CALL.search(script)):
                 return called[1]
     return ""

@@ -49,6 +49,12 @@ def test_the_source_of_the_nodes(
         (SchedulerFlags(max_requeues=1), {}, False, "--max-requeues has no effect without Slurm"),
         (SchedulerFlags(checkpoint_before_end=60.0), {}, True, "--checkpoint-before-end has no effect without Slurm"),
         (SchedulerFlags(exclusive=True), IN_JOB, False, "--exclusive has no effect in Slurm job 7"),
+        (
+            SchedulerFlags(),
+            {**IN_JOB, "SLURM_STEP_NUM_TASKS": "2"},
+            False,
+            "srun starts pylaunch 2 times in Slurm job 7",
+        ),
         (SchedulerFlags(sbatch_arg=("--mem=0",)), IN_JOB, False, "--sbatch-arg has no effect in Slurm job 7"),
     ],
 )
@@ -57,6 +63,11 @@ def test_flags_that_contradict_each_other_are_refused(
 ) -> None:
     with pytest.raises(UsageError, match=error):
         node_source(flags, NONE, environment, has_inventory=has_inventory)
+
+
+@pytest.mark.parametrize("more", [{"SLURM_STEP_NUM_TASKS": "1"}, {"SLURM_STEP_NUM_TASKS": "8", "SLURM_PTY_PORT": "1"}])
+def test_a_shell_that_srun_starts_once_may_start_a_run(more: dict[str, str]) -> None:
+    assert node_source(SchedulerFlags(), NONE, {**IN_JOB, **more}, has_inventory=False) is NodeSource.HERE
 
 
 def test_the_job_of_this_shell_has_an_id_for_each_component() -> None:

@@ -110,6 +110,8 @@ def test_a_misspelt_word_gets_the_closest_name_as_a_suggestion(
         ),
         (["start", "--nnodes", "2", "--", "t.py"], "did you mean --nodes? All options: pylaunch start --help"),
         (["start", "--ntasks-per-node=2"], "did you mean --nproc-per-node? All options: pylaunch start --help"),
+        (["start", "-N", "2"], "did you mean --nodes? All options: pylaunch start --help"),
+        (["start", "--cpus-per-task=8"], "did you mean --sbatch-arg? All options: pylaunch start --help"),
         (["start", "--rdzv_id", "2"], "omit it: pylaunch does this in any case. All options: pylaunch start --help"),
         (["squeue"], "pylaunch ps"),
         (["torchrun"], "pylaunch start -- train.py"),

@@ -51,6 +51,8 @@ def test_a_command_line_in_our_terms(line: str, expected: Pasted | None) -> None
          "pylaunch start -- t.py -x (--nproc-per-node N for N ranks on each node)"),
         ("srun -n 4 prog", "srun starts ranks on all nodes itself",
          "pylaunch start -- train.py (--nproc-per-node N for N ranks on each node)"),
+        ("srun --mpi=pmix torchrun --nnodes 2 --nproc_per_node 8 t.py --lr 3", "srun starts ranks on all nodes itself",
+         "pylaunch start -- torchrun --nnodes 2 --nproc_per_node 8 t.py --lr 3"),
         ("srun ./prog 7", "srun starts ranks on all nodes itself",
          "pylaunch start -- ./prog 7 (--nproc-per-node N for N ranks on each node)"),
         ("mpirun --hostfile ./hosts ./prog", "mpirun starts ranks on all nodes itself",

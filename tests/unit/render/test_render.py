@@ -1,5 +1,5 @@
 from pylaunch.agent.run.ranks import spawn
-from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec, Sync
 from pylaunch.model.plan import PORT_ENTRY, RunPlan, plan_run
 from pylaunch.protocol.node_task import LAUNCHER_FILES, RANK_ENTRY
@@ -139,3 +139,10 @@ def test_the_hint_for_a_missing_script_names_sync_unless_the_code_travels_alread
     assert first.needs[1].hint.startswith("correct the path, take the code along with --sync .")
     (_, first), _ = render(planned(Framework.TORCHRUN, "train.py", sync=Sync("/home/ml", "0" * 64, 1, 1)))
     assert "--sync" not in first.needs[1].hint
+
+
+def test_the_hint_for_a_missing_interpreter_names_the_inventory_where_there_may_be_one() -> None:
+    job = JobSpec(("train.py",), Framework.DIRECT, "/home/ml", python="/v/bin/python")
+    ssh, slurm = Host("n1", "10.0.0.1"), Host("n1", "n1", connection=Connection.SLURM, slurm_job="7")
+    hints = [node.needs[0].hint for host in (ssh, slurm) for _, node in render(plan_run(Cluster((host,)), job, "7f3a"))]
+    assert hints[0].removeprefix(hints[1]) == ", pylaunch_python= in the inventory one for each host"

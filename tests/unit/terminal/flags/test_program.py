@@ -244,6 +244,15 @@ def test_a_shell_script_that_calls_a_launcher_of_one_machine_is_reported(
     assert bool(printed) == bool(called)
 
 
+def test_a_batch_script_of_slurm_is_refused_unless_a_command_is_named(here: Path) -> None:
+    (here / "job.sbatch").write_text("#!/bin/bash\n#SBATCH --nodes=2\nsrun python train.py\n")
+    for words in (("job.sbatch",), ("bash", "job.sbatch")):
+        with pytest.raises(UsageError, match=r"job\.sbatch is a batch script of Slurm") as caught:
+            understood(*words)
+        assert caught.value.hint == "write pylaunch start -- train.py in place of its srun, then: sbatch job.sbatch"
+        assert understood(*words, framework="command").words == words
+
+
 def test_options_of_a_pasted_line_apply_where_no_flag_overrides_them(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
