@@ -17,7 +17,7 @@ from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, with_fleet
 from pylaunch.runs.existing.proof import NodeProof, look
 from pylaunch.runs.existing.watch import Onlooker, watch
-from pylaunch.runs.follow.run_events import Emitter, recording
+from pylaunch.runs.follow.run_events import recording
 from pylaunch.runs.follow.run_follower import RunFollower
 from pylaunch.runs.prove import is_in_doubt, prove_again
 from pylaunch.store import runs
@@ -63,34 +63,9 @@ class RunStatus:
 _LIVELIEST_FIRST = ("running", "stopping", "prepared", "new", "starting", "not answering", "not found")
 
 
-@dataclass(frozen=True)
-class StatusQuery:
-    """A run to query, and the emitter of the events of its nodes."""
-
-    record: RunRecord
-    emit: Emitter
-    is_led: bool
-    """A controller leads the run: nodes that do not know the run yet are starting it."""
-
-
-def ask_status(queries: Sequence[StatusQuery]) -> list[RunStatus]:
-    """Ask the nodes of runs without an outcome for their state. A run that is over gets its outcome."""
-
-    async def ask_all() -> list[RunStatus]:
-        room = asyncio.Semaphore(ASKED_AT_ONCE)
-
-        async def in_turn(query: StatusQuery) -> RunStatus:
-            async with room:
-                return await _ask(query)
-
-        return await asyncio.gather(*map(in_turn, queries))
-
-    return asyncio.run(ask_all())
-
-
-async def _ask(query: StatusQuery) -> RunStatus:
-    record = query.record
-    absent = "starting" if query.is_led and not record.has_started else "finished"
+async def _ask(record: RunRecord, recorder: runs.Recorder | None) -> RunStatus:
+    """Ask the nodes of a run without an outcome. Without `recorder` a controller leads it, and may be starting it."""
+    absent = "finished" if recorder is not None or record.has_started else "starting"
 
     async def work(fleet: Fleet) -> RunStatus:
         names = [node.host.name for node in record.plan.nodes]
@@ -98,7 +73,7 @@ async def _ask(query: StatusQuery) -> RunStatus:
         nodes = tuple(_state(name, fleet, failures, absent) for name in names)
         if any(node.phase != "finished" for node in nodes):
             return RunStatus(nodes, None)
-        follower = RunFollower(record.plan, fleet, query.emit, streams=[])
+        follower = RunFollower(record.plan, fleet, recording(recorder, lambda _: None), streams=[])
         for name in failures:
             follower.nothing_there(name)
         outcome = await follower.follow()
@@ -194,12 +169,18 @@ def statuses(records: Sequence[RunRecord], on_note: Notes = ignore) -> list[RunS
         None if runs.controller(record.plan.run) is not None else runs.Recorder(record.plan.run, on_note)
         for record in unknown
     ]
-    queries = [
-        StatusQuery(record, recording(recorder, lambda _: None), is_led=recorder is None)
-        for record, recorder in zip(unknown, recorders, strict=True)
-    ]
+
+    async def ask_all() -> list[RunStatus]:
+        room = asyncio.Semaphore(ASKED_AT_ONCE)
+
+        async def in_turn(record: RunRecord, recorder: runs.Recorder | None) -> RunStatus:
+            async with room:
+                return await _ask(record, recorder)
+
+        return await asyncio.gather(*map(in_turn, unknown, recorders))
+
     answers = {}
-    for record, recorder, status in zip(unknown, recorders, ask_status(queries), strict=True):
+    for record, recorder, status in zip(unknown, recorders, asyncio.run(ask_all()), strict=True):
         answers[record.plan.run] = answer = _without_strangers(record, status)
         if answer.outcome is not None and recorder is not None:
             recorder.finish(answer.outcome)

@@ -128,7 +128,7 @@ def roll_call(mine: Place, patience: Patience) -> None:
     except OSError as error:
         if isinstance(error, MissingRanksError):
             raise
-        raise LaunchError(f"rank 0 cannot listen on port {mine.port}: {error.strerror}") from error
+        raise LaunchError(f"rank 0 cannot listen on port {mine.port}: {os.strerror(error.errno or 0)}") from error
     finally:
         side.close()
 

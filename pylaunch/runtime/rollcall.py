@@ -199,16 +199,7 @@ def _missing_in(text: bytes) -> frozenset[int]:
 
 
 def listen(port: int) -> socket.socket:
-    """Listen on `port` of all addresses. SO_REUSEADDR permits a port that a launcher holds, or that was just used."""
-    family, address = (socket.AF_INET6, "::") if socket.has_dualstack_ipv6() else (socket.AF_INET, "0.0.0.0")
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        listener.bind((address, port))
-        listener.listen(1024)
-    except OSError:
-        listener.close()
-        raise
-    return listener
+    """Listen on `port` of all addresses. SO_REUSEADDR, which this sets, permits a port held by a launcher."""
+    both = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if both else socket.AF_INET
+    return socket.create_server(("", port), family=family, backlog=1024, dualstack_ipv6=both)

@@ -178,14 +178,11 @@ def _started(
     argv: Argv, stdin: bytes | None, *, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.Popen[bytes]:
     """Start `argv`, whose whole stdin is `stdin`, or a pipe for None. Raises ProgramNotFoundError, UsageError."""
-    try:
-        with contextlib.nullcontext() if stdin is None else _in_memory(stdin) as source:
-            process = subprocess.Popen(
-                argv, stdin=source or subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                env=_environment(env), cwd=cwd, start_new_session=True,
-            )  # fmt: skip
-    except FileNotFoundError as error:
-        raise _not_found(argv, error) from None
+    with _finding(argv), contextlib.nullcontext() if stdin is None else _in_memory(stdin) as source:
+        process = subprocess.Popen(
+            argv, stdin=source or subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=_environment(env), cwd=cwd, start_new_session=True,
+        )  # fmt: skip
     _running.add(process)
     return process
 
@@ -226,23 +223,18 @@ def end_running() -> None:
 
 def run_on_terminal(argv: Argv, *, env: Mapping[str, str] | None = None) -> int:
     """Run an interactive program on the terminal of this process and return its exit status, as a shell does."""
-    try:
+    with _finding(argv):
         returncode = subprocess.run(argv, env=_environment(env), check=False).returncode
-    except FileNotFoundError as error:
-        raise _not_found(argv, error) from None
     return returncode if returncode >= 0 else 128 - returncode
 
 
 def start_daemon(argv: Argv, *, log: Path, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> int:
     """Start `argv` as a daemon that appends its output to `log`, and return its process id."""
-    with log.open("ab") as sink:
-        try:
-            daemon = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=_environment(env), cwd=cwd,
-                start_new_session=True,
-            )  # fmt: skip
-        except FileNotFoundError as error:
-            raise _not_found(argv, error) from None
+    with log.open("ab") as sink, _finding(argv):
+        daemon = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=_environment(env), cwd=cwd,
+            start_new_session=True,
+        )  # fmt: skip
     return daemon.pid
 
 
@@ -269,13 +261,11 @@ def filter_process(
     returns "" for exit status 0, else the last two lines of stderr. Raises ProgramNotFoundError.
     """
     with tempfile.TemporaryFile() as errors:
-        try:
+        with _finding(argv):
             process = subprocess.Popen(
                 argv, stdin=source or subprocess.PIPE, stdout=subprocess.PIPE if source else subprocess.DEVNULL,
                 stderr=errors, env=_environment(env), start_new_session=True,
             )  # fmt: skip
-        except FileNotFoundError as error:
-            raise _not_found(argv, error) from None
         pipe = process.stdin or process.stdout
         assert pipe is not None
 
@@ -432,7 +422,12 @@ def _kill_family(process: subprocess.Popen[bytes]) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def _not_found(argv: Argv, error: FileNotFoundError) -> UsageError:
-    if error.filename is not None and error.filename != argv[0]:
-        return UsageError(f"no such directory: {error.filename}")
-    return ProgramNotFoundError(argv[0])
+@contextlib.contextmanager
+def _finding(argv: Argv) -> Iterator[None]:
+    """Start `argv` in this block. Raises ProgramNotFoundError, and UsageError where its directory is missing."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        if error.filename is not None and error.filename != argv[0]:
+            raise UsageError(f"no such directory: {error.filename}") from None
+        raise ProgramNotFoundError(argv[0]) from None

@@ -60,9 +60,9 @@ def test_an_answer_grows_old_and_a_driver_that_hangs_is_asked_once(
     assert smi.latest(1000.1 + SMI_STALE_S) == NO_DEVICES
     smi.latest(2000.0)
     wait_until(lambda: asked.read_text() == "\n\n", "it is asked a second time, and no third")
-    assert smi._child is not None
-    smi._child.kill()
-    smi._child.wait()
+    assert smi._output is not None
+    smi._output.child.kill()
+    smi._output.child.wait()
 
 
 def test_usage_carries_the_steps_of_ranks_that_mark_them(node: Node, tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ class RankQuestion:
         assert self.dump is not None
         if self.dump.has_ended():
             try:
-                self.answer = self.dump.answer(self._mask.hide(self.dump.output()))
+                self.answer = self.dump.answer(self._mask.hide(self.dump.text))
             except ValueError as error:
                 self.finish(f"no stacks: {self._no_helper}; py-spy cannot read it: {error}")
             else:

@@ -6,13 +6,12 @@ the run, and starts no other one until it has ended.
 
 from __future__ import annotations
 
-import os
 import select
 import subprocess
 import threading
 import time
 
-from pylaunch.agent.shared.programs import path_of
+from pylaunch.agent.shared.programs import ProgramOutput, path_of
 from pylaunch.base.dataclass import dataclass, field
 
 QUERY = ("index", "ecc.errors.uncorrected.volatile.total", "temperature.gpu", "utilization.gpu", "memory.used")
@@ -64,40 +63,23 @@ class GpuReader:
     def __init__(self) -> None:
         self._program = path_of("nvidia-smi")
         self._lock = threading.Lock()
-        self._child: subprocess.Popen[bytes] | None = None
+        self._output: ProgramOutput | None = None
 
     def read(self, until: float) -> GpuCounters:
         """Return the values of all GPUs; nothing without nvidia-smi. `until` is monotonic."""
         if self._program is None:
             return GpuCounters()
         with self._lock:
-            if self._child is not None and self._child.poll() is None:
+            if self._output is not None and self._output.child.poll() is None:
                 return GpuCounters(missing="GPUs: an earlier call of nvidia-smi has not ended")
             words = [self._program, "--query-gpu=" + ",".join(QUERY), "--format=csv,noheader,nounits"]
             try:
-                self._child = subprocess.Popen(
-                    words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                    env=dict(os.environ, LC_ALL="C"),
-                )  # fmt: skip
+                self._output = ProgramOutput(words, MOST_BYTES, errors=subprocess.STDOUT)
             except OSError as error:
                 return GpuCounters(missing=f"GPUs: {self._program}: {error.strerror}")
-            output = _output(self._child, until)
-        if output is None:
-            return GpuCounters(missing="GPUs: no answer of nvidia-smi in time")
-        return parse(output)
-
-
-def _output(child: subprocess.Popen[bytes], until: float) -> str | None:
-    """Return the output of `child`; None if it does not end before `until`. It gets no signal."""
-    assert child.stdout is not None
-    received = b""
-    with child.stdout as source:
-        while len(received) < MOST_BYTES:
-            ready, _, _ = select.select([source], [], [], max(0.0, until - time.monotonic()))
-            if not ready:
-                return None
-            chunk = os.read(source.fileno(), 1 << 16)
-            if not chunk:
-                break
-            received += chunk
-    return received.decode("utf-8", "replace")
+            in_time = True
+            while in_time and not self._output.has_ended():
+                in_time = bool(select.select([self._output.descriptor], [], [], max(0.0, until - time.monotonic()))[0])
+            self._output.close()
+            answer = self._output.text.decode("utf-8", "replace")
+        return parse(answer) if in_time else GpuCounters(missing="GPUs: no answer of nvidia-smi in time")

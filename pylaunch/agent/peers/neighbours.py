@@ -9,6 +9,8 @@ import socket
 import time
 from typing import Callable, Tuple
 
+from pylaunch.agent.shared.sockets import ports
+
 Target = Tuple[socket.AddressFamily, str, int]
 
 WATCHED = 3
@@ -50,17 +52,9 @@ def look_up(addresses: dict[str, str]) -> dict[str, tuple[socket.AddressFamily, 
 
 
 def listen() -> socket.socket | None:
-    """Listen on a TCP port that the kernel chooses, with IPv6 and IPv4 where both exist.
-
-    Returns None when no port is free: peer messaging is disabled, and `Ready` reports port 0.
-    """
+    """Listen on a free port. None where none is free: peer messaging is disabled, and `Ready` reports port 0."""
     try:
-        if socket.has_dualstack_ipv6():
-            return socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True, backlog=256)
-    except OSError:
-        pass  # IPv6 is compiled in, and disabled on this node.
-    try:
-        return socket.create_server(("", 0), backlog=256)
+        return ports.listen(0)
     except OSError:
         return None
 

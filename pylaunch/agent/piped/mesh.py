@@ -165,7 +165,7 @@ class MeshNode:
         return None
 
     def _serve(self, port: int) -> int:
-        listener = _listener(port)
+        listener = ports.listen(port)
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
         return int(listener.getsockname()[1])
 
@@ -323,17 +323,6 @@ def _addresses(address: str, port: int, flags: int = 0) -> Any:
         return socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=flags)
     except UnicodeError:  # A part of the name is empty, or has more than 63 characters.
         raise socket.gaierror(socket.EAI_NONAME, "not a name of a host") from None
-
-
-def _listener(port: int) -> socket.socket:
-    """Return a listening socket on every address of both families, if both exist. Raises OSError."""
-    if socket.has_dualstack_ipv6():
-        try:
-            return socket.create_server(("", port), family=socket.AF_INET6, backlog=256, dualstack_ipv6=True)
-        except OSError as error:
-            if error.errno != errno.EADDRNOTAVAIL:  # IPv6 is compiled in, and disabled on this node.
-                raise
-    return socket.create_server(("", port), backlog=256)
 
 
 def _port_range() -> tuple[int, int] | None:

@@ -27,16 +27,11 @@ def end(targets: Sequence[Identity]) -> tuple[list[str], list[str]]:
     def find() -> list[processes.Process]:
         alive = [process for process in processes.mine() if process.state != "Z"]
         wanted = {tuple(target) for target in targets} | set(family)
-        found = {process.pid: process for process in alive if (process.pid, process.started) in wanted}
-        growing = True
-        while growing:
-            born = [each for each in alive if each.parent in found and each.pid not in found]
-            found.update({process.pid: process for process in born})
-            growing = bool(born)
-        for pid in processes.ancestors_of_others():
-            found.pop(pid, None)
-        family.update({(process.pid, process.started): process for process in found.values()})
-        return list(found.values())
+        roots = [process.pid for process in alive if (process.pid, process.started) in wanted]
+        pids = {*roots, *processes.descendants(alive, roots)} - processes.ancestors_of_others()
+        found = [process for process in alive if process.pid in pids]
+        family.update({(process.pid, process.started): process for process in found})
+        return found
 
     find()
     left = processes.end_all(find, GRACE_S)

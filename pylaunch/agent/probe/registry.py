@@ -21,6 +21,9 @@ DEADLINE_S = 5.0
 """Default deadline: far longer than any reader takes on a healthy host."""
 
 
+READERS: dict[str, Reader[Any, Any]] = {}
+
+
 class ReadingKey(str, Generic[Value]):
     """Name of a reading, typed by its value."""
 
@@ -35,6 +38,7 @@ class Reader(ReadingKey[Value], Generic[Question, Value]):
     def __new__(cls: type[R], name: str, look: Callable[[Any], Any], deadline_s: float) -> R:
         self = super().__new__(cls, name)
         self.look, self.deadline_s, self.module = look, deadline_s, look.__module__
+        READERS[name] = self
         return self
 
     def __call__(self, question: Question) -> Value:
@@ -62,20 +66,12 @@ class EachReader(Reader[List[Question], List[Dict[str, Any]]], Generic[Question,
         return self
 
 
-READERS: dict[str, Reader[Any, Any]] = {}
-
-
 def reader(
     name: str, deadline_s: float = DEADLINE_S
 ) -> Callable[[Callable[[Question], Value]], Reader[Question, Value]]:
     """Register the decorated function as the reader `name`."""
 
-    def register(look: Callable[[Question], Value]) -> Reader[Question, Value]:
-        found: Reader[Question, Value] = Reader(name, look, deadline_s)
-        READERS[name] = found
-        return found
-
-    return register
+    return lambda look: Reader(name, look, deadline_s)
 
 
 def reader_of_each(
@@ -83,12 +79,7 @@ def reader_of_each(
 ) -> Callable[[Callable[[Question], Value | None]], EachReader[Question, Value]]:
     """Register the decorated function as the reader `name`, which calls it for each of its questions."""
 
-    def register(one: Callable[[Question], Value | None]) -> EachReader[Question, Value]:
-        found: EachReader[Question, Value] = EachReader(name, one, deadline_s)
-        READERS[name] = found
-        return found
-
-    return register
+    return lambda one: EachReader(name, one, deadline_s)
 
 
 def tried(look: Callable[[Any], Any], question: Any) -> dict[str, Any]:

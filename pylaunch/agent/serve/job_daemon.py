@@ -146,19 +146,17 @@ def _has_children() -> bool:
 
 def request_supervisor(root: NodeRoot, job: str, run: str, sleep: Callable[[float], None] = time.sleep) -> None:
     """Let the daemon of `job` start the supervisor of `run`. Raises AgentError when no daemon answers."""
-    with contextlib.closing(_connected(root, job, sleep)) as daemon, contextlib.suppress(OSError):
+    with contextlib.closing(kept(root, job, sleep)) as daemon, contextlib.suppress(OSError):
         daemon.settimeout(ANSWERS_S)
         daemon.sendall(f"{run}\n".encode("ascii"))
         daemon.recv(1)
 
 
-def kept(root: NodeRoot, job: str) -> socket.socket:
-    """Keep the daemon of `job` alive while the connection that this returns is open. Raises AgentError without one."""
-    return _connected(root, job, time.sleep)
+def kept(root: NodeRoot, job: str, sleep: Callable[[float], None] = time.sleep) -> socket.socket:
+    """Return a connection to the daemon of `job`, which may be starting; it lives while that is open.
 
-
-def _connected(root: NodeRoot, job: str, sleep: Callable[[float], None]) -> socket.socket:
-    """Return a connection to the daemon, which may be starting. Raises AgentError."""
+    Raises AgentError without one.
+    """
     for _ in range(int(STARTS_S / POLL_S)):
         with contextlib.suppress(OSError):
             return local_socket.connect(root.job_socket(job), ANSWERS_S)

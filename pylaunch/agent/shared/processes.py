@@ -189,17 +189,18 @@ def send(process: Process, signum: int) -> None:
         if hasattr(os, "pidfd_open"):
             handle = os.pidfd_open(process.pid)
             try:
-                if _is_still(process):
+                if is_still(process):
                     signal.pidfd_send_signal(handle, signum)
             finally:
                 os.close(handle)
-        elif _is_still(process):
+        elif is_still(process):
             os.kill(process.pid, signum)
     except ProcessLookupError:
         return
 
 
-def _is_still(process: Process) -> bool:
+def is_still(process: Process) -> bool:
+    """Return whether `process` exists, and its id is not that of another one."""
     try:
         return read(process.pid).started == process.started
     except (FileNotFoundError, ProcessLookupError):

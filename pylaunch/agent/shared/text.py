@@ -24,6 +24,12 @@ def stat_of(pid: int) -> list[str]:
     return (text_or_none(f"/proc/{pid}/stat") or "").rpartition(")")[2].split()
 
 
+def waits_in(pid: int) -> str:
+    """Return the kernel function that a process or thread waits in; "" if it runs or that cannot be read."""
+    function = text_or_none(f"/proc/{pid}/wchan") or ""
+    return "" if function == "0" else function
+
+
 def meminfo() -> dict[str, int]:
     """Return the sizes of /proc/meminfo in bytes, without its numbers of huge pages."""
     rows = (line.partition(":") for line in text_of("/proc/meminfo").splitlines())

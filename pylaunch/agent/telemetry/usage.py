@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from typing import Callable
 
 from pylaunch import protocol
-from pylaunch.agent.shared.programs import path_of
+from pylaunch.agent.shared.programs import ProgramOutput, path_of
 from pylaunch.agent.shared.text import meminfo, text_of
 
 LOOPBACK = "lo"
@@ -19,6 +17,7 @@ SMI_PERIOD_S = 2.0
 SMI_STALE_S = 10.0
 """Age at which an answer is dropped: the driver may hang."""
 
+MOST_BYTES = 1 << 16
 NO_DEVICES: tuple[float | None, int, int] = (None, 0, 0)
 
 
@@ -55,41 +54,21 @@ class Smi:
 
     def __init__(self) -> None:
         self._program = path_of("nvidia-smi")
-        self._child: subprocess.Popen[bytes] | None = None
-        self._text = b""
+        self._output: ProgramOutput | None = None
         self._answer = NO_DEVICES
         self._answered = 0.0
         self._next = 0.0
 
     def latest(self, now: float) -> tuple[float | None, int, int]:
         """Return mean utilization of all devices (None without), used and total bytes. Calls nvidia-smi when due."""
-        if self._child is not None and self._has_answered(self._child):
-            self._answer, self._answered = devices(self._text.decode("ascii", "replace")), now
-            self._child = None
-        if self._program is not None and self._child is None and now >= self._next:
+        if self._output is not None and self._output.has_ended():
+            self._output.close()
+            self._answer, self._answered = devices(self._output.text.decode("ascii", "replace")), now
+            self._output = None
+        if self._program is not None and self._output is None and now >= self._next:
             self._next = now + SMI_PERIOD_S
-            self._ask(self._program)
+            self._output = ProgramOutput([self._program, *SMI_WORDS], MOST_BYTES)
         return self._answer if now - self._answered <= SMI_STALE_S else NO_DEVICES
-
-    def _ask(self, program: str) -> None:
-        self._text = b""
-        null = subprocess.DEVNULL
-        self._child = subprocess.Popen([program, *SMI_WORDS], stdin=null, stdout=subprocess.PIPE, stderr=null)
-        assert self._child.stdout is not None
-        os.set_blocking(self._child.stdout.fileno(), False)
-
-    def _has_answered(self, child: subprocess.Popen[bytes]) -> bool:
-        assert child.stdout is not None
-        while True:
-            try:
-                chunk = os.read(child.stdout.fileno(), 1 << 16)
-            except BlockingIOError:
-                return False
-            if not chunk:
-                child.stdout.close()
-                child.poll()
-                return True
-            self._text += chunk
 
 
 def cpu_ticks(stat: str) -> tuple[int, int]:

@@ -6,7 +6,7 @@ another node is lost, and a watcher does not do that.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 from pylaunch import protocol
@@ -17,7 +17,6 @@ from pylaunch.runs.connect.confine import ForeignMessage, overstepped
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.runs.connect.interruptible import InterruptSource, on_fleet
 from pylaunch.runs.existing.reach import raise_if_none
-from pylaunch.runs.follow.node_view import NodeView
 from pylaunch.runs.follow.run_events import LinesWritten, Notice, RunEvent, UsageReported, on_our_clock
 from pylaunch.runs.follow.run_follower import rank_streams
 
@@ -33,6 +32,10 @@ AGAIN_S = 2.0
 
 SILENT_READINGS = 4
 """Load reports in a row that must be missing before a node counts as silent."""
+
+HEARD, OVER, UNKNOWN = "heard", "over", "unknown"
+DONE = frozenset({OVER, UNKNOWN})
+"""Nodes that report that the run is over; and those that do not know it: not yet, or no longer."""
 
 
 class Onlooker(Protocol):
@@ -61,13 +64,25 @@ def watch(record: RunRecord, onlooker: Onlooker, is_settled: Callable[[], bool],
     return on_fleet(record.plan, record.agent, work, source=source)
 
 
+def is_over(states: Collection[str | float], now: float, patience_s: float) -> bool:
+    """Return True when every node that answers is done and the others were silent for `patience_s`.
+
+    At least one node must answer. `states` is as in `_Watch`.
+    """
+    return not DONE.isdisjoint(states) and all(
+        now - state >= patience_s if isinstance(state, float) else state in DONE for state in states
+    )
+
+
 class _Watch:
     def __init__(self, record: RunRecord, fleet: Fleet, onlooker: Onlooker) -> None:
         self._record = record
         self._plan = record.plan
         self._fleet = fleet
         self._onlooker = onlooker
-        self._view = NodeView(frozenset(node.host.name for node in record.plan.nodes))
+        self._states: dict[str, str | float] = {node.host.name: "" for node in record.plan.nodes}
+        """"" before the first answer, HEARD, one of DONE, or the time since when a node is out of reach."""
+
         self._reasons: dict[str, str] = {}
         self._calls: dict[str, asyncio.Task[None]] = {}
         self._reporting: set[str] = set()
@@ -77,7 +92,7 @@ class _Watch:
 
     async def until_over(self, is_settled: Callable[[], bool]) -> bool:
         patience_s = self._plan.job.node_timeout.total_seconds()
-        for host in self._view.hosts:
+        for host in self._states:
             self._call(host)
         try:
             while True:
@@ -93,9 +108,9 @@ class _Watch:
                     self._on_message(host, message)
                 self._drop_silent(time.monotonic())
                 self._take_calls()
-                if self._view.has_any_answer:
+                if any(self._states.values()):
                     self._onlooker.look()
-                if self._view.is_over(time.monotonic(), patience_s) and is_settled():
+                if is_over(self._states.values(), time.monotonic(), patience_s) and is_settled():
                     return True
         finally:
             calls = tuple(self._calls.values())
@@ -113,14 +128,14 @@ class _Watch:
             if failure is None:
                 break
             if isinstance(failure, RunUnknownError | AgentAbsentError):
-                self._view = self._view.with_unknown(host)
+                self._states[host] = UNKNOWN
             else:
                 shared = False  # The shared connection may be dead.
                 self._miss(host, str(failure))
             await asyncio.sleep(AGAIN_S)
-        if host in self._view.missed:
+        if isinstance(self._states[host], float):
             self._note(EventKind.CONTACT_REGAINED, host)
-        self._view, self._has_seen_any = self._view.with_heard(host), True
+        self._states[host], self._has_seen_any = HEARD, True
         if self._fleet.links[host].hello.phase in ("running", "stopping"):
             self._note(EventKind.ATTACHED, host)
         streams = rank_streams(self._plan)
@@ -132,13 +147,13 @@ class _Watch:
         """Forget calls that succeeded; raise the exception of one that failed with a bug."""
         for host in [host for host, call in self._calls.items() if call.done()]:
             self._calls.pop(host).result()
-        if not self._has_seen_any and self._view.missed.keys() == self._view.hosts:
+        if not self._has_seen_any and all(isinstance(state, float) for state in self._states.values()):
             raise_if_none(self._record, self._reasons)
 
     def _drop_silent(self, now: float) -> None:
         silent_s = SILENT_READINGS * self._onlooker.usage_every_s
-        for host in tuple(self._reporting & self._view.heard):
-            if now - self._fleet.links[host].heard_at > silent_s:
+        for host in tuple(self._reporting):
+            if self._states[host] == HEARD and now - self._fleet.links[host].heard_at > silent_s:
                 self._lose(host, f"no heartbeat for {silent_s:.0f} s")
 
     def _lose(self, host: str, reason: str) -> None:
@@ -148,10 +163,10 @@ class _Watch:
         self._call(host, shared=False)
 
     def _miss(self, host: str, reason: str) -> None:
-        if host not in self._view.missed:
+        if not isinstance(self._states[host], float):
             self._note(EventKind.CONTACT_LOST, host, reason)
+            self._states[host] = time.monotonic()
         self._reasons[host] = reason
-        self._view = self._view.with_missed(host, time.monotonic())
 
     def _on_message(self, host: str, message: object) -> None:
         match message:
@@ -171,8 +186,8 @@ class _Watch:
             case protocol.Stopping():
                 self._note(EventKind.STOP_ASKED, host, message.reason, at=message.time)
             case protocol.Finished() | protocol.Failed():
-                self._view = self._view.with_over(host)
-            case ConnectionEnded() if host in self._view.heard:
+                self._states[host] = OVER
+            case ConnectionEnded() if self._states[host] == HEARD:
                 self._lose(host, message.reason)
             case ForeignMessage():
                 self._onlooker.show(Notice(overstepped(host, message)))

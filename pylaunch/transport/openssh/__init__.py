@@ -5,6 +5,5 @@ options      the words given to every ssh
 sharing      the directory and the path of shared connections, and closing them
 identity     what distinguishes shared connections
 failures     reason and hint for what ssh prints when it fails
-login_test   accounts that accept a login and ignore the command
 diagnosis    the steps from this machine to a host, checked one by one
 """

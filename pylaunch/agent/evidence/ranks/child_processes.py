@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pylaunch import protocol
 from pylaunch.agent.evidence.ranks import process_view, py_spy, rank_states
 from pylaunch.agent.logs.masking import Mask
-from pylaunch.agent.shared.text import text_of
+from pylaunch.agent.shared.text import text_of, waits_in
 from pylaunch.base.dataclass import replace
 from pylaunch.protocol import examination as bounds
 
@@ -42,7 +42,7 @@ def _child(pid: int) -> protocol.ChildProcess | None:
 
 def _wait(thread: int) -> str:
     """Return the system call in which `thread` waits, else the kernel function; "running" or "unknown" without one."""
-    name = process_view.syscall(thread) or process_view.wchan(thread)
+    name = process_view.syscall(thread) or waits_in(thread)
     if name:
         return LOCK if name.startswith("futex") else name
     return "running" if rank_states.letter(thread) == "R" else "unknown"
@@ -72,7 +72,7 @@ class ChildStacks:
         if not dump.has_ended():
             return False
         try:
-            answer = dump.answer(self._mask.hide(dump.output()))
+            answer = dump.answer(self._mask.hide(dump.text))
         except ValueError as error:
             self._add(pid, f"py-spy cannot read it: {error}")
         else:

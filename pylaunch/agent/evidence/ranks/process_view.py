@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from pylaunch.agent.evidence.ranks.rank_states import family, stopped_on_path, worker_of
-from pylaunch.agent.shared.text import link_of, stat_of, text_of, text_or_none
+from pylaunch.agent.shared.text import link_of, stat_of, text_of, text_or_none, waits_in
 from pylaunch.base.dataclass import dataclass
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -63,7 +63,7 @@ def view(pid: int, answering: int | None = None) -> ProcessView:
         if each == shown:
             letter = fields[0]
     return ProcessView(
-        shown, letter, round(cpu_s, 2), wchan(shown), syscall(shown), main_cpu_s(shown), _switches(shown)
+        shown, letter, round(cpu_s, 2), waits_in(shown), syscall(shown), main_cpu_s(shown), _switches(shown)
     )
 
 
@@ -110,12 +110,6 @@ def is_python(pid: int) -> bool:
 def seconds(fields: Sequence[str]) -> float:
     """Return the processor time in the fields of /proc/PID/stat after the name."""
     return (int(fields[11]) + int(fields[12])) / _TICKS
-
-
-def wchan(pid: int) -> str:
-    """Return the kernel function in which a process or thread waits; "" if it runs or that cannot be read."""
-    name = text_or_none(f"/proc/{pid}/wchan") or ""
-    return "" if name in _UNKNOWN else name
 
 
 def syscall(pid: int) -> str:

@@ -6,13 +6,12 @@ py-spy reads the memory of the process and does not stop it (`--nonblocking`); t
 from __future__ import annotations
 
 import os
-import subprocess
 from typing import Any, Sequence
 
 from pylaunch import protocol
 from pylaunch.agent.evidence.ranks.rank_answer import MOST_BYTES, RankAnswer, count, listed
 from pylaunch.agent.shared import processes
-from pylaunch.agent.shared.programs import path_of
+from pylaunch.agent.shared.programs import ProgramOutput, path_of
 from pylaunch.base import untrusted_json
 from pylaunch.protocol import examination as bounds
 
@@ -36,42 +35,16 @@ def of_run(executable: str, pid: int, run: str, root: str) -> StackDump | None:
         return None
 
 
-class StackDump:
-    """py-spy at work on one process, whose output is read without waiting. Raises OSError if it cannot be started."""
+class StackDump(ProgramOutput):
+    """py-spy at work on one process. Raises OSError if it cannot be started."""
 
     def __init__(self, executable: str, process: processes.Process) -> None:
+        super().__init__([executable, *WORDS, str(process.pid)], MOST_BYTES)
         self._process = process
-        null = subprocess.DEVNULL
-        words = [executable, *WORDS, str(process.pid)]
-        self._child = subprocess.Popen(words, stdin=null, stdout=subprocess.PIPE, stderr=null)
-        assert self._child.stdout is not None
-        self.descriptor = self._child.stdout.fileno()
-        os.set_blocking(self.descriptor, False)
-        self._text = b""
-
-    def has_ended(self) -> bool:
-        """Read what there is. Return True at the end of the output."""
-        while len(self._text) <= MOST_BYTES:
-            try:
-                chunk = os.read(self.descriptor, 1 << 16)
-            except BlockingIOError:
-                return False
-            if not chunk:
-                return True
-            self._text += chunk
-        return True
-
-    def output(self) -> bytes:
-        """Return what py-spy has written."""
-        return self._text
 
     def answer(self, text: bytes) -> RankAnswer:
         """Return the stacks in `text`. Raises ValueError for anything else, and if the process has ended."""
-        try:
-            is_same = processes.read(self._process.pid).started == self._process.started
-        except (FileNotFoundError, ProcessLookupError):
-            is_same = False
-        if not is_same:
+        if not processes.is_still(self._process):
             raise ValueError("the process has ended")
         if not text.strip():
             raise ValueError("it printed nothing: not permitted (ptrace), or not for this version of Python")
@@ -79,10 +52,8 @@ class StackDump:
 
     def close(self) -> None:
         """End py-spy if it runs, without waiting for it."""
-        self._child.kill()
-        self._child.poll()
-        assert self._child.stdout is not None
-        self._child.stdout.close()
+        self.child.kill()
+        super().close()
 
 
 def decoded(text: bytes, pid: int) -> RankAnswer:

@@ -9,7 +9,7 @@ import time
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import programs
 from pylaunch.agent.shared.cgroups import CGROUPS, UNLIMITED_V1, chain, mounts, number, oom_kills, text
-from pylaunch.agent.shared.text import stat_of, text_of, text_or_none
+from pylaunch.agent.shared.text import stat_of, text_of, waits_in
 from pylaunch.base import kernel_log
 from pylaunch.protocol.readings.hosts import (
     CgroupLimit,
@@ -124,12 +124,6 @@ def asleep() -> dict[tuple[int, str], str]:
             switches = fields.get("voluntary_ctxt_switches", "").strip()
             found[(int(name), switches)] = fields["Name"].strip()
     return found
-
-
-def waits_in(pid: int) -> str:
-    """Return the kernel function that a process waits in; "" if unknown."""
-    function = text_or_none(f"/proc/{pid}/wchan") or ""
-    return "" if function == "0" else function
 
 
 @reader("kernel.cgroups")

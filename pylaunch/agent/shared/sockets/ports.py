@@ -51,6 +51,17 @@ def hold(port: int) -> socket.socket:
     return _bind(socket.AF_INET, ("0.0.0.0", port))
 
 
+def listen(port: int) -> socket.socket:
+    """Listen on `port` (0: one that the kernel chooses) of every address of both families. Raises OSError."""
+    if socket.has_dualstack_ipv6():
+        try:
+            return socket.create_server(("", port), family=socket.AF_INET6, backlog=256, dualstack_ipv6=True)
+        except OSError as error:
+            if error.errno != errno.EADDRNOTAVAIL:  # IPv6 is compiled in, and disabled on this node.
+                raise
+    return socket.create_server(("", port), backlog=256)
+
+
 CANDIDATES = (range(29500, 29600), range(29400, 29500))
 """Ranges of rendezvous ports, in order of preference. The role firewall opens them to the members by default."""
 

@@ -11,9 +11,9 @@ from pylaunch.model.run import RunRecord
 from pylaunch.runs import status
 
 
-def query(run: str) -> status.StatusQuery:
+def record(run: str) -> RunRecord:
     plan = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("a",), Framework.COMMAND, "/"), run)
-    return status.StatusQuery(RunRecord(plan, "v", 1.0, (), None), lambda _: None, is_led=False)
+    return RunRecord(plan, "v", 1.0, (), None)
 
 
 def test_a_run_whose_nodes_are_slow_to_answer_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,5 +25,5 @@ def test_a_run_whose_nodes_are_slow_to_answer_keeps_no_other_waiting(monkeypatch
         return status.RunStatus((status.NodeState("n1", plan.run),), None)
 
     monkeypatch.setattr(status, "with_fleet", answered)
-    found = status.ask_status([query("7f3a9c01"), query("7f3a9c02")])
+    found = status.statuses([record("7f3a9c01"), record("7f3a9c02")])
     assert [each.nodes[0].phase for each in found] == ["7f3a9c01", "7f3a9c02"]
