@@ -14,7 +14,6 @@ import select
 import selectors
 import socket
 import time
-from typing import Callable
 
 RETRY_S = 0.2
 ANSWER_S = 1.0
@@ -53,11 +52,10 @@ class _Connection:
 class RollCallServer:
     """Side of rank 0, which listens from the first attempt until all ranks are connected."""
 
-    def __init__(self, port: int, world_size: int, run: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, port: int, world_size: int, run: str) -> None:
         self._port = port
         self._world_size = world_size
         self._run = run
-        self._clock = clock
         self._listener: socket.socket | None = None
         self._selector = selectors.DefaultSelector()
         self._present: dict[int, _Connection] = {}
@@ -67,9 +65,9 @@ class RollCallServer:
         if self._listener is None:
             self._listener = listen(self._port)
             self._selector.register(self._listener, selectors.EVENT_READ)
-        until = self._clock() + wait_s
-        while self._missing() and self._clock() < until:
-            for key, _ in self._selector.select(max(0.0, until - self._clock())):
+        until = time.monotonic() + wait_s
+        while self._missing() and time.monotonic() < until:
+            for key, _ in self._selector.select(max(0.0, until - time.monotonic())):
                 if key.fileobj is self._listener:
                     self._accept(self._listener)
                 else:
@@ -130,24 +128,15 @@ class RollCallServer:
 class RollCallClient:
     """Side of every other rank, which retries until rank 0 listens."""
 
-    def __init__(
-        self,
-        where: tuple[str, int],
-        rank: int,
-        run: str,
-        clock: Callable[[], float] = time.monotonic,
-        pause: Callable[[float], object] = time.sleep,
-    ) -> None:
+    def __init__(self, where: tuple[str, int], rank: int, run: str) -> None:
         self._where = where
         self._identity = {"run": run, "rank": rank}
-        self._clock = clock
-        self._pause = pause
         self._connection: _Connection | None = None
 
     def attempt(self, wait_s: float) -> frozenset[int]:
         """Wait up to `wait_s` for all ranks; return the missing ones. That is rank 0 while it does not answer."""
-        until = self._clock() + wait_s
-        while self._clock() < until:
+        until = time.monotonic() + wait_s
+        while time.monotonic() < until:
             if self._connection is None:
                 self._connect(until)
             elif any(not missing for missing in self._answers(until)):
@@ -159,7 +148,7 @@ class RollCallClient:
         if self._connection is None:
             return frozenset({0})
         self._connection.write(self._identity)
-        missing = (self._answers(self._clock() + ANSWER_S) or [frozenset({0})])[-1]
+        missing = (self._answers(time.monotonic() + ANSWER_S) or [frozenset({0})])[-1]
         if not missing:
             self.close()
         return missing
@@ -169,7 +158,7 @@ class RollCallClient:
         assert self._connection is not None
         poll = select.poll()  # select() knows no descriptor above 1023, and a rank may have many files open.
         poll.register(self._connection.socket, select.POLLIN)
-        ready = poll.poll(max(0.0, until - self._clock()) * 1000)
+        ready = poll.poll(max(0.0, until - time.monotonic()) * 1000)
         heard = [_missing_in(text) for text in self._connection.read()] if ready else []
         if not self._connection.is_open and all(heard):
             self.close()
@@ -177,9 +166,9 @@ class RollCallClient:
 
     def _connect(self, until: float) -> None:
         try:
-            connection = socket.create_connection(self._where, timeout=max(0.1, until - self._clock()))
+            connection = socket.create_connection(self._where, timeout=max(0.1, until - time.monotonic()))
         except OSError:
-            self._pause(min(RETRY_S, max(0.0, until - self._clock())))
+            time.sleep(min(RETRY_S, max(0.0, until - time.monotonic())))
             return
         self._connection = _Connection(connection)
         self._connection.write(self._identity)

@@ -221,19 +221,18 @@ def end_running() -> None:
         _kill_family(process)
 
 
-def run_on_terminal(argv: Argv, *, env: Mapping[str, str] | None = None) -> int:
+def run_on_terminal(argv: Argv) -> int:
     """Run an interactive program on the terminal of this process and return its exit status, as a shell does."""
     with _finding(argv):
-        returncode = subprocess.run(argv, env=_environment(env), check=False).returncode
+        returncode = subprocess.run(argv, env=_environment(None), check=False).returncode
     return returncode if returncode >= 0 else 128 - returncode
 
 
-def start_daemon(argv: Argv, *, log: Path, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> int:
+def start_daemon(argv: Argv, *, log: Path, env: Mapping[str, str] | None = None) -> int:
     """Start `argv` as a daemon that appends its output to `log`, and return its process id."""
     with log.open("ab") as sink, _finding(argv):
         daemon = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=_environment(env), cwd=cwd,
-            start_new_session=True,
+            argv, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, env=_environment(env), start_new_session=True
         )  # fmt: skip
     return daemon.pid
 
@@ -389,9 +388,9 @@ def ends(pid: int, within_s: float, *, after: signal.Signals | None = None) -> b
         os.close(process)
 
 
-async def spawn(argv: Argv, *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Child:
+async def spawn(argv: Argv) -> Child:
     """Start `argv` with pipes. Raises ProgramNotFoundError."""
-    process = _started(argv, None, env=env, cwd=cwd)
+    process = _started(argv, None)
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None

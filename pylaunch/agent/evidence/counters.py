@@ -68,10 +68,7 @@ def _all(memory_cgroup: str | None) -> Iterator[tuple[str, int]]:
         ports = os.path.join(INFINIBAND, adapter, "ports")
         for port in names_in(ports, MOST_DEVICES):
             yield from _numbers(f"{adapter}/{port}", os.path.join(ports, port), PORT_COUNTERS)
-    try:
-        kills = cgroups.oom_kills()
-    except (OSError, ValueError):
-        kills = None
+    kills = cgroups.oom_kills()
     if kills is not None:
         yield "host oom_kill", kills
     for line in cgroups.text(memory_cgroup, "memory.events").splitlines() if memory_cgroup is not None else ():

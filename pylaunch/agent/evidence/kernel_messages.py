@@ -7,7 +7,7 @@ import errno
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from pylaunch import protocol
 from pylaunch.agent.shared.text import link_of, text_or_none
@@ -32,16 +32,15 @@ FIRST_PID_NAMESPACE = "pid:[4026531836]"
 class KernelLog:
     """Reader of the messages that the kernel logs from now on."""
 
-    def __init__(self, path: str = KMSG, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, path: str = KMSG) -> None:
         self.missing = ""
         """Reason why messages could not be read; "" if all were."""
 
-        self._clock = clock
         self._descriptor: int | None = None
         self._kept: deque[protocol.KernelEvent] = deque(maxlen=KEPT)
         self._killed: set[int] = set()
         self._next = 0.0
-        self._looked_at = clock()
+        self._looked_at = time.time()
         self._knows_pids = _knows_pids()
         try:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -64,7 +63,7 @@ class KernelLog:
         """Read new messages, at most MOST_PER_LOOK."""
         if self._descriptor is None:
             return
-        before, self._looked_at = self._looked_at, self._clock()
+        before, self._looked_at = self._looked_at, time.time()
         try:
             for record in _records(self._descriptor, MOST_PER_LOOK):
                 if record is None:
@@ -92,7 +91,7 @@ class KernelLog:
             return
         now = time.clock_gettime(time.CLOCK_MONOTONIC)
         age_s = now - _stamp(record, now)
-        at = min(max(self._clock() - age_s, since), self._clock())
+        at = min(max(time.time() - age_s, since), time.time())
         if line.kind == kernel_log.OOM_KILL and line.pid is not None and self._knows_pids:
             if line.pid in self._killed:
                 return

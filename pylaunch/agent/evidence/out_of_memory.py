@@ -61,11 +61,7 @@ class Memory:
         return _rise(before.of_host, now.of_host), _rise(before.of_cgroup, now.of_cgroup)
 
     def _counts(self) -> Counts:
-        try:
-            of_host = cgroups.oom_kills()
-        except (OSError, ValueError):
-            of_host = None
-        return Counts(of_host, kills_in(self._cgroups[0]) if self._cgroups else None)
+        return Counts(cgroups.oom_kills(), kills_in(self._cgroups[0]) if self._cgroups else None)
 
     def _limit(self) -> tuple[int, str]:
         """Return the tightest limit of the cgroup and its ancestors, else the memory of the host."""
@@ -78,10 +74,9 @@ def memory_cgroups(membership: str, root: str) -> list[str]:
     lines = [line.split(":", 2) for line in membership.splitlines() if line.count(":") >= 2]
     first = [line for line in lines if "memory" in line[1].split(",")]
     for _, controllers, path in first or [line for line in lines if not line[1]]:
-        names = cgroups.mounts(root, "memory" if controllers else "", controllers)
-        mounted = next((at for at in names if os.path.isdir(at)), None)
-        if mounted is not None:
-            return [directory for directory in cgroups.chain(mounted, path) if os.path.isdir(directory)]
+        top = cgroups.mounted(root, "memory" if controllers else "", controllers)
+        if top is not None:
+            return [directory for directory in cgroups.chain(top, path) if os.path.isdir(directory)]
     return []
 
 

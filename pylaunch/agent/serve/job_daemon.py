@@ -144,15 +144,15 @@ def _has_children() -> bool:
     return True
 
 
-def request_supervisor(root: NodeRoot, job: str, run: str, sleep: Callable[[float], None] = time.sleep) -> None:
+def request_supervisor(root: NodeRoot, job: str, run: str) -> None:
     """Let the daemon of `job` start the supervisor of `run`. Raises AgentError when no daemon answers."""
-    with contextlib.closing(kept(root, job, sleep)) as daemon, contextlib.suppress(OSError):
+    with contextlib.closing(kept(root, job)) as daemon, contextlib.suppress(OSError):
         daemon.settimeout(ANSWERS_S)
         daemon.sendall(f"{run}\n".encode("ascii"))
         daemon.recv(1)
 
 
-def kept(root: NodeRoot, job: str, sleep: Callable[[float], None] = time.sleep) -> socket.socket:
+def kept(root: NodeRoot, job: str) -> socket.socket:
     """Return a connection to the daemon of `job`, which may be starting; it lives while that is open.
 
     Raises AgentError without one.
@@ -160,5 +160,5 @@ def kept(root: NodeRoot, job: str, sleep: Callable[[float], None] = time.sleep) 
     for _ in range(int(STARTS_S / POLL_S)):
         with contextlib.suppress(OSError):
             return local_socket.connect(root.job_socket(job), ANSWERS_S)
-        sleep(POLL_S)
+        time.sleep(POLL_S)
     raise AgentError(f"the agent of Slurm job {job} does not run on this node: no answer within {STARTS_S:g} s")

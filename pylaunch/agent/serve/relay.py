@@ -14,7 +14,6 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
 
 from pylaunch import protocol
 from pylaunch.agent.run.ranks import session_scope
@@ -30,9 +29,7 @@ LOOK_S = 0.5
 """Seconds without an answer from the supervisor after which the relay checks whether it is stopped (SIGSTOP)."""
 
 
-def open_run(
-    root: NodeRoot, run: str, version: str, *, job: str | None = None, sleep: Callable[[float], None] = time.sleep
-) -> int:
+def open_run(root: NodeRoot, run: str, version: str, *, job: str | None = None) -> int:
     """Relay to the supervisor of `run`, and start it if there is none; `job` is the Slurm job whose daemon starts it.
 
     Raises AgentError for a run that is over.
@@ -52,11 +49,11 @@ def open_run(
         relayed = _relay(directory)
         if relayed is not None:
             return relayed
-        sleep(POLL_S)
+        time.sleep(POLL_S)
     raise AgentError(f"the supervisor of run {run} does not answer at {directory.file('agent.sock')}")
 
 
-def attach(root: NodeRoot, run: str, version: str, sleep: Callable[[float], None] = time.sleep) -> int:
+def attach(root: NodeRoot, run: str, version: str) -> int:
     """Relay to the supervisor of `run`, or replay the files of a run that is over. Raises AgentError if unknown."""
     directory = root.run(run)
     if reason := rank_files.obstacle(f"{directory.path}/."):
@@ -71,7 +68,7 @@ def attach(root: NodeRoot, run: str, version: str, sleep: Callable[[float], None
         relayed = _relay(directory)
         if relayed is not None:
             return relayed
-        sleep(POLL_S)
+        time.sleep(POLL_S)
     raise AgentError(f"the supervisor of run {run} does not answer at {directory.file('agent.sock')}")
 
 

@@ -121,12 +121,12 @@ _BY_KERNEL = {
 }
 
 
-def what_ended_agent(directory: RunDirectory, kmsg: str = kernel_messages.KMSG) -> str:
+def what_ended_agent(directory: RunDirectory) -> str:
     """Return a clause about the end of the run's agent; "" where nothing shows it, as after a `kill -9`."""
     holder = run_lock.last_holder(directory)
     if holder is not None:
         since = time.clock_gettime(time.CLOCK_MONOTONIC) - (time.time() - holder.since) - SLACK_S
-        for line in reversed(kernel_messages.about(holder.pid, since, kmsg)):
+        for line in reversed(kernel_messages.about(holder.pid, since)):
             if line.kind in _BY_KERNEL:
                 return _BY_KERNEL[line.kind]
     lines = last_lines(directory.file("agent.log"))

@@ -61,19 +61,16 @@ def container_of(membership: str) -> str:
 
 
 def oom_kills() -> int | None:
-    """Return the number of processes that the kernel killed for lack of memory since boot."""
-    with open("/proc/vmstat", encoding="ascii") as file:
-        for line in file:
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
-    return None
+    """Return the number of processes that the kernel killed for lack of memory since boot; None if it is not known."""
+    lines = (text_or_none("/proc/vmstat") or "").splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), None)
 
 
-def mounts(root: str, controller: str, controllers: str) -> list[str]:
-    """Return the possible mount points of the hierarchy of a controller."""
-    if not controller:
-        return [root, os.path.join(root, "unified")]
-    return [os.path.join(root, controller), os.path.join(root, controllers)]
+def mounted(root: str, controller: str, controllers: str) -> str | None:
+    """Return the mount point of the hierarchy of a controller, "" for version 2; None if it is not mounted."""
+    names = (controller, controllers) if controller else ("", "unified")
+    places = (os.path.join(root, name) if name else root for name in names)
+    return next(filter(os.path.isdir, places), None)
 
 
 def chain(mounted: str, path: str) -> list[str]:

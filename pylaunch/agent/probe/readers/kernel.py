@@ -8,7 +8,7 @@ import time
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import programs
-from pylaunch.agent.shared.cgroups import CGROUPS, UNLIMITED_V1, chain, mounts, number, oom_kills, text
+from pylaunch.agent.shared.cgroups import CGROUPS, UNLIMITED_V1, chain, mounted, number, oom_kills, text
 from pylaunch.agent.shared.text import stat_of, text_of, waits_in
 from pylaunch.base import kernel_log
 from pylaunch.protocol.readings.hosts import (
@@ -142,8 +142,8 @@ def tightest(membership: str, root: str) -> CgroupsReading:
         _, controllers, path = line.split(":", 2)
         names = controllers.split(",") if controllers else [""]
         for name in names:
-            mounted = next((at for at in mounts(root, name, controllers) if os.path.isdir(at)), None)
-            for directory in chain(mounted, path) if mounted is not None else ():
+            top = mounted(root, name, controllers)
+            for directory in chain(top, path) if top is not None else ():
                 limits_at(directory, name, found)
     return found
 

@@ -21,7 +21,7 @@ from pylaunch.agent.run.ranks.rank_entry import SOCKET
 from pylaunch.agent.run.ranks.rank_terminal import RankTerminal
 from pylaunch.agent.run.ranks.template import ForkedRanks, RankFork
 from pylaunch.agent.shared import processes, rank_files
-from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import NodeRoot, RunDirectory
 from pylaunch.base.rank_environment import JOB, RUNTIME_PATH, Layer, composed_values
 from pylaunch.base.untrusted_json import parse_object
@@ -330,17 +330,12 @@ class WorkerGroup:
             self._ranks[pid] = entry.rank
             self._entries[entry.rank] = entry
             return Started(entry.rank, pid, _time(body["time"]))
-        how = Ended(
-            entry.rank,
-            0,
-            _whole_number(body["ended"], 0, 0xFFFF),
-            _time(body["time"]),
-            was_signalled=body["signalled"] is True,
-        )
+        status, time = _whole_number(body["ended"], 0, 0xFFFF), _time(body["time"])
+        was_signalled = body["signalled"] is True
         self._entries.pop(entry.rank, None)
         pid = next((pid for pid, rank in self._ranks.items() if rank == entry.rank), 0)
         self._ranks.pop(pid, None)
-        return replace(how, pid=pid)
+        return Ended(entry.rank, pid, status, time, was_signalled=was_signalled)
 
     def _answer(self, entry: RankConnection, local_rank: int, refusal: str | None) -> dict[str, object]:
         mine = next((rank for rank in self.task.ranks if rank.local_rank == local_rank), None)
