@@ -140,29 +140,29 @@ class SourceProgram:
     async def _why(self) -> ClusterNotReadyError:
         end = await why_ended(self.child, self._connector)
         hint = end.hint or "the same command sends the rest"
-        return ClusterNotReadyError(f"{self.host.name}: {end.reason}", hint=hint)
+        return ClusterNotReadyError(f"{self.host.name}: {end}", hint=hint)
 
     def _not_understood(self, why: str) -> ClusterNotReadyError:
         return ClusterNotReadyError(f"{self.host.name}: its message is not understood: {visible_line(why)[:300]}")
 
 
-@dataclass(frozen=True)
-class PieceProgramEnd:
-    """Why the program of a host ended."""
+class HostFailedError(Exception):
+    """A host cannot receive or serve the files, with the reason."""
 
-    reason: str
-    hint: str | None = None
-    is_unreachable: bool = False
+    def __init__(self, reason: str, hint: str | None = None, *, is_unreachable: bool = False) -> None:
+        super().__init__(reason)
+        self.hint = hint
+        self.is_unreachable = is_unreachable
 
 
-async def why_ended(child: Child, connector: Connector) -> PieceProgramEnd:
+async def why_ended(child: Child, connector: Connector) -> HostFailedError:
     """Wait for the end of a program that Python reads from its stdin, and return why it ended."""
     ended = await child.leave(LEAVES_S)
     if (failure := connector.failure(ended)) is not None:
-        return PieceProgramEnd(failure.reason, failure.hint, is_unreachable=True)
+        return HostFailedError(failure.reason, failure.hint, is_unreachable=True)
     if ended.returncode in (126, 127):
-        return PieceProgramEnd(f"no Python at {ended.argv[-len(STREAMED) - 1]}", "it needs Python 3.8 or newer")
-    return PieceProgramEnd(f"its program ended: {last_line(ended.stderr, default=describe_exit(ended.returncode))}")
+        return HostFailedError(f"no Python at {ended.argv[-len(STREAMED) - 1]}", "it needs Python 3.8 or newer")
+    return HostFailedError(f"its program ended: {last_line(ended.stderr, default=describe_exit(ended.returncode))}")
 
 
 async def started(files: NodeFiles, rate: int) -> SourceProgram:

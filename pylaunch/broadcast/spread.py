@@ -23,6 +23,7 @@ from pylaunch.broadcast.node_source import (
     LEAVES_S,
     LONGEST_REASON,
     STUCK_S,
+    HostFailedError,
     NodeFiles,
     SourceProgram,
     not_served,
@@ -73,15 +74,6 @@ CHUNK = 128 << 10
 """Bytes of a piece between which orders to the same host are sent."""
 
 T = TypeVar("T")
-
-
-class _HostFailedError(Exception):
-    """A host cannot receive the files, with the reason."""
-
-    def __init__(self, reason: str, hint: str | None = None, *, is_unreachable: bool = False) -> None:
-        super().__init__(reason)
-        self.hint = hint
-        self.is_unreachable = is_unreachable
 
 
 class _Ready(msgspec.Struct):
@@ -294,11 +286,11 @@ class _Broadcast:
             assert node.child is not None
             while (line := await node.child.readline()) and not node.is_given_up:
                 self._handle(node, line)
-            raise await _why(node.child, connector)
-        except _HostFailedError as error:
+            raise await why_ended(node.child, connector)
+        except HostFailedError as error:
             self._end(node, error)
         except ProgramNotFoundError as error:
-            self._end(node, _HostFailedError(error.message, error.hint))
+            self._end(node, HostFailedError(error.message, error.hint))
 
     async def _connect(self, node: _PieceHost, connector: Connector) -> None:
         async with awaited_turn(connector):
@@ -308,12 +300,12 @@ class _Broadcast:
                     await child.send(streamed(program(node_side.main, node.host.node_root)) + self._first_line)
                     while not (line := await child.readline()).startswith(b"{"):
                         if not line:
-                            raise await _why(child, connector)
+                            raise await why_ended(child, connector)
             except ConnectionError:
-                raise await _why(child, connector) from None
+                raise await why_ended(child, connector) from None
             except TimeoutError:
                 failure = connector.timed_out(FIRST_ANSWER_S)
-                raise _HostFailedError(failure.reason, failure.hint, is_unreachable=True) from None
+                raise HostFailedError(failure.reason, failure.hint, is_unreachable=True) from None
         node.heard_at = node.moved_at = time.monotonic()
         self._handle(node, line)
 
@@ -326,7 +318,7 @@ class _Broadcast:
             if pieces and not node.port and message.ready is None:
                 raise NotAnAnswerError("it reports pieces before it is ready")
         except NotAnAnswerError as error:
-            raise _HostFailedError(f"its message is not understood: {error}") from None
+            raise HostFailedError(f"its message is not understood: {error}") from None
         now = node.heard_at = time.monotonic()
         name = node.host.name
         waits = message.waits and not node.port
@@ -349,24 +341,24 @@ class _Broadcast:
             if node.rejected > MOST_REJECTED:
                 raise self._rejects(name, why)
         if message.error is not None:
-            raise _HostFailedError(visible_line(message.error)[:LONGEST_REASON])
+            raise HostFailedError(visible_line(message.error)[:LONGEST_REASON])
         if message.done and node.ended is None:
             node.ended = Received(None, None, False, node.had, node.sent, now - self._begun)
         self._news.set()
 
-    def _rejects(self, name: str, why: str) -> _HostFailedError:
+    def _rejects(self, name: str, why: str) -> HostFailedError:
         if self._source is None:
-            return _HostFailedError(f"it rejects pieces from this machine as wrong: does the memory of {name} fail?")
-        return _HostFailedError(*not_served(name, self._source.host, why))
+            return HostFailedError(f"it rejects pieces from this machine as wrong: does the memory of {name} fail?")
+        return HostFailedError(*not_served(name, self._source.host, why))
 
     def _note_unserved(self, name: str, source: Host, why: str) -> None:
         """End all hosts when several of them did not get a piece from the node, and no host got one."""
         self._unserved.add(name)
         if len(self._unserved) >= SEPARATED and not any(map(self._swarm.received, self._nodes)):
             for node in self._nodes.values():
-                self._end(node, _HostFailedError(*not_served("the hosts", source, why)))
+                self._end(node, HostFailedError(*not_served("the hosts", source, why)))
 
-    def _end(self, node: _PieceHost, error: _HostFailedError) -> None:
+    def _end(self, node: _PieceHost, error: HostFailedError) -> None:
         """End a host with an error; a host that has everything and ends later has it nevertheless."""
         if node.ended is None:
             seconds = time.monotonic() - self._begun
@@ -418,13 +410,13 @@ class _Broadcast:
         node.waited_s += TICK_S if node.is_waiting else 0.0
         if now - node.heard_at > SILENT_S:
             hint = f"check that {node.host.name} is up"
-            self._end(node, _HostFailedError(f"no message for {SILENT_S:g} s", hint, is_unreachable=True))
+            self._end(node, HostFailedError(f"no message for {SILENT_S:g} s", hint, is_unreachable=True))
         elif now - node.moved_at > STUCK_S:
-            self._end(node, _HostFailedError(f"it received and wrote nothing for {STUCK_S:g} s; does its disk answer?"))
+            self._end(node, HostFailedError(f"it received and wrote nothing for {STUCK_S:g} s; does its disk answer?"))
         elif node.waited_s > MOST_WAITED_S:
-            self._end(node, _HostFailedError(f"another transfer of the same files takes {MOST_WAITED_S:g} s"))
+            self._end(node, HostFailedError(f"another transfer of the same files takes {MOST_WAITED_S:g} s"))
         elif now - self._begun - node.waited_s > self._slowest_s():
-            self._end(node, _HostFailedError(f"it takes more than {SLOWEST} times as long as the other hosts"))
+            self._end(node, HostFailedError(f"it takes more than {SLOWEST} times as long as the other hosts"))
 
     def _slowest_s(self) -> float:
         size = self._payload.size
@@ -441,8 +433,3 @@ class _Broadcast:
         waiting = tuple(name for name in alive if self._nodes[name].is_waiting)
         seconds = time.monotonic() - self._begun
         return BroadcastProgress(self._payload.size, average, whole, len(alive), seconds, waiting)
-
-
-async def _why(child: Child, connector: Connector) -> _HostFailedError:
-    end = await why_ended(child, connector)
-    return _HostFailedError(end.reason, end.hint, is_unreachable=end.is_unreachable)

@@ -208,10 +208,7 @@ def _copy(source: IO[bytes], target: str, mode: int) -> str:
     """Copy `source` to the new file `target`; return the SHA-256 of the content."""
     digest = hashlib.sha256()
     with open(rank_files.open_regular(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as sink:
-        while True:
-            chunk = source.read(CHUNK)
-            if not chunk:
-                break
+        for chunk in iter(lambda: source.read(CHUNK), b""):
             digest.update(chunk)
             sink.write(chunk)
         os.fchmod(sink.fileno(), mode)

@@ -63,14 +63,13 @@ def ancestors_of_others() -> set[int]:
 
 def owned_by(is_wanted: Callable[[int], bool]) -> Iterator[tuple[Process, int]]:
     """Yield the processes whose user id satisfies `is_wanted`, with that user id."""
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                owner = os.stat("/proc/" + name).st_uid
-                if is_wanted(owner):
-                    yield read(int(name)), owner
-            except (FileNotFoundError, ProcessLookupError):
-                continue
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            owner = os.stat("/proc/" + name).st_uid
+            if is_wanted(owner):
+                yield read(int(name)), owner
+        except (FileNotFoundError, ProcessLookupError):
+            continue
 
 
 def read(pid: int) -> Process:

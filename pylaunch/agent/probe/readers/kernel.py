@@ -108,9 +108,7 @@ def stuck(question: None) -> list[StuckProcess]:
 def asleep() -> dict[tuple[int, str], str]:
     """Return (process id, context switches so far) → command of all processes in uninterruptible sleep."""
     found = {}
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
+    for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             if stat_of(int(name))[:1] != ["D"]:
                 continue  # `status`, which has more, takes the kernel five times as long.

@@ -108,9 +108,7 @@ def statuses(directory: str, names: Iterable[str]) -> Iterator[tuple[str, os.sta
 def in_use(prefix: str) -> set[str]:
     """Return the files below `prefix` that a readable process has mapped or open."""
     found: set[str] = set()
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
+    for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{name}/maps", encoding="utf-8", errors="replace") as file:
                 found.update(line.split(None, 5)[5].strip() for line in file if prefix in line)
