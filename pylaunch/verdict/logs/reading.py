@@ -33,6 +33,7 @@ from pylaunch.verdict.logs.readings.network import (
     register,
 )
 from pylaunch.verdict.logs.readings.system import (
+    crash_library,
     crash_place,
     file_not_found,
     module_not_found,
@@ -84,6 +85,8 @@ def _segfault(match: LogMatch, facts: LogFacts) -> Clue:
     if "stack-unlimited" in facts.ids:
         return Clue("ulimit-stack", "a process crashed, and its stack limit is unlimited", MEDIUM,
                        because="ulimit -s unlimited gives NCCL's threads small stacks")  # fmt: skip
+    if library := crash_library(match, facts):
+        return Clue("native-crash", f"a process crashed in {library}", MEDIUM, because="the first frame of its stack")
     library = match.groups.get("lib", "") or crash_place(match, facts)
     return Clue("native-crash", f"a process crashed in {library}" if library else match.signature.means, MEDIUM)
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.features.explain.judgement.consequences import led_to, printed_by_program
-from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, is_fatal_with_words
+from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, error_form, is_fatal_with_words
 from pylaunch.features.explain.judgement.errors.first_error import ErrorLines, FirstError, error_lines, first_error
 from pylaunch.features.explain.judgement.findings import LogFinding, findings_of, stalled_in
 from pylaunch.features.explain.judgement.indications.indicated import STALL, waits_over, weighed
@@ -140,7 +140,8 @@ def _is_named(cause: LogCause) -> bool:
     """
     is_signal = cause.cause.id == STOPPED and cause.signature != "elastic-death-signal"
     is_process = cause.signature in _OF_PROCESSES or is_signal or cause.cause.id == "dataloader-worker"
-    return cause.cause.id in _NAMING and (bool(cause.ranks) or is_process)
+    is_placed = cause.cause.id == "native-crash" and cause.because != ""
+    return cause.cause.id in _NAMING and (bool(cause.ranks) or is_process or is_placed)
 
 
 def _floor(facts: LogFacts, lines: ErrorLines, causes: Sequence[LogCause], texts: TextVerdict) -> FirstError | None:
@@ -170,6 +171,7 @@ def _by_words(catalogue: SignatureCatalogue, facts: LogFacts, error: FirstError 
     line = error.evidence
     place = _place(facts, line)
     found = error_class(line.text + _continued(facts, line), place) or error_class(line.text, place)
+    found = found or error_class(_reason(facts, line))
     if found is None and is_fatal_with_words(line.text):
         found = ErrorClass("program-error", Confidence.MEDIUM, "the level of its line")
     if found is None:
@@ -204,6 +206,13 @@ def _continued(facts: LogFacts, line: EvidenceLine) -> str:
     tail = facts.by_file[line.file].tail
     after = [each.text.strip() for each in tail if line.line < each.line and str(each.origin) == line.who]
     return "".join(f" {text[:LONGEST_MORE]}" for text in after[:CONTINUED])
+
+
+def _reason(facts: LogFacts, line: EvidenceLine) -> str:
+    """Return the line after an error if it has words of a failure without a level: its reason; "" without one."""
+    after = next((each for each in facts.by_file[line.file].tail if each.line == line.line + 1), None)
+    form = None if after is None or str(after.origin) != line.who else error_form(after.text)
+    return after.text if after and form is not None and form.weight is ErrorWeight.FAILURE else ""
 
 
 def _found(catalogue: SignatureCatalogue, found: LogFinding) -> LogCause:

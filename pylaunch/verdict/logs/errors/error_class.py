@@ -68,6 +68,9 @@ _PARALLEL = (
 _WEIGHTS = r"\.(?:pth?|ckpt|bin|safetensors|distcp|nemo|gguf|pkl|npz|h5|msgpack)\b"
 _SAMPLES = r"\.(?:tar|tgz|jsonl?|parquet|arrow|csv|tsv|idx|mds|tfrecord|jpe?g|png|webp|mp4|wav|flac|txt|lmdb|zst|gz)\b"
 
+_OUTSIDE = r"HTTPS?ConnectionPool\(host='[\w.-]{1,80}\.(?:ai|cn|co|com|dev|io|net|org)'"
+"""Words of a server on the Internet that does not answer."""
+
 _REFUSED = (
     r"(?i:invalid|not available|denied|not permitted|exceed|limit|not found|can ?not|unable|must|specif"
     r"|violat|no longer|unknown|mutually exclusive)"
@@ -90,7 +93,8 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
      (r"^(?:\S{1,40}: )?(?:error: )?.{0,80}(?i:prolog|epilog)\b.{0,80}(?i:fail|error|can not|could not|exit"
      r"|status)")),
     ("container-gpu", MEDIUM,
-     (r"nvidia-container-(?:cli|runtime)(?!.{0,120}version mismatch)|nvidia-ctk|CDI device"
+     (r"(?i:insufficient pe[rm]\w{0,4}issions)"
+     r"|nvidia-container-(?:cli|runtime)(?!.{0,120}version mismatch)|nvidia-ctk|CDI device"
      r"|NVIDIA Container Runtime: error|could not select device driver|invalid runtime name: nvidia")),
     ("container-image", MEDIUM,
      (r"(?i:ErrImagePull|ImagePullBackOff|failed to pull image|manifest (?:unknown|for .{0,120} not found)"
@@ -104,7 +108,9 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|not (?:enabled|allowed)))")),
     ("resources-missing", MEDIUM,
      (r"FailedScheduling|(?i:nodes are available: .{0,80}insufficient|no nodes are available that match"
-     r"|insufficient (?:nvidia\.com/gpu|cpu|memory)\b)|(?i:not enough (?:slots|gpus|nodes"
+     r"|insufficient (?:nvidia\.com/gpu|cpu|memory)\b|insufficient ?\w{0,10} ?capacity|no quota for"
+     r"|quota.{0,80}\b(?:region|zone)\b|no resource satisfying|any instances satisfying)"
+     r"|(?i:not enough (?:slots|gpus|nodes"
      r"|resources) (?:available|in)|no available node types)")),
     ("container-start", MEDIUM,
      (r"^\s*Warning +(?:Failed(?:Mount|CreatePodSandBox|AttachVolume)?|BackOff) .{0,60}(?:kubelet|attachdetach)"
@@ -140,7 +146,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("file-missing", MEDIUM,
      (r"failed with strerror: (?:Permission denied|No such file)|\[Errno 13\] Permission denied"
      r"|(?i:^(?!.{0,200}(?:enroot|pyxis|docker|container|mount)).{0,200}"
-     r"\b(?:open|read|write|save|load)\b.{0,120}: (?:permission denied|no such file))")),
+     r"\b(?:(?:open|read|write|save|load)\b.{0,120}|(?:l?stat|mkdir|chdir) /\S{1,300})"
+     r": (?:permission denied|no such file))")),
     ("env-missing", MEDIUM, r": [A-Z]\w{0,60}: unbound variable"),
     ("group-missing", MEDIUM,
      r"(?i:(?:process|parallel) group (?:is not|has not been|was not|not) initiali[sz]ed|call init_process_group)"),
@@ -174,12 +181,12 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|byte|block))|unexpected pos \d|PytorchStreamWriter failed writing")),
     ("container-shm", MEDIUM, r"(?i:out of shared memory|bus error)"),
     ("host-oom", MEDIUM,
-     (r"(?i:cannot allocate memory)"
+     (r"(?i:cannot allocate memory|OOM when allocating .{0,200}by allocator \w{0,4}cpu)"
      r"|Unable to allocate [\d.]+ [KMGTP]i?B|bad_alloc|^MemoryError\b|DefaultCPUAllocator"
      r"|(?i:exceeded (?:the )?(?:job |step )?memory limit)|(?i:not enough (?:host"
      r"|system|cpu) memory|can't allocate memory)")),
     ("gpu-memory", MEDIUM,
-     (r"(?i:out of (?:\w+ )?memory(?! issue))|RESOURCE_EXHAUSTED|STATUS_ALLOC_FAILED|OutOfMemory"
+     (r"(?i:out of (?:\w+ )?memory(?! issue))|OOM when allocating|RESOURCE_EXHAUSTED|STATUS_ALLOC_FAILED|OutOfMemory"
      r"|(?i:not enough (?:gpu )?memory|(?:KV|paged) cache.{0,80}(?:larger|exceed|no available|too small"
      r"|not enough|fewer))|(?i:no available memory|(?:larger|greater|more) than the (?:available|free|maximum"
      r"|total) .{0,30}memory)|(?i:free memory on device.{0,80}less than)")),
@@ -242,7 +249,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|TypeError|NotImplementedError)|DatasetGenerationError")),
     ("config-syntax", MEDIUM,
      (r"(?i:yaml\.\w+\.\w+Error|(?:parser|scanner)\.\w+Error|toml\w*\.\w*Decode\w*"
-     r"|could not parse .{0,60}config)|(?i:error (?:parsing|reading) .{0,80}\.(?:ya?ml|toml|json|cfg|ini))")),
+     r"|could not parse .{0,60}config|config(?:uration)? file error)"
+     r"|(?i:error (?:parsing|reading) .{0,80}\.(?:ya?ml|toml|json|cfg|ini))")),
     ("parallel-layout", MEDIUM,
      (r"(?i:(?:heads?|hidden|vocab\w*|layers?|experts?|batch\w*|world|ranks?|devices?|gpus?|nodes?|mesh|shard\w*"
      r"|dim(?:ension)?|parallel\w*|\b[tpcde]p\b).{0,80}(?:divisible|multiple of"
@@ -254,7 +262,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      rf"{_PARALLEL}"
      r")")),
     ("package-mismatch", MEDIUM,
-     (r"(?i:[\w.-]{2,40} ?(?:>=|<=|==|~=|!=|<|>) ?v?\d[\w.]{0,20}.{0,80}(?:is required|installed|upgrade|\binstall\b"
+     (r"(?i:installed with version \S{1,20} but found|ResolutionImpossible|the conflict is caused by)"
+     r"|(?i:[\w.-]{2,40} ?(?:>=|<=|==|~=|!=|<|>) ?v?\d[\w.]{0,20}.{0,80}(?:is required|installed|upgrade|\binstall\b"
      r"|you have))|(?i:(?:requires?|needs?|depends on|install|upgrade to|please use|support(?:s|ed)?|expects?)\b.{0,60}"
      r"(?:[\w\]](?:>=|<=|==|~=|<|>)|\b(?:version|torch|python|cuda|transformers|numpy) (?:>=|<=|==|~=|<|>)) ?v?\d)"
      r"|(?i:(?:requires?|needs?) (?:a |the )?(?:newer|latest"
@@ -275,6 +284,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      (r"(?i:(?:checkpoint|state.?dict|weights)\b.{0,120}(?:does not|doesn't|do not|don't) (?:fit|match) the model"
      r"|\bmissing (?:keys?:? )?\[.{1,600}\bunexpected (?:keys?:? )?\["
      r"|checkpoint (?:has|had|of) shape .{1,60}model (?:has|expects|of)\b)")),
+    ("package-mismatch program-error", MEDIUM,
+     r"AttributeError: '\w{1,80}' object has no attribute '[A-Z]+_[A-Z_\d]{2,}'"),
     ("checkpoint-damaged", MEDIUM, r"byte range .{1,60} is not valid for value of size"),
     ("file-missing import-path", MEDIUM, r": \d{1,5}: .{1,80}: not found$|command not found$"),
     ("import-path", MEDIUM,
@@ -282,7 +293,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|package .{0,40} not found|please (?:pip )?install|pip install )|(?i:[\w-]{2,40} (?:library|package"
      r"|module) (?:is |was )?(?:required|missing|not (?:found|available)))")),
     ("extension-build", MEDIUM,
-     (r"error: #error|\bld: cannot find |unsupported (?:GNU|ICC|clang|compiler)|failed with error code \d+ in /\S*pip"
+     (r"^configure: error: |error: #error|\bld: cannot find |unsupported (?:GNU|ICC|clang|compiler)"
+     r"|failed with error code \d+ in /\S*pip"
      r"|(?i:error compiling|failed to (?:build|compile)|compilation (?:failed|terminated|error)"
      r"|ninja: build stopped|nvcc fatal|CMake Error)|(?i:(?:JIT|unable to) (?:load|compile|build) the \w+ op"
      r"|error building extension|command .{0,60}(?:gcc|g\+\+|nvcc|cc1plus|ninja)\S{0,20} failed)"
@@ -300,10 +312,12 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("hub-access", MEDIUM,
      (r"(?i:gated repo|(?:401|403) client error|\bHTTP(?: status| error)?:? 40[13]\b"
      r"|\b40[13]\b.{0,60}(?:token (?:has )?expired|expired token|unauthori[sz]ed|forbidden)"
-     r"|Repository ?Not ?Found|invalid (?:user )?(?:token"
+     r"|Repository ?Not ?Found|HttpError 40[13]\b|permission '\S{1,80}' denied|IAM_PERMISSION"
+     r"|invalid (?:user )?(?:token"
      r"|credentials).{0,60}(?:hugging|hub))")),
     ("hub-unreachable", MEDIUM,
-     (r"(?i:(?:huggingface\.co|\bhf\.co|modelscope\.cn)"
+     (rf"{_OUTSIDE}"
+     r"|(?i:(?:huggingface\.co|\bhf\.co|modelscope\.cn)"
      r"(?!/(?:docs|blog|models\b|join|settings|spaces|papers))|hf_hub|LocalEntryNotFound|offline mode)")),
     ("hub-unreachable", LOW, r"ProxyError|(?i:unable to connect to proxy)"),
     ("dns-hosts", MEDIUM,
@@ -367,7 +381,9 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
 
 _COMPILED = [(causes.split(), confidence, re.compile(form)) for causes, confidence, form in (*OF_PROGRAMS, *FORMS)]
 
-_OF_COLLECTIVES = re.compile(_MISMATCH)
+_OWN = re.compile(f"{_MISMATCH}|{_OUTSIDE}")
+"""Words of an error of the process itself, though it names another rank or waited for a server."""
+
 _OWN_ATTRIBUTE = re.compile(r"AttributeError: '\w{1,80}' object has no attribute")
 _OF_CHECKPOINTS = re.compile(
     r" in (?:load_(?:state|checkpoint)|restore)\w{0,20}$"
@@ -405,7 +421,7 @@ def error_class(text: str, place: str = "") -> ErrorClass | None:
     None for a form that is not known, and for a text about another process, whose log holds the cause.
     """
     text = text.strip()[:LONGEST]
-    if (is_of_another(text) or is_report(text)) and _OF_COLLECTIVES.search(text) is None:
+    if (is_of_another(text) or is_report(text)) and _OWN.search(text) is None:
         return None
     if _OF_QUEUES.search(place) and "FileNotFoundError" in text:
         return ErrorClass("program-error", MEDIUM, "the parent dropped a queue or lock before a child could open it")

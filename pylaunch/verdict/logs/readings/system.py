@@ -35,9 +35,13 @@ _OF_ANYONE = (
 )  # fmt: skip
 """Names of packages of which many programs have one of their own."""
 
+_REMOVAL = re.compile(r"\b(?:os|shutil)\.(?:remove|unlink|rmdir|rmtree)\(|\.(?:unlink|rmdir)\(")
+_OF_PACKAGE = re.compile(r"/(?:site|dist)-packages/(\w{1,60})/")
 _SEGMENT = re.compile(r"'(/[\w.-]{1,80})'$")
 _CRASHED = re.compile(r"(?:Current thread|Stack) .{0,80}\(most recent call first\)")
 _FRAME = re.compile(r'File "(.{1,300})", line (\d{1,7}) in (\S{1,80})')
+_LIBRARY = re.compile(r"(?:^|[\s/])([\w.+-]{1,100}\.so[\d.]{0,12})\([\w+:~$@]{0,200}\) ?\[0x")
+_OF_THE_SYSTEM = re.compile(r"lib(?:c|m|dl|rt|pthread|stdc\+\+|gcc_s|ucs|open-pal)\b|ld-|libpython")
 _OF_FILES = ("", "write", "save", "savez", "dump", "copy", "copyfile", "copyfileobj", "copytree", "flush", "close")
 """Functions that write the files of a program."""
 
@@ -99,6 +103,13 @@ def crash_place(match: LogMatch, facts: LogFacts) -> str:
     return f"{frames[0][3]} ({own or frames[0][1]})" if frames and frames[0] else ""
 
 
+def crash_library(match: LogMatch, facts: LogFacts) -> str:
+    """Return the library of the first frame after a crash that is none of the system, as MPI and glibc print frames."""
+    after = (each.text for each in facts.by_file[match.file].tail if 0 < each.line - match.line <= LAST)
+    frames = (_LIBRARY.search(text) for text in after)
+    return next((found[1] for found in frames if found and not _OF_THE_SYSTEM.match(found[1])), "")
+
+
 def native_abort(match: LogMatch, facts: LogFacts) -> Clue:
     """Return the abort of native code, with the rank that a launcher reports for a SIGABRT."""
     clue, first = default(match), facts.ends.first
@@ -140,6 +151,13 @@ def file_not_found(match: LogMatch, facts: LogFacts) -> Clue:
         text = f"{who} removed {path} before another one used it"
         ranks = () if removed.origin.rank is None else (removed.origin.rank,)
         return Clue("checkpoint-race", text, Confidence.MEDIUM, ranks, because=f"its line {removed.text[:80]!r}")
+    if part := _OF_PACKAGE.search(path):
+        text = f"the installed package {part[1]} lacks a file of its own: {path}"
+        return Clue("backend-missing", text, Confidence.MEDIUM, because="the file would be inside of the package")
+    if chain and _REMOVAL.search(chain[own].source):
+        text = f"another process has already removed {path}, or it was never made under this name"
+        because = f"the line {chain[own].source.strip()[:80]!r}"
+        return Clue("shared-cache-race", text, Confidence.MEDIUM, because=because, also=("program-error",))
     if chain and chain[own].call in _SUBPROCESS and "/" not in path:
         return replace(default(match), text=f"a program that the rank starts is not on this node: {path}")
     is_relative = path != "" and not path.startswith("/")

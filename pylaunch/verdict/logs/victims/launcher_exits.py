@@ -18,7 +18,7 @@ NAMED = "named-exit"
 EXITS = ("rank-exit", "process-exits", NAMED, LIMIT)
 """Signatures of such reports."""
 
-ANY_LEVEL = (*EXITS, "prompt-unanswered", "nccl-graph-file", "nccl-returns")
+ANY_LEVEL = (*EXITS, "prompt-unanswered", "nccl-graph-file", "nccl-returns", "ofi-library-old")
 """Signatures of lines that count whatever level is in them."""
 
 STOPS = "launcher-stops"

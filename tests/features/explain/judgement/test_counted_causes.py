@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.features.explain.judgement.verdicts import named_in
+from tests.features.explain.judgement.verdicts import named_in, verdict_on
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "/app/train.py", line 88, in <module>\n    main()\n'
 
@@ -98,10 +98,84 @@ COUNTED = {
     "CUDA failed to initialize.\n   [[ System not yet initialized (error 802) ]]": "fabric-manager",
 }
 
+OF_TOOLS = {
+    "requests.exceptions.ConnectTimeout: HTTPSConnectionPool(host='api.orbit.org', port=443): Max retries exceeded with"
+    " url: /a (Caused by ConnectTimeoutError('Connection to api.orbit.org timed out.'))": "hub-unreachable",
+    "init(37): gethostbyname failed, p9 (errno 1)\n: Bad file descriptor": "dns-hosts",
+    "Err:1 http://deb.orbit.org stable InRelease\n  Temporary failure resolving 'deb.orbit.org'": "dns-hosts",
+    'slurmctld: error: set_addr: Unable to resolve "c7"\nslurmctld: double free or corruption (!prev)': "dns-hosts",
+    "[E1120 21:04:34.46 socket.cpp:957] [c10d] The client socket has timed out after 900s whi": (
+        "coordinator-unreachable firewall-port"
+    ),
+    "worker.py:2: UserWarning: Ray Client connection timed out. Ensure that\n  warnings.warn(\n"
+    'Traceback (most recent call last):\n  File "a.py", line 2, in <module>\n    ray.init("ray://10.1.0.2:6379")': (
+        "coordinator-unreachable"
+    ),
+    'Internal error: failed calling webhook "jobs.example.io": Post "https://x.svc:443/a": context deadline exceeded': (
+        "coordinator-unreachable"
+    ),
+    "The actor is dead because its worker process has died. Worker exit type: UNEXPECTED_SYSTEM_EXIT Worker exit"
+    " detail: Worker unexpectedly exits with a connection error code 2. End of file.": (
+        "host-oom native-crash stopped-from-outside"
+    ),
+    "UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found version 114).": "driver-old",
+    "W nvptx_compiler.cc:70] Can't find libdevice directory ${CUDA_DIR}/nvvm/libdevice.": "library-mismatch",
+    "n0:1:1 [0] NCCL INFO NET/Plugin : dlerror=libfabric.so.1: version `FABRIC_1.7' not found (required by /e/n.so)": (
+        "library-mismatch"
+    ),
+    "terminate called after throwing an instance of 'std::system_error'\n  what():  Operation not permitted": (
+        "container-start nproc"
+    ),
+    "'orbitctl' is not recognized as an internal or external command,": "import-path file-missing",
+    "'orbitctl' \ufffd\ufffd\ufffd\ufffd\ufffd": "import-path file-missing",
+    "Usage: orbit [OPTIONS]\nError: No such command 'fly'.": "import-path script-arguments package-mismatch",
+    "ERROR GET https://api.orbit.org/repos/a/b?ref=05: 404 Not Found []": "file-missing",
+    "1 more\nORTE has lost communication with a remote daemon.\n\n  HNP daemon   : [[4,0],0] on node l\n"
+    "  Remote daemon: [[4,0],2] on node w2\n\nORTE was unable to reliably start one or more daemons.": "session-lost",
+    "Sorry!  You were supposed to get help about:\n    init:failure\nBut I couldn't open the help file:\n"
+    "    /srv/mpi/help-rte.txt: No such file or directory.  Sorry!\n*** An error occurred in MPI_Init": "file-missing",
+    "check(1):  Auto-detection of PMI version failed. Found both.\nFatal error in internal_Init_thread: x": "mpi-pmi",
+    "n1:rank0:  Trying to connect from eth0 port 1 (subnet 10.1.0.7/32) to a node (IP=10.2.0.8/32 TCP=4 UDP=5) on a"
+    " different subnet 10.2.0.8/32": "ofi-provider",
+    "Failed to start the instance i-07\nInsufficient capacity.": "resources-missing",
+    "Found no quota for a2-big in region west-4": "resources-missing",
+    "flag provided but not defined: -orbit-image": "script-arguments",
+    "[ERROR] Command not found: nvidia-container-cli, see\n[ERROR] /etc/98-nvidia.sh exited with return code 1": (
+        "container-gpu"
+    ),
+    "FileNotFoundError: [Errno 2] No such file or directory: '/e/site-packages/orbit/VERSION'": "backend-missing",
+    'Traceback (most recent call last):\n  File "/app/t.py", line 8, in main\n    os.remove(lock)\n'
+    "FileNotFoundError: [Errno 2] No such file or directory: '.lock_n0'": "shared-cache-race program-error",
+}
+
 
 @pytest.mark.parametrize("line", COUNTED)
 def test_a_text_names_the_causes_that_were_counted_for_it(line: str) -> None:
     assert named_in(f"{TRACEBACK}{line}\n") == COUNTED[line]
+
+
+@pytest.mark.parametrize("text", OF_TOOLS)
+def test_what_tools_print_without_a_traceback_names_its_causes(text: str) -> None:
+    assert named_in(f"start\n{text}\n") == OF_TOOLS[text]
+
+
+def test_a_warning_of_a_toolkit_or_a_plugin_is_no_cause_of_a_run_that_goes_on() -> None:
+    warned = (
+        "W a.cc:7] Can't find libdevice directory ${CUDA_DIR}/nvvm/libdevice.\n"
+        "n0:1:1 [0] NCCL INFO NET/Plugin : dlerror=l.so: version `FABRIC_1.7' not found (required by /e/n.so)\n"
+    )
+    assert named_in(warned + "".join(f"step {step} loss 2.1\n" for step in range(9))) == ""
+
+
+def test_a_crash_names_the_library_of_its_first_frame_that_is_none_of_the_system() -> None:
+    frames = "".join(
+        f"[n1:35] [ {at}] {lib}[0x7fe2]\n"
+        for at, lib in enumerate(("/lib/libpthread.so.0(+0x11)", "/e/orbit/native.so(+0x34)"))
+    )
+    log = f"[n1:35] *** Process received signal ***\n[n1:35] Signal: Segmentation fault (11)\n{frames}"
+    verdict = verdict_on(log)
+    assert verdict.first is not None
+    assert (verdict.abstains, verdict.first.text) == (False, "a process crashed in native.so")
 
 
 def test_the_line_that_decides_precedes_the_text_with_several_causes() -> None:
