@@ -52,7 +52,8 @@ def test_only_hosts_that_change_and_need_sudo_are_asked_and_their_refusals_are_f
 def test_a_repair_changes_nothing_where_sudo_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster((Host("n1", "10.0.0.1"),), sources=("/etc/cluster.ini",))
     changes = {"n1": (Change("time_sync", "package chrony", "not installed"),)}
-    monkeypatch.setattr(repair, "survey", lambda request: ProvisionSurvey(Desired({}, ()), {}, changes, {}))
+    answers: dict[str, Any] = {"n1": None}
+    monkeypatch.setattr(repair, "survey", lambda request: ProvisionSurvey(Desired({}, ()), answers, changes, {}))
     monkeypatch.setattr(repair, "refused_by_sudo", lambda request, found: {"n1": WANTED})
     monkeypatch.setattr(repair, "converge", None)
     with pytest.raises(ClusterNotReadyError, match="nothing was changed") as refused:
