@@ -193,7 +193,8 @@ class Fleet:
     def reconnect(self, name: str) -> None:
         """Attach again to `name`, whose connection ended; the inbox gets Reconnected, or Lost after the timeout."""
         self.links.pop(name, None)
-        self._spawn(self._call(name))
+        if name not in self._calling:  # A node that was silent before its connection ended is being called.
+            self._begin_call(name)
 
     def drop(self, name: str) -> None:
         """Give up the silent connection to `name`."""
@@ -311,20 +312,23 @@ class Fleet:
             for name in self._heartbeats.silent(now, self._timeout_s * SUSPECT):
                 if name not in self._calling:
                     await self.inbox.put(name, NodeSilent(self._heartbeats.silence_s(name)))
-                    self._spawn(self._call(name))
+                    self._begin_call(name)
 
     async def _give_up(self, name: str, reason: str, error: LinkError | AgentAbsentError | None) -> None:
         self.dismiss(name)
         await self.inbox.put(name, Lost(reason, error is not None and error.host_answers))
         self.drop(name)
 
+    def _begin_call(self, name: str) -> None:
+        self._calling[name] = None
+        self._spawn(self._call(name))
+
     async def _call(self, name: str) -> None:
         """Call until `name` answers, sends a message on its old connection, or is given up."""
-        self._calling[name] = None
         began, old = time.monotonic(), self.links.get(name)
         try:
             while name in self._heartbeats.names:
-                if old is not None and old.heard_at > began:
+                if old is not None and old.heard_at > began and self.links.get(name) is old:
                     await self.inbox.put(name, HeardAgain())
                     return
                 if await self._call_once(name, old):
