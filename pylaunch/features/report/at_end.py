@@ -1,9 +1,7 @@
 """`start --report`: the report of a start that failed."""
 
-import os
 from pathlib import Path
 
-from pylaunch import features
 from pylaunch.errors import UsageError
 from pylaunch.features.report import NAMED_BY_RUN
 from pylaunch.model.outcome import Status
@@ -46,9 +44,9 @@ class _ReportWriter(RunObserver):
             if part is not None and file is not None:
                 file = file.with_stem(f"{file.stem}-{part.name}")  # Another role may fail, too.
             named = file or output_file(f"pylaunch-{record.plan.run}.html")
-            made = write.write_report(record, named, os.environ, features.measured, hints.of_run(record.plan))
+            write.write_report(record, named, hints.of_run(record.plan))
         except UsageError as error:
             console.say(f"warning: no report: {error.message}")
         else:
-            console.say(f"report: {made.file}")
-            ending.files.append(made.file)
+            console.say(f"report: {named}")
+            ending.files.append(named)

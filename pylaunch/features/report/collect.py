@@ -1,7 +1,4 @@
-"""Collect everything about a run for a bug report in one archive, with secrets masked. Works when nodes are down.
-
-request ──► collect ──► RunArchive    the file, its content, and the reasons for what is missing
-"""
+"""Collect everything about a run for a bug report in one archive, with secrets masked. Works when nodes are down."""
 
 import gzip
 import io
@@ -21,10 +18,9 @@ from pylaunch.checks.finding_lines import all_lines
 from pylaunch.features.report import run_facts
 from pylaunch.features.report.log_excerpts import MARK, read_excerpts
 from pylaunch.features.report.page.html import page
-from pylaunch.features.report.write import MeasuredOf, gathered
+from pylaunch.features.report.write import gathered
 from pylaunch.inventory.known_secrets import known_secrets
 from pylaunch.model.hostset import fold
-from pylaunch.model.notes import Notes, ignore
 from pylaunch.model.run import RunRecord
 from pylaunch.model.text.excerpt import bounded
 from pylaunch.model.text.redaction import Redaction
@@ -34,6 +30,7 @@ from pylaunch.runs.follow.run_follower import rank_streams
 from pylaunch.store import runs
 from pylaunch.store.new_file import new_file, refuse_existing
 from pylaunch.store.paths import run_paths
+from pylaunch.terminal import console
 
 LIMIT = 50_000_000
 """Bytes of all files of an archive before compression."""
@@ -45,40 +42,9 @@ _RECORD_SHARE = 4
 _LEAST_LOG = 2000
 
 
-@dataclass(frozen=True)
-class CollectRequest:
-    """A run, and where its archive goes."""
-
-    record: RunRecord
-    file: Path
-    environment: Mapping[str, str]
-    """Variables of this process: the values of secrets among them are masked."""
-
-    measured: MeasuredOf
-    """Section of the report."""
-
-    limit: int = LIMIT
-
-
-@dataclass(frozen=True)
-class RunArchive:
-    """An archive that was written."""
-
-    run: str
-    file: Path
-    size: int
-    """Bytes of the file."""
-
-    names: tuple[str, ...]
-    """Files in the archive."""
-
-    left_out: tuple[str, ...]
-    """Content that is missing or cut, with reasons, one line each."""
-
-
 @dataclass
-class _Content:
-    """Files of an archive, masked."""
+class RunArchive:
+    """Files of an archive, masked, and what is missing or cut, with reasons, one line each."""
 
     mask: Redaction
     texts: dict[str, str] = field(default_factory=dict)
@@ -98,33 +64,29 @@ class _Content:
         return sum(len(text.encode("utf-8", "surrogateescape")) for text in self.texts.values())
 
 
-def collect(request: CollectRequest, on_note: Notes = ignore) -> RunArchive:
-    """Write the archive of `request`. Raises UsageError if the file exists or cannot be written."""
-    refuse_existing(request.file)
-    record = request.record
-    content = _Content(Redaction(known_secrets(record.plan, request.environment)))
-    _add_record(content, request)
+def collect(record: RunRecord, file: Path, limit: int) -> RunArchive:
+    """Write the archive of a run to `file`. Raises UsageError if the file exists or cannot be written."""
+    refuse_existing(file)
+    content = RunArchive(Redaction(known_secrets(record.plan, os.environ)))
+    _add_record(content, record, limit)
     _add_plan(content, record)
-    on_note(f"asking {fold(record.plan.cluster.names)} for logs and facts")
+    console.say(f"asking {fold(record.plan.cluster.names)} for logs and facts")
     _add_hosts(content, record)
-    _add_logs(content, request)
-    content.texts["report.html"] = page(gathered(record, request.measured), content.mask.hide)
+    _add_logs(content, record, limit)
+    content.texts["report.html"] = page(gathered(record), content.mask.hide)
     content.add("README.txt", _readme(record, content))
-    _write(request.file, f"pylaunch-{record.plan.run}", content.texts, record.created_at)
-    left_out = tuple(content.left_out)
-    return RunArchive(
-        record.plan.run, request.file, request.file.stat().st_size, tuple(sorted(content.texts)), left_out
-    )
+    _write(file, f"pylaunch-{record.plan.run}", content.texts, record.created_at)
+    return content
 
 
-def _add_record(content: _Content, request: CollectRequest) -> None:
+def _add_record(content: RunArchive, record: RunRecord, most: int) -> None:
     """Add every file in the records of all attempts of the run."""
     found = [
         (f"record/{attempt}/{path.relative_to(run_paths(attempt).directory)}", path)
-        for attempt in runs.attempts(request.record.plan.run)
+        for attempt in runs.attempts(record.plan.run)
         for path in runs.files(attempt)
     ]
-    limit = request.limit // _RECORD_SHARE // max(1, len(found))
+    limit = most // _RECORD_SHARE // max(1, len(found))
     for name, path in found:
         try:
             size = path.stat().st_size
@@ -147,7 +109,7 @@ def _ends_of(path: Path, limit: int) -> str:
     return b"\n".join((first, MARK.encode(), last)).decode("utf-8", "replace")
 
 
-def _add_plan(content: _Content, record: RunRecord) -> None:
+def _add_plan(content: RunArchive, record: RunRecord) -> None:
     content.add_json("versions.json", run_facts.versions(record))
     content.add_json("topology.json", run_facts.topology(record.plan))
     environment = run_facts.environment(record)
@@ -157,7 +119,7 @@ def _add_plan(content: _Content, record: RunRecord) -> None:
         content.add_json("environment.json", environment)
 
 
-def _add_hosts(content: _Content, record: RunRecord) -> None:
+def _add_hosts(content: RunArchive, record: RunRecord) -> None:
     """Add facts and findings of the hosts as they are now."""
     now = run_facts.hosts_now(record.plan)
     for host, reason in now.unreachable.items():
@@ -167,13 +129,13 @@ def _add_hosts(content: _Content, record: RunRecord) -> None:
         content.add("hosts/findings.txt", "".join(f"{line}\n" for line in all_lines(now.findings)))
 
 
-def _add_logs(content: _Content, request: CollectRequest) -> None:
+def _add_logs(content: RunArchive, record: RunRecord, most: int) -> None:
     """Add the logs of all ranks and launchers; each gets an equal part of what the limit leaves."""
-    plan = request.record.plan
+    plan = record.plan
     streams = [*rank_streams(plan), *LAUNCHER_STREAMS]
     logs = 2 * plan.world_size + 2 * len(plan.nodes)
-    limit = max(_LEAST_LOG, (request.limit - content.size) // logs)
-    found = read_excerpts(request.record, streams, limit)
+    limit = max(_LEAST_LOG, (most - content.size) // logs)
+    found = read_excerpts(record, streams, limit)
     for (host, stream), text in found.texts.items():
         # A character takes up to four bytes: the bound of the archive is in bytes.
         content.add(f"logs/{_plain(host)}/{_plain(stream)}", _within(text, limit))
@@ -213,7 +175,7 @@ _ABOUT = (
 )
 
 
-def _readme(record: RunRecord, content: _Content) -> str:
+def _readme(record: RunRecord, content: RunArchive) -> str:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     outcome = record.outcome
     verdict = "no outcome is recorded" if outcome is None else f"{outcome.status.value}: {outcome.reason}"

@@ -1,14 +1,11 @@
 """`pylaunch collect`: everything about a run in one archive, for a bug report."""
 
-import os
 from pathlib import Path
 
 import click
 
-from pylaunch import features
 from pylaunch.errors import ExitCode, UsageError
-from pylaunch.features.report import view
-from pylaunch.features.report.collect import LEAST_LIMIT, LIMIT, CollectRequest, collect
+from pylaunch.features.report.collect import LEAST_LIMIT, LIMIT, collect
 from pylaunch.model.text.size import shown_size
 from pylaunch.store.output_directory import OUTPUT_DIRECTORY, output_file
 from pylaunch.terminal import console, document, options
@@ -45,9 +42,15 @@ def command(run: str | None, *, inventory: Path | None, output: Path | None, lim
         raise UsageError(f"--limit {limit}: expected {shown_size(LEAST_LIMIT)} or more", hint="--limit 5MB")
     record = find_newest(run, inventory)
     file = output or output_file(f"pylaunch-{record.plan.run}.tar.gz")
-    made = collect(CollectRequest(record, file, os.environ, features.measured, size), console.say)
+    made = collect(record, file, size)
+    written = file.stat().st_size
+    names, left_out = sorted(made.texts), made.left_out
     if as_json:
-        document.show(view.as_json(made))
-    else:
-        view.show(made)
+        found = {"archive": str(file), "bytes": written, "files": names, "left_out": left_out}
+        document.show({"run": record.plan.run, **found})
+        return ExitCode.DONE
+    for line in left_out:
+        console.say(f"left out: {line}")
+    console.data(str(file))
+    console.say(f"run {record.plan.run}: {len(names)} files, {shown_size(written)}, secrets masked")
     return ExitCode.DONE

@@ -1,16 +1,14 @@
 """`pylaunch report`: a run as one HTML file that opens offline."""
 
-import os
 from pathlib import Path
 
 import click
 
-from pylaunch import features
 from pylaunch.errors import ExitCode
-from pylaunch.features.report import view
 from pylaunch.features.report.write import write_report
+from pylaunch.model.text.size import shown_size
 from pylaunch.store.output_directory import OUTPUT_DIRECTORY, output_file
-from pylaunch.terminal import document, hints, options
+from pylaunch.terminal import console, document, hints, options
 from pylaunch.terminal.flags.resolve_run import find_each, find_newest
 
 EXAMPLES = """\b
@@ -36,12 +34,15 @@ def command(run: str | None, *, role: str | None, inventory: Path | None, output
     named = find_each(run, role, inventory, find_newest)
     if output is not None:
         named.refuse_several("--output", str(output))
-    made = []
+    found = []
     for record in named.records:
         file = output or output_file(f"pylaunch-{record.plan.run}.html")
-        made.append(write_report(record, file, os.environ, features.measured, hints.of_run(record.plan)))
+        size, missing = write_report(record, file, hints.of_run(record.plan))
+        found.append({"run": record.plan.run, "report": str(file), "bytes": size, "missing": list(missing)})
         if not as_json:
-            view.show_report(made[-1])
-    found = [view.report_as_json(each) for each in made]
+            for line in missing:
+                console.say(f"missing: {line}")
+            console.data(str(file))
+            console.say(f"run {record.plan.run}: report of {shown_size(size)}, secrets masked")
     document.show(found[0] if named.job is None else {"job": named.job.job, "runs": found})
     return ExitCode.DONE

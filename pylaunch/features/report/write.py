@@ -1,10 +1,11 @@
 """Write the HTML report of a run: its record, and the last lines of its ranks where nodes answer."""
 
+import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
-from pylaunch.base.dataclass import dataclass
+from pylaunch import features
 from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.features.report.log_excerpts import read_ends
 from pylaunch.features.report.page.content import ReportInput
@@ -18,56 +19,35 @@ from pylaunch.render import render
 from pylaunch.runs.follow.run_follower import rank_streams
 from pylaunch.store import runs
 from pylaunch.store.new_file import new_file, refuse_existing
-from pylaunch.terminal.doors import Measured
 
 DEADLINE_S = 20.0
 """For the last lines of all ranks."""
 
 
-MeasuredOf = Callable[[RunRecord], Measured | None]
-"""Return the section about the measurement that a run was a part of. Raises UsageError where it cannot be read."""
+def write_report(record: RunRecord, file: Path, complete: Callable[[str], str] = str) -> tuple[int, tuple[str, ...]]:
+    """Write the report of `record` to `file`, with the last lines of ranks from their nodes.
 
-
-@dataclass(frozen=True)
-class ReportFile:
-    """A report that was written."""
-
-    run: str
-    file: Path
-    size: int
-    """Bytes."""
-
-    missing: tuple[str, ...]
-    """Reasons for missing content, one line each."""
-
-
-def write_report(
-    record: RunRecord,
-    file: Path,
-    environment: Mapping[str, str],
-    measured: MeasuredOf,
-    complete: Callable[[str], str] = str,
-) -> ReportFile:
-    """Write the report of `record` to `file`. The last lines of ranks are read from their nodes.
-
-    Secrets of `environment` (the variables of this process) are masked. `complete` adds the inventory to
-    a hint. Raises UsageError if `file` exists or cannot be written.
+    Secrets, also those in variables of this process, are masked. `complete` adds the inventory to a hint. Returns the
+    size and the reasons for missing content, one line each. Raises UsageError if `file` exists or cannot be written.
     """
     refuse_existing(file)
-    content = gathered(record, measured)
-    data = page(content, Redaction(known_secrets(record.plan, environment)).hide, complete).encode("utf-8", "replace")
+    content = gathered(record)
+    data = page(content, Redaction(known_secrets(record.plan, os.environ)).hide, complete).encode("utf-8", "replace")
     with new_file(file) as out:
         out.write(data)
-    return ReportFile(record.plan.run, file, len(data), content.missing)
+    return len(data), content.missing
 
 
-def gathered(record: RunRecord, measured: MeasuredOf) -> ReportInput:
+def gathered(record: RunRecord) -> ReportInput:
     """Return everything that is known about the run, with the last lines of its ranks where nodes answer."""
     logs, missing = _last_lines(record)
     known = versions(record)
     attestation = runs.attestation(record.plan.run)
     attested = {} if attestation is None else attestation.hosts
-    section, damaged = _measured(record, measured)
+    try:
+        section = features.measured(record)
+    except UsageError as error:
+        section, missing = None, (*missing, error.message)
     return ReportInput(
         record,
         time.time(),
@@ -78,7 +58,7 @@ def gathered(record: RunRecord, measured: MeasuredOf) -> ReportInput:
         variables=_variables(record),
         versions={name: str(known[name]) for name in ("pylaunch", "agent", "python", "system")},
         measured=section,
-        missing=(*missing, *damaged),
+        missing=missing,
     )
 
 
@@ -93,14 +73,6 @@ def _last_lines(record: RunRecord) -> tuple[dict[int, str], tuple[str, ...]]:
         if text.strip() and (channel == "err" or int(rank) not in logs):
             logs[int(rank)] = text
     return logs, found.missing
-
-
-def _measured(record: RunRecord, measured: MeasuredOf) -> tuple[Measured | None, tuple[str, ...]]:
-    """Return the section about the measurement that the run was a part of, and why it is missing."""
-    try:
-        return measured(record), ()
-    except UsageError as error:
-        return None, (error.message,)
 
 
 def _variables(record: RunRecord) -> dict[str, dict[str, str]]:

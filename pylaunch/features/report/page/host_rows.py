@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 
-from pylaunch.base.dataclass import dataclass
 from pylaunch.features.report.page.content import ReportInput
 from pylaunch.features.report.page.timeline import seconds_text
 from pylaunch.model.hostset import alike
@@ -17,30 +16,17 @@ MOST_LINES = 40
 """Lines of one kind that are shown for one host."""
 
 
-@dataclass(frozen=True)
-class HostLines:
-    """One host with what its evidence says."""
-
-    host: str
-    lines: tuple[str, ...]
-    missing: tuple[str, ...]
-
-    @property
-    def summary(self) -> str:
-        """Count of the lines, or of the facts that are not known where there is no line."""
-        number, noun = (len(self.lines), "line") if self.lines else (len(self.missing), "unknown fact")
-        return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def host_lines(plan: RunPlan, outcome: Outcome | None, begun: float) -> tuple[HostLines, ...]:
+def host_lines(plan: RunPlan, outcome: Outcome | None, begun: float) -> list[dict[str, object]]:
     """Return the hosts with evidence or missing facts, in the order of the plan; times count from `begun`."""
-    hosts = () if outcome is None else outcome.hosts
-    order = plan.in_order({each.host for each in hosts})
-    rows = (
-        HostLines(each.host, tuple(_lines(each, begun)), each.missing[:MOST_LINES])
-        for each in sorted(hosts, key=lambda each: order.index(each.host))
-    )
-    return tuple(row for row in rows if row.lines or row.missing)
+    by_name = {} if outcome is None else {each.host: each for each in outcome.hosts}
+    rows: list[dict[str, object]] = []
+    for host in plan.in_order(by_name):
+        lines, missing = tuple(_lines(by_name[host], begun)), by_name[host].missing[:MOST_LINES]
+        number, noun = (len(lines), "line") if lines else (len(missing), "unknown fact")
+        summary = f"{number} {noun}{'' if number == 1 else 's'}"
+        if number:
+            rows.append({"host": host, "lines": lines, "missing": missing, "summary": summary})
+    return rows
 
 
 def _lines(facts: HostEvidence, begun: float) -> Iterable[str]:
@@ -65,17 +51,11 @@ PER_NODE = frozenset({"CUDA_VISIBLE_DEVICES", "PYLAUNCH_NODE_RANK", "GROUP_RANK"
 """Variables that differ in healthy runs."""
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A name with its values by set of hosts."""
+def differing(by_host: Mapping[str, Mapping[str, str]]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return each name whose value is not the same on every host of `by_host` (host → name → value).
 
-    name: str
-    values: tuple[tuple[str, str], ...]
-    """Hosts, folded, and their value; the most hosts first."""
-
-
-def differing(by_host: Mapping[str, Mapping[str, str]]) -> tuple[Difference, ...]:
-    """Return each name whose value is not the same on every host of `by_host` (host → name → value)."""
+    It has its values by folded hosts, the most hosts first.
+    """
     names = sorted({name for values in by_host.values() for name in values} - PER_NODE)
     found = []
     for name in names:
@@ -83,8 +63,8 @@ def differing(by_host: Mapping[str, Mapping[str, str]]) -> tuple[Difference, ...
         if len(set(values.values())) > 1:
             if sounds_secret(name):
                 values = dict.fromkeys(values, MASK)
-            found.append(Difference(name, tuple(alike({host: (value,) for host, value in values.items()}))))
-    return tuple(found[:MOST_ROWS])
+            found.append((name, alike({host: (value,) for host, value in values.items()})))
+    return found[:MOST_ROWS]
 
 
 def shared(by_host: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
@@ -100,36 +80,26 @@ def shared(by_host: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
 MOST_REPORTS = 20
 
 
-@dataclass(frozen=True)
-class WaitRow:
-    """Explanation of ranks that did not advance, at one moment."""
-
-    when: str
-    text: str
-    lines: tuple[str, ...]
-    """Evidence."""
-
-    hint: str
-    changed_by: str = ""
-    """Observation that would change it."""
-
-    confidence: str = ""
-    """Empty where the text has it."""
-
-
-def waiting_rows(content: ReportInput) -> tuple[WaitRow, ...]:
+def waiting_rows(content: ReportInput) -> list[dict[str, object]]:
     """Return what is known about ranks that did not advance, in the order of time."""
     record = content.record
     reports = [event for event in record.events if event.kind in (EventKind.HANG, EventKind.ADVANCING)]
-    rows = [
-        WaitRow(f"{seconds_text(event.time - record.created_at)} after the start", event.text,
-                event.lines[:MOST_LINES], event.hint)
+    rows: list[dict[str, object]] = [
+        {
+            "when": f"{seconds_text(event.time - record.created_at)} after the start",
+            "text": event.text,
+            "lines": event.lines[:MOST_LINES],
+            "hint": event.hint,
+        }
         for event in reports[-MOST_REPORTS:]
-    ]  # fmt: skip
+    ]
     hosts = {rank.rank: node.host.name for node in record.plan.nodes for rank in node.ranks}
     found = finding_on_views(record.plan.run, hosts, record.outcome, content.views)
     is_known = record.outcome is not None and record.outcome.is_hang
     if found is not None and not is_known:
-        rows.append(WaitRow("before the ranks were stopped", found.text, found.evidence[:MOST_LINES], found.hint,
-                            found.changed_by, found.confidence.value))  # fmt: skip
-    return tuple(rows)
+        when = f"before the ranks were stopped ({found.confidence.value} confidence)"
+        lines = found.evidence[:MOST_LINES]
+        rows.append(
+            {"when": when, "text": found.text, "lines": lines, "hint": found.hint, "changed_by": found.changed_by}
+        )
+    return rows

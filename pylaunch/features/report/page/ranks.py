@@ -26,33 +26,6 @@ OMITTED = "[lines are omitted here]"
 
 
 @dataclass(frozen=True)
-class StackRow:
-    """Ranks whose main threads are at the same place."""
-
-    ranks: str
-    count: int
-    hosts: str
-    place: str
-    """Innermost frame and the innermost one of the user's code, or the reason why there is none."""
-
-    state: str
-    frames: tuple[str, ...]
-    """Innermost first."""
-
-
-@dataclass(frozen=True)
-class CollectiveRow:
-    """Ranks whose last collective in a group is the same."""
-
-    group: str
-    sequence: int
-    call: str
-    ranks: str
-    count: int
-    is_waiting: bool
-
-
-@dataclass(frozen=True)
 class RankLines:
     """One rank: its end and its last lines."""
 
@@ -83,31 +56,35 @@ class HostRanks:
         return any(rank.lines or rank.is_named for rank in self.ranks)
 
 
-def by_stack(views: Sequence[RankView], workdir: str) -> tuple[StackRow, ...]:
-    """Return the ranks grouped by the stack of their main threads, the smallest group first."""
+def by_stack(views: Sequence[RankView], workdir: str) -> list[dict[str, object]]:
+    """Return the ranks grouped by the stack of their main threads, the smallest group first.
+
+    Each has its frames, innermost first, and its place: the innermost frame and the innermost one of the user's code,
+    or the reason why there is none.
+    """
     smallest_first = sorted(stack_groups(views), key=lambda group: len(group.views))
-    return tuple(_stack_row(group, workdir) for group in smallest_first[:MOST_GROUPS])
+    return [_stack_row(group, workdir) for group in smallest_first[:MOST_GROUPS]]
 
 
-def _stack_row(group: StackGroup, workdir: str) -> StackRow:
+def _stack_row(group: StackGroup, workdir: str) -> dict[str, object]:
     first = group.views[0]
     shown = shown_stack(group.stack, workdir)
     own = [frame.text for frame in shown[1:] if frame.is_own]
     places = [*(frame.text for frame in shown[:1]), *own[:1]]
     states = sorted({PROCESS_STATES.get(view.state, f"state {view.state}") for view in group.views})
-    return StackRow(
-        fold_ranks(group.ranks),
-        len(group.views),
-        fold(dict.fromkeys(view.host for view in group.views)),
-        " ← ".join(places) or first.note or ", ".join(filter(None, (first.syscall, first.wchan))) or "unknown",
-        ", ".join(states),
-        tuple(map(str, group.stack[:MOST_FRAMES])),
-    )
+    return {
+        "ranks": fold_ranks(group.ranks),
+        "count": len(group.views),
+        "hosts": fold(dict.fromkeys(view.host for view in group.views)),
+        "place": " ← ".join(places) or first.note or ", ".join(filter(None, (first.syscall, first.wchan))) or "unknown",
+        "state": ", ".join(states),
+        "frames": tuple(map(str, group.stack[:MOST_FRAMES])),
+    }
 
 
-def by_collective(views: Iterable[RankView]) -> tuple[CollectiveRow, ...]:
-    """Return the last collective of every rank in every group, equal ones in one row."""
-    rows: dict[tuple[str, int, str, bool], list[int]] = {}
+def by_collective(views: Iterable[RankView]) -> list[tuple[str, int, str, str, str]]:
+    """Return group, number, ranks, call and state of the last collective of every rank, equal ones in one row."""
+    rows: dict[tuple[str, int, str, str], list[int]] = {}
     for view in views:
         names = {group.name: group.description or group.name for group in view.groups}
         last: dict[str, Collective] = {}
@@ -115,13 +92,10 @@ def by_collective(views: Iterable[RankView]) -> tuple[CollectiveRow, ...]:
             if not each.is_p2p:
                 last[each.group] = each
         for group, each in last.items():
-            key = (names.get(group, group), each.sequence, _call(each), not each.is_retired)
+            key = (names.get(group, group), each.sequence, _call(each), "finished" if each.is_retired else "waiting")
             rows.setdefault(key, []).append(view.rank)
-    found = [
-        CollectiveRow(group, sequence, call, fold_ranks(sorted(ranks)), len(ranks), is_waiting)
-        for (group, sequence, call, is_waiting), ranks in rows.items()
-    ]
-    return tuple(sorted(found, key=lambda row: (row.group, -row.sequence, row.call))[: 2 * MOST_GROUPS])
+    found = sorted(rows.items(), key=lambda row: (row[0][0], -row[0][1], row[0][2]))[: 2 * MOST_GROUPS]
+    return [(group, number, fold_ranks(sorted(ranks)), call, state) for (group, number, call, state), ranks in found]
 
 
 def _call(each: Collective) -> str:
