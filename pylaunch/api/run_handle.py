@@ -114,7 +114,7 @@ class RunHandle:
         prove that they are clean are in the report: see `StopReport.raise_if_unclean`.
         """
         record = self._record()
-        runs.ask_to_stop(record.plan.run)
+        runs.Recorder(record.plan.run, lambda text: None).ask_to_stop()
         if self._thread.is_alive() and not record.has_started:
             self._interrupter.interrupt(f"stopped by the program that started run {self.id}")
             self._thread.join()

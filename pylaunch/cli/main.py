@@ -224,7 +224,7 @@ def _ended(arguments: list[str], invocation: Invocation) -> tuple[int, PylaunchE
         if error.errno not in _NO_ROOM:
             return ExitCode.BUG, _bug()
         where = f"{error.filename}: " if error.filename else ""
-        hint = "pylaunch writes to TMPDIR, its state directory and beside the inventory: make room there"
+        hint = "make room there, or name another place: TMPDIR=DIR, XDG_STATE_HOME=DIR"
         return ExitCode.USAGE, UsageError(f"{where}{error.strerror}", hint=hint)
     except Exception:  # noqa: BLE001 -- the one boundary: whatever arrives here is our bug
         return ExitCode.BUG, _bug()

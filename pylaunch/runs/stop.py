@@ -101,11 +101,11 @@ def stop_run(
     Returns how the run ended: as it is recorded where it is over, else as its nodes report. Raises
     ClusterNotReadyError when no node can be reached, or the process that starts the run does not end.
     """
-    runs.ask_to_stop(record.plan.run)
+    recorder = runs.Recorder(record.plan.run, lambda text: emit(Notice(text)))
+    recorder.ask_to_stop()
     record = _interrupted_start(record, emit)
     if record.outcome is not None and not may_have_processes(record):
         return StopReport(record, record.outcome, was_over=True)
-    recorder = runs.Recorder(record.plan.run, lambda text: emit(Notice(text)))
     leads = recorder.take_charge()
     grace = timedelta(0) if now else record.plan.job.stop_grace
     emit_run = recording(recorder if leads else None, emit)

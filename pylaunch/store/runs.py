@@ -92,9 +92,14 @@ class Recorder:
         self._charge: int | None = None
 
     def take_charge(self, pause: Callable[[float], object] = time.sleep) -> bool:  # noqa: TID251
-        """Become the controller of this run until this process ends or gives up charge; False if another is."""
+        """Become the controller of this run until this process ends or gives up charge; False if another is, or where
+        that cannot be written."""
         if self._charge is None:
-            held = os.open(self._paths.controller, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                held = os.open(self._paths.controller, os.O_RDWR | os.O_CREAT, 0o600)
+            except OSError as error:
+                self._report(error)
+                return False
             for _ in range(TRIES):
                 if _has_locked(held, fcntl.LOCK_EX):
                     break
@@ -107,9 +112,10 @@ class Recorder:
             else:
                 os.close(held)
                 return False
-            os.truncate(held, 0)
-            os.write(held, str(os.getpid()).encode())
             self._charge = held
+            with self._errors_reported():
+                os.truncate(held, 0)
+                os.write(held, str(os.getpid()).encode())
         return True
 
     def give_up_charge(self) -> None:
@@ -130,6 +136,13 @@ class Recorder:
         with self._errors_reported():
             append(of_kind[type(entry)], msgspec.json.encode(entry) + b"\n")
 
+    def ask_to_stop(self) -> None:
+        """Record that a person stopped this run, so that no attempt follows."""
+        marker = run_paths(base_of(self._paths.directory.name)).stop_asked
+        if marker.parent.is_dir():  # Not so for a run that another controller started.
+            with self._errors_reported():
+                marker.touch(mode=PRIVATE)
+
     def finish(self, outcome: Outcome) -> None:
         """Write the outcome."""
         with self._errors_reported():
@@ -140,10 +153,13 @@ class Recorder:
         try:
             yield
         except OSError as error:
-            if not self._is_incomplete:
-                self._is_incomplete = True
-                run = self._paths.directory.name
-                self._complain(f"the record of run {run} is incomplete: it cannot be written ({error.strerror})")
+            self._report(error)
+
+    def _report(self, error: OSError) -> None:
+        if not self._is_incomplete:
+            self._is_incomplete = True
+            run = self._paths.directory.name
+            self._complain(f"the record of run {run} is incomplete: it cannot be written ({error.strerror})")
 
 
 def _has_locked(descriptor: int, kind: int) -> bool:
@@ -158,7 +174,7 @@ def controller(run: str) -> int | None:
     """Return the process id of the controller of `run` on this machine; None if there is none."""
     path = run_paths(run).controller
     try:
-        descriptor = os.open(path, os.O_RDWR)
+        descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return None
     try:
@@ -350,13 +366,6 @@ def files(run: str) -> list[Path]:
     directory = run_paths(run).directory
     found = (path for path in sorted(directory.rglob("*")) if not path.is_symlink() and path.is_file())
     return [path for path in found if not path.name.startswith(".")]
-
-
-def ask_to_stop(run: str) -> None:
-    """Record that a person stopped this run, so that no attempt follows."""
-    marker = run_paths(base_of(run)).stop_asked
-    if marker.parent.is_dir():  # Not so for a run that another controller started.
-        marker.touch(mode=PRIVATE)
 
 
 def is_asked_to_stop(run: str) -> bool:

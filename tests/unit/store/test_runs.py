@@ -109,11 +109,25 @@ def test_a_run_that_was_restarted_is_its_last_attempt() -> None:
         runs.find("7f3a9c01.3")
 
 
+def test_a_record_that_cannot_be_written_is_reported_once_and_stands_in_the_way_of_no_stop() -> None:
+    """Its file system was mounted read-only after an error of the disk."""
+    recorded("7f3a9c01")
+    run_paths("7f3a9c01").controller.mkdir()
+    run_paths("7f3a9c01").stop_asked.symlink_to("/no/such/place")
+    reported: list[str] = []
+    recorder = runs.Recorder("7f3a9c01", reported.append)
+    recorder.ask_to_stop()
+    assert not recorder.take_charge()
+    (report,) = reported
+    assert report.startswith("the record of run 7f3a9c01 is incomplete: it cannot be written (")
+    assert runs.controller("7f3a9c01") is None
+
+
 def test_who_stops_one_attempt_stops_the_run() -> None:
     recorded("7f3a9c01")
     recorded("7f3a9c01.1")
     assert not runs.is_asked_to_stop("7f3a9c01.1")
-    runs.ask_to_stop("7f3a9c01.1")
+    runs.Recorder("7f3a9c01.1", pytest.fail).ask_to_stop()
     assert runs.is_asked_to_stop("7f3a9c01")
 
 
