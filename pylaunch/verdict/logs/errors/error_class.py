@@ -119,7 +119,8 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|(?i:Error response from daemon)")),
     ("slurm-node", MEDIUM,
      (r"(?i:Could not establish a configuration source|Unable to contact slurm controller"
-     r"|slurmctld.{0,40}(?:not respond|down)|fetch_config)")),
+     r"|slurmctld.{0,40}(?:not respond|down)|fetch_config|this slurmd's NodeName|Invalid user for SlurmUser"
+     r"|cgroup namespace '\w{1,20}' not mounted)")),
     ("mpi-pmi", MEDIUM, r"\bPMIX? ERROR|PMI_\w{3,40}|\bPMIx_\w+|^srun: error: .{0,80}mpi/pmi"),
     ("mpi-launch", MEDIUM, r"\b(?:orted|prted|hydra_pmi_proxy): command not found"),
     ("slurm-request", MEDIUM,
@@ -192,17 +193,19 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|total) .{0,30}memory)|(?i:free memory on device.{0,80}less than)")),
     ("gpu-missing", MEDIUM,
      (r"(?i:no (?:cuda |nvidia |hip )?(?:gpus?|devices?|accelerators?) (?:are |is |were )?(?:available|found|detected))"
-     r"|(?i:no supported gpu backend|no gpu resources|You requested gpu)|NO_DEVICE|(?i:cuda (?:is )?(?:not "
-     r"|un)available|found no nvidia driver|cuda-capable device|torch\.cuda\.is_available\(\) is False)"
+     r"|(?i:no supported gpu backend|no gpu resources|You requested gpu)|NO_DEVICE|ailed to infer device type"
+     r"|(?i:cuda (?:is )?(?:not |un)available"
+     r"|found no nvidia driver|cuda-capable device|torch\.cuda\.is_available\(\) is False)"
      r"|(?i:unable to initialize backend '(?:cuda|gpu|rocm)')")),
     ("gpu-busy", MEDIUM, r"(?i:(?:device|gpu|tpu)s? .{0,40}(?:already in use|busy))"),
     ("app-device-mapping", MEDIUM,
-     r"(?i:invalid device ordinal|invalid device id|device_ids? .{0,40}(?:out of range|invalid))"),
+     r"(?i:invalid device ordinal|invalid device id|device_ids? .{0,60}(?:out of range|invalid|only work))"),
     ("gpu-missing framework-config", MEDIUM,
      r"(?i:not (?:implemented|supported|available|possible) (?:for|on) (?:cpu\b(?! tensors)|'(?:half|bfloat16)'))"),
     ("device-placement", MEDIUM,
      (r"(?i:on the same device|at least two devices|not (?:implemented|supported) for CPU tensors)"
      r"|(?i:(?:expected|must be) (?:\w+ ){0,5}(?:on|to be on) (?:cuda|cpu|gpu))|Cannot copy out of meta tensor"
+     r"|can't convert cuda|Cannot assign a device for operation"
      r"|(?i:input type .{0,60} and weight type .{0,60} should be the same)")),
     ("gpu-program-fault", MEDIUM,
      r"device-side assert|Assertion `[^`]{1,200}` failed"),
@@ -279,13 +282,17 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"(?=' object has no attribute '_)|DeepSpeed\w+"
      r"|\w*(?:Trainer|Accelerator|Tokenizer|Processor|Config|Cache|Plugin|Strategy|Optimizer\w*))'"
      r" object has no attribute|(?i:DistributionNotFound|VersionConflict|PackageNotFoundError)"
-     r"|RuntimeError: operator \w+::\w+ does not exist")),
+     r"|RuntimeError: operator \w+::\w+ does not exist|mutable default <class"
+     r"|Descriptors cannot (?:not )?be created directly"
+     r"|was compiled against version|is not a supported wheel|ResolvePackageNotFound|Pip failed")),
     ("checkpoint-mismatch", MEDIUM,
      (r"(?i:(?:checkpoint|state.?dict|weights)\b.{0,120}(?:does not|doesn't|do not|don't) (?:fit|match) the model"
      r"|\bmissing (?:keys?:? )?\[.{1,600}\bunexpected (?:keys?:? )?\["
      r"|checkpoint (?:has|had|of) shape .{1,60}model (?:has|expects|of)\b)")),
     ("package-mismatch program-error", MEDIUM,
      r"AttributeError: '\w{1,80}' object has no attribute '[A-Z]+_[A-Z_\d]{2,}'"),
+    ("checkpoint-mismatch model-unsupported", MEDIUM,
+     r"^KeyError: '[\w.]{1,200}\.(?:weight|bias|qweight|scales|weight_scale)\b"),
     ("checkpoint-damaged", MEDIUM, r"byte range .{1,60} is not valid for value of size"),
     ("file-missing import-path", MEDIUM, r": \d{1,5}: .{1,80}: not found$|command not found$"),
     ("import-path", MEDIUM,
@@ -298,7 +305,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|(?i:error compiling|failed to (?:build|compile)|compilation (?:failed|terminated|error)"
      r"|ninja: build stopped|nvcc fatal|CMake Error)|(?i:(?:JIT|unable to) (?:load|compile|build) the \w+ op"
      r"|error building extension|command .{0,60}(?:gcc|g\+\+|nvcc|cc1plus|ninja)\S{0,20} failed)"
-     r"|fatal error: \S+\.h")),
+     r"|fatal error: \S+\.h|ailed building wheel|subprocess-exited-with-error|\bg(?:\+\+|cc): error:")),
     ("network-interface", LOW, r"Address family not supported"),
     ("backend-missing", MEDIUM,
      (r"(?i:(?:compiled|built|installed) without \w"
@@ -319,6 +326,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      (rf"{_OUTSIDE}"
      r"|(?i:(?:huggingface\.co|\bhf\.co|modelscope\.cn)"
      r"(?!/(?:docs|blog|models\b|join|settings|spaces|papers))|hf_hub|LocalEntryNotFound|offline mode)")),
+    ("proxy-variables", MEDIUM, r"Unknown scheme for proxy URL"),
     ("hub-unreachable", LOW, r"ProxyError|(?i:unable to connect to proxy)"),
     ("dns-hosts", MEDIUM,
      (r"(?i:name or service not known|name resolution|(?:could(?: not|n't)|can(?:no|')t|unable to|failed to) resolve"
@@ -326,8 +334,9 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|gaierror|nodename nor servname)")),
     ("network-interface hub-unreachable", MEDIUM, r"(?i:network is unreachable)"),
     ("network-interface firewall-port", MEDIUM, r"(?i:no route to host)"),
+    ("port-in-use network-interface", MEDIUM, r"failed to listen on any local network address\.?$"),
     ("port-in-use", MEDIUM, r"(?i:address already in use|EADDRINUSE|port \d{2,5} .{0,30}(?:in use|occupied|already))"),
-    ("stale-files", MEDIUM, r"(?i:stale (?:NFS )?file handle)"),
+    ("stale-files", MEDIUM, r"(?i:stale (?:NFS )?file handle)|Transport endpoint is not connected: '/"),
     ("disk-error", MEDIUM, r"Input/output error"),
     ("nofile", MEDIUM, r"(?i:too many open files)"),
     ("nproc", MEDIUM, r"(?i:can't start new thread|fork.{0,30}Resource temporarily unavailable|pthread_create failed)"),
@@ -343,6 +352,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|checkpoint|tokenizer|dataset))|(?i:expected a string path to|no (?:files?|data|checkpoints?) (?:were "
      r"|was )?found (?:in|at|under))|/[\w.@+=-]{1,80}/\S{0,300} (?i:does not exist|not found|is not a (?:file"
      r"|directory))")),
+    ("file-missing program-error", MEDIUM, r"num_samples should be a positive integer value, but got num_samples=0"),
     ("file-missing storage-full", MEDIUM, r"^RuntimeError: File \S{1,300} cannot be opened"),
     ("checkpoint-race shared-cache-race", MEDIUM,
      r"\[Errno 39\] Directory not empty(?!: '[^']{1,200}/(?:pymp|hf_datasets)-)"),
@@ -374,7 +384,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      (r"(?i:(?:expected|assign|same|mismatch|match|found"
      r"|but got)\b.{0,60}"
      rf"{_DTYPE}"
-     r")|(?i:out of (?:range|bounds)|index \d+ is)|'NoneType'|unsupported operand|^(?:Index|Name|UnboundLocal"
+     r")|(?i:out of (?:range|bounds)|index \d+ is)|'NoneType'|unsupported operand|not implemented for '"
+     r"|nly Tensors of floating point|^(?:Index|Name|UnboundLocal"
      r"|ZeroDivision|Recursion|Syntax|Indentation)Error\b")),
 )  # fmt: skip
 """Classes, confidence and form: the first class is the usual one, and others that the words admit follow."""

@@ -174,7 +174,7 @@ def module_not_found(match: LogMatch, facts: LogFacts) -> Clue:
     top, place = module.partition(".")[0], "" if raised is None else raised.place
     if not package or top in _OF_ANYONE:
         return default(match)
-    if "._C" in package:
+    if "._C" in package or ".mpi_lib" in module:
         return Clue("backend-missing", f"{top} was built without {name.lstrip('_')}", Confidence.HIGH)
     if "file" in match.groups:
         text = f"{match.groups['file']} is not the package of this name: a file hides it"

@@ -116,6 +116,7 @@ def test_a_task_that_a_launcher_starts_again_and_a_count_of_messages_are_no_fail
         ("orbit.plans.fast", "/srv/orbit/tools/train.py", ["package-mismatch", "import-path"]),
         ("orbit.cli", "/srv/env/bin/orbit", ["import-path"]),
         ("orbit._C._spin'; 'orbit._C' is not a package", "/srv/train.py", ["backend-missing"]),
+        ("horovod.torch.mpi_lib_v2", "/srv/train.py", ["backend-missing"]),
         ("orbit.plans'; 'orbit' is not a package", "/srv/train.py", ["import-path"]),
     ],
 )
