@@ -182,7 +182,7 @@ HostChoice: TypeAlias = "Callable[[Cluster, JobSpec], tuple[Cluster, JobSpec]]"
 
 @dataclass(frozen=True)
 class MeasuredSection:
-    """Section of a report about a measurement; its texts are masked and bounded."""
+    """A measurement for a page; in a report, its texts are masked and bounded."""
 
     about: str
     verdicts: Sequence[str]

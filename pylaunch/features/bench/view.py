@@ -12,7 +12,7 @@ from pylaunch.features.bench.judgement.baseline import levels
 from pylaunch.features.bench.judgement.bounds import Judgement, judged
 from pylaunch.features.bench.judgement.measurements import CollectiveTimed, LatencyTimed
 from pylaunch.features.bench.judgement.operations import algorithm_bandwidth, bus_bandwidth
-from pylaunch.features.bench.judgement.page import BenchPage, bench_page
+from pylaunch.features.bench.judgement.page import bench_page
 from pylaunch.features.bench.judgement.peers import Straggler
 from pylaunch.features.bench.judgement.summary import (
     BenchSummary,
@@ -36,6 +36,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.text import argv
 from pylaunch.runs.follow.run_events import Notice
 from pylaunch.terminal import console, hints
+from pylaunch.terminal.doors import MeasuredSection
 
 HEADER = f"{'operation':<15} {'bytes':>12} {'time':>10} {'algbw':>9} {'busbw':>9} {'wrong':>6}"
 MOST_TRIPS = 8
@@ -281,17 +282,15 @@ def as_html(result: BenchResult) -> str:
     """Return everything as one page."""
     ranks = result.conditions.ranks
     rows = [row(each, ranks).split() for each in result.collectives]
+    about = f"pylaunch bench: {ranks} ranks on {fold(result.hosts)}, backend {result.conditions.backend}"
+    columns = ("operation", "bytes", "time, us", "algbw, GB/s", "busbw, GB/s", "wrong")
     return bench_page(
-        BenchPage(
-            f"pylaunch bench: {ranks} ranks on {fold(result.hosts)}, backend {result.conditions.backend}"
-            + (", incomplete" if result.incomplete is not None else ""),
-            [(stage_line(each), each.state in (StageState.BROKEN, StageState.INTERRUPTED)) for each in result.stages],
-            list(conclusions(result)),
-            ("operation", "bytes", "time, us", "algbw, GB/s", "busbw, GB/s", "wrong"),
-            rows,
-            sections(summary(result), result.hosts),
-        )
-    )
+        MeasuredSection(
+            about + (", incomplete" if result.incomplete is not None else ""),
+            list(conclusions(result)), sections(summary(result), result.hosts), columns, rows,
+        ),
+        [(stage_line(each), each.state in (StageState.BROKEN, StageState.INTERRUPTED)) for each in result.stages],
+    )  # fmt: skip
 
 
 def as_json(result: BenchResult) -> dict[str, object]:

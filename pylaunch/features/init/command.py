@@ -18,7 +18,7 @@ from pylaunch.checks.selection import select
 from pylaunch.checks.unreachable import shared_failures
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.features.init.gather import GatheredHosts, gathered
-from pylaunch.features.init.host_readings import HostExamination, examine, routes
+from pylaunch.features.init.host_readings import examine, routes
 from pylaunch.features.init.judgement import choices
 from pylaunch.features.init.judgement.choices import PROVISIONED, ProposedValue
 from pylaunch.features.init.judgement.found import FoundHost
@@ -100,9 +100,9 @@ def command(words: tuple[str, ...], **given: Any) -> None:
     cluster = Cluster(source.hosts, known_hosts=str(project_known_hosts(file)))
     reached_at, silent = _trusted(cluster, yes=flags.yes)
     candidates = _interpreters(flags.python, source)
-    examined = examine(cluster.only(set(cluster.names) - silent.keys()), candidates, _directories(source))
-    failed = {**silent, **_failures(examined, flags.python)}
-    found = [each for name, each in examined.found.items() if name not in failed]
+    answered, unreachable = examine(cluster.only(set(cluster.names) - silent.keys()), candidates, _directories(source))
+    failed = {**silent, **unreachable, **_failures(answered, flags.python)}
+    found = [each for name, each in answered.items() if name not in failed]
     _report(cluster, failed, is_fatal=not flags.partial or not found)
     found, chosen = _chosen(cluster, found, source.slots, reached_at)
     interpreter = choices.interpreter(found, candidates, flags.python)
@@ -187,11 +187,12 @@ def _directories(source: GatheredHosts) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*_homes(source), str(Path.cwd()), *_DIRECTORIES)))
 
 
-def _failures(examined: HostExamination, python: str | None) -> dict[str, Unreachable]:
-    failed = dict(examined.unreachable)
-    for name, first in choices.same_machines(list(examined.found.values())).items():
-        failed[name] = Unreachable(f"is the same machine as {first}", "name each machine once")
-    for name, each in examined.found.items():
+def _failures(found: Mapping[str, FoundHost], python: str | None) -> dict[str, Unreachable]:
+    failed = {
+        name: Unreachable(f"is the same machine as {first}", "name each machine once")
+        for name, first in choices.same_machines(list(found.values())).items()
+    }
+    for name, each in found.items():
         if python is not None and python not in each.interpreters:
             failed[name] = Unreachable(f"no Python runs at {python}", "name another one with --python")
     return failed

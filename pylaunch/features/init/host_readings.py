@@ -5,7 +5,6 @@ from typing import Any
 
 from pylaunch.agent.probe.readers import gpu, host_facts, network, python_env, reach, settings
 from pylaunch.agent.probe.readers import host as host_reader
-from pylaunch.base.dataclass import dataclass
 from pylaunch.features.init.judgement.found import FoundHost, FoundRoute, Storage
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.text.addresses import is_address
@@ -21,20 +20,16 @@ FRAMEWORKS = ("torch", "jax")
 LONGEST_NAME = 100
 """Characters of a text of a host that are kept."""
 
-
 _UNKNOWN = HostIdentity(hostname="", python="", uid=0, addresses=[], network="")
 
 
-@dataclass(frozen=True)
-class HostExamination:
-    """Hosts that answered, by name, and the reasons of the others."""
+def examine(
+    cluster: Cluster, pythons: Sequence[str], directories: Sequence[str]
+) -> tuple[dict[str, FoundHost], dict[str, Unreachable]]:
+    """Ask every host for its hardware, names, file systems of `directories`, and frameworks beside `pythons`.
 
-    found: Mapping[str, FoundHost]
-    unreachable: Mapping[str, Unreachable]
-
-
-def examine(cluster: Cluster, pythons: Sequence[str], directories: Sequence[str]) -> HostExamination:
-    """Ask every host for its hardware, names, file systems of `directories`, and frameworks beside `pythons`."""
+    Returns those that answered, by name, and the reasons of the others.
+    """
     questions: dict[str, Any] = {
         **reach.identity.ask(None),
         **reach.names.ask([host.address for host in cluster.hosts if not is_address(host.address)]),
@@ -49,8 +44,9 @@ def examine(cluster: Cluster, pythons: Sequence[str], directories: Sequence[str]
     for each in pythons:
         questions |= {**python_env.python.ask(each, each), **host_facts.distributions.ask(each, each)}
     readings_of, unreachable = _asked(cluster, dict.fromkeys(cluster.names, questions))
-    found = {name: _found(cluster[name], taken, pythons, directories) for name, taken in readings_of.items()}
-    return HostExamination(found, unreachable)
+    return {
+        name: _found(cluster[name], taken, pythons, directories) for name, taken in readings_of.items()
+    }, unreachable
 
 
 def routes(cluster: Cluster) -> dict[str, tuple[FoundRoute, ...]]:

@@ -2,13 +2,14 @@
 
 import re
 
-from pylaunch.features.bench.judgement.page import BenchPage, bench_page
+from pylaunch.features.bench.judgement.page import bench_page
 from pylaunch.features.bench.judgement.summary import BenchSummary, SizeResult
 from pylaunch.features.bench.report_section import measured_section
 from pylaunch.features.bench.run import bench_run
 from pylaunch.features.report.page.content import ReportInput
 from pylaunch.features.report.page.html import page
 from pylaunch.model.text.redaction import Redaction
+from pylaunch.terminal.doors import MeasuredSection
 from pylaunch.terminal.listing import job_words
 from tests.features.report import samples
 from tests.report_page import Document
@@ -67,7 +68,7 @@ HOSTILE = "<script>alert(1)</script>\x1b[31m"
 
 def test_texts_are_escaped_and_plots_are_not() -> None:
     made = bench_page(
-        BenchPage(HOSTILE, [(HOSTILE, True)], [HOSTILE], ("bytes",), [(HOSTILE,)], {"Rates": "<svg>drawn</svg>"})
+        MeasuredSection(HOSTILE, [HOSTILE], {"Rates": "<svg>drawn</svg>"}, ("bytes",), [(HOSTILE,)]), [(HOSTILE, True)]
     )
     assert "<script" not in made
     assert "\x1b" not in made
@@ -77,7 +78,7 @@ def test_texts_are_escaped_and_plots_are_not() -> None:
 
 
 def test_what_was_not_measured_has_no_table() -> None:
-    made = bench_page(BenchPage("bench", [], ["pairs: no verdict"], ("bytes",), [], {}))
+    made = bench_page(MeasuredSection("bench", ["pairs: no verdict"], {}, ("bytes",), []), [])
     assert "<table" not in made
     assert "pairs: no verdict" in made
 

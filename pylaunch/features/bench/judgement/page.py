@@ -1,10 +1,10 @@
 """Results as one HTML page with the plots: no scripts, no references to other files. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
-from pylaunch.base.dataclass import dataclass
 from pylaunch.model.text.sanitise import visible_line
+from pylaunch.terminal.doors import MeasuredSection
 
 STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#222}"
@@ -14,31 +14,16 @@ STYLE = (
 )
 
 
-@dataclass(frozen=True)
-class BenchPage:
-    """Content of the page; texts are not escaped yet."""
-
-    title: str
-    stages: Sequence[tuple[str, bool]]
-    """Line of each stage, and whether it is broken."""
-
-    verdicts: Sequence[str]
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    plots: Mapping[str, str]
-    """Heading → SVG."""
-
-
-def bench_page(content: BenchPage) -> str:
-    """Return the page."""
-    body = [f"<h1>{_safe(content.title)}</h1>", "<h2>Verdicts</h2>", _list((line, False) for line in content.verdicts)]
+def bench_page(content: MeasuredSection, stages: Iterable[tuple[str, bool]]) -> str:
+    """Return the page; `stages` are their lines, and whether they are broken."""
+    body = [f"<h1>{_safe(content.about)}</h1>", "<h2>Verdicts</h2>", _list((line, False) for line in content.verdicts)]
     body += [f"<h2>{_safe(heading)}</h2>\n{plot}" for heading, plot in content.plots.items()]
-    body += ["<h2>Stages</h2>", _list(content.stages)]
+    body += ["<h2>Stages</h2>", _list(stages)]
     if content.rows:
-        body += ["<h2>Collectives</h2>", _table(content.header, content.rows)]
+        body += ["<h2>Collectives</h2>", _table(content.columns, content.rows)]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        f"<title>{_safe(content.title)}</title>\n<style>{STYLE}</style></head>\n<body>\n"
+        f"<title>{_safe(content.about)}</title>\n<style>{STYLE}</style></head>\n<body>\n"
         + "\n".join(body)
         + "\n</body></html>\n"
     )
