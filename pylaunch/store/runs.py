@@ -274,9 +274,9 @@ def read(run: str) -> RunRecord:
             head.started_by,
         )
     except (OSError, msgspec.DecodeError) as error:
-        raise UsageError(
-            f"the record of run {run} cannot be read: {error}", hint=f"rm -r {paths.directory}  # forgets this run"
-        ) from None
+        chown = f"sudo chown -R $USER {paths.directory}"
+        hint = chown if isinstance(error, PermissionError) else f"rm -r {paths.directory}  # forgets this run"
+        raise UsageError(f"the record of run {run} cannot be read: {error}", hint=hint) from None
 
 
 def _entries(path: Path, kind: type[T]) -> tuple[T, ...]:
@@ -308,14 +308,16 @@ def attestation(run: str) -> Attestation | None:
 
 
 def ids() -> list[str]:
-    """Return all recorded runs, the newest first."""
+    """Return all recorded runs, the newest first, with those that this user cannot read."""
     directory = runs_directory()
-    if not directory.is_dir():
-        return []
     ages: dict[str, float] = {}
-    for path in directory.glob("*/plan.json"):
-        with contextlib.suppress(FileNotFoundError):  # Another controller may forget it meanwhile.
-            ages[path.parent.name] = path.stat().st_mtime
+    for path in directory.iterdir() if directory.is_dir() else ():
+        try:
+            ages[path.name] = (path / "plan.json").stat().st_mtime
+        except (FileNotFoundError, NotADirectoryError):  # Another controller may forget it meanwhile.
+            continue
+        except OSError:
+            ages[path.name] = path.lstat().st_mtime
     return sorted(ages, key=lambda run: ages[run], reverse=True)
 
 
@@ -378,7 +380,7 @@ def prune(keep: int = KEPT) -> None:
     attempts: dict[str, list[str]] = {}
     for run in ids():
         attempts.setdefault(base_of(run), []).append(run)
-    ended = [each for each in attempts.values() if all(run_paths(run).outcome.exists() for run in each)]
+    ended = [each for each in attempts.values() if all(os.access(run_paths(run).outcome, os.F_OK) for run in each)]
     for each in ended[keep:]:
         for run in each:
             shutil.rmtree(run_paths(run).directory, ignore_errors=True)
