@@ -8,20 +8,12 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import NodeCommand, plan_run
 from pylaunch.render import render
-from tests.golden.files import golden
+from tests.golden.files import golden, refilled
 
 NAME = re.compile(r"[A-Z]+|[A-Za-z]+_\w+")
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "rank-environment.md"
 
-HEAD = """\
-# Environment of a rank
-
-The environment of every rank is composed from layers. A rank gets nothing else: pylaunch reads no login shell and no
-`/etc/environment`. If several layers set a variable, the later one in this table wins.
-
-| | layer | variables | from |
-|---|---|---|---|
-"""
+TABLE = "| | layer | variables | from |\n|---|---|---|---|\n"
 
 FRAMEWORKS = """
 ## Variables of each framework
@@ -30,35 +22,6 @@ The layers `framework` and `identity` depend on `--framework`. All frameworks ex
 
 | framework | layer `framework` | further variables of the layer `identity` |
 |---|---|---|
-"""
-
-NOTES = """
-`OMP_NUM_THREADS` is set only if a node has several ranks.
-
-## See what a rank gets
-
-    pylaunch start -i cluster.ini --dry-run -- train.py
-
-prints every variable below its layer, with the values of other layers that it overrides. `--json` has the same in
-`plan.nodes[].variables`. A dry run contacts no host. It names the layers that only a node knows, without their values.
-
-## What runs in a rank
-
-Each Python rank begins with a `sitecustomize` of pylaunch, which starts the thread that answers `pylaunch stacks` and
-the hang watch, registers a handler of faulthandler for signal 57, and ends the thread before each fork. It blocks all
-signals, is unknown to `threading`, and imports nothing later. A rank that has imported torch.distributed notes at its
-exit, in a file of the run, by which address, port, rank and world size it met the others. With
-`start --no-rank-thread`, none of this happens, and `PYLAUNCH_RANK_SOCKET` is not set.
-
-## Conflicts
-
-- A flag or a secret cannot change `identity` and `agent`, because the ranks could not meet. `start` warns of one
-  that tries, such as `--env RANK=0`.
-- A variable that is given both as a plain variable and as a secret is refused.
-- A value that its variable cannot have is refused: see [environment variables](environment-variables.md).
-- NCCL itself reads `~/.nccl.conf` (or the file that `NCCL_CONF_FILE` names) and `/etc/nccl.conf`, for variables that
-  are not in its environment. So every layer overrides these files.
-- A node refuses the run if its file cannot be read, or if a variable names a network interface that the node lacks.
 """
 
 RECORDER = (
@@ -116,14 +79,12 @@ def page() -> str:
         rows += f"| {number} | `{layer.value}` | {code(variables or ', '.join(layers[layer]))} | {source} |\n"
     without = [f"`{framework.value}`" for framework, each in commands.items() if not each.ranks[0].env]
     common = set.intersection(*(set(each.ranks[0].env) for each in commands.values() if each.ranks[0].env))
-    text = (
-        HEAD + rows + FRAMEWORKS.replace("NONE", ", ".join(without)).replace("COMMON", code(", ".join(sorted(common))))
-    )
+    rows += FRAMEWORKS.replace("NONE", ", ".join(without)).replace("COMMON", code(", ".join(sorted(common))))
     for framework, command in commands.items():
         chosen = ", ".join(sorted(command.layers[Layer.FRAMEWORK]))
         further = ", ".join(sorted(command.ranks[0].env.keys() - common))
-        text += f"| `{framework.value}` | {code(chosen) if chosen else ''} | {code(further) if further else ''} |\n"
-    return text + NOTES
+        rows += f"| `{framework.value}` | {code(chosen) if chosen else ''} | {code(further) if further else ''} |\n"
+    return refilled(PAGE, TABLE, rows, "\n\n`OMP_NUM_THREADS`")
 
 
 def test_the_reference_of_the_environment_of_a_rank_states_the_layers_of_the_code() -> None:

@@ -13,7 +13,7 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.terminal.other_tools import COMMANDS
 from tests.contract.test_rendered_job import JOB
 from tests.features.render_files.samples import SAMPLES, rendered
-from tests.golden.files import golden
+from tests.golden.files import golden, refilled
 
 DIRECTORY = Path(__file__).parent / "render"
 
@@ -51,19 +51,18 @@ def test_the_script_is_as_it_was_and_accepted_by_shellcheck(
 
 
 PAGE = Path(__file__).parents[2] / "docs/guides/from-torchrun-or-slurm.md"
-HEAD = "| typed after `pylaunch` | command |\n|---|---|\n"
+TABLE = "| typed after `pylaunch` | command |\n|---|---|\n"
 
 
-def table() -> str:
-    """The table as it should be."""
+def page() -> str:
+    """The guide as it should be."""
     typed: dict[str, list[str]] = {}
     for word, command in COMMANDS.items():
         typed.setdefault(command, []).append(f"`{word}`")
-    return HEAD + "".join(f"| {', '.join(words)} | `pylaunch {command}` |\n" for command, words in typed.items())
+    rows = (f"| {', '.join(words)} | `pylaunch {command}` |\n" for command, words in typed.items())
+    return refilled(PAGE, TABLE, "".join(rows))
 
 
 def test_the_guide_has_the_words_of_the_table() -> None:
-    text = PAGE.read_text()
-    before, _, _ = text.partition(HEAD)
-    expected = before + table()
+    expected = page()
     assert expected == golden(PAGE, expected)

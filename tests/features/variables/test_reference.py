@@ -14,41 +14,18 @@ from tests.golden.files import golden
 PAGE = Path(__file__).parents[3] / "docs/reference/environment-variables.md"
 LINTED = Path(__file__).parent / "env-lint"
 
-HEAD = """\
-# Environment variables
-
-`pylaunch env lint` checks environment variables of NCCL 2.18 to 2.30, PyTorch 2.13, gloo, TensorPipe, JAX 0.10 and some
-of their dependencies, in a file, on stdin, or as a process on this machine would get them:
-
-    pylaunch env lint /etc/nccl.conf
-    pylaunch env lint job.env
-    pylaunch env lint
-
-`pylaunch start` checks `--env` and the variables of the inventory; `pylaunch provision` checks `nccl_env_variables`.
-Both stop on an error: an impossible value, a name that differs by one or two letters from a real one, a contradiction.
-Both print warnings: a name that nothing reads or that is unknown, a deprecated name, a variable for debugging in a
-file.
-The environment overrides `~/.nccl.conf` (or the file that `NCCL_CONF_FILE` names), which overrides `/etc/nccl.conf`.
-
-*Node* marks variables that may differ between nodes; all others must be the same in every rank. *Debug* marks variables
-for single jobs, which should not be in a file. *Since* is the first version that reads a variable, if its source states
-it. This page is generated from `pylaunch/features/variables/judgement`.
-"""
+TABLE = "## Names that nothing reads\n\n| name | write instead | source |\n|---|---|---|\n"
 
 
 def page() -> str:
     """The reference as it should be."""
-    sections = [HEAD, "## Names that nothing reads\n\n| name | write instead | source |\n|---|---|---|"]
-    sections[-1] += "".join(
-        f"\n| `{each.name}` | {each.instead} | [{each.source.title}]({each.source.url}) |" for each in UNREAD.values()
+    text = "".join(
+        f"| `{each.name}` | {each.instead} | [{each.source.title}]({each.source.url}) |\n" for each in UNREAD.values()
     )
-    sections[-1] += "\n"
-    sources = dict.fromkeys(each.source for each in VARIABLES.values())
-    for source in sources:
-        rows = [row(each) for each in VARIABLES.values() if each.source == source]
-        table = "| variable | values | since | |\n|---|---|---|---|\n" + "\n".join(rows)
-        sections.append(f"## {source.title}\n\n<{source.url}>\n\n{table}\n")
-    return "\n".join(sections)
+    for source in dict.fromkeys(each.source for each in VARIABLES.values()):
+        text += f"\n## {source.title}\n\n<{source.url}>\n\n| variable | values | since | |\n|---|---|---|---|\n"
+        text += "".join(row(each) for each in VARIABLES.values() if each.source == source)
+    return PAGE.read_text().partition(TABLE)[0] + TABLE + text
 
 
 def row(variable: Variable) -> str:
@@ -60,7 +37,7 @@ def row(variable: Variable) -> str:
         marks.append(f"deprecated: `{variable.instead}`")
     marks += [variable.note] if variable.note else []
     values = variable.kind.described.replace("|", "\\|")
-    return f"| `{variable.name}` | {values} | {variable.since or ''} | {'; '.join(marks)} |"
+    return f"| `{variable.name}` | {values} | {variable.since or ''} | {'; '.join(marks)} |\n"
 
 
 def test_the_reference_of_variables_says_what_the_registry_knows() -> None:

@@ -39,7 +39,6 @@ CONTAINED = "NVRM: Xid (PCI:0000:3b:00): 94, pid=4121, name=python3, Contained: 
 FATAL_LINK = "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up"
 DOWN = "mlx5_core 0000:5e:00.0 eth0: Link down"
 SERVER = "nfs: server fs1 not responding, still trying"
-BACK = "nfs: server fs1 OK"
 DISK = "blk_update_request: I/O error, dev sda, sector 2048 op 0x0:(READ) flags 0x0"
 READ_ONLY = "EXT4-fs (sda1): Remounting filesystem read-only"
 HUNG = "INFO: task python3:4121 blocked for more than 120 seconds."

@@ -146,24 +146,6 @@ def test_a_run_that_its_nodes_stopped_by_themselves_says_why() -> None:
     assert (outcome.status, outcome.reason) == (Status.FAILED, "n2 lost: no heartbeat for 10 s")
 
 
-def test_the_earliest_failure_is_the_cause_whatever_order_the_news_came_in() -> None:
-    state = TWO.with_end(end(0, "n1", code=1, at=7.2), GRACE).with_end(end(1, "n2", signal=9, at=7.1), GRACE)
-    failure = finished(state).outcome(9.0).first_failure
-    assert failure is not None
-    assert failure.rank == 1
-
-
-def test_a_launcher_is_the_cause_only_when_no_rank_failed() -> None:
-    launcher = TWO.with_end(end(None, "n1", code=1, at=6.0), GRACE)
-    failure = launcher.outcome(9.0).first_failure
-    assert failure is not None
-    assert failure.rank is None
-    both = launcher.with_end(end(0, "n1", code=3, at=6.1), GRACE)
-    failure = both.outcome(9.0).first_failure
-    assert failure is not None
-    assert failure.rank == 0
-
-
 def test_a_launcher_that_stumbles_after_its_ranks_ended_well_is_no_failure() -> None:
     state = TWO.with_end(end(0, "n1"), GRACE).with_end(end(None, "n1", code=1, at=6.0), GRACE)
     assert state.stop is None
@@ -225,11 +207,6 @@ def test_a_node_that_does_not_know_the_run_is_not_proven_clean() -> None:
 def test_leftovers_are_listed_by_host() -> None:
     state = TWO.with_finished("n1", ("pid 7 (python)",), GRACE).with_finished("n2", (), GRACE)
     assert state.outcome(9.0).leftovers == {"n1": ("pid 7 (python)",)}
-
-
-def test_a_failure_before_the_wish_to_stop_stays_a_failure() -> None:
-    state = finished(TWO.with_end(end(0, "n1", code=1), GRACE))
-    assert state.with_stop_by_hand("by ada", GRACE, 7.0).outcome(9.0).status is Status.FAILED
 
 
 def test_a_victim_stops_nobody_until_its_node_does() -> None:

@@ -43,10 +43,6 @@ def test_good_ends_and_ends_on_request_are_nobody_s_fault() -> None:
     assert judge(Evidence(RANKS, ends)) is None
 
 
-def test_the_earliest_failure_is_the_cause_whatever_order_the_news_came_in() -> None:
-    assert verdict(failed(0, 7.2), killed(1, 7.1)).named == Named("n2", 1)
-
-
 def test_an_exception_is_certain_only_with_the_exit_code_of_one_that_nobody_catches() -> None:
     ends = (failed(1, 2.0, error="MemoryError: x", code=code) for code in (1, 3))
     found = [verdict(end, n1=(waiting(0),), n3=(waiting(2),)).causes[0].confidence for end in ends]
@@ -58,12 +54,6 @@ def test_a_launcher_is_the_cause_only_when_no_rank_failed() -> None:
     assert verdict(launcher).named == Named("n1", None)
     assert verdict(launcher, failed(0, 6.1, code=3)).named == Named("n1", 0)
     assert verdict(launcher, victim(2, 6.1)).named is None
-
-
-@pytest.mark.parametrize("cause", [failed(1, 5.05, error="ValueError: no data"), killed(1, 6.5)])
-def test_a_rank_with_a_cause_of_its_own_is_named_before_those_that_lost_it(cause: RankEnd) -> None:
-    found = verdict(victim(0, 5.0, LOST), cause, victim(2, 5.2, LOST))
-    assert (found.named, found.shown) == (Named("n2", 1), cause)
 
 
 def test_a_stopped_rank_is_named_in_place_of_those_that_waited_for_it() -> None:
@@ -89,10 +79,6 @@ def test_a_rank_that_exited_early_is_named_with_the_time_between() -> None:
     )
     several = verdict(failed(0, 1.0, code=0), failed(1, 3.0, code=0), victim(2, 5.0, LOST))
     assert (several.named, several.reason.partition(",")[0]) == (None, "ranks 0-1 exited with code 0")
-
-
-def test_a_rank_that_ends_well_after_the_first_victim_has_not_left_early() -> None:
-    assert verdict(victim(0, 5.0), failed(1, 6.0, code=0), victim(2, 5.1)).named is None
 
 
 def test_the_one_rank_that_has_not_ended_is_named_with_its_state() -> None:
@@ -130,13 +116,6 @@ def test_the_end_of_a_slurm_job_accuses_none_of_its_nodes() -> None:
     assert [each.kind for each in found.causes][:1] == ["job-ended"]
     mixed = verdict(victim(0, 5.0, LOST), lost={"n1": ended, "n2": "no heartbeat for 10 s"})
     assert mixed.causes[0].kind == "node-lost"
-
-
-def test_a_lost_node_is_the_cause_of_those_that_lost_their_connection() -> None:
-    found = verdict(victim(0, 5.0, LOST), lost={"n2": "no heartbeat for 10 s"})
-    assert (found.named, found.reason, found.shown) == (Named("n2", None), "n2 lost: no heartbeat for 10 s", None)
-    own = verdict(failed(0, 1.0, error="ValueError: no data"), victim(2, 5.0), lost={"n2": "no heartbeat for 10 s"})
-    assert own.named == Named("n1", 0)
 
 
 def test_a_connection_to_a_lost_node_shows_that_it_is_up_and_no_more() -> None:
