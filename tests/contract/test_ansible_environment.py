@@ -193,16 +193,20 @@ def test_an_environment_with_a_name_is_beside_the_others_and_each_is_removed_alo
     assert list(root.iterdir()) == []
 
 
+def with_directories(locked: Path, at: Path, names: tuple[str, ...], node: str = "node") -> tuple[Path, Path]:
+    """Make an inventory of hosts that are directories of this machine; return it and its copy of the environment."""
+    hosts = "".join(f"{n} pylaunch_env_root={at}/{n}/root pylaunch_node_root={at}/{n}/{node}\n" for n in names)
+    common = "ansible_connection=local\nansible_host=127.0.0.1\npylaunch_unprivileged=true\n"
+    (at / "cluster.ini").write_text(f"[cluster]\n{hosts}[cluster:vars]\n{common}")
+    environment = shutil.copytree(locked, project_directory(at / "cluster.ini") / "environment")
+    return at / "cluster.ini", Path(environment)
+
+
 def test_hosts_pass_an_archive_on_and_one_whose_copy_was_changed_gets_it_from_here(
     locked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inventory, names = tmp_path / "cluster.ini", ("n1", "n2", "n3")
-    lines = [
-        f"{n} pylaunch_env_root={tmp_path}/{n}/root pylaunch_node_root={tmp_path}/{n}/node-{{user}}" for n in names
-    ]
-    common = "ansible_connection=local\nansible_host=127.0.0.1\npylaunch_unprivileged=true\n"
-    inventory.write_text("[cluster]\n{}\n[cluster:vars]\n{}".format("\n".join(lines), common))
-    shutil.copytree(locked, project_directory(inventory) / "environment")
+    names = ("n1", "n2", "n3")
+    inventory, _ = with_directories(locked, tmp_path, names, node="node-{user}")
     (tmp_path / "n2/root/envs/other").mkdir(parents=True)
     (tmp_path / "n2/root/current").symlink_to("envs/other")
     monkeypatch.setattr(spread_archive, "LEAST_SAVED", 1)
@@ -230,11 +234,8 @@ def test_hosts_pass_an_archive_on_and_one_whose_copy_was_changed_gets_it_from_he
 def test_hosts_with_the_environment_before_pass_on_the_wheels_that_it_had_not(
     locked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inventory, names = tmp_path / "cluster.ini", ("n1", "n2", "n3")
-    lines = [f"{n} pylaunch_env_root={tmp_path}/{n}/root pylaunch_node_root={tmp_path}/{n}/node" for n in names]
-    common = "ansible_connection=local\nansible_host=127.0.0.1\npylaunch_unprivileged=true\n"
-    inventory.write_text("[cluster]\n{}\n[cluster:vars]\n{}".format("\n".join(lines), common))
-    directory = Path(shutil.copytree(locked, project_directory(inventory) / "environment"))
+    names = ("n1", "n2", "n3")
+    inventory, directory = with_directories(locked, tmp_path, names)
     monkeypatch.setattr(spread_archive, "LEAST_SAVED", 1)
     notes: list[str] = []
 
@@ -266,13 +267,7 @@ def test_hosts_with_the_environment_before_pass_on_the_wheels_that_it_had_not(
 def test_the_role_takes_the_archive_only_on_hosts_that_received_it_whole(
     locked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inventory = tmp_path / "cluster.ini"
-    names = ("n1", "n2")
-    places = [f"{n} pylaunch_env_root={tmp_path}/{n}/root pylaunch_node_root={tmp_path}/{n}/node" for n in names]
-    common = "ansible_connection=local\nansible_host=127.0.0.1\npylaunch_unprivileged=true\n"
-    inventory.write_text("[cluster]\n{}\n[cluster:vars]\n{}".format("\n".join(places), common))
-    directory = project_directory(inventory) / "environment"
-    shutil.copytree(locked, directory)
+    inventory, directory = with_directories(locked, tmp_path, ("n1", "n2"))
     cluster = load_cluster(inventory)
     found = plan_provision(cluster, ProvisionOptions(roles=("python_env",)), judge_settings).found
     (tmp_path / "n2").mkdir()

@@ -6,22 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from pylaunch.errors import ExitCode, InventoryError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.keys import KEYS
 from pylaunch.transport import process
+from tests.unit.inventory.test_cases import cases
 
 ANSIBLE = Path(sys.executable).parent
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "inventory" / "cluster.ini"
 EXAMPLE_IN_YAML = ROOT / "inventory" / "cluster.yml"
-
-
-def cases(kind: str) -> list[Any]:
-    files = sorted((ROOT / "tests" / "cases" / kind).glob("*.yaml"))
-    return [pytest.param(yaml.safe_load(file.read_text()), id=file.stem) for file in files]
 
 
 def written(files: dict[str, str], directory: Path) -> Path:

@@ -79,6 +79,12 @@ def provisioned(_real_nodes: None, tmp_path_factory: pytest.TempPathFactory) -> 
         yield Provisioned(lab, checked, lab.pylaunch("provision", "-i", str(lab.inventory)), ssh_config)
 
 
+@pytest.fixture
+def lab(provisioned: Provisioned) -> Lab:
+    """The provisioned nodes. A story that changes them puts them right again."""
+    return provisioned.lab
+
+
 @pytest.fixture(params=NODES)
 def node(request: pytest.FixtureRequest, provisioned: Provisioned) -> Host:
     """Each node in turn."""

@@ -22,14 +22,7 @@ from pylaunch.store.paths import project_directory, project_environment
 from tests.documented_commands import ROOT, commands_of
 from tests.node_python import NODE_PYTHON
 from tests.reader import Reader
-from tests.roles.conftest import Provisioned
 from tests.roles.test_operations import SITE_PACKAGES, provision
-
-
-@pytest.fixture
-def lab(provisioned: Provisioned) -> Lab:
-    """The provisioned nodes."""
-    return provisioned.lab
 
 
 def current(lab: Lab) -> set[str]:

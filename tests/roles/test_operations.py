@@ -15,7 +15,7 @@ from pylaunch.inventory import load_cluster
 from pylaunch.transport import process
 from pylaunch.transport.connections import connector_of, disconnect
 from tests.lab.controller import not_kept
-from tests.roles.conftest import NODES, Provisioned
+from tests.roles.conftest import NODES
 from tests.waiting import wait_until
 
 HOLD_PACKAGE_LOCK = """
@@ -40,12 +40,6 @@ end=$?
 exit $end
 """
 SITE_PACKAGES = "/opt/pylaunch/current/lib/python3.11/site-packages"
-
-
-@pytest.fixture
-def lab(provisioned: Provisioned) -> Lab:
-    """The provisioned nodes. A story that changes them puts them right again."""
-    return provisioned.lab
 
 
 def provision(lab: Lab, *arguments: str, inventory: Path | None = None) -> process.Completed:

@@ -5,7 +5,6 @@ from typing import cast
 import pytest
 
 from pylaunch.base.dataclass import replace
-from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.features.explain.view import as_data, show
 from pylaunch.features.explain.work import LogExplanation
@@ -18,6 +17,7 @@ from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.judgement import LogCause
 from pylaunch.verdict.logs.line import Origin
 from pylaunch.verdict.logs.scan import scan
+from tests.features.explain.judgement.verdicts import SEARCH, verdict_on
 from tests.unit.terminal.views.test_live import PLAN
 
 HANG = Event(2.0, EventKind.HANG, text="hang: ranks 0,2 wait in all_reduce #6", lines=("rank 1 on n2: in load",))
@@ -86,11 +86,11 @@ def test_one_failure_has_one_confidence_that_of_its_record(
 def test_an_exception_that_a_rank_survived_is_not_the_text_of_its_end(capsys: pytest.CaptureFixture[str]) -> None:
     error = "KeyError: 'learning_rate'"
     log = f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\nretrying\n{error}\n".encode()
-    named, catalogue = Named("n2", 1), signatures()
+    named = Named("n2", 1)
     cause = FailureCause("rank-failed", error, Certainty.CERTAIN, named)
     end = RankEnd(1, "n2", 1, None, 3.0, stopped=False, error=error)
     outcome = Outcome(Status.FAILED, "the reason", 3.0, (end,), {}, named=named, causes=(cause,))
-    verdict = judge_logs(catalogue, [scan(search_of(catalogue), "1.err", [log], Origin("n2", 1))])
+    verdict = judge_logs(signatures(), [scan(SEARCH, "1.err", [log], Origin("n2", 1))])
     show(LogExplanation(verdict, 1, 3, len(log), (), RunRecord(PLAN, "v", 1.0, (), outcome)), verbose=False)
     printed = capsys.readouterr()
     assert "\nout-of-memory/gpu-memory: rank 1 on n2: " in printed.out
@@ -101,8 +101,7 @@ def test_an_exception_that_a_rank_survived_is_not_the_text_of_its_end(capsys: py
 def test_a_class_without_a_cause_is_nothing_else_that_was_found(capsys: pytest.CaptureFixture[str]) -> None:
     log = b"ERROR 11-23 08:00:00 [core.py:700] EngineCore failed to start.\n"
     log += b"ERROR 11-23 08:00:00 [core.py:700] RuntimeError: Worker group could not agree on 61 blocks\n"
-    catalogue = signatures()
-    verdict = judge_logs(catalogue, [scan(search_of(catalogue), "0.log", [log])])
+    verdict = verdict_on(log)
     assert [each.cause.id for each in verdict.causes] == ["unexplained"]
     show(LogExplanation(verdict, 1, 2, len(log), ()), verbose=False)
     printed = capsys.readouterr().out
@@ -120,15 +119,14 @@ DEADLINE = (
 def test_a_text_with_several_causes_names_them_together_with_the_question_of_each(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    catalogue = signatures()
-    verdict = judge_logs(catalogue, [scan(search_of(catalogue), "0.log", [DEADLINE])])
+    verdict = verdict_on(DEADLINE)
     explained = LogExplanation(verdict, 1, 6, len(DEADLINE), ())
     show(explained, verbose=False)
     lines = capsys.readouterr().out.splitlines()
     names = ("start-failed/coordinator-unreachable", "start-failed/launch-skew", "path-blocked/firewall-port")
     assert lines[0].startswith(f"several causes: {' or '.join(names)}: a process could not register")
     for name in names:
-        cause = catalogue.causes[name.partition("/")[2]]
+        cause = signatures().causes[name.partition("/")[2]]
         assert f"  {name}: {cause.title}. {cause.sure} {cause.check}" in lines
     first = cast("list[dict[str, object]]", as_data(explained)["causes"])[0]
     assert first["also"] == ["launch-skew", "firewall-port"]
@@ -136,22 +134,21 @@ def test_a_text_with_several_causes_names_them_together_with_the_question_of_eac
 
 def test_a_cause_of_low_confidence_is_a_possibility(capsys: pytest.CaptureFixture[str]) -> None:
     log = b"FileExistsError: [Errno 17] File exists: '/mnt/out/epoch_0'\n"
-    catalogue = signatures()
-    verdict = judge_logs(catalogue, [scan(search_of(catalogue), "0.log", [log])])
+    verdict = verdict_on(log)
     show(LogExplanation(verdict, 1, 1, len(log), ()), verbose=False)
     out = capsys.readouterr()
     assert out.out.startswith("possible: rank-failed/shared-cache-race: ")
-    assert out.err == f"hint: {catalogue.causes['shared-cache-race'].check}\n"
+    assert out.err == f"hint: {signatures().causes['shared-cache-race'].check}\n"
 
 
 def test_an_exception_in_the_chain_of_the_end_is_its_text(capsys: pytest.CaptureFixture[str]) -> None:
     error = "RuntimeError: step 3 failed"
     lines = ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", "",
              "The above exception was the direct cause of the following exception:", "", error)  # fmt: skip
-    named, catalogue, log = Named("n2", 1), signatures(), "\n".join((*lines, "")).encode()
+    named, log = Named("n2", 1), "\n".join((*lines, "")).encode()
     cause = FailureCause("rank-failed", error, Certainty.CERTAIN, named)
     end = RankEnd(1, "n2", 1, None, 3.0, stopped=False, error=error, last_lines=lines)
     outcome = Outcome(Status.FAILED, "the reason", 3.0, (end,), {}, named=named, causes=(cause,))
-    verdict = judge_logs(catalogue, [scan(search_of(catalogue), "1.err", [log], Origin("n2", 1))])
+    verdict = judge_logs(signatures(), [scan(SEARCH, "1.err", [log], Origin("n2", 1))])
     show(LogExplanation(verdict, 1, 5, len(log), (), RunRecord(PLAN, "v", 1.0, (), outcome)), verbose=False)
     assert "\nits text: out-of-memory/gpu-memory: " in capsys.readouterr().out

@@ -21,7 +21,6 @@ from pylaunch.features.top.app import OutputScreen, RowTable, StopScreen, TopApp
 from pylaunch.features.top.live_runs import FollowedRuns
 from pylaunch.features.top.rows import LiveRun
 from pylaunch.features.top.verb_output import MOST_CHARACTERS, VerbOutput, run_verb
-from pylaunch.model.run import Event, EventKind
 from pylaunch.model.text.argv import Argv
 from pylaunch.terminal import console
 from pylaunch.terminal.invocation import Invocation
@@ -207,22 +206,6 @@ def test_quitting_waits_for_a_stop_that_runs_and_not_if_it_is_typed_again(monkey
     app = on_screen(story, live_run("7f3a9c01"), verbs=verbs)
     assert verbs.words == [("stop", "7f3a9c01")]
     assert not app._is_busy
-
-
-def test_a_node_that_stops_answering_shows_the_age_of_its_last_answer() -> None:
-    now = time.time()
-    run = training(live_run(), now - 20)
-
-    async def story(pilot: Pilot[None]) -> None:
-        run.take(Event(now, EventKind.CONTACT_LOST, "gpu02", text="no heartbeat for 8 s"), now)
-        shown = await shows(pilot, "running, 1 silent")
-        assert "no contact with gpu02: no heartbeat for 8 s" in shown
-        (row,) = [line for line in shown.split("\n") if "no contact: " in line]
-        assert row.split()[0] == "gpu02"
-        assert int(row.split()[1]) >= 20
-        assert "64 GiB" not in row
-
-    on_screen(story, run)
 
 
 def test_rows_that_changed_out_of_view_are_up_to_date_when_they_come_into_view() -> None:

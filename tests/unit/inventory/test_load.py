@@ -83,7 +83,7 @@ def test_a_wrong_pylaunch_toml_is_refused_with_what_is_wrong(
         load_cluster(None)
 
 
-@pytest.mark.parametrize("text", ["gpu01,root@gpu02", "gpu01,-oProxyCommand=x", "gpu01,a b", ","])
+@pytest.mark.parametrize("text", ["gpu01,root@gpu02", "gpu01,-oProxyCommand=x", "gpu01,a b", ",", "gpu[2-1],", "a;b,"])
 def test_a_host_list_with_an_invalid_name_is_refused(text: str) -> None:
     with pytest.raises(InventoryError, match="the host list"):
         load_cluster(Path(text))

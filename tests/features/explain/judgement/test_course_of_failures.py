@@ -22,9 +22,8 @@ def test_an_exception_that_a_logger_printed_and_the_rank_survived_is_not_the_cau
     logged = f"{START}2026-11-28 01:15:13,654 {level}\n{raised(MISSING)}"
     found = first_cause(logged + GOES_ON + raised(LOST, prefix="[rank0]: "))
     assert (found.cause.id, found.ranks) == ("rank-silent-end", (1,))
-    fatal = verdict_on(logged)
-    assert fatal.first is not None
-    assert fatal.first.cause.id == "file-missing", "nothing of the rank follows: it ended with it"
+    fatal = first_cause(logged)
+    assert fatal.cause.id == "file-missing", "nothing of the rank follows: it ended with it"
 
 
 def test_a_warning_does_not_excuse_the_exception_that_ends_the_rank() -> None:
@@ -85,9 +84,7 @@ AGAIN = "[default] Worker group FAILED. 1/1 attempts left; will restart worker g
 FULL = "OSError: [Errno 28] No space left on device: '/scratch/1'"
 
 
-@pytest.mark.parametrize(
-    "first", [AGENT.format(7), "[default] Worker group FAILED. 1/1 attempts left; will restart worker group\n"]
-)
+@pytest.mark.parametrize("first", [AGENT.format(7), AGAIN])
 def test_the_failure_of_the_last_attempt_counts(first: str) -> None:
     twice = raised(MISSING, prefix="[rank1]: ") + first + raised(FULL, prefix="[rank2]: ") + AGENT.format(9)
     found = first_cause(twice)
@@ -130,19 +127,25 @@ def test_a_rank_with_an_error_of_its_own_among_victims_is_named_with_it() -> Non
     assert "printed no error" not in found.text
 
 
-@pytest.mark.parametrize(
-    "after",
-    ["rank 2 exited with code 0\n", "exit=0\n", "all done\nexit=0\n", "rank 0: step 1\nrank 1: step 1\n"],
-    ids=["the end of another rank", "the status of tee", "an epilog", "buffers flushed at the exit"],
-)
-def test_what_others_print_after_a_fatal_error_does_not_excuse_it(after: str) -> None:
-    found = first_cause(raised(FULL) + after)
-    assert found.cause.id == "storage-full"
+FILLED = raised(FULL)
+LONG_AGO = "rank 0: step 1\nrank 1: step 1\n" + "pad\n" * 30_000 + "rank 0: step 2\n"
+NOT_SURVIVED = {
+    "the end of another rank": FILLED + "rank 2 exited with code 0\n",
+    "the status of tee": FILLED + "exit=0\n",
+    "an epilog": FILLED + "all done\nexit=0\n",
+    "buffers flushed at the exit": FILLED + "rank 0: step 1\nrank 1: step 1\n",
+    "a rank does not print again": f"rank 2: step 1\n{LONG_AGO}{FILLED}rank 0: step 3\nrank 1: step 3\n",
+    "words of its message": "step 1 loss 2\n" + raised(f"{FULL}; skipped nothing") + "files are uploaded\n",
+    "the log ends with the next attempt": f"step 1 loss 2\n{FILLED}{AGAIN}",
+    "the next attempt starts": f"step 1 loss 2\n{FILLED}{AGAIN}starting\n",
+    "no attempt is left": f"step 1 loss 2\n{FILLED}launcher: 0/3 attempts left\nbye\n",
+    "no restart": f"step 1 loss 2\n{FILLED}not restarting all ranks\nbye\n",
+}
 
 
-def test_a_rank_that_does_not_print_again_did_not_survive() -> None:
-    text = "rank 0: step 1\nrank 1: step 1\n" + "pad\n" * 30_000 + "rank 0: step 2\n" + raised(FULL)
-    found = first_cause("rank 2: step 1\n" + text + "rank 0: step 3\nrank 1: step 3\n")
+@pytest.mark.parametrize("text", NOT_SURVIVED.values(), ids=NOT_SURVIVED)
+def test_lines_around_a_fatal_error_do_not_excuse_it(text: str) -> None:
+    found = first_cause(text)
     assert found.cause.id == "storage-full"
 
 
@@ -151,11 +154,6 @@ def test_a_warning_before_an_exception_with_the_prefix_of_srun_on_each_line_does
     text = ranks + "2: WARNING: slow step\n" + raised(FULL, prefix="2: ") + "2: files are uploaded\n"
     found = first_cause(text)
     assert (found.cause.id, found.ranks) == ("storage-full", (2,))
-
-
-def test_words_in_the_message_of_an_uncaught_exception_do_not_excuse_it() -> None:
-    found = first_cause("step 1 loss 2\n" + raised(f"{FULL}; skipped nothing") + "files are uploaded\n")
-    assert found.cause.id == "storage-full"
 
 
 @pytest.mark.parametrize(
@@ -173,14 +171,6 @@ def test_lines_of_healthy_ranks_are_no_failure(line: str) -> None:
 
 def test_a_worker_of_a_data_loader_is_no_rank() -> None:
     assert verdict_on("step 1 loss 3\ndataloader worker 3 (pid 4) exited with -9\n").first is None
-
-
-@pytest.mark.parametrize(
-    "after", [AGAIN, f"{AGAIN}starting\n", "launcher: 0/3 attempts left\nbye\n", "not restarting all ranks\nbye\n"]
-)
-def test_without_a_last_attempt_that_goes_on_the_failure_before_counts(after: str) -> None:
-    found = first_cause("step 1 loss 2\n" + raised(FULL) + after)
-    assert found.cause.id == "storage-full"
 
 
 def test_retries_with_the_words_of_an_error_do_not_hide_it() -> None:
@@ -239,11 +229,10 @@ REFUSED = "grpc._channel._InactiveRpcError: <_InactiveRpcError of RPC that termi
     [("UNIMPLEMENTED", "package-mismatch"), ("PERMISSION_DENIED", "program-error"), ("UNAVAILABLE", "peer-lost")],
 )
 def test_the_status_of_grpc_separates_a_refusal_from_a_server_that_is_gone(status: str, cause: str) -> None:
-    found = verdict_on(raised(REFUSED.format(status) + '\tdetails = "Method not found!"'))
-    assert found.first is not None
-    assert found.first.cause.id == cause
-    assert ('"Method not found!"' in found.first.text) == (status != "UNAVAILABLE")
-    assert (found.first.because == f"gRPC's status {status}") == (status != "UNAVAILABLE")
+    found = first_cause(raised(REFUSED.format(status) + '\tdetails = "Method not found!"'))
+    assert found.cause.id == cause
+    assert ('"Method not found!"' in found.text) == (status != "UNAVAILABLE")
+    assert (found.because == f"gRPC's status {status}") == (status != "UNAVAILABLE")
 
 
 @pytest.mark.parametrize(("call", "cause"), [("print(3)", "stopped-from-outside"), ("sock.sendall(b'')", "peer-lost")])

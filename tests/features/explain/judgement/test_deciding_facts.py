@@ -122,11 +122,10 @@ def test_a_task_that_a_launcher_starts_again_and_a_count_of_messages_are_no_fail
 )
 def test_a_module_of_a_package_that_is_there_is_none_to_install(module: str, script: str, named: list[str]) -> None:
     end = "" if "'" in module else "'"
-    first = verdict_on(
+    first = first_cause(
         f'Traceback (most recent call last):\n  File "{script}", line 2, in <module>\n    import x\n'
         f"ModuleNotFoundError: No module named '{module}{end}\n"
-    ).first
-    assert first is not None
+    )
     assert [first.cause.id, *(each.id for each in first.also)] == named
 
 
@@ -146,15 +145,12 @@ def test_the_heading_of_a_column_is_no_error() -> None:
 def test_what_functions_of_nccl_return_is_a_failure_without_its_cause() -> None:
     returned = "n1:7:9 [2] NCCL INFO init.cc:904 -> 3\nn1:7:9 [2] NCCL INFO group.cc:72 -> 3 [Async thread]\n"
     assert verdict_on(returned).abstains
-    graph = verdict_on(f"n1:7:9 [2] NCCL INFO NCCL_GRAPH_FILE set by environment to /opt/a.xml\n{returned}").first
-    assert graph is not None
+    graph = first_cause(f"n1:7:9 [2] NCCL INFO NCCL_GRAPH_FILE set by environment to /opt/a.xml\n{returned}")
     assert graph.cause.id == "env-nccl"
 
 
 def test_a_program_that_no_module_is_found_for_says_so_without_a_traceback() -> None:
-    first = verdict_on("/usr/bin/python3: No module named orbit\n").first
-    assert first is not None
+    first = first_cause("/usr/bin/python3: No module named orbit\n")
     assert first.cause.id == "import-path"
-    part = verdict_on("AttributeError: module 'importlib' has no attribute 'util'\n").first
-    assert part is not None
+    part = first_cause("AttributeError: module 'importlib' has no attribute 'util'\n")
     assert part.cause.id == "program-error"

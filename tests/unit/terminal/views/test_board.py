@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
-from pylaunch.model.plan import plan_run, replan
+from pylaunch.model.plan import plan_run
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.usage_report import StepMark, Usage
 from pylaunch.terminal.views.board import MOST_ROWS, Board
@@ -31,15 +31,6 @@ def test_it_follows_a_run_from_its_start_to_its_end() -> None:
     assert shown.lines(305.0) == ["run 7f3a9c01 stopping for 3 min 25 s: 5 of 6 ranks on n[1-3], 1 ended"]
 
 
-def test_the_load_of_nodes_is_shown_with_devices_first() -> None:
-    shown = board(2)
-    shown.usage = {"n2": IDLE, "n1": Usage(0.5, 1 << 30, 2 << 30, 0, 5e6, 0.98, 70 << 30, 80 << 30)}
-    assert shown.lines(0.0)[1:] == [
-        "  n1  gpu  98%  70 GiB of 80 GiB  cpu  50%  memory 1.0 GiB of 2.0 GiB  net 0 bytes/s in, 4.8 MiB/s out",
-        "  n2  cpu   4%  memory 3.0 GiB of 16 GiB  net 1.2 KiB/s in, 0 bytes/s out",
-    ]
-
-
 def test_of_many_nodes_the_least_busy_are_shown() -> None:
     shown = board(MOST_ROWS + 4)
     for number in range(1, MOST_ROWS + 5):
@@ -66,16 +57,3 @@ def test_progress_is_shown_for_the_furthest_and_the_slowest_rank() -> None:
     assert shown.lines(203.0)[1] == "  step 812 (42 s/step): all ranks, the last 1 s ago", (
         "rank 2 keeps the mark before"
     )
-
-
-def test_a_node_without_contact_has_no_readings() -> None:
-    shown = board(2)
-    shown.read("n1", IDLE)
-    shown.on(Event(1.0, EventKind.CONTACT_LOST, "n1"))
-    assert len(shown.lines(2.0)) == 1
-
-
-def test_a_restart_is_counted() -> None:
-    first = board(2).plan
-    again = replan(replace(first, job=replace(first.job, max_restarts=5)), ["n1", "n2"])
-    assert Board(again).lines(0.0) == ["run 7f3a9c01.1 starting (restart 1 of 5): 0 of 4 ranks on n[1-2]"]
