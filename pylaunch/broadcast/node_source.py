@@ -7,7 +7,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -37,6 +37,7 @@ STUCK_S = 300.0
 LONGEST_REASON = 500
 LEAVES_S = 3.0
 
+T = TypeVar("T")
 Size = Annotated[int, msgspec.Meta(ge=0, lt=1 << 60)]
 Path = Annotated[str, msgspec.Meta(min_length=1, max_length=4096)]
 Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
@@ -58,6 +59,10 @@ class SourceMessage(msgspec.Struct):
     error: str | None = None
 
 
+def _serving(sources: Sequence[tuple[str, str]]) -> bytes:
+    return program(node_side.serve, [*sources])
+
+
 @dataclass(frozen=True)
 class NodeFiles:
     """Files of one node, by path there."""
@@ -65,15 +70,45 @@ class NodeFiles:
     host: Host
     known_hosts: str | None
     paths: tuple[str, ...]
+    serving: Callable[[Sequence[tuple[str, str]]], bytes] = _serving
+    """Return the program that serves these paths, each with the path of its copy."""
 
 
-class SourceProgram:
-    """The program on the node while it serves."""
+class NodeProgram:
+    """A program on a node that sends JSON lines."""
 
-    def __init__(self, host: Host, connector: Connector, child: Child, rate: int) -> None:
+    def __init__(self, host: Host, connector: Connector, child: Child) -> None:
         self.host = host
         self.child = child
         self._connector = connector
+
+    async def next_message(self, kind: type[T]) -> T:
+        """Return the next message. Raises ClusterNotReadyError."""
+        name = self.host.name
+        try:
+            async with patience(ANSWERS_S):
+                while (line := await self.child.readline()) and not line.startswith(b"{"):
+                    pass  # What a login shell prints.
+        except TimeoutError:
+            raise ClusterNotReadyError(f"{name}: no message for {ANSWERS_S:g} s", hint=f"check {name}") from None
+        if not line:
+            end = await why_ended(self.child, self._connector)
+            raise ClusterNotReadyError(f"{name}: {end}", hint=end.hint or "the same command sends the rest")
+        try:
+            return decoded(line, kind)
+        except NotAnAnswerError as error:
+            raise self.not_understood(str(error)) from None
+
+    def not_understood(self, why: str) -> ClusterNotReadyError:
+        """Return the error for a message that is not as it should be."""
+        return ClusterNotReadyError(f"{self.host.name}: its message is not understood: {visible_line(why)[:300]}")
+
+
+class SourceProgram(NodeProgram):
+    """The program on the node while it serves."""
+
+    def __init__(self, host: Host, connector: Connector, child: Child, rate: int) -> None:
+        super().__init__(host, connector, child)
         self.rate = rate
         self.identity = new_identity()
         self.port = 0
@@ -81,15 +116,15 @@ class SourceProgram:
         self._at = 0
 
     async def described(
-        self, paths: Sequence[tuple[str, str]], base: str, on_progress: Callable[[SourceProgress], None]
+        self, script: bytes, base: str, names: Sequence[str], on_progress: Callable[[SourceProgress], None]
     ) -> Payload:
-        """Start the program, and return the payload once it has hashed all files. Raises UsageError for files that it
+        """Start `script`, and return the payload once it has hashed all files. Raises UsageError for files that it
         cannot read, and ClusterNotReadyError."""
         order = json.dumps({"identity": self.identity, "rate": self.rate}).encode()
         messages: list[SourceMessage] = []
         entries = 0
         with contextlib.suppress(ConnectionError):  # `message` has the reason.
-            await self.child.send(streamed(program(node_side.serve, [*paths])) + order + b"\n")
+            await self.child.send(streamed(script) + order + b"\n")
         while not self.port:
             message = await self.message()
             self.port = message.ready.port if message.ready is not None else 0
@@ -97,12 +132,12 @@ class SourceProgram:
                 messages.append(message)
             entries += some
             if entries > MOST_FILES + MOST_PIECES:
-                raise self._not_understood("it describes more files than a push may have")
+                raise self.not_understood("it describes more files than a push may have")
             on_progress(SourceProgress(self.host.name, self._at, time.monotonic() - self._begun))
         try:
-            return payload_of(messages, base, [name for _, name in paths])
+            return payload_of(messages, base, names)
         except NotAnAnswerError as error:
-            raise self._not_understood(str(error)) from None
+            raise self.not_understood(str(error)) from None
 
     async def keep(self) -> None:
         """Let the program know that this machine is there, until it ends. Raises UsageError for files that changed, and
@@ -115,19 +150,7 @@ class SourceProgram:
 
     async def message(self) -> SourceMessage:
         """Return the next message. Raises UsageError for files that cannot be read, and ClusterNotReadyError."""
-        name = self.host.name
-        try:
-            async with patience(ANSWERS_S):
-                while (line := await self.child.readline()) and not line.startswith(b"{"):
-                    pass  # What a login shell prints.
-        except TimeoutError:
-            raise ClusterNotReadyError(f"{name}: no message for {ANSWERS_S:g} s", hint=f"check {name}") from None
-        if not line:
-            raise await self._why()
-        try:
-            message = decoded(line, SourceMessage)
-        except NotAnAnswerError as error:
-            raise self._not_understood(str(error)) from None
+        name, message = self.host.name, await self.next_message(SourceMessage)
         if message.error is not None:
             what = visible_line(message.error)[:LONGEST_REASON]
             raise UsageError(f"{name}: {what}", hint=f"push again when the files are there on {name} and do not change")
@@ -136,14 +159,6 @@ class SourceProgram:
         if time.monotonic() - self._moved_at > STUCK_S:
             raise ClusterNotReadyError(f"{name}: it read nothing for {STUCK_S:g} s", hint="does its disk answer?")
         return message
-
-    async def _why(self) -> ClusterNotReadyError:
-        end = await why_ended(self.child, self._connector)
-        hint = end.hint or "the same command sends the rest"
-        return ClusterNotReadyError(f"{self.host.name}: {end}", hint=hint)
-
-    def _not_understood(self, why: str) -> ClusterNotReadyError:
-        return ClusterNotReadyError(f"{self.host.name}: its message is not understood: {visible_line(why)[:300]}")
 
 
 class HostFailedError(Exception):
@@ -167,8 +182,13 @@ async def why_ended(child: Child, connector: Connector) -> HostFailedError:
 
 async def started(files: NodeFiles, rate: int) -> SourceProgram:
     """Start Python on the node; the caller ends it. Raises ProgramNotFoundError."""
-    connector = connector_of(files.host, files.known_hosts)
-    return SourceProgram(files.host, connector, await spawn(connector.argv((files.host.agent_python, *STREAMED))), rate)
+    return SourceProgram(files.host, *await python_on(files.host, files.known_hosts), rate)
+
+
+async def python_on(host: Host, known_hosts: str | None) -> tuple[Connector, Child]:
+    """Start Python on a host, for a streamed program. Raises ProgramNotFoundError."""
+    connector = connector_of(host, known_hosts)
+    return connector, await spawn(connector.argv((host.agent_python, *STREAMED)))
 
 
 def payload_of(messages: Sequence[SourceMessage], base: str, names: Sequence[str]) -> Payload:

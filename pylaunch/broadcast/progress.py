@@ -67,16 +67,22 @@ class BroadcastProgress:
 
 @dataclass(frozen=True)
 class SourceProgress:
-    """State of the node that has the files, while it reads them."""
+    """State of the node that has the files, while it reads or downloads them."""
 
     host: str
-    hashed: int
+    size: int
+    """Bytes so far."""
+
     seconds: float
+    did: str = "read and hashed"
+    whole: int = 0
+    """Bytes at the end; 0 if they are not known."""
 
     @property
     def line(self) -> str:
         """The state as text."""
-        return f"{self.host} has read and hashed {shown_size(self.hashed)}"
+        of_whole = f" of {shown_size(self.whole)}" if self.whole else ""
+        return f"{self.host} has {self.did} {shown_size(self.size)}{of_whole}"
 
 
 Progress: TypeAlias = BroadcastProgress | SourceProgress
@@ -102,11 +108,15 @@ class BroadcastResult:
 
 
 def lines_of_progress(say: Callable[[str], None]) -> Callable[[Progress], None]:
-    """Return a callback that passes the progress to `say` after FIRST_LINE_S, and then every LINE_S."""
-    next_s = FIRST_LINE_S
+    """Return a callback that passes the progress to `say` after FIRST_LINE_S, and then every LINE_S; a phase whose
+    time begins again is a new one."""
+    next_s, before_s = FIRST_LINE_S, 0.0
 
     def write(progress: Progress) -> None:
-        nonlocal next_s
+        nonlocal next_s, before_s
+        if progress.seconds < before_s:
+            next_s = FIRST_LINE_S
+        before_s = progress.seconds
         if progress.seconds >= next_s:
             next_s = progress.seconds + LINE_S
             say(progress.line)

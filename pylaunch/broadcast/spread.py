@@ -134,7 +134,7 @@ def broadcast(
 ) -> BroadcastResult:
     """Put `payload` on every host of `cluster`. `rate` limits the bytes per second that this machine and each host
     send; 0 does not. Raises ChangedError when a source changes meanwhile, and KeyboardInterrupt."""
-    return asyncio.run(_until_interrupted(spread(cluster, payload, rate=rate, on_progress=on_progress)))
+    return asyncio.run(until_interrupted(spread(cluster, payload, rate=rate, on_progress=on_progress)))
 
 
 def broadcast_from(
@@ -148,12 +148,14 @@ def broadcast_from(
         allow_hosts(len(cluster.hosts) + 1)
         source = await started(node, rate)
         try:
-            payload = await source.described([*zip(node.paths, names, strict=True)], base, on_progress)
+            payload = await source.described(
+                node.serving([*zip(node.paths, names, strict=True)]), base, names, on_progress
+            )
             return payload, await _Broadcast(cluster, payload, _Senders(rate, node=source), on_progress).run()
         finally:
             await source.child.leave(LEAVES_S)
 
-    return asyncio.run(_until_interrupted(work()))
+    return asyncio.run(until_interrupted(work()))
 
 
 async def spread(
@@ -166,7 +168,7 @@ async def spread(
     return await _Broadcast(cluster, payload, _Senders(rate, frozenset(sources)), on_progress).run()
 
 
-async def _until_interrupted(work: Coroutine[None, None, T]) -> T:
+async def until_interrupted(work: Coroutine[None, None, T]) -> T:
     """Cancel `work` at a signal, so that it ends its processes in order, and raise KeyboardInterrupt then."""
     loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
     received: list[signal.Signals] = []

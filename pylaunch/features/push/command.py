@@ -11,17 +11,20 @@ import click
 
 from pylaunch.broadcast.node_source import NodeFiles
 from pylaunch.broadcast.payload import Payload, copies_of, read_payload
-from pylaunch.broadcast.progress import BroadcastResult, Progress, SourceProgress, lines_of_progress
+from pylaunch.broadcast.progress import BroadcastResult, Progress, lines_of_progress
 from pylaunch.broadcast.spread import broadcast, broadcast_from
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
+from pylaunch.features.push import hub
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.host_errors import error_lines
 from pylaunch.model.diagnosis.host_hints import of_hosts
 from pylaunch.model.hostset import fold
+from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.model.text.size import shown_size
-from pylaunch.terminal import console, document, options
+from pylaunch.terminal import console, document, hints, options
+from pylaunch.terminal.flags.environment import again
 from pylaunch.terminal.live_area import LiveArea
 
 EXAMPLES = """\b
@@ -30,32 +33,46 @@ Examples:
   pylaunch push -i cluster.ini ./dataset /data/cifar10
   pylaunch push -i cluster.ini --limit-rate 50MB *.sqsh /var/tmp/images/
   pylaunch push -i cluster.ini n1:/data/model /data/model
+  pylaunch push -i cluster.ini hf:ORG/MODEL@REVISION /data/hf
 """
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("sources", nargs=-1, required=True, metavar="[NODE:]FILE|DIR…")
-@click.argument("destination", metavar="DEST")
+@click.argument("words", nargs=-1, required=True, metavar="[NODE:]FILE|DIR|hf:REPOSITORY… DEST")
 @options.inventory
 @options.limit
 @options.limit_rate("Bytes per second that this machine, and each host, sends: 50MB.")
+@click.option(
+    "--secret", "secrets", multiple=True, metavar="NAME", help="HF_TOKEN: download hf:… with this token of ours."
+)
 @options.as_json
-def command(
-    sources: tuple[str, ...], destination: str, inventory: Path | None, limit: str | None, **given: Any
-) -> int:  # fmt: skip
+def command(words: tuple[str, ...], inventory: Path | None, limit: str | None, **given: Any) -> int:
     """Copy files and directories to every host. They leave this machine about once: hosts pass pieces on to each other.
-    NODE:PATH is on NODE, and leaves it about once.
+    NODE:PATH is on NODE, and leaves it about once. hf:ORG/MODEL[@REVISION] or hf:datasets/ORG/NAME is downloaded by the
+    first host with huggingface_hub, or by NODE in NODE:hf:…; DEST is its cache, by default that of the login there.
 
     DEST is a directory if it ends with / or there are several sources, otherwise the path of the copy. Files replace
     those of the same name at the end, all at once for each file; other files in a directory stay. What a host has
     already is not sent. After an interruption, the same command sends the rest.
     """
     rate = given["limit_rate"]
-    node = files_of_node(sources, lambda: load_cluster(inventory))
+    repository = hub.repository(words[0]) if is_on_node(words[0]) else None
+    *sources, destination = words if repository is None else (*words, "")[:2]
+    if not sources or (repository is not None and len(words) > 2):
+        what = "no DEST" if repository is None else "one repository in each push, and one DEST"
+        raise UsageError(f"{words[0]}: {what}", hint=f"pylaunch push {quoted(words[:1])} /data/")
+    token = _token(given["secrets"], repository)
+    node = files_of_node(sources, lambda: load_cluster(inventory)) if repository is None else None
     cluster = load_cluster(inventory, limit=limit)
+    snapshot = None
     with _following(cluster.names) as on_progress:
         try:
-            if node is not None:
+            if repository is not None:
+                able = cluster if repository.node is None else one_of(load_cluster(inventory), repository.node)
+                snapshot = hub.download(repository, able, destination, token, on_progress)
+                node, others = snapshot.files, cluster.only({*cluster.names} - {snapshot.files.host.name})
+                payload, result = broadcast_from(node, others, snapshot.base, rate=rate, on_progress=on_progress)
+            elif node is not None:
                 others = without(node, cluster, destination)
                 payload, result = broadcast_from(node, others, destination, rate=rate, on_progress=on_progress)
             else:
@@ -66,14 +83,18 @@ def command(
             raise
     source = None if node is None else node.host.name
     if given["as_json"]:
-        document.show(_as_data(payload, result, source))
-    else:
+        document.show({**_as_data(payload, result, source), "snapshot": snapshot and snapshot.path})
+    elif result.hosts:
         _show(payload, result, source)
     if failed := [name for name, received in result.hosts.items() if received.error is not None]:
         what = f"{fold(failed)}: {'do' if len(failed) > 1 else 'does'} not have the files"
-        hints = of_hosts({name: result.hosts[name].hint for name in failed})
+        each = of_hosts({name: result.hosts[name].hint for name in failed})
         reasons = {name: str(result.hosts[name].error) for name in failed}
-        raise ClusterNotReadyError(what, evidence=error_lines(cluster.hosts, reasons), hint="; ".join(hints) or None)
+        raise ClusterNotReadyError(what, evidence=error_lines(cluster.hosts, reasons), hint="; ".join(each) or None)
+    if snapshot is not None:
+        console.say(f"{words[0]} is {snapshot.path}")
+        variables = ("--env", f"HF_HUB_CACHE={snapshot.cache}", "--env", "HF_HUB_OFFLINE=1")
+        hints.say(f"pylaunch start {quoted(variables)} -- train.py")
     return ExitCode.DONE
 
 
@@ -89,11 +110,17 @@ def _following(hosts: Sequence[str]) -> Iterator[Callable[[Progress], None]]:
         shown[0] = f"push: {progress.line}"
 
     if not console.is_drawable():
-        of_pieces, of_source = (lines_of_progress(lambda line: console.say(f"push: {line}")) for _ in range(2))
-        yield lambda progress: (of_source if isinstance(progress, SourceProgress) else of_pieces)(progress)
+        yield lines_of_progress(lambda line: console.say(f"push: {line}"))
         return
     with LiveArea(lambda: shown, 0.5):
         yield redraw
+
+
+def _token(names: Sequence[str], repository: hub.HubRepository | None) -> str | None:
+    """Return HF_TOKEN of this shell if `--secret` names it. Raises UsageError for other names, and without a hub."""
+    if names and (repository is None or {*names} != {"HF_TOKEN"}):
+        raise UsageError(f"--secret {names[0]}: push needs no secret but HF_TOKEN, for hf:…", hint="omit it")
+    return again(names, os.environ).get("HF_TOKEN")
 
 
 def _show(payload: Payload, result: BroadcastResult, source: str | None) -> None:
@@ -146,13 +173,19 @@ def files_of_node(sources: Sequence[str], inventory: Callable[[], Cluster]) -> N
     names = {name for name, _ in there}
     if len(names) > 1 or len(there) < len(sources):
         raise UsageError("the sources are in several places", hint="one push for this machine and each node")
-    name, cluster = names.pop(), inventory()
-    if name not in cluster.names:
-        hint = f"./{sources[0]} would be a file of this machine"
-        raise UsageError(f"{name}: not in the inventory, which has {fold(cluster.names)}", hint=hint)
+    name = names.pop()
+    cluster = one_of(inventory(), name)
     if not all(path for _, path in there):
         raise UsageError(f"{name}: no path on the node", hint=f"pylaunch push {name}:/data/model /data/model")
     return NodeFiles(cluster[name], cluster.known_hosts, tuple(path for _, path in there))
+
+
+def one_of(cluster: Cluster, name: str) -> Cluster:
+    """Return `cluster` reduced to one node. Raises UsageError."""
+    if name not in cluster.names:
+        hint = f"./{name}:… would be a file of this machine"
+        raise UsageError(f"{name}: not in the inventory, which has {fold(cluster.names)}", hint=hint)
+    return cluster.only((name,))
 
 
 def is_on_node(source: str) -> bool:
