@@ -317,7 +317,8 @@ def _connections(cluster: Cluster, private: Path) -> Path:
     """Write an inventory that makes Ansible connect to each host as pylaunch does."""
     hosts = {host.name: dict(connector_of(host, cluster.known_hosts).ansible_variables()) for host in cluster.hosts}
     file = private / "connections.json"
-    file.write_text(json.dumps({"all": {"hosts": hosts}}))
+    # In another group, or in all itself, these hosts would come first in groups["all"], which templates read.
+    file.write_text(json.dumps({"ungrouped": {"hosts": hosts}}))
     return file
 
 

@@ -60,6 +60,20 @@ def test_what_a_task_returned_and_counted_is_in_the_answer(tmp_path: Path) -> No
     ]
 
 
+@pytest.mark.parametrize("line", ["[jump]\nx\n[gpu]\nhere\ny\n", "x\nhere\ny\n"])
+def test_a_run_on_some_hosts_keeps_the_order_and_the_groups_of_the_inventory(tmp_path: Path, line: str) -> None:
+    (tmp_path / "cluster.ini").write_text(line)
+    cluster = Cluster(HERE.hosts, sources=(str(tmp_path / "cluster.ini"),))
+    playbook = written(
+        tmp_path,
+        """
+    - {name: Say, ansible.builtin.command: "echo {{ groups['all'] | join(' ') }}; {{ group_names | join(' ') }}"}
+""",
+    )
+    result = run_playbook(PlaybookRun(playbook, cluster))
+    assert result.returned["here"]["Say"]["stdout"] == f"x here y; {'gpu' if 'gpu' in line else 'ungrouped'}"
+
+
 def test_a_failed_task_gives_its_own_words(tmp_path: Path) -> None:
     result = run(
         tmp_path,

@@ -344,6 +344,17 @@ def test_a_host_behind_a_proxy_is_asked_through_it(server: Server, project: Path
     )
 
 
+def test_hosts_behind_a_jump_host_that_does_not_answer_have_one_reason_and_its_next_step(
+    server: Server, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inventory = "[cluster]\nn[1:3]\n[cluster:vars]\nansible_ssh_common_args='-o ProxyCommand=false'\n"
+    (project / "cluster.ini").write_text(inventory)
+    assert run(["trust", "--yes"]) == ExitCode.CLUSTER_NOT_READY
+    printed = capsys.readouterr().err
+    assert printed.count("not reached through its jump host") == 1
+    assert "hint: the jump host's own key must be in ~/.ssh/known_hosts; n[1-3]: try it by hand: ssh " in printed
+
+
 @contextlib.contextmanager
 def forced(server: Server, command: str) -> Iterator[None]:
     """The user's key runs this command, whatever the client requests."""

@@ -82,7 +82,7 @@ def _as_data(result: SpecificationResult) -> dict[str, object]:
 
 MOST_LINES = 12
 _MARKS = {"failed": "FAIL", "error": "????", "skipped": "skip"}
-_PREFIX = re.compile(r"^(?:Failed|AssertionError|Skipped): ")
+_PREFIX = re.compile(r"^(?:Failed|AssertionError|Skipped|RuntimeError): (?:ssh \S+: )?")
 _COMMAND = re.compile(
     r"""CommandResult\(backend=<[^>]*>, exit_status=\d+, command=b(['"])(?P<command>.*?)\1, """
     r"""_stdout=b(['"]).*?\3, _stderr=b(['"])(?P<stderr>.*?)\4\)"""

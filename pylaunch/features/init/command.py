@@ -52,7 +52,6 @@ Examples:
 _DIRECTORIES = ("/var/tmp", "/dev/shm", "/data", "/scratch", "/shared", "/mnt")
 _CONDA = ("miniconda3", "miniforge3", "anaconda3")
 _SHARED_PYTHONS = ("/opt/conda/bin/python", "/usr/local/bin/python3", "/usr/bin/python3")
-_TRUST_HINT = "see that the host is up, and that its name, address and port are right"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +154,7 @@ def _trusted(cluster: Cluster, *, yes: bool) -> tuple[dict[str, str], dict[str, 
 
 
 def _untrusted(offer: KeyOffer) -> dict[str, Unreachable]:
-    failed = {each.host: Unreachable(each.reason, _TRUST_HINT) for each in offer.silent}
+    failed = {each.host: Unreachable(each.reason, each.hint) for each in offer.silent}
     for each in offer.keys:
         if each.state == "changed":
             reason = (

@@ -7,7 +7,7 @@ from pylaunch.model.cluster import Host
 from pylaunch.model.hostset import fold
 
 BY_HAND = "try it by hand: "
-"""Beginning of a hint with a command that contains the address of its host."""
+"""Text before a command that contains the address of its host."""
 
 _PLACE = "\0"
 
@@ -32,16 +32,18 @@ def folded(hints: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
     Of commands to try by hand, the first one is shown for all of their hosts.
     """
     hosts: dict[str, list[str]] = {}
-    by_hand: dict[str, str] = {}
+    by_hand: dict[str, dict[str, str]] = {}
     for host, texts in hints.items():
         name = re.compile(rf"(?<![\w.-]){re.escape(host)}(?![\w-]|\.\w)")
         for text in texts:
-            if text.startswith(BY_HAND):
-                by_hand.setdefault(host, text)
+            before, is_command, command = text.partition(BY_HAND)
+            if is_command:
+                by_hand.setdefault(before, {}).setdefault(host, f"{BY_HAND}{command}")
                 continue
             hosts.setdefault(name.sub(_PLACE, text), []).append(host)
     others = tuple(text.replace(_PLACE, fold(names)) for text, names in hosts.items())
-    if not by_hand:
-        return others
-    first = next(iter(by_hand.values()))
-    return (first if len(by_hand) == 1 else f"{fold(by_hand)}: {first}", *others)
+    tries = (
+        f"{before}{f'{fold(texts)}: ' if len(texts) > 1 else ''}{next(iter(texts.values()))}"
+        for before, texts in by_hand.items()
+    )
+    return (*tries, *others)

@@ -21,6 +21,8 @@ import paramiko
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
 from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.model.diagnosis.host_errors import error_lines
+from pylaunch.model.diagnosis.host_hints import of_hosts
 from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
@@ -75,10 +77,11 @@ class OfferedKey:
 
 @dataclass(frozen=True)
 class Silent:
-    """A host that presented no key, and the reason."""
+    """A host that presented no key, the reason, and what to do about it."""
 
     host: str
     reason: str
+    hint: str = "see that the host is up, and that its name, address and port are right"
 
 
 def fetched(hosts: Sequence[Host], known: Known) -> list[OfferedKey | Silent]:
@@ -104,7 +107,7 @@ def _ask(host: Host, known: Known) -> OfferedKey | Silent:
     except (OSError, EOFError, ValueError, paramiko.SSHException, PylaunchError) as error:
         # ValueError: no domain name, or an answer that paramiko cannot decode.
         reason = getattr(error, "strerror", None) or str(error) or "the server closed the connection"
-        return Silent(host.name, f"{host.address}: {reason}")
+        return Silent(host.name, f"{host.address}: {reason}", getattr(error, "hint", None) or Silent.hint)
     return OfferedKey(host.name, key, before)
 
 
@@ -130,7 +133,8 @@ def _through_openssh(host: Host, route: Route, kinds: Sequence[str]) -> HostKey:
         asked = process.run(_key_exchange(host, note, kinds), timeout_s=3 * ANSWER_TIMEOUT_S)
         keys = keys_for(read_known_hosts(note), route.place)
     if not keys:
-        raise paramiko.SSHException(explain_failure(host, asked.stderr).reason)
+        failure = explain_failure(host, asked.stderr)
+        raise PylaunchError(failure.reason, hint=failure.hint)
     return keys[0]
 
 
@@ -177,7 +181,7 @@ class KeyOffer:
     def raise_for_untrusted(self, *, replace: bool) -> None:
         """Raises one ClusterNotReadyError for all hosts without a trusted key."""
         changed = [each for each in self.keys if each.state == "changed" and not replace]
-        evidence = [f"{each.host}  {each.reason}" for each in self.silent]
+        evidence = error_lines(self.hosts, {each.host: each.reason for each in self.silent})
         for each in changed:
             before = ", ".join(f"{key.fingerprint} ({key.kind})" for key in each.before)
             evidence.append(
@@ -195,7 +199,7 @@ class KeyOffer:
             evidence=evidence,
             hint=f"if they were reinstalled, compare the fingerprints and run: pylaunch trust --replace --limit {names}"
             if changed
-            else "see that the hosts are up and that ansible_host and ansible_port are right, then run it again",
+            else "; ".join(of_hosts({each.host: each.hint for each in self.silent})),
         )
 
 

@@ -83,3 +83,5 @@ def test_of_commands_to_try_by_hand_one_is_shown_for_all_hosts() -> None:
         "n[1-64]: try it by hand: ssh -l root -- 10.0.0.1", "pylaunch trust --limit n65",
     )  # fmt: skip
     assert folded({"n2": hints["n2"]}) == ("try it by hand: ssh -l root -- 10.0.0.2",)
+    behind = {host: [f"the key of the jump host; {texts[0]}"] for host, texts in hints.items() if host != "n65"}
+    assert folded(behind) == ("the key of the jump host; n[1-64]: try it by hand: ssh -l root -- 10.0.0.1",)

@@ -29,6 +29,11 @@ def test_a_promise_that_fails_on_several_hosts_is_reported_once_with_the_next_st
     ]
 
 
+def test_an_error_of_several_hosts_is_one_without_their_addresses() -> None:
+    found = [result(f"n{each}", "failed", f"RuntimeError: ssh ml@10.0.0.{each}: Cannot stat /etc/x") for each in (1, 2)]
+    assert lines(found, "c.ini")[:2] == ["FAIL  n[1-2]: packages are held  [gpu_node]", "      | Cannot stat /etc/x"]
+
+
 def test_skipped_promises_are_counted_below_failed_ones() -> None:
     skipped = [result(host, "skipped", f"{host} has no NVIDIA device") for host in ("n1", "n2")]
     shown = lines([*skipped, result("n1", "error", "ssh ended")], "c.ini")
