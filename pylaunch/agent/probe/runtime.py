@@ -31,14 +31,13 @@ LONG_S = 0.2
 """The same for a reader that computes. On a host whose processors are busy, further children would not help."""
 
 _INDEX = struct.Struct("=H")
-_BEGUN = struct.Struct("=Hd")
-"""Message of a child before each reading: which it takes, and its monotonic time. Then the size and the text of it."""
-
-_SIZE = struct.Struct("=I")
 
 
 class _Child:
-    """Process that takes readings from `queue` until that is empty."""
+    """Process that takes readings from `queue` until that is empty.
+
+    It writes two lines for each: which one it takes, with its monotonic time, and then the text of the reading.
+    """
 
     def __init__(self, queue: int, names: Sequence[str], questions: Mapping[str, Any], readers: Readers) -> None:
         self._names = names
@@ -64,12 +63,11 @@ class _Child:
                 while taken := os.read(queue, _INDEX.size):
                     index = _INDEX.unpack(taken)[0]
                     begun = time.monotonic()
-                    out.write(_BEGUN.pack(index, begun))
+                    out.write(b"%d %r\n" % (index, begun))
                     out.flush()  # With the reading before it.
                     name = names[index]
-                    text = json.dumps(_taken(readers[reader_of(name)], questions[name], begun)).encode()
-                    out.write(_SIZE.pack(len(text)))
-                    out.write(text)
+                    text = json.dumps(_taken(readers[reader_of(name)], questions[name], begun))
+                    out.write(text.encode() + b"\n")
         finally:
             os._exit(0)
 
@@ -85,28 +83,15 @@ class _Child:
     def receive(self, found: dict[str, str]) -> bool:
         """Add the readings that have arrived to `found`. Return False at the end of the output."""
         chunk = os.read(self.pipe, 1 << 18)
-        self._received += chunk
-        while self._message(found):
-            pass
+        *lines, self._received = (self._received + chunk).split(b"\n")
+        for line in lines:
+            if self.current is None:
+                index, begun = line.split()
+                self.current, self._begun = int(index), float(begun)
+            else:
+                found[self._names[self.current]] = line.decode()
+                self.current = None
         return bool(chunk)
-
-    def _message(self, found: dict[str, str]) -> bool:
-        """Take one message from what was received. Return False if it is not whole."""
-        if self.current is None:
-            if len(self._received) < _BEGUN.size:
-                return False
-            self.current, self._begun = _BEGUN.unpack_from(self._received)
-            self._received = self._received[_BEGUN.size :]
-        elif len(self._received) < _SIZE.size:
-            return False
-        else:
-            end = _SIZE.size + _SIZE.unpack_from(self._received)[0]
-            if len(self._received) < end:
-                return False
-            found[self._names[self.current]] = self._received[_SIZE.size : end].decode()
-            self._received = self._received[end:]
-            self.current = None
-        return True
 
     def end(self, found: dict[str, str]) -> None:
         """Wait for the process, whose output has ended. The reader that was running has died."""
