@@ -126,19 +126,6 @@ def test_a_rank_answers_whatever_its_main_thread_does(
     wait_until(settled, f"a view in state {state}")
 
 
-def test_a_rank_whose_c_code_holds_the_lock_of_python_answers_by_a_signal(node: Node, tmp_path: Path) -> None:
-    source = "import itertools\ndef train(): sum(itertools.repeat(0))\n" + UP + "train()"
-    controller = node.up(task(tmp_path, program(tmp_path, source)))
-
-    def by_signal() -> list[protocol.RankView]:
-        view = views(controller, len(controller.all(protocol.Examined)) + 1, within_s=2.0)[0]
-        return [view] if (view.source, stack(view)) == ("signal", ["train", "<module>"]) else []
-
-    (view,) = wait_until(by_signal, "stacks of train that faulthandler wrote")
-    assert [thread.is_main for thread in view.threads] == [True]
-    assert "C code holds the GIL" in view.note
-
-
 def test_a_rank_that_is_stopped_is_not_waited_for(node: Node, tmp_path: Path) -> None:
     controller = node.up(task(tmp_path, program(tmp_path, UP + "import time; time.sleep(600)")))
     os.kill(controller.pid(0), signal.SIGSTOP)

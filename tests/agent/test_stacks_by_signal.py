@@ -60,7 +60,9 @@ def test_a_rank_whose_c_code_holds_the_gil_answers_however_often_it_is_asked(nod
         view = views(controller, len(controller.all(protocol.Examined)) + 1, within_s=within_s)[0]
         return [view] if (view.source, stack(view)) == ("signal", ["train", "<module>"]) else []
 
-    wait_until(lambda: by_signal(2.0), "stacks of train that faulthandler wrote")
+    (view,) = wait_until(lambda: by_signal(2.0), "stacks of train that faulthandler wrote")
+    assert [thread.is_main for thread in view.threads] == [True]
+    assert "C code holds the GIL" in view.note
     for _ in range(20):
         by_signal(0.01)
     wait_until(lambda: by_signal(2.0), "stacks of train that faulthandler wrote again")

@@ -41,14 +41,6 @@ def test_a_record_is_read_as_it_was_written() -> None:
     assert record.agent == "0123456789abcdef"
 
 
-def test_a_torn_last_event_is_ignored() -> None:
-    recorder = recorded("7f3a9c01")
-    recorder.append(Event(101.0, EventKind.ATTACHED))
-    with run_paths("7f3a9c01").events.open("ab") as file:
-        file.write(b'{"time": 102.0, "ki')
-    assert [event.kind for event in runs.read("7f3a9c01").events] == [EventKind.ATTACHED]
-
-
 def test_a_damaged_record_is_named_with_the_way_out() -> None:
     recorded("7f3a9c01")
     run_paths("7f3a9c01").plan.write_bytes(b"{")
