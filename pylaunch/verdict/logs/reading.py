@@ -41,6 +41,7 @@ from pylaunch.verdict.logs.readings.system import (
     native_abort,
     no_space,
     pickle_of,
+    pickle_of_code,
     shell_end,
     text_encoding,
 )
@@ -226,4 +227,5 @@ READERS: dict[str, Reader] = {
     "native-abort": native_abort,
     "data-text-encoding": text_encoding,
     "checkpoint-pickle": pickle_of,
+    "pickle-of-another-code": pickle_of_code,
 }

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.verdict.logs.errors.service_forms import OF_SERVICES, OUTSIDE
 from pylaunch.verdict.logs.traceback import is_of_library
 
 LONGEST = 1000
@@ -68,9 +69,6 @@ _PARALLEL = (
 _WEIGHTS = r"\.(?:pth?|ckpt|bin|safetensors|distcp|nemo|gguf|pkl|npz|h5|msgpack)\b"
 _SAMPLES = r"\.(?:tar|tgz|jsonl?|parquet|arrow|csv|tsv|idx|mds|tfrecord|jpe?g|png|webp|mp4|wav|flac|txt|lmdb|zst|gz)\b"
 
-_OUTSIDE = r"HTTPS?ConnectionPool\(host='[\w.-]{1,80}\.(?:ai|cn|co|com|dev|io|net|org)'"
-"""Words of a server on the Internet that does not answer."""
-
 _REFUSED = (
     r"(?i:invalid|not available|denied|not permitted|exceed|limit|not found|can ?not|unable|must|specif"
     r"|violat|no longer|unknown|mutually exclusive)"
@@ -108,9 +106,7 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|not (?:enabled|allowed)))")),
     ("resources-missing", MEDIUM,
      (r"FailedScheduling|(?i:nodes are available: .{0,80}insufficient|no nodes are available that match"
-     r"|insufficient (?:nvidia\.com/gpu|cpu|memory)\b|insufficient ?\w{0,10} ?capacity|no quota for"
-     r"|quota.{0,80}\b(?:region|zone)\b|no resource satisfying|any instances satisfying)"
-     r"|(?i:not enough (?:slots|gpus|nodes"
+     r"|insufficient (?:nvidia\.com/gpu|cpu|memory)\b)|(?i:not enough (?:slots|gpus|nodes"
      r"|resources) (?:available|in)|no available node types)")),
     ("container-start", MEDIUM,
      (r"^\s*Warning +(?:Failed(?:Mount|CreatePodSandBox|AttachVolume)?|BackOff) .{0,60}(?:kubelet|attachdetach)"
@@ -265,8 +261,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      rf"{_PARALLEL}"
      r")")),
     ("package-mismatch", MEDIUM,
-     (r"(?i:installed with version \S{1,20} but found|ResolutionImpossible|the conflict is caused by)"
-     r"|(?i:[\w.-]{2,40} ?(?:>=|<=|==|~=|!=|<|>) ?v?\d[\w.]{0,20}.{0,80}(?:is required|installed|upgrade|\binstall\b"
+     (r"(?i:[\w.-]{2,40} ?(?:>=|<=|==|~=|!=|<|>) ?v?\d[\w.]{0,20}.{0,80}(?:is required|installed|upgrade|\binstall\b"
      r"|you have))|(?i:(?:requires?|needs?|depends on|install|upgrade to|please use|support(?:s|ed)?|expects?)\b.{0,60}"
      r"(?:[\w\]](?:>=|<=|==|~=|<|>)|\b(?:version|torch|python|cuda|transformers|numpy) (?:>=|<=|==|~=|<|>)) ?v?\d)"
      r"|(?i:(?:requires?|needs?) (?:a |the )?(?:newer|latest"
@@ -319,11 +314,10 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("hub-access", MEDIUM,
      (r"(?i:gated repo|(?:401|403) client error|\bHTTP(?: status| error)?:? 40[13]\b"
      r"|\b40[13]\b.{0,60}(?:token (?:has )?expired|expired token|unauthori[sz]ed|forbidden)"
-     r"|Repository ?Not ?Found|HttpError 40[13]\b|permission '\S{1,80}' denied|IAM_PERMISSION"
-     r"|invalid (?:user )?(?:token"
+     r"|Repository ?Not ?Found|invalid (?:user )?(?:token"
      r"|credentials).{0,60}(?:hugging|hub))")),
     ("hub-unreachable", MEDIUM,
-     (rf"{_OUTSIDE}"
+     (rf"{OUTSIDE}"
      r"|(?i:(?:huggingface\.co|\bhf\.co|modelscope\.cn)"
      r"(?!/(?:docs|blog|models\b|join|settings|spaces|papers))|hf_hub|LocalEntryNotFound|offline mode)")),
     ("proxy-variables", MEDIUM, r"Unknown scheme for proxy URL"),
@@ -390,9 +384,10 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
 )  # fmt: skip
 """Classes, confidence and form: the first class is the usual one, and others that the words admit follow."""
 
-_COMPILED = [(causes.split(), confidence, re.compile(form)) for causes, confidence, form in (*OF_PROGRAMS, *FORMS)]
+_EVERY = (*OF_PROGRAMS, *OF_SERVICES, *FORMS)
+_COMPILED = [(causes.split(), confidence, re.compile(form)) for causes, confidence, form in _EVERY]
 
-_OWN = re.compile(f"{_MISMATCH}|{_OUTSIDE}")
+_OWN = re.compile(f"{_MISMATCH}|{OUTSIDE}")
 """Words of an error of the process itself, though it names another rank or waited for a server."""
 
 _OWN_ATTRIBUTE = re.compile(r"AttributeError: '\w{1,80}' object has no attribute")

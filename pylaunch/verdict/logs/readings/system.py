@@ -128,6 +128,16 @@ def pickle_of(match: LogMatch, facts: LogFacts) -> Clue:
     return replace(clue, cause="data-damaged", text="an archive is damaged") if "Bad CRC-32" in match.text else clue
 
 
+def pickle_of_code(match: LogMatch, facts: LogFacts) -> Clue:
+    """Return other code on some ranks where only these lack what a pickle names."""
+    lacking = {each.origin.rank for each in facts.of(match.signature.id)}
+    name, module = match.groups["name"], match.groups["module"]
+    if module == "__main__" or None in lacking or not set(facts.ranks) - lacking:
+        return default(match)
+    text = f"their {module} lacks {name}, which another rank sent: other code than on the other ranks"
+    return Clue("model-differs", text, Confidence.MEDIUM, because="ranks of the same run do not lack it")
+
+
 def file_not_found(match: LogMatch, facts: LogFacts) -> Clue:
     """Return the cause of a missing file as far as other lines show it: first errors of its chain, who removed it."""
     scan = facts.by_file[match.file]

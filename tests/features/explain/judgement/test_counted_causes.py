@@ -99,6 +99,16 @@ COUNTED = {
 }
 
 OF_TOOLS = {
+    "AttributeError: Can't get attribute 'Blend' on <module 'plans' from '/srv/plans.py'>": (
+        "package-mismatch program-error model-differs"
+    ),
+    "[rank0]: read\n[rank1]: Traceback (most recent call last):\n[rank1]:   File \"/srv/t.py\", line 5, in main\n"
+    "[rank1]:     bcast(o)\n[rank1]: AttributeError: Can't get attribute 'Blend' on <module 'plans' from p>": (
+        "model-differs"
+    ),
+    "builtins.ConnectionError: ray client connection timeout": "coordinator-unreachable",
+    "google.api_core.exceptions.Forbidden: 403 GET https://storage.orbit.org/a: no access": "hub-access",
+    "POOL_EXHAUSTED: The zone does not have enough resources available": "resources-missing",
     "requests.exceptions.ConnectTimeout: HTTPSConnectionPool(host='api.orbit.org', port=443): Max retries exceeded with"
     " url: /a (Caused by ConnectTimeoutError('Connection to api.orbit.org timed out.'))": "hub-unreachable",
     "init(37): gethostbyname failed, p9 (errno 1)\n: Bad file descriptor": "dns-hosts",

@@ -7,6 +7,7 @@ import pytest
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.errors.error_class import FORMS, OF_PROGRAMS, error_class
+from pylaunch.verdict.logs.errors.service_forms import OF_SERVICES
 from tests.unit.verdict.logs.judged import cause_in, scanned
 
 CLASSES = {
@@ -74,6 +75,27 @@ CLASSES = {
     "ResourceExhaustedError: OOM when allocating tensor with shape[8192,1000]": "gpu-memory",
     "ResourceExhaustedError: OOM when allocating tensor with shape[8,1] by allocator mklcpu": "host-oom",
     "*** FATAL CONFIG FILE ERROR ***": "config-syntax",
+    'Error creating: admission webhook "orbit.io" denied the request: replicas does not exist': "launcher-config",
+    'Error from server (Forbidden): pods is forbidden: User "a" cannot create resource': "hub-access",
+    "The connection to the server localhost:8080 was refused": "coordinator-unreachable",
+    "permission denied while trying to connect to the Docker daemon socket": "container-start",
+    "An error occurred (OrbitLimitExceeded) when calling the RunInstances operation: over it": "resources-missing",
+    "Quota 'ORBITS_ALL' exceeded.  Limit: 0.0 globally.": "resources-missing",
+    "curl: (28) Failed to connect to raw.orbit.com port 443: Connection timed out": "hub-unreachable",
+    "ERROR: Package 'orbit' requires a different Python: 3.7.3 not in '>=3.8'": "package-mismatch",
+    "EnvironmentLocationNotFound: Not a conda environment: /home/u/envs/orbit": "import-path",
+    "/usr/bin/env: 'python': No such file or directory": "file-missing",
+    "train.py: error: argument --local-rank: invalid int value: ''": "script-arguments",
+    "ray.exceptions.ObjectStoreFullError: Failed to put object": "container-shm",
+    "libgomp: Thread creation failed: Resource temporarily unavailable": "nproc",
+    "RuntimeError: CUDA_ERROR_NO_BINARY_FOR_GPU": "gpu-architecture",
+    "F statusor.cc:34] Internal: no supported devices found for platform CUDA": "gpu-missing",
+    "init(838)..: OFI addrinfo() failed (init.h:838:No data available)": "ofi-provider",
+    "Fatal error in PMPI_Allreduce: Message truncated, error stack:": "program-error",
+    "NameError: name 'orbit_C' is not defined": "backend-missing",
+    "AssertionError: orbit currently only supports plans in fp16": "framework-config",
+    "RuntimeError: Internal: could not parse ModelProto from orbit.model": "checkpoint-damaged",
+    "AssertionError: daemonic processes are not allowed to have children": "program-error",
     "configure: error: Could not find orbit devel headers.  Can not continue.": "extension-build",
     "<HttpError 403 when requesting https://orbit.org returned \"Permission 'plans.create' denied on resource\">": (
         "hub-access"
@@ -137,7 +159,7 @@ def test_a_value_error_where_a_checkpoint_is_read_is_about_the_checkpoint() -> N
 
 def test_every_form_names_a_class_of_the_catalogue_and_none_is_sure() -> None:
     known = signatures().causes
-    for causes, confidence, form in (*OF_PROGRAMS, *FORMS):
+    for causes, confidence, form in (*OF_PROGRAMS, *OF_SERVICES, *FORMS):
         assert set(causes.split()) <= set(known)
         assert confidence is not Confidence.HIGH
         assert re.compile(form).groups == 0

@@ -65,8 +65,9 @@ _EVENT = re.compile(r"^Warning {2,}(?:Failed\w{0,30}|BackOff|Evicted|OOMKilling|
 """Failure in a list of the events of Kubernetes."""
 
 _RAISED = re.compile(
-    r"^(?:Uncaught |Unhandled |E {1,6}|[|+│┃ -]{1,8})?(?:[A-Za-z_$][\w$]{0,80}(?:\.|::|/)){0,12}[A-Za-z_]\w{0,100}"
-    r"(?:Error|Exception|Exit|Expired|Timeout|Failure|Failed|Fault|Quit|Interrupt|Abort|Panic|Refused|NotFound|Violation|Mismatch|Lost|Unsupported)"
+    r"^(?:Uncaught |Unhandled |E {1,6}|[|+│┃ -]{1,8})?(?:[A-Za-z_$][\w$]{0,80}(?:\.|::|/)){0,12}(?:[A-Za-z_]\w{0,100}"
+    r"(?:Error|Exception|Exit|Expired|Timeout|Failure|Failed|Fault|Quit|Interrupt|Abort|Panic|Refused|NotFound|Violation"
+    r"|Mismatch|Lost|Unsupported)|Forbidden|NotFound)"
     r"(?:\[[\w., ]{1,80}\]|\([\w., ]{1,80}\))?(?:: |:$|$)"
 )
 _RAISED_AFTER = re.compile(
