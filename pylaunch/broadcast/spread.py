@@ -253,7 +253,7 @@ class _Broadcast:
             fetches: dict[str, list[tuple[int, str, str, int]]] = {}
             now = time.monotonic()
             is_ready = all(self._nodes[name].port or self._nodes[name].ended for name in self._sources)
-            may_send = (is_ready or now - self._begun > SOURCES_S) and not self._yields()
+            may_send = (is_ready or now - self._begun > SOURCES_S) and not self._held_s()
             for order in self._swarm.orders(now, may_send=may_send):
                 node = self._nodes[order.host]
                 peer: _PieceHost | SourceProgram
@@ -270,11 +270,12 @@ class _Broadcast:
             for name, fetch in fetches.items():
                 self._order(self._nodes[name], {"fetch": fetch})
 
-    def _yields(self) -> bool:
-        """Return True while another transfer has the first host: that one sends, and this one takes what the host has.
-        Two inventories may have other names for the same hosts, so each yields to the other: for STUCK_S at most."""
+    def _held_s(self) -> float:
+        """Return for how long this one sends nothing, at most, because another transfer has the first host: that one
+        sends, and this one takes what the host has. Two inventories may have other names for the same hosts, so each
+        yields to the other: for STUCK_S."""
         left = [node for _, node in sorted(self._nodes.items()) if node.ended is None]
-        return bool(left) and left[0].is_waiting and left[0].waited_s < STUCK_S
+        return max(0.0, STUCK_S - left[0].waited_s) if left and left[0].is_waiting else 0.0
 
     def _order(self, node: _PieceHost, message: Mapping[str, object]) -> None:
         node.orders.append(json.dumps(message).encode() + b"\n")
@@ -434,4 +435,4 @@ class _Broadcast:
         whole = tuple(name for name in alive if self._nodes[name].ended is not None)
         waiting = tuple(name for name in alive if self._nodes[name].is_waiting)
         seconds = time.monotonic() - self._begun
-        return BroadcastProgress(self._payload.size, average, whole, len(alive), seconds, waiting)
+        return BroadcastProgress(self._payload.size, average, whole, len(alive), seconds, waiting, self._held_s())

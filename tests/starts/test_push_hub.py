@@ -15,9 +15,19 @@ from tests.starts.hub_server import COMMIT, Hub, serving
 from tests.starts.test_push import PushCluster
 from tests.waiting import wait_until
 
-HUGGINGFACE_HUB = "huggingface_hub==2.4.0"
+RELEASE, CONTINUES = "2.4.0", "0.36.0"
+"""Of huggingface_hub; the second one continues a part of a file."""
+
+CHUNK = 10 << 20
+"""Bytes that it writes at once."""
+
 TOKEN = "hf_abcdefghijklmnopqrstuvwxyz"
-FILES = {"config.json": b"{}", "sub/model.safetensors": os.urandom(5 << 20), "empty": b"", "last.bin": b"x" * (1 << 20)}
+FILES = {
+    "config.json": b"{}",
+    "sub/model.safetensors": os.urandom(24 << 20),
+    "empty": b"",
+    "last.bin": b"x" * (1 << 20),
+}
 SNAPSHOT = f"models--org--model/snapshots/{COMMIT}"
 
 _PYTHON = """\
@@ -34,11 +44,11 @@ _LOAD = (
 
 
 @pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def packages(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with huggingface_hub."""
     directory = tmp_path_factory.mktemp("packages")
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--target", str(directory))
-    subprocess.run((*pip, HUGGINGFACE_HUB), check=True, timeout=300)
+    subprocess.run((*pip, f"huggingface_hub=={getattr(request, 'param', RELEASE)}"), check=True, timeout=300)
     return directory
 
 
@@ -97,8 +107,9 @@ def test_one_node_downloads_a_model_and_every_host_finds_it_without_a_network(
     assert f"hf:org/model@main is {cluster.nodes['n2'].path}/.cache/huggingface/hub/{SNAPSHOT}" in alone.stderr
 
 
+@pytest.mark.parametrize(("packages", "rest"), [(RELEASE, ""), (CONTINUES, f" bytes={CHUNK}-")], indirect=["packages"])
 def test_after_ctrl_c_the_download_ends_on_the_node_and_the_same_command_continues_it(
-    cluster: PushCluster, hub: Hub, packages: Path
+    cluster: PushCluster, hub: Hub, packages: Path, rest: str
 ) -> None:
     hub.held = "sub/model.safetensors"
     process = cluster.push("hf:org/model", "hub")
@@ -107,16 +118,16 @@ def test_after_ctrl_c_the_download_ends_on_the_node_and_the_same_command_continu
     assert process.stderr is not None
     line = process.stderr.readline()
     assert line.startswith("push: n2 has downloaded ")
-    assert line.endswith(" of 6.0 MiB\n")
+    assert line.endswith(" of 25 MiB\n")
     process.send_signal(signal.SIGINT)
     ended(process, code=ExitCode.INTERRUPTED)
     pid = int((cluster.nodes["n2"].path / "pid").read_text())
     assert not Path(f"/proc/{pid}").exists()
-    assert not list(blobs.glob("*.incomplete"))
+    assert [file.stat().st_size for file in blobs.glob("*.incomplete")] == ([CHUNK] if rest else [])
     hub.released.set()
     hub.requests.clear()
     ended(cluster.push("hf:org/model", "hub"), code=ExitCode.DONE)
-    assert [request for request in hub.requests if request.startswith("GET")] == ["GET sub/model.safetensors"]
+    assert [request for request in hub.requests if request.startswith("GET")] == [f"GET sub/model.safetensors{rest}"]
     assert loaded(cluster, "n3", packages, "org/model").is_dir()
 
 

@@ -47,16 +47,22 @@ def test_a_host_that_waits_for_another_transfer_is_given_up_for_that_alone() -> 
 def test_nothing_is_sent_while_another_transfer_has_the_first_host() -> None:
     push = begun()
     first, second = push._nodes.values()
-    push._handle(second, b'{"at": 0, "waits": true}')
-    assert not push._yields(), "the other transfer waits for this one"
     push._handle(first, b'{"at": 0, "waits": true}')
-    assert push._yields()
+    first.waited_s = STUCK_S - 60
+    line = push._progress().line
+    assert line.endswith("; n1 waits for another transfer of the same files, the other hosts for it, 60 s at most")
+    push._handle(second, b'{"at": 0, "waits": true}')
+    assert push._progress().line.endswith("; n[1-2] wait for another transfer of the same files")
+    push._handle(first, b'{"at": 1}')
+    assert not push._held_s(), "the other transfer waits for this one"
+    push._handle(first, b'{"at": 2, "waits": true}')
+    assert push._held_s()
     first.waited_s = STUCK_S
-    assert not push._yields(), "the other one has other names for these hosts, and yields to this one"
+    assert not push._held_s(), "the other one has other names for these hosts, and yields to this one"
     first.ended = Received("lost", None, True, 0, 0, 1.0)
-    assert push._yields(), "the second host is the first of those that are left"
+    assert push._held_s(), "the second host is the first of those that are left"
     second.ended = first.ended
-    assert not push._yields()
+    assert not push._held_s()
 
 
 def test_a_host_that_was_ready_cannot_say_that_it_waits() -> None:
