@@ -173,6 +173,7 @@ WRONG = [
         lambda path: oci_archive(path, {**oci_files([BASE]), "index.json": b'{"manifests": []}'}),
         "has 0 images for linux/amd64 among 0",
     ),
+    (lambda path: oci_archive(path, {"manifest.json": b"[{}, {}]"}), "has 2 images for linux/amd64 among 2"),
     (lambda path: path.write_bytes(gzip.compress(BASE)), "is compressed as a whole"),
 ]
 
@@ -321,6 +322,10 @@ def test_a_tag_is_read_once_for_each_digest_and_one_that_moved_is_reported(
     (programs / "digest").write_text("sha256:" + "b" * 64)
     assert local_image("pytorch/pytorch:2") == first, "the same image behind another digest"
     assert f"docker://pytorch/pytorch:2 is sha256:{'b' * 64} now; the last start had" in capfd.readouterr().err
+    by_digest = f"pytorch/pytorch@sha256:{'a' * 64}"
+    assert local_image(by_digest) == first
+    (programs / "skopeo").write_text("#!/bin/sh\nexit 1\n")
+    assert local_image(by_digest) == first, "a digest that the cache has needs no registry"
 
 
 DOCKER = """#!/bin/sh

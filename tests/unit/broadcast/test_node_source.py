@@ -8,6 +8,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from pylaunch.agent.piped import piece_source
 from pylaunch.agent.piped.piece_source import ChangedSourceError, PieceSource, SourceError, SourceTree
 from pylaunch.broadcast.identity import new_identity
 from pylaunch.broadcast.node_source import SourceMessage, SourceProgram, payload_of
@@ -66,6 +67,16 @@ def test_directories_that_are_too_deep_are_an_error(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(os, "listdir", lambda _: ["below"])
     monkeypatch.setattr(os, "lstat", lambda _: status)
     with pytest.raises(SourceError, match="too many directories in each other"):
+        SourceTree().add(str(tmp_path), "copy")
+
+
+def test_more_files_than_a_push_may_have_are_an_error_before_any_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(piece_source, "MOST_FILES", 3)
+    for name in "abc":
+        (tmp_path / name).touch()
+    with pytest.raises(SourceError, match="more than 3 files: push an archive of them"):
         SourceTree().add(str(tmp_path), "copy")
 
 

@@ -6,6 +6,7 @@ import os
 import socket
 import ssl
 import struct
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -303,3 +304,15 @@ def test_a_large_file_is_flushed_while_it_arrives_and_not_for_minutes_at_the_end
         store.write(piece, payload.read(piece))
     store.prove()
     assert flushed == ["0", "0", "2"]
+
+
+def test_a_host_sends_no_more_than_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(time, "sleep", waits.append)
+    pace = pieces.SendingRate(1 << 20)
+    for _ in range(3):
+        pace.spend(pace.chunk)
+    assert waits == [0.0, pace.chunk / (1 << 20), 2 * pace.chunk / (1 << 20)]
+    pieces.SendingRate(0).spend(1 << 30)
+    assert len(waits) == 3
