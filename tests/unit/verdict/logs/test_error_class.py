@@ -122,6 +122,7 @@ NO_CLASS = [
     "tracker.AuthenticationError: authentication error: the key of the tracker is not valid",
     "ValueError: plan 7 has no steps, see https://huggingface.co/docs/orbit",
     "RuntimeError: option depth is missing in config",
+    "graph/paths.cc:60 NCCL WARN Could not find a path for pattern 4",
 ]
 
 
