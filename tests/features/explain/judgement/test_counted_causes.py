@@ -102,7 +102,7 @@ OF_TOOLS = {
     "AttributeError: Can't get attribute 'Blend' on <module 'plans' from '/srv/plans.py'>": (
         "package-mismatch program-error model-differs"
     ),
-    "[rank0]: read\n[rank1]: Traceback (most recent call last):\n[rank1]:   File \"/srv/t.py\", line 5, in main\n"
+    '[rank0]: read\n[rank1]: Traceback (most recent call last):\n[rank1]:   File "/srv/t.py", line 5, in main\n'
     "[rank1]:     bcast(o)\n[rank1]: AttributeError: Can't get attribute 'Blend' on <module 'plans' from p>": (
         "model-differs"
     ),
