@@ -20,8 +20,9 @@ class DeviceReport:
 
     @property
     def without_devices(self) -> tuple[str, ...]:
-        """Hosts that answered and have no device."""
-        return tuple(name for name in self.views if not self.devices_of(name))
+        """Hosts that have no device; not those whose nvidia-smi did not answer."""
+        views = self.views.items()
+        return tuple(name for name, view in views if view.complaint is None and not self.devices_of(name))
 
     def devices_of(self, host: str) -> tuple[DeviceView, ...]:
         """Return the devices of one host."""

@@ -258,7 +258,11 @@ def why_ended(connector: Connector, ended: Completed) -> LinkError:
     if ended.returncode == AGENT_ABSENT:
         return LinkError("the agent's archive is gone, or is damaged")
     if ended.returncode == ROOT_UNTRUSTED:
-        return LinkError(root_untrusted(host), f"look at it on {host.name}, then remove it")
+        hint = f"look at it on {host.name}, then remove it"
+        is_shared = "{user}" not in host.node_root
+        return LinkError(
+            root_untrusted(host), "a root for each user: pylaunch_node_root=…{user}" if is_shared else hint
+        )
     return NoAgentError(
         f"the agent ended with {describe_exit(ended.returncode)}: {last_line(ended.stderr)}",
         pylaunch("doctor", "--limit", host.name),

@@ -33,13 +33,17 @@ _REASONS: tuple[tuple[str, str, str | None], ...] = (
     ("during banner exchange", "its SSH server says nothing",
      "{host} accepts connections and then hangs: frozen, or too busy for a login; look at its console"),
     ("Session open refused", "its SSH server refuses a session", "on {host}: sshd -T | grep -i maxsessions"),
-    ("timed out", "no answer", _UP),
+    ("Connection timed out", "no answer", _UP),
+    ("Operation timed out", "no answer", _UP),
+    ("timed out", "its SSH server accepts the connection, and the login stalls",
+     "do full packets arrive? ping -M do -s 1400 {address}; if not, correct the MTU on the way; else {host} is frozen"),
     ("Identity file", "private key missing", "correct ansible_ssh_private_key_file of {host}"),
     ("UNPROTECTED PRIVATE KEY FILE", "private key open to others, so ssh does not use it",
      "make the key private with chmod 600"),
     ("Permission denied", "SSH authentication refused", _BY_HAND),
     ("Connection closed by", "SSH server closed the connection", "on {host}: journalctl -u ssh"),
-    ("kex_exchange_identification", "SSH server closed the connection", "on {host}: journalctl -u ssh"),
+    ("kex_exchange_identification", "SSH server closed the connection",
+     "too many logins at the same time (MaxStartups), or a ban of this machine? on {host}: journalctl -u ssh"),
 )  # fmt: skip
 """Text, reason and hint, the decisive ones first: ssh warns about a key file before it finds the host unreachable."""
 
@@ -58,7 +62,7 @@ _METHODS = re.compile(re.escape(_REFUSED) + r"([\w,-]+)\)")
 
 _NOT_REACHED = frozenset(
     ("Could not resolve hostname", "Connection refused", "No route to host", "Network is unreachable",
-     "during banner exchange", "timed out")
+     "during banner exchange", "Connection timed out", "Operation timed out", "timed out")
 )  # fmt: skip
 """Texts that are words of the server's banner where the server has refused the login."""
 
@@ -94,6 +98,7 @@ def explain_failure(host: Host, stderr: str) -> ConnectionFailure:
 def _filled(hint: str, host: Host) -> str:
     return hint.format(
         host=host.name,
+        address=host.address,
         port=host.ssh.port or SSH_PORT,
         by_hand=quoted(("ssh", *destination(host))),
         copy_key=quoted(("ssh-copy-id", *(("-p", str(host.ssh.port)) if host.ssh.port else ()), target(host))),

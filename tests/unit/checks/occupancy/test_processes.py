@@ -5,6 +5,7 @@ from typing import Any, cast
 import pytest
 
 from pylaunch.checks.occupancy.devices import devices
+from pylaunch.checks.occupancy.gpus import DeviceReport
 from pylaunch.checks.occupancy.look import HostView
 from pylaunch.checks.occupancy.processes import Occupancy, occupancy
 from pylaunch.model.cluster import Host
@@ -130,3 +131,11 @@ def test_a_holder_that_cannot_be_seen_has_the_container_that_its_cgroups_name() 
     (device,) = devices(Host("n1", "10.0.0.1"), HostView(Occupancy(), (card,), None, {}, ()))
     (holder,) = device.unleased
     assert str(holder) == "pid 5310 (python) of another user in podman container 4f1c0a6e9b7d"
+
+
+def test_a_host_whose_nvidia_smi_does_not_answer_is_not_said_to_have_no_device() -> None:
+    views = {
+        name: HostView(Occupancy(), (), complaint, {}, ())
+        for name, complaint in (("n1", None), ("n2", "no answer from nvidia-smi within 15 s"))
+    }
+    assert DeviceReport(views, (), {}).without_devices == ("n1",)

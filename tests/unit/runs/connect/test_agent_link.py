@@ -2,7 +2,7 @@
 
 from pylaunch.model.cluster import Host
 from pylaunch.runs.connect.agent_link import AgentAbsentError, NoAgentError, why_ended
-from pylaunch.runs.connect.node_script import PYTHON_ABSENT
+from pylaunch.runs.connect.node_script import PYTHON_ABSENT, ROOT_UNTRUSTED
 from pylaunch.transport.local import LocalConnector
 from pylaunch.transport.process import Completed
 
@@ -28,6 +28,14 @@ def test_a_program_that_is_no_agent_is_left_to_doctor() -> None:
     """The interpreter may be another program, too old, or killed; doctor asks it alone."""
     host = Host("n2", "10.0.0.2", agent_python="/bin/true")
     assert ended(host, 0) == ("the agent ended with exit code 0: no output", "pylaunch doctor --limit n2")
+
+
+def test_a_node_root_of_two_users_becomes_one_for_each() -> None:
+    def hint(**of: str) -> str | None:
+        return why_ended(LocalConnector(Host("n2", "10.0.0.2", **of)), Completed(("sh",), ROOT_UNTRUSTED, "", "")).hint
+
+    assert hint(node_root="/scratch/pylaunch") == "a root for each user: pylaunch_node_root=…{user}"
+    assert hint() == "look at it on n2, then remove it"
 
 
 def test_an_absent_agent_is_a_reason_in_words() -> None:
