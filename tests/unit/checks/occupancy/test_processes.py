@@ -133,7 +133,7 @@ def test_a_holder_that_cannot_be_seen_has_the_container_that_its_cgroups_name() 
     assert str(holder) == "pid 5310 (python) of another user in podman container 4f1c0a6e9b7d"
 
 
-def test_a_host_whose_nvidia_smi_does_not_answer_is_not_said_to_have_no_device() -> None:
+def test_nothing_is_claimed_of_the_devices_of_a_host_whose_nvidia_smi_does_not_answer() -> None:
     views = {
         name: HostView(Occupancy(), (), complaint, {}, ())
         for name, complaint in (("n1", None), ("n2", "no answer from nvidia-smi within 15 s"))

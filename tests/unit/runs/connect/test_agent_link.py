@@ -31,11 +31,12 @@ def test_a_program_that_is_no_agent_is_left_to_doctor() -> None:
 
 
 def test_a_node_root_of_two_users_becomes_one_for_each() -> None:
-    def hint(**of: str) -> str | None:
-        return why_ended(LocalConnector(Host("n2", "10.0.0.2", **of)), Completed(("sh",), ROOT_UNTRUSTED, "", "")).hint
+    def hint(host: Host) -> str | None:
+        return why_ended(LocalConnector(host), Completed(("sh",), ROOT_UNTRUSTED, "", "")).hint
 
-    assert hint(node_root="/scratch/pylaunch") == "a root for each user: pylaunch_node_root=…{user}"
-    assert hint() == "look at it on n2, then remove it"
+    shared = Host("n2", "10.0.0.2", node_root="/scratch/pylaunch")
+    assert hint(shared) == "a root for each user: pylaunch_node_root=…{user}"
+    assert hint(Host("n2", "10.0.0.2")) == "look at it on n2, then remove it"
 
 
 def test_an_absent_agent_is_a_reason_in_words() -> None:
