@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import struct
 import time
 from functools import partial
 from typing import Callable, Mapping, Sequence, TypeVar
@@ -33,7 +32,7 @@ from pylaunch.agent.in_rank.sitecustomize import PROCESSES
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.shared import processes, rank_files
 from pylaunch.agent.shared.event_loop import EventLoop
-from pylaunch.agent.shared.sockets import local_socket
+from pylaunch.agent.shared.sockets import local_socket, unix_sockets
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.base.layout import RunDirectory
 from pylaunch.protocol.examination import RankView
@@ -62,7 +61,6 @@ NO_HELPER = "Python was started with -I, -E or -S, or with another PYTHONPATH"
 NO_THREAD = "the run was started with --no-rank-thread"
 OTHER_RANK = "no collectives: a launcher in the rank started this process with another rank or world size"
 NOT_PYTHON = "no stacks: not a Python program"
-_CREDENTIALS = struct.Struct("iII")
 _NOTHING = RankAnswer([], [], [])
 
 
@@ -131,8 +129,7 @@ class RankQuestion:
                 self.finish(f"no stacks: {run.no_helper}")
             return
         self.connection = connection
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        listening = _CREDENTIALS.unpack(credentials)[0]
+        listening, _ = unix_sockets.peer(connection)
         if listening not in set(rank_states.family(self.pid)):
             self.finish("no stacks: another process listens at the socket of the rank")
             return

@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Iterator
 
 from pylaunch import protocol
-from pylaunch.agent.shared.text import link_of, text_or_none
+from pylaunch.agent.shared import cgroups
+from pylaunch.agent.shared.text import text_or_none
 from pylaunch.base import kernel_log
 
 KMSG = "/dev/kmsg"
@@ -25,8 +26,6 @@ KEPT = 48
 """Messages of the table that are kept, the newest ones."""
 
 LOOK_S = 1.0
-FIRST_PID_NAMESPACE = "pid:[4026531836]"
-"""Link of /proc/self/ns/pid outside of containers (PROC_PID_INIT_INO of Linux): kernel messages name these ids."""
 
 
 class KernelLog:
@@ -41,7 +40,7 @@ class KernelLog:
         self._killed: set[int] = set()
         self._next = 0.0
         self._looked_at = time.time()
-        self._knows_pids = _knows_pids()
+        self._knows_pids = cgroups.sees_all_pids()
         try:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             os.lseek(self._descriptor, 0, os.SEEK_END)
@@ -105,7 +104,7 @@ def about(pid: int, since: float, path: str = KMSG) -> list[kernel_log.KernelLin
 
     `since` is on the monotonic clock, which the stamps of the kernel follow roughly.
     """
-    if not _knows_pids():
+    if not cgroups.sees_all_pids():
         return []
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -146,11 +145,6 @@ def _stamp(record: bytes, unknown: float) -> float:
     """Return the time of a record on the monotonic clock; `unknown` for one without."""
     stamp = record.partition(b";")[0].split(b",")[2:3]
     return int(stamp[0]) / 1e6 if stamp and stamp[0].isdigit() else unknown
-
-
-def _knows_pids() -> bool:
-    """Return True if the process ids of this process are those that the kernel logs: not so in a container."""
-    return link_of("/proc/self/ns/pid") == FIRST_PID_NAMESPACE
 
 
 def _reason(path: str, error: OSError) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from pylaunch.agent.shared.text import text_or_none
+from pylaunch.agent.shared.text import link_of, text_or_none
 
 CGROUPS = "/sys/fs/cgroup"
 UNLIMITED_V1 = 1 << 60
@@ -19,8 +19,16 @@ _POD = re.compile(r"(?:.*-)?pod([0-9a-f]{8}(?:[_-][0-9a-f]{4}){3}[_-][0-9a-f]{12
 SHOWN = 12
 """Digits of the id of a container that `docker ps` shows."""
 
+FIRST_PID_NAMESPACE = "pid:[4026531836]"
+"""PROC_PID_INIT_INO of Linux."""
+
 MOST_SIZE = 1 << 16
 """Bytes that are read of the cgroups of one process."""
+
+
+def sees_all_pids() -> bool:
+    """Return True if this process has the process ids that the kernel logs, outside of containers."""
+    return link_of("/proc/self/ns/pid") == FIRST_PID_NAMESPACE
 
 
 def container(pid: int) -> str:

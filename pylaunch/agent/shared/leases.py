@@ -15,7 +15,6 @@ import os
 import pwd
 import select
 import socket
-import struct
 import time
 from collections.abc import Iterable
 from hashlib import sha256
@@ -36,8 +35,6 @@ LATEST = 1 << 33
 
 PROBE = "check"
 """Used as the run id while `pylaunch check` holds the port for its network test."""
-
-_UCRED = struct.Struct("iII")
 
 
 @dataclass(frozen=True)
@@ -162,7 +159,7 @@ class _Question:
 
     def holder(self) -> Holder:
         try:
-            pid, uid, _ = _UCRED.unpack(self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
+            pid, uid = unix_sockets.peer(self.socket)
         except OSError:
             return unknown(None)
         return decoded(bytes(self.received), uid, pid)

@@ -69,7 +69,7 @@ def test_a_process_of_nvidia_smi_has_its_container_where_ids_of_processes_are_th
     monkeypatch.setattr(programs, "path_of", lambda _: "/usr/bin/nvidia-smi")
     monkeypatch.setattr(gpu_commands, "management", lambda _: "")
     monkeypatch.setattr(gpu, "cards", lambda _: found)
-    monkeypatch.setattr(gpu, "link_of", lambda _: gpu.INITIAL_PIDS if is_of_host else "pid:[4026532841]")
+    monkeypatch.setattr(cgroups, "sees_all_pids", lambda: is_of_host)
     monkeypatch.setattr(cgroups, "_membership", lambda pid: case["text"] if pid == 4121 else "0::/init.scope\n")
     gpu.management(None)
     assert process.get("container") == (case["answer"] if is_of_host else None)

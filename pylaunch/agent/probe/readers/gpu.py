@@ -10,7 +10,7 @@ from pylaunch.agent.probe import gpu
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import cgroups, programs
 from pylaunch.agent.shared.essentials import NVIDIA_VERSION, distributions, driver_version
-from pylaunch.agent.shared.text import link_of, listed, text_of
+from pylaunch.agent.shared.text import listed, text_of
 from pylaunch.base.kernel_log import XID_TEXT
 from pylaunch.protocol.readings.devices import (
     Card,
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from xml.etree import ElementTree
 
 PCI_DEVICES = "/sys/bus/pci/devices"
-INITIAL_PIDS = "pid:[4026531836]"
-"""The first namespace of process ids (PROC_PID_INIT_INO in the kernel)."""
-
 UNIT_DEADLINE_S = 5.0
 
 
@@ -75,7 +72,7 @@ def management(_question: None) -> SmiReading | None:
     if programs.path_of("nvidia-smi") is None:
         raise ValueError("nvidia-smi is not installed")
     found = cards(gpu.management(["nvidia-smi", "-q", "-x"]))
-    if link_of("/proc/self/ns/pid") == INITIAL_PIDS:  # nvidia-smi has the process ids of the host.
+    if cgroups.sees_all_pids():  # nvidia-smi has the process ids of the host.
         for process in (each for card in found["cards"] for each in card["processes"]):
             process["container"] = cgroups.container(process["pid"] or 0)
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import signal
 import sys
@@ -25,6 +24,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import NodeRoot, RunDirectory
 from pylaunch.base.rank_environment import JOB, RUNTIME_PATH, Layer, composed_values
 from pylaunch.base.untrusted_json import parse_object
+from pylaunch.protocol.fields import checked
 from pylaunch.protocol.lines import Lines
 
 LAUNCHER = "launcher"
@@ -97,13 +97,6 @@ MOST_REPORTS = 64
 
 if TYPE_CHECKING:
     from pylaunch.agent.containers.container import JoinableContainer
-
-
-def _time(value: float) -> float:
-    """Return `value` if it is a number. Raises ValueError."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not -math.inf <= value <= math.inf:
-        raise ValueError(value)
-    return value
 
 
 def _whole_number(value: int, least: int, most: int) -> int:
@@ -329,8 +322,8 @@ class WorkerGroup:
             pid = _whole_number(body["started"], 2, MOST_PROCESSES)
             self._ranks[pid] = entry.rank
             self._entries[entry.rank] = entry
-            return Started(entry.rank, pid, _time(body["time"]))
-        status, time = _whole_number(body["ended"], 0, 0xFFFF), _time(body["time"])
+            return Started(entry.rank, pid, checked("float", body["time"], "time", {}))
+        status, time = _whole_number(body["ended"], 0, 0xFFFF), checked("float", body["time"], "time", {})
         was_signalled = body["signalled"] is True
         self._entries.pop(entry.rank, None)
         pid = next((pid for pid, rank in self._ranks.items() if rank == entry.rank), 0)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-import struct
 
-_UCRED = struct.Struct("iII")
+from pylaunch.agent.shared.sockets import unix_sockets
 
 
 def listen(path: str) -> socket.socket:
@@ -28,8 +27,7 @@ def accept(listener: socket.socket) -> socket.socket | None:
         connected, _ = listener.accept()
     except OSError:
         return None
-    _, uid, _ = _UCRED.unpack(connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
-    if uid in (0, os.getuid()):
+    if unix_sockets.peer(connected)[1] in (0, os.getuid()):
         return connected
     connected.close()
     return None

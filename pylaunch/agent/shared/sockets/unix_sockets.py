@@ -19,8 +19,15 @@ _HEADER = struct.Struct("=IHHII")
 _QUESTION = struct.Struct("=BBHIIIII")
 _SOCKET = struct.Struct("=BBBBIII")
 _ATTRIBUTE = struct.Struct("=HH")
+_PEER = struct.Struct("iII")
 
 ANSWER_S = 1.0
+
+
+def peer(connection: socket.socket) -> tuple[int, int]:
+    """Return process and user id of the other side of a connection (unix(7)). Raises OSError."""
+    pid, uid, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    return pid, uid
 
 
 def owners() -> dict[str, int] | None:
