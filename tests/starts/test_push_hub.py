@@ -157,6 +157,9 @@ def test_a_repository_that_the_node_may_not_see_is_an_error_and_a_token_of_this_
 def test_hosts_without_the_program_or_the_network_are_errors_with_the_next_step(cluster: PushCluster, hub: Hub) -> None:
     without = ended(cluster.push("--limit", "n1", "hf:org/model", "hub"), code=ExitCode.CLUSTER_NOT_READY)
     assert "error: n1: no program that downloads from the hub\n" in without.stderr
+    python = cluster.nodes["n1"].path / "python3"
+    python.rename(python.with_suffix(".gone"))
+    ended(cluster.push("--limit", "n1,n2", "hf:org/none", "hub"), code=ExitCode.USAGE)  # n2 is asked, nevertheless.
     assert "n1: huggingface_hub is in none of /opt/pylaunch/current/bin/python, " in without.stderr
     assert "pylaunch env lock" in without.stderr
     python = cluster.nodes["n2"].path / "python3"

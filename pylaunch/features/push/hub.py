@@ -22,12 +22,12 @@ from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
 from pylaunch.features.push import on_node
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.host_errors import error_lines
+from pylaunch.model.diagnosis.host_hints import of_hosts
 from pylaunch.model.hostset import fold
 from pylaunch.model.secret import MASK
 from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.probe.program import program, streamed
-from pylaunch.transport.descriptors import allow_hosts
 
 LONGEST_TEXT = 300
 _PART = r"\w(?:[\w.-]{0,94}\w)?"
@@ -111,18 +111,28 @@ def download(
     Raises UsageError, ClusterNotReadyError, and KeyboardInterrupt."""
 
     async def work() -> HubSnapshot:
-        nodes: list[NodeProgram] = []
+        node, reasons, hints = None, {}, {}
         try:
             for host in cluster.hosts:
-                nodes.append(NodeProgram(host, *await python_on(host, cluster.known_hosts)))
-            node = await _first_with_hub(nodes, cluster)
-            await asyncio.gather(*(each.child.leave(LEAVES_S) for each in nodes if each is not node))
+                try:
+                    node = NodeProgram(host, *await python_on(host, cluster.known_hosts))
+                    await _require_hub(node)
+                    break
+                except PylaunchError as error:
+                    reasons[host.name], hints[host.name] = error.message.removeprefix(f"{host.name}: "), error.hint
+                    if node is not None:
+                        await node.child.leave(LEAVES_S)
+            else:
+                what = f"{fold(cluster.names)}: no program that downloads from the hub"
+                hint = "; ".join(of_hosts(hints)) or None
+                raise ClusterNotReadyError(what, evidence=error_lines(cluster.hosts, reasons), hint=hint)
             script = program(on_node.download, wanted.kind, wanted.name, wanted.revision, cache)
             with contextlib.suppress(ConnectionError):  # The next message has the reason.
                 await node.child.send(streamed(script) + json.dumps({"token": token}).encode() + b"\n")
             found, commit = await _downloaded(node, wanted, token, on_progress)
         finally:
-            await asyncio.gather(*(each.child.leave(LEAVES_S) for each in nodes))
+            if node is not None:
+                await node.child.leave(LEAVES_S)
 
         def serving(sources: Sequence[tuple[str, str]]) -> bytes:
             return program(on_node.serve_snapshot, [*sources], wanted.revision, commit)
@@ -131,32 +141,20 @@ def download(
         files = NodeFiles(node.host, cluster.known_hosts, (base + name,), serving)
         return HubSnapshot(files, base, found, posixpath.join(found, name, "snapshots", commit))
 
-    allow_hosts(len(cluster.hosts))
     return asyncio.run(until_interrupted(work()))
 
 
-async def _first_with_hub(nodes: Sequence[NodeProgram], cluster: Cluster) -> NodeProgram:
-    for node in nodes:
-        with contextlib.suppress(ConnectionError):
-            await node.child.send(streamed(program(on_node.become_hub_python, node.host.rank_python)))
-    reasons = {}
-    for node in nodes:
-        try:
-            message = await node.next_message(_HubMessage)
-        except PylaunchError as error:
-            reasons[node.host.name] = error.message.removeprefix(f"{node.host.name}: ")
-            continue
-        if message.python:
-            return node
-        reasons[node.host.name] = (
-            f"huggingface_hub is in none of {visible_line(', '.join(message.tried))[:LONGEST_TEXT]}"
-        )
-    host = cluster.hosts[0]
-    hint = f"on {host.name}: {host.rank_python} -m pip install huggingface_hub"
-    if host.python is None:
-        hint = "add huggingface_hub to requirements.txt: pylaunch env lock requirements.txt && pylaunch provision"
-    what = f"{fold(cluster.names)}: no program that downloads from the hub"
-    raise ClusterNotReadyError(what, evidence=error_lines(cluster.hosts, reasons), hint=hint)
+async def _require_hub(node: NodeProgram) -> None:
+    """Let the program on a node become an interpreter with huggingface_hub. Raises ClusterNotReadyError."""
+    with contextlib.suppress(ConnectionError):
+        await node.child.send(streamed(program(on_node.become_hub_python, node.host.rank_python)))
+    message = await node.next_message(_HubMessage)
+    if not message.python:
+        tried = visible_line(", ".join(message.tried))[:LONGEST_TEXT]
+        hint = f"{node.host.rank_python} -m pip install huggingface_hub on the host that is to download"
+        if node.host.python is None:
+            hint = "add huggingface_hub to requirements.txt: pylaunch env lock requirements.txt && pylaunch provision"
+        raise ClusterNotReadyError(f"huggingface_hub is in none of {tried}", hint=hint)
 
 
 async def _downloaded(
