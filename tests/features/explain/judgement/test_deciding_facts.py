@@ -138,6 +138,7 @@ def test_a_contradiction_is_a_failure_without_the_word_error(text: str) -> None:
 
 
 def test_the_heading_of_a_column_is_no_error() -> None:
+    assert not verdict_on("No module named 'apex', so torch does it\n").failed
     assert not verdict_on("  size   count   error\n     8       2   2e-07\n").failed
     assert verdict_on("pod/train-0   0/1   Error   0   5m\n").failed
 

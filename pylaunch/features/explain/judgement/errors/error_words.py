@@ -69,7 +69,7 @@ WEAK_ANCHORS = tuple(
         "\x1b[31m", "E   ", "level=", "signal", "Hangup", "trap", "stuck", "victed", "uplicate", "neither",
         "isagree", "onflict", "nexpected", "too ", "changed", "differ", "ot init", "ot avail", "ot allow",
         "emounting", "achine check", "rc=", "rc:", "blocked for", "WARN ", "low on ", "eturn value", "eturned value",
-        "ot equal", "ot know", "o module", "nknown ",
+        "ot equal", "ot know", "nknown ",
     )
 )  # fmt: skip
 """Literals that are frequent in healthy logs: lines that have only these count near the end of a log alone."""
@@ -186,7 +186,7 @@ FAILS = any_of(
     r"error", r"exception", r"broken", r"lost", r"stall(?:ed)?", r"deadlock", r"requires", r"stuck", r"evicted",
     r"duplicate", r"neither", r"disagree\w?", r"conflict\w{0,3}", r"unexpected(?:ly)?",
     r"too (?:open|old|new|small|large|long|many|few|big|short)", r"has changed", r"have changed", r"differs?",
-    r"not equal", r"different values", r"no module named", r"unknown (?:flag|option|argument|command|filesystem)",
+    r"not equal", r"different values", r"unknown (?:flag|option|argument|command|filesystem)",
     r"do(?:es)?(?: not|n't) know",
     r"not (?:initiali[sz]ed|available|allowed|found|enough)", r"problem", r"fault", r"(?:was|is|running) low on",
     ignore_case=True, words=True,
