@@ -30,22 +30,30 @@ from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.job import Framework, OnHang
 from pylaunch.model.job import JobSpec as Job
 from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.run import Event, EventKind
 from pylaunch.model.secret import Secrets
 from pylaunch.protocol.examination import RankView
 from pylaunch.protocol.node_evidence import RankEnd
+from pylaunch.runs.follow.run_events import Notice
 from pylaunch.runs.stacks import StacksReport
 from pylaunch.runs.start import StartOptions
+from pylaunch.runs.start_checks import at_start_checks
+from pylaunch.runs.start_events import RanksReleased, RunEnded
 from pylaunch.runs.status import RunReport
 from pylaunch.runs.stop import StopReport
+from pylaunch.store.runs import UnknownRunError
 
 __all__ = [
     "Cluster",
     "ClusterNotReadyError",
+    "Event",
+    "EventKind",
     "Finding",
     "Framework",
     "Host",
     "InventoryError",
     "Job",
+    "Notice",
     "NumberedEvent",
     "OnHang",
     "Outcome",
@@ -54,7 +62,9 @@ __all__ = [
     "RankEnd",
     "RankLine",
     "RankView",
+    "RanksReleased",
     "Result",
+    "RunEnded",
     "RunFailedError",
     "RunHandle",
     "RunReport",
@@ -64,8 +74,10 @@ __all__ = [
     "StartOptions",
     "Status",
     "StopReport",
+    "UnknownRunError",
     "UsageError",
     "WaitTimeoutError",
+    "at_start_checks",
     "attach",
     "attach_job",
     "check",

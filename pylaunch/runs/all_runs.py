@@ -125,7 +125,7 @@ def find_newest_run(sources: Sequence[str], *, on_note: Notes = ignore) -> RunRe
 
 
 def _of(sources: Sequence[str]) -> str:
-    return "of the inventory " + quoted(sources) if sources else "without an inventory, on this machine alone,"
+    return "of the inventory " + quoted(sources) if sources else "started without an inventory"
 
 
 def _newest_attempts(on_note: Notes) -> list[RunRecord]:

@@ -78,7 +78,7 @@ def test_a_run_is_found_read_and_stopped_from_a_program(
     assert stop_run(find_run(run), events.append, now=True).was_over
     assert [each.status.state for each in list_runs(past=True)] == ["stopped"]
     assert list_runs(past=False) == []
-    with pytest.raises(RunNotNamedError, match="on this machine alone, is live: name one") as refused:
+    with pytest.raises(RunNotNamedError, match="no run started without an inventory is live: name one") as refused:
         find_live_run(())
     assert [each.plan.run for each in refused.value.candidates] == [run]
     assert capfd.readouterr() == ("", "")

@@ -140,7 +140,9 @@ def test_other_verbs_prove_it_too_and_until_then_ps_lists_the_run(
     assert cluster.outcomes()[run]["unproven"] == ["n1"]
     assert cluster.run(verb, *([run] if verb == "status" else ["-i", str(cluster.inventory)])).returncode == 0
     assert cluster.outcomes()[run]["unproven"] == []
-    assert "no run is live" in cluster.run("ps").stderr
+    assert "no run is live among those recorded here; started elsewhere: " in cluster.run("ps").stderr
+    asked = cluster.run("ps", "-i", str(cluster.inventory)).stderr
+    assert "no run is live of the user that logs in to n1; past ones: pylaunch ps --all" in asked
 
 
 def test_a_stopped_helper_of_a_connection_does_not_escape_clean(

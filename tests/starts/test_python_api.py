@@ -13,10 +13,7 @@ from unittest import mock
 import pytest
 
 from pylaunch import api
-from pylaunch.model.run import Event, EventKind
 from pylaunch.provision.provisioning import ProvisionReport
-from pylaunch.runs.start_events import RanksReleased, RunEnded
-from pylaunch.store.runs import UnknownRunError
 from tests.documented_commands import ROOT, python_in
 from tests.starts.cluster import DirectoryCluster, appears
 
@@ -56,12 +53,23 @@ def test_events_are_numbered_and_replayed_and_end_with_the_outcome(cluster: api.
     run = api.start(cluster, shell("true"), QUICK)
     seen = list(run.events())
     assert [each.number for each in seen] == list(range(len(seen)))
-    assert isinstance(seen[-1].event, RunEnded)
+    assert isinstance(seen[-1].event, api.RunEnded)
     assert seen[-1].event.outcome == run.wait(timeout_s=60)
-    released = next(each.number for each in seen if isinstance(each.event, RanksReleased))
+    released = next(each.number for each in seen if isinstance(each.event, api.RanksReleased))
     assert list(run.events(since=released)) == seen[released:]
-    ends = [each.event for each in seen if isinstance(each.event, Event) and each.event.kind is EventKind.RANK_ENDED]
+    events = [each.event for each in seen if isinstance(each.event, api.Event)]
+    ends = [each for each in events if each.kind is api.EventKind.RANK_ENDED]
     assert {(event.host, event.rank) for event in ends} == {("n1", 0), ("n2", 1)}
+
+
+def test_a_secret_reaches_the_ranks_of_a_start_that_runs_a_check(cluster: api.Cluster) -> None:
+    checks = tuple(each for each in api.at_start_checks() if each.id == "limits.files")
+    assert len(checks) == 1
+    options = api.StartOptions(checks=checks, secrets=api.Secrets({"HF_TOKEN": "abcdefgh"}))
+    job = api.Job(("sh", "-c", "echo ${#HF_TOKEN}"), api.Framework.COMMAND, "/", secrets=("HF_TOKEN",))
+    run = api.start(cluster, job, options)
+    assert run.wait(60).status is api.Status.DONE
+    assert {line.text for line in run.logs()} == {"8"}
 
 
 def test_the_program_of_the_guide_starts_a_run(
@@ -97,7 +105,7 @@ def test_a_refused_start_is_an_outcome_with_the_reasons_by_host(nodes: Directory
     outcome = run.wait(timeout_s=60)
     assert outcome.status is api.Status.REFUSED
     assert set(outcome.refusals) == {"n1", "n2"}
-    assert isinstance(list(run.events())[-1].event, RunEnded)
+    assert isinstance(list(run.events())[-1].event, api.RunEnded)
 
 
 def test_a_timeout_leaves_the_run_alone_and_stop_proves_that_it_is_gone(cluster: api.Cluster, tmp_path: Path) -> None:
@@ -131,7 +139,7 @@ def test_another_process_attaches_to_a_run_by_its_id(nodes: DirectoryCluster, tm
 
 def test_a_reader_that_leaves_early_ends_its_thread_and_not_the_run(cluster: api.Cluster, tmp_path: Path) -> None:
     run = api.start(cluster, shell("while :; do echo line; sleep 0.01; done"), QUICK)
-    next(each for each in run.events() if isinstance(each.event, RanksReleased))
+    next(each for each in run.events() if isinstance(each.event, api.RanksReleased))
     taken = list(itertools.islice(run.logs(follow=True), 5))
     assert {line.text for line in taken} == {"line"}
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("pylaunch logs")]
@@ -140,7 +148,7 @@ def test_a_reader_that_leaves_early_ends_its_thread_and_not_the_run(cluster: api
 
 
 def test_nobody_is_asked_about_a_run_that_is_not_recorded(cluster: api.Cluster) -> None:
-    with pytest.raises(UnknownRunError, match="no run beef is recorded here"):
+    with pytest.raises(api.UnknownRunError, match="no run beef is recorded here"):
         api.attach("beef")
 
 

@@ -7,6 +7,7 @@ import click
 
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
+from pylaunch.model.hostset import fold
 from pylaunch.model.plan import base_of
 from pylaunch.runs.all_runs import adopt_runs
 from pylaunch.runs.status import list_runs
@@ -29,10 +30,12 @@ def command(job: str | None, *, role: str | None, everything: bool, inventory: P
     """
     content: dict[str, object] = {}
     found = None
+    where = " among those recorded here; started elsewhere: pylaunch ps -i INVENTORY"
     if inventory is not None:
         cluster = load_cluster(inventory)
         found = discovered(cluster)
         adopt_runs(found, past=everything)
+        where = f" of the user that logs in to {fold(cluster.names)}"
         content["hosts"] = document.hosts(cluster.names, found.silent, {})
     now = time.time()
     chosen = None
@@ -45,7 +48,7 @@ def command(job: str | None, *, role: str | None, everything: bool, inventory: P
         document.show({**content, "runs": [run_data.summary(each, now) for each in listed]})
         return ExitCode.DONE
     if not listed:
-        console.say("no run is live" + ("" if everything else "; past ones: pylaunch ps --all"))
+        console.say(f"no run is live{where}" + ("" if everything else "; past ones: pylaunch ps --all"))
         return ExitCode.DONE
     columns: tuple[str, ...] = COLUMNS
     rows = [row(each, now) for each in listed]
