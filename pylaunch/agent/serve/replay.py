@@ -1,6 +1,5 @@
 """Answer a controller from the files of a run that is over, with the messages that its supervisor would send."""
 
-import contextlib
 import os
 import re
 import sys
@@ -12,7 +11,7 @@ from pylaunch.agent.logs import log_index
 from pylaunch.agent.logs.tail import LogFollower, last_lines
 from pylaunch.agent.run import stop_request
 from pylaunch.agent.serve.supervisor import hello
-from pylaunch.agent.shared import processes, record, run_lock, run_processes
+from pylaunch.agent.shared import processes, rank_files, record, run_lock, run_processes
 from pylaunch.base import kernel_log
 from pylaunch.base.layout import SOCKETS, RunDirectory
 from pylaunch.protocol import bounds
@@ -56,8 +55,7 @@ def _remove_sockets(directory: RunDirectory) -> None:
         return
     try:
         for name in SOCKETS:
-            with contextlib.suppress(OSError):
-                os.unlink(directory.file(name))
+            rank_files.remove(directory.file(name))
     finally:
         os.close(held)
 

@@ -6,7 +6,6 @@ nodes.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import socket
@@ -24,6 +23,7 @@ from pylaunch.agent.run.prepare import RefusedError, prepare_run
 from pylaunch.agent.run.ranks import spawn
 from pylaunch.agent.run.run import AT_LOGOUT, Run
 from pylaunch.agent.serve.connection import HIGH_WATER, Controller, Meter
+from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import NodeOutcome, Record
 from pylaunch.agent.shared.sockets import local_socket
@@ -107,8 +107,7 @@ class Supervisor:
             for controller in list(self._controllers):
                 self._serve_controller(controller)
         for name in SOCKETS:
-            with contextlib.suppress(OSError):
-                os.unlink(self.directory.file(name))
+            rank_files.remove(self.directory.file(name))
 
     @property
     def _phase(self) -> str:

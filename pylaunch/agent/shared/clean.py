@@ -30,6 +30,12 @@ def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
     cleaned = Cleaned()
     alive = processes.mine()
     _end_orphans(root, alive, cleaned, dry_run=dry_run)
+
+    def remove(path: str, phrase: str) -> None:
+        cleaned.removed.append(phrase)
+        if not dry_run:
+            rank_files.remove(path)
+
     dead = []
     for directory in root.all_runs():
         held = run_lock.lock(directory)
@@ -37,17 +43,21 @@ def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
             stopped = run_processes.stopped_agent(directory, alive)
             cleaned.stopped += [stopped] if stopped is not None else []
             continue
+        of_run = f"of dead run {directory.run}"
         try:
-            _remove_sockets(directory, cleaned, dry_run=dry_run)
-            _remove_short_directory(directory, cleaned, dry_run=dry_run)
+            for name in SOCKETS:
+                if os.path.lexists(directory.file(name)):
+                    remove(directory.file(name), f"socket {name} {of_run}")
+            if short := _short_directory(directory):
+                remove(short, f"{short} {of_run}")
             if _never_started(directory):
-                _remove(directory, cleaned, dry_run=dry_run)
+                remove(directory.path, f"files of run {directory.run}")
             else:
                 dead.append(directory)
         finally:
             os.close(held)
     for directory in dead[:-KEPT_RUNS]:
-        _remove(directory, cleaned, dry_run=dry_run)
+        remove(directory.path, f"files of run {directory.run}")
     return cleaned
 
 
@@ -61,36 +71,19 @@ def _end_orphans(root: NodeRoot, alive: list[processes.Process], cleaned: Cleane
     cleaned.left += [str(process) for process in left]
 
 
-def _remove_sockets(directory: RunDirectory, cleaned: Cleaned, *, dry_run: bool) -> None:
-    for name in SOCKETS:
-        if os.path.lexists(directory.file(name)):
-            cleaned.removed.append(f"socket {name} of dead run {directory.run}")
-            if not dry_run:
-                with contextlib.suppress(OSError):
-                    os.unlink(directory.file(name))
-
-
-def _remove_short_directory(directory: RunDirectory, cleaned: Cleaned, *, dry_run: bool) -> None:
+def _short_directory(directory: RunDirectory) -> str:
+    """Return the short directory of a run, if it is there and ours; "" without one."""
     try:
         path = os.readlink(directory.short)
         is_own = os.path.dirname(path) == "/tmp" and os.lstat(path).st_uid == os.getuid()
     except OSError:
-        return
-    if is_own and os.path.basename(path).startswith("pylaunch-"):
-        cleaned.removed.append(f"{path} of dead run {directory.run}")
-        if not dry_run:
-            rank_files.remove(path)
+        return ""
+    return path if is_own and os.path.basename(path).startswith("pylaunch-") else ""
 
 
 def _never_started(directory: RunDirectory) -> bool:
     outcome = record.read_outcome(directory)
     return outcome is not None and outcome.outcome in ("refused", "aborted")
-
-
-def _remove(directory: RunDirectory, cleaned: Cleaned, *, dry_run: bool) -> None:
-    cleaned.removed.append(f"files of run {directory.run}")
-    if not dry_run:
-        rank_files.remove(directory.path)
 
 
 def prune_archives(root: NodeRoot, current: str) -> list[str]:
