@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.diagnosis.confidence import Confidence
-from pylaunch.verdict.logs.errors.service_forms import OF_SERVICES, OUTSIDE
+from pylaunch.verdict.logs.errors.tool_forms import OF_TOOLS, OUTSIDE
 from pylaunch.verdict.logs.traceback import is_of_library
 
 LONGEST = 1000
@@ -188,7 +188,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|not enough|fewer))|(?i:no available memory|(?:larger|greater|more) than the (?:available|free|maximum"
      r"|total) .{0,30}memory)|(?i:free memory on device.{0,80}less than)")),
     ("gpu-missing", MEDIUM,
-     (r"(?i:no (?:cuda |nvidia |hip )?(?:gpus?|devices?|accelerators?) (?:are |is |were )?(?:available|found|detected))"
+     (r"(?i:(?<!IB : )no (?:cuda |nvidia |hip )?(?:gpus?|devices?|accelerators?)"
+     r" (?:are |is |were )?(?:available|found|detected))"
      r"|(?i:no supported gpu backend|no gpu resources|You requested gpu)|NO_DEVICE|ailed to infer device type"
      r"|(?i:cuda (?:is )?(?:not |un)available"
      r"|found no nvidia driver|cuda-capable device|torch\.cuda\.is_available\(\) is False)"
@@ -384,7 +385,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
 )  # fmt: skip
 """Classes, confidence and form: the first class is the usual one, and others that the words admit follow."""
 
-_EVERY = (*OF_PROGRAMS, *OF_SERVICES, *FORMS)
+_EVERY = (*OF_PROGRAMS, *OF_TOOLS, *FORMS)
 _COMPILED = [(causes.split(), confidence, re.compile(form)) for causes, confidence, form in _EVERY]
 
 _OWN = re.compile(f"{_MISMATCH}|{OUTSIDE}")

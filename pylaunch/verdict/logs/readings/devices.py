@@ -69,6 +69,7 @@ _CUDA = (
     ("out of memory", "gpu-memory-foreign"),
     ("driver version is insufficient", "driver-old"),
     ("stub library", "library-mismatch"),
+    ("peer access", "no-transport"),
     ("not supported", "driver-old"),
     ("invalid device ordinal", "app-device-mapping"),
     ("illegal memory access", "gpu-unexplained"),
@@ -76,7 +77,6 @@ _CUDA = (
     ("not yet initialized", "fabric-manager"),
     ("ECC", "gpu-hardware"),
     ("busy or unavailable", "gpu-busy"),
-    ("peer access", "acs-iommu"),
     ("peer mapping", "acs-iommu"),
 )
 

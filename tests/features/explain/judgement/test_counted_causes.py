@@ -99,6 +99,8 @@ COUNTED = {
 }
 
 OF_TOOLS = {
+    "RuntimeError: Failed to SSH to 10.128.0.10 after timeout 600s, with Timeout: not ready.": "ssh-unreachable",
+    "n1:1:1 [0] p2p.cc:262 NCCL WARN Cuda failure 'peer access is not supported between these devices'": "no-transport",
     "AttributeError: Can't get attribute 'Blend' on <module 'plans' from '/srv/plans.py'>": (
         "package-mismatch program-error model-differs"
     ),

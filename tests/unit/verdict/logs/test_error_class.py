@@ -7,7 +7,7 @@ import pytest
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.errors.error_class import FORMS, OF_PROGRAMS, error_class
-from pylaunch.verdict.logs.errors.service_forms import OF_SERVICES
+from pylaunch.verdict.logs.errors.tool_forms import OF_TOOLS
 from tests.unit.verdict.logs.judged import cause_in, scanned
 
 CLASSES = {
@@ -75,6 +75,25 @@ CLASSES = {
     "ResourceExhaustedError: OOM when allocating tensor with shape[8192,1000]": "gpu-memory",
     "ResourceExhaustedError: OOM when allocating tensor with shape[8,1] by allocator mklcpu": "host-oom",
     "*** FATAL CONFIG FILE ERROR ***": "config-syntax",
+    "OSError: /usr/lib/liborbit.so.1: file too short": "library-mismatch",
+    "F guard.cc:36] The library was compiled to use AVX instructions, but these aren't here": "library-mismatch",
+    "UnknownError: Failed to get convolution algorithm. This is probably because": "library-mismatch",
+    "XlaRuntimeError: INTERNAL: Failed to allocate 1073741824 bytes for new constant": "gpu-memory",
+    "java.lang.OutOfMemoryError: Java heap space": "host-oom",
+    "ABORTED: libtpu.so is already in use by another process.": "gpu-busy",
+    "RuntimeError: ORBIT_NTASKS is not set": "env-missing",
+    "RuntimeError: Tensors must be CUDA and dense": "device-placement",
+    "n1:1 NCCL WARN Mismatched collective detected": "collective-mismatch",
+    "ValueError: You set `--nodes=2` in your SLURM bash script, but this number doesn't match": "parallel-layout",
+    "ValueError: Asking to pad but the orbit does not have a padding token.": "framework-config",
+    "RuntimeError: grad can be implicitly created only for scalar outputs": "program-error",
+    "qsub: submit error (Job exceeds queue resource limits)": "slurm-request",
+    "fatal: Can't find plugin for select/orbit": "slurm-node",
+    "Error: ErrImageNeverPull": "container-image",
+    'error: error validating "job.yaml": error validating data: unknown field "spec.x"': "launcher-config",
+    "paramiko.ssh_exception.AuthenticationException: Authentication failed.": "ssh-authentication",
+    "sudo: a password is required": "terminal-missing",
+    "urllib.error.URLError: <urlopen error [Errno 110] Connection timed out>": "hub-unreachable",
     'Error creating: admission webhook "orbit.io" denied the request: replicas does not exist': "launcher-config",
     'Error from server (Forbidden): pods is forbidden: User "a" cannot create resource': "hub-access",
     "The connection to the server localhost:8080 was refused": "coordinator-unreachable",
@@ -109,6 +128,7 @@ CLASSES = {
     "[1580.1] [n1:4121:0] select.c:406  UCX  ERROR no transport to n2": "mpi-transport",
 }
 NO_CLASS = [
+    "NCCL WARN NET/IB : No device found.",
     "RuntimeError: Step 1 exited with non-zero status 1",
     "RuntimeError: Engine core initialization failed. See root cause above.",
     "slurmstepd: error: pyxis: container start failed with error code: 1",
@@ -160,7 +180,7 @@ def test_a_value_error_where_a_checkpoint_is_read_is_about_the_checkpoint() -> N
 
 def test_every_form_names_a_class_of_the_catalogue_and_none_is_sure() -> None:
     known = signatures().causes
-    for causes, confidence, form in (*OF_PROGRAMS, *OF_SERVICES, *FORMS):
+    for causes, confidence, form in (*OF_PROGRAMS, *OF_TOOLS, *FORMS):
         assert set(causes.split()) <= set(known)
         assert confidence is not Confidence.HIGH
         assert re.compile(form).groups == 0

@@ -1,4 +1,4 @@
-"""Forms of errors of services that a run needs: clouds, Kubernetes, registries, package managers, Ray's store. Pure."""
+"""Forms of messages of tools around a run (clouds, Kubernetes, queues, package managers) and of libraries. Pure."""
 
 from pylaunch.model.diagnosis.confidence import Confidence
 
@@ -7,10 +7,11 @@ MEDIUM = Confidence.MEDIUM
 OUTSIDE = (
     r"HTTPS?ConnectionPool\(host='[\w.-]{1,80}\.(?:ai|cn|co|com|dev|io|net|org)'"
     r"|ailed to connect to [\w.-]{1,80}\.(?:ai|cn|co|com|dev|io|net|org) port (?:80|443)\b"
+    r"|<urlopen error \[Errno 1(?:01|10)\]|Couldn't reach '[^']{1,200}' on the Hub"
 )
 """Words of a server on the Internet that does not answer."""
 
-OF_SERVICES: tuple[tuple[str, Confidence, str], ...] = (
+OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("resources-missing", MEDIUM,
      (r"LimitExceeded\) when calling|RESOURCE_POOL_EXHAUSTED|(?i:does not have enough resources available"
      r"|insufficient ?\w{0,10} ?capacity|no quota for|quota\b.{0,80}\b(?:region|zone)s?\b"
@@ -22,7 +23,14 @@ OF_SERVICES: tuple[tuple[str, Confidence, str], ...] = (
      r"admission webhook \"[\w./-]{1,120}\" denied the request|WRONGPASS|redis\.\w{1,20}\.AuthenticationError"),
     ("coordinator-unreachable launcher-config", MEDIUM,
      r"Kubernetes cluster unreachable|connection to the server \S{1,120} was refused"),
+    ("launcher-config", MEDIUM, r"error: error validating \"|\bis invalid: spec[.:]"),
+    ("slurm-request", MEDIUM, r"^(?:qsub|bsub|condor_submit): |Job not submitted\.$"),
+    ("slurm-node", MEDIUM, r"fatal: Can't find plugin for|^slurmdbd: error: mysql"),
+    ("container-image", MEDIUM, r"ErrImageNeverPull"),
     ("container-start", MEDIUM, r"(?i:connect to the docker daemon)"),
+    ("ssh-authentication", MEDIUM,
+     r"AuthenticationException: |Too many authentication failures|^Bad owner or permissions on"),
+    ("terminal-missing", MEDIUM, r"^sudo: (?:a (?:password|terminal) is required|no tty present)"),
     ("package-mismatch", MEDIUM,
      (r"(?i:installed with version \S{1,20} but found|ResolutionImpossible|the conflict is caused by"
      r"|requires a different Python)")),
@@ -39,6 +47,24 @@ OF_SERVICES: tuple[tuple[str, Confidence, str], ...] = (
     ("backend-missing", MEDIUM, r"NameError: name '\w{1,60}_(?:C|cuda|ext)' is not defined"),
     ("framework-config", MEDIUM, r"Error: .{0,80}\b(?:currently )?only supports (?!Ampere|Hopper|Turing|Blackwell)"),
     ("checkpoint-damaged", MEDIUM, r"could not parse ModelProto"),
+    ("host-oom", MEDIUM, r"java\.lang\.OutOfMemoryError|Java heap space"),
+    ("library-mismatch", MEDIUM,
+     (r"\.so\S{0,20}: file too short|libnvrtc-builtins|kernel image is invalid"
+     r"|(?:was compiled to use|built with) \S{1,20} instructions")),
+    ("library-mismatch gpu-memory", MEDIUM, r"unable to find an engine to execute|Failed to get convolution algorithm"),
+    ("gpu-memory", MEDIUM, r"Failed to allocate \d{1,20} bytes"),
+    ("gpu-missing", MEDIUM, r"you might not have a CUDA gpu"),
+    ("gpu-busy", MEDIUM, r"libtpu\.so is already in use"),
+    ("device-placement", MEDIUM, r"Tensors must be CUDA and dense"),
+    ("collective-mismatch", MEDIUM, r"(?i:mismatched collectives?\b)"),
+    ("env-missing", MEDIUM, r"\b[A-Z]{2,20}_[A-Z_]{2,40} (?:is |was )?(?:not set|missing|unset|undefined)\b"),
+    ("parallel-layout", MEDIUM, r"in your SLURM bash script, but this number doesn't match"),
+    ("framework-config", MEDIUM,
+     (r"`accelerate\.prepare\(\)` requires|does not have a padding token|num_processes` must be"
+     r"|Cannot flatten integer dtype|host:port are required|its data is not allocated yet")),
+    ("program-error", MEDIUM,
+     (r"grad can be implicitly created only|is a view and is being modified|a leaf Variable that requires grad"
+     r"|truncation and/or padding|too many dimensions '|Attention mask should be of size")),
     ("program-error", MEDIUM, r"daemonic processes are not allowed|PicklingError|called ray\.init twice"),
 )  # fmt: skip
-"""Classes, confidence and form of the errors of such services, and of tools that ask them."""
+"""Classes, confidence and form; the first that is in a message counts, and others that it admits follow."""
