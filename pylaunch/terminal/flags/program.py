@@ -1,5 +1,6 @@
 """The program of a start, or the command line of another launcher, and the framework that fits it."""
 
+import os
 import re
 import sys
 from collections.abc import Collection, Sequence
@@ -174,7 +175,7 @@ def _called_launcher(words: Argv, directory: str) -> str:
     Raises UsageError for a batch script of Slurm.
     """
     for path in (Path(directory, word) for word in words[:2] if word.endswith(SHELL_SCRIPTS)):
-        if path.is_file():
+        if path.is_file() and os.access(path, os.R_OK):
             script = path.read_bytes()[:LONGEST_SCRIPT].decode("utf-8", "replace")
             if "\n#SBATCH " in script:
                 raise UsageError(
