@@ -16,6 +16,7 @@ them in threads (`asyncio.to_thread`) to wait for several. Every error is a Pyla
 from pylaunch.api.functions import attach, attach_job, check, load_cluster, provision, start
 from pylaunch.api.log_lines import RankLine
 from pylaunch.api.run_handle import NumberedEvent, RunHandle, WaitTimeoutError
+from pylaunch.checks.check import Check
 from pylaunch.checks.result import Result
 from pylaunch.errors import (
     ClusterNotReadyError,
@@ -34,6 +35,7 @@ from pylaunch.model.run import Event, EventKind
 from pylaunch.model.secret import Secrets
 from pylaunch.protocol.examination import RankView
 from pylaunch.protocol.node_evidence import RankEnd
+from pylaunch.provision.provisioning import ProvisionOptions, ProvisionReport
 from pylaunch.runs.follow.run_events import Notice
 from pylaunch.runs.stacks import StacksReport
 from pylaunch.runs.start import StartOptions
@@ -44,6 +46,7 @@ from pylaunch.runs.stop import StopReport
 from pylaunch.store.runs import UnknownRunError
 
 __all__ = [
+    "Check",
     "Cluster",
     "ClusterNotReadyError",
     "Event",
@@ -58,6 +61,8 @@ __all__ = [
     "OnHang",
     "Outcome",
     "ProvisionError",
+    "ProvisionOptions",
+    "ProvisionReport",
     "PylaunchError",
     "RankEnd",
     "RankLine",

@@ -1,10 +1,12 @@
 """The public Python API, on nodes that are directories of this machine."""
 
+import inspect
 import itertools
 import runpy
 import subprocess
 import sys
 import threading
+import typing
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -60,6 +62,15 @@ def test_events_are_numbered_and_replayed_and_end_with_the_outcome(cluster: api.
     events = [each.event for each in seen if isinstance(each.event, api.Event)]
     ends = [each for each in events if each.kind is api.EventKind.RANK_ENDED]
     assert {(event.host, event.rank) for event in ends} == {("n1", 0), ("n2", 1)}
+
+
+def test_the_types_in_the_signatures_of_the_api_are_public() -> None:
+    methods = [each for name, each in inspect.getmembers(api.RunHandle, inspect.isfunction) if not name.startswith("_")]
+    functions = [each for each in map(api.__dict__.get, api.__all__) if inspect.isfunction(each)]
+    hints = [hint for each in (*functions, *methods) for hint in typing.get_type_hints(each).values()]
+    types = {part for hint in hints for part in (hint, *typing.get_args(hint)) if isinstance(part, type)}
+    ours = {each for each in types if each.__module__.startswith("pylaunch.")}
+    assert {api.Cluster, api.ProvisionOptions} <= ours <= {vars(api)[name] for name in api.__all__}
 
 
 def test_a_secret_reaches_the_ranks_of_a_start_that_runs_a_check(cluster: api.Cluster) -> None:
