@@ -11,6 +11,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.notes import Notes, ignore
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord
+from pylaunch.probe.ask import TIMEOUT_S
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
 from pylaunch.runs.existing.proof import NodeProof, end
@@ -143,6 +144,8 @@ def _stopped(
     in_doubt = {*outcome.unproven, *outcome.leftovers}
     if not in_doubt:
         return outcome, {}
+    most_s = TIMEOUT_S + grace.total_seconds()
+    emit(Notice(f"ending what the run left on {fold(in_doubt)}, for {most_s:.0f} s at most"))
     proofs = end(record.plan, in_doubt, grace.total_seconds(), record.began)
     silent = {name: proofs[name].reason or "" for name in reasons if proofs[name].reason is not None}
     raise_if_none(record, {name: reason or reasons[name] for name, reason in silent.items()})

@@ -350,7 +350,8 @@ def _answering(lost: Mapping[str, str]) -> str:
 
 
 _UP_AND_SILENT = (
-    "are the processes of {host} frozen (a suspended machine, no memory), or is its path to this machine cut?"
+    "are the processes of {host} frozen (a suspended machine, no memory, a disk that hangs), or is its path to this"
+    " machine cut?"
 )
 _OF_SSH = {
     "no SSH server answers": "was {host} restarted or shut down, or did only its sshd end (its address answers)?",

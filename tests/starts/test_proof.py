@@ -68,6 +68,7 @@ def test_a_stopped_agent_is_seen_by_every_verb_and_its_run_is_stopped(
     assert (another.returncode, words in another.stderr) == (ExitCode.CLUSTER_NOT_READY, True)
     stop = cluster.run("stop", run, code=ExitCode.DONE)
     assert f"n1: ended: {words}" in stop.stderr
+    assert "ending what the run left on n1, for 61 s at most\n" in stop.stderr
     gone(rank_of(cluster))
     gone(agent)
     assert (cluster.outcomes()[run]["status"], cluster.outcomes()[run]["unproven"]) == ("stopped", [])

@@ -56,8 +56,8 @@ class OpenSshConnector(Connector):
             return ConnectionFailure(
                 f"{place}: SSH logged in, but the command there did not answer within {within_s:.0f} s",
                 f"on {name}, look for a command that waits in a startup file of the login shell (~/.bashrc), or for"
-                f" storage that hangs, of the home directory or of {self.host.agent_python}; a login with another user"
-                " shows them",
+                f" storage that hangs, of the home directory, {self.host.node_root} or {self.host.agent_python};"
+                " a login with another user shows them",
                 host_answers=True,
             )
         return ConnectionFailure(f"{place}: no answer within {within_s:.0f} s", f"check that {name} is up")
