@@ -32,6 +32,8 @@ def show(explained: LogExplanation, *, verbose: bool) -> None:
         for line in outcome.evidence if outcome.status is Status.REFUSED else ():
             console.data(f"  {line}")
         _show_recorded(explained.record, verbose=verbose)
+    elif explained.record is not None:
+        console.data(f"run {explained.record.plan.run} is not known to have ended; its logs so far:")
     _show_first(explained)
     causes_too = verdict.causes[1:] if verdict.first_error is None else verdict.causes
     others = [each for each in causes_too if verbose or each.cause.id not in ABSTAINING]

@@ -40,6 +40,14 @@ def test_a_failed_run_without_a_known_text_is_not_called_a_run_without_a_failure
     assert shown(capsys, Status.DONE)[-1].startswith("no failure found in 1 log (0 lines, 0.0 MB): no known text")
 
 
+def test_a_run_that_has_not_ended_is_said_to_have_logs_so_far(capsys: pytest.CaptureFixture[str]) -> None:
+    record = RunRecord(PLAN, "v", 1.0, (), None)
+    show(LogExplanation(LogVerdict((), (), failed=False), 1, 0, 0, (), record), verbose=False)
+    printed = capsys.readouterr()
+    assert printed.out.startswith(f"run {PLAN.run} is not known to have ended; its logs so far:\nno failure found")
+    assert printed.err == f"hint: if it hangs there: pylaunch stacks {PLAN.run}\n"
+
+
 def test_a_refused_run_repeats_its_next_step_with_its_inventory(capsys: pytest.CaptureFixture[str]) -> None:
     outcome = Outcome(Status.REFUSED, "the reason", 3.0, (), {}, hint="pylaunch check")
     record = RunRecord(replace(PLAN, sources=("/site/cluster.ini",)), "v", 1.0, (), outcome)
