@@ -1,6 +1,7 @@
 """Command groups that suggest the right command for a misspelt subcommand and for a verb of another tool."""
 
 import difflib
+import re
 
 import click
 
@@ -37,7 +38,8 @@ class CommandGroup(click.Group):
         *_, group = ("", *ctx.command_path.split()[1:])
         meant = other_tools.COMMANDS.get(f"{group} {name}".strip())
         if meant is not None and _exists(ctx, meant):
-            return f"pylaunch {meant}"
+            is_run = re.fullmatch(r"[0-9a-f.]+", "".join(args[1:2])) is not None
+            return f"pylaunch {meant.replace('RUN', args[1]) if is_run else meant}"
         near = difflib.get_close_matches(name, self.list_commands(ctx), n=3)
         return (
             f"did you mean {' or '.join(f'{ctx.command_path} {each}' for each in near)}?"

@@ -40,7 +40,7 @@ def test_a_failed_run_without_a_known_text_is_not_called_a_run_without_a_failure
     assert shown(capsys, Status.DONE)[-1].startswith("no failure found in 1 log (0 lines, 0.0 MB): no known text")
 
 
-def test_a_run_that_has_not_ended_is_said_to_have_logs_so_far(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_logs_of_a_run_that_has_not_ended_are_those_so_far(capsys: pytest.CaptureFixture[str]) -> None:
     record = RunRecord(PLAN, "v", 1.0, (), None)
     show(LogExplanation(LogVerdict((), (), failed=False), 1, 0, 0, (), record), verbose=False)
     printed = capsys.readouterr()
