@@ -1,16 +1,14 @@
 """Read the logs of a run from its nodes."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass
-from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodePlan
 from pylaunch.model.run import RunRecord
-from pylaunch.model.text.argv import pylaunch
-from pylaunch.runs.connect.agent_link import AgentLink, RunUnknownError
+from pylaunch.runs.connect.agent_link import AgentLink
 from pylaunch.runs.connect.confine import ForeignMessage, overstepped
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.runs.connect.interruptible import InterruptSource, on_fleet
@@ -53,7 +51,6 @@ def read_logs(record: RunRecord, emit: Emitter, query: LogQuery, source: Interru
     async def work(fleet: Fleet) -> None:
         names = [node.host.name for node in query.nodes]
         failures = await fleet.unless_interrupted(fleet.connect(names, "attach"))
-        _raise_if_unknown(record, failures, names)
         raise_if_none(record, {name: str(error) for name, error in failures.items()}, of=names)
         for name, error in failures.items():
             emit(Notice(f"{name}: {error}"))
@@ -105,16 +102,6 @@ async def report_silence(fleet: Fleet, *, look_s: float = LOOK_S, looks: int = L
             quiet[host] = (link.heard_at, count)
             if count == looks:
                 await fleet.post(SilentNode(host, look_s * looks))
-
-
-def _raise_if_unknown(record: RunRecord, failures: Mapping[str, Exception], names: Sequence[str]) -> None:
-    """Raise ClusterNotReadyError when every node of `names` answers and does not know the run."""
-    if any(not isinstance(failures.get(name), RunUnknownError) for name in names):
-        return
-    raise ClusterNotReadyError(
-        f"run {record.plan.run} has no logs: it is not known on {fold(names)}",
-        hint=pylaunch("status", record.plan.run),
-    )
 
 
 def _wanted(query: LogQuery, link: AgentLink) -> protocol.Follow:
