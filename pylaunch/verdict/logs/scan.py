@@ -8,7 +8,7 @@ import itertools
 import re
 from collections.abc import Iterable
 
-from pylaunch.base.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.verdict.logs.blocks import (
     BLOCK,
     PER_BLOCK,
@@ -32,7 +32,7 @@ from pylaunch.verdict.logs.line import (
 )
 from pylaunch.verdict.logs.signature import Signature, SignatureCatalogue
 from pylaunch.verdict.logs.topic import LineTopic
-from pylaunch.verdict.logs.traceback import OTHERS, TRACEBACK, ExceptionUnit, UnitGatherer, unit_in
+from pylaunch.verdict.logs.traceback import HEADER, OTHERS, TRACEBACK, ExceptionUnit, UnitGatherer, unit_in
 
 OVERLAP = 128 << 10
 """Bytes at the end of a block that are searched with the next one, so that a traceback is seen whole."""
@@ -85,6 +85,7 @@ _EXCEPTHOOK = re.compile(rb"(?:\[default\d{1,4}\]:)?\[rank\d{1,7}\]: ")
 _NOBODY = Origin()
 _WORD = re.compile(rb"[A-Za-z_]{4,}")
 _TRACEBACK_WORDS = (b"Traceback", b"recent")
+_CUT_TRACE = re.compile(r'^.{0,40}?\bFile "[^"]{1,400}", line \d{1,7}, in ')  # The log begins inside a traceback.
 _RANKS = re.compile(
     rb"(?m)^(?:\x1b\[[0-9;]{0,10}m)?\[(?:rank|(default))?:? ?(?:\d{1,9},)?(\d{1,7})\](?:<std|:)"
     rb"|\b[Rr]ank[ :=]{1,2}(\d{1,7})\b"
@@ -278,6 +279,9 @@ class _Scanner:
         topics = self._topics(held, end, words, is_end=is_end)
         tracer = _Tracer(self, self._found.file, held)
         before, position = self._found.lines, 0
+        if not self._found.size and end and _CUT_TRACE.search(line_at(held, 0)[0]):
+            hits.setdefault(0, [])
+            tracebacks.add(0)
         for start in sorted(hits.keys() | topics.keys()):
             before += held.count(b"\n", position, start)
             position = start
@@ -422,6 +426,7 @@ class _Tracer:
         elif not self._units.is_inside(first.origin) and self._scanner.may_trace(number, first.origin):
             is_uncaught = _EXCEPTHOOK.match(self._held, start) is not None
             raw = "" if start < 2 or is_uncaught else line_at(self._held, line_start(self._held, start - 2))[0]
+            first = first if HEADER in first.text else replace(first, text=f"  {first.text.strip()}")
             self._units.begin(number, first, self._scanner.parsed(raw))
         self._next, self._number = line_at(self._held, start)[1], number + 1
 

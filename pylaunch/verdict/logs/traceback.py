@@ -153,7 +153,7 @@ class UnitGatherer:
         return origin in self._growing
 
     def begin(self, number: int, first: ParsedLine, before: ParsedLine) -> None:
-        """Begin a chain at line `number`, which has TRACEBACK, after the line `before`."""
+        """Begin a chain at line `number`, which has TRACEBACK or is a frame, after the line `before`."""
         self._growing[first.origin] = _Growing(number, first, before)
 
     def take(self, number: int, line: ParsedLine) -> ExceptionUnit | None:
@@ -186,7 +186,7 @@ class _Growing:
         self._frames: list[tuple[str, str, str]] = []
         """Places, functions and lines of the source."""
 
-        self._in_traceback = self._is_chained = False
+        self._in_traceback, self._is_chained = HEADER not in first.text, False
         self._prefix = _prefix_of(first.text)
         self._is_prefixed: bool | None = None if self._prefix else False
         self._last, self._until, self._seen, self._since = number, number, 0, 0
@@ -279,8 +279,9 @@ class _Growing:
 
 def _prefix_of(text: str) -> re.Pattern[str] | None:
     """Return the pattern of what is before "Traceback" in a line, whatever its numbers are; None if nothing is."""
-    before = text.partition(HEADER)[0]
-    return re.compile(_DIGITS.sub(r"\\d+", re.escape(before[:LONGEST_PREFIX]))) if before.strip() else None
+    before, header, _ = text.partition(HEADER)
+    is_prefix = header and before.strip()
+    return re.compile(_DIGITS.sub(r"\\d+", re.escape(before[:LONGEST_PREFIX]))) if is_prefix else None
 
 
 def frame_in(text: str) -> str:

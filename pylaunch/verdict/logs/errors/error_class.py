@@ -380,7 +380,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|but got)\b.{0,60}"
      rf"{_DTYPE}"
      r")|(?i:out of (?:range|bounds)|index \d+ is)|'NoneType'|unsupported operand|not implemented for '"
-     r"|nly Tensors of floating point|^(?:Index|Name|UnboundLocal"
+     r"|nly Tensors of floating point|expected sequence of length|AF_UNIX path too long|^(?:Index|Name|UnboundLocal"
      r"|ZeroDivision|Recursion|Syntax|Indentation)Error\b")),
 )  # fmt: skip
 """Classes, confidence and form: the first class is the usual one, and others that the words admit follow."""

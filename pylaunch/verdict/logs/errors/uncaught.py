@@ -76,7 +76,7 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
         role, cause = Role.WRAPPER, "unexplained"
     else:
         raised, found = _classed(unit) if raised is unit.chain[-1] else (raised, error_class(raised.text, raised.place))
-        is_open = name in _OPEN or not raised.place
+        is_open = name in _OPEN or not raised.place or is_of_library(raised.place)
         if found is None and (is_open or is_of_another(raised.text + raised.more)):
             cause = "unexplained"
         if found is None and is_of_another(raised.text + raised.more) and _OF_A_GROUP.search(name):

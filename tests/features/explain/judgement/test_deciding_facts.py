@@ -137,6 +137,23 @@ def test_a_contradiction_is_a_failure_without_the_word_error(text: str) -> None:
     assert verdict_on(f"{text}\n").failed
 
 
+IN_A_LIBRARY = 'File "/srv/env/lib/python3.11/site-packages/orbit/plan.py", line 7, in read\n    x = y\n'
+
+
+@pytest.mark.parametrize(
+    ("log", "named"),
+    [
+        (IN_A_LIBRARY, "unexplained"),
+        (f"{IN_A_LIBRARY}OrbitError: plan 7\n", "unexplained"),
+        (f'{IN_A_LIBRARY}  File "/srv/t.py", line 9, in main\n    x = y\nOrbitError: plan 7\n', "program-error"),
+    ],
+)
+def test_a_traceback_of_which_the_beginning_is_cut_off_is_a_failure(log: str, named: str) -> None:
+    first = verdict_on(log).first
+    assert first is not None
+    assert first.cause.id == named
+
+
 def test_the_heading_of_a_column_is_no_error() -> None:
     assert not verdict_on("No module named 'apex', so torch does it\n").failed
     assert not verdict_on("  size   count   error\n     8       2   2e-07\n").failed
