@@ -23,6 +23,8 @@ OTHERS = {"mpirun": "-np", "mpiexec": "-n", "srun": "-n", "horovodrun": "-np"}
 MPI_LAUNCHERS = ("mpirun", "mpiexec")
 WRAPPERS = ("uv", "poetry", "pipenv", "conda", "mamba", "micromamba", "pixi", "hatch", "nohup")
 """Programs in whose environment another one runs: `uv run torchrun train.py`."""
+FLAGS_OF_NAMES = ("-n", "--name", "-e", "--environment", "-J", "--job-name", "--extra", "--group", "--with")
+"""Flags of `OTHERS` and `WRAPPERS` whose value may be called as a launcher is: `conda run -n deepspeed …`."""
 FLAGS_OF_PATHS = frozenset(
     {"-f", "-D", *(f"{dash}{name}" for dash in ("-", "--") for name in ("hostfile", "machinefile", "wdir", "chdir"))}
 )
@@ -164,9 +166,14 @@ def taken_apart(words: Argv) -> Pasted | None:
 
 
 def _launched(rest: Argv) -> Argv:
-    """Return `rest` from a launcher on; () without one."""
-    at = (at for at in range(len(rest)) if any(f"{' '.join(rest[at:])} ".startswith(f"{name} ") for name in LAUNCHERS))
-    return rest[start:] if (start := next(at, None)) is not None else ()
+    """Return `rest` from a launcher on; () without one before a script or Python."""
+    for at, (flag, word) in enumerate(zip(("", *rest), rest, strict=False)):
+        if _is_script(word) or _is_python(word):
+            break
+        is_launcher = any(f"{' '.join(rest[at:])} ".startswith(f"{name} ") for name in LAUNCHERS)
+        if is_launcher and flag not in FLAGS_OF_NAMES:
+            return rest[at:]
+    return ()
 
 
 def ranks_of(words: Argv) -> Argv:

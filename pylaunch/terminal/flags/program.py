@@ -36,6 +36,7 @@ _CALL = re.compile(
     r"(?m)^[ \t]*(?:(?:exec|\w+=\S*)[ \t]+)*(?:\S+/)?"
     rf"((?:python\S*[ \t]+-m[ \t]+)?(?:{'|'.join(map(re.escape, (*LAUNCHERS, *MODULES)))}))[ \t]"
 )
+_SRUN = re.compile(r"(?m)^[^#\n]*\bsrun\b")
 _PLACE_OF_A_NODE = re.compile(r"node.rank|machine.rank|MASTER_ADDR|GROUP_RANK|PYLAUNCH_")
 """Words of a script that gives each node its place itself."""
 
@@ -172,12 +173,12 @@ def _with_options(flags: StartFlags, pasted: Pasted) -> StartFlags:
 def _called_launcher(words: Argv, directory: str) -> str:
     """Return the launcher that a shell script among `words` calls as on a single machine; "" for none.
 
-    Raises UsageError for a batch script of Slurm.
+    Raises UsageError for a batch script of Slurm with an srun.
     """
     for path in (Path(directory, word) for word in words[:2] if word.endswith(SHELL_SCRIPTS)):
         if path.is_file() and os.access(path, os.R_OK):
             script = path.read_bytes()[:LONGEST_SCRIPT].decode("utf-8", "replace")
-            if "\n#SBATCH " in script:
+            if "\n#SBATCH " in script and _SRUN.search(script):
                 raise UsageError(
                     f"{path.name} is a batch script of Slurm, and its srun would start ranks on all nodes itself",
                     hint=f"write pylaunch start -- train.py in place of its srun, then: sbatch {path.name}",

@@ -244,7 +244,9 @@ def test_a_shell_script_that_calls_a_launcher_of_one_machine_is_reported(
     assert bool(printed) == bool(called)
 
 
-def test_a_batch_script_of_slurm_is_refused_unless_a_command_is_named(here: Path) -> None:
+def test_a_batch_script_of_slurm_with_srun_is_refused_unless_a_command_is_named(here: Path) -> None:
+    (here / "one.sh").write_text("#!/bin/bash\n#SBATCH --nodes=1\n# no srun\npython train.py\n")
+    assert understood("bash", "one.sh").words == ("bash", "one.sh")
     (here / "job.sbatch").write_text("#!/bin/bash\n#SBATCH --nodes=2\nsrun python train.py\n")
     for words in (("job.sbatch",), ("bash", "job.sbatch")):
         with pytest.raises(UsageError, match=r"job\.sbatch is a batch script of Slurm") as caught:
