@@ -85,7 +85,7 @@ def _named(context: click.Context, _: click.Parameter, value: Path | None) -> Pa
 
 
 inventory = _inventory("Ansible inventory. Without it: pylaunch.toml, then cluster.ini here, then this machine alone.")
-nodes_know = _inventory("Inventory of today: hosts have its addresses, and list runs that were started elsewhere.")
+nodes_know = _inventory("Inventory with today's addresses of the hosts; also finds runs that were started elsewhere.")
 
 
 def _hosts_to_complete(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:

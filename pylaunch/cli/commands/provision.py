@@ -143,7 +143,7 @@ def _planned(cluster: Cluster, flags: ProvisionFlags, chosen: ProvisionOptions) 
             plan = plan_reset(cluster, chosen)
         else:
             plan = plan_provision(cluster, chosen, judge_settings, on_note=console.say)
-        needs_root = flags.undo or not flags.plan_only  # The plan of a reset is Ansible's.
+        needs_root = flags.undo or not flags.plan_only  # Ansible makes the plan of a reset, as root.
         refused = refused_by_sudo(plan.request, plan.found, on_all=flags.undo) if needs_root else {}
     if not refused:
         return plan

@@ -35,7 +35,7 @@ def command(job: str | None, *, role: str | None, everything: bool, inventory: P
         cluster = load_cluster(inventory)
         found = discovered(cluster)
         adopt_runs(found, past=everything)
-        where = f" of the user that logs in to {fold(cluster.names)}"
+        where = f" of the user that logs in to {fold(name for name in cluster.names if name not in found.silent)}"
         content["hosts"] = document.hosts(cluster.names, found.silent, {})
     now = time.time()
     chosen = None

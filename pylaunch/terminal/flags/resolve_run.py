@@ -58,7 +58,9 @@ def reached_now(record: RunRecord, inventory: Path | None) -> RunRecord:
     inventory where that is a file that was written since. Prints the addresses that changed."""
     if inventory is None:
         source = Path(*record.plan.sources[:1])
-        if not source.is_file() or os.access(source, os.X_OK) or source.stat().st_mtime <= record.created_at:
+        # os.access comes first: is_file raises where a directory above may not be searched.
+        is_file = os.access(source, os.F_OK) and source.is_file() and not os.access(source, os.X_OK)
+        if not is_file or source.stat().st_mtime <= record.created_at:
             return record
         inventory = source
     try:

@@ -10,8 +10,10 @@ import click
 import pytest
 
 from pylaunch.cli import main
-from pylaunch.cli.commands import start
+from pylaunch.cli.commands import ps, start
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.runs.existing.discover import Discovery
 from pylaunch.terminal import other_tools
 from pylaunch.terminal.invocation import Invocation
 from tests.hinted_commands import must_be_accepted
@@ -244,3 +246,12 @@ def test_a_path_in_place_of_a_python_version_is_refused_before_pip_sees_it(
     error = capsys.readouterr().err
     assert f"--python {python}: expected the version of Python on the hosts" in error
     assert "hint: --python 3.11" in error
+
+
+def test_an_empty_list_of_live_runs_is_that_of_the_hosts_that_answered(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ps, "load_cluster", lambda _: Cluster(tuple(Host(name, name) for name in ("n1", "n2", "n3"))))
+    monkeypatch.setattr(ps, "discovered", lambda _: Discovery((), frozenset(), {"n2": "no route"}))
+    assert main.run(["ps", "-i", "n[1-3],"]) == ExitCode.DONE
+    assert "no run is live of the user that logs in to n[1,3]; " in capsys.readouterr().err

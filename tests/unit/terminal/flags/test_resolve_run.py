@@ -7,6 +7,7 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
+from pylaunch.model.run import RunRecord
 from pylaunch.store import runs
 from pylaunch.terminal.flags import resolve_run
 from pylaunch.terminal.invocation import Invocation
@@ -24,3 +25,9 @@ def test_rerun_proposes_no_run_of_a_verb(monkeypatch: pytest.MonkeyPatch) -> Non
             resolve_run.find(None, None)
         assert refused.value.hint is not None
         assert refused.value.hint.startswith(f"pylaunch {verb} {proposed}; ")
+
+
+def test_a_run_whose_inventory_cannot_be_looked_at_has_the_addresses_of_its_start() -> None:
+    cluster = Cluster((Host("n1", "10.0.0.1"),), sources=("/" + "x" * 300,))
+    record = RunRecord(plan_run(cluster, JobSpec(("a",), Framework.COMMAND, "/"), "cccccccc"), "0123", 1.0, (), None)
+    assert resolve_run.reached_now(record, None) == record
