@@ -116,7 +116,7 @@ class PieceStore:
             with contextlib.suppress(OSError):  # Removed meanwhile.
                 used.append((entry.stat(follow_symlinks=False).st_mtime, os.path.join(entry.path, path)))
         own = os.path.join(self._base, path)
-        return [own, *(each for _, each in sorted(used, reverse=True)[:OLDER] if each != own)]
+        return [own, *[each for _, each in sorted(used, reverse=True) if each != own][:OLDER]]
 
     def _take_pieces(self, index: int, older: str) -> None:
         """Keep the pieces of a new file that an older one has at the same place."""

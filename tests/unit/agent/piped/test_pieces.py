@@ -115,7 +115,10 @@ def test_a_file_that_is_there_already_is_not_received_again(payload: Payload, tm
     assert (tmp_path / "node/tree/c").read_bytes() == b"few"
 
 
-def test_pieces_that_an_older_version_has_at_the_same_place_are_not_received_again(tmp_path: Path) -> None:
+def test_pieces_that_an_older_version_has_at_the_same_place_are_not_received_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(piece_store, "OLDER", 1)
     pieces_of = [os.urandom(PIECE) for _ in range(4)]
     new, image = tmp_path / "new", tmp_path / "node/images/2"
     new.write_bytes(b"".join(pieces_of))
