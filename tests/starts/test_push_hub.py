@@ -85,7 +85,7 @@ def test_one_node_downloads_a_model_and_every_host_finds_it_without_a_network(
     other = cluster.nodes["n2"].path / "hub/models--org--model/blobs/other.incomplete"
     other.parent.mkdir(parents=True)
     other.write_text("of a download of somebody else")
-    process = ended(cluster.push("hf:org/model", "hub"), code=ExitCode.DONE)
+    process = ended(cluster.push("hf:org/model", "./hub"), code=ExitCode.DONE)
     cache = cluster.nodes["n2"].path / "hub"
     assert f"hf:org/model is {cache / SNAPSHOT}" in process.stderr
     assert f"--env HF_HUB_CACHE={cache} --env HF_HUB_OFFLINE=1 -- train.py" in process.stderr

@@ -58,7 +58,7 @@ def command(words: tuple[str, ...], inventory: Path | None, limit: str | None, *
     rate = given["limit_rate"]
     repository = hub.repository(words[0]) if is_on_node(words[0]) else None
     *sources, destination = words if repository is None else (*words, "")[:2]
-    if not sources or (repository is not None and len(words) > 2):
+    if not sources or (repository is not None and (len(words) > 2 or hub.repository(destination) is not None)):
         what = "no DEST" if repository is None else "one repository in each push, and one DEST"
         raise UsageError(f"{words[0]}: {what}", hint=f"pylaunch push {quoted(words[:1])} /data/")
     token = _token(given["secrets"], repository)

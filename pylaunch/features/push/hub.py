@@ -138,7 +138,7 @@ def download(
             return program(on_node.serve_snapshot, [*sources], wanted.revision, commit)
 
         base, name = posixpath.join(cache or found, ""), f"{wanted.kind}s--{wanted.name.replace('/', '--')}"
-        files = NodeFiles(node.host, cluster.known_hosts, (base + name,), serving)
+        files = NodeFiles(node.host, cluster.known_hosts, (posixpath.join(found, name),), serving)
         return HubSnapshot(files, base, found, posixpath.join(found, name, "snapshots", commit))
 
     return asyncio.run(until_interrupted(work()))

@@ -68,7 +68,7 @@ def download(kind: str, name: str, revision: str, cache: str) -> None:
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
     from huggingface_hub import HfApi, constants, snapshot_download  # noqa: PLC0415 -- not in every environment
 
-    cache = os.path.abspath(os.path.expanduser(cache or constants.HF_HUB_CACHE))
+    cache = os.path.abspath(cache or os.path.expanduser(constants.HF_HUB_CACHE))
     info = HfApi(token=token).repo_info(name, repo_type=kind, revision=revision, timeout=INFO_S, files_metadata=True)
     blobs = os.path.join(cache, f"{kind}s--{name.replace('/', '--')}", "blobs")
     size, ended = sum(each.size or 0 for each in info.siblings), threading.Event()
@@ -129,7 +129,7 @@ def _say(what: dict[str, object]) -> None:
 def serve_snapshot(sources: list[tuple[str, str]], revision: str, commit: str) -> None:
     """Describe and serve one snapshot of a repository until the controller closes stdin: its links, the blobs that they
     lead to, and the name of the revision."""
-    folder = os.path.expanduser(sources[0][0])
+    folder = sources[0][0]
     snapshot = os.path.join(folder, "snapshots", commit)
     wanted = [snapshot, os.path.join(folder, "refs", revision), os.path.join(folder, "trees", f"{commit}.json")]
     for directory, _, names in os.walk(snapshot):

@@ -57,6 +57,7 @@ def test_a_word_that_is_no_name_is_refused_before_a_host_is_contacted(
     ("words", "why"),
     [
         (["hf:org/model", "hf:org/other", "/data/hf"], "one repository in each push, and one DEST"),
+        (["hf:org/model", "hf:org/other"], "one repository in each push, and one DEST"),
         (["--secret", "WANDB_API_KEY", "hf:org/model"], "--secret WANDB_API_KEY: push needs no secret but HF_TOKEN"),
         (["--secret", "HF_TOKEN", "model", "/data"], "--secret HF_TOKEN: push needs no secret but HF_TOKEN, for hf:"),
         (["model"], "model: no DEST"),
