@@ -36,7 +36,7 @@ _REASONS: tuple[tuple[str, str, str | None], ...] = (
     ("Connection timed out", "no answer", _UP),
     ("Operation timed out", "no answer", _UP),
     ("timed out", "its SSH server accepts the connection, and the login stalls",
-     "do full packets arrive? ping -M do -s 1400 {address}; if not, correct the MTU on the way; else {host} is frozen"),
+     "do full packets arrive? ping -M do -s 1400 {address}; if not, correct the MTU on the way; else see its console"),
     ("Identity file", "private key missing", "correct ansible_ssh_private_key_file of {host}"),
     ("UNPROTECTED PRIVATE KEY FILE", "private key open to others, so ssh does not use it",
      "make the key private with chmod 600"),
