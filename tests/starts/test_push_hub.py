@@ -137,10 +137,7 @@ def test_a_repository_that_the_node_may_not_see_is_an_error_and_a_token_of_this_
     hub.token = TOKEN
     refused = ended(cluster.push("hf:org/model", "hub"), code=ExitCode.USAGE)
     assert "error: n2: no model org/model at main that the login of n2 may see\n" in refused.stderr
-    assert (
-        f"hint: check the name; if it is private: pylaunch push -i {cluster.inventory} --secret HF_TOKEN"
-        in refused.stderr
-    )
+    assert "hint: check the name; if it is private: the same command with --secret HF_TOKEN\n" in refused.stderr
     monkeypatch.setenv("HF_TOKEN", TOKEN[::-1])
     refused = ended(cluster.push("--secret", "HF_TOKEN", "hf:org/model", "hub"), code=ExitCode.CLUSTER_NOT_READY)
     assert "error: n2: the hub refuses HF_TOKEN for model org/model\n" in refused.stderr

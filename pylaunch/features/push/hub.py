@@ -25,7 +25,6 @@ from pylaunch.model.diagnosis.host_errors import error_lines
 from pylaunch.model.diagnosis.host_hints import of_hosts
 from pylaunch.model.hostset import fold
 from pylaunch.model.secret import MASK
-from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.probe.program import program, streamed
 
@@ -36,12 +35,12 @@ _FORBIDDEN = re.compile(r"--|\.\.|//|/\.|/$|\.lock(?:/|$)")
 """Not in the name of a repository of the hub, or of a revision of git."""
 
 Failure = Literal["gated", "absent", "denied", "full", "offline", "unreached", "other"]
-_WITH_TOKEN = "pylaunch push --secret HF_TOKEN {again}"
+_WITH_TOKEN = "the same command with --secret HF_TOKEN"
 _FAILURES: Mapping[Failure, tuple[str, str]] = {
     "gated": ("{it} is gated, and {who} has no access", f"accept its terms on the hub, then {_WITH_TOKEN}"),
     "absent": ("no {it} at {revision} that {who} may see", f"check the name; if it is private: {_WITH_TOKEN}"),
     "denied": ("the hub refuses {who} for {it}", f"hf auth login on {{host}}, or {_WITH_TOKEN}"),
-    "full": ("no space for {it}", "another directory: pylaunch push {again} /data/hf"),
+    "full": ("no space for {it}", "name a DEST with more space: df -h on {host}"),
     "offline": ("HF_HUB_OFFLINE is set for the login", "unset it there"),
     "unreached": ("it does not reach the hub", "curl -I https://huggingface.co there; its HF_ENDPOINT names a mirror"),
     "other": ("{it} was not downloaded", "the same command continues"),
@@ -63,9 +62,6 @@ class _HubMessage(msgspec.Struct):
 @dataclass(frozen=True)
 class HubRepository:
     """A model or a dataset of the hub, at one revision."""
-
-    word: str
-    """As in the command, without a node."""
 
     kind: str
     name: str
@@ -100,7 +96,7 @@ def repository(word: str) -> HubRepository | None:
     if found is None or _FORBIDDEN.search(rest):
         hint = "hf:ORG/MODEL, hf:ORG/MODEL@REVISION or hf:datasets/ORG/NAME"
         raise UsageError(f"{visible_line(word)}: no name of a repository of the hub", hint=hint)
-    return HubRepository(f"hf:{rest}", "dataset" if found[2] else "model", found[3], found[4] or "main", found[1])
+    return HubRepository("dataset" if found[2] else "model", found[3], found[4] or "main", found[1])
 
 
 def download(
@@ -176,6 +172,6 @@ def failure(wanted: HubRepository, host: str, token: str | None, kind: Failure, 
     """Return the error for a download that `host` reports as failed, with `text` of huggingface_hub."""
     who = "HF_TOKEN" if token else f"the login of {host}"
     fields = {"it": f"{wanted.kind} {wanted.name}", "revision": wanted.revision, "who": who, "host": host}
-    what, hint = (each.format(**fields, again=quoted((wanted.word,))) for each in _FAILURES[kind])
+    what, hint = (each.format(**fields) for each in _FAILURES[kind])
     shown = visible_line(text.replace(token, MASK) if token else text)[:LONGEST_TEXT]
     return (UsageError if kind == "absent" else ClusterNotReadyError)(f"{host}: {what}", evidence=[shown], hint=hint)

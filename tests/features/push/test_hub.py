@@ -20,7 +20,7 @@ from pylaunch.model.cluster import Host
 from pylaunch.transport.connector import Connector
 from pylaunch.transport.process import Child
 
-MODEL = HubRepository("hf:org/model", "model", "org/model", "main", None)
+MODEL = HubRepository("model", "org/model", "main", None)
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -28,9 +28,9 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
     ("word", "found"),
     [
         ("hf:org/model", MODEL),
-        ("n1:hf:org/model", HubRepository("hf:org/model", "model", "org/model", "main", "n1")),
-        ("hf:gpt2@refs/pr/1", HubRepository("hf:gpt2@refs/pr/1", "model", "gpt2", "refs/pr/1", None)),
-        ("hf:datasets/a-b/c.d@v1", HubRepository("hf:datasets/a-b/c.d@v1", "dataset", "a-b/c.d", "v1", None)),
+        ("n1:hf:org/model", HubRepository("model", "org/model", "main", "n1")),
+        ("hf:gpt2@refs/pr/1", HubRepository("model", "gpt2", "refs/pr/1", None)),
+        ("hf:datasets/a-b/c.d@v1", HubRepository("dataset", "a-b/c.d", "v1", None)),
         ("hf:/data/model", None),
         ("n1:/data/hf:x", None),
         ("n1:./hf:x", None),
