@@ -18,6 +18,7 @@ import time
 from typing import Any, Iterable, Iterator
 
 from pylaunch.agent.piped.piece_source import Span, spans
+from pylaunch.agent.shared import rank_files
 
 CHUNK = 1 << 20
 STAGING = ".pylaunch-push-"
@@ -123,7 +124,7 @@ class PieceStore:
         begin = self._ends[index] - self._files[index][2]
         unlike = 0
         try:
-            descriptor = os.open(older, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = rank_files.open_regular(older)
         except OSError:
             return
         with os.fdopen(descriptor, "rb", buffering=0) as file:

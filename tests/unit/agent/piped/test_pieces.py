@@ -118,7 +118,7 @@ def test_a_file_that_is_there_already_is_not_received_again(payload: Payload, tm
 def test_pieces_that_an_older_version_has_at_the_same_place_are_not_received_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(piece_store, "OLDER", 1)
+    monkeypatch.setattr(piece_store, "OLDER", 2)
     pieces_of = [os.urandom(PIECE) for _ in range(4)]
     new, image = tmp_path / "new", tmp_path / "node/images/2"
     new.write_bytes(b"".join(pieces_of))
@@ -129,6 +129,7 @@ def test_pieces_that_an_older_version_has_at_the_same_place_are_not_received_aga
     for place, content in zip((image / "image", tmp_path / "node/images/1/image"), older, strict=True):
         place.parent.mkdir(parents=True)
         place.write_bytes(content)
+    (tmp_path / "node/images/no file/image").mkdir(parents=True)
     alone = opened(payload)
     store = PieceStore({**order(payload), "id": "other", "relatives": f"{tmp_path}/node/images"})
     assert alone.have == [False, True, False, False]
