@@ -82,6 +82,7 @@ def test_all_errors_are_reported_together_with_their_role() -> None:
             role('hosts = "role:b"\nshared = true') + '[roles.b]\nprogram = "y"\n',
             "[roles.a] hosts = 'role:b': both roles need shared = true",
         ),
+        (role("hosts = 5"), "[roles.a] hosts = 5: expected a text"),
         (role("ready-timeout = 0"), "[roles.a] ready-timeout = 0: expected seconds, at most 604800"),
     ],
 )  # fmt: skip

@@ -4,7 +4,9 @@ import json
 import re
 import sys
 import threading
+import time
 import urllib.request
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -24,6 +26,8 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.usage_report import StepMark, Usage
+from pylaunch.runs import steady_clock
+from pylaunch.runs.follow.run_events import UsageReported
 from pylaunch.store import runs
 from pylaunch.terminal.views.board import Board
 
@@ -81,10 +85,24 @@ def test_a_run_is_numbers_that_prometheus_reads(live: LiveRuns) -> None:
     odd = r"n\x1b2" + '"'
     assert found["pylaunch_node_up"] == {("n1", "7f3a9c01"): 1, (odd, "7f3a9c01"): 0}
     assert found["pylaunch_node_devices"] == {("n1", "7f3a9c01"): 2, (odd, "7f3a9c01"): 2}
-    assert [*found["pylaunch_node_last_answer_age_seconds"]] == [("n1", "7f3a9c01")]
+    (age,) = found["pylaunch_node_last_answer_age_seconds"].values()
+    assert abs(time.monotonic() - 1.0 - age) < 60
     assert found["pylaunch_node_clock_offset_seconds"] == {("n1", "7f3a9c01"): 0.25}
-    assert found["pylaunch_node_gpu_ratio"] == {("n1", "7f3a9c01"): 0.9}
+    load = {name.removeprefix("pylaunch_node_"): values.get(("n1", "7f3a9c01")) for name, values in found.items()}
+    assert [load[name] for name in ("cpu_ratio", "memory_used_bytes", "memory_bytes")] == [0.5, 4, 8]
+    assert [load[f"network_{way}_bytes_per_second"] for way in ("receive", "transmit")] == [100, 50]
+    assert [load[f"gpu_{name}"] for name in ("ratio", "memory_used_bytes", "memory_bytes")] == [0.9, 20, 80]
     assert found["pylaunch_attempts_ended_total"] == {("node-lost", "failed"): 2, ("", "done"): 1}
+
+
+def test_the_offset_of_a_node_is_to_the_clock_of_this_machine_as_it_is_set_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    onlooker = live_runs._Onlooker(PLAN, 1.0)
+    monkeypatch.setattr(live_runs, "time", SimpleNamespace(time=lambda: NOW + 100, monotonic=time.monotonic))
+    monkeypatch.setattr(steady_clock, "now", lambda: NOW)
+    onlooker.show(UsageReported("n1", LOAD, 100.25))
+    onlooker.look()
+    assert onlooker.sample is not None
+    assert onlooker.sample["node_clock_offset_seconds"]["7f3a9c01", "n1"] == 0.25
 
 
 def test_each_query_of_the_dashboard_names_exported_metrics_only(live: LiveRuns) -> None:

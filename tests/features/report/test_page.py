@@ -151,6 +151,7 @@ def test_hosts_are_in_the_order_of_the_plan_and_those_without_lines_are_no_boxes
     base = samples.record(of, 1)
     assert base.outcome is not None
     hosts = tuple(HostEvidence(name, samples.BEGUN, 0.0, missing=("dmesg",)) for name in ("gpu003", "gpu001"))
+    hosts += (HostEvidence("gpu002", samples.BEGUN, 0.0),)
     silent = tuple(replace(end, last_lines=()) for end in base.outcome.ends)
     record = replace(base, outcome=replace(base.outcome, hosts=hosts, ends=silent))
     found = Document(page(ReportInput(record, 0.0), NOTHING))

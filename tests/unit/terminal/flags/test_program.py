@@ -290,7 +290,7 @@ def test_python_before_a_script_is_kept_unless_the_script_needs_a_framework(here
     [
         (("--nproc", "2", "--lr", "3"), "pylaunch start --nproc-per-node 2 -- train.py --lr 3"),
         (("--nproc", "2", "--steps", "2"), "pylaunch start --nproc-per-node 2 -- train.py --steps 2"),
-        (("--nodes=2",), "pylaunch start --nodes 2 -- train.py"),
+        (("--nodes=2", "--lr", "3"), "pylaunch start --nodes 2 -- train.py --lr 3"),
         (("--node", "2"), ""),
         (("--env", "CartPole"), ""),
         (("--port", "1"), ""),
