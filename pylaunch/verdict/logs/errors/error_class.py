@@ -91,8 +91,7 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
      (r"^(?:\S{1,40}: )?(?:error: )?.{0,80}(?i:prolog|epilog)\b.{0,80}(?i:fail|error|can not|could not|exit"
      r"|status)")),
     ("container-gpu", MEDIUM,
-     (r"(?i:insufficient pe[rm]\w{0,4}issions)"
-     r"|nvidia-container-(?:cli|runtime)(?!.{0,120}version mismatch)|nvidia-ctk|CDI device"
+     (r"\bInsufficient Permissions$|nvidia-container-(?:cli|runtime)(?!.{0,120}version mismatch)|nvidia-ctk|CDI device"
      r"|NVIDIA Container Runtime: error|could not select device driver|invalid runtime name: nvidia")),
     ("container-image", MEDIUM,
      (r"(?i:ErrImagePull|ImagePullBackOff|failed to pull image|manifest (?:unknown|for .{0,120} not found)"
@@ -168,7 +167,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|does) not (?:match|compatible)")),
     ("gpu-architecture", MEDIUM,
      (r"no kernel image is available|NoBinaryForGpu|invalid device function|(?i:only supports (?:Ampere|Hopper"
-     r"|Turing|Blackwell))|(?i:compute capability)|(?i:bfloat16 is (?:only|not) supported)"
+     r"|Turing|Blackwell|SM_?\d))|(?i:compute capability)|(?i:bfloat16 is (?:only|not) supported)"
      r"|\bsm_?\d{2,3}\b.{0,60}(?i:not|require|unsupport)|(?i:(?:requires?|needs?|only (?:supported"
      r"|works) on) .{0,40}(?:GPUs? with|SM\d\d|Hopper|Ampere))")),
     ("container-shm", MEDIUM, r"/dev/shm|insufficient shared memory"),
@@ -194,11 +193,12 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|(?i:cuda (?:is )?(?:not |un)available"
      r"|found no nvidia driver|cuda-capable device|torch\.cuda\.is_available\(\) is False)"
      r"|(?i:unable to initialize backend '(?:cuda|gpu|rocm)')")),
-    ("gpu-busy", MEDIUM, r"(?i:(?:device|gpu|tpu)s? .{0,40}(?:already in use|busy))"),
+    ("gpu-busy", MEDIUM, r"(?i:(?:device|gpu|tpu)(?:s|\.so)? .{0,40}(?:already in use|busy))"),
     ("app-device-mapping", MEDIUM,
      r"(?i:invalid device ordinal|invalid device id|device_ids? .{0,60}(?:out of range|invalid|only work))"),
     ("gpu-missing framework-config", MEDIUM,
-     r"(?i:not (?:implemented|supported|available|possible) (?:for|on) (?:cpu\b(?! tensors)|'(?:half|bfloat16)'))"),
+     (r"(?i:not (?:implemented|supported|available|possible) (?:for|on) cpu\b(?! tensors))"
+     r"|\"(?!\w{0,80}(?:cuda|cublas|cusolver))\w{1,100}\" not implemented for '(?:Half|BFloat16)'")),
     ("device-placement", MEDIUM,
      (r"(?i:on the same device|at least two devices|not (?:implemented|supported) for CPU tensors)"
      r"|(?i:(?:expected|must be) (?:\w+ ){0,5}(?:on|to be on) (?:cuda|cpu|gpu))|Cannot copy out of meta tensor"
@@ -278,15 +278,14 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"(?=' object has no attribute '_)|DeepSpeed\w+"
      r"|\w*(?:Trainer|Accelerator|Tokenizer|Processor|Config|Cache|Plugin|Strategy|Optimizer\w*))'"
      r" object has no attribute|(?i:DistributionNotFound|VersionConflict|PackageNotFoundError)"
-     r"|RuntimeError: operator \w+::\w+ does not exist|mutable default <class"
-     r"|Descriptors cannot (?:not )?be created directly"
+     r"|RuntimeError: operator \w+::\w+ does not exist|Descriptors cannot (?:not )?be created directly"
      r"|was compiled against version|is not a supported wheel|ResolvePackageNotFound|Pip failed")),
     ("checkpoint-mismatch", MEDIUM,
      (r"(?i:(?:checkpoint|state.?dict|weights)\b.{0,120}(?:does not|doesn't|do not|don't) (?:fit|match) the model"
      r"|\bmissing (?:keys?:? )?\[.{1,600}\bunexpected (?:keys?:? )?\["
      r"|checkpoint (?:has|had|of) shape .{1,60}model (?:has|expects|of)\b)")),
     ("package-mismatch program-error", MEDIUM,
-     r"AttributeError: '\w{1,80}' object has no attribute '[A-Z]+_[A-Z_\d]{2,}'"),
+     r"AttributeError: '\w{1,80}' object has no attribute '[A-Z]+_[A-Z_\d]{2,}'|mutable default <class"),
     ("checkpoint-mismatch model-unsupported", MEDIUM,
      r"^KeyError: '[\w.]{1,200}\.(?:weight|bias|qweight|scales|weight_scale)\b"),
     ("checkpoint-damaged", MEDIUM, r"byte range .{1,60} is not valid for value of size"),
@@ -349,7 +348,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|directory))")),
     ("file-missing program-error", MEDIUM, r"num_samples should be a positive integer value, but got num_samples=0"),
     ("file-missing storage-full", MEDIUM, r"^RuntimeError: File \S{1,300} cannot be opened"),
-    ("checkpoint-race shared-cache-race", MEDIUM,
+    ("checkpoint-race shared-cache-race program-error", MEDIUM,
      r"\[Errno 39\] Directory not empty(?!: '[^']{1,200}/(?:pymp|hf_datasets)-)"),
     ("data-damaged", MEDIUM, r"JSONDecodeError"),
     ("numerics", MEDIUM,
@@ -357,7 +356,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|detected|found|encountered)\b|non-?finite)")),
     ("framework-config", MEDIUM,
      (r"Config(?:Attribute|Key|urationError|)Error|ValidationError|Misconfiguration\w{0,20}: \S"
-     r"|(?i:\bcan only be \w+ (?:from|with|in|on|for|when|if)\b"
+     r"|(?i:\bcan only be (?:used|set|enabled|specified|chosen) (?:from|with|in|on|for|when|if)\b"
      r"|\b(?:cannot|can't"
      r"|can not) be (?:used|combined|set|enabled|specified) (?:with|together|at the same|when|for|if))"
      r"|(?i:mutually exclusive|(?:only|either) one of .{0,80}(?:should|must|can|may)|(?:is"
@@ -368,7 +367,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|provided|one of|either|in|enabled|disabled|True|False)\b|please (?:set|specify|provide|enable|disable"
      r"|check your config)|(?:invalid|unsupported|unknown|illegal|bad) (?:value|option|config\w*|setting"
      r"|parameter|strategy|scheduler|optimizer|precision|dtype|attention)|do(?:es)?(?: not|n't) support\b"
-     r"|is(?: not|n't) supported|not supported|are not supported|set .{0,40}to (?:True|False|None)\b)"
+     r"|only supports\b|n[o']t supported|set .{0,40}to (?:True|False|None)\b)"
      r"|NotImplementedError: ")),
     ("program-error", LOW,
      r"^terminate called after throwing an instance of 'std::(?!.{0,90}NCCL).{1,80}what\(\): {1,3}\S"),

@@ -36,6 +36,7 @@ _OF_ANYONE = (
 """Names of packages of which many programs have one of their own."""
 
 _REMOVAL = re.compile(r"\b(?:os|shutil)\.(?:remove|unlink|rmdir|rmtree)\(|\.(?:unlink|rmdir)\(")
+_SENT = re.compile(r"broadcast|bcast|gather|scatter|recv")
 _OF_PACKAGE = re.compile(r"/(?:site|dist)-packages/(\w{1,60})/")
 _SEGMENT = re.compile(r"'(/[\w.-]{1,80})'$")
 _CRASHED = re.compile(r"(?:Current thread|Stack) .{0,80}\(most recent call first\)")
@@ -129,10 +130,11 @@ def pickle_of(match: LogMatch, facts: LogFacts) -> Clue:
 
 
 def pickle_of_code(match: LogMatch, facts: LogFacts) -> Clue:
-    """Return other code on some ranks where only these lack what a pickle names."""
-    lacking = {each.origin.rank for each in facts.of(match.signature.id)}
+    """Return other code on some ranks where only these lack what a pickle of another rank names."""
+    lacking, raised = {each.origin.rank for each in facts.of(match.signature.id)}, _raised(match, facts)
+    is_sent = raised is not None and _SENT.search(f"{raised.call} {raised.source}") is not None
     name, module = match.groups["name"], match.groups["module"]
-    if module == "__main__" or None in lacking or not set(facts.ranks) - lacking:
+    if module == "__main__" or not is_sent or None in lacking or not set(facts.ranks) - lacking:
         return default(match)
     text = f"their {module} lacks {name}, which another rank sent: other code than on the other ranks"
     return Clue("model-differs", text, Confidence.MEDIUM, because="ranks of the same run do not lack it")
@@ -188,7 +190,7 @@ def module_not_found(match: LogMatch, facts: LogFacts) -> Clue:
         return Clue("backend-missing", f"{top} was built without {name.lstrip('_')}", Confidence.HIGH)
     if "file" in match.groups:
         text = f"{match.groups['file']} is not the package of this name: a file hides it"
-        return Clue("import-path", text, Confidence.HIGH)
+        return Clue("import-path", text, Confidence.MEDIUM)
     if f"/bin/{top}:" in place:
         return Clue("import-path", f"{top} is installed without {module}", Confidence.MEDIUM)
     is_own = place == "" or f"/{top}/" in place

@@ -108,6 +108,10 @@ OF_TOOLS = {
     "[rank1]:     bcast(o)\n[rank1]: AttributeError: Can't get attribute 'Blend' on <module 'plans' from p>": (
         "model-differs"
     ),
+    '[rank1]: read\n[rank0]: Traceback (most recent call last):\n[rank0]:   File "/srv/t.py", line 5, in main\n'
+    "[rank0]:     torch.load(p)\n[rank0]: AttributeError: Can't get attribute 'Blend' on <module 'plans' from p>": (
+        "package-mismatch program-error model-differs"
+    ),
     "builtins.ConnectionError: ray client connection timeout": "coordinator-unreachable",
     "google.api_core.exceptions.Forbidden: 403 GET https://storage.orbit.org/a: no access": "hub-access",
     "POOL_EXHAUSTED: The zone does not have enough resources available": "resources-missing",

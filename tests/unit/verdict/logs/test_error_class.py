@@ -57,6 +57,9 @@ CLASSES = {
     "ValueError: Unknown scheme for proxy URL URL('socks://n1:1')": "proxy-variables",
     "RuntimeError: The server socket has failed to listen on any local network address.": "port-in-use",
     "RuntimeError: \"orbit_cuda\" not implemented for 'Int'": "program-error",
+    "RuntimeError: \"orbit_cuda\" not implemented for 'BFloat16'": "program-error",
+    "RuntimeError: \"orbit_cpu\" not implemented for 'Half'": "gpu-missing",
+    "RuntimeError: orbit attention only supports SM90": "gpu-architecture",
     "RuntimeError: Orbit was built without plan support": "backend-missing",
     "/usr/bin/ld: cannot find /tmp/orbit/plan.o: No such file or directory": "extension-build",
     "No such file or directory: '/srv/plan.yaml'": "file-missing",
@@ -129,6 +132,9 @@ CLASSES = {
     "[1580.1] [n1:4121:0] select.c:406  UCX  ERROR no transport to n2": "mpi-transport",
 }
 NO_CLASS = [
+    "ValueError: Insufficient Permissions to write to the orbit",
+    "RuntimeError: orbit() can only be called on contiguous plans",
+    "requests.exceptions.ReadTimeout: HTTPConnectionPool(host='n1.orbit.org', port=8080): Read timed out.",
     "NCCL WARN NET/IB : No device found.",
     "RuntimeError: Step 1 exited with non-zero status 1",
     "RuntimeError: Engine core initialization failed. See root cause above.",

@@ -100,7 +100,7 @@ METRIC = any_of(
     r"\b(?:0|no|zero|without(?: any)?) (?:\w{1,20} )?(?:errors?|failures?|failed|exceptions?|timeouts?)\b",
     r"\b(?:errors?|loss) \d{1,9}\.\d{1,9}\b", r"\b(?:error|fail(?:ure|ed)?|exception|timeout|retry)[_-]\w{1,40}",
     r"\b\w{1,40}_(?:error|errors|failed|failure|exception|timeout)\b", r"\bout of bounds values ?: 0 OK\b",
-    r"(?-i: {2,}(?:errors?|failed)(?= {2,}|$))",
+    r"(?-i:  (?:errors?|failed)(?=  |$))",
     r"^\s{0,20}Lnk(?:Cap|Ctl|Sta)2?:\s",
     ignore_case=True,
 )  # fmt: skip
