@@ -20,7 +20,8 @@ LOOK_S = 15.0
 """Timeout of `look`, in seconds."""
 
 STRANGER = (
-    "no file of the run is there: it may be another machine (-i INVENTORY has the addresses of today), or reinstalled"
+    "no file of the run is there: it may be another machine (-i INVENTORY has the addresses of today), reinstalled, or"
+    " have another pylaunch_node_root than at the start"
 )
 WORDS = 300
 """Characters that are kept of each text from a node."""
