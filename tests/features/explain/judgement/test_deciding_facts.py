@@ -172,3 +172,38 @@ def test_a_program_that_no_module_is_found_for_says_so_without_a_traceback() -> 
     assert first.cause.id == "import-path"
     part = first_cause("AttributeError: module 'importlib' has no attribute 'util'\n")
     assert part.cause.id == "program-error"
+
+
+UNREACHED = "WARNING: Open MPI failed to TCP connect to a peer MPI process.  This\nshould not happen.\n\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "named"),
+    [
+        ("FAILED_PRECONDITION: orbit is registered already\n", ""),
+        ('{"level":"info","ts":1.5,"msg":"Failed to apply plan 7 with error: no orbit"}\n', ""),
+        ('spec.groups[0].env: Invalid value: "null"\n' + "kind: Plan\n" * 30, "launcher-config"),
+        ("Warning Unhealthy 2m (x4 over 5d) kubelet Startup probe failed: No devices were found\n", "gpu-missing"),
+        ("$ ./plan\n$ echo $?\n213\n", "unexplained"),
+        ("$ on-all-hosts -- pkill -f 'python'\n10:15 n1 Terminated\n10:15 n2 Terminated\n", "stopped-from-outside"),
+        ("    self = reduction.pickle.load(from_parent)MemoryError\n", "host-oom"),
+        (f"{UNREACHED}  Message:    connect() to 10.7.0.188:1024 failed\n", "network-interface"),
+    ],
+)
+def test_a_failure_that_no_level_and_no_exception_announces_is_one(log: str, named: str) -> None:
+    verdict = verdict_on(log)
+    assert verdict.failed
+    assert (verdict.first.cause.id if verdict.first else "") == named
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "UNAVAILABLE: 0, NOT_FOUND: 0, INTERNAL: 3\n",
+        '{"level":"info","msg":"plan 7 is ready","errors":"none"}\n',
+        "$ ./plan\n$ echo $?\n0\n",
+        "$ pkill -f python\n$ ./plan\nready\n",
+    ],
+)
+def test_words_of_status_in_lines_of_programs_that_work_are_no_failure(log: str) -> None:
+    assert not verdict_on(log).failed

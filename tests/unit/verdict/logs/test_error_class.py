@@ -12,6 +12,10 @@ from tests.unit.verdict.logs.judged import cause_in, scanned
 
 CLASSES = {
     "ImportError: orbit>=2.1,<3 is required but orbit 1.9 is installed": "package-mismatch",
+    "Plan has no attribute '_depth'": "package-mismatch",
+    "RuntimeError: orbit/core/client.cc:28 : Missing ORB configuration": "env-missing",
+    "AssertionError: res=<Response [502]>, res.text=''": "proxy-variables",
+    'spec.groups[0].env: Invalid value: "null"': "launcher-config",
     "RuntimeError: orbit needs a newer version of lattice": "package-mismatch",
     "TypeError: Planner.__init__() got an unexpected keyword argument 'depth'": "package-mismatch",
     "AttributeError: 'DistributedDataParallel' object has no attribute '_set_plan'": "package-mismatch",

@@ -61,8 +61,16 @@ _LEVEL = re.compile(
     r"(?:(?P<quiet3>(?i:trace|debug|info|notice|warn(?:ing)?))|(?P<error3>(?i:err(?:or)?))|(?P<fatal3>(?i:fatal|critical|panic)))\b"
 )
 _NCCL_WARN = re.compile(r"\b(?:NCCL|RCCL|CCOM) WARN\b|\.(?:cc|cu):\d{1,5} WARN\b")
-_EVENT = re.compile(r"^Warning {2,}(?:Failed\w{0,30}|BackOff|Evicted|OOMKilling|NodeNotReady) ")
+_EVENT = re.compile(
+    r"^Warning {2,}(?:Failed\w{0,30}|BackOff|Evicted|OOMKilling|NodeNotReady) "
+    r"|^Warning {1,9}Unhealthy .{0,80}(?:Startup|Liveness) probe failed: "
+)
 """Failure in a list of the events of Kubernetes."""
+
+_FAILED_MESSAGE = re.compile(
+    r"\"(?:msg|message)\": ?\"(?i:failed|failure|could not|unable|cannot)\b.{0,300}\berr(?:or)?\b"
+)
+"""Message of a failure in a line in JSON, whatever its level is."""
 
 _RAISED = re.compile(
     r"^(?:Uncaught |Unhandled |E {1,6}|[|+│┃ -]{1,8})?(?:[A-Za-z_$][\w$]{0,80}(?:\.|::|/)){0,12}(?:[A-Za-z_]\w{0,100}"
@@ -111,7 +119,12 @@ def _weight(text: str) -> ErrorWeight | None:
     if _EVENT.match(text):
         return ErrorWeight.ERROR
     level = _level(text)
-    if level == "quiet" and not (_NCCL_WARN.search(text[:HEAD]) or _RAISED.match(text) or words.RELAYED.search(text)):
+    if level == "quiet" and not (
+        _NCCL_WARN.search(text[:HEAD])
+        or _RAISED.match(text)
+        or words.RELAYED.search(text)
+        or _FAILED_MESSAGE.search(text)
+    ):
         return None
     if words.REPORT.search(plain):
         return ErrorWeight.REPORT

@@ -46,10 +46,11 @@ ANCHORS = tuple(
         "SIGILL", "SIGFPE", "SIGTERM", "core dumped", "eset by peer", "roken pipe", "nvalid", "ismatch",
         "ut of memory", "OOM", "oom-kill", "Xid", "Oops", "BUG:", "lockup", "o space", "died", "CANCELLED",
         "ot found", "ot Found", "o such", "nterrupt", "Quit", ".cc:", ".cpp:", ".cu:", ".go:", "ardware",
-        "not responding", "provided but", "xhausted", "EXHAUSTED", "Forbidden",
-        "fallen", "Link ", "link is", "errno", "Errno", "ECONN", "nrecoverable", "corrupt", "xpired", "NotFound",
-        "ermitted", "quota", "WARN Call", "llegal", "bus error", "closed by", "ndefined", "nbound", "roblem",
-        "fault", "crash", "lost", "achine check", "achine Check",
+        "not responding", "provided but", "INVALID_A", "NOT_FOUND", "DENIED", "INTERNAL:", "UNIMPL", "ALREADY_EX",
+        "OUT_OF_RANGE", "DATA_LOSS", "UNAUTHENT", "UNAVAILABLE:", "DEADLINE_EX", "ABORTED:", "xhausted", "EXHAUSTED",
+        "Forbidden", "fallen", "Link ", "link is", "errno", "Errno", "ECONN", "nrecoverable", "corrupt", "xpired",
+        "NotFound", "ermitted", "quota", "WARN Call", "llegal", "bus error", "closed by", "ndefined", "nbound",
+        "roblem", "fault", "crash", "lost", "achine check", "achine Check",
     )
 )  # fmt: skip
 """Literals: each line with the form of an error contains one of these or of WEAK_ANCHORS."""
@@ -69,7 +70,7 @@ WEAK_ANCHORS = tuple(
         "\x1b[31m", "E   ", "level=", "signal", "Hangup", "trap", "stuck", "victed", "uplicate", "neither",
         "isagree", "onflict", "nexpected", "too ", "changed", "differ", "ot init", "ot avail", "ot allow",
         "emounting", "achine check", "rc=", "rc:", "blocked for", "WARN ", "low on ", "eturn value", "eturned value",
-        "ot equal", "ot know", "nknown ",
+        "ot equal", "ot know", "nknown ", "no attribute", "equired value",
     )
 )  # fmt: skip
 """Literals that are frequent in healthy logs: lines that have only these count near the end of a log alone."""
@@ -98,7 +99,8 @@ METRIC = any_of(
     r'|exceptions?)\b[\"\x27]?(?: ?rate)? ?[:=] ?\[?[-+]?\d{1,12}(?:\.\d{0,12})?(?:e[-+]?\d{1,4})?%?(?=[\s,;)\]}|]'
     r"|$)(?! ?[:-] ?\w)",
     r"\b(?:0|no|zero|without(?: any)?) (?:\w{1,20} )?(?:errors?|failures?|failed|exceptions?|timeouts?)\b",
-    r"\b(?:errors?|loss) \d{1,9}\.\d{1,9}\b", r"\b(?:error|fail(?:ure|ed)?|exception|timeout|retry)[_-]\w{1,40}",
+    r"\b(?:errors?|loss) \d{1,9}\.\d{1,9}\b",
+    r"\b(?:error|fail(?:ure|ed)?(?!_precondition: )|exception|timeout|retry)[_-]\w{1,40}",
     r"\b\w{1,40}_(?:error|errors|failed|failure|exception|timeout)\b", r"\bout of bounds values ?: 0 OK\b",
     r"(?-i:  (?:errors?|failed)(?=  |$))",
     r"^\s{0,20}Lnk(?:Cap|Ctl|Sta)2?:\s",
@@ -148,6 +150,9 @@ NAMED_ERROR = any_of(
     r"(?:^|[:\])|>*] {0,3})(?:[Ff]atal|FATAL|[Ee]rror|ERROR|[Ee]rr|ERR!|[Cc]ritical|E|\*\*\*)(?: (?!rate|bars?"
     r"|handl|log|messages?\b)[\w.'()/-]{1,40}){0,5}?(?: ?\(\S{1,20}\)| ?\[\S{1,20}\])?[:!] \S",
     r"--> Returned .{1,80} instead of \"Success\"",
+    r"^(?:FAILED_PRECONDITION|INVALID_ARGUMENT|NOT_FOUND|ALREADY_EXISTS|PERMISSION_DENIED|UNAUTHENTICATED|UNIMPLEMENTED"
+    r"|INTERNAL|OUT_OF_RANGE|DATA_LOSS|RESOURCE_EXHAUSTED): [^\d\s]",
+    r"(?:^|: )[\w.\[\]-]{1,200}: (?:Invalid|Required|Unsupported|Duplicate) value(?:: |$)",
     r"^npm ERR!", r"^make(?:\[\d{1,3}\])?: \*\*\* ", r"\bError \d{1,4}$", r"^ninja: build stopped",
     r"\b(?:[Cc]uda|CUDA|HIP|hip|NCCL|nccl|cu\w{2,8}|MPI|gRPC|grpc)\w{0,20} (?:runtime )?(?:[Ee]rror|failure)\b",
 )  # fmt: skip
@@ -188,7 +193,7 @@ FAILS = any_of(
     r"duplicate", r"neither", r"disagree\w?", r"conflict\w{0,3}", r"unexpected(?:ly)?",
     r"too (?:open|old|new|small|large|long|many|few|big|short)", r"has changed", r"have changed", r"differs?",
     r"not equal", r"different values", r"unknown (?:flag|option|argument|command|filesystem)",
-    r"do(?:es)?(?: not|n't) know",
+    r"do(?:es)?(?: not|n't) know", r"has no attribute",
     r"not (?:initiali[sz]ed|available|allowed|found|enough)", r"problem", r"fault", r"(?:was|is|running) low on",
     ignore_case=True, words=True,
 )  # fmt: skip
@@ -203,6 +208,7 @@ LIKELY_PLAIN = any_of(
 """Words of a line that warns in advance."""
 
 VICTIM = any_of(
+    r"^(?-i:UNAVAILABLE|DEADLINE_EXCEEDED|ABORTED): [^\d\s]",
     r"connection (?:was )?(?:reset|closed|aborted|lost|dropped)(?: by| unexpectedly|$|[:.,])", r"\bbroken pipe\b",
     r"socket closed", r"reset by peer", r"closed by (?:remote )?peer",
     r"remote (?:process|peer|host|end) (?:has )?(?:exited|closed|died|disconnected)", r"\bepipe\b",
