@@ -55,7 +55,7 @@ _VICTIM = re.compile(
     r"|\b(?:other|remote) (?:end|side) (?:is|was|has)\b"
     r"|\b(?:all_?reduce|all_?gather|broadcast|collective|barrier) (?:operation )?failed\b"
     r"|\b(?:server|master|coordinator|chief|head|scheduler|store) (?:is |has |was )?(?:gone|lost|unreachable|died)\b"
-    r"|SIGTERM|SIGKILL|aborted due to)"
+    r"|ConnectionPool\(host=.{1,300}connection refused|SIGTERM|SIGKILL|aborted due to)"
 )
 """Words of a process that lost another one, or waited for it."""
 

@@ -112,6 +112,9 @@ OF_TOOLS = {
     "[rank0]:     torch.load(p)\n[rank0]: AttributeError: Can't get attribute 'Blend' on <module 'plans' from p>": (
         "package-mismatch program-error model-differs"
     ),
+    'Traceback (most recent call last):\n  File "/srv/t.py", line 5, in main\n    ask(n1)\n'
+    "requests.exceptions.ConnectionError: HTTPConnectionPool(host='n1.orbit.org', port=8080): Max retries exceeded with"
+    " url: /a (Caused by NewConnectionError('[Errno 111] Connection refused'))": "unexplained",
     "builtins.ConnectionError: ray client connection timeout": "coordinator-unreachable",
     "google.api_core.exceptions.Forbidden: 403 GET https://storage.orbit.org/a: no access": "hub-access",
     "POOL_EXHAUSTED: The zone does not have enough resources available": "resources-missing",
