@@ -10,6 +10,7 @@ import pytest
 from pylaunch.errors import UsageError
 from pylaunch.features.report.at_end import observer
 from pylaunch.features.report.page.content import ReportInput
+from pylaunch.features.report.page.host_rows import differing
 from pylaunch.features.report.page.html import page
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.text.redaction import Redaction
@@ -169,3 +170,9 @@ def test_the_word_after_report_is_a_file_and_never_the_script(tmp_path: Path) ->
     with pytest.raises(UsageError, match="exists already") as refused:
         observer(str(tmp_path / "why.html"))
     assert refused.value.hint == "--report=ANOTHER.html"
+
+
+def test_variables_that_differ_are_grouped_by_value_and_values_of_secrets_are_not_shown() -> None:
+    by_host = {"n1": {"HF_TOKEN": "a", "RANKS": "1"}, "n2": {"HF_TOKEN": "b", "RANKS": "2"}, "n3": {"RANKS": "2"}}
+    assert dict(differing(by_host))["RANKS"] == [("n1", "1"), ("n[2-3]", "2")]
+    assert not {value for _, value in dict(differing(by_host))["HF_TOKEN"]} & {"a", "b"}

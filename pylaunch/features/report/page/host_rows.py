@@ -52,9 +52,9 @@ PER_NODE = frozenset({"CUDA_VISIBLE_DEVICES", "PYLAUNCH_NODE_RANK", "GROUP_RANK"
 
 
 def differing(by_host: Mapping[str, Mapping[str, str]]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return each name whose value is not the same on every host of `by_host` (host → name → value).
+    """Return each name whose value is not the same on all hosts of `by_host` (host → name → value).
 
-    It has its values by folded hosts, the most hosts first.
+    It has folded hosts, and the value on them.
     """
     names = sorted({name for values in by_host.values() for name in values} - PER_NODE)
     found = []

@@ -1,5 +1,8 @@
 """The run that a command line names, and what is proposed where it names none."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from pylaunch.errors import UsageError
@@ -31,3 +34,18 @@ def test_a_run_whose_inventory_cannot_be_looked_at_has_the_addresses_of_its_star
     cluster = Cluster((Host("n1", "10.0.0.1"),), sources=("/" + "x" * 300,))
     record = RunRecord(plan_run(cluster, JobSpec(("a",), Framework.COMMAND, "/"), "cccccccc"), "0123", 1.0, (), None)
     assert resolve_run.reached_now(record, None) == record
+
+
+@pytest.mark.parametrize(
+    ("written", "mode", "address"), [(2, 0o644, "10.0.0.9"), (1, 0o644, "10.0.0.1"), (2, 0o755, "10.0.0.1")]
+)
+def test_an_inventory_that_was_written_since_the_start_and_is_no_program_says_where_hosts_are(
+    written: int, mode: int, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "cluster.ini"
+    source.touch(mode)
+    os.utime(source, (written, written))
+    before, now = (Cluster((Host("n1", each),), sources=(str(source),)) for each in ("10.0.0.1", "10.0.0.9"))
+    monkeypatch.setattr(resolve_run, "load_cluster", lambda _: now)
+    record = RunRecord(plan_run(before, JobSpec(("a",), Framework.COMMAND, "/"), "dddddddd"), "0123", 1.0, (), None)
+    assert resolve_run.reached_now(record, None).plan.cluster["n1"].address == address
