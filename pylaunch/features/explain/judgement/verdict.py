@@ -136,9 +136,9 @@ def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan]) -> LogVe
 def _is_named(cause: LogCause) -> bool:
     """Return True if a cause of an abstaining class names the process that ended, or a signal from outside.
 
-    The launcher's own signal is none: it may have ended a run that hung.
+    The launcher's own signal is none: it may have ended a run that hung, and what a session killed, one before.
     """
-    is_signal = cause.cause.id == STOPPED and cause.signature != "elastic-death-signal"
+    is_signal = cause.cause.id == STOPPED and cause.signature not in ("elastic-death-signal", "own-command-kills")
     is_process = cause.signature in _OF_PROCESSES or is_signal or cause.cause.id == "dataloader-worker"
     is_placed = cause.cause.id == "native-crash" and cause.because != ""
     return cause.cause.id in _NAMING and (bool(cause.ranks) or is_process or is_placed)

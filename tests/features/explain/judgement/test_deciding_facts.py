@@ -196,6 +196,12 @@ def test_a_failure_that_no_level_and_no_exception_announces_is_one(log: str, nam
     assert (verdict.first.cause.id if verdict.first else "") == named
 
 
+def test_what_a_session_killed_before_is_not_the_cause_of_its_next_failure() -> None:
+    killed = "$ pkill -9 python\nKilled   python train.py\n$ python train.py\n"
+    assert first_cause(f"{killed}ValueError: Orbit only supports Hopper GPUs\n").cause.id == "gpu-architecture"
+    assert verdict_on(f"{killed}OrbitError: plan 7\n").abstains
+
+
 @pytest.mark.parametrize(
     "log",
     [
@@ -203,6 +209,7 @@ def test_a_failure_that_no_level_and_no_exception_announces_is_one(log: str, nam
         '{"level":"info","msg":"plan 7 is ready","errors":"none"}\n',
         "$ ./plan\n$ echo $?\n0\n",
         "$ pkill -f python\n$ ./plan\nready\n",
+        "$ ./plan\n$ echo $?\n2\n$ ./plan --again\nstep 1 loss 2\nstep 2 loss 1\n",
     ],
 )
 def test_words_of_status_in_lines_of_programs_that_work_are_no_failure(log: str) -> None:
