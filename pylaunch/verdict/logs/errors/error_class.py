@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.diagnosis.confidence import Confidence
-from pylaunch.verdict.logs.errors.tool_forms import OF_TOOLS, OUTSIDE
+from pylaunch.verdict.logs.errors.tool_forms import KILLED_CHILD, NO_SERVER, OF_TOOLS, OUTSIDE
 from pylaunch.verdict.logs.traceback import is_of_library
 
 LONGEST = 1000
@@ -127,8 +127,8 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
     ("ofi-provider", MEDIUM, r"NET/OFI|(?i:libfabric|fi_\w{3,20}\(?\)? .{0,40}fail)"),
     ("memlock", MEDIUM, r"\bibv_\w{2,40}\b.{0,80}Cannot allocate memory"),
     ("mpi-transport", MEDIUM,
-     (r"(?:UC[XC]|TL_[A-Z]{2,9}) +(?:ERROR|FATAL)|PML \w+ cannot be selected|(?i:no components were able to be opened)"
-     r"|No active.{0,20}transport")),
+     (r"(?:UC[XC]|TL_[A-Z]{2,9}) +(?:ERROR|FATAL)(?!.{0,200}/dev/shm)|PML \w+ cannot be selected"
+     r"|(?i:no components were able to be opened)|No active.{0,20}transport")),
     ("ssh-authentication", MEDIUM, r"Permission denied (?:\(|, please try again)"),
 )  # fmt: skip
 """Class, confidence and form of the lines of programs that are not the ranks' own."""
@@ -265,8 +265,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      (r"(?i:[\w.-]{2,40} ?(?:>=|<=|==|~=|!=|<|>) ?v?\d[\w.]{0,20}.{0,80}(?:is required|installed|upgrade|\binstall\b"
      r"|you have))|(?i:(?:requires?|needs?|depends on|install|upgrade to|please use|support(?:s|ed)?|expects?)\b.{0,60}"
      r"(?:[\w\]](?:>=|<=|==|~=|<|>)|\b(?:version|torch|python|cuda|transformers|numpy) (?:>=|<=|==|~=|<|>)) ?v?\d)"
-     r"|(?i:(?:requires?|needs?) (?:a |the )?(?:newer|latest"
-     r"|later|older|minimum|at least)? ?(?:version|release) )|(?i:(?:version|release)s? .{0,60}(?:mismatch"
+     r"|(?i:(?:requires?|needs?) (?:an? |the )?(?:at least"
+     r"|[\w.-]{1,40})? ?(?:version|release) )|(?i:(?:version|release)s? .{0,60}(?:mismatch"
      r"|incompatible|not compatible|too old|too new|not supported|unsupported|conflict))|(?i:(?:incompatible"
      r"|unsupported|mismatched?|conflicting) .{0,30}versions?\b|please (?:upgrade|update|downgrade) (?:your |the )?"
      r"(?:pip|\S{0,20}(?:torch|transformers|package|library|version|driver|release)"
@@ -326,9 +326,11 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      (r"(?i:name or service not known|name resolution|(?:could(?: not|n't)|can(?:no|')t|unable to|failed to) resolve"
      r"|unknown host|no such host|getaddrinfo"
      r"|gaierror|nodename nor servname)")),
+    ("coordinator-unreachable firewall-port", MEDIUM, NO_SERVER),
     ("network-interface hub-unreachable", MEDIUM, r"(?i:network is unreachable)"),
     ("network-interface firewall-port", MEDIUM, r"(?i:no route to host)"),
-    ("port-in-use network-interface", MEDIUM, r"failed to listen on any local network address\.?$"),
+    ("port-in-use network-interface", MEDIUM,
+     r"failed to listen on any local network address(?:\.?|.{1,60}code: -\d)$"),
     ("port-in-use", MEDIUM, r"(?i:address already in use|EADDRINUSE|port \d{2,5} .{0,30}(?:in use|occupied|already))"),
     ("stale-files", MEDIUM, r"(?i:stale (?:NFS )?file handle)|Transport endpoint is not connected: '/"),
     ("disk-error", MEDIUM, r"Input/output error"),
@@ -387,7 +389,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
 _EVERY = (*OF_PROGRAMS, *OF_TOOLS, *FORMS)
 _COMPILED = [(causes.split(), confidence, re.compile(form)) for causes, confidence, form in _EVERY]
 
-_OWN = re.compile(f"{_MISMATCH}|{OUTSIDE}")
+_OWN = re.compile(f"{_MISMATCH}|{OUTSIDE}|{NO_SERVER}|{KILLED_CHILD}")
 """Words of an error of the process itself, though it names another rank or waited for a server."""
 
 _OWN_ATTRIBUTE = re.compile(r"AttributeError: '\w{1,80}' object has no attribute")

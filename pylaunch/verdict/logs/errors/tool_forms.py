@@ -11,11 +11,22 @@ OUTSIDE = (
 )
 """Words of a server on the Internet that does not answer."""
 
+NO_SERVER = (
+    r"Failed to establish a new connection: \[Errno 1(?:10|11|13)\]"
+    r"|(?i:failed to connect to (?:\w+ ){0,3}(?:controller|scheduler)\b)"
+)
+"""Words of a client whose server does not accept the connection."""
+
+KILLED_CHILD = r"(?i:process) \d{1,5} terminated with signal SIGKILL"
+"""Words of a parent (torch.multiprocessing) that sends no SIGKILL of its own."""
+
 OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("resources-missing", MEDIUM,
-     (r"LimitExceeded\) when calling|RESOURCE_POOL_EXHAUSTED|(?i:does not have enough resources available"
+     (r"(?<!Request)LimitExceeded\) when calling|RESOURCE_POOL_EXHAUSTED|(?i:does not have enough resources available"
      r"|insufficient ?\w{0,10} ?capacity|no quota for|quota\b.{0,80}\b(?:region|zone)s?\b"
      r"|quota '\w{1,60}' exceeded|no resource satisfying|any instances satisfying)")),
+    ("hub-rate-limit", MEDIUM,
+     r"\((?:Throttling|RequestLimitExceeded)|ThrottlingException|(?i:\brate ?limit(?:ed|error| exceeded| reached)\b)"),
     ("hub-access", MEDIUM,
      (r"HttpError 40[13]\b|IAM_PERMISSION|\bis forbidden: User\b|Forbidden: 403|<Response \[40[13]\]>"
      r"|(?i:permission '\S{1,80}' denied)")),
@@ -30,8 +41,13 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("package-mismatch program-error", MEDIUM, r"^[A-Z]\w{2,60} has no attribute '"),
     ("env-missing framework-config", MEDIUM, r"\.(?:cc|cpp|h):\d{1,5} ?: Missing \w{2,40} configuration"),
     ("proxy-variables coordinator-unreachable", MEDIUM, r"^AssertionError: .{0,60}<Response \[50[24]\]>"),
+    ("launcher-config version-skew", MEDIUM,
+     (r"\bCustomResourceDefinition \S{1,120} is invalid|no matches for kind \S{1,80} in version"
+     r"|\b(?:json|strict decoding error): unknown field ")),
     ("slurm-request", MEDIUM, r"^(?:qsub|bsub|condor_submit): |Job not submitted\.$"),
-    ("slurm-node", MEDIUM, r"fatal: Can't find plugin for|^slurmdbd: error: mysql"),
+    ("slurm-node", MEDIUM,
+     (r"fatal: Can't find plugin for|^slurmdbd: error: mysql"
+     r"|(?i:error: .{0,80}\b(?:unable|could not|can ?not|can't)\b.{0,80}/slurm\S{0,40}\.conf\b)")),
     ("container-image", MEDIUM, r"ErrImageNeverPull"),
     ("container-start", MEDIUM, r"(?i:connect to the docker daemon)"),
     ("ssh-authentication", MEDIUM,
@@ -46,6 +62,7 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("file-missing", MEDIUM, r"(?:^|[ :/])(?:bash|sh): [^ :]{1,200}: No such file or directory$"),
     ("script-arguments", MEDIUM, r"error: argument -\S{1,60}: "),
     ("container-shm host-oom", MEDIUM, r"ObjectStoreFullError"),
+    ("host-oom stopped-from-outside", MEDIUM, KILLED_CHILD),
     ("nproc", MEDIUM, r"(?i:thread creation failed)"),
     ("gpu-architecture", MEDIUM, r"NO_BINARY_FOR_GPU"),
     ("gpu-missing", MEDIUM, r"(?i:no supported devices found)"),
@@ -70,6 +87,9 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("program-error", MEDIUM,
      (r"grad can be implicitly created only|is a view and is being modified|a leaf Variable that requires grad"
      r"|truncation and/or padding|too many dimensions '|Attention mask should be of size")),
-    ("program-error", MEDIUM, r"daemonic processes are not allowed|PicklingError|called ray\.init twice"),
+    ("program-error", MEDIUM,
+     (r"daemonic processes are not allowed|PicklingError|called ray\.init twice"
+     r"|(?i:\bnot (?:available|allowed) outside )"
+     r"|(?i:\b(?:must|can only) be (?:called|used) (?:outside|inside|(?:from )?within) )")),
 )  # fmt: skip
 """Classes, confidence and form; the first that is in a message counts, and others that it admits follow."""

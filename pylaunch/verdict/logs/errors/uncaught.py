@@ -5,6 +5,7 @@ import re
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.verdict.logs.errors.error_class import MEDIUM, ErrorClass, error_class, is_of_another, is_report
+from pylaunch.verdict.logs.errors.tool_forms import KILLED_CHILD
 from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role, Signature, SignatureCatalogue
@@ -71,7 +72,9 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
         raised = replace(raised, message="the log ends before it; the last frame is its place")
         role, cause = Role.WRAPPER, "unexplained"
     elif (
-        name.partition("(")[0] in _REPORTS and not (name == "SystemExit" and _WORDS.search(raised.message))
+        name.partition("(")[0] in _REPORTS
+        and not (name == "SystemExit" and _WORDS.search(raised.message))
+        and not re.match(KILLED_CHILD, raised.message)
     ) or is_report(raised.text):
         role, cause = Role.WRAPPER, "unexplained"
     else:

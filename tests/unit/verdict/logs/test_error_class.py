@@ -134,6 +134,18 @@ CLASSES = {
     "slurmd: error: Munge decode failed: Rewound credential": "slurm-credential",
     "The node was low on resource: memory.": "host-oom",
     "[1580.1] [n1:4121:0] select.c:406  UCX  ERROR no transport to n2": "mpi-transport",
+    "[1575.4] [n3:133:0]  posix.c:158  UCX  ERROR Not enough memory. Please check that /dev/shm": "container-shm",
+    "An error occurred (Throttling) when calling the ListPlans operation: Rate exceeded": "hub-rate-limit",
+    "ProcessExitedException: process 0 terminated with signal SIGKILL": "host-oom",
+    "orbit.RateLimitError: 12 plans a minute": "hub-rate-limit",
+    'The CustomResourceDefinition "orbits.io" is invalid: status.storedVersions[0]: "v2"': "launcher-config",
+    'error: invalid plan: json: unknown field "depth"': "launcher-config",
+    "srun : error: s_p_parse_file: unable to status file /etc/orbit/slurm.conf": "slurm-node",
+    "RuntimeError: Orbit requires a lattice version that's at most a month old": "package-mismatch",
+    "RuntimeError: failed to listen on any local network address. port: 4657, useIpv6: 0, code: -9": "port-in-use",
+    "orbit.NotUpError: Failed to connect to serve controller, please try again later.": "coordinator-unreachable",
+    "MaxRetryError: host n1 (Failed to establish a new connection: [Errno 111] Refused)": "coordinator-unreachable",
+    "ValueError: `plan` is not available outside the orbit context": "program-error",
 }
 NO_CLASS = [
     "ValueError: Insufficient Permissions to write to the orbit",
@@ -208,3 +220,21 @@ def test_an_exception_of_user_code_is_the_cause_unless_its_words_admit_several()
     assert also("ValueError: the model does not use encoder_outputs") == []
     assert also("KeyError: 'val_split'") == []
     assert also("ValueError: shapes of the meshes must match") == ["parallel-layout", "checkpoint-mismatch"]
+
+
+def test_a_spawned_process_that_sigkill_ended_is_the_cause_unless_another_one_failed_before() -> None:
+    trace = 'Traceback (most recent call last):\n  File "/srv/train.py", line 3, in main\n    run()\n'
+    killed = f"{trace}torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGKILL\n"
+    first = cause_in([scanned(killed)])
+    assert (first.cause.id, [each.id for each in first.also]) == ("host-oom", ["stopped-from-outside"])
+    assert cause_in([scanned(f"{trace}RuntimeError: boom 7\n{killed}")]).cause.id == "program-error"
+
+
+def test_a_script_for_bash_that_sh_runs_is_not_the_cause_of_another_failure() -> None:
+    line = "run.sh: 4: source: not found\n"
+    assert (
+        cause_in([scanned(f"{line}run.sh: 5: conda: not found\n[ERROR] no environment\n")]).cause.id
+        == "launcher-config"
+    )
+    failed = 'Traceback (most recent call last):\n  File "/srv/train.py", line 3\nIndexError: list index out of range\n'
+    assert cause_in([scanned(f"{line}step 1 loss 2.1\n{failed}")]).cause.id == "program-error"

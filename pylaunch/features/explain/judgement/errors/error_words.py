@@ -237,7 +237,8 @@ REPORT = any_of(
     r"crashloopbackoff", r"oomkilled", r"backofflimitexceeded",
     r"\b(?:worker|actor|process|child|pod|container|task|rank|subprocess|raylet"
     r"|node)s?\b(?: \S{1,60}){0,4} (?:has |have |was |were |unexpectedly )?(?:died|exited unexpectedly"
-    r"|terminated unexpectedly|terminated with|exited with(?! (?:exit )?(?:code|status):? 0\b)|crashed)\b",
+    r"|terminated unexpectedly|terminated with(?! signal sigkill)|exited with(?! (?:exit )?(?:code|status):? 0\b)"
+    r"|crashed)\b",
     r"main process exited", r"error_file: <n/a>", r"\btraceback : ", r"root cause \(first observed",
     r"other failures:", r"killing subprocess", r"died with <signals", r"one or more processes exited",
     r"force terminated", r"(?<!recent )failures:$", r"<no_other_failures>", r"===+ .{0,60} failed =",
