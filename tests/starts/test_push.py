@@ -134,8 +134,8 @@ def test_after_ctrl_c_the_same_command_sends_the_rest(cluster: PushCluster, blob
 def test_a_second_push_of_the_same_file_waits_for_the_first_and_continues_it_when_that_is_killed(
     cluster: PushCluster, blob: Path
 ) -> None:
-    words = ("--limit-rate", "4MB", str(blob), "blob")
-    first = cluster.push(*words)
+    words = (str(blob), "blob")
+    first = cluster.push("--limit-rate", "1MB", *words)  # It lasts 20 s, in which the others begin on a busy machine.
     wait_until(lambda: all(cluster.bytes_of(name) for name in cluster.nodes), "all hosts receive", 60)
     second, third = cluster.push("--json", *words), cluster.push("--json", *words)
     assert second.stderr is not None

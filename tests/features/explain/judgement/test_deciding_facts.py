@@ -200,6 +200,8 @@ def test_what_a_session_killed_before_is_not_the_cause_of_its_next_failure() -> 
     killed = "$ pkill -9 python\nKilled   python train.py\n$ python train.py\n"
     assert first_cause(f"{killed}ValueError: Orbit only supports Hopper GPUs\n").cause.id == "gpu-architecture"
     assert verdict_on(f"{killed}OrbitError: plan 7\n").abstains
+    cleaned = verdict_on("$ pkill -f python\n$ python train.py\nstep 1\nKilled   python train.py\n")
+    assert cleaned.first is None or cleaned.first.signature != "own-command-kills"
 
 
 @pytest.mark.parametrize(
