@@ -292,6 +292,7 @@ def test_the_role_takes_the_archive_only_on_hosts_that_received_it_whole(
     assert spread_archive.pass_on_archive(found, directory, cluster, notes.append) == {}
     (directory / ARCHIVE).unlink()
     assert spread_archive.pass_on_archive(found, directory, cluster, notes.append) == {}
+    assert notes[-1].startswith("note: hosts do not pass the archive on: [Errno 2] No such file")
 
 
 def test_a_file_that_is_not_as_large_as_the_archive_is_not_taken(locked: Path, tmp_path: Path) -> None:

@@ -62,13 +62,13 @@ def pass_on_archive(
         if archive.stat().st_size == manifest.archive_bytes:
             received = transfer.to([host for host, ids in wanted.items() if ids == (manifest.id, "")], archive)
         updated = [host for host, ids in wanted.items() if before is not None and ids == (manifest.id, before.id)]
-        if before is not None and len(updated) > (not rate):
+        if before is not None and (len(updated) > 1 or (updated and rate)):
             members = [name for name, digest in manifest.files.items() if before.files.get(name) != digest]
             with tempfile.TemporaryDirectory(prefix=".environment-", dir=directory.parent) as scratch:
                 part = _part(archive, members, Path(scratch, ARCHIVE))
                 received |= transfer.to(updated, part, {"members": members})
-    except (OSError, tarfile.TarError):
-        pass  # The role says for each host what is wrong with the archive.
+    except (OSError, tarfile.TarError) as error:  # The role says for each host what is wrong with the archive.
+        on_note(f"note: hosts do not pass the archive on: {error}")
     return {"python_env_received": received} if received else {}
 
 
