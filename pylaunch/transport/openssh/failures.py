@@ -67,11 +67,14 @@ _NOT_REACHED = frozenset(
 """Texts that are words of the server's banner where the server has refused the login."""
 
 _QUOTED_LINE = {
-    "UNKNOWN port 65535": r"^(?:ssh: )?(.*)$",
+    "UNKNOWN port 65535": r"^(?:ssh: )?(?!kex_exchange_identification|banner exchange|Connection closed)(.+)$",
     "IDENTIFICATION HAS CHANGED": r"^(SHA256:\S+?)\.?$",
     "UNPROTECTED PRIVATE KEY FILE": r"^(Permissions .*)$",
 }
 """The line to quote where it is not the line that identifies the failure."""
+
+_ANY_ENDING = {"UNKNOWN port 65535": "the connection through it ended"}
+"""What is said instead of a line that tells no more and that differs from one host of a group to the next."""
 
 
 def explain_failure(host: Host, stderr: str) -> ConnectionFailure:
@@ -84,7 +87,7 @@ def explain_failure(host: Host, stderr: str) -> ConnectionFailure:
         found = next((line for line in lines if needle in line), None)
         if found is not None:
             quotable = re.search(_QUOTED_LINE.get(needle, "^$"), "\n".join(lines), re.MULTILINE)
-            line = quotable[1] if quotable else found.removeprefix("ssh: ")
+            line = quotable[1] if quotable else _ANY_ENDING.get(needle) or found.removeprefix("ssh: ")
             methods = _METHODS.search(line)
             if methods is not None:
                 is_host = host.address in line  # And no jump host.
