@@ -83,7 +83,7 @@ def main() -> None:
 def profile(inventory: Path, archive: Path, python: str, runs: int) -> None:
     controller = [sys.executable, "-m", "pylaunch"]
     start = [*controller, "start", "-i", str(inventory), "--framework", "command", "--workdir", "/"]
-    imported = [sys.executable, "-c", "from pylaunch.cli.commands import start"]
+    imported = [sys.executable, "-c", "from pylaunch.cli.commands.run import start"]
     agent = [python, "-I", "-S", str(archive)]
     programs: dict[str, tuple[list[str], bytes]] = {
         "controller: Python": ([sys.executable, "-c", ""], b""),

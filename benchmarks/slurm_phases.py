@@ -111,7 +111,7 @@ def controller() -> int:
     """Run the command line of this program as pylaunch, and write the phases of the start to the file of MARKS."""
     began = time.time()
     from pylaunch.cli import main as command_line  # noqa: PLC0415 -- the time of the imports is measured
-    from pylaunch.cli.commands import start  # noqa: PLC0415
+    from pylaunch.cli.commands.run import start  # noqa: PLC0415
 
     found = {"Python": (0.0, began - ENTERED), "imports to parse the flags": (began - ENTERED, time.time() - began)}
     for place, function, name in ASKING:

@@ -49,13 +49,13 @@ _CORE = {
         "completion": "Print the script that completes command lines in a shell",
     },
 }
-"""Verbs of the core: each is the module of the same name in `cli/commands/`."""
+"""Verbs of the core: each is the module of the same name in its group of `cli/commands/`."""
 
 
 def _all_verbs() -> dict[str, Verb]:
     """Return the verbs of the core and of the features with their groups, in the order of the help."""
     found = {
-        name: Verb(f"pylaunch.cli.commands.{name}", text, group=group)
+        name: Verb(f"pylaunch.cli.commands.{group.name.lower()}.{name}", text, group=group)
         for group, verbs in _CORE.items()
         for name, text in verbs.items()
     }

@@ -1,6 +1,6 @@
 """Refusals of sudo on the hosts to change, found before anything is sent to them."""
 
-from pylaunch.agent.probe.readers import reach
+from pylaunch.agent.probe.readers.hosts import reach
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.diagnosis.host_errors import error_lines
 from pylaunch.model.text.argv import pylaunch

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.probe.readers.containers import engine
+from pylaunch.agent.probe.readers.hosts.containers import engine
 from tests.starts.containers import image_of_this_machine
 
 

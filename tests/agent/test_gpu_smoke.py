@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pylaunch.agent.probe.readers import gpu_smoke
+from pylaunch.agent.probe.readers.devices import gpu_smoke
 
 
 def interpreter(directory: Path, script: str) -> str:

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pylaunch.agent.probe.readers import reach
+from pylaunch.agent.probe.readers.hosts import reach
 from pylaunch.checks.suite import _look
 from pylaunch.probe.program import FROM_STDIN, probe
 from tests.waiting import DEADLINE_S

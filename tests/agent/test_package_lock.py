@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pylaunch.agent.probe.readers.packages import holder
+from pylaunch.agent.probe.readers.roles.packages import holder
 
 HOLD = """
 import fcntl, sys

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pylaunch.agent.piped import mesh
-from pylaunch.agent.probe.readers import host as host_readers
-from pylaunch.agent.probe.readers import lease
+from pylaunch.agent.probe.readers.hosts import host as host_readers
+from pylaunch.agent.probe.readers.hosts import lease
 from pylaunch.checks.mesh import READINGS
 from pylaunch.checks.start_table import AtStart, at_start
 from pylaunch.checks.suite import CHECKS, _look, questions_for

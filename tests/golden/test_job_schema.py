@@ -9,7 +9,7 @@ import click
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from pylaunch.cli.commands.start import command
+from pylaunch.cli.commands.run.start import command
 from pylaunch.features.job.job_file import NAME, OWN_KEYS, OnFailure, ReadyBy
 from pylaunch.features.job.starting import options_of_a_role
 from tests.golden.files import golden

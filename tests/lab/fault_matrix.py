@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from pylaunch.cli.commands import check as verb
+from pylaunch.cli.commands.prepare import check as verb
 from pylaunch.cli.main import run
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.model.diagnosis.finding import Severity

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pylaunch.agent.probe.readers import gpu as gpu_readers
+from pylaunch.agent.probe.readers.devices import gpu as gpu_readers
 from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from pylaunch.agent.probe.readers import gpu as gpu_readers
+from pylaunch.agent.probe.readers.devices import gpu as gpu_readers
 from pylaunch.checks.check import Check, asks
 from pylaunch.checks.devices.gpu import cards_of, indexes
 from pylaunch.checks.survey import Survey

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from statistics import median
 from typing import Any
 
-from pylaunch.agent.probe.readers import gpu as gpu_readers
-from pylaunch.agent.probe.readers import gpu_smoke as gpu_smoke_readers
-from pylaunch.agent.probe.readers import occupants as occupants_readers
+from pylaunch.agent.probe.readers.devices import gpu as gpu_readers
+from pylaunch.agent.probe.readers.devices import gpu_smoke as gpu_smoke_readers
+from pylaunch.agent.probe.readers.hosts import occupants as occupants_readers
 from pylaunch.checks.check import Check
 from pylaunch.checks.devices.gpu import wanted_devices
 from pylaunch.checks.occupancy.processes import Occupant, occupancy

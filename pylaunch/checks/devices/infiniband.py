@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pylaunch.agent.probe.readers import gpu as gpu_readers
-from pylaunch.agent.probe.readers import infiniband as infiniband_readers
+from pylaunch.agent.probe.readers.devices import gpu as gpu_readers
+from pylaunch.agent.probe.readers.devices import infiniband as infiniband_readers
 from pylaunch.checks.check import Check, asks
 from pylaunch.checks.gpudirect import exports_dma_buf
 from pylaunch.checks.survey import Survey

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pylaunch.agent.probe.readers import code as code_readers
+from pylaunch.agent.probe.readers.hosts import code as code_readers
 from pylaunch.checks.check import Check
 from pylaunch.checks.hosts.storage import hosts_without_workdir
 from pylaunch.checks.survey import Survey, Wanted

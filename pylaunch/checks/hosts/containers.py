@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pylaunch.agent.probe.readers import containers as container_readers
+from pylaunch.agent.probe.readers.hosts import containers as container_readers
 from pylaunch.agent.shared.programs import ENGINE, OPENER
 from pylaunch.checks.check import Check
 from pylaunch.checks.survey import Survey, Wanted

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from pylaunch.agent.probe.readers import host as host_readers
+from pylaunch.agent.probe.readers.hosts import host as host_readers
 from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity

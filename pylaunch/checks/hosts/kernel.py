@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from pylaunch.agent.probe.readers import kernel as kernel_readers
+from pylaunch.agent.probe.readers.hosts import kernel as kernel_readers
 from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from pylaunch.agent.probe.readers import leftovers as leftovers_readers
+from pylaunch.agent.probe.readers.hosts import leftovers as leftovers_readers
 from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from pylaunch.agent.probe.readers import host as host_readers
-from pylaunch.agent.probe.readers import kernel as kernel_readers
+from pylaunch.agent.probe.readers.hosts import host as host_readers
+from pylaunch.agent.probe.readers.hosts import kernel as kernel_readers
 from pylaunch.agent.probe.registry import Reader
 from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey

@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 
-from pylaunch.agent.probe.readers import login as login_readers
+from pylaunch.agent.probe.readers.hosts import login as login_readers
 from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity

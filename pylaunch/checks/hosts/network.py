@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from pylaunch.agent.probe.readers import network as network_readers
+from pylaunch.agent.probe.readers.hosts import network as network_readers
 from pylaunch.checks.check import Check
 from pylaunch.checks.hosts import network_matrix
 from pylaunch.checks.survey import Survey, Wanted

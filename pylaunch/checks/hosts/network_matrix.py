@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pylaunch.agent.probe.readers import network as network_readers
+from pylaunch.agent.probe.readers.hosts import network as network_readers
 from pylaunch.base.dataclass import dataclass
 from pylaunch.checks import mesh
 from pylaunch.checks.check import Check, asks

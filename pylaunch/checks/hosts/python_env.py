@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pylaunch.agent.probe.readers import python_env as python_env_readers
+from pylaunch.agent.probe.readers.hosts import python_env as python_env_readers
 from pylaunch.agent.probe.registry import Reader
 from pylaunch.checks.check import Asks, Check
 from pylaunch.checks.survey import Survey

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 from typing import Any
 
-from pylaunch.agent.probe.readers import reach as reach_readers
+from pylaunch.agent.probe.readers.hosts import reach as reach_readers
 from pylaunch.agent.run.ranks.session_scope import LOGOUT
 from pylaunch.checks import mesh
 from pylaunch.checks.check import Check, asks

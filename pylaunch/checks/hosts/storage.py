@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pylaunch.agent.probe.readers import host as host_readers
+from pylaunch.agent.probe.readers.hosts import host as host_readers
 from pylaunch.base.dataclass import dataclass
 from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey, Wanted

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from pylaunch.agent.piped import sweep as node_sweep
-from pylaunch.agent.probe.readers import gpu, lease, occupants
+from pylaunch.agent.probe.readers.devices import gpu
+from pylaunch.agent.probe.readers.hosts import lease, occupants
 from pylaunch.agent.probe.registry import ReadingKey
 from pylaunch.base.dataclass import dataclass
 from pylaunch.checks.occupancy.processes import Occupancy, Occupant, occupancy

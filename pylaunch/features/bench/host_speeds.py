@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from pylaunch.agent.probe.readers import gpu as gpu_readers
-from pylaunch.agent.probe.readers import infiniband as infiniband_readers
+from pylaunch.agent.probe.readers.devices import gpu as gpu_readers
+from pylaunch.agent.probe.readers.devices import infiniband as infiniband_readers
 from pylaunch.checks.hosts.network import rank_wires
 from pylaunch.checks.survey import Survey
 from pylaunch.features.bench.judgement.bounds import HostSpeeds, Wire

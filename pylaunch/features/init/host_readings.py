@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pylaunch.agent.probe.readers import gpu, host_facts, network, python_env, reach, settings
-from pylaunch.agent.probe.readers import host as host_reader
+from pylaunch.agent.probe.readers.devices import gpu
+from pylaunch.agent.probe.readers.hosts import host as host_reader
+from pylaunch.agent.probe.readers.hosts import host_facts, network, python_env, reach
+from pylaunch.agent.probe.readers.roles import settings
 from pylaunch.features.init.judgement.found import FoundHost, FoundRoute, Storage
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.text.addresses import is_address

@@ -3,16 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pylaunch.agent.probe.readers import (
-    environments,
-    files,
-    gpu_node,
-    host_facts,
-    network,
-    packages,
-    services,
-    settings,
-)
+from pylaunch.agent.probe.readers.hosts import host_facts, network
+from pylaunch.agent.probe.readers.roles import environments, files, gpu_node, packages, services, settings
 from pylaunch.agent.probe.registry import Reader
 from pylaunch.model.cluster import Cluster
 from pylaunch.probe import ask as probe_ask

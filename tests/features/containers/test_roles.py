@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.cli.commands.start import command
+from pylaunch.cli.commands.run.start import command
 from pylaunch.errors import UsageError
 from pylaunch.features import job_changes
 from pylaunch.features.job import job_file

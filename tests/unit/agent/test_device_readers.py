@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylaunch.agent.probe import gpu as gpu_commands
-from pylaunch.agent.probe.readers import gpu, infiniband
+from pylaunch.agent.probe.readers.devices import gpu, infiniband
 from pylaunch.agent.shared import cgroups, programs
 
 CASES = Path(__file__).parents[2] / "cases"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pylaunch.agent.probe.readers import leftovers
+from pylaunch.agent.probe.readers.hosts import leftovers
 from pylaunch.agent.shared import processes
 from pylaunch.agent.shared.sockets import ports
 

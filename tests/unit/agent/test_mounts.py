@@ -1,4 +1,4 @@
-from pylaunch.agent.probe.readers import host
+from pylaunch.agent.probe.readers.hosts import host
 
 
 def test_octal_escapes_in_a_mount_path_are_decoded() -> None:

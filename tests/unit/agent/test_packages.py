@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from pylaunch.agent.probe.identity import read_os_release
-from pylaunch.agent.probe.readers import packages, services
+from pylaunch.agent.probe.readers.roles import packages, services
 from pylaunch.provision.observed.facts import ansible_family
 
 CASES = Path(__file__).parents[2] / "cases"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.probe.readers import reach as reach_readers
+from pylaunch.agent.probe.readers.hosts import reach as reach_readers
 from pylaunch.checks import mesh
 from pylaunch.checks.hosts import clock, reach
 from pylaunch.checks.survey import Wanted

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from pylaunch.agent.probe.readers import code as readers
+from pylaunch.agent.probe.readers.hosts import code as readers
 from pylaunch.checks.hosts import code
 from pylaunch.checks.survey import Wanted
 from pylaunch.model.cluster import Host

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pylaunch.agent.probe.readers import kernel as readers
+from pylaunch.agent.probe.readers.hosts import kernel as readers
 from pylaunch.base import kernel_log
 from pylaunch.checks.hosts import kernel
 from pylaunch.model.diagnosis.finding import Severity

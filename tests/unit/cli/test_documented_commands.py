@@ -12,8 +12,8 @@ import click
 import pytest
 
 from pylaunch.cli import main
-from pylaunch.cli.commands.help import pages, title
-from pylaunch.cli.commands.start import command
+from pylaunch.cli.commands.maintain.help import pages, title
+from pylaunch.cli.commands.run.start import command
 from pylaunch.cli.main import VERBS
 from pylaunch.errors import ExitCode
 from tests.documented_commands import (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.checks.result import Result
-from pylaunch.cli.commands import check as check_command
+from pylaunch.cli.commands.prepare import check as check_command
 from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
 from pylaunch.model.cluster import Cluster, Host

@@ -10,7 +10,8 @@ import click
 import pytest
 
 from pylaunch.cli import main
-from pylaunch.cli.commands import ps, start
+from pylaunch.cli.commands.run import start
+from pylaunch.cli.commands.watch import ps
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.runs.existing.discover import Discovery

@@ -8,7 +8,8 @@ from pylaunch.checks.occupancy import clean as workflows_clean
 from pylaunch.checks.occupancy import gpus as workflows_gpus
 from pylaunch.checks.occupancy.look import HostView, Swept, Unread
 from pylaunch.checks.occupancy.processes import Occupancy
-from pylaunch.cli.commands import clean, gpus
+from pylaunch.cli.commands.maintain import clean
+from pylaunch.cli.commands.watch import gpus
 from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
 from pylaunch.model.cluster import Cluster, Host

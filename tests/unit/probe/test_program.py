@@ -6,14 +6,15 @@ import zlib
 import pytest
 
 from pylaunch.agent.piped import mesh, queue, run_leftovers, sweep
-from pylaunch.agent.probe.readers import gpu, host, leftovers, occupants
+from pylaunch.agent.probe.readers.devices import gpu
+from pylaunch.agent.probe.readers.hosts import host, leftovers, occupants
 from pylaunch.agent.probe.registry import Reader
 from pylaunch.probe import program as builder
 from pylaunch.probe.program import BEGUN, asking, needed, probe, program
 
 
 def test_a_module_of_the_agent_travels_after_its_imports_and_with_nothing_else() -> None:
-    assert needed(["agent.probe.readers.gpu"]) == (
+    assert needed(["agent.probe.readers.devices.gpu"]) == (
         "agent.shared.installed",
         "agent.shared.text",
         "agent.shared.essentials",
@@ -25,12 +26,12 @@ def test_a_module_of_the_agent_travels_after_its_imports_and_with_nothing_else()
         "base.dataclass",
         "base.kernel_log",
         "protocol.readings.devices",
-        "agent.probe.readers.gpu",
+        "agent.probe.readers.devices.gpu",
     )
-    carried = needed(["agent.probe.readers.occupants", "agent.piped.sweep"])
+    carried = needed(["agent.probe.readers.hosts.occupants", "agent.piped.sweep"])
     assert len(carried) == len(set(carried))
     assert carried.index("agent.shared.sockets.ports") > carried.index("agent.shared.processes")
-    assert not {"agent.probe.facts", "agent.probe.readers.gpu"} & set(carried)
+    assert not {"agent.probe.facts", "agent.probe.readers.devices.gpu"} & set(carried)
 
 
 def carried_by(script: bytes) -> dict[str, str]:
@@ -44,8 +45,8 @@ def test_a_host_is_sent_only_the_modules_that_its_questions_need() -> None:
     more = carried_by(probe({**leftovers.stale.ask("/x"), **host.limits.ask(None)}))
     assert "torchelastic" not in str(few)
     assert "torchelastic" in str(more)
-    assert "agent.probe.readers.leftovers" in more
-    assert "agent.probe.readers.leftovers" not in few
+    assert "agent.probe.readers.hosts.leftovers" in more
+    assert "agent.probe.readers.hosts.leftovers" not in few
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pylaunch.agent.probe.readers import gpu_node, services, settings
+from pylaunch.agent.probe.readers.roles import gpu_node, services, settings
 from pylaunch.agent.probe.registry import EachReader, Reader
 from pylaunch.provision.observed.facts import Facts
 from pylaunch.provision.observed.probe import _READERS, parse_facts

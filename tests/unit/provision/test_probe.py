@@ -10,7 +10,7 @@ from pylaunch.provision.errors import refuse_unknown
 from pylaunch.provision.observed.probe import readers_asked
 from pylaunch.provision.state import RoleState
 
-ALWAYS = {"shared.text", "probe.identity", "probe.registry", "probe.readers.settings"}
+ALWAYS = {"shared.text", "probe.identity", "probe.registry", "probe.readers.roles.settings"}
 
 
 @pytest.mark.parametrize(
@@ -19,18 +19,21 @@ ALWAYS = {"shared.text", "probe.identity", "probe.registry", "probe.readers.sett
         ({}, set()),
         (
             {"gpus": ["all"], "communications": []},
-            {"shared.essentials", "shared.installed", "shared.programs", "probe.gpu", "probe.readers.gpu_node"},
+            {"shared.essentials", "shared.installed", "shared.programs", "probe.gpu", "probe.readers.roles.gpu_node"},
         ),
-        ({"communications": [{}]}, {"shared.sockets.interfaces", "probe.resolver", "probe.readers.network"}),
+        ({"communications": [{}]}, {"shared.sockets.interfaces", "probe.resolver", "probe.readers.hosts.network"}),
         (
             {"host_facts": ["/usr/bin/python3"]},
             {
                 "shared.installed", "shared.essentials", "shared.programs", "probe.altered", "probe.commands",
-                "probe.gpu", "probe.readers.files", "probe.readers.packages",
-                "probe.readers.services", "probe.readers.host_facts",
+                "probe.gpu", "probe.readers.roles.files", "probe.readers.roles.packages",
+                "probe.readers.roles.services", "probe.readers.hosts.host_facts",
             },
         ),
-        ({"altered": ["/opt/pylaunch/envs/1"]}, {"probe.altered", "shared.installed", "probe.readers.environments"}),
+        (
+            {"altered": ["/opt/pylaunch/envs/1"]},
+            {"probe.altered", "shared.installed", "probe.readers.roles.environments"},
+        ),
     ],
 )  # fmt: skip
 def test_a_probe_contains_only_modules_that_its_questions_need(

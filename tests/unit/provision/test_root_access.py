@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pylaunch.agent.probe.readers import reach
+from pylaunch.agent.probe.readers.hosts import reach
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Cluster, Host

@@ -1,1 +1,1 @@
-"""Readers of the probe, one subject per module; a reader's name begins with that of its module."""
+"""Readers of the probe, one subject per module; the name of a reader begins with that of its module."""

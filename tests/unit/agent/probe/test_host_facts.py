@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.probe.readers import host_facts
+from pylaunch.agent.probe.readers.hosts import host_facts
 from pylaunch.agent.shared import essentials
 from pylaunch.agent.shared.installed import MARKER
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.agent.in_rank import sitecustomize
-from pylaunch.agent.probe.readers import occupants
+from pylaunch.agent.probe.readers.hosts import occupants
 from pylaunch.agent.run.ranks.template import MOST_RANKS, RankFork, shared_environment, unmet_condition
 from tests.agent.controller import task
 

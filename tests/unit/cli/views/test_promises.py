@@ -1,6 +1,6 @@
 """Report of `verify` in lines: folded hosts, the reason, and a command."""
 
-from pylaunch.cli.commands.verify import MOST_LINES, lines, summary
+from pylaunch.cli.commands.prepare.verify import MOST_LINES, lines, summary
 from pylaunch.provision.specifications import SpecificationResult, results
 
 REPORT = """<testsuites><testsuite>

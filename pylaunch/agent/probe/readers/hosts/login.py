@@ -8,7 +8,7 @@ import os
 import pwd
 import sys
 
-from pylaunch.agent.probe.readers.host import mount_of
+from pylaunch.agent.probe.readers.hosts.host import mount_of
 from pylaunch.agent.probe.registry import reader
 from pylaunch.protocol.readings.hosts import LoginReading
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Mapping
 
-from pylaunch.agent.probe.readers.gpu import is_here
+from pylaunch.agent.probe.readers.devices.gpu import is_here
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import programs
 from pylaunch.protocol.readings.devices import SmokeReading

@@ -15,9 +15,9 @@ from pylaunch.agent.probe import gpu
 from pylaunch.agent.probe.altered import touched_files
 from pylaunch.agent.probe.commands import run
 from pylaunch.agent.probe.identity import has_rpm
-from pylaunch.agent.probe.readers import services, settings
-from pylaunch.agent.probe.readers.files import named
-from pylaunch.agent.probe.readers.packages import RPM_VERSIONS, read_rpm
+from pylaunch.agent.probe.readers.roles import services, settings
+from pylaunch.agent.probe.readers.roles.files import named
+from pylaunch.agent.probe.readers.roles.packages import RPM_VERSIONS, read_rpm
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import essentials
 from pylaunch.agent.shared.installed import MARKER, installed_digest

@@ -1,0 +1,1 @@
+"""Readers of devices: GPUs and network adapters."""

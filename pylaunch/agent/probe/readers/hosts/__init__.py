@@ -1,0 +1,1 @@
+"""Readers of the state of a host that checks judge."""

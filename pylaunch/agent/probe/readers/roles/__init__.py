@@ -1,0 +1,1 @@
+"""Readers of what roles change on a host."""

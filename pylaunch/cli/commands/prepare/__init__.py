@@ -1,0 +1,1 @@
+"""Verbs of the group Prepare of `pylaunch --help`."""

@@ -1,0 +1,1 @@
+"""Verbs of the group Run of `pylaunch --help`."""

@@ -1,0 +1,1 @@
+"""Verbs of the group Watch of `pylaunch --help`."""
