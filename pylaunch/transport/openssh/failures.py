@@ -74,7 +74,7 @@ _QUOTED_LINE = {
 """The line to quote where it is not the line that identifies the failure."""
 
 _ANY_ENDING = {"UNKNOWN port 65535": "the connection through it ended"}
-"""What is said instead of a line that tells no more and that differs from one host of a group to the next."""
+"""The reason where the last line of ssh adds nothing and differs between the hosts of a group."""
 
 
 def explain_failure(host: Host, stderr: str) -> ConnectionFailure:
