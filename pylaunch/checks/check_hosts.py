@@ -16,9 +16,7 @@ from pylaunch.checks.wanted import wanted_by
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.job import USUAL_PORT, JobSpec
-from pylaunch.model.notes import Notes, ignore
 from pylaunch.model.plan import RunPlan, plan_run
-from pylaunch.probe.ask import Asking
 
 NO_SCRIPT = ("",)
 """Command of a job for which only the hosts are checked."""
@@ -57,10 +55,10 @@ def plan_check(cluster: Cluster, job: JobSpec, needs: Needs, checks: Sequence[Ch
     return CheckRequest(replace(cluster, hosts=hosts), plan, _wanted(plan, needs), tuple(checks))
 
 
-def check(request: CheckRequest, on_note: Notes = ignore) -> Result:
+def check(request: CheckRequest) -> Result:
     """Ask every host and judge the answers. Hosts that do not answer are findings, not errors."""
     begun = time.monotonic()
-    survey = suite.take(request.cluster, request.wanted, request.checks, how=Asking(on_note=on_note))
+    survey = suite.take(request.cluster, request.wanted, request.checks)
     return result(survey, request.checks, suite.judge(survey, request.checks), time.monotonic() - begun)
 
 

@@ -5,6 +5,7 @@ import os
 import shlex
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -12,12 +13,14 @@ import click
 from pylaunch import __version__, features
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import ExitCode, PylaunchError, UsageError
+from pylaunch.model.hostset import fold
 from pylaunch.terminal import console, document, hints, other_tools
 from pylaunch.terminal.doors import Verb, VerbGroup
 from pylaunch.terminal.group import CommandGroup
 from pylaunch.terminal.invocation import Invocation, current
 from pylaunch.terminal.late_import import imported
 from pylaunch.transport import interrupts
+from pylaunch.transport.silence import AWAITED
 
 _CORE = {
     VerbGroup.PREPARE: {
@@ -154,9 +157,15 @@ def main() -> None:
     """Entry point: run the command line and exit with one of the documented codes."""
     _open_closed_streams()
     interrupts.install("interrupted twice: ended at once, without waiting for anything", ExitCode.INTERRUPTED)
+    if console.is_terminal(sys.stderr):
+        AWAITED.report_to(_say_silent)
     code = run(sys.argv[1:])
     interrupts.leaving()
     sys.exit(code)
+
+
+def _say_silent(hosts: Sequence[str], seconds: float) -> None:
+    console.say(f"waiting for {fold(hosts)}: no answer yet, {seconds:.0f} s more at most")
 
 
 def _open_closed_streams() -> None:

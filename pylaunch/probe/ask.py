@@ -1,7 +1,7 @@
 """One process per host, over the connection that Ansible will use too: modules of the agent, piped into its Python."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from pylaunch.base import untrusted_json
@@ -10,8 +10,6 @@ from pylaunch.base.untrusted_json import UntrustedJsonError
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis import host_hints
-from pylaunch.model.hostset import fold
-from pylaunch.model.notes import Notes, ignore
 from pylaunch.probe.program import FROM_STDIN
 from pylaunch.transport.answers import MALFORMED, shown, what_is_wrong
 from pylaunch.transport.connections import connector_of
@@ -26,13 +24,12 @@ from pylaunch.transport.process import (
     describe_exit,
     last_line,
 )
+from pylaunch.transport.silence import AWAITED
 
 T = TypeVar("T")
 
 CONCURRENT = 64
 TIMEOUT_S = 60.0
-SILENT_S = 5.0
-"""Time after which the hosts that have not answered are named."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +59,6 @@ class Asking:
     timeout_s: float = TIMEOUT_S
     together: Together | None = None
     """Group of the processes; a group of its own without one."""
-
-    on_note: Notes = ignore
-    """Receives the line that names the hosts which have not answered after SILENT_S."""
 
 
 PLAIN = Asking()
@@ -100,36 +94,15 @@ def ask(
     """
     if not cluster.hosts:
         return {}
-    answers: dict[str, Answered | Unreachable | NoPython] = {}
     workers = min(CONCURRENT, len(cluster.hosts))
     allow_hosts(workers)
     # In this order: the pool waits for its threads, which end when their processes do.
     with ThreadPoolExecutor(workers) as pool, how.together or Together() as asking:
         futures = {
-            pool.submit(_ask, asking, host, cluster.known_hosts, programs[host.name], how.timeout_s): host.name
+            host.name: pool.submit(_ask, asking, host, cluster.known_hosts, programs[host.name], how.timeout_s)
             for host in cluster.hosts
         }
-        for future in _completed(futures, lambda hosts: how.on_note(_waiting(hosts, how.timeout_s))):
-            answers[futures[future]] = future.result()
-    return {name: answers[name] for name in cluster.names}
-
-
-def _completed(futures: Mapping[Future[T], str], on_silence: Callable[[Sequence[str]], None]) -> Iterator[Future[T]]:
-    """Yield futures as they end. `on_silence` gets the hosts of those that have not ended after SILENT_S, once; only of
-    those that began at once, because the others may be waiting for their turn."""
-    left = dict(futures)
-    try:
-        for future in as_completed(futures, timeout=SILENT_S):
-            del left[future]
-            yield future
-    except TimeoutError:
-        if silent := [left[each] for each in [*futures][:CONCURRENT] if each in left]:
-            on_silence(silent)
-        yield from as_completed(left)
-
-
-def _waiting(hosts: Sequence[str], timeout_s: float) -> str:
-    return f"waiting for {fold(hosts)}: no answer after {SILENT_S:g} s of {timeout_s:g} s"
+        return {name: future.result() for name, future in futures.items()}
 
 
 def _ask(
@@ -137,7 +110,7 @@ def _ask(
 ) -> Answered | Unreachable | NoPython:
     connector = connector_of(host, known_hosts)
     try:
-        with in_turn(connector, asking):
+        with in_turn(connector, asking), AWAITED.hosts([host.name], timeout_s):
             ended = asking.run(connector.argv((host.agent_python, *FROM_STDIN)), stdin=script, timeout_s=timeout_s)
     except ProgramNotFoundError as error:
         return NoPython(error.program) if error.program == host.agent_python else Unreachable(error.message, error.hint)

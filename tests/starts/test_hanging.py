@@ -51,7 +51,6 @@ def test_ctrl_c_ends_a_check_of_a_host_that_does_not_answer(directories: Callabl
     cluster.nodes["n1"].probe_hangs()
     check = cluster.begin("check", "-i", str(cluster.inventory), "--only", "limits")
     hangs(cluster.nodes["n1"])
-    says(check, "waiting for n1: no answer after 5 s of 60 s")
     os.kill(check.pid, signal.SIGINT)
     assert ended(check, BEFORE_PROBE_S).returncode == ExitCode.INTERRUPTED
     hangs_no_more(cluster.nodes["n1"])

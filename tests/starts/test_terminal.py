@@ -187,3 +187,17 @@ def is_dated(node: Directory, run: str, stream: str, size: int) -> None:
     """Wait until the agent knows when so many bytes of a log were written."""
     path = RunDirectory(run, str(node.path / "root" / "runs" / run)).times(stream)
     wait_until(lambda: [there for _, there in log_index.read(path)][-1:] == [size], "the agent's look")
+
+
+def test_verbs_that_ask_all_hosts_name_the_one_for_which_they_wait(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    cluster = directories("n1", "n2")
+    cluster.nodes["n2"].probe_hangs()
+    cluster.nodes["n2"].agent_hangs()
+    starting = started(cluster, "--", "true")
+    for words in (starting, ("gpus", "-i", str(cluster.inventory)), ("ps", "-i", str(cluster.inventory))):
+        verb = on_terminal(cluster, *words)
+        verb.shows(r"waiting for n2: no answer yet, \d+ s more at most\n")
+        verb.press(b"\x03")
+        assert "waiting for n1" not in verb.ends()

@@ -16,6 +16,7 @@ from pylaunch.terminal import console, options
 from pylaunch.terminal.invocation import current
 from pylaunch.terminal.late_import import imported
 from pylaunch.transport.interrupts import LAST_S
+from pylaunch.transport.silence import AWAITED
 
 
 @click.command()
@@ -31,6 +32,7 @@ def command(*, inventory: Path | None) -> int:
         raise UsageError("top needs the package textual, which is not installed", hint=install)
     if not (console.is_terminal(sys.stdin) and console.is_drawable()):
         raise UsageError("top needs a terminal", hint="pylaunch ps; pylaunch status RUN --watch --json")
+    AWAITED.report_to(None)  # The screen is the application's.
     root = click.get_current_context().find_root().command
     with FollowedRuns(None if inventory is None else load_cluster(inventory)) as live:
         app = imported("pylaunch.features.top.app").TopApp(live, partial(run_verb, root, current()))

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator
 
 from pylaunch import protocol
-from pylaunch.base.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.clock import ClockOffset, Exchange, measure
 from pylaunch.model.cluster import Connection, Host
 from pylaunch.model.diagnosis import host_hints
@@ -19,6 +19,7 @@ from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, ConnectionFailure
 from pylaunch.transport.handshakes import AGENTS, awaited_turn
 from pylaunch.transport.patience import patience
 from pylaunch.transport.process import Child, Completed, describe_exit, last_line, spawn
+from pylaunch.transport.silence import AWAITED
 
 CLOSED = "the agent closed the connection"
 PINGS = 3
@@ -158,11 +159,14 @@ async def open_link(host: Host, known_hosts: str | None, agent: str, call: Call)
     if host.connection is Connection.NONE:
         raise LinkError("not in the inventory, so not connected to", "name an inventory that has it with -i")
     connector = connector_of(host, known_hosts)
+    if host.slurm_job is not None and call.verb == "open":
+        call = replace(call, within_s=SLURM_OPENS_S)
     # A connection of its own replaces a silent one, whose node counts as lost soon: it does not wait.
     async with contextlib.AsyncExitStack() as turns:
         if call.shared:
             await turns.enter_async_context(AGENTS.awaited(host.name))
             await turns.enter_async_context(awaited_turn(connector))
+            turns.enter_context(AWAITED.hosts([host.name], call.within_s))
         began = time.monotonic()
         link = await _opened(connector, agent, call)
         link.seconds = time.monotonic() - began
@@ -172,9 +176,8 @@ async def open_link(host: Host, known_hosts: str | None, agent: str, call: Call)
 async def _opened(connector: Connector, agent: str, call: Call) -> AgentLink:
     host = connector.host
     child = await spawn(connector.argv(enter(host, agent, call.verb, call.run), shared=call.shared))
-    within_s = call.within_s if host.slurm_job is None or call.verb != "open" else SLURM_OPENS_S
     try:
-        async with patience(within_s):
+        async with patience(call.within_s):
             line = await child.readline()
             if not line:
                 raise await _explain(connector, child)
@@ -199,7 +202,7 @@ async def _opened(connector: Connector, agent: str, call: Call) -> AgentLink:
         await child.end()
         raise
     except TimeoutError:
-        silence = connector.timed_out(within_s)
+        silence = connector.timed_out(call.within_s)
         await child.end()
         raise silent(silence) from None
     except asyncio.CancelledError:

@@ -26,6 +26,7 @@ from pylaunch.transport.connections import connector_of
 from pylaunch.transport.handshakes import awaited_turn
 from pylaunch.transport.patience import patience
 from pylaunch.transport.process import describe_exit, last_line, spawn
+from pylaunch.transport.silence import AWAITED
 
 MAX_ANSWER = 64 << 20
 """Bytes of one node's answer: all runs that it knows."""
@@ -141,8 +142,9 @@ async def _ask(
         child = await spawn(connector.argv(("/bin/sh", "-c", RUNS, "sh", *root_words(host), host.agent_python)))
         child.close_stdin()
         try:
-            async with patience(timeout_s):
-                ended = await child.wait()
+            with AWAITED.hosts([host.name], timeout_s):
+                async with patience(timeout_s):
+                    ended = await child.wait()
         except TimeoutError:
             silence = connector.timed_out(timeout_s)
             child.signal(signal.SIGKILL)

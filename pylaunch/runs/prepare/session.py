@@ -31,6 +31,7 @@ from pylaunch.runs.prepare.slowness import slow_nodes
 from pylaunch.runs.sync.images import ImageTransfers
 from pylaunch.runs.sync.ship import NotShippedError, ship, shipped_lines
 from pylaunch.runs.sync.tree import Tree
+from pylaunch.transport.silence import AWAITED
 
 LEAST_LEAD_S = 0.01
 MOST_LEAD_S = 0.05
@@ -271,14 +272,17 @@ class Session:
         barrier = Barrier(frozenset(self._tasks), now + self._plan.job.start_timeout.total_seconds())
         for name, reasons in self._reasons.items():
             barrier = barrier.with_refused(name, reasons, now)
-        while (decision := barrier.decide(time.monotonic())) is Decision.WAIT:
-            now = time.monotonic()
-            within_s = min(LISTENS_S, max(0.0, barrier.deadline - now))
-            heard = await self._hear(within_s)
-            if (held_up_s := time.monotonic() - now - within_s) > PAUSE_S:
-                barrier = barrier.with_pause(held_up_s)
-            if heard is not None:
-                barrier = self._heard(barrier, *heard)
+        with AWAITED.hosts(self._fleet.links, barrier.deadline - now) as answered:
+            while (decision := barrier.decide(time.monotonic())) is Decision.WAIT:
+                now = time.monotonic()
+                within_s = min(LISTENS_S, max(0.0, barrier.deadline - now))
+                heard = await self._hear(within_s)
+                if (held_up_s := time.monotonic() - now - within_s) > PAUSE_S:
+                    barrier = barrier.with_pause(held_up_s)
+                if heard is not None:
+                    barrier = self._heard(barrier, *heard)
+                    if heard[0] not in barrier.silent:
+                        answered(heard[0])
         if decision is Decision.ABORT:
             if barrier.is_settling and barrier.silent:
                 self._emit(Notice(f"note: {fold(barrier.silent)} had not answered when another host refused"))

@@ -1,11 +1,8 @@
 import json
-from collections.abc import Sequence
-from concurrent.futures import Future
 
 import pytest
 
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.probe import ask
 from pylaunch.probe.ask import NoPython, Unreachable, interpret, parted
 from pylaunch.transport.process import Completed
 
@@ -49,20 +46,3 @@ def test_provision_is_the_hint_only_for_an_interpreter_that_it_installs(path: st
     cluster = Cluster((Host("n1", "10.0.0.1", agent_python=path),))
     answered, unreachable = parted({"n1": NoPython(path)}, cluster)
     assert (answered, unreachable["n1"].reason, unreachable["n1"].hint) == ({}, f"no Python at {path}", hint)
-
-
-def test_a_host_that_waits_for_its_turn_is_not_named_as_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ask, "SILENT_S", 0.0)
-    monkeypatch.setattr(ask, "CONCURRENT", 3)
-    asked: dict[Future[int], str] = {Future(): f"n{number}" for number in range(1, 6)}
-    silent: list[str] = []
-
-    def note(hosts: Sequence[str]) -> None:
-        silent.extend(hosts)
-        for each in [*asked][2:]:
-            each.set_result(0)
-
-    for each in [*asked][:2]:
-        each.set_result(0)
-    assert len([*ask._completed(asked, note)]) == 5
-    assert silent == ["n3"]

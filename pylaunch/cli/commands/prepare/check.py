@@ -121,7 +121,7 @@ def command(
     needs = Needs(flags.files, flags.checkpoint_dir, flags.infiniband, flags.workdir or "")
     request = plan_check(cluster, in_job(_job(words, flags, tree)), needs, checks)
     with working(f"asking {counted(len(cluster.hosts), 'host')}"):
-        found = check(request, console.say)
+        found = check(request)
     if flags.fix:
         found = _fixed(request, found, sure=flags.yes)
     if tree is not None and any(each.id == SHIPPED_CODE for each in checks):
@@ -208,7 +208,7 @@ def _fixed(request: CheckRequest, found: Result, *, sure: bool) -> Result:
         if not is_needed:
             hosts, roles = fold(repair.hosts), ", ".join(repair.roles)
             console.say(f"{hosts}: {roles} has nothing to change: see the finding's fix")
-    return check(request, console.say)
+    return check(request)
 
 
 def _show_list(known: Sequence[Check], words: tuple[str, ...], only: str | None) -> None:
