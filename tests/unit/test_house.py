@@ -45,7 +45,8 @@ def test_pages_for_contributors_name_modules_that_are_there() -> None:
     """A path begins at the checkout, at the package or, on the page of the agent, at the agent."""
     named = re.compile(r"`([a-z_]+(?:/[a-z_]+)+(?:\.py|/))`")
     places = [ROOT, ROOT / "pylaunch", ROOT / "pylaunch/agent"]
-    pages = {page.name: named.findall(page.read_text()) for page in (ROOT / "docs/contributing").glob("*.md")}
+    files = [ROOT / "CONTRIBUTING.md", *(ROOT / "docs/contributing").glob("*.md")]
+    pages = {page.name: named.findall(page.read_text()) for page in files}
     assert sum(map(len, pages.values())) > 50
     found = {path for paths in pages.values() for path in paths if any((at / path).exists() for at in places)}
     assert {page: sorted(set(paths) - found) for page, paths in pages.items() if set(paths) - found} == {}
@@ -122,3 +123,11 @@ def test_every_decision_has_a_number_of_its_own() -> None:
     numbers = [int(page.name[:4]) for page in pages]
     assert numbers == sorted(set(numbers))
     assert [page.name for page in pages if not page.read_text().startswith(f"# {int(page.name[:4])}. ")] == []
+
+
+def test_decisions_and_the_changelog_are_summaries() -> None:
+    pages = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
+    lines = {page.name: [line for line in page.read_text().splitlines()[1:] if line] for page in pages}
+    assert [name for name, each in lines.items() if len(each) > 10 or max(map(len, each)) > 160] == []
+    assert len((ROOT / "CHANGELOG.md").read_text().splitlines()) <= 60
+    assert len((ROOT / "docs/contributing/architecture.md").read_text().splitlines()) <= 100
