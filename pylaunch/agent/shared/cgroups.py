@@ -32,9 +32,14 @@ def sees_all_pids() -> bool:
 
 
 def container(pid: int) -> str:
-    """Return the container of a process, and "" for none, that of this process, or a process that is gone."""
+    """Return the container of a process, and "" for none, that of this process, or a process that is gone.
+
+    One without a cgroup of its own, as podman makes for users without a session, is known by its namespaces."""
     found = container_of(_membership(pid))
-    return "" if not found or found == container_of(_membership(os.getpid())) else found
+    if found:
+        return "" if found == container_of(_membership(os.getpid())) else found
+    kinds = [(link_of(f"/proc/{pid}/ns/{kind}"), link_of(f"/proc/self/ns/{kind}")) for kind in ("pid", "user")]
+    return "a container" if any(theirs not in ("", own) for theirs, own in kinds) else ""
 
 
 def _membership(pid: int) -> str:

@@ -4,7 +4,8 @@ A process is judged by its family, never by its name. It is left over when it ho
 carries the variables of a rank, and whoever started it is gone: the topmost of its ancestors that are ranks too has
 been adopted by the init process. A launcher whose ranks live, a service that systemd keeps, a program in which
 terminals are open, and all of a run whose supervisor lives are at work. So is an ancestor of another user's process
-(root's runuser): what belongs to that user may end with it.
+(root's runuser): what belongs to that user may end with it. So is what is in a container that no run of pylaunch made,
+and the program that keeps such a container and its ports (conmon): only the engine knows whether somebody wants it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -114,7 +115,8 @@ def _is_left_over(rows: Mapping[int, ProcessReading], pid: int) -> bool:
         return False
     below = [each for each in rows.values() if top["pid"] in _above(rows, each["pid"])]
     launches = not top["rank"] and any(each["rank"] for each in below)
-    return not launches and not any(each["is_terminal"] for each in [top, *below])
+    is_kept = any(each["is_terminal"] or (each["container"] and not each["run"]) for each in [top, *below])
+    return not launches and not is_kept
 
 
 def _is_orphan(rows: Mapping[int, ProcessReading], row: ProcessReading) -> bool:

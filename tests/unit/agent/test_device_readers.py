@@ -81,6 +81,22 @@ def test_the_container_in_which_pylaunch_is_too_is_not_named(monkeypatch: pytest
     assert cgroups.container(4121) == ""
 
 
+@pytest.mark.parametrize(
+    ("others", "named"),
+    [({"pid": "pid:[7]"}, "a container"), ({"user": "user:[7]"}, "a container"), ({"net": "net:[7]"}, ""), ({}, "")],
+)
+def test_a_container_without_a_cgroup_is_known_by_its_namespaces(
+    others: dict[str, str], named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def namespace(path: str) -> str:
+        _, _, pid, _, kind = path.split("/")
+        return "" if pid == "4122" else others.get(kind, "mine") if pid == "4121" else "mine"
+
+    monkeypatch.setattr(cgroups, "_membership", lambda _: "0::/user.slice/user-0.slice/session-6393.scope\n")
+    monkeypatch.setattr(cgroups, "link_of", namespace)
+    assert (cgroups.container(4121), cgroups.container(4122)) == (named, "")
+
+
 @cases("nvidia_nvlink")
 def test_links_and_their_errors_are_parsed(case: dict[str, Any]) -> None:
     assert gpu.nvlink(case["status"], case["errors"]) == case["answer"]

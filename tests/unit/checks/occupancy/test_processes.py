@@ -76,6 +76,14 @@ def test_a_program_in_which_terminals_are_open_is_at_work_whatever_variables_it_
     assert divided(INIT, multiplexer, shell)[0] == []
 
 
+def test_a_container_of_an_engine_is_at_work_with_the_program_that_keeps_it_and_that_of_a_dead_run_is_not() -> None:
+    conmon = {"pid": 60, "parent": 1, "ports": [29500]}
+    inside = {"pid": 61, "parent": 60, "devices": ["/dev/nvidia0"], "container": "podman container e0e504da6284"}
+    assert divided(INIT, conmon, inside) == ([], [60, 61], [])
+    assert divided(INIT, {**inside, "parent": 1, "rank": True}, {"pid": 62, "parent": 61}) == ([], [61], [])
+    assert divided(INIT, {**inside, "parent": 1, "run": "7f3a", "container": "a container"}) == ([61], [], [])
+
+
 def test_other_users_are_named_with_what_they_hold_and_never_left_over() -> None:
     theirs = {"pid": 200, "parent": 1, "uid": OTHER, "user": "bert", "devices": ["/dev/nvidia3"], "rank": True}
     below = {"pid": 201, "parent": 200, "uid": OTHER, "user": "bert"}
