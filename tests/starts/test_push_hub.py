@@ -151,6 +151,17 @@ def test_a_repository_that_the_node_may_not_see_is_an_error_and_a_token_of_this_
     assert not list(cluster.nodes["n2"].path.glob("**/token"))
 
 
+def test_all_hosts_are_asked_at_once_and_the_first_one_downloads_although_it_answers_last(
+    cluster: PushCluster, hub: Hub
+) -> None:
+    python, other = (cluster.nodes[name].path / at for name, at in (("n2", "python3"), ("n3", "pid")))
+    waits = f"for i in $(seq 400); do [ -s {other} ] && break; sleep 0.05; done; [ -s {other} ] || exit 1"
+    python.write_text(python.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{waits}\n"))
+    done = cluster.pushed("hf:org/model", "hub/")
+    assert done["source"] == "n2"
+    assert not Path(f"/proc/{int(other.read_text())}").exists()
+
+
 def test_hosts_without_the_program_or_the_network_are_errors_with_the_next_step(cluster: PushCluster, hub: Hub) -> None:
     without = ended(cluster.push("--limit", "n1", "hf:org/model", "hub"), code=ExitCode.CLUSTER_NOT_READY)
     assert "error: n1: no program that downloads from the hub\n" in without.stderr

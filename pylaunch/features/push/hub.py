@@ -20,13 +20,15 @@ from pylaunch.broadcast.progress import SourceProgress
 from pylaunch.broadcast.spread import until_interrupted
 from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
 from pylaunch.features.push import on_node
-from pylaunch.model.cluster import Cluster
+from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.host_errors import error_lines
 from pylaunch.model.diagnosis.host_hints import of_hosts
 from pylaunch.model.hostset import fold
 from pylaunch.model.secret import MASK
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.probe.program import program, streamed
+from pylaunch.transport.connections import connector_of
+from pylaunch.transport.handshakes import awaited_turn
 
 LONGEST_TEXT = 300
 _PART = r"\w(?:[\w.-]{0,94}\w)?"
@@ -107,28 +109,15 @@ def download(
     Raises UsageError, ClusterNotReadyError, and KeyboardInterrupt."""
 
     async def work() -> HubSnapshot:
-        node, reasons, hints = None, {}, {}
+        nodes: list[NodeProgram] = []
         try:
-            for host in cluster.hosts:
-                try:
-                    node = NodeProgram(host, *await python_on(host, cluster.known_hosts))
-                    await _require_hub(node)
-                    break
-                except PylaunchError as error:
-                    reasons[host.name], hints[host.name] = error.message.removeprefix(f"{host.name}: "), error.hint
-                    if node is not None:
-                        await node.child.leave(LEAVES_S)
-            else:
-                what = f"{fold(cluster.names)}: no program that downloads from the hub"
-                hint = "; ".join(of_hosts(hints)) or None
-                raise ClusterNotReadyError(what, evidence=error_lines(cluster.hosts, reasons), hint=hint)
+            node = await _first_with_hub(cluster, nodes)
             script = program(on_node.download, wanted.kind, wanted.name, wanted.revision, cache)
             with contextlib.suppress(ConnectionError):  # The next message has the reason.
                 await node.child.send(streamed(script) + json.dumps({"token": token}).encode() + b"\n")
             found, commit = await _downloaded(node, wanted, token, on_progress)
         finally:
-            if node is not None:
-                await node.child.leave(LEAVES_S)
+            await asyncio.gather(*(node.child.leave(LEAVES_S) for node in nodes))
 
         def serving(sources: Sequence[tuple[str, str]]) -> bytes:
             return program(on_node.serve_snapshot, [*sources], wanted.revision, commit)
@@ -138,6 +127,39 @@ def download(
         return HubSnapshot(files, base, found, posixpath.join(found, name, "snapshots", commit))
 
     return asyncio.run(until_interrupted(work()))
+
+
+async def _first_with_hub(cluster: Cluster, nodes: list[NodeProgram]) -> NodeProgram:
+    """Ask all hosts at once; return the program on the first one that has huggingface_hub, which is left in `nodes`
+    alone. Raises ClusterNotReadyError."""
+
+    async def with_hub(host: Host) -> NodeProgram:
+        async with awaited_turn(connector_of(host, cluster.known_hosts)):
+            nodes.append(node := NodeProgram(host, *await python_on(host, cluster.known_hosts)))
+            await _require_hub(node)
+            return node
+
+    asked = [asyncio.create_task(with_hub(host)) for host in cluster.hosts]
+    reasons, hints = {}, {}
+    try:
+        for host, answer in zip(cluster.hosts, asked, strict=True):
+            try:
+                chosen = await answer
+            except PylaunchError as error:
+                reasons[host.name], hints[host.name] = error.message.removeprefix(f"{host.name}: "), error.hint
+            else:
+                break
+        else:
+            what = f"{fold(cluster.names)}: no program that downloads from the hub"
+            hint = "; ".join(of_hosts(hints)) or None
+            raise ClusterNotReadyError(what, evidence=error_lines(cluster.hosts, reasons), hint=hint)
+    finally:
+        for each in asked:
+            each.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+    others, nodes[:] = [node for node in nodes if node is not chosen], [chosen]
+    await asyncio.gather(*(node.child.end() for node in others))
+    return chosen
 
 
 async def _require_hub(node: NodeProgram) -> None:
