@@ -1,4 +1,4 @@
-"""Summarize attempts: by run, and by node that a failure names. Pure."""
+"""Summarize attempts: by run, and by node to which failures belong. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -34,7 +34,7 @@ class AttemptRow:
     """Kind of the first cause of a failure; "" for others."""
 
     host: str
-    """Node that the failure names, or ""."""
+    """Node to which the failure belongs, or ""."""
 
     reason: str
     address: str = ""
@@ -74,7 +74,7 @@ class RunSummary:
 
 @dataclass(frozen=True)
 class NodeSummary:
-    """Failures that name a node."""
+    """Failures that belong to a node."""
 
     host: str
     failures: int
@@ -93,8 +93,9 @@ def row_of(record: RunRecord) -> AttemptRow | None:
     if released and released[-1]:
         start_s = sum(seconds for name, seconds in released[-1].items() if name != "skew")
     has_failed = outcome.status is Status.FAILED
-    named = "" if outcome.named is None or not has_failed else outcome.named.host
-    named, fault = fault_of(outcome) or (named, "")
+    # The error of a rank belongs to the program, whichever rank had it first, unless its text is about the machine.
+    is_of_node = has_failed and outcome.named is not None and outcome.named.rank is None
+    named, fault = fault_of(outcome) or (outcome.named.host if is_of_node and outcome.named else "", "")
     address = next((host.address for host in record.plan.cluster.hosts if host.name == named), "")
     kind = outcome.causes[0].kind if outcome.causes else UNKNOWN
     return AttemptRow(
@@ -133,7 +134,7 @@ def by_run(rows: Iterable[AttemptRow]) -> list[RunSummary]:
 
 
 def by_node(rows: Iterable[AttemptRow]) -> list[NodeSummary]:
-    """Return the nodes that failures name, the most frequent first."""
+    """Return the nodes to which failures belong, the most frequent first."""
     groups: dict[str, list[AttemptRow]] = {}
     for row in rows:
         if row.host:

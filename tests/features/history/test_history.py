@@ -48,12 +48,24 @@ ROWS = [
 def test_a_record_becomes_a_row_with_its_first_cause() -> None:
     made = row_of(RunRecord(PLAN, "agent", BEGAN, (RELEASED,), FAILED))
     assert made is not None
-    assert (made.start_s, made.ran_s, made.kind, made.host) == (2.5, 50.0, "out-of-memory", "gpu02")
+    assert (made.start_s, made.ran_s, made.kind) == (2.5, 50.0, "out-of-memory")
     assert made.reason == r"rank 1 on gpu02\x1b[2J was killed"
     assert row_of(RunRecord(PLAN, "agent", BEGAN, (), None)) is None
     stopped = row_of(RunRecord(PLAN, "agent", BEGAN, (), replace(FAILED, status=Status.STOPPED)))
     assert stopped is not None
     assert (stopped.kind, stopped.host, stopped.ran_s) == ("", "", None)
+
+
+def test_the_error_of_a_rank_belongs_to_no_node_and_what_names_a_whole_node_does() -> None:
+    lost = FailureCause("node-lost", "no answer", Certainty.LIKELY, Named("gpu02", None))
+    raised = replace(CAUSE, kind="rank-failed", named=Named("gpu01", 0))
+    rows = [
+        row_of(RunRecord(PLAN, "agent", BEGAN, (), replace(FAILED, named=each.named, causes=(each,))))
+        for each in (lost, raised, CAUSE)
+    ]
+    assert [(each.host, each.address, each.kind) for each in rows if each is not None] == [
+        ("gpu02", "10.0.0.2", "node-lost"), ("", "", "rank-failed"), ("", "", "out-of-memory")
+    ]  # fmt: skip
 
 
 def test_a_run_that_began_before_the_days_that_are_shown_has_all_of_its_attempts() -> None:
