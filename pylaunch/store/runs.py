@@ -213,22 +213,25 @@ def adopt(record: RunRecord) -> None:
             return  # Damaged: readers of the records report it.
         if not known.is_foreign:
             return
-        reached(known, record.plan.cluster)
-        return
+        plan = reached(known, record.plan.cluster).plan
+        if plan.nodes == known.plan.nodes:
+            return
+        head = _Head(known.created_at, known.agent, plan, known.is_foreign, known.started_by)
+        try:
+            write_whole(paths.plan, msgspec.json.encode(head))
+        except OSError:
+            return  # The answer of today does not need the record.
     os.utime(paths.plan, (record.created_at, record.created_at))
 
 
 def reached(record: RunRecord, cluster: Cluster) -> RunRecord:
-    """Return `record` with its hosts at the addresses that `cluster` has now, and record them if they changed."""
-    plan = _reached_alike(record.plan, cluster)
-    if plan.nodes == record.plan.nodes:
-        return record
-    after, path = replace(record, plan=plan), run_paths(plan.run).plan
-    head = _Head(record.created_at, record.agent, plan, record.is_foreign, record.started_by)
-    with contextlib.suppress(OSError):  # The answer of today does not need the record.
-        write_whole(path, msgspec.json.encode(head))
-        os.utime(path, (record.created_at, record.created_at))
-    return after
+    """Return `record` with those hosts that `cluster` can reach, as `cluster` reaches them. The file stays as it is."""
+    known = {host.name: host for host in cluster.hosts if host.connection is not Connection.NONE}
+    nodes = tuple(
+        replace(node, host=_at(node.host, known.get(node.host.name, node.host))) for node in record.plan.nodes
+    )
+    plan = replace(record.plan, nodes=nodes, known_hosts=cluster.known_hosts, sources=cluster.sources)
+    return record if nodes == record.plan.nodes else replace(record, plan=plan)
 
 
 def _is_of_our_run(attempt: str) -> bool:
@@ -240,13 +243,6 @@ def _is_of_our_run(attempt: str) -> bool:
         return not read(base).is_foreign
     except UsageError:
         return True
-
-
-def _reached_alike(plan: RunPlan, now: Cluster) -> RunPlan:
-    """`plan` with those hosts that `now` can reach, as `now` reaches them."""
-    known = {host.name: host for host in now.hosts if host.connection is not Connection.NONE}
-    nodes = tuple(replace(node, host=_at(node.host, known.get(node.host.name, node.host))) for node in plan.nodes)
-    return replace(plan, nodes=nodes, known_hosts=now.known_hosts, sources=now.sources)
 
 
 def _at(host: Host, now: Host) -> Host:

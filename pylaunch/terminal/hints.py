@@ -25,12 +25,16 @@ WITH_INVENTORY = (
 )  # fmt: skip
 """Verbs that read an inventory. Verbs that take a RUN find the hosts in its record."""
 
+OF_RUN = ("status", "logs", "attach", "stop", "stacks", "report", "collect", "fetch", "ps")
+"""Verbs that take a RUN: after one with an inventory, others find the hosts by it, too."""
+
 ENVIRONMENT = "pylaunch provision --roles python_env"
 """Installs a locked environment, which has to exist."""
 
 _LOCK = "pylaunch env lock requirements.txt && "
 _HOSTS = re.compile(r"(?<=--limit )(?:[\w.:-]|\[[\d,-]+\]|,(?=[\w]))+")
 _COMMAND = re.compile(rf"\bpylaunch (?:{'|'.join(WITH_INVENTORY)})\b(?!-)")
+_ANY_COMMAND = re.compile(rf"\bpylaunch (?:{'|'.join((*WITH_INVENTORY, *OF_RUN))})\b(?!-)")
 _END = re.compile(r"\bpylaunch |[;\n]|\s-- ")
 _NAMED = re.compile(r"\s(?:-i|-H|--inventory|--hosts|--lab)\b")
 
@@ -52,7 +56,7 @@ def completed(text: str, invocation: Invocation | None = None) -> str:
         named = _NAMED.search(rest[: end.start()] if end is not None else rest)
         return found[0] if named else f"{found[0]} {words}"
 
-    return _COMMAND.sub(with_inventory, text)
+    return (_ANY_COMMAND if given.verb in OF_RUN else _COMMAND).sub(with_inventory, text)
 
 
 def as_started(plan: RunPlan) -> Invocation:

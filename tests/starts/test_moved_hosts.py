@@ -47,9 +47,12 @@ def test_a_run_that_another_machine_does_not_know_is_not_over(live: DirectoryClu
         other.mkdir(mode=0o700)
         shutil.copytree(live.nodes[name].path / "root/agents", other / "agents")
     elsewhere.write_text(live.inventory.read_text().replace("/root ", "/other "))
+    record = (live.state / "pylaunch" / "runs" / run / "plan.json").read_bytes()
     shown = live.run("status", run, "-i", str(elsewhere), code=ExitCode.DONE).stdout
     assert f"run {run}: not found, 2 ranks" in shown
     assert "n1: not found (127.0.0.1: no file of the run is there: it may be another machine (-i INVENTORY" in shown
-    assert "no agent of it answers on n[1-2]" in live.run("attach", run, code=ExitCode.CLUSTER_NOT_READY).stderr
+    attach = live.run("attach", run, "-i", str(elsewhere), code=ExitCode.CLUSTER_NOT_READY)
+    assert "no agent of it answers on n[1-2]" in attach.stderr
     assert live.outcomes() == {run: {}}
-    assert "n[1-2]: clean" in live.run("stop", run, "-i", str(live.inventory), code=ExitCode.DONE).stderr
+    assert (live.state / "pylaunch" / "runs" / run / "plan.json").read_bytes() == record
+    assert "n[1-2]: clean" in live.run("stop", run, code=ExitCode.DONE).stderr

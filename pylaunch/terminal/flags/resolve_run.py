@@ -55,7 +55,8 @@ def find(run: str | None, inventory: Path | None) -> RunRecord:
 
 def reached_now(record: RunRecord, inventory: Path | None) -> RunRecord:
     """Return `record` with the addresses that its hosts have now: those of `inventory`, else those of its own
-    inventory where that is a file that was written since. Prints the addresses that changed."""
+    inventory where that is a file that was written since. Prints which hosts are elsewhere; the record stays as it is.
+    """
     if inventory is None:
         source = Path(*record.plan.sources[:1])
         # os.access comes first: is_file raises where a directory above may not be searched.
@@ -68,10 +69,9 @@ def reached_now(record: RunRecord, inventory: Path | None) -> RunRecord:
     except InventoryError as error:
         console.say(f"note: addresses as of the start of run {record.plan.run}: {error.message}")
         return record
-    before = record.plan.cluster
-    for host in now.plan.cluster.hosts:
-        if host.address != before[host.name].address:
-            console.say(f"note: {host.name} is at {host.address} now, {before[host.name].address} before ({inventory})")
+    before, after = record.plan.cluster, now.plan.cluster
+    if moved := [host.name for host in after.hosts if host.address != before[host.name].address]:
+        console.say(f"note: {fold(moved)}: the address in {inventory} is used, not that of the start")
     return now
 
 

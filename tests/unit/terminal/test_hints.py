@@ -33,6 +33,11 @@ def test_a_command_names_the_inventory_that_was_given(hint: str, shown: str) -> 
     assert completed(hint, GIVEN) == shown
 
 
+def test_after_a_verb_of_a_run_that_was_given_an_inventory_the_next_one_gets_it_too() -> None:
+    given = Invocation(verb="status", inventory=("-i", "other.ini"))
+    assert completed("pylaunch logs 7f3a --rank 1", given) == "pylaunch logs -i other.ini 7f3a --rank 1"
+
+
 def test_hosts_that_a_shell_would_take_for_a_pattern_are_quoted() -> None:
     text = "pylaunch trust --replace --limit n[1-3,7],x; or wait for n[1-2]"
 
