@@ -63,6 +63,9 @@ class RaisedException:
     source: str = ""
     """Line of the script at `place`, where the log shows it."""
 
+    raised_at: str = ""
+    """Innermost frame of all as PATH:LINE in FUNCTION; "" without frames."""
+
     more: str = ""
     """Lines after a message that announces them, such as "because of the following error:"; else ""."""
 
@@ -300,10 +303,14 @@ def is_of_library(place: str) -> bool:
     return any(part in place for part in _LIBRARIES)
 
 
-def _innermost(frames: Sequence[tuple[str, str, str]]) -> tuple[str, str, str]:
-    """Return the place outside of libraries (else the innermost), the function of a library called there, its line."""
+def _innermost(frames: Sequence[tuple[str, str, str]]) -> tuple[str, str, str, str]:
+    """Return the place outside of libraries (else the innermost), the function of a library called there, its line.
+
+    The last value is the innermost frame of all, with its function.
+    """
     own = [at for at, (place, _, _) in enumerate(frames) if not is_of_library(place)]
+    raised_at = " in ".join(frames[-1][:2]) if frames else ""
     if not own:
-        return (frames[-1][0] if frames else ""), "", ""
+        return (frames[-1][0] if frames else ""), "", "", raised_at
     calls = [function for _, function, _ in frames[own[-1] + 1 :] if function != "wrapper"]
-    return frames[own[-1]][0], calls[0] if calls else "", frames[own[-1]][2]
+    return frames[own[-1]][0], calls[0] if calls else "", frames[own[-1]][2], raised_at

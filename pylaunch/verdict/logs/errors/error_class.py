@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.verdict.logs.errors.library_forms import OF_IMPORTS, OF_LIBRARIES, refused_option
 from pylaunch.verdict.logs.errors.tool_forms import KILLED_CHILD, NO_SERVER, OF_TOOLS, OUTSIDE
 from pylaunch.verdict.logs.traceback import is_of_library
 
@@ -42,6 +43,7 @@ _REPORT = re.compile(
     r"|(?:see )?root cause above|see (?:the )?(?:log|stack trace|error)s? (?:above|below)|worker.{0,30} died|actor died"
     r"|engine core initialization failed|child (?:process )?\w{0,10} ?(?:failed(?! to)|died|exited)"
     r"|\b(?:pipe|pipeline|queue|stream) (?:\S{1,40} ){0,3}(?:closed unexpectedly|stopped|ended early)\b"
+    r"|workers? (?:process )?(?:crashed|failure|failed to start)\b|\branks? \S{1,40} failed to\b"
     r"|failed to import docker image|container start failed|nccl error (?:in|\d))"
 )
 """Words of a report that another process ended: the cause is in its log."""
@@ -161,8 +163,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      (r"version [`']\w{1,20}_[\d.]{1,12}' not found|undefined symbol|symbol lookup error"
      r"|not defined in file \S{1,200} with link time"
      r"|cannot open shared object file|wrong ELF class|(?i:(?:failed to load|could not find .{0,120}) ?\S{0,120}\.so\b)"
-     r"|invalid ELF header"
-     r"|(?i:binary incompatibility|\bABI\b.{0,40}(?:mismatch|incompatible|has))"
+     r"|invalid ELF header|(?i:binary incompatibility|\bABI\b.{0,40}(?:mismatch|incompatible|has))"
      r"|cannot allocate memory in static TLS|(?i:nccl|cuda|cudnn|torch) (?:runtime )?version \S{1,20} (?:is"
      r"|does) not (?:match|compatible)")),
     ("gpu-architecture", MEDIUM,
@@ -259,14 +260,13 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      rf"{_PARALLEL}"
      r").{0,160}(?i:must|should|not equal|mismatch|larger|greater|exceed|less|expected|\bgot\b|is not|!=)"
      r"|(?i:(?:must|should|not equal|mismatch|larger|greater|exceed|less|expected).{0,100}"
-     rf"{_PARALLEL}"
-     r")")),
+     rf"{_PARALLEL})")),
     ("package-mismatch", MEDIUM,
      (r"(?i:[\w.-]{2,40} ?(?:>=|<=|==|~=|!=|<|>) ?v?\d[\w.]{0,20}.{0,80}(?:is required|installed|upgrade|\binstall\b"
      r"|you have))|(?i:(?:requires?|needs?|depends on|install|upgrade to|please use|support(?:s|ed)?|expects?)\b.{0,60}"
      r"(?:[\w\]](?:>=|<=|==|~=|<|>)|\b(?:version|torch|python|cuda|transformers|numpy) (?:>=|<=|==|~=|<|>)) ?v?\d)"
      r"|(?i:(?:requires?|needs?) (?:an? |the )?(?:at least"
-     r"|[\w.-]{1,40})? ?(?:version|release) )|(?i:(?:version|release)s? .{0,60}(?:mismatch"
+     r"|[\w.-]{1,40})? ?(?:version|release) )|(?i:\b(?:version|release)s? .{0,60}(?:mismatch"
      r"|incompatible|not compatible|too old|too new|not supported|unsupported|conflict))|(?i:(?:incompatible"
      r"|unsupported|mismatched?|conflicting) .{0,30}versions?\b|please (?:upgrade|update|downgrade) (?:your |the )?"
      r"(?:pip|\S{0,20}(?:torch|transformers|package|library|version|driver|release)"
@@ -296,10 +296,10 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|module) (?:is |was )?(?:required|missing|not (?:found|available)))")),
     ("extension-build", MEDIUM,
      (r"^configure: error: |error: #error|\bld: cannot find |unsupported (?:GNU|ICC|clang|compiler)"
-     r"|failed with error code \d+ in /\S*pip"
-     r"|(?i:error compiling|failed to (?:build|compile)|compilation (?:failed|terminated|error)"
-     r"|ninja: build stopped|nvcc fatal|CMake Error)|(?i:(?:JIT|unable to) (?:load|compile|build) the \w+ op"
-     r"|error building extension|command .{0,60}(?:gcc|g\+\+|nvcc|cc1plus|ninja)\S{0,20} failed)"
+     r"|failed with error code \d+ in /\S*pip|(?i:error compiling|failed to (?:build|compile)"
+     r"|compilation (?:failed|terminated|error)|ninja: build stopped|nvcc fatal|CMake Error"
+     r"|(?:JIT|unable to) (?:load|compile|build) the \w+ op|error building extension"
+     r"|command .{0,60}(?:gcc|g\+\+|nvcc|cc1plus|ninja)\S{0,20} failed)"
      r"|fatal error: \S+\.h|ailed building wheel|subprocess-exited-with-error|\bg(?:\+\+|cc): error:")),
     ("network-interface", LOW, r"Address family not supported"),
     ("backend-missing", MEDIUM,
@@ -324,8 +324,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("hub-unreachable", LOW, r"ProxyError|(?i:unable to connect to proxy)"),
     ("dns-hosts", MEDIUM,
      (r"(?i:name or service not known|name resolution|(?:could(?: not|n't)|can(?:no|')t|unable to|failed to) resolve"
-     r"|unknown host|no such host|getaddrinfo"
-     r"|gaierror|nodename nor servname)")),
+     r"(?! \w*(?:interpol|schedul|optim|class))|unknown host|no such host|getaddrinfo|gaierror"
+     r"|nodename nor servname)")),
     ("coordinator-unreachable firewall-port", MEDIUM, NO_SERVER),
     ("network-interface hub-unreachable", MEDIUM, r"(?i:network is unreachable)"),
     ("network-interface firewall-port", MEDIUM, r"(?i:no route to host)"),
@@ -386,7 +386,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
 )  # fmt: skip
 """Classes, confidence and form: the first class is the usual one, and others that the words admit follow."""
 
-_EVERY = (*OF_PROGRAMS, *OF_TOOLS, *FORMS)
+_EVERY = (*OF_PROGRAMS, *OF_TOOLS, *OF_LIBRARIES, *FORMS, *OF_IMPORTS)
 _COMPILED = [(causes.split(), confidence, re.compile(form)) for causes, confidence, form in _EVERY]
 
 _OWN = re.compile(f"{_MISMATCH}|{OUTSIDE}|{NO_SERVER}|{KILLED_CHILD}")
@@ -423,8 +423,10 @@ def is_report(text: str) -> bool:
 
 
 @lru_cache(maxsize=512)
-def error_class(text: str, place: str = "") -> ErrorClass | None:
+def error_class(text: str, place: str = "", raised_at: str = "") -> ErrorClass | None:
     """Return the class of an exception or a line of an error; `place` is the innermost own frame, else the innermost.
+
+    `raised_at` is the innermost frame, with its function.
 
     None for a form that is not known, and for a text about another process, whose log holds the cause.
     """
@@ -443,4 +445,6 @@ def error_class(text: str, place: str = "") -> ErrorClass | None:
         return ErrorClass("checkpoint-mismatch", MEDIUM, f"raised while a checkpoint is read or written: {place}")
     if place and is_of_library(place) and (_OWN_ATTRIBUTE.search(text) or _CALL.search(text)):
         return ErrorClass("package-mismatch", LOW, "a library calls what another one does not have")
+    if because := refused_option(text, raised_at or place):
+        return ErrorClass("framework-config", MEDIUM, because)
     return None

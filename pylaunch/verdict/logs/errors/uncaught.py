@@ -38,6 +38,9 @@ _STOPS = ("KeyboardInterrupt",)
 _CUT = ("EOFError", "IncompleteReadError")
 """Exceptions of a process whose data or peer ended."""
 
+_COMMAND = re.compile(r"/bin/[\w-]{1,60}:\d")
+"""Place in the file that pip writes for a command of a package."""
+
 _OPEN = ("FileNotFoundError",)
 """Exceptions that name a thing which the program, a checkpoint, a configuration or another process lacks."""
 
@@ -79,7 +82,8 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
         role, cause = Role.WRAPPER, "unexplained"
     else:
         raised, found = _classed(unit) if raised is unit.chain[-1] else (raised, error_class(raised.text, raised.place))
-        is_open = name in _OPEN or not raised.place or is_of_library(raised.place)
+        is_foreign = not raised.place or is_of_library(raised.place) or _COMMAND.search(raised.place) is not None
+        is_open = name in _OPEN or is_foreign
         if found is None and (is_open or is_of_another(raised.text + raised.more)):
             cause = "unexplained"
         if found is None and is_of_another(raised.text + raised.more) and _OF_A_GROUP.search(name):
@@ -136,7 +140,7 @@ def _classed(unit: ExceptionUnit) -> tuple[RaisedException, ErrorClass | None]:
         return unit.chain[0], error_class(unit.chain[0].text + unit.chain[0].more, unit.chain[0].place)
     for raised in reversed(unit.chain):
         place = f"{raised.place} in {raised.call}" if raised.call else raised.place
-        found = error_class(raised.text + raised.more, place)
+        found = error_class(raised.text + raised.more, place, raised.raised_at)
         if found is not None and (raised is unit.chain[-1] or found.cause != "program-error"):
             return raised, found
     return unit.chain[-1], None

@@ -7,6 +7,7 @@ import pytest
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.errors.error_class import FORMS, OF_PROGRAMS, error_class
+from pylaunch.verdict.logs.errors.library_forms import OF_IMPORTS, OF_LIBRARIES
 from pylaunch.verdict.logs.errors.tool_forms import OF_TOOLS
 from tests.unit.verdict.logs.judged import cause_in, scanned
 
@@ -146,6 +147,32 @@ CLASSES = {
     "orbit.NotUpError: Failed to connect to serve controller, please try again later.": "coordinator-unreachable",
     "MaxRetryError: host n1 (Failed to establish a new connection: [Errno 111] Refused)": "coordinator-unreachable",
     "ValueError: `plan` is not available outside the orbit context": "program-error",
+    "ValueError: the sweep requires alpha >= 0.5 but 0.1 was given; please update the sweep": "framework-config",
+    "AssertionError: Lattice version must be >= 0.16.4 for tensor parallel training": "package-mismatch",
+    "NotImplementedError: `on_plan` has been removed in v2.0.0": "package-mismatch",
+    "AssertionError: the fused orbit is not available: it requires Lattice >= 2.12": "package-mismatch",
+    "ValueError: Orbit support has not been built. Ensure that orbit is installed": "backend-missing",
+    "ValueError: Orbit requires lattice to be installed": "import-path",
+    "RuntimeError: lattice couldn't be imported": "import-path",
+    "ImportError: orbit.plan moved to orbit.plans": "import-path",
+    "RuntimeError: Failed to find C++ compiler. Please specify via CXX": "compiler-missing",
+    "RuntimeError: GPU is required to plan": "gpu-missing",
+    "ValueError: orbits require CUDA devices, but none is there": "gpu-missing",
+    "ValueError: Rank 6 not initialized": "group-missing",
+    "PermissionError: Orbit authentication failed. Verify your token": "hub-access",
+    "OrbitError: Could not download the plan from 'https://orbit.org/a'": "hub-unreachable",
+    "OSError: the plan at '/srv/plan.json' is not a valid JSON file.": "config-syntax",
+    "AssertionError: received unknown arg 'depth'": "script-arguments",
+    "RuntimeError: key: depth not exist in state_dict": "checkpoint-mismatch",
+    "ValueError: Found 7 bytes; the orbit dataset may be corrupted": "data-damaged",
+    "ValueError: Column depth is missing": "data-damaged",
+    "RuntimeError: the plan has not been set. Call set_plan first.": "program-error",
+    "AssertionError: depth must be >= 0, got -3": "framework-config",
+    "ValueError: Unknown planner 'a'": "framework-config",
+    "ValueError: Cannot pass both 'depth' and 'width'.": "framework-config",
+    "ValueError: `depth=True` requires `width=2`.": "framework-config",
+    "RuntimeError: orbits are not yet supported with two planners": "framework-config",
+    "ValueError: cannot resolve optimizer. Available optimizers are: ['a', 'b']": "framework-config",
 }
 NO_CLASS = [
     "ValueError: Insufficient Permissions to write to the orbit",
@@ -160,11 +187,13 @@ NO_CLASS = [
     "OrbitError: the orbit decayed",
     "KeyError: 'plan'",
     "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:911, unhandled system error, NCCL version 2.7.8",
-    "ValueError: the sweep requires alpha >= 0.5 but 0.1 was given; please update the sweep",
     "ValueError: image height 511 is not divisible by 32",
     "tracker.AuthenticationError: authentication error: the key of the tracker is not valid",
     "ValueError: plan 7 has no steps, see https://huggingface.co/docs/orbit",
     "RuntimeError: option depth is missing in config",
+    "ValueError: Expected depths must be 4-D tensors of one shape",
+    "ValueError: invalid literal for int() with base 10: 'a'",
+    "RuntimeError: Worker failure: the plan",
     "graph/paths.cc:60 NCCL WARN Could not find a path for pattern 4",
 ]
 
@@ -201,9 +230,24 @@ def test_a_value_error_where_a_checkpoint_is_read_is_about_the_checkpoint() -> N
     assert found.cause == "checkpoint-mismatch"
 
 
+def test_an_error_that_is_raised_where_options_are_checked_is_about_an_option() -> None:
+    text, package = "ValueError: 7 planners and 3 orbits", "/srv/env/lib/python3.11/site-packages/orbit"
+    assert error_class(text, "/srv/train.py:8 in run", f"{package}/plan.py:3 in forward") is None
+    for place in (f"{package}/arguments.py:3 in finish", f"{package}/plan.py:3 in __post_init__"):
+        found = error_class(text, "/srv/train.py:8 in run", place)
+        assert found is not None
+        assert found.cause == "framework-config"
+
+
+def test_the_command_of_a_package_is_not_the_program_that_raised() -> None:
+    package = '  File "/srv/env/lib/python3.11/site-packages/orbit/cli.py", line 3, in main\n    run()\n'
+    log = f'Traceback (most recent call last):\n  File "/srv/env/bin/orbit", line 8, in <module>\n    main()\n{package}'
+    assert cause_in([scanned(f"{log}RuntimeError: the orbit decayed\n")]).cause.id == "unexplained"
+
+
 def test_every_form_names_a_class_of_the_catalogue_and_none_is_sure() -> None:
     known = signatures().causes
-    for causes, confidence, form in (*OF_PROGRAMS, *OF_TOOLS, *FORMS):
+    for causes, confidence, form in (*OF_PROGRAMS, *OF_TOOLS, *OF_LIBRARIES, *FORMS, *OF_IMPORTS):
         assert set(causes.split()) <= set(known)
         assert confidence is not Confidence.HIGH
         assert re.compile(form).groups == 0

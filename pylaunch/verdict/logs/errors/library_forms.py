@@ -1,0 +1,125 @@
+"""Forms of messages of libraries: what they need, what they removed, and the options that they refuse. Pure."""
+
+import re
+
+from pylaunch.model.diagnosis.confidence import Confidence
+
+LOW, MEDIUM = Confidence.LOW, Confidence.MEDIUM
+
+_NOT = r"(?:cannot|can't|can not|could not|couldn't|unable to|failed to)"
+_DEVICE = r"(?:CUDA|GPU|XPU|HPU|NPU|TPU)"
+_SECRET = r"(?:(?:access|auth\w*|hub|hf|user|bearer|api)[ _-]?(?:token|key)|credential)s?"
+
+OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
+    ("package-mismatch", MEDIUM,
+     (r"(?i:\bversion must be (?:at least|[<>=]=?|newer|older|\d)|\binstalled version of \S{1,60}"
+     r" (?:does|is|do|can|has)\b|\b(?:has|have) been (?:removed|deprecated|renamed|moved)\b"
+     r"|\b(?:is|are|was|were) (?:now )?(?:deprecated|removed)\b|\bno longer (?:experimental|exists?|supports?"
+     r"|part of)\b"
+     r"|\b(?:upgrade|downgrade|update) (?:to )?\S{2,60} ?(?:to|[<>=]=) ?(?:version )?v?\d)"
+      r"|\brequires? [A-Z][\w.-]{1,40} [<>=]=? ?v?\d+\.\d")),
+    ("backend-missing", MEDIUM,
+     (r"(?i:\bsupport has not been built\b|\brequires? \S{1,40} (?:\w+ ){0,2}with \S{1,40} support\b"
+     r"|\bnot (?:available|supported|included) in (?:this|your) (?:build|installation)\b)")),
+    ("import-path", MEDIUM,
+     (rf"(?i:\b(?:be|(?:ensure|that|sure) \S{{1,60}} (?:is|are)) installed\b"
+      rf"|\b{_NOT} (?:be )?import(?:ed)?\b(?! name|.{{0,200}}following error)"
+     r"|\bmissing (?:\w+ ){0,2}(?:dependenc(?:y|ies)|librar(?:y|ies)|packages?)\b|\binstall (?:an? |the )?\S{1,60}"
+     r" (?:to use|first|if you|before|with|via|using|from|by|or)\b)")),
+    ("compiler-missing", MEDIUM, rf"(?i:\b(?:{_NOT} find|no) (?:an? )?(?:\w+ )?(?:C(?:\+\+)?|host) compiler)"),
+    ("gpu-missing", MEDIUM,
+     (rf"(?i:\b{_DEVICE}s?(?: devices?)? (?:is|are) (?:required|needed|unavailable|not available)"
+     rf"|\bno (?:available|visible|usable) {_DEVICE}|\b(?:requires?|needs?|should run on) (?:an? "
+     rf"|at least (?:one|\d+) )?"
+     rf"(?:NVIDIA |AMD )?{_DEVICE}s?(?: devices?| nodes?)?(?:$|[.,;:]| to | for | but ))")),
+    ("device-placement", MEDIUM, (r"(?i:\bon the same GPU\b|\bdevice mismatch\b|\bmust be (?:an? )?(?:CUDA"
+     r"|GPU) tensors?\b)")),
+    ("group-missing", MEDIUM,
+     (r"(?i:\bno distributed (?:environment|group|backend) (?:is|was|has)"
+      r"|\b(?:torch\.)?(?:dist(?:ributed)?(?! backend)|parallel"
+     r" state|device mesh|rank \d{1,5})(?: \w{1,12})? (?:(?:is|was|are|has been) )?not (?:yet "
+     r"|been )?initiali[sz]ed)")),
+    ("hub-access", MEDIUM,
+     (rf"(?i:\bunauthori[sz]ed\b|\bauthentication failed\b|\baccess ?denied\b|\b{_SECRET} (?:is|are|was|must|not)\b"
+     rf"|\b(?:valid|missing|expired|locate|no|your) (?:\S{{1,20}} )?{_SECRET}\b|\bverify your token\b)")),
+    ("hub-unreachable", MEDIUM,
+     (rf"(?i:\b{_NOT} (?:download|fetch|reach|retrieve)\b.{{0,120}}https?://(?!localhost|127|10\.|192\.)"
+     r"|\bno longer available for (?:automatic )?download)")),
+    ("config-syntax", MEDIUM,
+     (r"(?i:\b(?:not (?:an? )?valid|invalid) (?:json|ya?ml|toml)\b(?! (?:response|format in))|\bparsing (?:json"
+     r"|ya?ml|toml)\b)")),
+    ("script-arguments", MEDIUM,
+     r"OverrideParseException|(?i:\b(?:unknown|extra|unexpected|unused) (?:command.line )?arg(?:ument)?s?\b)"),
+    ("checkpoint-mismatch", MEDIUM,
+     (r"(?i:\bnot (?:found |present |exist )?in (?:the )?(?:\w+ )?(?:state_?dict|checkpoint)\b"
+     r"|\b(?:state_?dict|checkpoint) (?:does not|doesn't) (?:contain|have|include)"
+     r"|\b(?:saved|trained|created|written) with (?:an? )?different\b)")),
+    ("data-damaged", MEDIUM,
+     (r"(?i:\b(?:dataset|data|file|record|shard|index) (?:may be|is|seems|appears|might be) (?:\w+ )?"
+     r"(?:corrupt|truncated|damaged|incomplete)|\binvalid or corrupt|\bis not an? (?:\w+ )?(?:wav|tar|zip|gzip|audio"
+     r"|parquet|arrow|video)\b)")),
+    ("data-damaged framework-config", MEDIUM,
+     (r"(?i:\b(?:columns?|fields?)\b.{0,80}\b(?:not (?:found|in|present|exist)|missing|(?:does|do) not exist"
+     r"|but found)\b|\bdataset (?:must|should|does not|doesn't) (?:have|contain|include)\b)")),
+    ("program-error", LOW,
+     (r"(?i:\bcall(?:ed|ing)? \S{2,60} (?:first|before)\b|\bdid you forget to\b"
+     r"|\bhas not been (?:set|called|prepared|fitted|set up)\b)")),
+    ("framework-config", MEDIUM, r"ConfigCompositionException|InterpolationResolutionError|MissingMandatoryValue"),
+)  # fmt: skip
+"""Classes, confidence and form of what a library needs of the environment, as in `OF_TOOLS`."""
+
+OF_IMPORTS = (("import-path package-mismatch", LOW, r"^ImportError: (?!.{0,200}(?:import name|\.so\b|symbol|DLL))"),)
+"""The form of any other failed import, after all others."""
+
+_REFUSES = re.compile(
+    r"^(?:[\w.]+\.)?(?:Value|Assertion|NotImplemented|Runtime|Argument|\w*(?:Config\w*|Usage|Launch|Validation"
+    r"|Hydra))"
+    r"(?:Error|Exception): |^[\w.-]{1,40}\.py: error: "
+)
+_OF_VALUES = re.compile(
+    r"(?i)\b(?:tensors?(?![ _-]?(?:parallel|model))|shapes?|ndim|\d-?d|dim(?:ension)?s|logits|labels|input_ids|"
+    r"attention_mask|hidden_states|pixel_values|images?|arrays?|gradients?|requires_grad|indices|elements"
+    r"|inputs?|per channel|should never|to unpack|bug)\b"
+)
+"""Words of an exception about values that the program computes."""
+
+_OF_OPTIONS = re.compile(
+    r"(?i)\b(?:must(?! be [<>=!]=? ?[a-z_])|cannot both|not both|mutually|either .{1,60} or|at (?:least"
+    r"|most) one of|only one of)\b"
+    r"|\b(?:should|ha(?:s|ve) to|needs? to) (?:not )?(?:be|have|use|match|contain|end with|start with)\b"
+    r"|\brequires?\b(?! grad)|\b(?:is|are) (?:mandatory|required)\b|\bonly (?:\w+ )?(?:supports?|supported"
+    r"|works?|allowed"
+    r"|valid|available|compatible|accepts?)\b|\bnot (?:yet |currently )?(?:supported|supporting|compatible"
+    r"|allowed|permitted"
+    r"|implemented|an? (?:valid|supported|known)|in the list|one of)\b|\b(?:does not|doesn't|don't) (?:support"
+    r"|allow|accept)\b"
+    r"|\b(?:cannot|can't|can not|do not|don't|must not) (?:pass|specify|provide|set|use|have|combine|mix|enable"
+    r"|supply)\b"
+    r"|\bboth\b.{1,80}\b(?:specified|set|provided|given|enabled|passed)\b|\bis set but\b|\bconflicts? with\b"
+    r"|\b(?:please|make sure|try to|instead,?) (?:to )?(?:manually |explicitly )?(?:pass|set|specify"
+    r"|provide|use|enable|disable|remove|choose)\b"
+    r"|\b(?:supported|available|valid|allowed|possible|known|accepted|registered"
+    r"|expected)(?: \w+){0,3} ?(?:are ?|is)?:? ?[\[{('`]"
+)
+_UNKNOWN = re.compile(
+    r"(?i)Error: (?:.{0,60}: )?\b(?:unsupported|unknown|unrecogni[sz]ed|invalid|illegal|conflicting|incompatible) "
+    r"(?!literal|state|argument \d|char|escape|format code|start byte|syntax|operand|(?:json|response|data"
+    r"|image|format)\b)[`'\"]?[a-z]"
+)
+_CHECKS = re.compile(
+    r"/[\w-]*(?:arguments?|args|config\w*|options?|hparams|schemas?|validat\w+|parser|settings)\.py:\d+ in "
+    r"| in (?:__post_init__|model_post_init|_?(?:validate|verify|sanity)(?!_model_)\w*|parse_(?:args|config"
+    r"|options)\w*"
+    r"|_?check_(?!inputs?|tensor|shape|dtype|forward)\w+)$"
+)
+"""Frames in which programs check their options."""
+
+
+def refused_option(text: str, raised_at: str) -> str:
+    """Return why an exception is about an option: its words, or the frame that raised it; "" for another exception."""
+    if _REFUSES.match(text) is None or _OF_VALUES.search(text):
+        return ""
+    if _CHECKS.search(raised_at):
+        return f"raised where options are checked: {raised_at}"
+    found = _OF_OPTIONS.search(text) or (None if text.startswith("RuntimeError") else _UNKNOWN.search(text))
+    return f"its words: {found[0].strip()[:80]}" if found else ""
