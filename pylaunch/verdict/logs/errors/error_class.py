@@ -1,8 +1,7 @@
 """Class of an error that no signature knows, by the form of its message: the kind of cause, with its values. Pure.
 
 A form is a kind of sentence that many programs print ("X>=2 is required but you have 1.9", "must be divisible by");
-`OF_PROGRAMS` has those of one program each. It is read only in a line that ended a process, so that it may be weaker
-than a signature.
+`OF_PROGRAMS` has those of one program each. It is read only in a line that ended a process, so it may be weak.
 The order counts: specific forms come first. The confidence is never high.
 """
 
@@ -40,11 +39,12 @@ LOW, MEDIUM = Confidence.LOW, Confidence.MEDIUM
 
 _REPORT = re.compile(
     r"(?i:exited unexpectedly|non-zero (?:exit|status)|exit(?:ed)? (?:code|status|with)|returned non-zero"
-    r"|(?:see )?root cause above|see (?:the )?(?:log|stack trace|error)s? (?:above|below)|worker.{0,30} died|actor died"
-    r"|engine core initialization failed|child (?:process )?\w{0,10} ?(?:failed(?! to)|died|exited)"
+    r"|(?:see )?root cause above|see (?:the )?(?:\w+ )?(?:log|stack trace|error)s? (?:above|below)"
+    r"|worker.{0,30} died|actor died|engine core initialization failed"
+    r"|child (?:process )?\w{0,10} ?(?:failed(?! to)|died|exited)|\branks? \S{1,40} failed to\b"
     r"|\b(?:pipe|pipeline|queue|stream) (?:\S{1,40} ){0,3}(?:closed unexpectedly|stopped|ended early)\b"
-    r"|workers? (?:process )?(?:crashed|failure|failed to start)\b|\branks? \S{1,40} failed to\b"
-    r"|failed to import docker image|container start failed|nccl error (?:in|\d))"
+    r"|workers? (?:process )?(?:crashed|failure|failed to start)\b|failed to import docker image"
+    r"|container start failed|nccl error (?:in|\d))"
 )
 """Words of a report that another process ended: the cause is in its log."""
 
@@ -54,7 +54,7 @@ _VICTIM = re.compile(
     r"|\b\d{1,7}/\d{1,7} (?:ranks|processes|workers|nodes|peers) (?:have )?(?:joined|arrived|connected)"
     r"|\b(?:lost|no (?:answer|reply|response) from) (?:rank|worker|trainer|node)\b"
     r"|\b(?:rank|worker|trainer) ?\d{1,6} (?:has |was )?(?:left|lost|gone|disconnected|died|failed|exited|is gone)\b"
-    r"|\b(?:other|remote) (?:end|side) (?:is|was|has)\b"
+    r"|\b(?:other|remote) (?:end|side) (?:is|was|has)\b|\banother rank (?:failed|stopped|raised)\b"
     r"|\b(?:all_?reduce|all_?gather|broadcast|collective|barrier) (?:operation )?failed\b"
     r"|\b(?:server|master|coordinator|chief|head|scheduler|store) (?:is |has |was )?(?:gone|lost|unreachable|died)\b"
     r"|ConnectionPool\(host=.{1,300}connection refused|SIGTERM|SIGKILL|aborted due to)"
@@ -292,7 +292,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("file-missing import-path", MEDIUM, r": \d{1,5}: .{1,80}: not found$|command not found$"),
     ("import-path", MEDIUM,
      (r"No module named|(?i:(?:is|are) not installed"
-     r"|package .{0,40} not found|please (?:pip )?install|pip install )|(?i:[\w-]{2,40} (?:library|package"
+     r"|package .{0,40} not found|please,? (?:pip )?install|pip install )|(?i:[\w-]{2,40} (?:library|package"
      r"|module) (?:is |was )?(?:required|missing|not (?:found|available)))")),
     ("extension-build", MEDIUM,
      (r"^configure: error: |error: #error|\bld: cannot find |unsupported (?:GNU|ICC|clang|compiler)"
@@ -319,7 +319,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("hub-unreachable", MEDIUM,
      (rf"{OUTSIDE}"
      r"|(?i:(?:huggingface\.co|\bhf\.co|modelscope\.cn)"
-     r"(?!/(?:docs|blog|models\b|join|settings|spaces|papers))|hf_hub|LocalEntryNotFound|offline mode)")),
+     r"(?!/(?:docs|blog|models\b|join|settings|spaces|papers))|hf_hub_download|LocalEntryNotFound|offline mode)")),
     ("proxy-variables", MEDIUM, r"Unknown scheme for proxy URL"),
     ("hub-unreachable", LOW, r"ProxyError|(?i:unable to connect to proxy)"),
     ("dns-hosts", MEDIUM,
@@ -426,9 +426,8 @@ def is_report(text: str) -> bool:
 def error_class(text: str, place: str = "", raised_at: str = "") -> ErrorClass | None:
     """Return the class of an exception or a line of an error; `place` is the innermost own frame, else the innermost.
 
-    `raised_at` is the innermost frame, with its function.
-
-    None for a form that is not known, and for a text about another process, whose log holds the cause.
+    `raised_at` is the innermost frame with its function. None for a form that is not known, and for a text about
+    another process, whose log holds the cause.
     """
     text = text.strip()[:LONGEST]
     if (is_of_another(text) or is_report(text)) and _OWN.search(text) is None:

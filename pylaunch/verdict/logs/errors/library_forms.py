@@ -12,7 +12,10 @@ _SECRET = r"(?:(?:access|auth\w*|hub|hf|user|bearer|api)[ _-]?(?:token|key)|cred
 
 OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
     ("package-mismatch", MEDIUM,
-     (r"(?i:\bversion must be (?:at least|[<>=]=?|newer|older|\d)|\binstalled version of \S{1,60}"
+     (r"(?i:\bversion must be (?:at least|greater|[<>=]=?|newer|older|\d)"
+     r"|\bminimum (?:required )?(?:\S{2,40} ){0,2}version\b"
+     r"|\bat least version \d|\d(?:\.\w{1,20})? or (?:later|newer|higher|above)\b"
+     r"|\bnot (?:supported|available) (?:in|by) (?:this|your|the installed) version\b|\binstalled version of \S{1,60}"
      r" (?:does|is|do|can|has)\b|\b(?:has|have) been (?:removed|deprecated|renamed|moved)\b"
      r"|\b(?:is|are|was|were) (?:now )?(?:deprecated|removed)\b|\bno longer (?:experimental|exists?|supports?"
      r"|part of)\b"
@@ -20,19 +23,23 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
       r"|\brequires? [A-Z][\w.-]{1,40} [<>=]=? ?v?\d+\.\d")),
     ("backend-missing", MEDIUM,
      (r"(?i:\bsupport has not been built\b|\brequires? \S{1,40} (?:\w+ ){0,2}with \S{1,40} support\b"
-     r"|\bnot (?:available|supported|included) in (?:this|your) (?:build|installation)\b)")),
+     r"|\bnot (?:available|supported|included) in (?:this|your) (?:build|installation)\b"
+     r"|\btorch\.distributed is not available\b)")),
     ("import-path", MEDIUM,
      (rf"(?i:\b(?:be|(?:ensure|that|sure) \S{{1,60}} (?:is|are)) installed\b"
       rf"|\b{_NOT} (?:be )?import(?:ed)?\b(?! name|.{{0,200}}following error)"
-     r"|\bmissing (?:\w+ ){0,2}(?:dependenc(?:y|ies)|librar(?:y|ies)|packages?)\b|\binstall (?:an? |the )?\S{1,60}"
+     r"|\bmissing (?:\w+ ){0,2}(?:dependenc(?:y|ies)|librar(?:y|ies)|packages?)\b|\bis required to (?:build|compile)\b"
+     r"|\binstall (?:an? |the )?\S{1,60}"
      r" (?:to use|first|if you|before|with|via|using|from|by|or)\b)")),
     ("compiler-missing", MEDIUM, rf"(?i:\b(?:{_NOT} find|no) (?:an? )?(?:\w+ )?(?:C(?:\+\+)?|host) compiler)"),
     ("gpu-missing", MEDIUM,
-     (rf"(?i:\b{_DEVICE}s?(?: devices?)? (?:is|are) (?:required|needed|unavailable|not available)"
+     (rf"(?i:\b{_DEVICE}s?(?: devices?)? (?:(?:is|are) (?:required|needed|not available)|.{{0,40}}\bunavailable)"
      rf"|\bno (?:available|visible|usable) {_DEVICE}|\b(?:requires?|needs?|should run on) (?:an? "
      rf"|at least (?:one|\d+) )?"
      rf"(?:NVIDIA |AMD )?{_DEVICE}s?(?: devices?| nodes?)?(?:$|[.,;:]| to | for | but ))")),
-    ("device-placement", MEDIUM, (r"(?i:\bon the same GPU\b|\bdevice mismatch\b|\bmust be (?:an? )?(?:CUDA"
+    ("gpu-memory", MEDIUM, r"(?i:\bdoes not fit\b.{0,80}\b(?:memory|GPUs?|cuda)\b)"),
+    ("device-placement", MEDIUM,
+     (r"(?i:\bon the same GPU\b|\bdevice mismatch\b|\b(?:must be|requires?|expects?) (?:an? )?(?:CUDA"
      r"|GPU) tensors?\b)")),
     ("group-missing", MEDIUM,
      (r"(?i:\bno distributed (?:environment|group|backend) (?:is|was|has)"
@@ -42,9 +49,12 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
     ("hub-access", MEDIUM,
      (rf"(?i:\bunauthori[sz]ed\b|\bauthentication failed\b|\baccess ?denied\b|\b{_SECRET} (?:is|are|was|must|not)\b"
      rf"|\b(?:valid|missing|expired|locate|no|your) (?:\S{{1,20}} )?{_SECRET}\b|\bverify your token\b)")),
+    ("hub-unreachable hub-access", MEDIUM, r"(?i:\bcheck your (?:internet|network) connection\b)"),
     ("hub-unreachable", MEDIUM,
      (rf"(?i:\b{_NOT} (?:download|fetch|reach|retrieve)\b.{{0,120}}https?://(?!localhost|127|10\.|192\.)"
      r"|\bno longer available for (?:automatic )?download)")),
+    ("file-missing", MEDIUM, r"(?i:\b(?:does not exist|(?:not|nothing) found|no such path) ?: \S{0,100}/)"),
+    ("env-syntax", MEDIUM, r"\b[A-Z]{3,}(?:_[A-Z\d]+)* (?:environment variable )?must be (?!set|def|provided)"),
     ("config-syntax", MEDIUM,
      (r"(?i:\b(?:not (?:an? )?valid|invalid) (?:json|ya?ml|toml)\b(?! (?:response|format in))|\bparsing (?:json"
      r"|ya?ml|toml)\b)")),
@@ -64,7 +74,9 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
     ("program-error", LOW,
      (r"(?i:\bcall(?:ed|ing)? \S{2,60} (?:first|before)\b|\bdid you forget to\b"
      r"|\bhas not been (?:set|called|prepared|fitted|set up)\b)")),
-    ("framework-config", MEDIUM, r"ConfigCompositionException|InterpolationResolutionError|MissingMandatoryValue"),
+    ("framework-config", MEDIUM,
+     (r"ConfigCompositionException|Interpolation\w{3,10}Error|MissingMandatoryValue"
+     r"|(?i:\brequires? \S{1,60}(?: \w+)? to be (?:enabled|disabled|set|used)\b)")),
 )  # fmt: skip
 """Classes, confidence and form of what a library needs of the environment, as in `OF_TOOLS`."""
 
@@ -79,13 +91,13 @@ _REFUSES = re.compile(
 _OF_VALUES = re.compile(
     r"(?i)\b(?:tensors?(?![ _-]?(?:parallel|model))|shapes?|ndim|\d-?d|dim(?:ension)?s|logits|labels|input_ids|"
     r"attention_mask|hidden_states|pixel_values|images?|arrays?|gradients?|requires_grad|indices|elements"
-    r"|inputs?|per channel|should never|to unpack|bug)\b"
+    r"|inputs?|per channel|should never|to unpack|bug)\b|\bself\.| of size \d"
 )
 """Words of an exception about values that the program computes."""
 
 _OF_OPTIONS = re.compile(
-    r"(?i)\b(?:must(?! be [<>=!]=? ?[a-z_])|cannot both|not both|mutually|either .{1,60} or|at (?:least"
-    r"|most) one of|only one of)\b"
+    r"(?i)\b(?:must(?! be (?:[<>=!]=? ?[a-z_]|called)| define| implement| return| override)"
+    r"|cannot both|not both|mutually|either .{1,60} or|at (?:least|most) one of|only one of)\b"
     r"|\b(?:should|ha(?:s|ve) to|needs? to) (?:not )?(?:be|have|use|match|contain|end with|start with)\b"
     r"|\brequires?\b(?! grad)|\b(?:is|are) (?:mandatory|required)\b|\bonly (?:\w+ )?(?:supports?|supported"
     r"|works?|allowed"
@@ -95,9 +107,11 @@ _OF_OPTIONS = re.compile(
     r"|allow|accept)\b"
     r"|\b(?:cannot|can't|can not|do not|don't|must not) (?:pass|specify|provide|set|use|have|combine|mix|enable"
     r"|supply)\b"
+    r"|\b(?:should|can) only be (?!called)|\b(?:is|are) not enabled\b|\bexpected \S{1,60} to be \S+ or\b"
+    r"|\bcan(?:not|'t) be (?:set|used|enabled|specified|combined|negative|empty)\b"
     r"|\bboth\b.{1,80}\b(?:specified|set|provided|given|enabled|passed)\b|\bis set but\b|\bconflicts? with\b"
     r"|\b(?:please|make sure|try to|instead,?) (?:to )?(?:manually |explicitly )?(?:pass|set|specify"
-    r"|provide|use|enable|disable|remove|choose)\b"
+    r"|provide|use|enable|disable|remove|choose|launch|run)\b"
     r"|\b(?:supported|available|valid|allowed|possible|known|accepted|registered"
     r"|expected)(?: \w+){0,3} ?(?:are ?|is)?:? ?[\[{('`]"
 )
@@ -107,10 +121,11 @@ _UNKNOWN = re.compile(
     r"|image|format)\b)[`'\"]?[a-z]"
 )
 _CHECKS = re.compile(
-    r"/[\w-]*(?:arguments?|args|config\w*|options?|hparams|schemas?|validat\w+|parser|settings)\.py:\d+ in "
-    r"| in (?:__post_init__|model_post_init|_?(?:validate|verify|sanity)(?!_model_)\w*|parse_(?:args|config"
-    r"|options)\w*"
-    r"|_?check_(?!inputs?|tensor|shape|dtype|forward)\w+)$"
+    r"/(?:hparams|configs?|arguments)/\w+\.py:\d+ in "
+    r"|/(?:\w+_)?(?:arguments?|args|config(?:s|uration)?(?:_\w+)?|options?|hparams|schemas?"
+    r"|validat\w+|settings)\.py:\d+ in "
+    r"| in (?:__post_init__|model_post_init|_?(?:validate|verify)(?!_model_)\w*"
+    r"|(?:check|parse)_(?:arg|config|option|setting)\w*)$"
 )
 """Frames in which programs check their options."""
 
