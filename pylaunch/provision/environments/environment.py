@@ -4,16 +4,19 @@
     <directory>/environment.tar     the lock, the wheels and uv, uncompressed, in one file to copy
     <directory>/manifest.json       the id of the environment, and the hash of every file in the archive
     <directory>.previous/           the same of the environment before it, to roll back to
+    <directory>.manifests/          the manifest of each environment that was locked, by id
 
 The id is the hash of the lock, which names the Python version and the machine it is for: the same id is the same
 environment. The wheels are those pip finds, in indexes or in local directories it is configured to look into; where
 they came from is not recorded, and no host ever asks.
 """
 
+import contextlib
 import hashlib
 import json
 import platform
 import re
+import shutil
 import sys
 import tarfile
 import tempfile
@@ -62,6 +65,11 @@ class EnvironmentManifest:
     archive_bytes: int
     unpacked_bytes: int
 
+    @property
+    def needed_bytes(self) -> int:
+        """Space that the role wants to be free (`refuse_early` of its module)."""
+        return self.archive_bytes + max(self.archive_bytes, int(self.unpacked_bytes * 1.4))
+
 
 @dataclass(frozen=True)
 class LockRequest:
@@ -92,7 +100,10 @@ class DamagedManifestError(UsageError):
 
 def read_manifest(directory: Path) -> EnvironmentManifest | None:
     """Return the environment in `directory`, or None. Raises DamagedManifestError."""
-    path = directory / MANIFEST
+    return _read(directory / MANIFEST)
+
+
+def _read(path: Path) -> EnvironmentManifest | None:
     try:
         return EnvironmentManifest(**json.loads(path.read_text(encoding="utf-8")))
     except (FileNotFoundError, NotADirectoryError):
@@ -144,7 +155,24 @@ def lock(request: LockRequest, progress: LockProgress = NOT_SHOWN) -> Locked:
         elif request.directory.exists():
             request.directory.rename(Path(scratch) / "old")
         made.rename(request.directory)
+    manifests = _manifests_of(request.directory)
+    manifests.mkdir(exist_ok=True)
+    shutil.copy(request.directory / MANIFEST, manifests / f"{manifest.id}.json")
     return Locked(manifest, previous)
+
+
+def earlier_environments(directory: Path) -> dict[str, EnvironmentManifest]:
+    """Return the environments that were locked in `directory` before the current one, by id."""
+    found = {}
+    for path in (previous_of(directory) / MANIFEST, *_manifests_of(directory).glob("*.json")):
+        with contextlib.suppress(DamagedManifestError):
+            if (manifest := _read(path)) is not None:
+                found[manifest.id] = manifest
+    return found
+
+
+def _manifests_of(directory: Path) -> Path:
+    return directory.with_name(f"{directory.name}.manifests")
 
 
 def previous_environment(directory: Path) -> Path:
