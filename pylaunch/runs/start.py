@@ -393,6 +393,7 @@ def _with_fit_spares(recorded: RecordedRun, options: StartOptions, emit: Emit, s
     plan = recorded.plan
     if not plan.spares:
         return recorded
+    options.images.expect(plan.job.sent_image, plan.spares, plan.cluster)
     asked = planned_run(standby(plan))
     launch = Launch(asked.plan, asked.commands, recorded.archive, "", options.secrets, options.tree, options.images)
     with _refusal_recorded(recorded.recorder, lambda: False):

@@ -226,7 +226,9 @@ def test_an_image_arrives_after_its_controller_was_killed_a_link_was_cut_and_a_d
     with inject(cluster["n3"], Fill(store)):
         code, messages = ended(begin())
     assert code == ExitCode.CLUSTER_NOT_READY
-    assert re.search(r"n3: it did not receive the image: \d+ bytes are needed and \d+ are free", messages), messages
+    full = r"n3: it did not receive the image: \d+ MiB are needed in \S+/images and .* are free"
+    assert re.search(full, messages), messages
+    assert "sending the image" not in messages
     code, messages = ended(begin())
     assert code == ExitCode.DONE, messages
     assert "n3: received the image after " in messages

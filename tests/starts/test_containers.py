@@ -190,7 +190,7 @@ nodes = 1
 """
 
 
-def test_an_image_of_several_replicas_and_roles_leaves_this_machine_once(
+def test_an_image_of_several_replicas_and_roles_or_of_a_spare_leaves_this_machine_once(
     directories: Callable[..., DirectoryCluster], tmp_path: Path
 ) -> None:
     if not (shutil.which("squashfuse") and shutil.which("mksquashfs") and os.access("/dev/fuse", os.W_OK)):
@@ -206,6 +206,11 @@ def test_an_image_of_several_replicas_and_roles_leaves_this_machine_once(
     received = re.findall(r"(n\S+): received the image after .*; this machine sent (\d+) MiB", done.stderr)
     assert [hosts for hosts, _ in received] == ["n[1-3]"], done.stderr
     assert int(received[0][1]) < 24, "each piece is sent about once"
+    (image / "weights").write_bytes(os.urandom(1 << 20))
+    save_as_docker(image, tmp_path / "saved.tar")
+    spared = ("--nodes", "2", "--spares", "1", "--max-restarts", "1", *in_container(tmp_path / "saved.tar"))
+    done = cluster.run(*words, *spared, "--", "test", "-e", "/marker", code=ExitCode.DONE)
+    assert re.findall(r"(\S+): received the image", done.stderr) == ["n[1-3]"], done.stderr
 
 
 def test_a_plan_has_the_container(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ import click
 
 from pylaunch.base.dataclass import replace
 from pylaunch.base.layout import IMAGE_FILE, IMAGES
+from pylaunch.checks.wanted import ANY_FILE
 from pylaunch.errors import UsageError
-from pylaunch.features.containers.local_image import is_of_this_machine, local_image
+from pylaunch.features.containers.local_image import LocalImage, image_at_hand, is_of_this_machine, local_image
 from pylaunch.inventory.settings import SETTINGS, read_settings
 from pylaunch.model.job import Container, JobSpec
 from pylaunch.protocol.node_task import MountTask
@@ -32,9 +33,6 @@ NONE = "none"
 NOT_BOTH = "omit --preload, or --container none"
 WITH_IMAGE = "--container IMAGE, or omit --container-mount"
 AN_IMAGE = 'image = "torch.tar" there, or image = "none" if only a start with --container IMAGE has the mounts'
-
-ANY_FILE = "/dev/null"
-"""File on each node, in place of an image that a start sends: `check` asks what a file needs."""
 
 options = together(
     click.option(
@@ -115,8 +113,10 @@ def _mounts(words: Sequence[str]) -> tuple[MountTask, ...]:
 def _unmade(image: str, mounts: tuple[MountTask, ...], *, is_check: bool) -> Container:
     """Return the container of a plan, or of a check, for which no image is made. Raises UsageError."""
     is_here = is_of_this_machine(image)
-    path = image if is_here else _on_nodes(image)
-    return Container(ANY_FILE if is_check and is_here else path, mounts)
+    if is_check and is_here:
+        at_hand = image_at_hand(image)
+        return Container(ANY_FILE, mounts) if at_hand is None else _sent(image, mounts, at_hand)
+    return Container(image if is_here else _on_nodes(image), mounts)
 
 
 @functools.lru_cache(16)  # A program that starts many jobs gives each a `say` of its own.
@@ -125,6 +125,10 @@ def _made(image: str, mounts: tuple[MountTask, ...], say: Callable[[str], None])
     made = local_image(image, say)
     if made is None:
         return Container(_on_nodes(image), mounts)
+    return _sent(image, mounts, made)
+
+
+def _sent(image: str, mounts: tuple[MountTask, ...], made: LocalImage) -> Container:
     return Container(f"{IMAGES}/{made.sha256}/{IMAGE_FILE}", mounts, source=image, file=made.file, env=made.env)
 
 

@@ -74,12 +74,28 @@ def local_image(given: str, say: Say = console.say) -> LocalImage | None:
     with opened(path) as archive:
         if archive is not None:
             return _converted(archive, path.name, say)
+    return _of_file(path)
+
+
+def image_at_hand(given: str) -> LocalImage | None:
+    """Return what `local_image` does, of a name of a registry as the last start found it; None where it would make the
+    image. Raises UsageError."""
+    if name := registry_name(given):
+        known = _kept(_place_of(name), _Named)
+        return None if known is None else _in_cache(known.image)
+    with opened(Path(given)) as archive:
+        if archive is not None:
+            return _in_cache(image_in(archive, MACHINE).digest)
+    return _of_file(Path(given))
+
+
+def _of_file(path: Path) -> LocalImage | None:
     if path.is_absolute() or not path.is_file():
         return None
     try:
         return LocalImage(str(path.absolute()), _sha256(path))
     except OSError as error:
-        raise UsageError(f"--container {given}: {error.strerror}") from None
+        raise UsageError(f"--container {path}: {error.strerror}") from None
 
 
 def _sha256(path: Path) -> str:
@@ -110,7 +126,7 @@ def _of_registry(name: str, say: Say) -> LocalImage:
     if program_path(program) is None:
         what, hint = f"{program} not found, which reads this image", "apt install skopeo (on this machine)"
         raise UsageError(f"--container {name}: {what}", hint="" if name.startswith(DAEMON) else hint)
-    place = _directory("names") / f"{hashlib.sha256(name.encode()).hexdigest()}.json"
+    place = _place_of(name)
     known = _kept(place, _Named)
     digest = _digest(name)
     if known is not None and known.digest != digest:
@@ -131,6 +147,10 @@ def _of_registry(name: str, say: Say) -> LocalImage:
             image = _in_cache(content.digest) or _made(archive, content, name, aside, say)
     _keep(place, _Named(digest, Path(image.file).stem))
     return image
+
+
+def _place_of(name: str) -> Path:
+    return _directory("names") / f"{hashlib.sha256(name.encode()).hexdigest()}.json"
 
 
 def _digest(name: str) -> str:

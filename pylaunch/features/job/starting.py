@@ -81,7 +81,9 @@ def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge:
         if current().as_json:
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         console.say(f"job {job.name} is {job_id(planned)}: {counted(len(planned), 'run')}")
-        images = _images(planned)
+        images = ImageTransfers()
+        for each in planned:
+            images.expect(each.planned.plan.job.sent_image, each.part.cluster.hosts, each.part.cluster)
         watched = [
             replace(each, options=replace(each.options, images=images), observers=observing.new()) for each in planned
         ]
@@ -104,17 +106,6 @@ def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge:
     for observer in observing.new():
         observer.at_end_of_job(job.name, of_job)
     return ending.status.exit_code
-
-
-def _images(planned: Sequence[PlannedPart]) -> ImageTransfers:
-    """Return the transfers of the images of all parts."""
-    hosts: dict[str, Cluster] = {}
-    for each in planned:
-        if (sent := each.planned.plan.job.sent_image) is not None:
-            found = hosts.get(sent.image, each.part.cluster)
-            further = tuple(host for host in each.part.cluster.hosts if host.name not in found.names)
-            hosts[sent.image] = replace(found, hosts=(*found.hosts, *further))
-    return ImageTransfers(hosts)
 
 
 def _in_background(log: Path) -> Background | Foreground:

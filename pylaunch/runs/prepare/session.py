@@ -241,8 +241,9 @@ class Session:
         cluster = self._plan.cluster.only(tuple(self._fleet.links))
         if (image := self._plan.job.sent_image) is not None:
             failed = await self._launch.images.send(image, cluster, lambda line: self._emit(Notice(line)))
+            if failed:  # None may have it then.
+                self._known |= {(name, "container-image") for name in cluster.names}
             for name, (why, hint) in failed.items():
-                self._known.add((name, "container-image"))
                 self._refuse(name, f"it did not receive the image: {why}", hint)
         if tree is None:
             return

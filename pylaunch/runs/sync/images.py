@@ -1,7 +1,7 @@
 """Send the image of a container to the nodes that lack it, which pass it on to each other."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeAlias
@@ -12,18 +12,19 @@ from pylaunch.broadcast.payload import read_payload
 from pylaunch.broadcast.progress import lines_of_progress
 from pylaunch.broadcast.spread import spread
 from pylaunch.errors import ClusterNotReadyError, UsageError
-from pylaunch.model.cluster import Cluster
+from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import Container
+from pylaunch.model.text.sanitise import visible_line
 from pylaunch.model.text.size import shown_size
-from pylaunch.probe.ask import Asking, ask, parted
+from pylaunch.probe.ask import Answered, Asking, ask, parted
 from pylaunch.probe.program import program
 from pylaunch.runs.sync.exchange import SOURCES
 from pylaunch.store.image_cache import images_directory, mark_used
 from pylaunch.transport.process import Together
 
 AGAIN = "start again when the reason is gone: pieces that have arrived are kept"
-
+NO_ROOM = "free space there, or name another disk in the inventory: pylaunch_node_root=DIR"
 
 Failed: TypeAlias = dict[str, tuple[str, str]]
 """Reason and hint by host."""
@@ -32,11 +33,18 @@ Failed: TypeAlias = dict[str, tuple[str, str]]
 class ImageTransfers:
     """Transfers of images for runs of this process, of which the first with an image sends it to the hosts of all."""
 
-    def __init__(self, hosts: Mapping[str, Cluster] | None = None) -> None:
-        self._hosts = hosts or {}
+    def __init__(self) -> None:
+        self._hosts: dict[str, Cluster] = {}
         """By image, those of all runs."""
 
         self._sent: dict[str, Future[None]] = {}
+
+    def expect(self, container: Container | None, hosts: Sequence[Host], cluster: Cluster) -> None:
+        """Let the first run with the image of `container` send it to `hosts` of `cluster`, too."""
+        if container is not None:
+            found = self._hosts.get(container.image, cluster)
+            further = tuple(host for host in hosts if host.name not in found.names)
+            self._hosts[container.image] = replace(found, hosts=(*found.hosts, *further))
 
     async def send(self, container: Container, cluster: Cluster, say: Callable[[str], None]) -> Failed:
         """Send the file of `container` to each host of `cluster` that lacks it; return the hosts that do not have it
@@ -67,7 +75,10 @@ async def _send(container: Container, cluster: Cluster, say: Callable[[str], Non
         asking.end()
     having = [name for name, answer in answers.items() if answer.get("has") is True]
     lacking = [name for name in everywhere.names if name not in having and (name in answers or name in cluster.names)]
-    if not lacking:
+    full = _without_room({name: answers[name] for name in lacking if name in answers}, file)
+    if failed := {name: why for name, why in full.items() if name in cluster.names}:
+        return failed
+    if not (lacking := [name for name in lacking if name not in full]):
         return {}
     say(f"sending the image to {fold(lacking)}")
     sources = having[:SOURCES]
@@ -95,3 +106,14 @@ async def _send(container: Container, cluster: Cluster, say: Callable[[str], Non
         sent = shown_size(sum(received.sent for received in result.hosts.values()))
         say(f"{fold(done)}: received the image after {max(done.values()):.1f} s; this machine sent {sent}")
     return {name: why for name, why in failed.items() if name in cluster.names}
+
+
+def _without_room(answers: Mapping[str, Answered], file: Path) -> Failed:
+    """Return the hosts on which `file` does not fit, by their own answers."""
+    size = file.stat().st_size if file.exists() else 0  # Reading it has the reason.
+    found: Failed = {}
+    for name, answer in answers.items():
+        free, store = answer.get("free"), visible_line(str(answer.get("store")))[:300]
+        if isinstance(free, int) and free < size:
+            found[name] = f"{shown_size(size)} are needed in {store} and {shown_size(free)} are free", NO_ROOM
+    return found

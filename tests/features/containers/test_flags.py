@@ -1,13 +1,17 @@
 """Options of a container: the job that they describe, and what is refused."""
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pylaunch.base.dataclass import replace
+from pylaunch.checks.check_hosts import Needs, plan_check
 from pylaunch.errors import UsageError
 from pylaunch.features.containers import flags
+from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Container, Framework, JobSpec
 from pylaunch.protocol.node_task import MountTask
 from pylaunch.runs.sync.tree import read_tree
@@ -79,6 +83,18 @@ def test_a_dry_run_shows_the_name_of_an_image_and_check_asks_what_any_file_needs
     values = {**given("pytorch/pytorch:2.6.0"), "dry_run": True}
     assert flags.in_job(values)(JOB).container == Container("pytorch/pytorch:2.6.0")
     assert flags.in_job(given("pytorch/pytorch:2.6.0"))(JOB).container == Container("/dev/null")
+
+
+def test_check_knows_the_size_of_an_image_for_which_nothing_has_to_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("torch.sqsh").write_bytes(b"hsqs")
+    job = flags.in_job(given("./torch.sqsh"))(JOB)
+    wanted = plan_check(Cluster((Host("n1", "10.0.0.1"),)), replace(job, nodes=1), Needs(), ()).wanted
+    (room,) = wanted.rooms
+    digest = hashlib.sha256(b"hsqs").hexdigest()
+    assert (wanted.container, room.path, room.size) == ("/dev/null", f"{{node_root}}/images/{digest}", 4)
 
 
 def test_an_image_in_the_tree_to_ship_is_no_part_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

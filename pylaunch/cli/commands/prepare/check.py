@@ -15,13 +15,18 @@ from pylaunch.checks.check_hosts import NO_SCRIPT, SHIPPED_CODE, CheckRequest, N
 from pylaunch.checks.result import Result
 from pylaunch.checks.selection import select
 from pylaunch.checks.start_table import START_TABLE, AtStart, Row
+from pylaunch.checks.survey import Room
 from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
+from pylaunch.model.cluster import Cluster
+from pylaunch.model.diagnosis.finding import Severity
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import Framework, JobSpec, RankOrder
 from pylaunch.model.pasted import taken_apart
 from pylaunch.model.plan import RunPlan
+from pylaunch.provision.environments.environment import read_manifest
 from pylaunch.runs.sync.tree import Tree
+from pylaunch.store.paths import project_environment
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags import sync
 from pylaunch.terminal.flags.program import as_script
@@ -118,8 +123,10 @@ def command(
     words = as_script(flags.framework, words if pasted is None else pasted.words) if words else words
     cluster = hosts_to_ask(inventory, limit)
     tree = sync.given(flags)
-    needs = Needs(flags.files, flags.checkpoint_dir, flags.infiniband, flags.workdir or "")
-    request = plan_check(cluster, in_job(_job(words, flags, tree)), needs, checks)
+    job = in_job(_job(words, flags, tree))
+    rooms = _room_of_environment(cluster) if job.python is None else ()
+    needs = Needs(flags.files, flags.checkpoint_dir, flags.infiniband, flags.workdir or "", rooms)
+    request = plan_check(cluster, job, needs, checks)
     with working(f"asking {counted(len(cluster.hosts), 'host')}"):
         found = check(request)
     if flags.fix:
@@ -136,6 +143,17 @@ def command(
     else:
         _show(found)
     return ExitCode.CLUSTER_NOT_READY if found.failed else ExitCode.DONE
+
+
+def _room_of_environment(cluster: Cluster) -> tuple[Room, ...]:
+    """Return what `provision` needs on hosts without the locked environment. Raises UsageError for a damaged lock."""
+    if not cluster.sources or any(host.python for host in cluster.hosts):
+        return ()
+    locked = read_manifest(project_environment(Path(cluster.sources[0]), cluster.env_name))
+    if locked is None:
+        return ()
+    path = f"{{env_root}}/envs/{locked.id}"
+    return (Room("the locked environment", path, locked.needed_bytes, Severity.WARN, "pylaunch_env_root"),)
 
 
 def _with_shipped(found: Result, tree: Tree, plan: RunPlan) -> Result:
