@@ -1,18 +1,23 @@
-"""An image for several runs, and the file of one that is no longer the one of the plan."""
+"""An image for several runs, room for it, and the file of one that is no longer the one of the plan."""
 
 import asyncio
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
 
+from pylaunch.agent.piped import images as node_images
 from pylaunch.base.layout import IMAGE_FILE, IMAGES
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Container
 from pylaunch.runs.sync import images
 from pylaunch.store.paths import cache_directory
+
+DIGEST = "a" * 64
+PATH = f"{DIGEST}/{IMAGE_FILE}"
 
 
 @pytest.mark.parametrize("is_made", [True, False])
@@ -39,9 +44,10 @@ def test_a_run_sends_an_image_to_the_hosts_of_all_runs_and_one_that_is_interrupt
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     n1, n2 = (Cluster((Host(name, name),)) for name in ("n1", "n2"))
-    both = Cluster((*n1.hosts, *n2.hosts))
     container = Container("images/x/image")
-    shared = images.ImageTransfers({container.image: both})
+    shared = images.ImageTransfers()
+    for run in (n1, n2, n2):
+        shared.expect(container, run.hosts, run)
     sent: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
     is_sent = asyncio.Event()
 
@@ -62,3 +68,37 @@ def test_a_run_sends_an_image_to_the_hosts_of_all_runs_and_one_that_is_interrupt
     monkeypatch.setattr(images, "_send", send)
     asyncio.run(story())
     assert sent == [(("n1",), ("n1", "n2")), (("n2",), ("n2",))]
+
+
+def test_a_node_counts_pieces_of_the_image_as_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pieces = tmp_path / "root/images" / DIGEST / ".pylaunch-push-x"
+    pieces.mkdir(parents=True)
+    (tmp_path / "root").chmod(0o700)
+    (pieces / "0").write_bytes(os.urandom(1 << 20))
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=1, f_frsize=4096))
+    node_images.has(str(tmp_path / "root"), PATH)
+    written = (pieces / "0").stat().st_blocks * 512
+    assert f'"has": false, "free": {written + 4096}, "store": "{tmp_path}/root/images"' in capsys.readouterr().out
+
+
+def test_nothing_is_sent_where_a_host_of_the_run_has_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = tmp_path / "torch.sqsh"
+    image.write_bytes(bytes(3 << 20))
+    store = "/var/tmp/pylaunch-0/images\x1b[2J"
+    answers = {
+        "n1": {"has": False, "free": 1 << 30, "store": store},
+        "n2": {"has": False, "free": 2 << 20, "store": store},
+        "n3": {"has": False},
+        "n4": {"has": True, "free": 0, "store": store},
+    }
+    monkeypatch.setattr(images, "ask", lambda *_, **__: answers)
+    monkeypatch.setattr(images, "spread", None)
+    lines: list[str] = []
+    cluster = Cluster(tuple(Host(name, "10.0.0.1") for name in answers))
+    container = Container(f"{IMAGES}/{PATH}", file=str(image))
+    failed = asyncio.run(images.ImageTransfers().send(container, cluster, lines.append))
+    why = "3.0 MiB are needed in /var/tmp/pylaunch-0/images\\x1b[2J and 2.0 MiB are free"
+    assert failed == {"n2": (why, images.NO_ROOM)}
+    assert lines == []
