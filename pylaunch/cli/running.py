@@ -11,7 +11,6 @@ from pylaunch.errors import ExitCode, PylaunchError
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.runs.connect.interruptible import signals
 from pylaunch.runs.start import PlannedRun, StartOptions, begin, end_leftovers, run, start
-from pylaunch.runs.start_checks import ChecksFailedError
 from pylaunch.runs.start_events import RanksReleased, StartEvent
 from pylaunch.store import runs
 from pylaunch.store.paths import run_paths
@@ -129,8 +128,7 @@ def _ended(work: Callable[[], Outcome], shown: Presentation, view: StartView) ->
     try:
         outcome = work()
     except PylaunchError as error:
-        if isinstance(error, ChecksFailedError):
-            error.evidence = tuple(map(findings.completed, error.evidence))
+        error.evidence = tuple(map(findings.completed, error.evidence))
         if view.run:
             _report_end(shown, RunEnding(view.run, None, error))
         raise

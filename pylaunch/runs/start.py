@@ -41,7 +41,7 @@ from pylaunch.runs.follow.debug_session import DebugSession, PersonTerminal
 from pylaunch.runs.follow.job_time import beside, watch_job_time
 from pylaunch.runs.follow.run_events import Notice, RunEvent, recording
 from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
-from pylaunch.runs.prepare.agreement import judge
+from pylaunch.runs.prepare.agreement import compare_nodes
 from pylaunch.runs.prepare.archive import AgentArchive, build
 from pylaunch.runs.prepare.install import installer
 from pylaunch.runs.prepare.queue import Turn, in_turn
@@ -63,7 +63,6 @@ from pylaunch.runs.start_events import (
     Emit,
     FindingReported,
     LeftoverEnded,
-    NodesDiffer,
     RanksReleased,
     RunBegun,
     RunEnded,
@@ -254,7 +253,7 @@ class _Attempt:
         self._released_at: float | None = None
         """On the monotonic clock; None before the release."""
 
-        self._known: tuple[tuple[Finding, ...], tuple[str, ...]] = (), ()
+        self._known: tuple[Finding, ...] = ()
         """Warnings of the checks, and facts in which the nodes differ."""
 
     def to_its_end(self) -> Attempt:
@@ -322,7 +321,7 @@ class _Attempt:
             follower.relay.usage_every_s = options.usage_every_s
             if debug is not None:
                 follower.relay.debug = debug
-            follower.add_known(*self._known)
+            follower.add_known(self._known)
             async with beside(watch_job_time(plan, commands.time_left, fleet.post)):
                 return await follower.follow()
 
@@ -337,11 +336,10 @@ class _Attempt:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         found = {host: HostRecord({"essentials": facts}) for host, facts in prepared.essentials.items()}
         self._recorded.recorder.attest(Attestation(now, __version__, found))
-        differences = judge(self._plan.cluster, prepared.essentials, judged_elsewhere=checks.judged)
-        if differences:
-            self._emit(NodesDiffer(differences))
-        warnings = await checks.conclude(prepared)
-        self._known = warnings, tuple(each.text for each in differences)
+        differences = compare_nodes(self._plan.cluster, prepared.essentials, judged_elsewhere=checks.judged)
+        for each in differences:
+            self._with_findings(FindingReported(each))
+        self._known = (*differences, *await checks.conclude(prepared))
         changed = [] if self._options.tree is None else self._options.tree.changed()
         if changed:
             self._emit(TreeChanged(tuple(changed)))

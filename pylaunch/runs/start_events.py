@@ -9,7 +9,6 @@ from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.runs.attempts import NoRestart, Restarting
 from pylaunch.runs.follow.run_events import RunEvent
-from pylaunch.runs.prepare.agreement import NodeDifference
 from pylaunch.runs.prepare.session import Start
 
 
@@ -58,16 +57,9 @@ class TurnLost:
 
 @dataclass(frozen=True)
 class FindingReported:
-    """A check that runs beside the start found something that does not prevent it."""
+    """A check beside the start, or the comparison of its nodes, found something that does not prevent it."""
 
     finding: Finding
-
-
-@dataclass(frozen=True)
-class NodesDiffer:
-    """Nodes differ in facts that ranks share; the start continues."""
-
-    differences: tuple[NodeDifference, ...]
 
 
 @dataclass(frozen=True)
@@ -122,7 +114,6 @@ StartEvent = (
     | Waiting
     | TurnLost
     | FindingReported
-    | NodesDiffer
     | TreeChanged
     | RanksReleased
     | RunEvent

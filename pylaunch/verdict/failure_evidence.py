@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from pylaunch.base.dataclass import dataclass, field, replace
-from pylaunch.model.diagnosis.finding import Finding
+from pylaunch.model.diagnosis.finding import ATTESTATION, Finding
 from pylaunch.model.hostset import fold
 from pylaunch.protocol.examination import RankView
 from pylaunch.protocol.node_evidence import SIGNALLED, HostEvidence, RankEnd, RankState
@@ -34,10 +34,7 @@ class Evidence:
     """Results of the connections that agents tried after the failure: host → peer → one of `neighbours.ENDS`."""
 
     findings: tuple[Finding, ...] = ()
-    """Warnings of the checks at the start."""
-
-    differences: tuple[str, ...] = ()
-    """Facts in which the nodes differed at the start: "nccl: 2.27 on n1; 2.28 on n2-3"."""
+    """Warnings of the start, also about facts in which the nodes differ (ATTESTATION)."""
 
     views: tuple[RankView, ...] = ()
     """Ranks that ran when the first one failed."""
@@ -56,6 +53,11 @@ class Evidence:
 
     stopping: str = ""
     """Reason of the first node that stopped, after its name: "n2: rank 1 was killed by SIGTERM"."""
+
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """Facts in which the nodes differed at the start: "n2: nccl: 2.28, expected 2.27 as on n[1,3]"."""
+        return tuple(f"{fold(each.hosts)}: {each.text}" for each in self.findings if each.check == ATTESTATION)
 
     @property
     def signalled(self) -> str | None:

@@ -132,8 +132,8 @@ def test_a_start_on_nodes_that_differ_warns_and_keeps_what_they_were(
     words = ("start", "-i", str(unattested.inventory), "--workdir", "/tmp", "--framework", "command", "--", "true")
     started = unattested.pylaunch(*words)
     assert started.ok, started.stderr
-    assert "warning: hosts differ: environment digest: " in started.stderr
-    assert f"hint: pylaunch provision -i {unattested.inventory} --roles python_env --limit n2" in started.stderr
+    assert "warn  n2: environment digest: " in started.stderr
+    assert f"fix: pylaunch provision -i {unattested.inventory} --roles python_env --limit n2" in started.stderr
     (kept,) = Path(unattested.environment["XDG_STATE_HOME"]).glob("pylaunch/runs/*/attestation.json")
     digests = {host: body["digest"] for host, body in json.loads(kept.read_text())["hosts"].items()}
     assert digests["n1"] == digests["n3"] != digests["n2"]

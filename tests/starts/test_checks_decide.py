@@ -38,7 +38,7 @@ def test_a_start_refuses_the_libraries_that_check_calls_fail(
     assert output in started.stderr
     assert "--skip python_env.libraries" in started.stderr
     in_spite = cluster.run("start", *job, "--skip", "python_env.libraries", "--", "train.py", code=ExitCode.DONE)
-    assert "warning: hosts differ: environment digest: " in in_spite.stderr
+    assert "warn  n2: environment digest: " in in_spite.stderr
 
 
 def test_a_wrong_working_directory_does_not_wait_in_the_queue(

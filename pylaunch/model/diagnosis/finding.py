@@ -21,6 +21,10 @@ class Severity(Enum):
     """Worth knowing; nothing to do."""
 
 
+ATTESTATION = "attestation"
+"""Check of the findings about facts in which the nodes of a start differ."""
+
+
 @dataclass(frozen=True)
 class Finding:
     """Result of one check on all hosts that share it."""

@@ -94,9 +94,9 @@ class RunFollower:
         self._loading: asyncio.Task[Judge] | None = None
         """Loads what judges a failure, while the nodes stop."""
 
-    def add_known(self, findings: tuple[Finding, ...], differences: tuple[str, ...]) -> None:
+    def add_known(self, findings: tuple[Finding, ...]) -> None:
         """Add what the start found, which may explain a failure."""
-        self._state = replace(self._state, findings=findings, differences=differences)
+        self._state = replace(self._state, findings=findings)
 
     def given_up(self, host: str, reason: str, *, host_answers: bool) -> None:
         """Count the agent on `host` as lost, and the host, too, unless it answers."""

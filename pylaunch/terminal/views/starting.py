@@ -17,7 +17,6 @@ from pylaunch.runs.start_events import (
     AttemptStarted,
     FindingReported,
     LeftoverEnded,
-    NodesDiffer,
     RanksReleased,
     RunBegun,
     SpareRefused,
@@ -158,12 +157,6 @@ def lines(event: StartEvent) -> list[str]:
             return ["another run, which did not queue, took its place: waiting again"]
         case FindingReported(finding):
             return _finding_lines(finding)
-        case NodesDiffer(differences):
-            next_steps = dict.fromkeys(each.hint for each in differences)
-            return [
-                *(f"warning: hosts differ: {each.text}" for each in differences),
-                *(f"hint: {hints.completed(step)}" for step in next_steps),
-            ]
         case TreeChanged(paths):
             more = f" and {len(paths) - SHOWN_PATHS} more" if len(paths) > SHOWN_PATHS else ""
             shown = ", ".join(paths[:SHOWN_PATHS]) + more

@@ -9,6 +9,7 @@ from pylaunch.base import kernel_log
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.diagnosis.cause import Certainty, FailureCause, Named, RejectedCause
 from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.model.diagnosis.finding import ATTESTATION
 from pylaunch.model.hostset import fold
 from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, RankEnd
 from pylaunch.verdict.causes.cause_kinds import advised
@@ -181,13 +182,14 @@ def _clock(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
 
 
 def _versions(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
-    if evidence.differences:
-        text = f"nodes differed at the start: {evidence.differences[0]}"
-        yield advised(FailureCause("versions-differ", text, Certainty.POSSIBLE, None, evidence.differences[:4]))
+    if differences := evidence.differences:
+        text = f"nodes differed at the start: {differences[0]}"
+        yield advised(FailureCause("versions-differ", text, Certainty.POSSIBLE, None, differences[:4]))
 
 
 def _warnings(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
-    for finding in sorted(evidence.findings, key=lambda each: (each.check, each.hosts))[:MOST_WARNINGS]:
+    warned = [each for each in evidence.findings if each.check != ATTESTATION]
+    for finding in sorted(warned, key=lambda each: (each.check, each.hosts))[:MOST_WARNINGS]:
         text = f"{finding.check} warned about {fold(finding.hosts)} at the start: {finding.text}"
         found = FailureCause("check-warned", text, Certainty.POSSIBLE, None, finding.evidence[:2])
         yield advised(found, finding.hosts, device=finding.check)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pylaunch.base import kernel_log
 from pylaunch.model.diagnosis.cause import Named
-from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.model.diagnosis.finding import ATTESTATION, Finding, Severity
 from pylaunch.protocol.examination import Frame, OverriddenVariable, RankView
 from pylaunch.protocol.node_evidence import (
     SIGNALLED,
@@ -113,7 +113,6 @@ class EvidenceSet:
     lost: Mapping[str, str] = field(default_factory=dict)
     tried: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
-    differences: tuple[str, ...] = ()
     views: tuple[RankView, ...] = ()
     ranks: Mapping[str, frozenset[int]] = field(default_factory=lambda: RANKS)
     answering: frozenset[str] = frozenset()
@@ -126,7 +125,7 @@ class EvidenceSet:
         others = tuple(facts(host) for host in RANKS if host not in known and host not in self.lost)
         return Evidence(
             self.ranks, self.ends, self.states, self.lost, (*self.hosts, *others), self.tried, self.findings,
-            self.differences, self.views, self.answering, self.restarted,
+            self.views, self.answering, self.restarted,
             stopping=self.stopping,
         )  # fmt: skip
 
@@ -311,7 +310,7 @@ SETS = (
     EvidenceSet("the clock was set", (victim(0, symptom=STORE), victim(1, 100.2, STORE), victim(2, 100.2, STORE)),
                 "clock-step", "possible", None, hosts=(facts("n2", clock_step_s=40.0),)),
     EvidenceSet("versions differ", (*VICTIMS, victim(1, 100.1)), "versions-differ", "possible", None,
-                differences=("nccl: 2.27 on n1; 2.28 on n2-3",)),
+                findings=(Finding(ATTESTATION, Severity.WARN, ("n2",), "nccl: 2.28, expected 2.27 as on n[1,3]"),)),
     EvidenceSet("a check had warned", (*VICTIMS, victim(1, 100.1)), "check-warned", "possible", None,
                 findings=(SMALL,)),
     # Nodes.

@@ -97,6 +97,7 @@ def _without_one(evidence: Evidence, data: st.DataObject) -> Evidence:
         "hosts": [
             replace(evidence, hosts=tuple(each for each in evidence.hosts if each is not gone))
             for gone in evidence.hosts
+            if not gone.clock_step_s  # Times of a clock that was set unseen are wrong without a trace.
         ],
         "kernel": [_poorer(evidence, each, kernel=()) for each in evidence.hosts],
         "connections": [_poorer(evidence, each, stuck=()) for each in evidence.hosts],
@@ -109,7 +110,6 @@ def _without_one(evidence: Evidence, data: st.DataObject) -> Evidence:
             for gone in evidence.views
         ],
         "findings": [replace(evidence, findings=())],
-        "differences": [replace(evidence, differences=())],
         "lost": [replace(evidence, lost={})] if evidence.lost else [],
     }
     return data.draw(st.sampled_from([each for found in wholes.values() for each in found]))

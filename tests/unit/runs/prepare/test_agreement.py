@@ -2,7 +2,8 @@ import pytest
 
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Agreement, Cluster, Host
-from pylaunch.runs.prepare.agreement import NodeDifference, judge
+from pylaunch.model.diagnosis.finding import ATTESTATION, Finding, Severity
+from pylaunch.runs.prepare.agreement import compare_nodes
 
 SAME = {"kernel series": "6.1", "gpu driver": "", "nccl": "2.27.3"}
 
@@ -17,30 +18,35 @@ def nodes(**odd: dict[str, str]) -> dict[str, dict[str, str]]:
 
 
 def test_nodes_that_agree_cause_no_warning() -> None:
-    assert judge(cluster(Agreement.REFUSE), nodes()) == ()
+    assert compare_nodes(cluster(Agreement.REFUSE), nodes()) == ()
 
 
 def test_a_node_that_differs_causes_a_warning_with_a_hint() -> None:
-    assert judge(cluster(Agreement.WARN), nodes(n2={"nccl": "2.26.2"})) == (
-        NodeDifference("nccl: 2.26.2 on n2; 2.27.3 on n[1,3]", "pylaunch provision --roles python_env --limit n2"),
-    )
+    assert compare_nodes(cluster(Agreement.WARN), nodes(n2={"nccl": "2.26.2"})) == (
+        Finding(
+            ATTESTATION, Severity.WARN, ("n2",), "nccl: 2.26.2, expected 2.27.3 as on n[1,3]",
+            "pylaunch provision --roles python_env --limit n2",
+        ),
+    )  # fmt: skip
 
 
 def test_with_the_policy_refuse_nothing_starts_and_all_differences_are_listed() -> None:
     with pytest.raises(ClusterNotReadyError) as caught:
-        judge(cluster(Agreement.REFUSE), nodes(n2={"nccl": ""}, n3={"gpu driver": "565.57.01"}))
-    assert caught.value.evidence == (
-        "gpu driver: 565.57.01 on n3; none on n[1-2]",
-        "nccl: none on n2; 2.27.3 on n[1,3]",
-    )
-    assert caught.value.hint is not None
-    assert "--limit n2" in caught.value.hint
+        compare_nodes(cluster(Agreement.REFUSE), nodes(n2={"nccl": ""}, n3={"gpu driver": "565.57.01"}))
+    assert [line for line in caught.value.evidence if line.startswith("FAIL")] == [
+        "FAIL  n3: gpu driver: 565.57.01, expected none as on n[1-2]  [attestation]",
+        "FAIL  n2: nccl: none, expected 2.27.3 as on n[1,3]  [attestation]",
+    ]
+    assert "      fix: pylaunch provision --roles python_env --limit n2" in caught.value.evidence
 
 
 def test_a_host_whose_policy_is_off_is_not_compared() -> None:
-    assert judge(cluster(Agreement.REFUSE, n2=Agreement.OFF), nodes(n2={"nccl": "2.26.2"})) == ()
+    assert compare_nodes(cluster(Agreement.REFUSE, n2=Agreement.OFF), nodes(n2={"nccl": "2.26.2"})) == ()
 
 
 def test_an_unreadable_value_is_a_difference() -> None:
-    (difference,) = judge(cluster(Agreement.WARN), nodes(n1={"gpu driver": "unreadable: Input/output error"}))
-    assert "unreadable: Input/output error on n1" in difference.text
+    (difference,) = compare_nodes(cluster(Agreement.WARN), nodes(n1={"gpu driver": "unreadable: Input/output error"}))
+    assert (difference.hosts, difference.text) == (
+        ("n1",),
+        "gpu driver: unreadable: Input/output error, expected none as on n[2-3]",
+    )

@@ -11,13 +11,11 @@ from pylaunch.model.plan import plan_run, replan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.runs.attempts import NoRestart, Restarting
 from pylaunch.runs.follow.run_events import LinesWritten
-from pylaunch.runs.prepare.agreement import NodeDifference
 from pylaunch.runs.prepare.session import Start
 from pylaunch.runs.start_events import (
     AttemptEnded,
     AttemptStarted,
     FindingReported,
-    NodesDiffer,
     RanksReleased,
     RunBegun,
     StartEvent,
@@ -59,17 +57,10 @@ def test_a_host_that_only_the_probe_did_not_reach_is_unknown_and_has_no_fix() ->
     assert shown(FindingReported(finding)) == "????  n1: cannot be asked: no answer"
 
 
-def test_the_queue_and_differences_of_nodes_are_shown_as_they_are_reported() -> None:
+def test_the_queue_is_shown_as_it_is_reported() -> None:
     assert shown(Waiting(("n1: device 0, run 1a2b", "n2: port 29500"))) == (
         "waiting for n1: device 0, run 1a2b; n2: port 29500"
     )
-    drift = "what differs: pylaunch drift"
-    differ = NodesDiffer((NodeDifference("torch: 2.8 on n2", drift), NodeDifference("nccl: none on n2", drift)))
-    assert shown(differ).splitlines() == [
-        "warning: hosts differ: torch: 2.8 on n2",
-        "warning: hosts differ: nccl: none on n2",
-        "hint: what differs: pylaunch drift",
-    ]
     assert shown(RunBegun(PLAN)) == ""
 
 
