@@ -12,6 +12,7 @@ from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ClusterNotReadyError, PylaunchError
 from pylaunch.features.job import on_node
 from pylaunch.features.job.course import (
+    TEST_TIMEOUT_S,
     AttemptFailed,
     Course,
     CourseEvent,
@@ -49,10 +50,7 @@ _LOST = re.compile(
 """Errors of clients whose server is gone: those of the operating system, http.client, requests, aiohttp and httpx."""
 
 TEST_EVERY_S = 1.0
-TEST_TIMEOUT_S = 20.0
 LONGEST_WHY = 300
-SEEN_BY_RANKS = (ReadyBy.OUTPUT, ReadyBy.STEP)
-"""Tests that need no question to a node: ranks report it."""
 
 WAKES_S = 0.005
 MOST_WAKES_S = 2.0
@@ -268,7 +266,7 @@ def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course]
             for name, state in course.parts.items():
                 ready = state.role.ready
                 is_alive = name in testers and testers[name].is_alive()
-                if state.is_tested and ready is not None and ready.by not in SEEN_BY_RANKS and not is_alive:
+                if state.is_tested and ready is not None and ready.is_asked and not is_alive:
                     testers[name] = _tester(runs[name].planned, ready, course, heard)
             deadline = course.deadline()
             with contextlib.suppress(Empty):

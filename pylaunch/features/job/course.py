@@ -11,6 +11,8 @@ TOGETHER_S = 0.2
 """Failures of two parts within this time have no order: the clocks of nodes are corrected to milliseconds, and a rank
 needs a moment to end."""
 
+TEST_TIMEOUT_S = 20.0
+"""Time for one readiness test."""
 
 RELATED_S = 60.0
 """A failure of another part that came this long before the one that ended the job may be its cause."""
@@ -63,6 +65,12 @@ class PartState:
     def is_tested(self) -> bool:
         """Its ranks run, and its readiness is not known yet."""
         return self.phase is Phase.RUNNING and self.role.ready is not None and not self.is_stopping
+
+    @property
+    def tested_until(self) -> float:
+        """Monotonic time at which it has taken too long; the first test is awaited, and its result is the reason."""
+        is_untested = self.role.ready is not None and self.role.ready.is_asked and not self.last_test
+        return self.since + max(self.role.ready_timeout_s, TEST_TIMEOUT_S + 1.0 if is_untested else 0.0)
 
 
 @dataclass(frozen=True)
@@ -259,8 +267,7 @@ class Course:
 
     def deadline(self) -> float | None:
         """Return the monotonic time at which `decide` may have something to do without an event."""
-        times = [part.since + part.role.ready_timeout_s for part in self.parts.values() if part.is_tested]
-        return min(times, default=None)
+        return min((part.tested_until for part in self.parts.values() if part.is_tested), default=None)
 
     def first_failures(self) -> tuple[AttemptFailed, ...]:
         """Return the failure that came first, or several without an order; () for a job that no failure ended.
@@ -332,7 +339,7 @@ class Course:
 
     def _ending_by_time(self, now: float, wall: float) -> Ending | None:
         for name, part in self.parts.items():
-            if part.is_tested and part.role.ready is not None and now >= part.since + part.role.ready_timeout_s:
+            if part.is_tested and part.role.ready is not None and now >= part.tested_until:
                 reason = f"{name} was not ready ({part.role.ready.words}) within {part.role.ready_timeout_s:g} s"
                 return Ending(Status.FAILED, reason, name, part.last_test, wall)
         return None

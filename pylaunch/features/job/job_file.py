@@ -66,6 +66,11 @@ class ReadyTest:
         """The test as the job file has it."""
         return f"{self.by.value}:{self.target}{self.path}"
 
+    @property
+    def is_asked(self) -> bool:
+        """A question to a node answers it; ranks report the others."""
+        return self.by not in (ReadyBy.OUTPUT, ReadyBy.STEP)
+
 
 @dataclass(frozen=True, kw_only=True)
 class JobRole:

@@ -101,6 +101,17 @@ def test_a_role_that_is_not_ready_in_time_ends_the_job_with_what_was_seen_last()
     ]
 
 
+@pytest.mark.parametrize(("by", "ends_at"), [(ReadyBy.HTTP, 21.0), (ReadyBy.STEP, 3.0)])
+def test_the_result_of_the_first_question_is_awaited_longer_than_a_short_timeout(by: ReadyBy, ends_at: float) -> None:
+    job = Job(server=role("server", ready=ReadyTest(by, "1"), ready_timeout_s=3.0))
+    job.does(PartPrepared("server"), PartReleased("server", AT))
+    assert job.course.deadline() == ends_at
+    job.now = 4.0
+    job.does(ReadinessSeen("server", is_ready=False, why="connection refused"))
+    assert job.course.ending is not None
+    assert job.course.ending.detail == "connection refused"
+
+
 def test_the_job_is_done_when_all_roles_but_the_services_are_and_these_are_stopped_then() -> None:
     job = Job(server=SERVER, trainer=TRAINER).runs()
     assert job.does(PartEnded("trainer", Status.DONE, "")) == [StopPart("server", "trainer done")]
