@@ -1,6 +1,7 @@
 """Handshakes of ssh with many hosts: few at once, whoever opens the connections."""
 
 import asyncio
+import re
 import selectors
 import shutil
 import socket
@@ -95,7 +96,7 @@ def test_many_new_connections_are_opened_a_few_at_a_time_and_none_times_out_in_t
     monkeypatch.setattr(handshakes, "TURNS", handshakes.Turns(MOST, slow_s=600))
     ends = connect(unanswered(server))
     assert len(ends) == HOSTS
-    assert all("Connection closed" in end or "Connection reset" in end for end in ends), ends
+    assert all(re.search("Connection closed|Connection reset|Broken pipe", end) for end in ends), ends
     assert 1 <= server.most <= MOST
 
 

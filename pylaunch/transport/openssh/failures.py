@@ -10,6 +10,7 @@ from pylaunch.transport.openssh.options import SSH_PORT, destination, target
 
 _TRUST = "pylaunch trust --limit {host}"
 _UP = "check that {host} is up and that its port {port} is open to this machine"
+_BANNED = "too many logins at the same time (MaxStartups), or a ban of this machine? on {host}: journalctl -u ssh"
 _BY_HAND = f"{BY_HAND}{{by_hand}}"
 _GIVE_ADDRESS = "give its address: ansible_host in the inventory, or HostName in ~/.ssh/config"
 
@@ -42,8 +43,9 @@ _REASONS: tuple[tuple[str, str, str | None], ...] = (
      "make the key private with chmod 600"),
     ("Permission denied", "SSH authentication refused", _BY_HAND),
     ("Connection closed by", "SSH server closed the connection", "on {host}: journalctl -u ssh"),
-    ("kex_exchange_identification", "SSH server closed the connection",
-     "too many logins at the same time (MaxStartups), or a ban of this machine? on {host}: journalctl -u ssh"),
+    ("kex_exchange_identification", "SSH server closed the connection", _BANNED),
+    ("banner exchange: Connection to", "SSH server closed the connection", _BANNED),
+    ("Connection reset by", "SSH server closed the connection", _BANNED),
 )  # fmt: skip
 """Text, reason and hint, the decisive ones first: ssh warns about a key file before it finds the host unreachable."""
 
