@@ -17,6 +17,7 @@ from pylaunch.agent.piped import mesh
 from pylaunch.agent.piped.mesh import BULK, LateError, Stream
 from pylaunch.agent.shared import leases
 from pylaunch.probe.program import BEGUN, STREAMED, program, streamed
+from tests.ports import free_port
 from tests.waiting import DEADLINE_S
 
 
@@ -84,8 +85,8 @@ def test_a_node_answers_pings_and_a_table_without_peers() -> None:
 
 
 def test_a_node_reports_the_holder_of_the_rendezvous_port() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)):
         node = Node("n1", port)
         assert "rendezvous" not in node.listening["ports"]
         assert "pid" in node.listening["taken"]["by"]

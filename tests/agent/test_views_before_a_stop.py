@@ -80,4 +80,5 @@ def test_ranks_have_their_time_to_answer_before_the_stop_however_long_the_facts_
         protocol.RankEnd,
     ]
     view = next(view for view in controller.all(protocol.RankView) if view.rank == 0)
-    assert (view.note, view.state) == ("no stacks: no answer in 0.5 s", "S")
+    assert view.note == "no stacks: no answer in 0.5 s"
+    assert view.state in ("R", "S")

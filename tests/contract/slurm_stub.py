@@ -18,8 +18,9 @@ cd "$STEPS" && for each in *.name; do [[ ! -e $each ]] || echo "7.${each%.name} 
 """,
     "scancel": """
 id=${2#7.} signal=${1#--signal=}
-echo "$(<"$STEPS/$id.name") $signal" >>"$STEPS/signals"
-kill -s "$signal" $(<"$STEPS/$id.pids")
+pids=$(<"$STEPS/$id.pids") name=$(<"$STEPS/$id.name") || exit 1
+echo "$name $signal" >>"$STEPS/signals"
+kill -s "$signal" $pids
 """,
     "srun": """
 while [[ $1 == --* ]]; do declare "$(tr - _ <<<"${1%%=*}")=${1#*=}"; shift; done
@@ -29,7 +30,8 @@ for ((each = 0; each < SLURM_NTASKS; each++)); do
   "$@" & pids+=("$!")
 done
 echo "${pids[@]}" >"$STEPS/$$.pids"
-echo "$__job_name" >"$STEPS/$$.name"
+echo "$__job_name" >"$STEPS/$$.new"
+mv "$STEPS/$$.new" "$STEPS/$$.name"
 code=0
 for each in "${pids[@]}"; do wait "$each" || code=$?; done
 rm "$STEPS/$$.name" "$STEPS/$$.pids"

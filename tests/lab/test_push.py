@@ -84,9 +84,12 @@ def test_a_node_that_reaches_no_other_is_served_from_here_and_one_that_loses_pow
 def test_a_push_whose_controller_is_killed_continues_when_it_is_started_again(lab: Lab, tmp_path: Path) -> None:
     file = tmp_path / "blob"
     file.write_bytes(os.urandom(SIZE))
-    words = ("push", "-i", str(lab.inventory), "--json", "--limit-rate", "4MB", str(file), "/srv/again/")
+    words = ("push", "-i", str(lab.inventory), "--json", str(file), "/srv/again/")
     push = subprocess.Popen(
-        lab.command(*words), env={**os.environ, **lab.environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        lab.command(*words, "--limit-rate", "2MB"),
+        env={**os.environ, **lab.environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
 
     def received() -> int:

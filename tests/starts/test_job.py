@@ -220,7 +220,7 @@ def test_the_id_of_a_job_stands_for_its_runs_and_stop_ends_them_in_order_after_t
     assert [line.split()[0] for line in shown[1:]] == ["PART", "trainer", "server.0", "server.1"]
     assert len(documented(cluster.run("status", job, "--json").stdout, "pylaunch status")["runs"]) == 3
     logs = cluster.run("logs", job)
-    assert logs.stdout.splitlines() == ["trainer  n3:0 | waits", "trainer  n3:1 | waits"]
+    assert sorted(logs.stdout.splitlines()) == ["trainer  n3:0 | waits", "trainer  n3:1 | waits"]
     assert cluster.run("logs", job, "--role", "server").stdout == ""
     stacks = documented(cluster.run("stacks", job, "--role", "trainer", "--json").stdout, "pylaunch stacks")
     assert [len(each["ranks"]) for each in stacks["runs"]] == [2]

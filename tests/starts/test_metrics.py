@@ -38,9 +38,9 @@ def test_a_live_run_is_served_and_its_end_is_counted(directories: Callable[..., 
         return [values().get((f"pylaunch_node_{name}", node, run)) for node in ("n1", "n2")]
 
     wait_until(lambda: None not in of_node("cpu_ratio"), "the load of both nodes")
-    assert of_node("up") == [1, 1]
+    wait_until(lambda: of_node("up") == [1, 1], "both nodes answer")
     assert all(offset is not None and abs(offset) < 60 for offset in of_node("clock_offset_seconds"))
-    assert values()["pylaunch_run_ranks", run, "running"] == 2
+    wait_until(lambda: values()["pylaunch_run_ranks", run, "running"] == 2, "both ranks run")
     wait_until(lambda: values().get(("pylaunch_run_steps_per_second", run)), "the rate of the steps")
     assert values()["pylaunch_run_step_furthest", run] >= 1
     (agent,) = cluster.nodes["n2"].agents()
@@ -48,7 +48,7 @@ def test_a_live_run_is_served_and_its_end_is_counted(directories: Callable[..., 
     wait_until(
         lambda: of_node("up") == [1, 0], "a node that does not answer is down, and a scrape does not wait for it"
     )
-    assert values()["pylaunch_run_ranks", run, "unknown"] == 1
+    wait_until(lambda: values()["pylaunch_run_ranks", run, "unknown"] == 1, "its rank is unknown")
     os.kill(agent, signal.SIGCONT)
     wait_until(lambda: of_node("up") == [1, 1], "the node answers again")
     cluster.run("stop", run, code=ExitCode.DONE)

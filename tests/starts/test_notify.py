@@ -16,6 +16,7 @@ from pylaunch.errors import ExitCode
 from pylaunch.features.notify.target import LIMIT_S
 from tests.starts.cluster import ENDS_S, DirectoryCluster, appears, ended, gone
 from tests.starts.receiver import receiving
+from tests.waiting import wait_until
 
 SECRET = "s3cr3t-path-of-the-hook"
 KEEPER = '#!/bin/sh\ncat >> {file}\nenv | grep ^APPRISE_URLS= >> {file}.env\necho "$@" >> {file}.args\nexit {code}\n'
@@ -131,10 +132,7 @@ def test_a_run_in_the_background_and_a_follower_notify_of_its_end(cluster: Direc
     gate.touch()
     assert ended(follower).returncode == ExitCode.DONE
     assert [json.loads(line)["event"] for line in attached.read_text().splitlines()] == ["end"]
-    until = time.monotonic() + ENDS_S
-    while len(received.read_text().splitlines()) < 2:
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    wait_until(lambda: received.read_text().count("\n") == 2, "the run in the background has notified, too")
     assert [json.loads(line)["event"] for line in received.read_text().splitlines()] == ["start", "end"]
 
 

@@ -14,7 +14,7 @@ from pylaunch.errors import ExitCode
 from pylaunch.terminal.options import LEAST_RATE
 from tests.documented_commands import ROOT
 from tests.json_pages import documented
-from tests.starts.cluster import DirectoryCluster, ended, made_of_directories
+from tests.starts.cluster import DirectoryCluster, ended, made_of_directories, says
 from tests.waiting import wait_until
 
 PIECE = 4 << 20
@@ -116,7 +116,7 @@ def test_a_host_that_sends_wrong_bytes_is_named_and_plants_nothing(cluster: Push
 
 
 def test_after_ctrl_c_the_same_command_sends_the_rest(cluster: PushCluster, blob: Path) -> None:
-    process = cluster.push("--limit-rate", "8MB", str(blob), "blob")
+    process = cluster.push("--limit-rate", "4MB", str(blob), "blob")
     wait_until(lambda: cluster.bytes_of("n1") >= PIECE, "n1 has a piece", 60)
     process.send_signal(signal.SIGINT)
     interrupted = ended(process, code=ExitCode.INTERRUPTED)
@@ -135,13 +135,10 @@ def test_a_second_push_of_the_same_file_waits_for_the_first_and_continues_it_whe
     cluster: PushCluster, blob: Path
 ) -> None:
     words = (str(blob), "blob")
-    first = cluster.push("--limit-rate", "1MB", *words)  # It lasts 20 s, in which the others begin on a busy machine.
+    first = cluster.push("--limit-rate", "256KB", *words)  # The others begin meanwhile, on a busy machine, too.
     wait_until(lambda: all(cluster.bytes_of(name) for name in cluster.nodes), "all hosts receive", 60)
     second, third = cluster.push("--json", *words), cluster.push("--json", *words)
-    assert second.stderr is not None
-    line = second.stderr.readline()
-    assert "0 of 3 hosts have it" in line
-    assert line.endswith("; n[1-3] wait for another transfer of the same files\n")
+    says(second, "; n[1-3] wait for another transfer of the same files\n")
     first.kill()
     first.communicate()
     documents = [json.loads(ended(process).stdout) for process in (second, third)]
@@ -165,7 +162,7 @@ def test_a_file_that_changes_while_it_is_pushed_is_an_error_with_its_name(cluste
 
 
 def test_a_host_that_ends_costs_the_others_nothing_and_is_an_error(cluster: PushCluster, blob: Path) -> None:
-    process = cluster.push("--limit-rate", "8MB", str(blob), "blob")
+    process = cluster.push("--limit-rate", "4MB", str(blob), "blob")
     wait_until(lambda: cluster.bytes_of("n2") >= PIECE, "n2 has a piece", 60)
     os.kill(int((cluster.nodes["n2"].path / "pid").read_text()), signal.SIGKILL)
     failed = ended(process, code=ExitCode.CLUSTER_NOT_READY)

@@ -76,7 +76,9 @@ def forget(cluster: DirectoryCluster, *names: str) -> None:
 
 def test_code_leaves_the_controller_once_and_changes_alone_travel(cluster: DirectoryCluster, work: Path) -> None:
     first = started(cluster, work)
-    assert re.search(r"code: this machine sent (34|35|36|37|38|39|4\d) MiB; the nodes lacked 102 MiB", first), first
+    sent = re.search(r"code: this machine sent (\d+) MiB; the nodes lacked 102 MiB", first)
+    assert sent is not None
+    assert 34 <= int(sent[1]) < 68, first  # A slow piece is sent twice.
     assert first.count(": received 2 of 2 files (34 MiB)") == 3
     for node in cluster.nodes.values():
         stored = [path for path in (node.path / "root/blobs").rglob("*") if path.is_file() and path.name != "lock"]
