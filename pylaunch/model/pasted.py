@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from posixpath import basename, dirname
 
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.errors import UsageError
 from pylaunch.model.job import Framework
-from pylaunch.model.text.argv import Argv, pylaunch
+from pylaunch.model.text.argv import Argv, pylaunch, quoted
 
 PYTHON = re.compile(r"python(\d(\.\d+)?)?\Z")
 PYTHON_FLAGS_WITH_VALUE = ("-X", "-W", "--check-hash-based-pycs")
@@ -21,6 +22,14 @@ MODULES = {
 OTHERS = {"mpirun": "-np", "mpiexec": "-n", "srun": "-n", "horovodrun": "-np"}
 """Launchers that span nodes on their own, and their flag for the number of ranks."""
 MPI_LAUNCHERS = ("mpirun", "mpiexec")
+CONTAINERS = {
+    ("docker", "run"): ("", "docker-daemon:{image}"),
+    ("podman", "run"): ("podman save {image} -o image.tar; ", "image.tar"),
+    **{(tool, verb): ("", "{path}") for tool in ("apptainer", "singularity") for verb in ("exec", "run")},
+    ("enroot", "start"): ("enroot export -o image.sqsh {image}; ", "./image.sqsh"),
+}
+"""Commands that run a program in a container → what to do first, and the value of --container."""
+MOUNTS = ("-v", "--volume", "-B", "--bind", "-m", "--mount", "--container-mounts")
 WRAPPERS = ("uv", "poetry", "pipenv", "conda", "mamba", "micromamba", "pixi", "hatch", "nohup")
 """Programs in whose environment another one runs: `uv run torchrun train.py`."""
 FLAGS_OF_NAMES = ("-n", "--name", "-e", "--environment", "-J", "--job-name", "--extra", "--group", "--with")
@@ -149,6 +158,8 @@ def taken_apart(words: Argv) -> Pasted | None:
     options = {} if "/" not in words[0] else {"python": f"{dirname(words[0])}/python"}
     if program in OTHERS:
         raise _refusal_of_mpi(program, rest)
+    if rest[:1] and (program, rest[0]) in CONTAINERS:
+        raise _refusal_of_container(program, rest)
     if PYTHON.match(program):
         found = _of_python(rest, {} if "/" not in words[0] else {"python": words[0]})
     elif program == "accelerate" and rest[:1] == ("launch",):
@@ -300,12 +311,35 @@ def _refusal_of_mpi(program: str, rest: Argv) -> UsageError:
     launched = _launched(rest)
     words = launched or program_of(rest) or ("train.py",)
     count = "" if launched else " (--nproc-per-node N for N ranks on each node)"
-    hint = f"{pylaunch('start', '--', *words)}{count}"
+    image = [word for flag in rest if flag.startswith("--container-image=") for word in ("--container", flag[18:])]
+    hint = f"{pylaunch('start', *image, *_mounts(rest), '--', *words)}{count}"
     if program in MPI_LAUNCHERS and _is_path(words[0]):
         hint = f"an MPI program: {pylaunch('render', 'mpi', '--', *words)}; any other: {hint}"
     return UsageError(
         f"{program} starts ranks on all nodes itself, and pylaunch would start one {program} per rank", hint=hint
     )
+
+
+def _refusal_of_container(program: str, rest: Argv) -> UsageError:
+    starts = (at for at, word in enumerate(rest) if _is_python(word) or _is_script(word) or word in LAUNCHERS)
+    at = next(starts, 0)
+    image, words = ("IMAGE", ("train.py",)) if not at or rest[at - 1].startswith("-") else (rest[at - 1], rest[at:])
+    first, container = CONTAINERS[program, rest[0]]
+    path = image if image.startswith(("/", ".")) or ":" in image else f"./{image}"
+    given = ("--container", container.format(image=image, path=path), *_mounts(rest))
+    return UsageError(
+        f"{program} {rest[0]} would start one container per rank, without the variables of the rank",
+        hint=f"{first.format(image=quoted((image,)))}{pylaunch('start', *given, '--', *words)}"
+        " (more: pylaunch help containers)",
+    )
+
+
+def _mounts(rest: Argv) -> Argv:
+    """Return the mounts of a container among `rest`, as options of `pylaunch start`."""
+    pairs = [(flag, value) for flag, value in pairwise(rest) if "=" not in flag]
+    pairs += [(flag, value) for flag, _, value in (word.partition("=") for word in rest)]
+    found = [each for flag, value in pairs if flag in MOUNTS for each in value.split(",") if each.startswith("/")]
+    return tuple(word for each in found for word in ("--container-mount", each if ":" in each else f"{each}:{each}"))
 
 
 def program_of(rest: Argv) -> Argv:

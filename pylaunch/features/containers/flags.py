@@ -135,7 +135,8 @@ def _sent(image: str, mounts: tuple[MountTask, ...], made: LocalImage) -> Contai
 def _on_nodes(image: str) -> str:
     if not image.startswith("/"):
         reason = "not a file of this machine, nor an absolute path on the nodes, nor a name with a tag"
-        raise UsageError(f"--container {image}: {reason}", hint=f"{Path(image).resolve()}, or docker://{image}")
+        name = "" if image.startswith(".") else f", or docker://{image}"
+        raise UsageError(f"--container {image}: {reason}", hint=f"{Path(image).resolve()}{name}")
     return _absolute("--container", image)
 
 

@@ -223,9 +223,10 @@ def _one(archive: ImageArchive, images: list[Any], machine: str) -> list[Any]:
     if len(fits) != 1:
         found = sorted({f"{each['os']}/{each['architecture']}"[:40] for each in platforms if each})
         about = f" ({', '.join(found[:20])})" if found else ""
+        copied = f"skopeo copy oci:{archive.path}:TAG oci-archive:FILE"
         raise ImageArchiveError(
             f"{archive.path} has {len(fits)} images for linux/{machine} among {len(images)}{about}, expected 1",
-            hint="save one image: docker save NAME:TAG -o FILE",
+            hint=f"save one image: {'docker save NAME:TAG -o FILE' if archive.tar else copied}",
         )
     return fits
 

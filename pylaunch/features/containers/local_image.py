@@ -37,6 +37,12 @@ DAEMON = "docker-daemon:"
 TRANSPORTS = ("docker://", DAEMON)
 """Beginnings of names that skopeo and docker read."""
 
+_PATH, _SAVE = "--container {path}", "podman save {rest} -o image.tar, then --container image.tar"
+_PULL = "apptainer pull image.sif {word}, then --container ./image.sif"
+_OTHERS = {"docker-archive": _PATH, "oci-archive": _PATH, "oci": _PATH, "containers-storage": _SAVE,
+           "library": _PULL, "oras": _PULL, "shub": _PULL}  # fmt: skip
+"""Transports of skopeo and Apptainer that are no names of a registry: what to type."""
+
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 MACHINE = _MACHINES.get(platform.machine(), platform.machine())
 """Of images with several platforms, that of this machine is taken; the name of OCI."""
@@ -113,12 +119,21 @@ def is_of_this_machine(given: str) -> bool:
 
 
 def registry_name(given: str) -> str | None:
-    """Return the name of an image of a registry or of docker; None for a path. A `#` after the registry is enroot's."""
+    """Return the name of an image of a registry or of docker; None for a path. A `#` after the registry is enroot's.
+
+    Raises UsageError for a name of another store."""
     name = given.replace("#", "/", 1)
     if given.startswith(TRANSPORTS):
         return name
-    is_path = ":" not in given or given.startswith(("/", ".")) or Path(given).exists()
-    return None if is_path else f"docker://{name}"
+    if given.startswith(("/", ".")) or Path(given).exists():
+        return None
+    transport, _, rest = given.partition(":")
+    if given.startswith("localhost/"):  # As podman names what it has built.
+        transport, rest = "containers-storage", given
+    if transport in _OTHERS and not rest.partition("/")[0].isdigit():
+        hint = _OTHERS[transport].format(rest=rest, path=rest.partition(":")[0], word=given)
+        raise UsageError(f"--container {given}: neither a file nor a name of a registry", hint=hint)
+    return f"docker://{name}" if rest else None
 
 
 def _of_registry(name: str, say: Say) -> LocalImage:

@@ -11,6 +11,7 @@ from pylaunch.base.dataclass import replace
 from pylaunch.checks.check_hosts import Needs, plan_check
 from pylaunch.errors import UsageError
 from pylaunch.features.containers import flags
+from pylaunch.features.containers.local_image import registry_name
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Container, Framework, JobSpec
 from pylaunch.protocol.node_task import MountTask
@@ -67,6 +68,27 @@ def test_the_hint_for_a_wrong_place_is_an_option_that_is_taken() -> None:
         with pytest.raises(UsageError) as refused:
             flags.in_job(given("/image", f"/scratch:{target}"))
         assert refused.value.hint == "--container-mount /scratch:/data"
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("localhost/torch:mine", "podman save localhost/torch:mine -o image.tar, then --container image.tar"),
+        ("localhost/torch", "podman save localhost/torch -o image.tar, then --container image.tar"),
+        ("containers-storage:torch:mine", "podman save torch:mine -o image.tar, then --container image.tar"),
+        ("docker-archive:/srv/torch.tar", "--container /srv/torch.tar"),
+        ("oci:layout:mine", "--container layout"),
+        ("oras://ghcr.io/x/y:1", "apptainer pull image.sif oras://ghcr.io/x/y:1, then --container ./image.sif"),
+    ],
+)
+def test_a_name_that_other_tools_use_for_their_own_store_leads_to_what_is_taken(word: str, hint: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        flags.in_job(given(word))
+    assert (refused.value.message, refused.value.hint) == (
+        f"--container {word}: neither a file nor a name of a registry", hint,
+    )  # fmt: skip
+    for name in ("localhost:5000/torch:mine", "oci:5000/torch:mine", "ghcr.io/x/y:1"):
+        assert registry_name(name) == f"docker://{name}"
 
 
 def test_two_mounts_at_one_place_are_refused() -> None:

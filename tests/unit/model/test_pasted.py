@@ -94,6 +94,28 @@ def test_what_has_no_equivalent_is_refused_with_the_line_to_type(line: str, mess
     assert caught.value.hint == hint
 
 
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("docker run --gpus all -v /d:/d:ro -e A=B torch:mine python t.py --lr 3",
+         "pylaunch start --container docker-daemon:torch:mine --container-mount /d:/d:ro -- python t.py --lr 3"),
+        ("podman run localhost/t:1 torchrun --nnodes 1 t.py",
+         "podman save localhost/t:1 -o image.tar; pylaunch start --container image.tar -- torchrun --nnodes 1 t.py"),
+        ("apptainer exec --nv --bind /d t.sif python t.py",
+         "pylaunch start --container ./t.sif --container-mount /d:/d -- python t.py"),
+        ("enroot start torch python t.py",
+         "enroot export -o image.sqsh torch; pylaunch start --container ./image.sqsh -- python t.py"),
+        ("docker run --rm torch:mine bash -c true", "pylaunch start --container docker-daemon:IMAGE -- train.py"),
+        ("srun -N 2 --container-image=/t.sqsh --container-mounts=/d:/d:ro,/x:/y python t.py",
+         "pylaunch start --container /t.sqsh --container-mount /d:/d:ro --container-mount /x:/y -- t.py"),
+    ],
+)  # fmt: skip
+def test_a_line_that_starts_containers_leads_to_one_with_the_image_and_its_mounts(line: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        taken_apart(tuple(line.split()))
+    assert str(caught.value.hint).partition(" (")[0] == hint
+
+
 def test_flags_whose_values_are_in_the_inventory_or_among_the_options_are_refused_with_their_place() -> None:
     with pytest.raises(UsageError) as caught:
         taken_apart(("deepspeed", "--hostfile", "h", "--include", "a@b:0", "t.py"))
