@@ -31,6 +31,9 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
      r"|\bmissing (?:\w+ ){0,2}(?:dependenc(?:y|ies)|librar(?:y|ies)|packages?)\b|\bis required to (?:build|compile)\b"
      r"|\binstall (?:an? |the )?\S{1,60}"
      r" (?:to use|first|if you|before|with|via|using|from|by|or)\b)")),
+    ("file-missing import-path", MEDIUM,
+     (r"(?i:\b(?:ffmpeg|git|nvcc|ninja|cmake|conda|docker|pdsh|java|executable|binary|program) (?:\S{1,60} )?"
+     r"(?:was |is )?not found\b)")),
     ("compiler-missing", MEDIUM, rf"(?i:\b(?:{_NOT} find|no) (?:an? )?(?:\w+ )?(?:C(?:\+\+)?|host) compiler)"),
     ("gpu-missing", MEDIUM,
      (rf"(?i:\b{_DEVICE}s?(?: devices?)? (?:(?:is|are) (?:required|needed|not available)|.{{0,40}}\bunavailable)"
@@ -46,9 +49,13 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
       r"|\b(?:torch\.)?(?:dist(?:ributed)?(?! backend)|parallel"
      r" state|device mesh|rank \d{1,5})(?: \w{1,12})? (?:(?:is|was|are|has been) )?not (?:yet "
      r"|been )?initiali[sz]ed)")),
+    ("env-missing", MEDIUM,
+     r"(?i:\benvironment variables? \S{1,80} (?:was |is )?not found|\bnot found in the (?:current )?environment\b)"),
+    ("port-in-use", MEDIUM, rf"(?i:\b(?:{_NOT} (?:find|get)|no) (?:an? |any )?(?:open|free|available) ports?\b)"),
     ("hub-access", MEDIUM,
      (rf"(?i:\bunauthori[sz]ed\b|\bauthentication failed\b|\baccess ?denied\b|\b{_SECRET} (?:is|are|was|must|not)\b"
-     rf"|\b(?:valid|missing|expired|locate|no|your) (?:\S{{1,20}} )?{_SECRET}\b|\bverify your token\b)")),
+     rf"|\b(?:valid|missing|expired|locate|no|your) (?:\S{{1,20}} )?{_SECRET}\b|\bverify your token\b"
+     r"|\bno token found\b)")),
     ("hub-unreachable hub-access", MEDIUM, r"(?i:\bcheck your (?:internet|network) connection\b)"),
     ("hub-unreachable", MEDIUM,
      (rf"(?i:\b{_NOT} (?:download|fetch|reach|retrieve)\b.{{0,120}}https?://(?!localhost|127|10\.|192\.)"
@@ -62,6 +69,7 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
      r"OverrideParseException|(?i:\b(?:unknown|extra|unexpected|unused) (?:command.line )?arg(?:ument)?s?\b)"),
     ("checkpoint-mismatch", MEDIUM,
      (r"(?i:\bnot (?:found |present |exist )?in (?:the )?(?:\w+ )?(?:state_?dict|checkpoint)\b"
+     r"|\bmissing (?:from|in) (?:the )?(?:state_?dict|checkpoint)\b"
      r"|\b(?:state_?dict|checkpoint) (?:does not|doesn't) (?:contain|have|include)"
      r"|\b(?:saved|trained|created|written) with (?:an? )?different\b)")),
     ("data-damaged", MEDIUM,
@@ -71,6 +79,14 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
     ("data-damaged framework-config", MEDIUM,
      (r"(?i:\b(?:columns?|fields?)\b.{0,80}\b(?:not (?:found|in|present|exist)|missing|(?:does|do) not exist"
      r"|but found)\b|\bdataset (?:must|should|does not|doesn't) (?:have|contain|include)\b)")),
+    ("file-missing checkpoint-mismatch", MEDIUM,
+     rf"(?i:\b{_NOT} (?:resume|restore) from (?:the )?checkpoint\b|\b{_NOT} find (?:any )?(?:\w+ ){{0,3}}weights\b)"),
+    ("model-unsupported", MEDIUM, r"(?i:\bunrecogni[sz]ed (?:\w+ ){1,3}class\b)"),
+    ("framework-config", MEDIUM,
+     (r"(?i:\balready exists\b.{0,120}(?:overwrite|exist_ok|--\w|another|different)"
+     r"|\bnot found in the (?:base )?model\b"
+     r"|\b(?:entry|key|field|option|argument)s? .{0,40}\bin (?:the |your )?(?:\w+ )?config\b|\bmissing required"
+     r" (?:config\w*|arguments?|fields?|parameters?|keys?|options?)\b)")),
     ("program-error", LOW,
      (r"(?i:\bcall(?:ed|ing)? \S{2,60} (?:first|before)\b|\bdid you forget to\b"
      r"|\bhas not been (?:set|called|prepared|fitted|set up)\b)")),
@@ -80,11 +96,14 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
 )  # fmt: skip
 """Classes, confidence and form of what a library needs of the environment, as in `OF_TOOLS`."""
 
-OF_IMPORTS = (("import-path package-mismatch", LOW, r"^ImportError: (?!.{0,200}(?:import name|\.so\b|symbol|DLL))"),)
+OF_IMPORTS = (
+    ("import-path package-mismatch", LOW,
+     (r"^ImportError: (?!.{0,200}(?:import name|\.so\b|symbol|DLL))|^\w{2,20}Error: [\w-]{2,40} is not available\.?$")),
+)  # fmt: skip
 """The form of any other failed import, after all others."""
 
 _REFUSES = re.compile(
-    r"^(?:[\w.]+\.)?(?:Value|Assertion|NotImplemented|Runtime|Argument|\w*(?:Config\w*|Usage|Launch|Validation"
+    r"^(?:[\w.]+\.)?(?:Value|Assertion|NotImplemented|Runtime|Argument|\w*(?:Config\w*|Usage|Click|CLI|Launch|Validation"
     r"|Hydra))"
     r"(?:Error|Exception): |^[\w.-]{1,40}\.py: error: "
 )
