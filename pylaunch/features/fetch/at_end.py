@@ -27,7 +27,8 @@ class _FetchAtEnd(RunObserver):
 
     def at_end(self, ending: RunEnding) -> None:
         """Fetch from the nodes of the last attempt; a failure is a warning, as the run has ended."""
-        if ending.outcome is None or ending.outcome.status is Status.REFUSED:
+        is_refused = ending.outcome is None or ending.outcome.status is Status.REFUSED
+        if is_refused or ending.error is not None:  # An error ended it before its release.
             return
         try:
             plan = runs.read(runs.attempts(ending.run)[-1]).plan

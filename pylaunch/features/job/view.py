@@ -16,6 +16,7 @@ from pylaunch.runs.follow.run_follower import STOPS
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.runs.start_events import AttemptEnded, AttemptRefused, AttemptStarted, RunBegun, StartEvent
 from pylaunch.terminal import console, document, hints
+from pylaunch.terminal.invocation import current
 from pylaunch.terminal.views.live import Live, counted, show_outcome
 from pylaunch.terminal.views.starting import lines
 
@@ -29,6 +30,7 @@ class JobView:
         self._live: dict[str, Live] = {}
         self._phases: dict[str, Phase] = {}
         self._is_ending = False
+        self._invocation = current()  # Parts report from threads of their own.
         self._lock = threading.Lock()
         """Held while several lines are printed that belong together."""
 
@@ -84,7 +86,7 @@ class JobView:
     def _refused(self, name: str, text: str) -> None:
         with self._lock:
             console.say(f"{name}:")
-            console.say(hints.completed(text))
+            console.say(hints.completed(text, self._invocation))
 
 
 def show_end(job: str, ended: JobEnd, parts: Sequence[PlannedPart]) -> None:
