@@ -24,7 +24,7 @@ from pylaunch.store.image_cache import images_directory, mark_used
 from pylaunch.transport.process import Together
 
 AGAIN = "start again when the reason is gone: pieces that have arrived are kept"
-NO_ROOM = "free space there, or name another disk in the inventory: pylaunch_node_root=DIR"
+NO_ROOM = "du -sh {store}/* there: images can be removed; another disk, in the inventory: pylaunch_node_root=DIR"
 
 Failed: TypeAlias = dict[str, tuple[str, str]]
 """Reason and hint by host."""
@@ -115,5 +115,6 @@ def _without_room(answers: Mapping[str, Answered], file: Path) -> Failed:
     for name, answer in answers.items():
         free, store = answer.get("free"), visible_line(str(answer.get("store")))[:300]
         if isinstance(free, int) and free < size:
-            found[name] = f"{shown_size(size)} are needed in {store} and {shown_size(free)} are free", NO_ROOM
+            why = f"{shown_size(size)} are needed in {store} and {shown_size(free)} are free"
+            found[name] = why, NO_ROOM.format(store=store)
     return found

@@ -1,4 +1,4 @@
-"""What a job prints about its parts."""
+"""Lines of a job about its parts."""
 
 from types import SimpleNamespace
 from typing import cast

@@ -100,5 +100,5 @@ def test_nothing_is_sent_where_a_host_of_the_run_has_no_room(tmp_path: Path, mon
     container = Container(f"{IMAGES}/{PATH}", file=str(image))
     failed = asyncio.run(images.ImageTransfers().send(container, cluster, lines.append))
     why = "3.0 MiB are needed in /var/tmp/pylaunch-0/images\\x1b[2J and 2.0 MiB are free"
-    assert failed == {"n2": (why, images.NO_ROOM)}
+    assert failed == {"n2": (why, images.NO_ROOM.format(store="/var/tmp/pylaunch-0/images\\x1b[2J"))}
     assert lines == []
