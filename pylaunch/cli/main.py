@@ -1,5 +1,6 @@
 """The `pylaunch` command: the table of verbs, and the only place that prints errors and picks their exit codes."""
 
+import difflib
 import errno
 import os
 import shlex
@@ -262,7 +263,8 @@ def _no_such_option(error: click.NoSuchOption, asked: str) -> UsageError:
     known = [option for each in parameters for option in each.opts]
     if error.option_name in other_tools.NEEDLESS:
         return UsageError(error.message, hint=f"omit it: pylaunch does this in any case. All options: {asked} --help")
-    meant = other_tools.meant_options(error.option_name, known) or error.possibilities
+    near = difflib.get_close_matches(error.option_name, known, cutoff=0.7)
+    meant = other_tools.meant_options(error.option_name, known) or near
     hint = f"did you mean {' or '.join(meant)}? All options: " if meant else ""
     return UsageError(error.message, hint=f"{hint}{asked} --help")
 

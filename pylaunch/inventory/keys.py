@@ -103,9 +103,9 @@ def address(value: object) -> str:
     text = word(value)
     user, at, rest = text.rpartition("@")
     found = _WITH_PORT.fullmatch(rest)
-    if not at and found is None:
+    if not at and found is None and not rest.startswith("["):
         return text
-    words = [f"ansible_host={rest if found is None else found[1].strip('[]')}"]
+    words = [f"ansible_host={(rest if found is None else found[1]).strip('[]')}"]
     words += [f"ansible_user={user}"] if at else []
     words += [] if found is None else [f"ansible_port={found[2]}"]
     raise ValueError(f"expected an address alone, got {shown(value)}; write {' '.join(words)}")

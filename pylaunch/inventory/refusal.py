@@ -81,6 +81,7 @@ def skipped(stderr: str, directory: str, files: Mapping[str, str]) -> list[str]:
 
 _RANGE = re.compile(r"[\w.-]*\[\s*\d+\s*(?:(?:-|,|\.\.+)\s*\d+\s*)+\][\w.-]*")
 _COMMENT = re.compile(r"\s+(?:;+|//+)\s*")
+_UNASSIGNED = re.compile(r"Expected key=value host variable assignment, got: (\S+)")
 _BLANKS = re.compile(r"\s*=\s*")
 _SECTION = re.compile(r"\[([\w.-]+):(?:children\] includes|vars\] not valid for) undefined group '(.+)'$")
 _KEY = re.compile(r"""["']?([^"':]+)["']?\s*:\s*(.*)""")
@@ -91,6 +92,11 @@ def explained(message: str, text: str, number: int | None) -> tuple[int | None, 
 
     `number` is the line as far as it is known.
     """
+    if text.startswith("\ufeff"):
+        return 1, "begins with a byte order mark (BOM); save it as UTF-8 without one"
+    if (unassigned := _UNASSIGNED.search(message)) is not None and number is None:
+        word = re.compile(rf"\s{re.escape(unassigned[1])}(?:\s|$)")
+        number = next((at for at, line in enumerate(text.splitlines(), 1) if word.search(line)), None)
     if message.startswith("host range must be"):
         return _in_range(message, text, number)
     if message.startswith("Invalid data from file, expected dictionary"):

@@ -1,5 +1,6 @@
 """Another launcher's command line in pylaunch's terms. Pure."""
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -147,13 +148,10 @@ def taken_apart(words: Argv) -> Pasted | None:
 
     Raises UsageError for a launcher, or a flag of one, that pylaunch has no equivalent for.
     """
-    env = {}
-    while words and ASSIGNMENT.match(words[0]):
-        name, _, value = words[0].partition("=")
-        env[name] = value
-        words = words[1:]
+    assigned, words = words, program_after(words)
     if not words:
         return None
+    env = dict(each.split("=", 1) for each in assigned[: -len(words)])
     program, rest = basename(words[0]), words[1:]
     options = {} if "/" not in words[0] else {"python": f"{dirname(words[0])}/python"}
     if program in OTHERS:
@@ -174,6 +172,11 @@ def taken_apart(words: Argv) -> Pasted | None:
     else:
         found = None
     return None if found is None else replace(found, env={**env, **found.env})
+
+
+def program_after(words: Argv) -> Argv:
+    """Return what follows the `NAME=VALUE` with which a line of a shell begins."""
+    return tuple(itertools.dropwhile(ASSIGNMENT.match, words))
 
 
 def _launched(rest: Argv) -> Argv:

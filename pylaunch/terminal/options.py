@@ -52,6 +52,7 @@ def _inventory(help_text: str) -> Callable[[F], F]:
             "-H",
             "--hosts",
             metavar="HOSTS",
+            multiple=True,
             expose_value=False,
             is_eager=True,  # Its value must be known when that of -i is judged.
             callback=_kept,
@@ -62,8 +63,13 @@ def _inventory(help_text: str) -> Callable[[F], F]:
     return options
 
 
-def _kept(context: click.Context, _: click.Parameter, value: str | None) -> None:
-    context.meta[_HOSTS] = value
+def _joined(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> str | None:
+    """Return hosts that were named in one or several options as one list."""
+    return ",".join(values) or None
+
+
+def _kept(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> None:
+    context.meta[_HOSTS] = _joined(context, option, values)
 
 
 def _named(context: click.Context, _: click.Parameter, value: Path | None) -> Path | None:
@@ -107,6 +113,8 @@ def _runs_to_complete(_: click.Context, __: click.Parameter, incomplete: str) ->
 limit = click.option(
     "--limit",
     metavar="HOSTS",
+    multiple=True,
+    callback=_joined,
     shell_complete=_hosts_to_complete,
     help="Only these hosts or groups: n1,n3, gpu[01-03,07], 'gpu*' or '!gpu03'.",
 )

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from pylaunch.model.pasted import LAUNCHERS
 
 _TYPED_FOR = {
-    "ps": "squeue list ls get runs jobs queue sacct",
+    "ps": "squeue list ls get runs job jobs queue sacct",
     "status RUN": "describe show view info inspect scontrol",
     "status RUN --watch": "watch sstat monitor progress",
     "top": "htop nvitop dashboard",

@@ -26,6 +26,7 @@ PAGES = "errors-"
 
 MISSING_MODULE = "import-path"
 NO_TERMINAL = "terminal-missing"
+UNSET_VARIABLE = "env-missing"
 MOST_TEXTS = 8
 """Different texts of ranks that failed alike which are searched."""
 
@@ -74,10 +75,13 @@ def with_classes(outcome: Outcome, catalogue: SignatureCatalogue, plan: RunPlan 
             return cause
         command = advised(replace(cause, kind=found.kind)).hint
         hint = command if command.startswith("pylaunch ") else found.fix[0]
+        if found.id == UNSET_VARIABLE:
+            hint = "read RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which each rank has"
         if found.id == NO_TERMINAL:
             hint = f"give the rank a terminal: pylaunch start --debug-rank {own[0].rank} -- …"
         if found.id == MISSING_MODULE and plan is not None and (python := _own_python(plan, own[0].host)):
-            hint = f"install the package for {python} on every host; code of your own: ship its directory, --sync DIR"
+            own_code = "ship its directory, --sync DIR, and start what imports its own package with -m PACKAGE.MODULE"
+            hint = f"install the package for {python} on every host; code of your own: {own_code}"
         return replace(
             cause, kind=found.kind, question=found.sure, hint=hint, text_class=found.id, page=f"{PAGES}{found.page}"
         )

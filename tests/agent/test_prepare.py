@@ -43,7 +43,16 @@ def test_all_missing_things_are_reported_at_once(node: Node, tmp_path: Path) -> 
 def test_a_python_that_is_not_there_is_not_needed_before_a_script(node: Node, tmp_path: Path) -> None:
     programs = ["python9", "train.py"], ["no-such-program"], ["python9/train"]
     hints = [each.hint for each in node.refusal(task(tmp_path, *programs))]
-    assert hints == ["name the script without python: -- train.py", "", ""]
+    assert hints == [
+        "name the script without python: -- train.py",
+        "install no-such-program on the node, or name its path there",
+        "",
+    ]
+
+
+def test_the_name_of_an_environment_as_interpreter_gets_the_form_of_a_path(node: Node, tmp_path: Path) -> None:
+    (refused,) = node.refusal(task(tmp_path, ["env-of-conda", "train.py"], python="env-of-conda"))
+    assert refused.hint.endswith("or name --python /opt/conda/envs/NAME/bin/python")
 
 
 @pytest.mark.parametrize(("name", "words"), [("absent", "does not exist"), ("file", "is not a directory")])

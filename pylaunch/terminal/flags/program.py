@@ -12,13 +12,16 @@ from pylaunch.agent.shared.script_imports import Names, read_program
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import UsageError
 from pylaunch.model.job import Framework
-from pylaunch.model.pasted import LAUNCHERS, MODULES, Pasted, described, ranks_of, taken_apart
+from pylaunch.model.pasted import LAUNCHERS, MODULES, Pasted, described, program_after, ranks_of, taken_apart
 from pylaunch.model.text.argv import Argv, pylaunch, quoted
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.terminal import console
 from pylaunch.terminal.flags.start import AUTO, StartFlags, source_directory
 
 RANK_WORDS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "PYLAUNCH_RANK"})
+OWN_RANK = RANK_WORDS - {"MASTER_ADDR"}
+LOOPBACK = frozenset({"localhost", "127.0.0.1"})
+SPAWNING = frozenset({"mp.spawn", "torch.multiprocessing.spawn", "multiprocessing.spawn"})
 COMPUTING_ALONE = frozenset({
     "torch", "torchvision", "torchaudio", "jax", "flax", "optax", "chex", "numpy", "scipy", "pandas", "sklearn", "PIL",
     "matplotlib", "tqdm", "yaml", "einops", "safetensors", "tensorboard", "wandb", "click",
@@ -28,6 +31,7 @@ COMPUTING_ALONE = frozenset({
 UNMISTAKABLE = ("--nproc", "--nproc-per-node", "--max-restarts", "--sync", "--dry-run", "--detach", "--spares")
 """Options of `start` that few scripts have: reported also after a script whose source is not here."""
 
+SHELL_WORDS = ("source", ".", "cd", "export", "ulimit", "module")
 SHELL_SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
 LONGEST_SCRIPT = 64 * 1024
 """Bytes of a shell script that are searched."""
@@ -87,12 +91,34 @@ def understood(flags: StartFlags, tree: Tree | None) -> tuple[Program, StartFlag
             named if named != AUTO or pasted.framework is None else pasted.framework.value, pasted.words, directory
         )
         return chosen, flags
+    if program := program_after(words):
+        flags = replace(flags, env=(*words[: -len(program)], *flags.env))
+        words = program
+    _refuse_no_program(words, directory)
     if pasted is not None and named == AUTO:
         found = choose(read_program(directory, list(pasted.words)))
         if found is None:
             return Program(words, Framework.COMMAND), flags
-        flags, words = _with_options(flags, pasted), pasted.words
+        flags, words = _with_options(flags, replace(pasted, env={})), pasted.words
     return _chosen(named, words, directory), flags
+
+
+def _refuse_no_program(words: Argv, directory: str) -> None:
+    """Raise UsageError for words that a shell, Slurm or Jupyter takes, and that no node has as a program."""
+    first, here = words[0], Path(directory)
+    if first in SHELL_WORDS:
+        what, hint = "built into shells", pylaunch("start", "--", "bash", "-c", " ".join(words))
+    elif first in ("sbatch", "salloc"):
+        what, hint = "a command of Slurm", "pylaunch start --scheduler slurm -- train.py; see pylaunch help slurm"
+    elif first.endswith(".ipynb"):
+        what, hint = "a notebook", quoted(("jupyter", "nbconvert", "--to", "script", first))
+    elif " " in first and "/" not in first.split()[0] and not (here / first).exists():
+        what, hint = "one word, in quotes", pylaunch("start", "--", *first.split(), *words[1:])
+    elif "." in first and here.joinpath(*first.split(".")).with_suffix(".py").is_file() and not (here / first).exists():
+        what, hint = "a module", pylaunch("start", "--", "-m", *words)
+    else:
+        return
+    raise UsageError(f"{first} is {what}, and no program", hint=hint)
 
 
 def as_script(named: str, words: Argv) -> Argv:
@@ -194,6 +220,8 @@ def _alone(sources: Sequence[Names]) -> str:
     local = {part for source in sources for part in Path(source.path).with_suffix("").parts[-3:]}
     foreign = packages - COMPUTING_ALONE - set(sys.stdlib_module_names) - local
     names = {name for source in sources for name in source.imports | source.attributes | source.words}
+    if {"MASTER_ADDR", "MASTER_PORT"} <= names and names & LOOPBACK and not OWN_RANK & names:
+        return next((name for name in sorted(names) if name in SPAWNING), "")
     joins = any("distributed" in name.lower() or "dist" in name.split(".") for name in names) or RANK_WORDS & names
     if foreign or joins:
         return ""
@@ -206,6 +234,12 @@ def report_ranks_alone(program: Program, world_size: int) -> None:
         console.say(
             f"warning: {quoted(program.words[:2])} calls {program.alone}, once in each of {world_size} ranks, "
             f"and none knows the others; paste its line instead: pylaunch start -- {program.alone} …"
+        )
+    elif program.alone in SPAWNING and world_size > 1:
+        console.say(
+            f"warning: {_shown(program.words)} starts processes of its own ({program.alone}) that meet at localhost: "
+            f"each of {world_size} ranks will compute alone; call its function without {program.alone}: each rank has "
+            "RANK, WORLD_SIZE and MASTER_ADDR"
         )
     elif program.alone and world_size > 1:
         how = "torch.distributed" if program.alone == "torch" else "jax.distributed.initialize()"

@@ -1,5 +1,6 @@
 """`--sync`: read the working tree that the flags name, and report on it."""
 
+import difflib
 from collections.abc import Sequence
 from pathlib import Path
 from posixpath import join, normpath
@@ -113,12 +114,15 @@ def check_script(tree: Tree, workdir: str, script: str | None) -> None:
             f"{script}: with --sync, ranks start in the copy of {tree.directory}",
             hint=f"name the script as it is called there: {quoted((inside,))}",
         )
+    near = difflib.get_close_matches(path, [file.path for file in manifest.files], n=1, cutoff=0.8)
     is_there = not path.startswith("../") and (tree.directory / path).exists()
     raise UsageError(
         f"{path} is not among the files to ship from {tree.directory}",
         evidence=[".gitignore, .pylaunchignore or --sync-exclude leaves it out"] if is_there else [],
         hint=quoted(("--sync-include", path)) + " ships it"
         if is_there
+        else f"did you mean {near[0]}?"
+        if near
         else "--sync names the directory that contains it",
     )
 

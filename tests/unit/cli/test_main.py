@@ -113,6 +113,7 @@ def test_a_misspelt_word_gets_the_closest_name_as_a_suggestion(
         ),
         (["start", "--nnodes", "2", "--", "t.py"], "did you mean --nodes? All options: pylaunch start --help"),
         (["start", "--ntasks-per-node=2"], "did you mean --nproc-per-node? All options: pylaunch start --help"),
+        (["start", "--fsdp", "x"], "pylaunch start --help"),
         (["start", "-N", "2"], "did you mean --nodes? All options: pylaunch start --help"),
         (["start", "--cpus-per-task=8"], "did you mean --sbatch-arg? All options: pylaunch start --help"),
         (["start", "--rdzv_id", "2"], "omit it: pylaunch does this in any case. All options: pylaunch start --help"),
@@ -198,6 +199,12 @@ def test_an_error_is_a_document_where_json_was_asked_for(
     assert document["error"]["exit_code"] == ExitCode.USAGE
     assert document["error"]["hint"] in printed.err
     assert document["error"]["hint"].startswith(hint)
+
+
+def test_hosts_of_several_options_are_one_list() -> None:
+    words = ["-H", "n1", "-H", "n2,n3", "--limit", "n1", "--limit", "n3", "--", "a"]
+    given = start.command.make_context("start", words, obj=Invocation()).params
+    assert (str(given["inventory"]), given["limit"]) == ("n1,n2,n3,", "n1,n3")
 
 
 def test_without_json_nothing_is_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:

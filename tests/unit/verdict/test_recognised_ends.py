@@ -130,6 +130,7 @@ def test_a_failure_that_no_signature_explains_stays_as_it_is(failed: RankEnd) ->
          "rank-failed/tracker-access", "pass its key: pylaunch start --secret WANDB_API_KEY"),
         ("train.py: error: unrecognized arguments: --stps 3",
          "rank-failed/script-arguments", "write the argument as the script names it"),
+        ("KeyError: 'SLURM_PROCID'", "rank-failed/env-missing", "read RANK, LOCAL_RANK, WORLD_SIZE"),
     ],
 )  # fmt: skip
 def test_the_first_step_after_a_text_is_right_for_it(line: str, identifier: str, hint: str) -> None:

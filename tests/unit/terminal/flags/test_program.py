@@ -41,6 +41,39 @@ def test_a_program_without_a_source_here_goes_by_its_name(asked: str, word: str,
 
 
 @pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("source", "env.sh", "&&", "python", "t.py"), "pylaunch start -- bash -c 'source env.sh && python t.py'"),
+        (("sbatch", "job.sh"), "pylaunch start --scheduler slurm -- train.py; see pylaunch help slurm"),
+        (("nb.ipynb",), "jupyter nbconvert --to script nb.ipynb"),
+        (("torchrun --nproc_per_node=2 train.py",), "pylaunch start -- torchrun --nproc_per_node=2 train.py"),
+        (("pkg.train", "--lr", "3"), "pylaunch start -- -m pkg.train --lr 3"),
+    ],
+)
+def test_words_that_are_no_program_are_refused_with_the_line_to_type(
+    here: Path, words: tuple[str, ...], hint: str
+) -> None:
+    (here / "pkg").mkdir()
+    (here / "pkg" / "train.py").touch()
+    with pytest.raises(UsageError, match="and no program") as refused:
+        understood(*words)
+    assert refused.value.hint == hint
+
+
+@pytest.mark.parametrize("word", ["pkg/train.py", "a.out", "/opt/my tools/run"])
+def test_a_program_that_only_nodes_have_is_started(here: Path, word: str) -> None:
+    (here / "pkg").mkdir()
+    (here / "pkg" / "train.py").touch()
+    assert understood(word).words == (word,)
+
+
+@pytest.mark.parametrize("words", [("hostname",), ("python", "train.py"), ("./run.sh", "A=2")])
+def test_variables_before_any_program_are_those_of_its_ranks(words: tuple[str, ...]) -> None:
+    chosen, flags = program.understood(StartFlags(words=("A=1", "B=", *words), env=("A=3",)), None)
+    assert (chosen.words[-1], flags.env) == (words[-1], ("A=1", "B=", "A=3"))
+
+
+@pytest.mark.parametrize(
     ("source", "framework"),
     [
         ("from accelerate import Accelerator", Framework.ACCELERATE),
@@ -197,6 +230,31 @@ def test_a_line_of_one_machine_says_that_it_became_one_of_all(
     assert ("on every host: --nodes 1 for one machine" in capsys.readouterr().err) is is_noted
     understood(*line.split(), nodes=1)
     assert "on every host" not in capsys.readouterr().err
+
+
+SPAWN = """import os, torch.distributed as dist, torch.multiprocessing as mp
+def main(rank, world):
+    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", "12355"
+    dist.init_process_group("gloo", rank=rank, world_size=world)
+mp.spawn(main, args=(8,), nprocs=8)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "is_alone"),
+    [
+        (SPAWN, True),
+        (SPAWN.replace("import torch.multiprocessing as mp", "").replace("mp.", "torch.multiprocessing."), True),
+        (SPAWN.replace("12355", "1") + "print(os.environ['RANK'])", False),
+        (SPAWN.replace("localhost", "n1"), False),
+    ],
+)
+def test_a_script_whose_processes_meet_at_localhost_is_reported(
+    here: Path, source: str, is_alone: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "train.py").write_text(source)
+    program.report_ranks_alone(understood("train.py"), 2)
+    assert ("that meet at localhost: each of 2 ranks" in capsys.readouterr().err) == is_alone
 
 
 @pytest.mark.parametrize(

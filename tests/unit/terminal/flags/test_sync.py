@@ -60,6 +60,9 @@ def test_a_script_must_be_among_the_files(tree: Tree) -> None:
     assert "--sync-exclude leaves it out" in left_out.value.evidence[0]
     with pytest.raises(UsageError, match=r"train\.py is not among the files to ship"):
         sync.check_script(tree, TREE, "train.py")
+    with pytest.raises(UsageError) as misspelt:
+        sync.check_script(tree, TREE, "src/trainn.py")
+    assert misspelt.value.hint == "did you mean src/train.py?"
 
 
 @pytest.mark.parametrize("given", ["tree/src/train.py", "../elsewhere/../{top}/tree/src/train.py"])
