@@ -13,7 +13,7 @@ from pylaunch.base.dataclass import replace
 from pylaunch.base.layout import IMAGE_FILE, IMAGES
 from pylaunch.checks.wanted import ANY_FILE
 from pylaunch.errors import UsageError
-from pylaunch.features.containers.local_image import LocalImage, image_at_hand, is_of_this_machine, local_image
+from pylaunch.features.containers.local_image import LocalImage, is_of_this_machine, local_image
 from pylaunch.inventory.settings import SETTINGS, read_settings
 from pylaunch.model.job import Container, JobSpec
 from pylaunch.protocol.node_task import MountTask
@@ -114,7 +114,7 @@ def _unmade(image: str, mounts: tuple[MountTask, ...], *, is_check: bool) -> Con
     """Return the container of a plan, or of a check, for which no image is made. Raises UsageError."""
     is_here = is_of_this_machine(image)
     if is_check and is_here:
-        at_hand = image_at_hand(image)
+        at_hand = local_image(image, makes=False)
         return Container(ANY_FILE, mounts) if at_hand is None else _sent(image, mounts, at_hand)
     return Container(image if is_here else _on_nodes(image), mounts)
 

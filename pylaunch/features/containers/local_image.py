@@ -66,42 +66,28 @@ class _Named:
     image: str
 
 
-def local_image(given: str, say: Say = console.say) -> LocalImage | None:
+def local_image(given: str, say: Say = console.say, *, makes: bool = True) -> LocalImage | None:
     """Return the image `given` as a file of this machine; None where it is a path on the nodes.
 
-    An archive or an image of a registry is converted, unless it was before; `say` takes lines of progress.
-    Raises UsageError.
+    An archive or an image of a registry is converted, unless it was before; `say` takes lines of progress. Without
+    `makes`, it is None then, and of a name of a registry, the image of the last start. Raises UsageError.
     """
     if name := registry_name(given):
-        return _of_registry(name, say)
+        known = _kept(_place_of(name), _Named)
+        return _of_registry(name, known, say) if makes else _in_cache("" if known is None else known.image)
     path = Path(given)
     if not path.exists():
         return None
     with opened(path) as archive:
         if archive is not None:
-            return _converted(archive, path.name, say)
-    return _of_file(path)
-
-
-def image_at_hand(given: str) -> LocalImage | None:
-    """Return what `local_image` does, of a name of a registry as the last start found it; None where it would make the
-    image. Raises UsageError."""
-    if name := registry_name(given):
-        known = _kept(_place_of(name), _Named)
-        return None if known is None else _in_cache(known.image)
-    with opened(Path(given)) as archive:
-        if archive is not None:
-            return _in_cache(image_in(archive, MACHINE).digest)
-    return _of_file(Path(given))
-
-
-def _of_file(path: Path) -> LocalImage | None:
+            content = image_in(archive, MACHINE)
+            return _in_cache(content.digest) or (_converted(archive, content, path.name, say) if makes else None)
     if path.is_absolute() or not path.is_file():
         return None
     try:
         return LocalImage(str(path.absolute()), _sha256(path))
     except OSError as error:
-        raise UsageError(f"--container {path}: {error.strerror}") from None
+        raise UsageError(f"--container {given}: {error.strerror}") from None
 
 
 def _sha256(path: Path) -> str:
@@ -136,13 +122,11 @@ def registry_name(given: str) -> str | None:
     return f"docker://{name}" if rest else None
 
 
-def _of_registry(name: str, say: Say) -> LocalImage:
+def _of_registry(name: str, known: _Named | None, say: Say) -> LocalImage:
     program = "docker" if name.startswith(DAEMON) else "skopeo"
     if program_path(program) is None:
         what, hint = f"{program} not found, which reads this image", "apt install skopeo (on this machine)"
         raise UsageError(f"--container {name}: {what}", hint="" if name.startswith(DAEMON) else hint)
-    place = _place_of(name)
-    known = _kept(place, _Named)
     digest = _digest(name)
     if known is not None and known.digest != digest:
         say(f"note: {name} is {digest} now; the last start had {known.digest}")
@@ -160,7 +144,7 @@ def _of_registry(name: str, say: Say) -> LocalImage:
                 raise UsageError(f"--container {name}: {program} wrote no image")
             content = image_in(archive, MACHINE)
             image = _in_cache(content.digest) or _made(archive, content, name, aside, say)
-    _keep(place, _Named(digest, Path(image.file).stem))
+    _keep(_place_of(name), _Named(digest, Path(image.file).stem))
     return image
 
 
@@ -193,10 +177,7 @@ PART = ".part-"
 """Beginning of files and directories of a conversion; those of one that was killed go at the next."""
 
 
-def _converted(archive: ImageArchive, name: str, say: Say) -> LocalImage:
-    content = image_in(archive, MACHINE)
-    if (image := _in_cache(content.digest)) is not None:
-        return image
+def _converted(archive: ImageArchive, content: ImageContent, name: str, say: Say) -> LocalImage:
     with _alone(name, say) as aside:
         return _in_cache(content.digest) or _made(archive, content, name, aside, say)
 
