@@ -88,7 +88,7 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
     ("slurm-credential", MEDIUM,
      (r"(?i:\bmunged?\b.{0,80}(?:cod(?:e|ing)|credential|socket|\bkey\b|fail|not running)|job credential"
      r"|protocol authentication|invalid authentication credential"
-     r"|fatal: invalid user id)")),
+     r"|fatal: invalid user id|\bsack sockets|jwt_decode)")),
     ("slurm-prolog", MEDIUM,
      (r"^(?:\S{1,40}: )?(?:error: )?.{0,80}(?i:prolog|epilog)\b.{0,80}(?i:fail|error|can not|could not|exit"
      r"|status)")),
@@ -117,7 +117,8 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
     ("slurm-node", MEDIUM,
      (r"(?i:Could not establish a configuration source|Unable to contact slurm controller"
      r"|slurmctld.{0,40}(?:not respond|down)|fetch_config|this slurmd's NodeName|Invalid user for SlurmUser"
-     r"|cgroup namespace '\w{1,20}' not mounted)")),
+     r"|cgroup namespace '\w{1,20}' not mounted|^s\w{3,10}: (?:error|fatal): .{0,80}\bcgroup"
+     r"|^slurm(?:d|ctld|dbd): fatal: )")),
     ("mpi-pmi", MEDIUM, r"\bPMIX? ERROR|PMI_\w{3,40}|\bPMIx_\w+|^srun: error: .{0,80}mpi/pmi"),
     ("mpi-launch", MEDIUM, r"\b(?:orted|prted|hydra_pmi_proxy): command not found"),
     ("slurm-request", MEDIUM,
@@ -125,7 +126,8 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|^(?:.{0,40}FailedJobError: )?(?:sbatch|srun|salloc): (?:error|fatal): (?!.{0,40}(?:task \d"
      r"|node \S+: task|Task launch|Exited|Socket|communication|spank|plugin)).{0,200}"
      rf"{_REFUSED}"
-     r"|Batch job submission failed|(?i:unable to (?:allocate resources|create step))")),
+     r"|Batch job submission failed|CPU binding outside of job|Failed to validate job spec"
+     r"|(?i:unable to (?:allocate resources|create step))")),
     ("ofi-provider", MEDIUM, r"NET/OFI|(?i:libfabric|fi_\w{3,20}\(?\)? .{0,40}fail)"),
     ("memlock", MEDIUM, r"\bibv_\w{2,40}\b.{0,80}Cannot allocate memory"),
     ("mpi-transport", MEDIUM,
@@ -146,12 +148,11 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|(?i:^(?!.{0,200}(?:enroot|pyxis|docker|container|mount)).{0,200}"
      r"\b(?:(?:open|read|write|save|load)\b.{0,120}|(?:l?stat|mkdir|chdir) /\S{1,300})"
      r": (?:permission denied|no such file))")),
-    ("env-missing", MEDIUM, r": [A-Z]\w{0,60}: unbound variable"),
     ("group-missing", MEDIUM,
      r"(?i:(?:process|parallel) group (?:is not|has not been|was not|not) initiali[sz]ed|call init_process_group)"),
     ("env-missing", MEDIUM,
      (r"(?i:environment variable \S{1,60} .{0,30}(?:not set|missing|expected|undefined|required|not defined)"
-     r"|KeyError: '[A-Z]+_(?:RANK|SIZE|ADDR|PORT|ID|NODELIST)')")),
+     r"|KeyError: '[A-Z]+_(?:RANK|SIZE|ADDR|PORT|ID|NODELIST)')|: [A-Z]\w{0,60}: unbound variable")),
     ("cuda-fork", MEDIUM, r"(?i:CUDA in forked|in forked subprocess)"),
     ("hub-rate-limit", MEDIUM, r"\b429\b.{0,40}(?i:client error|too many requests|thrown)|(?i:too many requests)"),
     ("driver-old", MEDIUM,
