@@ -13,11 +13,9 @@ from functools import lru_cache
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.verdict.logs.errors.library_forms import OF_IMPORTS, OF_LIBRARIES, refused_option
+from pylaunch.verdict.logs.errors.other_processes import LONGEST, is_of_another, is_report
 from pylaunch.verdict.logs.errors.tool_forms import KILLED_CHILD, NO_SERVER, OF_TOOLS, OUTSIDE
 from pylaunch.verdict.logs.traceback import is_of_library
-
-LONGEST = 1000
-"""Characters of a message that are read."""
 
 
 @dataclass(frozen=True)
@@ -36,30 +34,6 @@ class ErrorClass:
 
 
 LOW, MEDIUM = Confidence.LOW, Confidence.MEDIUM
-
-_REPORT = re.compile(
-    r"(?i:exited unexpectedly|non-zero (?:exit|status)|exit(?:ed)? (?:code|status|with)|returned non-zero"
-    r"|(?:see )?root cause above|see (?:the )?(?:\w+ )?(?:log|stack trace|error)s? (?:above|below)"
-    r"|worker.{0,30} died|actor died|engine core initialization failed"
-    r"|child (?:process )?\w{0,10} ?(?:failed(?! to)|died|exited)|\branks? \S{1,40} failed to\b"
-    r"|\b(?:pipe|pipeline|queue|stream) (?:\S{1,40} ){0,3}(?:closed unexpectedly|stopped|ended early)\b"
-    r"|workers? (?:process )?(?:crashed|failure|failed to start)\b|failed to import docker image"
-    r"|container start failed|nccl error (?:in|\d))"
-)
-"""Words of a report that another process ended: the cause is in its log."""
-
-_VICTIM = re.compile(
-    r"(?i:connection (?:reset|closed|lost|aborted)|broken pipe|timed? ?out|heartbeat|\bpeer\b|remote process"
-    r"|deadline[ _]exceeded"
-    r"|\b\d{1,7}/\d{1,7} (?:ranks|processes|workers|nodes|peers) (?:have )?(?:joined|arrived|connected)"
-    r"|\b(?:lost|no (?:answer|reply|response) from) (?:rank|worker|trainer|node)\b"
-    r"|\b(?:rank|worker|trainer) ?\d{1,6} (?:has |was )?(?:left|lost|gone|disconnected|died|failed|exited|is gone)\b"
-    r"|\b(?:other|remote) (?:end|side) (?:is|was|has)\b|\banother rank (?:failed|stopped|raised)\b"
-    r"|\b(?:all_?reduce|all_?gather|broadcast|collective|barrier) (?:operation )?failed\b"
-    r"|\b(?:server|master|coordinator|chief|head|scheduler|store) (?:is |has |was )?(?:gone|lost|unreachable|died)\b"
-    r"|ConnectionPool\(host=.{1,300}connection refused|SIGTERM|SIGKILL|aborted due to)"
-)
-"""Words of a process that lost another one, or waited for it."""
 
 _DTYPE = r"(?:dtype|scalar type|data ?type|c10::\w+|torch\.(?:b?float\d{0,2}|half|double|int\d{0,2}))"
 _PARALLEL = (
@@ -87,7 +61,7 @@ _MISMATCH = (
 OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
     ("slurm-credential", MEDIUM,
      (r"(?i:\bmunged?\b.{0,80}(?:cod(?:e|ing)|credential|socket|\bkey\b|fail|not running)|job credential"
-     r"|protocol authentication|invalid authentication credential"
+     r"|protocol authentication|invalid authentication credential(?!s)"
      r"|fatal: invalid user id|\bsack sockets|jwt_decode)")),
     ("slurm-prolog", MEDIUM,
      (r"^(?:\S{1,40}: )?(?:error: )?.{0,80}(?i:prolog|epilog)\b.{0,80}(?i:fail|error|can not|could not|exit"
@@ -175,12 +149,13 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("container-shm", MEDIUM, r"/dev/shm|insufficient shared memory"),
     ("storage-full", MEDIUM,
      (r"(?i:No space left on device|Disk quota exceeded)"
-     r"|(?i:not enough (?:free )?(?:disk|space)|disk (?:is )?full|quota (?:was )?exceeded.{0,40}(?:disk|stor"
+     r"|(?i:not enough (?:free )?(?:disk|space(?! (?:for|in) \w+ (?:cache|buffer))))"
+     r"|(?i:disk (?:is )?full|quota (?:was )?exceeded.{0,40}(?:disk|stor"
      r"|byte|block))|unexpected pos \d|PytorchStreamWriter failed writing")),
     ("container-shm", MEDIUM, r"(?i:out of shared memory|bus error)"),
     ("host-oom", MEDIUM,
      (r"(?i:cannot allocate memory|OOM when allocating .{0,200}by allocator \w{0,4}cpu)"
-     r"|Unable to allocate [\d.]+ [KMGTP]i?B|bad_alloc|^MemoryError\b|DefaultCPUAllocator"
+     r"|Unable to allocate [\d.]+ [KMGTP]i?B|bad_alloc|^MemoryError\b(?!.{0,60}GPU)|DefaultCPUAllocator"
      r"|(?i:exceeded (?:the )?(?:job |step )?memory limit)|(?i:not enough (?:host"
      r"|system|cpu) memory|can't allocate memory)")),
     ("gpu-memory", MEDIUM,
@@ -210,7 +185,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"device-side assert|Assertion `[^`]{1,200}` failed"),
     ("gpu-unexplained", MEDIUM, r"illegal memory access|misaligned address|unspecified launch failure"),
     ("script-arguments", MEDIUM,
-     (r"(?i:unrecognized (?:arguments?|options?)|could not consume arg|unknown (?:option|flag|argument))"
+     (r"(?i:unrecognized (?:arguments?|options?)|could not consume arg|unknown (?:option|flag|argument)(?! type))"
      r"|(?i:invalid choice: |no such option|(?:invalid|unrecognized) option --"
      r"|the following arguments are required)|(?i:flag provided but not defined|unexpected extra argument"
      r"|expected (?:one|at least one) argument)|(?i:option .{0,40} requires an argument|keys? .{0,80} (?:not"
@@ -223,7 +198,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|does not match|doesn't match|incompatible|mismatch|world size|was saved with))|(?i:(?:load"
      r"|restor)\w* .{0,40}(?:optimizer|scheduler|rng)[ _]state)")),
     ("checkpoint-damaged", MEDIUM,
-     (r"MetadataIncompleteBuffer|HeaderTooLarge|InvalidHeader|invalid load key|storage has wrong"
+     (r"MetadataIncompleteBuffer|HeaderTooLarge|InvalidHeader(?!:)|invalid load key|storage has wrong"
      r"|PytorchStreamReader|ParseFromArray|(?i:protobuf parsing failed)|failed finding central directory"
      r"|pickle data was truncated|(?i:not a (?:distributed )?checkpoint)|(?i:unexpected end|truncat|corrupt"
      r"|bad magic|incomplete|checksum|\bCRC\b).{0,160}"
@@ -239,7 +214,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|"
      rf"{_SAMPLES}"
      r".{0,160}(?i:unexpected end|truncat|corrupt|bad magic|incomplete|checksum|\bCRC\b)"
-     r"|(?i:corrupt(?:ed)? (?:record|shard|image|file|data)|magic bytes|invalid (?:magic|image|tfrecord))")),
+     r"|(?i:corrupt(?:ed)? (?:record|shard|image|file|data)|magic bytes"
+     r"|invalid (?:magic|image(?! \w+[.:] )|tfrecord))")),
     ("collective-mismatch", MEDIUM, _MISMATCH),
     ("program-error", MEDIUM,
      (r"(?i:expected input batch_size .{0,40}to match|expected hidden\[\d\] size)"
@@ -271,7 +247,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|incompatible|not compatible|too old|too new|not supported|unsupported|conflict))|(?i:(?:incompatible"
      r"|unsupported|mismatched?|conflicting) .{0,30}versions?\b|please (?:upgrade|update|downgrade) (?:your |the )?"
      r"(?:pip|\S{0,20}(?:torch|transformers|package|library|version|driver|release)"
-     r"|to (?:version )?v?\d|[\w-]{2,40}(?: to|[=<>]=))"
+     r"|to (?:version )?v?\d|\w[\w-]{1,40}(?: to|[=<>]=))"
      r")"
      r"|(?i:(?:requires|needs) .{0,40}\d+\.\d+(?:\.\d+)? or (?:newer|later|higher|above))|cannot import name"
      r"|got an unexpected keyword argument|AttributeError: (?:module|type object"
@@ -325,7 +301,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("hub-unreachable", LOW, r"ProxyError|(?i:unable to connect to proxy)"),
     ("dns-hosts", MEDIUM,
      (r"(?i:name or service not known|name resolution|(?:could(?: not|n't)|can(?:no|')t|unable to|failed to) resolve"
-     r"(?! \w*(?:interpol|schedul|optim|class))|unknown host|no such host|getaddrinfo|gaierror"
+     r"(?! (?:the |HTTP )?['\"]?(?:/|--|\w*(?:interpol|schedul|optim|class|uri\b|request|file|revision|config|depend"
+     r"|conflict|import|symbol)))|unknown host|no such host|getaddrinfo|gaierror"
      r"|nodename nor servname)")),
     ("coordinator-unreachable firewall-port", MEDIUM, NO_SERVER),
     ("network-interface hub-unreachable", MEDIUM, r"(?i:network is unreachable)"),
@@ -411,16 +388,6 @@ _OF_QUEUES = re.compile(r"/multiprocessing/(?:synchronize|queues|heap|shared_mem
 
 _VALUES = re.compile(r"^(?:Value|Key|Runtime|Assertion|Type)Error\b")
 _CALL = re.compile(r"^TypeError: .{0,120}(?:missing \d+ required|takes \d+ positional|multiple values for)")
-
-
-def is_of_another(text: str) -> bool:
-    """Return True for the error of a process that lost another one, or waited for it."""
-    return _VICTIM.search(text[:LONGEST]) is not None
-
-
-def is_report(text: str) -> bool:
-    """Return True for an error that only reports the end of another process."""
-    return _REPORT.search(text[:LONGEST]) is not None
 
 
 @lru_cache(maxsize=512)

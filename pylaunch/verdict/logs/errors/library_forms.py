@@ -53,7 +53,9 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
      r"(?i:\benvironment variables? \S{1,80} (?:was |is )?not found|\bnot found in the (?:current )?environment\b)"),
     ("port-in-use", MEDIUM, rf"(?i:\b(?:{_NOT} (?:find|get)|no) (?:an? |any )?(?:open|free|available) ports?\b)"),
     ("hub-access", MEDIUM,
-     (rf"(?i:\bunauthori[sz]ed\b|\bauthentication failed\b|\baccess ?denied\b|\b{_SECRET} (?:is|are|was|must|not)\b"
+     (rf"(?i:\bunauthori[sz]ed\b|\bauthentication failed\b|\baccess ?denied\b"
+     rf"|\b{_SECRET} (?:(?:is|are|was) )?(?:not (?:set|found|provided|valid|configured)|missing|invalid"
+     r"|expired|required)\b"
      rf"|\b(?:valid|missing|expired|locate|no|your) (?:\S{{1,20}} )?{_SECRET}\b|\bverify your token\b"
      r"|\bno token found\b)")),
     ("hub-unreachable hub-access", MEDIUM, r"(?i:\bcheck your (?:internet|network) connection\b)"),
@@ -61,12 +63,14 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
      (rf"(?i:\b{_NOT} (?:download|fetch|reach|retrieve)\b.{{0,120}}https?://(?!localhost|127|10\.|192\.)"
      r"|\bno longer available for (?:automatic )?download)")),
     ("file-missing", MEDIUM, r"(?i:\b(?:does not exist|(?:not|nothing) found|no such path) ?: \S{0,100}/)"),
-    ("env-syntax", MEDIUM, r"\b[A-Z]{3,}(?:_[A-Z\d]+)* (?:environment variable )?must be (?!set|def|provided)"),
+    ("env-syntax", MEDIUM,
+     (r"\b(?:[A-Z]{3,}_[A-Z_\d]+|[A-Z]{3,}(?= env))(?: env\w* var\w*)? must be"
+     r" (?!set|def|provided)")),
     ("config-syntax", MEDIUM,
      (r"(?i:\b(?:not (?:an? )?valid|invalid) (?:json|ya?ml|toml)\b(?! (?:response|format in))|\bparsing (?:json"
      r"|ya?ml|toml)\b)")),
     ("script-arguments", MEDIUM,
-     r"OverrideParseException|(?i:\b(?:unknown|extra|unexpected|unused) (?:command.line )?arg(?:ument)?s?\b)"),
+     r"OverrideParseException|(?i:\b(?:unknown|extra|unexpected|unused) (?:command.line )?arg(?:ument)?s?\b(?! type))"),
     ("checkpoint-mismatch", MEDIUM,
      (r"(?i:\bnot (?:found |present |exist )?in (?:the )?(?:\w+ )?(?:state_?dict|checkpoint)\b"
      r"|\bmissing (?:from|in) (?:the )?(?:state_?dict|checkpoint)\b"
@@ -84,7 +88,7 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
     ("model-unsupported", MEDIUM, r"(?i:\bunrecogni[sz]ed (?:\w+ ){1,3}class\b)"),
     ("framework-config", MEDIUM,
      (r"(?i:\balready exists\b.{0,120}(?:overwrite|exist_ok|--\w|another|different)"
-     r"|\bnot found in the (?:base )?model\b"
+     r"|\bnot found in the (?:base )?model\b|\btrust_remote_code="
      r"|\b(?:entry|key|field|option|argument)s? .{0,40}\bin (?:the |your )?(?:\w+ )?config\b|\bmissing required"
      r" (?:config\w*|arguments?|fields?|parameters?|keys?|options?)\b)")),
     ("program-error", LOW,
