@@ -42,6 +42,7 @@ _PARALLEL = (
     r"|\b[tpcde]p[ _]?(?:_size|size|degree)\b|num_(?:attention_heads|kv_heads|layers|experts|query_groups)"
     r"|(?:global|micro|train|mini)_?[ -]?batch[ _-]?size|batch_size|micro_batch\w{0,10}|gradient_accumulation_steps)"
 )
+_DIFFER = r"(?:must|should)(?! be (?:set|enabled|disabled|used|specified)\b)|not equal|mismatch|larger|greater|exceed|less|expected"
 _WEIGHTS = r"\.(?:pth?|ckpt|bin|safetensors|distcp|nemo|gguf|pkl|npz|h5|msgpack)\b"
 _SAMPLES = r"\.(?:tar|tgz|jsonl?|parquet|arrow|csv|tsv|idx|mds|tfrecord|jpe?g|png|webp|mp4|wav|flac|txt|lmdb|zst|gz)\b"
 
@@ -232,12 +233,9 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("parallel-layout", MEDIUM,
      (r"(?i:(?:heads?|hidden|vocab\w*|layers?|experts?|batch\w*|world|ranks?|devices?|gpus?|nodes?|mesh|shard\w*"
      r"|dim(?:ension)?|parallel\w*|\b[tpcde]p\b).{0,80}(?:divisible|multiple of"
-     r"|(?:divided|split|sharded))|divisible .{0,60}"
+     r"|(?:divided|split|sharded)\b)|divisible .{0,60}"
      r"(?:world|ranks?|devices?|gpus?|nodes?|mesh|parallel\w*))|(?i:"
-     rf"{_PARALLEL}"
-     r").{0,160}(?i:must|should|not equal|mismatch|larger|greater|exceed|less|expected|\bgot\b|is not|!=)"
-     r"|(?i:(?:must|should|not equal|mismatch|larger|greater|exceed|less|expected).{0,100}"
-     rf"{_PARALLEL})")),
+     rf"{_PARALLEL}).{{0,160}}(?i:{_DIFFER}|\bgot\b|is not|!=)|(?i:(?:{_DIFFER}).{{0,100}}{_PARALLEL})")),
     ("package-mismatch", MEDIUM,
      (r"(?i:[\w.-]{2,40} ?(?:>=|<=|==|~=|!=|<|>) ?v?\d[\w.]{0,20}.{0,80}(?:is required|installed|upgrade|\binstall\b"
      r"|you have))|(?i:(?:requires?|needs?|depends on|install|upgrade to|please use|support(?:s|ed)?|expects?)\b.{0,60}"

@@ -26,7 +26,7 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
      r"|\bnot (?:available|supported|included) in (?:this|your) (?:build|installation)\b"
      r"|\btorch\.distributed is not available\b)")),
     ("import-path", MEDIUM,
-     (rf"(?i:\b(?:be|(?:ensure|that|sure) \S{{1,60}} (?:is|are)) installed\b"
+     (rf"(?i:\b(?:be|(?:ensure|make sure)\b.{{1,90}} (?:is|are)) installed\b"
       rf"|\b{_NOT} (?:be )?import(?:ed)?\b(?! name|.{{0,200}}following error)"
      r"|\bmissing (?:\w+ ){0,2}(?:dependenc(?:y|ies)|librar(?:y|ies)|packages?)\b|\bis required to (?:build|compile)\b"
      r"|\binstall (?:an? |the )?\S{1,60}"
@@ -58,7 +58,7 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
      r"|expired|required)\b"
      rf"|\b(?:valid|missing|expired|locate|no|your) (?:\S{{1,20}} )?{_SECRET}\b|\bverify your token\b"
      r"|\bno token found\b)")),
-    ("hub-unreachable hub-access", MEDIUM, r"(?i:\bcheck your (?:internet|network) connection\b)"),
+    ("hub-unreachable hub-access", MEDIUM, r"(?i:\b(?:check your|no|not have) (?:internet|network) (?:connect|access))"),
     ("hub-unreachable", MEDIUM,
      (rf"(?i:\b{_NOT} (?:download|fetch|reach|retrieve)\b.{{0,120}}https?://(?!localhost|127|10\.|192\.)"
      r"|\bno longer available for (?:automatic )?download)")),
@@ -143,6 +143,9 @@ _UNKNOWN = re.compile(
     r"(?!literal|state|argument \d|char|escape|format code|start byte|syntax|operand|(?:json|response|data"
     r"|image|format)\b)[`'\"]?[a-z]"
 )
+_COMPUTES = re.compile(r" in (?:_?forward\w*|__call__|_?(?:compute|preprocess)\w*)$")
+"""Frames in which libraries work on values."""
+
 _CHECKS = re.compile(
     r"/(?:hparams|configs?|arguments)/\w+\.py:\d+ in "
     r"|/(?:\w+_)?(?:arguments?|args|config(?:s|uration)?(?:_\w+)?|options?|hparams|schemas?"
@@ -155,7 +158,7 @@ _CHECKS = re.compile(
 
 def refused_option(text: str, raised_at: str) -> str:
     """Return why an exception is about an option: its words, or the frame that raised it; "" for another exception."""
-    if _REFUSES.match(text) is None or _OF_VALUES.search(text):
+    if _REFUSES.match(text) is None or _OF_VALUES.search(text) or _COMPUTES.search(raised_at):
         return ""
     if _CHECKS.search(raised_at):
         return f"raised where options are checked: {raised_at}"
