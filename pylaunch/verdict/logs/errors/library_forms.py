@@ -58,7 +58,7 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
      r"|expired|required)\b"
      rf"|\b(?:valid|missing|expired|locate|no|your) (?:\S{{1,20}} )?{_SECRET}\b|\bverify your token\b"
      r"|\bno token found\b)")),
-    ("hub-unreachable hub-access", MEDIUM, r"(?i:\b(?:check your|no|not have) (?:internet|network) (?:connect|access))"),
+    ("hub-unreachable hub-access", MEDIUM, r"(?i:\b(?:check your|no|not have) (?:internet|network) \w)"),
     ("hub-unreachable", MEDIUM,
      (rf"(?i:\b{_NOT} (?:download|fetch|reach|retrieve)\b.{{0,120}}https?://(?!localhost|127|10\.|192\.)"
      r"|\bno longer available for (?:automatic )?download)")),

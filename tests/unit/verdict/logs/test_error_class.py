@@ -179,6 +179,9 @@ CLASSES = {
     "srun: error: failed to connect to any sack sockets": "slurm-credential",
     "ValueError: one of SRC or DST must be a plan": "framework-config",
     "ValueError: Orbit requires `trust_remote_code=True`, since it loads https://hf.co/orbit.": "framework-config",
+    "AssertionError: --plan must be set when using expert parallelism": "framework-config",
+    "RuntimeError: orbits are not there. Please ensure that either lattice or mesh is installed.": "import-path",
+    "RuntimeError: You do not have internet connection!": "hub-unreachable",
     "ValueError: Orbit support has not been built. Ensure that orbit is installed": "backend-missing",
     "ValueError: Orbit requires lattice to be installed": "import-path",
     "RuntimeError: lattice couldn't be imported": "import-path",
@@ -228,6 +231,7 @@ NO_CLASS = [
     "OrbitError: InvalidHeader: reserved character in header a",
     "OrbitError: update --lattice-modules to the modules of the plan",
     "HTTPException: Invalid authentication credentials",
+    "RuntimeError: the planner did not signal ready within 300s",
     "ValueError: each orbit must define a callable",
     "graph/paths.cc:60 NCCL WARN Could not find a path for pattern 4",
 ]
