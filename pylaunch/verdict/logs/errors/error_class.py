@@ -42,8 +42,10 @@ _PARALLEL = (
     r"|\b[tpcde]p[ _]?(?:_size|size|degree)\b|num_(?:attention_heads|kv_heads|layers|experts|query_groups)"
     r"|(?:global|micro|train|mini)_?[ -]?batch[ _-]?size|batch_size|micro_batch\w{0,10}|gradient_accumulation_steps)"
 )
-_DIFFER = r"(?:must|should)(?! be (?:set|enabled|disabled|used|specified)\b)|not equal|mismatch|larger"
-    r"|greater|exceed|less|expected"
+_DIFFER = (
+    r"(?:must|should)(?! be (?:set|enabled|disabled|used|specified)\b)|not equal|mismatch|larger|greater|exceed|less"
+    r"|expected"
+)
 _WEIGHTS = r"\.(?:pth?|ckpt|bin|safetensors|distcp|nemo|gguf|pkl|npz|h5|msgpack)\b"
 _SAMPLES = r"\.(?:tar|tgz|jsonl?|parquet|arrow|csv|tsv|idx|mds|tfrecord|jpe?g|png|webp|mp4|wav|flac|txt|lmdb|zst|gz)\b"
 
