@@ -80,8 +80,9 @@ def interpreter_needs(plan: RunPlan, node: NodePlan) -> tuple[RequiredPath, ...]
         return ()
     provisioned = plan.job.python is None and node.host.python is None
     this = "this one" if node.host.env_name is None else f"environment {node.host.env_name}"
-    other = _OTHER if node.host.slurm_job is not None else _OF_EACH
-    hint = f"{other}; {this} is installed by: {MAKES_ENVIRONMENT}" if provisioned else other
+    is_of_slurm = node.host.slurm_job is not None
+    other = _OTHER if is_of_slurm else _OF_EACH
+    hint = f"{other}; {this} is installed by: {MAKES_ENVIRONMENT}" if provisioned and not is_of_slurm else other
     return (RequiredPath(interpreter(plan, node), hint),)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
 from pylaunch.inventory.load import source_of
 from pylaunch.inventory.settings import read_settings
@@ -35,6 +36,10 @@ _LOCK = "pylaunch env lock requirements.txt && "
 _HOSTS = re.compile(r"(?<=--limit )(?:[\w.:-]|\[[\d,-]+\]|,(?=[\w]))+")
 _COMMAND = re.compile(rf"\bpylaunch (?:{'|'.join(WITH_INVENTORY)})\b(?!-)")
 _ANY_COMMAND = re.compile(rf"\bpylaunch (?:{'|'.join((*WITH_INVENTORY, *OF_RUN))})\b(?!-)")
+_PROVISION = re.compile(
+    r"(?:pylaunch env lock \S+ && )?pylaunch provision(?: --deep)?(?: --roles (\w+))?(?: --limit \S+)?"
+)
+_NEEDS_INVENTORY = re.compile(r"pylaunch (?:doctor|drift)\b")
 _END = re.compile(r"\bpylaunch |[;\n]|\s-- ")
 _NAMED = re.compile(r"\s(?:-i|-H|--inventory|--hosts|--lab)\b")
 
@@ -43,6 +48,8 @@ def completed(text: str, invocation: Invocation | None = None) -> str:
     """Complete the commands in `text`: add the inventory of this command line where a command reads one and names none,
     quote brackets of hosts, and put `env lock` before a step that needs an environment."""
     given = invocation or current()
+    if given.has_slurm_nodes:
+        text = _NEEDS_INVENTORY.sub("pylaunch check", _PROVISION.sub(_without_provision, text))
     if ENVIRONMENT in text and not _has_environment(given):
         text = text.replace(ENVIRONMENT, _LOCK + ENVIRONMENT)
     text = _HOSTS.sub(lambda found: quoted((found[0],)), text)
@@ -59,9 +66,17 @@ def completed(text: str, invocation: Invocation | None = None) -> str:
     return (_ANY_COMMAND if given.verb in OF_RUN else _COMMAND).sub(with_inventory, text)
 
 
+def _without_provision(found: re.Match[str]) -> str:
+    if found[1] == "python_env":
+        return "--python PATH of an environment that all nodes of the job see"
+    return (
+        f"ask the administrator of the nodes for it{f' (role {found[1]}: pylaunch help provision)' if found[1] else ''}"
+    )
+
+
 def as_started(plan: RunPlan) -> Invocation:
     """Return the inventory for hints about this run: that of this command line, else that of the start."""
-    given = current()
+    given = replace(current(), has_slurm_nodes=bool(plan.slurm_jobs))
     if given.inventory or not plan.sources:
         return given
     return Invocation(inventory=("-i", plan.sources[0]), source=Path(plan.sources[0]))

@@ -21,6 +21,9 @@ class Invocation:
     source: Path | None = None
     """Path of that inventory."""
 
+    has_slurm_nodes: bool = False
+    """Its hosts are nodes of a Slurm job, on which this user provisions nothing."""
+
     as_json: bool = False
     document: Mapping[str, object] | None = None
     """Document of the verb for --json, printed at the end."""

@@ -9,6 +9,7 @@ from pylaunch.base.dataclass import fields
 from pylaunch.features.slurm.flags import NodeSource, SchedulerFlags, node_source
 from pylaunch.features.slurm.flags import options as options
 from pylaunch.inventory.settings import read_settings
+from pylaunch.terminal.invocation import current
 from pylaunch.terminal.late_import import imported
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def start_source(given: MutableMapping[str, Any], *, has_inventory: bool) -> "St
     source: StartSource = imported("pylaunch.features.slurm.job_here").source_of_start(
         flags, has_inventory=has_inventory, starts_agents=not given["dry_run"]
     )
+    current().has_slurm_nodes = not source.is_inventory
     return source
 
 
@@ -39,6 +41,7 @@ def hosts_here(inventory: Path | None, limit: str | None) -> "Cluster | None":
     source = node_source(SchedulerFlags(), settings, os.environ, has_inventory=inventory is not None)
     if source is not NodeSource.HERE:
         return None
+    current().has_slurm_nodes = True
     hosts: Cluster = imported("pylaunch.features.slurm.nodes").hosts_of_job(inventory, limit)
     return hosts
 

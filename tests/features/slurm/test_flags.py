@@ -3,17 +3,19 @@
 from datetime import timedelta
 from pathlib import Path
 
+import click
 import pytest
 
-from pylaunch.base.dataclass import replace
+from pylaunch.base.dataclass import asdict, replace
 from pylaunch.errors import UsageError
-from pylaunch.features.slurm import nodes
+from pylaunch.features.slurm import door, nodes
 from pylaunch.features.slurm.flags import NodeSource, SchedulerFlags, jobs_here, node_source, nodes_here, request
 from pylaunch.features.slurm.job_here import SlurmSource
 from pylaunch.inventory.settings import Settings
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.terminal.doors import NodesWanted
+from pylaunch.terminal.invocation import Invocation
 
 NONE = Settings()
 IN_JOB = {"SLURM_JOB_ID": "7"}
@@ -202,3 +204,13 @@ def test_without_slurm_the_nodes_are_the_hosts_of_the_inventory(monkeypatch: pyt
     with source.nodes(NodesWanted(Path("cluster.ini"), "n2", None, 0, dry_run=True), JOB) as provided:
         assert (provided.cluster, provided.requeues) == (CLUSTER, None)
     assert asked == [(Path("cluster.ini"), "n2")]
+
+
+@pytest.mark.parametrize("scheduler", ["slurm", "none"])
+def test_hints_of_a_start_know_whose_the_nodes_are(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    given = {**asdict(SchedulerFlags(scheduler=scheduler)), "dry_run": True}
+    invocation = Invocation()
+    with click.Context(click.Command("start"), obj=invocation):
+        door.start_source(given, has_inventory=False)
+    assert invocation.has_slurm_nodes is (scheduler == "slurm")

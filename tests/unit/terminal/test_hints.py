@@ -38,6 +38,28 @@ def test_after_a_verb_of_a_run_that_was_given_an_inventory_the_next_one_gets_it_
     assert completed("pylaunch logs 7f3a --rank 1", given) == "pylaunch logs -i other.ini 7f3a --rank 1"
 
 
+@pytest.mark.parametrize(
+    ("hint", "shown"),
+    [
+        (
+            "pylaunch provision --deep --roles python_env --limit n[1-2]",
+            "--python PATH of an environment that all nodes of the job see",
+        ),
+        (
+            "pylaunch provision --roles host_baseline --limit n2",
+            "ask the administrator of the nodes for it (role host_baseline: pylaunch help provision)",
+        ),
+        (
+            "install python3 there: pylaunch provision",
+            "install python3 there: ask the administrator of the nodes for it",
+        ),
+        ("pylaunch doctor --limit n1", "pylaunch check --limit n1"),
+    ],
+)
+def test_nobody_is_to_provision_the_nodes_of_a_slurm_job(hint: str, shown: str) -> None:
+    assert completed(hint, Invocation(has_slurm_nodes=True)) == shown
+
+
 def test_hosts_that_a_shell_would_take_for_a_pattern_are_quoted() -> None:
     text = "pylaunch trust --replace --limit n[1-3,7],x; or wait for n[1-2]"
 
