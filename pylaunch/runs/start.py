@@ -306,7 +306,8 @@ class _Attempt:
         await session.preload()
         instant: float | None = None
         if options.hold is not None:
-            instant = await session.unless_interrupted(asyncio.to_thread(options.hold, session.lead_s))
+            # Twice: the release asks all nodes before it.
+            instant = await session.unless_interrupted(asyncio.to_thread(options.hold, 2 * session.lead_s))
         debug = self._debug_session(fleet)
         if debug is not None:
             await debug.request()

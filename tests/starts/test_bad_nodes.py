@@ -52,7 +52,7 @@ def test_no_answer_of_a_node_breaks_a_verb(bad_nodes: DirectoryCluster, words: t
 def test_a_start_names_every_node_that_answers_nonsense(bad_nodes: DirectoryCluster) -> None:
     run = ended(bad_nodes.start("--", "true"), code=3)
     assert "5 of 6 hosts cannot take part, so no rank was started" in run.stderr
-    assert "n5: the agent ended with killed by SIGKILL: it sent a line of more than 4 MiB" in run.stderr
+    assert "n5: the connection to its agent ended (killed by SIGKILL): it sent a line of more than 4 MiB" in run.stderr
 
 
 FLOODED = 256 << 20

@@ -2,7 +2,9 @@
 
 import contextlib
 import json
+import os
 import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -10,11 +12,19 @@ from subprocess import CompletedProcess
 import pytest
 
 from pylaunch.agent.shared import processes
-from tests.starts.cluster import DirectoryCluster
+from pylaunch.errors import ExitCode
+from tests.starts.cluster import DirectoryCluster, ended
+from tests.waiting import wait_until
 
 SCRIPT = """
 import decimal, os, sys
 print(os.environ["RANK"], "graphlib" in sys.modules, sys.argv[1:], __name__, flush=True)
+"""
+WAITS = """
+import os, time
+open(f"{here}/imports.{{os.getppid()}}", "w").close()
+while not os.path.exists("{here}/go"):
+    time.sleep(0.05)
 """
 FIRST_LINES = r"first line of code on 4 ranks: \d+ ms after the release, skew \d+\.\d ms"
 
@@ -113,3 +123,23 @@ def test_a_restart_imports_once_on_each_node_and_leaves_nothing(
     assert counted.read_text() == "xx" * attempts, "one import on each of two nodes"
     assert ("no restart: 3 attempts in a row made no progress" in ended.stderr) == (fails != "0")
     assert in_directory(cluster.inventory.parent) == []
+
+
+def test_a_node_that_is_gone_between_its_preparation_and_the_release_refuses_the_start_of_all(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    cluster, modules = directories("n1", "n2"), tmp_path / "modules"
+    modules.mkdir()
+    (modules / "waits.py").write_text(WAITS.format(here=tmp_path))
+    job = ("--no-check", "--python", "/usr/bin/python3", "--env", f"PYTHONPATH={modules}", "--preload", "waits")
+    (tmp_path / "train.py").write_text(f"open({str(tmp_path)!r} + '/began', 'w')\n")
+    words = ("start", "-i", str(cluster.inventory), "--workdir", str(tmp_path), *job, "--", "train.py")
+    start = cluster.begin(*words)
+    wait_until(lambda: len([*tmp_path.glob("imports.*")]) == 2, "both nodes are ready and import")
+    (agent,) = cluster.nodes["n2"].agents()
+    os.kill(agent, signal.SIGKILL)
+    (tmp_path / "go").touch()
+    done = ended(start, code=ExitCode.CLUSTER_NOT_READY)
+    assert "n2: it was ready, and then: the agent closed the connection" in done.stderr
+    assert "so no rank was started" in done.stderr
+    assert not (tmp_path / "began").exists()

@@ -105,7 +105,7 @@ def test_a_lost_spare_is_reported_and_held_again(cluster: DirectoryCluster, monk
         await until(lambda: len(reported.lines) == 2)
         again = await until(lambda: holder(spare))
         assert (again.run, again.pid != first.pid) == ("7f3a9c01", True)
-        assert reported.lines[0].startswith("note: spare n3 is not ready: the agent ended with ")
+        assert reported.lines[0].startswith("note: spare n3 is not ready: the connection to its agent ended (")
         assert reported.lines[1] == "note: spare n3 is ready again"
 
     standing_by(cluster, story)

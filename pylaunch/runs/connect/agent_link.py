@@ -267,7 +267,7 @@ def why_ended(connector: Connector, ended: Completed) -> LinkError:
             root_untrusted(host), "a root for each user: pylaunch_node_root=…{user}" if is_shared else hint
         )
     return NoAgentError(
-        f"the agent ended with {describe_exit(ended.returncode)}: {last_line(ended.stderr)}",
+        f"the connection to its agent ended ({describe_exit(ended.returncode)}): {last_line(ended.stderr)}",
         pylaunch("doctor", "--limit", host.name),
     )
 

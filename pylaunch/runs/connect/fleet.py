@@ -36,6 +36,7 @@ from pylaunch.runs.connect.inbox import Inbox
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.descriptors import allow_hosts
 from pylaunch.transport.process import Child, spawn
+from pylaunch.transport.silence import AWAITED
 
 T = TypeVar("T")
 
@@ -95,6 +96,10 @@ class Interrupted:
 
     def __str__(self) -> str:
         return self.reason
+
+
+_ENDS = (protocol.Stopping, protocol.Finished, protocol.Failed, ConnectionEnded)
+"""Messages of a node that will answer no more."""
 
 
 class Fleet:
@@ -246,10 +251,33 @@ class Fleet:
                     self.inbox.keep()
                     if isinstance(message, Interrupted):
                         break
-                    if isinstance(message, protocol.Stopping | protocol.Finished | protocol.Failed | ConnectionEnded):
+                    if isinstance(message, _ENDS):
                         awaited.discard(host)
         self.inbox.put_back()
         return found
+
+    async def absent(self, within_s: float) -> dict[str, str]:
+        """Ping all nodes; return the reasons of those that have failed or do not answer, by host.
+
+        All other messages stay in the inbox; an interrupt, or a stop, is left to its next reader.
+        """
+        found: dict[str, str] = {}
+        silent = set(self.links)
+        await self.broadcast(protocol.Ping(0), silent)
+        with AWAITED.hosts(silent, within_s), contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while silent:
+                    host, message = await self.inbox.hear()
+                    if isinstance(message, ConnectionEnded | protocol.Failed):
+                        found[host] = message.reason if isinstance(message, ConnectionEnded) else message.message
+                    elif not isinstance(message, protocol.Pong):
+                        self.inbox.keep()
+                    if isinstance(message, Interrupted):
+                        silent.clear()
+                    if isinstance(message, (protocol.Pong, *_ENDS)):
+                        silent.discard(host)
+        self.inbox.put_back()
+        return found | dict.fromkeys(silent, f"no answer within {within_s:g} s")
 
     async def close(self) -> None:
         """End all connections and wait until their processes are gone."""

@@ -201,8 +201,15 @@ class Session:
         return lead_s(self._answered_s, len(links)) + 2 * max(link.clock.uncertainty for link in links.values())
 
     async def release(self, instant: float | None = None) -> Start:
-        """Release all prepared nodes at one instant: `instant`, in seconds since the epoch, or as soon as possible."""
+        """Release all prepared nodes at one instant: `instant`, in seconds since the epoch, or as soon as possible.
+
+        Raises NodesRefusedError if one of them is gone since it was ready: no rank starts anywhere.
+        """
         prepared = time.monotonic()
+        for name, reason in (await self._fleet.absent(RELEASED_TIMEOUT_S)).items():
+            self._refuse(name, f"it was ready, and then: {reason}", None)
+        if self._reasons:
+            raise self._not_ready()
         instant = steady_clock.now() + self.lead_s if instant is None else instant
         start = await self._release(instant)
         phases = {**self._phases, "release": time.monotonic() - prepared}

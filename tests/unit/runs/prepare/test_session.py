@@ -72,13 +72,13 @@ def refusal(plan: RunPlan) -> NodesRefusedError:
     return refused.value
 
 
-def skew_and_rest(*messages: tuple[str, object]) -> tuple[float, list[tuple[str, object]]]:
+def skew_and_rest(*messages: tuple[str, object], answering: bool = True) -> tuple[float, list[tuple[str, object]]]:
     """Return the skew of a release whose nodes send these messages, and the messages left for the follower."""
 
     async def release() -> tuple[float, list[tuple[str, object]]]:
         fleet = Fleet(PLAN, "0123")
         link(fleet, CLUSTER.hosts)
-        await arrive(fleet, *messages)
+        await arrive(fleet, *((name, protocol.Pong(0, 0.0)) for name in fleet.links if answering), *messages)
         async with asyncio.timeout(RELEASED_TIMEOUT_S / 2):
             start = await session_of(PLAN, fleet).release()
         return start.skew, await left(fleet)
@@ -101,6 +101,14 @@ def test_a_node_that_ends_before_its_instant_is_not_awaited(last: object) -> Non
     )  # fmt: skip
     assert skew == 0.5
     assert rest == [("n2", started), ("n1", last)]
+
+
+@pytest.mark.parametrize("last", [protocol.Failed("broken"), ConnectionEnded("broken")])
+def test_a_node_that_was_ready_and_is_gone_refuses_the_release_of_all(last: object) -> None:
+    pongs = [(name, protocol.Pong(0, 0.0)) for name in ("n1", "n3")]
+    with pytest.raises(NodesRefusedError, match="no rank was started") as refused:
+        skew_and_rest(*pongs, ("n2", last), answering=False)
+    assert refused.value.reasons == {"n2": ("it was ready, and then: broken",)}
 
 
 def test_ctrl_c_during_the_release_is_handled_at_once() -> None:
@@ -168,7 +176,8 @@ def released(hosts: int) -> tuple[float, list[protocol.Release]]:
         await session_of(plan, fleet).release()
         return began
 
-    return asyncio.run(release()), [protocol.decode(line) for line in sent]
+    began, messages = asyncio.run(release()), map(protocol.decode, sent)
+    return began, [message for message in messages if isinstance(message, protocol.Release)]
 
 
 @pytest.mark.parametrize("hosts", [1, 200])
