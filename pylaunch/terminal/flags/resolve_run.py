@@ -37,8 +37,8 @@ ID_DIGITS = 8
 def find(run: str | None, inventory: Path | None) -> RunRecord:
     """Return the run that `run` begins; for None the only live one of the inventory that is given or found here.
 
-    With `inventory` its hosts list their runs when the run is not recorded here. Raises UsageError for none or several,
-    and where None leaves a choice, ClusterNotReadyError when no host answers.
+    The hosts of `inventory`, else of the one found here, list their runs when the run is not recorded here. Raises
+    UsageError for none or several, and where None leaves a choice, ClusterNotReadyError when no host answers.
     """
     if run is None:
         return reached_now(_only_live(inventory), inventory)
@@ -49,8 +49,18 @@ def find(run: str | None, inventory: Path | None) -> RunRecord:
     except UnknownRunError as error:
         if inventory is not None:
             raise
+        if (here := _asked_here(run)) is not None:
+            return find(run, here)
         hint = f"started elsewhere? its nodes know it: -i cluster.ini; what is known here: {error.hint}"
         raise UsageError(error.message, hint=hint) from None
+
+
+def _asked_here(run: str) -> Path | None:
+    """Return the inventory found here, whose hosts may know `run`, which is not recorded; None without one."""
+    source = source_of(None)
+    if source is not None:
+        console.say(f"note: {run} is not recorded here: the hosts of {source} are asked")
+    return source
 
 
 def reached_now(record: RunRecord, inventory: Path | None) -> RunRecord:
@@ -117,6 +127,9 @@ def find_each(
     try:
         job = find_job(name, role, found)
     except UnknownRunError:
+        here = _asked_here(name) if inventory is None and found is None and not is_run else None
+        if here is not None:
+            return find_each(name, role, here, find_one)
         if role is None:
             return RunsNamed([find_one(name, inventory) if found is None else find_run(name, found)])
         hint = f"only jobs of several roles have roles: omit --role {role}" if is_run else "pylaunch ps --all"

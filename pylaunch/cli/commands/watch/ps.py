@@ -7,8 +7,10 @@ import click
 
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
+from pylaunch.inventory.load import source_of
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import base_of
+from pylaunch.model.text.argv import pylaunch
 from pylaunch.runs.all_runs import adopt_runs
 from pylaunch.runs.status import list_runs
 from pylaunch.terminal import console, document, options
@@ -30,7 +32,8 @@ def command(job: str | None, *, role: str | None, everything: bool, inventory: P
     """
     content: dict[str, object] = {}
     found = None
-    where = " among those recorded here; started elsewhere: pylaunch ps -i INVENTORY"
+    asked = pylaunch("ps", "-i", str(source_of(None) or "INVENTORY"))
+    where = f" among those recorded here; started elsewhere: {asked}"
     if inventory is not None:
         cluster = load_cluster(inventory)
         found = discovered(cluster)

@@ -1,6 +1,7 @@
 """The run that a command line names, and what is proposed where it names none."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.model.run import RunRecord
+from pylaunch.runs.existing.discover import Discovery
 from pylaunch.store import runs
 from pylaunch.terminal.flags import resolve_run
 from pylaunch.terminal.invocation import Invocation
@@ -28,6 +30,26 @@ def test_rerun_proposes_no_run_of_a_verb(monkeypatch: pytest.MonkeyPatch) -> Non
             resolve_run.find(None, None)
         assert refused.value.hint is not None
         assert refused.value.hint.startswith(f"pylaunch {verb} {proposed}; ")
+
+
+@pytest.mark.parametrize("asks", [resolve_run.find, lambda run, _: resolve_run.find_each(run, None, None).records[0]])
+def test_hosts_of_the_inventory_here_are_asked_for_a_run_that_is_not_recorded(
+    asks: Callable[[str, None], RunRecord],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cluster = Cluster((Host("n1", "10.0.0.1"),))
+    plan = plan_run(cluster, JobSpec(("a",), Framework.COMMAND, "/"), "eeeeeeee")
+    found = Discovery((RunRecord(plan, "0123", 1.0, (), None),), frozenset({"eeeeeeee"}), {}, ())
+    monkeypatch.setattr(resolve_run, "load_cluster", lambda _: cluster)
+    monkeypatch.setattr(resolve_run, "discover_runs", lambda _: found)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="no run eee is recorded here"):
+        asks("eee", None)
+    (tmp_path / "cluster.ini").touch()
+    assert asks("eee", None).plan.run == "eeeeeeee"
+    assert "note: eee is not recorded here: the hosts of " in capsys.readouterr().err
 
 
 def test_a_run_whose_inventory_cannot_be_looked_at_has_the_addresses_of_its_start() -> None:
