@@ -12,6 +12,7 @@ import pytest
 
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.inventory import load_cluster
+from pylaunch.model.cluster import Cluster, Host, SshOptions
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.runs import stop
 from pylaunch.runs.all_runs import RunNotNamedError, discover_runs, find_live_run, find_run
@@ -46,6 +47,13 @@ def in_thread(work: Callable[[], object]) -> threading.Thread:
     thread = threading.Thread(target=work)
     thread.start()
     return thread
+
+
+def test_hosts_that_all_are_silent_get_the_next_step_of_each() -> None:
+    hosts = [Host(name, "127.0.0.1", ssh=SshOptions(port=1)) for name in ("n1", "n2")]
+    with pytest.raises(ClusterNotReadyError, match="no host answered") as silent:
+        discover_runs(Cluster(tuple(hosts)))
+    assert silent.value.hint == "start sshd on n[1-2], or correct ansible_port"
 
 
 def test_a_run_is_found_read_and_stopped_from_a_program(

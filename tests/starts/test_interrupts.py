@@ -11,6 +11,7 @@ import pytest
 
 from pylaunch.agent.shared import processes
 from pylaunch.errors import ExitCode
+from pylaunch.store.account import user_and_host
 from tests.starts.cluster import DirectoryCluster, appears, ended, made_of_directories, no_process_stays, says
 from tests.waiting import wait_until
 
@@ -180,5 +181,5 @@ def test_a_run_that_a_signal_stops_names_it(
     says(start, "started in")
     start.send_signal(number)
     done = ended(start)
-    assert f"stopped: {reason}\n" in done.stderr
-    assert [each["reason"] for each in cluster.outcomes().values()] == [reason]
+    assert f"stopped: {reason} ({user_and_host()})\n" in done.stderr
+    assert [each["reason"] for each in cluster.outcomes().values()] == [f"{reason} ({user_and_host()})"]

@@ -13,6 +13,7 @@ from pylaunch.features.history import database
 from pylaunch.features.history.summary import AttemptRow, NodeSummary, RunSummary, by_node, by_run, of_recent_runs
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.listing import duration, moment
+from pylaunch.terminal.views.live import counted
 
 DAY_S = 86400.0
 MOST_SHOWN = 20
@@ -69,7 +70,8 @@ def _show(runs: list[RunSummary], nodes: list[NodeSummary], days: float) -> None
     starts = [each.start_s for each in runs if each.start_s is not None]
     middle = f", median start {statistics.median(starts):.1f} s" if starts else ""
     console.say(
-        f"{len(runs)} runs in {days:g} days{middle}, {duration(sum(each.lost_s for each in runs))} without ranks"
+        f"{counted(len(runs), 'run')} in {days:g} days{middle}, "
+        f"{duration(sum(each.lost_s for each in runs))} without ranks"
     )
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import TypeGuard
 
 from pylaunch.base import untrusted_json
-from pylaunch.base.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.base.untrusted_json import UntrustedJsonError
 from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.model.diagnosis.host_hints import of_hosts
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import RunRecord
 from pylaunch.runs.connect.agent_link import HELLO_TIMEOUT_S, root_untrusted
@@ -69,6 +70,9 @@ class Discovery:
     notes: tuple[str, ...] = ()
     """Contradictions between nodes, one line each."""
 
+    hints: tuple[str, ...] = ()
+    """Next steps for silent hosts, folded."""
+
 
 def discover(cluster: Cluster, timeout_s: float = HELLO_TIMEOUT_S) -> Discovery:
     """Ask every host of `cluster` for the runs it knows. Hosts are then reached as `cluster` says, not as a node says.
@@ -77,17 +81,19 @@ def discover(cluster: Cluster, timeout_s: float = HELLO_TIMEOUT_S) -> Discovery:
     """
 
     reader = RecordReader(cluster)
+    hints: dict[str, str | None] = {}
 
     async def ask_all() -> list[KnownRuns | str]:
         room = asyncio.Semaphore(CONNECTING)
 
         async def ask(host: Host) -> KnownRuns | str:
             async with room:
-                return await _ask(host, cluster, timeout_s, reader)
+                return await _ask(host, cluster, timeout_s, reader, hints)
 
         return await asyncio.gather(*map(ask, cluster.hosts))
 
-    return agreed(dict(zip(cluster.names, asyncio.run(ask_all()), strict=True)))
+    answers = asyncio.run(ask_all())
+    return replace(agreed(dict(zip(cluster.names, answers, strict=True))), hints=of_hosts(hints))
 
 
 def agreed(answers: Mapping[str, KnownRuns | str]) -> Discovery:
@@ -135,8 +141,8 @@ def _not_reached(record: RunRecord, *, is_live: bool) -> list[str]:
 
 
 async def _ask(
-    host: Host, cluster: Cluster, timeout_s: float, reader: RecordReader
-) -> KnownRuns | str:  # fmt: skip
+    host: Host, cluster: Cluster, timeout_s: float, reader: RecordReader, hints: dict[str, str | None]
+) -> KnownRuns | str:
     connector = connector_of(host, cluster.known_hosts)
     async with awaited_turn(connector):
         child = await spawn(connector.argv(("/bin/sh", "-c", RUNS, "sh", *root_words(host), host.agent_python)))
@@ -149,6 +155,7 @@ async def _ask(
             silence = connector.timed_out(timeout_s)
             child.signal(signal.SIGKILL)
             await child.wait()
+            hints[host.name] = silence.hint
             return silence.reason
     if ended.returncode in (AGENT_ABSENT, PYTHON_ABSENT):
         return KnownRuns()  # Nothing was ever started there.
@@ -157,6 +164,7 @@ async def _ask(
     if ended.returncode == AGENTS_DAMAGED:
         return f"no agent under {host.node_root} has the content that its name says; pylaunch start installs one"
     if (failure := connector.failure(ended)) is not None:
+        hints[host.name] = failure.hint
         return failure.reason
     if not ended.ok:
         return f"its agent ended with {describe_exit(ended.returncode)}: {last_line(ended.stderr or ended.stdout)}"

@@ -27,6 +27,7 @@ from pylaunch.runs.follow.output_relay import OutputRelay
 from pylaunch.runs.follow.rank_views import RunSample, host_evidence, rank_view
 from pylaunch.runs.follow.run_events import Emitter, Notice
 from pylaunch.runs.prepare.peer_connections import ConnectionTrials
+from pylaunch.store.account import user_and_host
 from pylaunch.transport.slurm import commands
 from pylaunch.verdict.hangs.suspicion import HangReport
 from pylaunch.verdict.rank_end import described
@@ -352,7 +353,7 @@ class RunFollower:
             self._state = self._state.with_job_end(f"{reason}: Slurm ends the job", self._plan.job.stop_grace)
         elif self._interrupts == 0:
             self._emit(Notice(STOPS))
-            self.order_stop(reason, self._plan.job.stop_grace)
+            self.order_stop(f"{reason} ({user_and_host()})", self._plan.job.stop_grace)
         else:
             self._emit(Notice("killing; Ctrl-C again ends pylaunch without waiting for the proof"))
             self.order_stop(reason, timedelta(0))
