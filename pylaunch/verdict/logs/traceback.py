@@ -192,6 +192,9 @@ class _Growing:
         self._in_traceback, self._is_chained = HEADER not in first.text, False
         self._prefix = _prefix_of(first.text)
         self._is_prefixed: bool | None = None if self._prefix else False
+        self._begins_below = False
+        """True after an exception whose message begins with an empty line."""
+
         self._last, self._until, self._seen, self._since = number, number, 0, 0
         self.takes(number, first.text)
 
@@ -239,6 +242,7 @@ class _Growing:
                 return False
             raised = RaisedException(found["type"], found["message"] or "", number, *_innermost(self._frames))
             self._chain.append(raised)
+            self._begins_below = found["message"] == ""
             self._last, self._since, self._frames = number, 0, []
             self._in_traceback = raised.type.endswith("RayTaskError")  # The frames of the task are after it.
             self._is_chained = False
@@ -259,7 +263,10 @@ class _Growing:
         """Add a line after an exception to its message, if that announces more; return False far from it."""
         if self._since > MORE_LINES:
             return False
-        if announces_more(self._chain[-1].text):
+        if self._begins_below:
+            self._chain[-1] = replace(self._chain[-1], message=text.strip()[:LONGEST_MORE])
+            self._begins_below = False
+        elif announces_more(self._chain[-1].text):
             self._chain[-1] = replace(self._chain[-1], more=f"{self._chain[-1].more} {text.strip()[:LONGEST_MORE]}")
         return True
 

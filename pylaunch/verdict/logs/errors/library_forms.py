@@ -28,6 +28,7 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
     ("import-path", MEDIUM,
      (rf"(?i:\b(?:be|(?:ensure|make sure)\b.{{1,90}} (?:is|are)) installed\b"
       rf"|\b{_NOT} (?:be )?import(?:ed)?\b(?! name|.{{0,200}}following error)"
+     r"|\b(?:library|package) but it was not found\b"
      r"|\bmissing (?:\w+ ){0,2}(?:dependenc(?:y|ies)|librar(?:y|ies)|packages?)\b|\bis required to (?:build|compile)\b"
      r"|\binstall (?:an? |the )?\S{1,60}"
      r" (?:to use|first|if you|before|with|via|using|from|by|or)\b)")),

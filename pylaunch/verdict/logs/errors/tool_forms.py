@@ -85,7 +85,8 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
      (r"`accelerate\.prepare\(\)` requires|does not have a padding token|num_processes` must be"
      r"|Cannot flatten integer dtype|host:port are required|its data is not allocated yet")),
     ("program-error", MEDIUM,
-     (r"grad can be implicitly created only|is a view and is being modified|a leaf Variable that requires grad"
+     (r"forward AD with|bool tensors is not supported|\bvmap\b"
+     r"|grad can be implicitly created only|is a view and is being modified|a leaf Variable that requires grad"
      r"|truncation and/or padding|too many dimensions '|Attention mask should be of size")),
     ("program-error", MEDIUM,
      (r"daemonic processes are not allowed|PicklingError|called ray\.init twice"

@@ -182,6 +182,8 @@ CLASSES = {
     "AssertionError: --plan must be set when using expert parallelism": "framework-config",
     "RuntimeError: orbits are not there. Please ensure that either lattice or mesh is installed.": "import-path",
     "RuntimeError: You do not have internet connection!": "hub-unreachable",
+    "RuntimeError: Trying to use forward AD with orbit_out that does not support it": "program-error",
+    "ImportError: Orbit requires the lattice library but it was not found in your environment": "import-path",
     "ValueError: Orbit support has not been built. Ensure that orbit is installed": "backend-missing",
     "ValueError: Orbit requires lattice to be installed": "import-path",
     "RuntimeError: lattice couldn't be imported": "import-path",

@@ -47,3 +47,12 @@ def test_a_traceback_whose_first_line_alone_has_a_prefix_is_read_as_before() -> 
         '2026-11-28 failed: Traceback (most recent call last):\n  File "/srv/a.py", line 3\nKeyError: 1\n'
     ).exceptions
     assert unit.chain[-1].place == "/srv/a.py:3"
+
+
+def test_a_message_that_begins_with_an_empty_line_is_the_line_after_it() -> None:
+    trace = 'Traceback (most recent call last):\n  File "/srv/a.py", line 3\n'
+    text = "ImportError: Orbit requires the lattice library but it was not found."
+    (unit,) = scanned(trace + text.replace(": ", ": \n\n") + "\nend\n").exceptions
+    assert unit.chain[-1].text == text
+    (unit,) = scanned(f"{trace}AssertionError\nstopping\n").exceptions
+    assert unit.chain[-1].text == "AssertionError"
