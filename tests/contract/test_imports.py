@@ -14,10 +14,10 @@ RUN_AND_REPORT = (
 @pytest.mark.parametrize(
     ("module", "absent"),
     [
-        ("commands.check", RUN_AND_REPORT),
-        ("commands.gpus", RUN_AND_REPORT),
-        ("commands.start", ("pylaunch.runs.start", "pylaunch.runs.prepare.session", *ANSIBLE)),
-        *((f"commands.{verb}", ANSIBLE) for verb in ("status", "ps", "logs", "stop")),
+        ("commands.prepare.check", RUN_AND_REPORT),
+        ("commands.watch.gpus", RUN_AND_REPORT),
+        ("commands.run.start", ("pylaunch.runs.start", "pylaunch.runs.prepare.session", *ANSIBLE)),
+        *((f"commands.{verb}", ANSIBLE) for verb in ("watch.status", "watch.ps", "watch.logs", "run.stop")),
         ("planning", ("pylaunch.features.report.page.html", "jinja2", "ansible", "pylaunch.provision", "paramiko")),
     ],
 )  # fmt: skip
