@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import socket
 from collections.abc import Iterator
 
@@ -11,6 +12,7 @@ from pylaunch import protocol
 from pylaunch.agent.run import program_checks
 from pylaunch.agent.run.ranks import rank_interface
 from pylaunch.agent.shared import rank_files
+from pylaunch.agent.shared.programs import unreachable
 from pylaunch.base.layout import RunDirectory
 
 LOG_SPACE = 64 << 20
@@ -39,12 +41,11 @@ def of_programs(task: protocol.NodeTask) -> list[protocol.Reason]:
 
 def _workdir(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     if not os.path.isdir(task.workdir):
-        found = "is not a directory" if os.path.lexists(task.workdir) else "does not exist"
-        yield protocol.Reason(
-            "workdir-missing",
-            f"working directory {task.workdir} {found}",
-            "take the code along with --sync ., or choose a directory that every node has: --workdir DIR",
-        )
+        found = "is not a directory" if os.path.exists(task.workdir) else program_checks.absence(task.workdir)
+        hint = "take the code along with --sync ., or choose a directory that every node has: --workdir DIR"
+        if unreachable(task.workdir):
+            hint = f"on the node: ls -ld {shlex.quote(task.workdir)}; a stale file handle needs a new mount"
+        yield protocol.Reason("workdir-missing", f"working directory {task.workdir} {found}", hint)
     elif not os.access(task.workdir, os.R_OK | os.X_OK):
         yield protocol.Reason("workdir-closed", f"working directory {task.workdir} may not be entered", "")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from pylaunch import protocol
 from pylaunch.agent.shared import rank_files
-from pylaunch.agent.shared.programs import path_of
+from pylaunch.agent.shared.programs import path_of, unreachable
 
 FIRST_LINE = 512
 """Bytes of a program that are read for its interpreter line."""
@@ -67,6 +67,8 @@ def unexecutable(path: str) -> str:
 
 def absence(path: str) -> str:
     """Return a verb phrase for a path that leads nowhere: a link is reported with the target that does not exist."""
+    if error := unreachable(path):
+        return f"cannot be reached: {error}"
     link = path
     for part in range(1, path.count("/") + 1):
         prefix = "/".join(path.split("/")[: part + 1])

@@ -94,14 +94,14 @@ def _places(survey: Survey) -> Iterator[StoragePlace]:
             yield StoragePlace(host, tuple(labels), by_label[labels[0]])
 
 
-def hosts_without_workdir(survey: Survey) -> frozenset[str]:
-    """Return the hosts that lack the working directory, which `storage.writable` reports."""
-    asked = survey.labelled(host_readers.filesystem).items()
-    return frozenset(
-        host
-        for host, by_label in asked
-        if any(label.startswith(WORKDIR) and not found["exists"] for label, found in by_label.items())
-    )
+def hosts_without_workdir(survey: Survey) -> Mapping[str, str]:
+    """Return the hosts without a working directory (see `storage.writable`), with the error that hides it."""
+    return {
+        host: found["refused"]
+        for host, by_label in survey.labelled(host_readers.filesystem).items()
+        for label, found in by_label.items()
+        if label.startswith(WORKDIR) and not found["exists"]
+    }
 
 
 def _writable(survey: Survey) -> Iterable[Finding]:
@@ -114,12 +114,13 @@ def _writable(survey: Survey) -> Iterable[Finding]:
         for label, found in by_label.items():
             if found["unusable"]:
                 yield _no_temporary(host, found["unusable"])
-            elif found["refused"] and not found["read_only"] and not _is_full(found):
+            elif found["refused"] and found["exists"] and not found["read_only"] and not _is_full(found):
                 text = f"{label}: a file cannot be written in {found['asked']}: {found['refused']}"
                 yield Finding("storage.writable", Severity.FAIL, (host,), text, quoted(("ls", "-ld", found["asked"])))
-    for host in sorted(hosts_without_workdir(survey)):
-        text = f"{WORKDIR} {survey.wanted.workdir} does not exist"
-        yield Finding("storage.writable", Severity.FAIL, (host,), text, _NO_WORKDIR)
+    for host, error in sorted(hosts_without_workdir(survey).items()):
+        text = f"{WORKDIR} {survey.wanted.workdir} {f'cannot be reached: {error}' if error else 'does not exist'}"
+        fix = f"on the host: {quoted(('ls', '-ld', survey.wanted.workdir))}" if error else _NO_WORKDIR
+        yield Finding("storage.writable", Severity.FAIL, (host,), text, fix)
     yield from _checkpoints(survey)
 
 

@@ -25,13 +25,14 @@ def installer(plan: RunPlan, archive: AgentArchive) -> Install:
             return {
                 name: f"the agent of Slurm job {job} did not start within {STARTS_S} s" for name, job in jobs.items()
             }
+        roots = {name: plan.cluster[name].node_root for name in hosts}
         run = PlaybookRun(
             playbook("prepare"),
             plan.cluster.only(hosts),
             extra_vars={
                 "pylaunch_agent_archive": base64.b64encode(archive.data).decode(),
                 "pylaunch_agent_version": archive.version,
-                "pylaunch_agent_roots": {name: plan.cluster[name].node_root for name in hosts},
+                "pylaunch_agent_roots": roots,
                 "pylaunch_agent_pythons": {name: plan.cluster[name].agent_python for name in hosts},
             },
         )
@@ -40,6 +41,9 @@ def installer(plan: RunPlan, archive: AgentArchive) -> Install:
         except ProvisionError as error:
             reason = "; ".join((error.message, *error.evidence))
             return dict.fromkeys(hosts, f"the agent could not be installed: {reason}")
-        return {failure.host: f"the agent could not be installed: {failure.message}" for failure in result.failures}
+        return {
+            each.host: f"the agent could not be installed in {roots[each.host]}, by way of /tmp: {each.message}"
+            for each in result.failures
+        }
 
     return install

@@ -145,7 +145,7 @@ def test_a_tree_beyond_the_limits_is_reported_and_the_root_is_no_project(
 
 def test_a_missing_working_directory_is_one_reason_and_not_one_for_each_file_in_it() -> None:
     missing = reading({"train.py": "", "base.yaml": ""}, {})
-    without = {**missing, "host.filesystem#working directory /w": {"exists": False}}
+    without = {**missing, "host.filesystem#working directory /w": {"exists": False, "refused": ""}}
     assert findings(code.CHECKS, alike(without), WANTED) == []
     assert len(findings(code.CHECKS, alike(missing), WANTED)) > 0
 

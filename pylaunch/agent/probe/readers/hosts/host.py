@@ -10,6 +10,7 @@ from typing import Any
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.probe.temporary import refusal, temporary_directory, temporary_refusals
+from pylaunch.agent.shared.programs import unreachable
 from pylaunch.agent.shared.text import listed, meminfo, text_or_none
 from pylaunch.protocol.readings.hosts import (
     FilesystemReading,
@@ -34,7 +35,8 @@ LIMITS = {
 def filesystem(question: dict[str, Any]) -> FilesystemReading:
     """Return space (bytes), inodes and type of the file system of `path`; "" is the directory of temporary files.
 
-    With `write`, write and sync a small file in the directory, if it exists, and remove it; `refused` is the error.
+    With `write`, write and sync a small file in the directory, if it exists, and remove it; `refused` is the error,
+    also one that hides whether the directory exists.
     Where no directory of temporary files can be written, the first one that was tried is described.
     """
     asked = (question["path"] or temporary_directory()).replace("{user}", str(os.getuid()))
@@ -56,7 +58,7 @@ def filesystem(question: dict[str, Any]) -> FilesystemReading:
         "inodes": found.f_files,
         "inodes_free": found.f_favail,
         "read_only": bool(found.f_flag & os.ST_RDONLY),
-        "refused": refusal(asked, WRITTEN) if question.get("write") and os.path.isdir(asked) else "",
+        "refused": refusal(asked, WRITTEN) if question.get("write") and os.path.isdir(asked) else unreachable(asked),
         "unusable": unusable,
         "boot": (text_or_none("/proc/sys/kernel/random/boot_id") or "")[:36],
     }
