@@ -21,6 +21,8 @@ LONGEST_REACH = 2000
 
 _FRAME = re.compile(r'\s{1,20}File "(?P<path>[^"]{1,400})", line (?P<line>\d{1,7})(?:, in (?P<function>\S{1,200}))?')
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,200})(?:\([\w.]{1,100}\))?(?::\s?(?P<message>.{0,2000}))?$")
+_OF_FIELDS = re.compile(r"\d validation errors? for \S{1,80}$")
+_OF_VALUE = re.compile(r" [\[(]type=")
 _DIGITS = re.compile(r"\d+")
 LONGEST_PREFIX = 200
 MORE_LINES = 5
@@ -192,8 +194,8 @@ class _Growing:
         self._in_traceback, self._is_chained = HEADER not in first.text, False
         self._prefix = _prefix_of(first.text)
         self._is_prefixed: bool | None = None if self._prefix else False
-        self._begins_below = False
-        """True after an exception whose message begins with an empty line."""
+        self._below = 0
+        """Lines after an exception that belong to its message: one after an empty line, two of pydantic."""
 
         self._last, self._until, self._seen, self._since = number, number, 0, 0
         self.takes(number, first.text)
@@ -242,7 +244,7 @@ class _Growing:
                 return False
             raised = RaisedException(found["type"], found["message"] or "", number, *_innermost(self._frames))
             self._chain.append(raised)
-            self._begins_below = found["message"] == ""
+            self._below = 1 if found["message"] == "" else 2 if _OF_FIELDS.search(raised.message) else 0
             self._last, self._since, self._frames = number, 0, []
             self._in_traceback = raised.type.endswith("RayTaskError")  # The frames of the task are after it.
             self._is_chained = False
@@ -263,9 +265,10 @@ class _Growing:
         """Add a line after an exception to its message, if that announces more; return False far from it."""
         if self._since > MORE_LINES:
             return False
-        if self._begins_below:
-            self._chain[-1] = replace(self._chain[-1], message=text.strip()[:LONGEST_MORE])
-            self._begins_below = False
+        if self._below:
+            own, *of_value = _OF_VALUE.split(text.strip(), maxsplit=1)
+            message = f"{self._chain[-1].message} {own}".strip()[:LONGEST_MORE]
+            self._chain[-1], self._below = replace(self._chain[-1], message=message), 0 if of_value else self._below - 1
         elif announces_more(self._chain[-1].text):
             self._chain[-1] = replace(self._chain[-1], more=f"{self._chain[-1].more} {text.strip()[:LONGEST_MORE]}")
         return True

@@ -82,6 +82,9 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
      r"\b(?:SLURM|OMPI|PMIX?|MASTER|WORLD|LOCAL|NODE)_[A-Z_]{2,40} (?:is |was )?(?:not set|missing|unset|undefined)\b"),
     ("parallel-layout", MEDIUM, r"in your SLURM bash script, but this number doesn't match"),
     ("framework-config", MEDIUM,
+     (r"validation errors? for .{1,200}\b(?:Input should be|Extra inputs are not|[Ff]ield required|extra fields not"
+     r"|value is not a valid)")),
+    ("framework-config", MEDIUM,
      (r"`accelerate\.prepare\(\)` requires|does not have a padding token|num_processes` must be"
      r"|Cannot flatten integer dtype|host:port are required|its data is not allocated yet")),
     ("program-error", MEDIUM,

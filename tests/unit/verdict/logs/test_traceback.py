@@ -56,3 +56,25 @@ def test_a_message_that_begins_with_an_empty_line_is_the_line_after_it() -> None
     assert unit.chain[-1].text == text
     (unit,) = scanned(f"{trace}AssertionError\nstopping\n").exceptions
     assert unit.chain[-1].text == "AssertionError"
+
+
+def test_the_reason_of_a_validation_error_is_part_of_its_message() -> None:
+    trace = 'Traceback (most recent call last):\n  File "/srv/a.py", line 3\n'
+    head = "pydantic.ValidationError: 1 validation error for OrbitConfig"
+    for below, reason in (
+        (
+            "  Value error, orbits are flat [type=value_error, input_value=1]\n    see the manual\n",
+            "Value error, orbits are flat",
+        ),
+        (
+            "depth\n  value is not a valid integer (type=type_error.integer)\nend\n",
+            "depth value is not a valid integer",
+        ),
+    ):
+        (unit,) = scanned(f"{trace}{head}\n{below}").exceptions
+        assert unit.chain[-1].text == f"{head} {reason}"
+    layout = "  Value error, 40 attention heads cannot be split evenly among 3 ranks [type=value_error]\n"
+    assert causes(f"{trace}{head}\n{layout}") == ["parallel-layout"]
+    assert causes(f"{trace}{head}\nmicro_batch_size\n  Input should be a valid integer [type=int_type]\n") == [
+        "framework-config"
+    ]
