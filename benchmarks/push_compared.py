@@ -83,7 +83,7 @@ def main() -> None:
 def shaped(uplink_mbps: float = UPLINK_MBPS) -> Lab:
     """Return the lab of this process, in which the controller sends `uplink_mbps` and each node receives LINK_MBPS."""
     lab = Lab.load(f"bench{os.getpid()}")
-    network.shape(spec.identity(lab.spec.name), uplink_mbps, SHAPED_BURST)
+    network.shape(spec.short_name(lab.spec.name), uplink_mbps, SHAPED_BURST)
     for node in lab:
         network.shape(network.cable(lab.spec.name, node.name), LINK_MBPS, SHAPED_BURST)
     return lab

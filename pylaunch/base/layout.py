@@ -62,7 +62,7 @@ ATTEMPT = re.compile(rf"(\.\d+|{SPARES})\Z")
 """Suffix of the id of an attempt after the first, or of the test of the spares."""
 
 
-def base_of(run: str) -> str:
+def first_run(run: str) -> str:
     """Return the id of the run that `run` is an attempt of, or the test of its spares."""
     return ATTEMPT.sub("", run)
 
@@ -150,10 +150,10 @@ class NodeRoot:
 
     def tree(self, run: str) -> str:
         """Return the directory of the shipped code, shared by all attempts of `run`."""
-        return os.path.join(self.trees, base_of(run))
+        return os.path.join(self.trees, first_run(run))
 
     def manifest(self, run: str) -> str:
-        return os.path.join(self.trees, base_of(run) + ".json")
+        return os.path.join(self.trees, first_run(run) + ".json")
 
     def job_socket(self, job: str) -> str:
         """Return the socket of the daemon of Slurm job `job`. Raises AgentError for an invalid id."""

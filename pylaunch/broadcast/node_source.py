@@ -92,7 +92,7 @@ class NodeProgram:
         except TimeoutError:
             raise ClusterNotReadyError(f"{name}: no message for {ANSWERS_S:g} s", hint=f"check {name}") from None
         if not line:
-            end = await why_ended(self.child, self._connector)
+            end = await why_program_ended(self.child, self._connector)
             raise ClusterNotReadyError(f"{name}: {end}", hint=end.hint or "the same command sends the rest")
         try:
             return decoded(line, kind)
@@ -170,7 +170,7 @@ class HostFailedError(Exception):
         self.is_unreachable = is_unreachable
 
 
-async def why_ended(child: Child, connector: Connector) -> HostFailedError:
+async def why_program_ended(child: Child, connector: Connector) -> HostFailedError:
     """Wait for the end of a program that Python reads from its stdin, and return why it ended."""
     ended = await child.leave(LEAVES_S)
     if (failure := connector.failure(ended)) is not None:

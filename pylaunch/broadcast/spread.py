@@ -28,7 +28,7 @@ from pylaunch.broadcast.node_source import (
     SourceProgram,
     not_served,
     started,
-    why_ended,
+    why_program_ended,
 )
 from pylaunch.broadcast.payload import Payload, copies_of
 from pylaunch.broadcast.progress import BroadcastProgress, BroadcastResult, Progress, Received
@@ -180,7 +180,7 @@ async def until_interrupted(work: Coroutine[None, None, T]) -> T:
     with interrupts.received_by(interrupt):
         await asyncio.wait({task})
     if task.cancelled():
-        raise KeyboardInterrupt(interrupts.described(received[0]))
+        raise KeyboardInterrupt(interrupts.signal_words(received[0]))
     return task.result()
 
 
@@ -289,7 +289,7 @@ class _Broadcast:
             assert node.child is not None
             while (line := await node.child.readline()) and not node.is_given_up:
                 self._handle(node, line)
-            raise await why_ended(node.child, connector)
+            raise await why_program_ended(node.child, connector)
         except HostFailedError as error:
             self._end(node, error)
         except ProgramNotFoundError as error:
@@ -303,9 +303,9 @@ class _Broadcast:
                     await child.send(streamed(program(node_side.main, node.host.node_root)) + self._first_line)
                     while not (line := await child.readline()).startswith(b"{"):
                         if not line:
-                            raise await why_ended(child, connector)
+                            raise await why_program_ended(child, connector)
             except ConnectionError:
-                raise await why_ended(child, connector) from None
+                raise await why_program_ended(child, connector) from None
             except TimeoutError:
                 failure = connector.timed_out(FIRST_ANSWER_S)
                 raise HostFailedError(failure.reason, failure.hint, is_unreachable=True) from None

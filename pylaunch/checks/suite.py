@@ -32,7 +32,7 @@ from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import PLAIN, Answered, Asking, NoPython, Unreachable, ask, understood_all
 from pylaunch.probe.program import probe
 from pylaunch.transport.answers import MALFORMED, what_is_wrong
-from pylaunch.transport.connections import diagnose
+from pylaunch.transport.connections import diagnose_connections
 
 CHECKS: tuple[Check, ...] = (
     *reach.CHECKS,
@@ -130,7 +130,7 @@ def _with_mesh(survey: Survey) -> dict[str, Look]:
 def _diagnosed(survey: Survey) -> dict[str, Unreachable]:
     """Return the unreachable hosts, with evidence for each whose connection failed."""
     failed = [name for name, why in survey.unreachable.items() if why.connection_failed]
-    evidence = diagnose(survey.cluster.only(failed)) if failed else {}
+    evidence = diagnose_connections(survey.cluster.only(failed)) if failed else {}
     return {name: replace(why, evidence=evidence.get(name, ())) for name, why in survey.unreachable.items()}
 
 

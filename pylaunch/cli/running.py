@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.cli.views.collecting import collect
+from pylaunch.cli.views.collecting import copy_logs
 from pylaunch.errors import ExitCode, PylaunchError
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.runs.connect.interruptible import signals
@@ -146,7 +146,7 @@ def _report_end(shown: Presentation, ending: RunEnding) -> None:
 def _collect(run: str, directory: Path) -> None:
     for record in map(runs.read, reversed(runs.attempts(run))):
         if record.outcome is None or record.outcome.status is not Status.REFUSED:
-            collect(record, directory)
+            copy_logs(record, directory)
             return
 
 

@@ -17,7 +17,7 @@ def is_host_list(source: Path) -> bool:
     return "," in text and "/" not in text and not source.exists()
 
 
-def names_in(source: Path) -> tuple[str, ...]:
+def hosts_in_list(source: Path) -> tuple[str, ...]:
     """Return the hosts of a host list, in its order. Raises ValueError for an invalid name."""
     names = tuple(dict.fromkeys(name.strip() for name in str(source).split(",") if name.strip()))
     if not names:
@@ -34,7 +34,7 @@ def names_in(source: Path) -> tuple[str, ...]:
 
 def host_list(hostset: str) -> str:
     """Return the host list of a host set such as `gpu[01-02],x`. Raises ValueError for an invalid one."""
-    return "".join(f"{name}," for name in names_in(Path(",".join(expand(hostset)) + ",")))
+    return "".join(f"{name}," for name in hosts_in_list(Path(",".join(expand(hostset)) + ",")))
 
 
 def ranges(piece: str) -> list[str]:

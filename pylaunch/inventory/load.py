@@ -10,7 +10,7 @@ from pathlib import Path
 from pylaunch.errors import InventoryError
 from pylaunch.inventory import cache, refusal
 from pylaunch.inventory.cluster import Complaint, group_in_use, read_hosts, with_loopback
-from pylaunch.inventory.host_list import is_host_list, names_in
+from pylaunch.inventory.host_list import hosts_in_list, is_host_list
 from pylaunch.inventory.limit import limited
 from pylaunch.inventory.listing import Listing
 from pylaunch.inventory.locate import contradictions, place_of, place_of_text
@@ -137,7 +137,7 @@ def _own_text(source: Path) -> dict[str, str]:
 def _readable(source: Path) -> None:
     if is_host_list(source):
         try:
-            names_in(source)
+            hosts_in_list(source)
         except ValueError as error:
             raise InventoryError(
                 f"the host list {source}: {error}", hint="-i gpu01,gpu02, or -H 'gpu[01-02]'"

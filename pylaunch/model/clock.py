@@ -7,7 +7,7 @@ trip that took least time is the one to believe. The truth lies within half that
 from collections.abc import Iterable
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.model.text.moments import bounded
+from pylaunch.model.text.moments import bounded_time
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ClockOffset:
 
     def to_ours(self, node_time: float) -> float:
         """Convert a time on the node's clock to ours, within what a calendar has."""
-        return bounded(node_time - self.seconds)
+        return bounded_time(node_time - self.seconds)
 
     def to_node(self, our_time: float) -> float:
         """Convert a time on our clock to the node's."""

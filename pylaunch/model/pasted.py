@@ -369,7 +369,7 @@ def _is_path(word: str) -> bool:
     return word.startswith(("./", "/"))
 
 
-def described(pasted: Pasted, used: Mapping[str, str]) -> str:
+def described_line(pasted: Pasted, used: Mapping[str, str]) -> str:
     """One line about what was made of it; `used` are the options that hold."""
     taken = [f"--{name.replace('_', '-')} {value}" for name, value in used.items()]
     taken += [f"--env {name}={value}" for name, value in pasted.env.items()]

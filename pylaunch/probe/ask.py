@@ -11,11 +11,11 @@ from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis import host_hints
 from pylaunch.probe.program import FROM_STDIN
-from pylaunch.transport.answers import MALFORMED, shown, what_is_wrong
+from pylaunch.transport.answers import MALFORMED, quoted_answer, what_is_wrong
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, ConnectionFailure, Connector
 from pylaunch.transport.descriptors import allow_hosts
-from pylaunch.transport.handshakes import in_turn
+from pylaunch.transport.handshakes import handshake_turn
 from pylaunch.transport.process import (
     Completed,
     ProgramNotFoundError,
@@ -42,7 +42,7 @@ class Unreachable:
     """One line for each step to the host that was checked after the failure."""
 
     connection_failed: bool = False
-    """The connection itself failed, so `transport.connections.diagnose` can find out more."""
+    """The connection itself failed, so `transport.connections.diagnose_connections` can find out more."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _ask(
 ) -> Answered | Unreachable | NoPython:
     connector = connector_of(host, known_hosts)
     try:
-        with in_turn(connector, asking), AWAITED.hosts([host.name], timeout_s):
+        with handshake_turn(connector, asking), AWAITED.hosts([host.name], timeout_s):
             ended = asking.run(connector.argv((host.agent_python, *FROM_STDIN)), stdin=script, timeout_s=timeout_s)
     except ProgramNotFoundError as error:
         return NoPython(error.program) if error.program == host.agent_python else Unreachable(error.message, error.hint)
@@ -157,7 +157,7 @@ def interpret(host: Host, ended: Completed) -> Answered | Unreachable | NoPython
     try:
         return untrusted_json.parse_object(last, len(last))
     except UntrustedJsonError as error:
-        return _not_understood(f"{error}: {shown(last)}")
+        return _not_understood(f"{error}: {quoted_answer(last)}")
 
 
 def understood(answered: Answered, reader: Callable[[Answered], T]) -> T | Unreachable:

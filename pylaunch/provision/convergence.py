@@ -12,9 +12,9 @@ from pylaunch.model.cluster import Cluster, Connection
 from pylaunch.probe.ask import NoPython, Unreachable
 from pylaunch.provision.desired import USUAL_FAMILY, Content, Desired, render
 from pylaunch.provision.errors import refuse_unknown
-from pylaunch.provision.observed.drift import Change, Note, drift, notes, package_subject
+from pylaunch.provision.observed.drift import Change, Note, changes_of, notes, package_subject
 from pylaunch.provision.observed.facts import Facts, ansible_family
-from pylaunch.provision.observed.probe import Answer, probe
+from pylaunch.provision.observed.probe import Answer, probe_hosts
 from pylaunch.provision.state import PACKAGE_LOCK, RoleState, questions
 from pylaunch.store import content
 from pylaunch.store.paths import project_directory
@@ -237,12 +237,12 @@ def _judged(
     if host_facts:
         for host in request.cluster.hosts:
             asked[host.name]["host_facts"] = [host.rank_python]
-    answers = probe(request.cluster, asked, sudo_password=request.become_password)
+    answers = probe_hosts(request.cluster, asked, sudo_password=request.become_password)
     facts = {host: answer for host, answer in answers.items() if isinstance(answer, Facts)}
     return ProvisionSurvey(
         desired,
         answers,
-        {host: drift(desired.hosts[host], fact) for host, fact in facts.items()},
+        {host: changes_of(desired.hosts[host], fact) for host, fact in facts.items()},
         {host: notes(desired.hosts[host], fact) for host, fact in facts.items()},
     )
 

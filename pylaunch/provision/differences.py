@@ -9,7 +9,7 @@ from pylaunch.probe.answers import Unmeasured
 from pylaunch.provision.convergence import ProvisionSurvey
 from pylaunch.provision.observed.drift import is_wanted
 from pylaunch.provision.observed.facts import Facts
-from pylaunch.provision.observed.probe import probe
+from pylaunch.provision.observed.probe import probe_hosts
 from pylaunch.provision.state import questions
 
 
@@ -55,7 +55,7 @@ def file_differences(cluster: Cluster, found: ProvisionSurvey) -> dict[str, tupl
 
 def _contents(cluster: Cluster, paths: Mapping[str, list[str]]) -> dict[str, dict[str, str | None]]:
     asked = {host: {**questions(()), "contents": each} for host, each in paths.items()}
-    answers = probe(cluster.only(asked), asked)
+    answers = probe_hosts(cluster.only(asked), asked)
     return {
         host: {
             path: text

@@ -76,7 +76,7 @@ def _with_proofs(outcome: Outcome, proofs: Mapping[str, NodeProof]) -> Outcome:
 
 def prove_again(record: RunRecord, outcome: Outcome, on_note: Notes = ignore) -> ProvenRun:
     """Ask the nodes that have not proven that they are clean. Ends nothing; records their answers."""
-    proofs = proof.look(record, {*outcome.unproven, *outcome.leftovers})
+    proofs = proof.leftover_processes(record, {*outcome.unproven, *outcome.leftovers})
     after = _with_proofs(outcome, proofs)
     if after != outcome and runs.controller(record.plan.run) is None:
         runs.Recorder(record.plan.run, on_note).finish(after)

@@ -8,7 +8,7 @@ from pylaunch.errors import UsageError
 from pylaunch.model.diagnosis.hang import HangFinding
 from pylaunch.protocol.examination import RankView
 from pylaunch.verdict.hangs.flight_recorder import DumpRefusedError, FlightRecord, read_json, read_pickle
-from pylaunch.verdict.hangs.judge import judge
+from pylaunch.verdict.hangs.judge import judge_hang
 from pylaunch.verdict.hangs.plain_pickle import MOST_BYTES
 from pylaunch.verdict.hangs.snapshot import HangEvidence
 
@@ -61,7 +61,7 @@ def judge_dumps(directory: Path) -> DumpsJudged:
     return DumpsJudged(
         tuple(sorted(records)),
         tuple(sorted(members - records.keys())),
-        judge(HangEvidence("RUN", hosts, (views,))),
+        judge_hang(HangEvidence("RUN", hosts, (views,))),
         refused,
     )
 

@@ -15,7 +15,7 @@ from pylaunch.model.slurm_job import UNKNOWN, JobState
 from pylaunch.runs.connect.agent_link import AgentAbsentError, LinkError, RunUnknownError
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, with_fleet
-from pylaunch.runs.existing.proof import NodeProof, look
+from pylaunch.runs.existing.proof import NodeProof, leftover_processes
 from pylaunch.runs.existing.watch import Onlooker, watch
 from pylaunch.runs.follow.run_events import recording
 from pylaunch.runs.follow.run_follower import RunFollower
@@ -191,7 +191,7 @@ def _without_strangers(record: RunRecord, status: RunStatus) -> RunStatus:
     """Return `status` without an outcome where no machine that was asked has seen the run: it may live elsewhere."""
     if record.began is None or status.outcome is None or len(status.outcome.unproven) < len(status.nodes):
         return status
-    reasons = {host: each.reason for host, each in look(record, status.outcome.unproven).items()}
+    reasons = {host: each.reason for host, each in leftover_processes(record, status.outcome.unproven).items()}
     if not all(reasons.values()):
         return status
     return RunStatus(tuple(NodeState(host, "not found", reason=reason or "") for host, reason in reasons.items()), None)

@@ -61,13 +61,13 @@ def main() -> None:
     if framework is None:
         report(NO_FRAMEWORK)
         return
-    with limited(f"import {framework}", IMPORT_LIMIT):
+    with time_limited(f"import {framework}", IMPORT_LIMIT):
         module = __import__(framework)
     report(f"{IMPORT} {framework} {module.__version__}")
     failure.watch()
     if mine.world_size > 1:
         roll_call(mine, Patience(tries=1, first_s=IMPORT_LIMIT.total_seconds()))
-    with limited(ALL_REDUCE, ALL_REDUCE_LIMIT):
+    with time_limited(ALL_REDUCE, ALL_REDUCE_LIMIT):
         sums = torch_sums(module, mine) if framework == "torch" else jax_sums(module, mine)
     expected = mine.world_size * (mine.world_size + 1) / 2
     if wrong := [each for each in sums if each != expected]:
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 @contextlib.contextmanager
-def limited(stage: str, limit: timedelta) -> Iterator[None]:
+def time_limited(stage: str, limit: timedelta) -> Iterator[None]:
     """End this process with StageTimeoutError and the stacks of its threads if the block takes longer than `limit`."""
     seconds = limit.total_seconds()
     timer = threading.Timer(seconds, _end, (stage, seconds))

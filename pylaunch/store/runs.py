@@ -213,7 +213,7 @@ def adopt(record: RunRecord) -> None:
             return  # Damaged: readers of the records report it.
         if not known.is_foreign:
             return
-        plan = reached(known, record.plan.cluster).plan
+        plan = with_reachable_hosts(known, record.plan.cluster).plan
         if plan.nodes == known.plan.nodes:
             return
         head = _Head(known.created_at, known.agent, plan, known.is_foreign, known.started_by)
@@ -224,7 +224,7 @@ def adopt(record: RunRecord) -> None:
     os.utime(paths.plan, (record.created_at, record.created_at))
 
 
-def reached(record: RunRecord, cluster: Cluster) -> RunRecord:
+def with_reachable_hosts(record: RunRecord, cluster: Cluster) -> RunRecord:
     """Return `record` with those hosts that `cluster` can reach, as `cluster` reaches them. The file stays as it is."""
     known = {host.name: host for host in cluster.hosts if host.connection is not Connection.NONE}
     nodes = tuple(

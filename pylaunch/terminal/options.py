@@ -162,7 +162,7 @@ def since(option: str, text: str) -> float:
         raise UsageError(f"{option}: {error}") from None
 
 
-def size(option: str, text: str) -> int:
+def size_option(option: str, text: str) -> int:
     """Parse the value of `option` into bytes. Raises UsageError."""
     try:
         return parse_size(text)
@@ -181,7 +181,7 @@ def limit_rate(help_text: str) -> Callable[[F], F]:
 def _rate(_: click.Context, __: click.Parameter, text: str | None) -> int:
     if text is None:
         return 0
-    rate = size("--limit-rate", text)
+    rate = size_option("--limit-rate", text)
     if rate < LEAST_RATE:
         raise UsageError(f"--limit-rate {text}: less than 64 KiB per second", hint="--limit-rate 10MB")
     return rate

@@ -27,10 +27,10 @@ def decoded(text: str | bytes, kind: type[T], max_size: int = MOST) -> T:
     try:
         return typed_json.converted(untrusted_json.parse(text, max_size), kind)
     except (UntrustedJsonError, msgspec.ValidationError) as error:
-        raise NotAnAnswerError(f"{error}: {shown(text)}") from None
+        raise NotAnAnswerError(f"{error}: {quoted_answer(text)}") from None
 
 
-def shown(text: str | bytes) -> str:
+def quoted_answer(text: str | bytes) -> str:
     """Return the beginning of an answer, to quote in an error."""
     start = text[:200].decode("utf-8", "replace") if isinstance(text, bytes) else text[:200]
     return repr(start + ("…" if len(text) > len(start) else ""))

@@ -38,7 +38,7 @@ def login(host: Host, known_hosts: str | None, words: Argv) -> Argv:
     return openssh_login(host, known_hosts, words)
 
 
-def diagnose(cluster: Cluster) -> dict[str, tuple[str, ...]]:
+def diagnose_connections(cluster: Cluster) -> dict[str, tuple[str, ...]]:
     """Check each step to every host of `cluster`, several hosts at a time: host → one line per step."""
     connectors = [connector_of(host, cluster.known_hosts) for host in cluster.hosts]
     with ThreadPoolExecutor(DIAGNOSED_AT_ONCE) as pool:

@@ -129,7 +129,7 @@ AGENTS = Turns(MOST_AGENTS, opened=frozenset, slow_s=AGENT_SLOW_S)
 
 
 @contextlib.contextmanager
-def in_turn(connector: Connector, group: Together) -> Iterator[None]:
+def handshake_turn(connector: Connector, group: Together) -> Iterator[None]:
     """Begin this block, which connects, when it is its turn; at once when `group` has ended."""
     if connector.identity is None:
         yield

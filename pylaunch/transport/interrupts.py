@@ -53,7 +53,7 @@ class _Interrupts:
         if self._number == 2:
             signal.setitimer(signal.ITIMER_REAL, self.last_s)
         if self.receiver is None:
-            raise KeyboardInterrupt(described(signal.Signals(number)))
+            raise KeyboardInterrupt(signal_words(signal.Signals(number)))
         self.receiver(signal.Signals(number))
 
     def _end(self, number: int, frame: FrameType | None) -> NoReturn:
@@ -78,7 +78,7 @@ def _ignore() -> None:
 _of_this_process = _Interrupts()
 
 
-def described(number: signal.Signals) -> str:
+def signal_words(number: signal.Signals) -> str:
     """Return the signal as text: the person at the keyboard sends SIGINT, programs send SIGTERM."""
     return "interrupted" if number is signal.SIGINT else f"pylaunch received {number.name}"
 

@@ -98,7 +98,7 @@ def _order(end: RankEnd) -> tuple[float, str, int]:
     return end.time, end.host, -1 if end.rank is None else end.rank
 
 
-def is_before(first: RankEnd, second: RankEnd, within_s: float = 0.0) -> bool:
+def precedes(first: RankEnd, second: RankEnd, within_s: float = 0.0) -> bool:
     """Return True if `first` certainly ended before `second`, or at most `within_s` later.
 
     Two clocks order times only beyond their uncertainty.

@@ -33,7 +33,7 @@ class NoRequeue:
     """Reason in one line; "" where nobody expects a requeue."""
 
 
-def cause_of(outcome: Outcome) -> str:
+def requeue_cause(outcome: Outcome) -> str:
     """Return why pylaunch may request a requeue after an attempt that ended with `outcome`; "" where it may not."""
     if outcome.by_hand or outcome.status is Status.DONE:
         return ""
@@ -51,7 +51,7 @@ def requeue_after(outcome: Outcome, most: int, before: int, life: JobLife) -> Re
     if outcome.status is Status.DONE or outcome.by_hand:
         return NoRequeue()
     is_requeued = life.restarts > before
-    cause = BY_SLURM if is_requeued else cause_of(outcome)
+    cause = BY_SLURM if is_requeued else requeue_cause(outcome)
     if not cause:
         return NoRequeue()
     if not is_requeued and life.state != GRANTED:

@@ -34,7 +34,7 @@ from pylaunch.verdict.causes.host_causes import host_causes, lines_about, only
 from pylaunch.verdict.causes.unanswered import silent_pairs
 from pylaunch.verdict.failure_evidence import SAME_MOMENT_S as SAME_MOMENT_S
 from pylaunch.verdict.failure_evidence import Evidence as Evidence
-from pylaunch.verdict.failure_evidence import is_before, lost_contact, seconds
+from pylaunch.verdict.failure_evidence import lost_contact, precedes, seconds
 from pylaunch.verdict.own_failures import kind_of, may_await_others, may_be_of_its_gpu, sounds_like_a_victim
 from pylaunch.verdict.rank_end import described
 
@@ -155,7 +155,7 @@ def _is_killed(end: RankEnd) -> bool:
 
 def _of_first(evidence: Evidence, own: list[RankEnd]) -> _Observation:
     """Judge the earliest failures with a cause of their own: several at once have no order."""
-    rivals = [end for end in own if not is_before(own[0], end)]
+    rivals = [end for end in own if not precedes(own[0], end)]
     best = min(_weight(end) for end in rivals)
     rivals = [end for end in rivals if _weight(end) == best]
     end = rivals[0]
@@ -285,7 +285,7 @@ def _rejected_ends(failed: list[RankEnd], top: FailureCause | None) -> list[Reje
             continue
         if end.symptom:
             found.append(RejectedCause(f"{end.who} {end.symptom}", "the effect of another failure on this rank"))
-        elif is_before(failed[0], end):
+        elif precedes(failed[0], end):
             why = f"{seconds(end.time - failed[0].time)} after the first failure"
             found.append(RejectedCause(f"{end.who} {described(end)}", why))
     return found
@@ -381,7 +381,7 @@ def _stopped(evidence: Evidence, first: RankEnd) -> _Observation | None:
 
 def _left(evidence: Evidence, first: RankEnd) -> _Observation | None:
     ends = [end for end in evidence.ends if end.rank is not None and end.exit_code == 0 and not end.stopped]
-    gone = sorted((end for end in ends if is_before(end, first, SAME_MOMENT_S)), key=lambda end: (end.time, end.host))
+    gone = sorted((end for end in ends if precedes(end, first, SAME_MOMENT_S)), key=lambda end: (end.time, end.host))
     if not gone:
         return None
     before_s = max(0.0, first.time - gone[-1].time)

@@ -88,7 +88,7 @@ def readers(directory: RunDirectory) -> dict[str, tuple[Callable[[bytes], object
     return {
         "recorder.pickle": (read_pickle, (DumpRefusedError,), pickle.dumps(DUMP, 2)),
         "recorder.json": (read_json, (DumpRefusedError,), json.dumps(DUMP).encode()),
-        "rank.answer": (rank_answer.decoded, (ValueError,), json.dumps(ANSWER).encode()),
+        "rank.answer": (rank_answer.decoded_answer, (ValueError,), json.dumps(ANSWER).encode()),
         "rank.last_meeting": (
             rank_answer.decoded_meeting, (ValueError,),
             b'{"meeting":[["RANK","0","1"]],"started":[["RANK","0"]],"is_from_there":true}\n',

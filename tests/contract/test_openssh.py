@@ -34,7 +34,7 @@ from pylaunch.transport.openssh.connector import OpenSshConnector
 from pylaunch.transport.openssh.failures import explain_failure
 from pylaunch.transport.openssh.sharing import control_directory
 from pylaunch.transport.runner import PlaybookRun, run_playbook
-from pylaunch.transport.trust.known_hosts import keys_for, place, public_key, read_known_hosts, write_known_hosts
+from pylaunch.transport.trust.known_hosts import keys_for, public_key, read_known_hosts, server_name, write_known_hosts
 from tests.ports import free_port
 from tests.waiting import DEADLINE_S
 
@@ -144,7 +144,7 @@ def known_hosts(project: Path) -> Path:
 
 
 def trusted(server: Server, file: Path, key: str | None = None) -> str:
-    write_known_hosts(file, [public_key(place("127.0.0.1", server.port), key or server.host_key)])
+    write_known_hosts(file, [public_key(server_name("127.0.0.1", server.port), key or server.host_key)])
     return str(file)
 
 
@@ -259,7 +259,7 @@ def test_trust_accepts_the_key_that_the_server_has_and_ssh_then_connects(
 def test_trust_asks_on_a_terminal_and_obeys_the_answer(server: Server, project: Path) -> None:
     controller, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
-    fingerprint = public_key(place("127.0.0.1", server.port), server.host_key).fingerprint
+    fingerprint = public_key(server_name("127.0.0.1", server.port), server.host_key).fingerprint
     with os.fdopen(controller, "r+b", buffering=0) as keyboard, os.fdopen(terminal) as screen:
         for answer, code in ((b"n\n", ExitCode.CLUSTER_NOT_READY), (b"y\n", ExitCode.DONE)):
             keyboard.write(answer)
@@ -289,16 +289,16 @@ def test_a_changed_key_is_shown_against_the_old_one_and_kept_out_until_replaced(
     old = (server.directory / "user_key.pub").read_text()
     trusted(server, known_hosts(project), old)
     before = known_hosts(project).read_text()
-    server_name = place("127.0.0.1", server.port)
+    in_file = server_name("127.0.0.1", server.port)
 
     assert run(["trust", "--yes"]) == ExitCode.CLUSTER_NOT_READY
     output = capsys.readouterr().err
-    assert public_key(server_name, old).fingerprint in output
-    assert public_key(server_name, server.host_key).fingerprint in output
+    assert public_key(in_file, old).fingerprint in output
+    assert public_key(in_file, server.host_key).fingerprint in output
     assert known_hosts(project).read_text() == before
 
     assert run(["trust", "--yes", "--replace"]) == ExitCode.DONE
-    assert keys_for(read_known_hosts(known_hosts(project)), server_name) == (public_key(server_name, server.host_key),)
+    assert keys_for(read_known_hosts(known_hosts(project)), in_file) == (public_key(in_file, server.host_key),)
 
 
 def test_a_key_of_another_kind_than_the_trusted_one_is_a_changed_key(
@@ -323,7 +323,7 @@ def test_silent_hosts_are_named_together_and_the_others_are_accepted(
     assert run(["trust", "--yes"]) == ExitCode.CLUSTER_NOT_READY
 
     assert "no key from n[2-3]" in capsys.readouterr().err
-    assert keys_for(read_known_hosts(known_hosts(project)), place("127.0.0.1", server.port))
+    assert keys_for(read_known_hosts(known_hosts(project)), server_name("127.0.0.1", server.port))
 
 
 def test_a_host_behind_a_proxy_is_asked_through_it(server: Server, project: Path) -> None:

@@ -18,7 +18,7 @@ from pylaunch.transport import process
 
 def traces(name: str) -> dict[str, list[str]]:
     """Everything on this machine that belongs to lab `name`, by kind."""
-    identity = spec.identity(name)
+    identity = spec.short_name(name)
     tables = process.run(("nft", "list", "tables")).checked().stdout.splitlines()
     own = cgroup.here()
     assert own is not None
@@ -114,7 +114,7 @@ def test_up_recovers_from_an_up_that_was_killed(lab_name: str, reaches: str) -> 
 
 
 def test_up_that_fails_half_way_leaves_nothing(lab_name: str) -> None:
-    bridge = spec.identity(lab_name)
+    bridge = spec.short_name(lab_name)
     process.run(("ip", "link", "add", bridge, "type", "bridge")).checked()
     with pytest.raises(LabError, match="ip link add"):
         Lab.up(lab_name, nodes=1)

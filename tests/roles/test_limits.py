@@ -14,7 +14,7 @@ from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.protocol.readings.roles import LimitReading
 from pylaunch.provision.observed.facts import Facts
-from pylaunch.provision.observed.probe import probe
+from pylaunch.provision.observed.probe import probe_hosts
 from pylaunch.provision.state import questions
 from pylaunch.transport import process
 from pylaunch.transport.connections import disconnect
@@ -44,7 +44,7 @@ class Ranks:
     def answered(self) -> dict[str, LimitReading]:
         """Limits that the probe reads, over its own connection."""
         disconnect(self.cluster)
-        (facts,) = probe(self.cluster, {self.node.name: {**questions([]), "limits": list(OPTIONS)}}).values()
+        (facts,) = probe_hosts(self.cluster, {self.node.name: {**questions([]), "limits": list(OPTIONS)}}).values()
         assert isinstance(facts, Facts), facts
         limits = {name: facts.limits[name] for name in OPTIONS}
         return {name: limit for name, limit in limits.items() if isinstance(limit, dict)}

@@ -21,7 +21,7 @@ from pylaunch.features.slurm.allocation import (
     cluster_of,
     end_job,
 )
-from pylaunch.features.slurm.requeue import JobRequeues, continued
+from pylaunch.features.slurm.requeue import JobRequeues, continued_run
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.diagnosis.cause import Certainty, FailureCause
 from pylaunch.model.job import Framework, JobSpec
@@ -414,7 +414,7 @@ def test_a_script_that_slurm_starts_again_continues_its_last_run(state: None) ->
     notes: list[str] = []
     runs.begin(PLAN, "0123", 1.0)
     now = replace(PLAN, run="11112222")
-    after = continued(now, "7", 1, notes.append)
+    after = continued_run(now, "7", 1, notes.append)
     assert (after.run, after.restart) == ("7f3a9c01.1", 1)
     assert notes == ["Slurm job 7 was requeued 1 time: run 7f3a9c01 continues as 7f3a9c01.1"]
     outcome = runs.read("7f3a9c01").outcome
@@ -423,7 +423,7 @@ def test_a_script_that_slurm_starts_again_continues_its_last_run(state: None) ->
 
     runs.begin(after, "0123", 2.0)
     os.utime(run_paths(after.run).plan, (3e9, 3e9))
-    assert continued(now, "7", 2, notes.append).run == "7f3a9c01.2"
+    assert continued_run(now, "7", 2, notes.append).run == "7f3a9c01.2"
 
 
 def test_a_run_of_another_job_or_command_or_one_that_is_done_is_not_continued(state: None) -> None:
@@ -431,13 +431,13 @@ def test_a_run_of_another_job_or_command_or_one_that_is_done_is_not_continued(st
     runs.begin(PLAN, "0123", 1.0)
     other = replace(PLAN, run="11112222", job=replace(PLAN.job, command=("other.py",)))
     for job, plan in (("8", replace(PLAN, run="11112222")), ("7", other)):
-        after = continued(plan, job, 2, notes.append)
+        after = continued_run(plan, job, 2, notes.append)
         assert (after.run, after.restart) == ("11112222.2", 2)
     assert all("no record of its run is here" in note for note in notes)
     runs.Recorder(PLAN.run, notes.append).finish(Outcome(Status.DONE, "", 2.0, (), {}))
-    assert continued(replace(PLAN, run="11112222"), "7", 1, notes.append).run == "11112222"
+    assert continued_run(replace(PLAN, run="11112222"), "7", 1, notes.append).run == "11112222"
 
 
 def test_a_script_that_slurm_starts_too_often_is_refused(state: None) -> None:
     with pytest.raises(ClusterNotReadyError, match="was requeued 3 times, and --max-requeues is 2"):
-        continued(PLAN, "7", 3, lambda text: None)
+        continued_run(PLAN, "7", 3, lambda text: None)

@@ -1,5 +1,6 @@
 """Rules of the house that a machine can keep."""
 
+import ast
 import importlib
 import os
 import re
@@ -75,6 +76,21 @@ def test_every_feature_has_its_folder_and_its_line() -> None:
 def test_no_name_says_nothing() -> None:
     empty_names = {"util", "utils", "helper", "helpers", "common", "misc"}
     assert [str(path) for path in files("*.py") if path.stem in empty_names] == []
+
+
+def test_a_function_that_is_imported_by_its_name_alone_has_that_name() -> None:
+    """Elsewhere, the module says whose function it is (`process.run`). The API has the names of the verbs."""
+    homes: dict[str, set[str]] = {}
+    imported: set[tuple[str, str]] = set()
+    for path in (ROOT / "pylaunch").rglob("*.py"):
+        module, tree = ".".join(path.relative_to(ROOT).with_suffix("").parts), ast.parse(path.read_text())
+        for each in tree.body if not module.startswith("pylaunch.api.") else ():
+            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+                homes.setdefault(each.name, set()).add(module)
+        imports = [each for each in ast.walk(tree) if isinstance(each, ast.ImportFrom) and each.module]
+        imported |= {(name.name, each.module or "") for each in imports for name in each.names if not name.asname}
+    used = {name: sorted(module for module in found if (name, module) in imported) for name, found in homes.items()}
+    assert {name: modules for name, modules in used.items() if len(modules) > 1 and name != "main"} == {}
 
 
 def test_nothing_that_is_printed_points_into_the_checkout() -> None:

@@ -22,7 +22,7 @@ from pylaunch.agent.evidence.ranks.child_processes import ChildStacks
 from pylaunch.agent.evidence.ranks.rank_answer import (
     MOST_BYTES,
     RankAnswer,
-    decoded,
+    decoded_answer,
     overrides,
     stacks_of_faulthandler,
     started_as_other_rank,
@@ -172,7 +172,7 @@ class RankQuestion:
         line, end, _ = self._received.partition(b"\n")
         if end:
             try:
-                self.answer, self.source = decoded(self._mask.hide(line)), "helper"
+                self.answer, self.source = decoded_answer(self._mask.hide(line)), "helper"
             except ValueError as error:
                 self.finish(f"no stacks: its answer cannot be read: {error}")
         elif not chunk or len(self._received) > MOST_BYTES:

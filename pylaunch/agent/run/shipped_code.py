@@ -27,7 +27,7 @@ from pylaunch import protocol
 from pylaunch.agent.shared import rank_files, run_lock
 from pylaunch.base import untrusted_json
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.base.layout import SPARES, AgentError, NodeRoot, RunDirectory, base_of
+from pylaunch.base.layout import SPARES, AgentError, NodeRoot, RunDirectory, first_run
 
 KEPT_TREES = 3
 SPARE = 64 << 20
@@ -133,8 +133,8 @@ def _receive(root: NodeRoot, directory: RunDirectory, source: IO[bytes]) -> None
 
 def _has_worked(root: NodeRoot, directory: RunDirectory) -> bool:
     """Return whether an earlier attempt ran on this node; the check of a spare does not count."""
-    run = base_of(directory.run)
-    attempts = [each.run for each in root.all_runs() if base_of(each.run) == run and not each.run.endswith(SPARES)]
+    run = first_run(directory.run)
+    attempts = [each.run for each in root.all_runs() if first_run(each.run) == run and not each.run.endswith(SPARES)]
     return bool(set(attempts) - {directory.run})
 
 
@@ -144,7 +144,7 @@ def _is_reused(root: NodeRoot, run: str, manifest: TreeManifest) -> bool:
         return False
     kept = _kept_manifest(root, run)
     if kept not in (manifest, NO_MANIFEST):
-        raise AgentError(f"run {base_of(run)} has other code on this node: {root.tree(run)}")
+        raise AgentError(f"run {first_run(run)} has other code on this node: {root.tree(run)}")
     return True
 
 
@@ -305,7 +305,7 @@ def prune(root: NodeRoot) -> None:
     for name in names:
         if name.endswith(".new"):
             rank_files.remove(os.path.join(root.trees, name))
-    live = {base_of(directory.run) for directory in root.all_runs() if run_lock.is_live(directory)}
+    live = {first_run(directory.run) for directory in root.all_runs() if run_lock.is_live(directory)}
     for run in runs[:-KEPT_TREES]:
         if run not in live:
             _remove_code(root, run)

@@ -9,7 +9,7 @@ from pylaunch.runs.logs import collect_logs
 from pylaunch.terminal import console
 
 
-def collect(record: RunRecord, directory: Path, interrupts: InterruptSource = signals) -> None:
+def copy_logs(record: RunRecord, directory: Path, interrupts: InterruptSource = signals) -> None:
     """Copy all logs to `directory`. Raises UsageError where a file cannot be written."""
     collected = collect_logs(record, directory, lambda notice: console.say(notice.text), interrupts)
     console.say(f"collected {len(collected.files)} logs ({shown_size(collected.size)}) in {directory}")

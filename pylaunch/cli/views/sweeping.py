@@ -10,7 +10,7 @@ from pylaunch.terminal import console, document
 from pylaunch.terminal.listing import duration
 
 
-def described(occupant: Occupant) -> str:
+def described_process(occupant: Occupant) -> str:
     """Describe a process: age, directory, run, and the devices and ports it uses."""
     run = f", run {occupant.run}" if occupant.run else ""
     where = f", in {occupant.cwd}" if occupant.cwd else ""

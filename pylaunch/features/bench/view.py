@@ -9,7 +9,7 @@ from statistics import median, quantiles
 from pylaunch.base.dataclass import asdict
 from pylaunch.errors import PylaunchError
 from pylaunch.features.bench.judgement.baseline import levels
-from pylaunch.features.bench.judgement.bounds import Judgement, judged
+from pylaunch.features.bench.judgement.bounds import Judgement, judged_bandwidth
 from pylaunch.features.bench.judgement.measurements import CollectiveTimed, LatencyTimed
 from pylaunch.features.bench.judgement.operations import algorithm_bandwidth, bus_bandwidth
 from pylaunch.features.bench.judgement.page import bench_page
@@ -193,7 +193,7 @@ def _bounds(result: BenchResult) -> Iterator[str]:
     reasons = set()
     for operation, each in largest.items():
         rate = bus_bandwidth(operation, each.size, median(each.seconds), result.conditions.ranks)
-        found = judged(operation, each.size, rate, result.conditions)
+        found = judged_bandwidth(operation, each.size, rate, result.conditions)
         if isinstance(found, Judgement):
             bound = found.bound
             yield f"{operation.value}: {found.share:.0%} of {bound.rate:.2f} GB/s, the tightest bound: {bound.text}"

@@ -28,7 +28,7 @@ from pylaunch.model.text.size import shown_size
 from pylaunch.store.image_cache import images_directory, mark_used, remove_unused
 from pylaunch.store.whole_file import write_whole
 from pylaunch.terminal import console
-from pylaunch.transport.process import program_path, run
+from pylaunch.transport import process
 
 T = TypeVar("T")
 Say: TypeAlias = Callable[[str], None]
@@ -124,7 +124,7 @@ def registry_name(given: str) -> str | None:
 
 def _of_registry(name: str, known: _Named | None, say: Say) -> LocalImage:
     program = "docker" if name.startswith(DAEMON) else "skopeo"
-    if program_path(program) is None:
+    if process.program_path(program) is None:
         what, hint = f"{program} not found, which reads this image", "apt install skopeo (on this machine)"
         raise UsageError(f"--container {name}: {what}", hint="" if name.startswith(DAEMON) else hint)
     digest = _digest(name)
@@ -165,12 +165,12 @@ def _untagged(name: str) -> str:
 
 def _skopeo(*words: str) -> str:
     argv = ("skopeo", "--override-os", "linux", *words)
-    return run(argv).checked(error=UsageError, hint="skopeo login REGISTRY, if it needs one").stdout.strip()
+    return process.run(argv).checked(error=UsageError, hint="skopeo login REGISTRY, if it needs one").stdout.strip()
 
 
 def _docker(*words: str) -> str:
     """Ask the daemon that the user's `docker` asks: skopeo knows neither DOCKER_HOST nor contexts."""
-    return run(("docker", *words)).checked(error=UsageError, hint="docker images").stdout.strip()
+    return process.run(("docker", *words)).checked(error=UsageError, hint="docker images").stdout.strip()
 
 
 PART = ".part-"

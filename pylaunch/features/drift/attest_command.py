@@ -6,7 +6,14 @@ import click
 
 from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.features.drift import view
-from pylaunch.features.drift.compare import HostsFound, attest, changed_hosts, changes_since, inventory_of, look
+from pylaunch.features.drift.compare import (
+    HostsFound,
+    ask_all_facts,
+    attest,
+    changed_hosts,
+    changes_since,
+    inventory_of,
+)
 from pylaunch.inventory import load_cluster
 from pylaunch.model.attestation import Attestation
 from pylaunch.model.hostset import alike, fold
@@ -39,7 +46,7 @@ def command(inventory: Path | None, limit: str | None, output: Path | None, veri
     cluster = load_cluster(inventory, limit=limit)
     source = inventory_of(cluster, "attest")
     before = attestations.read(verify) if verify is not None else None
-    found = look(cluster)
+    found = ask_all_facts(cluster)
     if as_json and found.missing:
         reasons = {host: why.reason for host, why in found.missing.items()}
         document.show({"hosts": document.hosts(cluster.names, reasons, {})})

@@ -6,7 +6,7 @@ import click
 
 from pylaunch.errors import ExitCode
 from pylaunch.features.drift import view
-from pylaunch.features.drift.compare import drift, inventory_of, look
+from pylaunch.features.drift.compare import ask_all_facts, drift, inventory_of
 from pylaunch.inventory import load_cluster
 from pylaunch.model.hostset import fold
 from pylaunch.store import attestations
@@ -32,7 +32,7 @@ def command(inventory: Path | None, limit: str | None, exit_code: bool, as_json:
     """
     cluster = load_cluster(inventory, limit=limit)
     before = attestations.latest(inventory_of(cluster, "drift"))
-    found = look(cluster)
+    found = ask_all_facts(cluster)
     report = drift(found, before)
     if as_json:
         attested_at = before.made_at if before is not None else None

@@ -61,7 +61,7 @@ def inventory_of(cluster: Cluster, verb: str) -> Path:
     return Path(cluster.sources[0])
 
 
-def look(cluster: Cluster) -> HostsFound:
+def ask_all_facts(cluster: Cluster) -> HostsFound:
     """Ask every host for all facts, also those that no role needs."""
     return HostsFound(cluster, survey(site_request(cluster), host_facts=True))
 

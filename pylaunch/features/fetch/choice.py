@@ -57,7 +57,7 @@ def place_of(path: str) -> tuple[str, ...] | None:
     return names if all(len(name.encode()) <= LONGEST_NAME - len(".part") - 42 for name in names) else None
 
 
-def choose(listings: Mapping[str, Sequence[NodeFile]]) -> tuple[list[Fetched], list[str]]:
+def choose_files(listings: Mapping[str, Sequence[NodeFile]]) -> tuple[list[Fetched], list[str]]:
     """Return what to fetch, in the order of hosts, and the lines for paths that are refused.
 
     Hosts with the same file give one. Different files of the same name get a directory for each host.

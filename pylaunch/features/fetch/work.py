@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import ClusterNotReadyError, UsageError
-from pylaunch.features.fetch.choice import Fetched, choose, refuse_patterns
+from pylaunch.features.fetch.choice import Fetched, choose_files, refuse_patterns
 from pylaunch.features.fetch.local_files import PartialFile, Presence, arrived, partial, presence
 from pylaunch.features.fetch.node_files import NodeStoppedError, NodeStream, NotSentError, list_on_nodes, stream
 from pylaunch.model.hostset import fold
@@ -77,7 +77,7 @@ def fetch(request: FetchRequest, say: Callable[[str], None]) -> FetchResult:
             f"no node of run {request.plan.run} lists its files",
             evidence=[f"{host}: {why}" for host, why in lists.failed.items()],
         )
-    chosen, notes = choose(lists.files)
+    chosen, notes = choose_files(lists.files)
     if lists.cut:
         notes.append(f"{fold(lists.cut)}: more files match than are listed; a narrower pattern finds the others")
     if not chosen:

@@ -282,7 +282,7 @@ def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course]
 @contextlib.contextmanager
 def _signals_to(heard: SimpleQueue[CourseEvent]) -> Iterator[None]:
     """Turn SIGINT and SIGTERM into events. A SimpleQueue may be written to by a signal handler."""
-    with interrupts.received_by(lambda number: heard.put(Interrupt(interrupts.described(number))), LAST_S + 1.0):
+    with interrupts.received_by(lambda number: heard.put(Interrupt(interrupts.signal_words(number))), LAST_S + 1.0):
         yield
 
 

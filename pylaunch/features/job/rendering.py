@@ -12,7 +12,7 @@ from pylaunch.features import job_option_names, judge_settings
 from pylaunch.features.job.job_file import JobFile
 from pylaunch.features.job.placement import placed, with_ports
 from pylaunch.features.job.sbatch_script import Expansions, RoleScript, in_job, places_in_job, refused, refused_variable
-from pylaunch.features.job.starting import DRY_RUN_PORTS, flags_of_roles, given_here, planned_parts, read
+from pylaunch.features.job.starting import DRY_RUN_PORTS, flags_of_roles, given_here, planned_parts, read_job
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.secret import refuse_secrets
@@ -45,7 +45,7 @@ def sbatch_script(
     defaults = given_here(context, elsewhere)
     if others := sorted(defaults.keys() - IN_SCRIPT):
         raise UsageError(f"--{others[0].replace('_', '-')}: not for a script of several roles", hint="omit it")
-    job, left_out = _kept(read(flags.words))
+    job, left_out = _kept(read_job(flags.words))
     cluster = load_cluster(inventory, limit=limit)
     parts = placed(job, cluster, lambda pattern: cluster.names)
     with_ports(parts, {host.rank_address: DRY_RUN_PORTS for host in cluster.hosts})  # Refuses a number used twice.

@@ -19,7 +19,7 @@ from pylaunch.features.job.controller import PartOver, PlannedPart, free_ports, 
 from pylaunch.features.job.course import stop_order
 from pylaunch.features.job.job_file import JobFile, JobRole, ReadyBy, filled
 from pylaunch.features.job.placement import Part, environment, own_places, placed, places, with_ports
-from pylaunch.features.job.view import JobView, job_id, outcome_data, plan_data, reason, show_end, show_plan
+from pylaunch.features.job.view import JobView, end_reason, job_id, outcome_data, plan_data, show_end, show_plan
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.job import JobSpec, RolePart
@@ -61,7 +61,7 @@ def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge:
     """
     context = click.get_current_context()
     defaults = given_here(context, observing.options)
-    job = read(typed.words)
+    job = read_job(typed.words)
     cluster = load_cluster(inventory, limit=limit)
     parts = placed(job, cluster, lambda pattern: _named(cluster, inventory, pattern))
     free = {host.rank_address: list(DRY_RUN_PORTS) for host in cluster.hosts} if typed.dry_run else free_ports(parts)
@@ -101,7 +101,7 @@ def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge:
     ending = ended.course.ending
     if ending is None:
         return ExitCode.BUG
-    of_job = RunEnding(job_id(planned), Outcome(ending.status, reason(ended, planned), ending.at, (), {}))
+    of_job = RunEnding(job_id(planned), Outcome(ending.status, end_reason(ended, planned), ending.at, (), {}))
     of_job.files.extend(ended.files)
     for observer in observing.new():
         observer.at_end_of_job(job.name, of_job)
@@ -150,7 +150,7 @@ def _without_output(planned: PlannedPart) -> StartOptions:
     return replace(planned.options, relays_output=ready is not None and ready.by is ReadyBy.OUTPUT)
 
 
-def read(words: Sequence[str]) -> JobFile:
+def read_job(words: Sequence[str]) -> JobFile:
     """Return the job of the file that the first of `words` names, with the values of --set. Raises UsageError."""
     path, sets = _words(words)
     return job_file.read(_text(path), path, sets, options_of_a_role())

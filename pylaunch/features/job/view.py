@@ -152,7 +152,7 @@ def job_id(parts: Sequence[PlannedPart]) -> str:
     return next(part.job for each in parts if (part := each.planned.plan.job.part) is not None)
 
 
-def reason(ended: JobEnd, parts: Sequence[PlannedPart]) -> str:
+def end_reason(ended: JobEnd, parts: Sequence[PlannedPart]) -> str:
     """Return why the job ended, without any text of a node: it may contain a secret of a role."""
     ending = ended.course.ending
     if ending is None:

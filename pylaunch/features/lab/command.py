@@ -245,7 +245,7 @@ def stall(path: str) -> Fault:
 @click.argument("size", default="256MiB")
 def memory(size: str) -> Fault:
     """Let the processes of NODE take SIZE (256MiB) more memory; then the kernel kills one. Needs cgroup version 1."""
-    return LittleMemory(options.size("SIZE", size))
+    return LittleMemory(options.size_option("SIZE", size))
 
 
 @_on_a_node

@@ -24,7 +24,7 @@ from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.model.text.size import shown_size
 from pylaunch.terminal import console, document, hints, options
-from pylaunch.terminal.flags.environment import again
+from pylaunch.terminal.flags.environment import earlier_secrets
 from pylaunch.terminal.live_area import LiveArea
 
 EXAMPLES = """\b
@@ -120,7 +120,7 @@ def _token(names: Sequence[str], repository: hub.HubRepository | None) -> str | 
     """Return HF_TOKEN of this shell if `--secret` names it. Raises UsageError for other names, and without a hub."""
     if names and (repository is None or {*names} != {"HF_TOKEN"}):
         raise UsageError(f"--secret {names[0]}: push needs no secret but HF_TOKEN, for hf:…", hint="omit it")
-    return again(names, os.environ).get("HF_TOKEN")
+    return earlier_secrets(names, os.environ).get("HF_TOKEN")
 
 
 def _show(payload: Payload, result: BroadcastResult, source: str | None) -> None:

@@ -18,7 +18,7 @@ from pylaunch.checks.finding_lines import all_lines
 from pylaunch.features.report import run_facts
 from pylaunch.features.report.log_excerpts import MARK, read_excerpts
 from pylaunch.features.report.page.html import page
-from pylaunch.features.report.write import gathered
+from pylaunch.features.report.write import report_content
 from pylaunch.inventory.known_secrets import known_secrets
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import RunRecord
@@ -73,7 +73,7 @@ def collect(record: RunRecord, file: Path, limit: int) -> RunArchive:
     console.say(f"asking {fold(record.plan.cluster.names)} for logs and facts")
     _add_hosts(content, record)
     _add_logs(content, record, limit)
-    content.texts["report.html"] = page(gathered(record), content.mask.hide)
+    content.texts["report.html"] = page(report_content(record), content.mask.hide)
     content.add("README.txt", _readme(record, content))
     _write(file, f"pylaunch-{record.plan.run}", content.texts, record.created_at)
     return content

@@ -37,7 +37,7 @@ def command(run: str | None, *, inventory: Path | None, output: Path | None, lim
     Its record, logs, versions, topology and environment of ranks, and the hosts as they are now. Hosts that do not
     answer are listed in the README.txt of the archive. Nothing is changed on any host.
     """
-    size = options.size("--limit", limit)
+    size = options.size_option("--limit", limit)
     if size < LEAST_LIMIT:
         raise UsageError(f"--limit {limit}: expected {shown_size(LEAST_LIMIT)} or more", hint="--limit 5MB")
     record = find_newest(run, inventory)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.run import RunRecord
-from pylaunch.model.text.excerpt import TextTail, first_part, joined
+from pylaunch.model.text.excerpt import TextTail, first_part, rejoined
 from pylaunch.runs.connect.interruptible import Interrupter
 from pylaunch.runs.existing.logs import LogQuery, read_logs
 from pylaunch.runs.follow.run_events import LinesWritten, Notice, RunEvent
@@ -109,7 +109,8 @@ def read_excerpts(
     names = sorted({stream for _, stream in ends.cut})
     reading.run(record, LogQuery(record.plan.nodes, names), deadline_s, interrupter)
     texts = {
-        stream: joined(heads[stream], text, MARK) if stream in ends.cut else text for stream, text in ends.texts.items()
+        stream: rejoined(heads[stream], text, MARK) if stream in ends.cut else text
+        for stream, text in ends.texts.items()
     }
     return LogExcerpts(
         texts,

@@ -31,14 +31,14 @@ def write_report(record: RunRecord, file: Path, complete: Callable[[str], str] =
     size and the reasons for missing content, one line each. Raises UsageError if `file` exists or cannot be written.
     """
     refuse_existing(file)
-    content = gathered(record)
+    content = report_content(record)
     data = page(content, Redaction(known_secrets(record.plan, os.environ)).hide, complete).encode("utf-8", "replace")
     with new_file(file) as out:
         out.write(data)
     return len(data), content.missing
 
 
-def gathered(record: RunRecord) -> ReportInput:
+def report_content(record: RunRecord) -> ReportInput:
     """Return everything that is known about the run, with the last lines of its ranks where nodes answer."""
     logs, missing = _last_lines(record)
     known = versions(record)

@@ -12,7 +12,7 @@ from pylaunch.features.slurm import flags as scheduler
 from pylaunch.features.slurm.allocation import Allocation, JobNews, allocate, allocation_here, end_submitted
 from pylaunch.features.slurm.flags import JOB_ID, RESTART_COUNT, NodeSource, SchedulerFlags
 from pylaunch.features.slurm.job_here import JobHere, SlurmSource
-from pylaunch.features.slurm.requeue import JobRequeues, continued, not_requeued
+from pylaunch.features.slurm.requeue import JobRequeues, continued_run, not_requeued
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.limit import limited
 from pylaunch.inventory.load import source_of
@@ -25,7 +25,7 @@ from pylaunch.model.text.argv import quoted
 from pylaunch.runs.start import PlannedRun, plan_start, planned_run
 from pylaunch.terminal import console, hints
 from pylaunch.terminal.doors import NodesWanted, StartNodes
-from pylaunch.verdict.requeue import cause_of
+from pylaunch.verdict.requeue import requeue_cause
 
 
 def _show(news: JobNews) -> None:
@@ -69,7 +69,7 @@ def _allocated(cluster: Cluster, allocation: Allocation, restarts: int, job: Job
     def recorded(planned: PlannedRun) -> PlannedRun:
         """Return the next attempt of a run whose job was requeued, and the id of a job that pylaunch submitted."""
         if restarts:
-            planned = planned_run(continued(planned.plan, allocation.job.id, restarts, console.say))
+            planned = planned_run(continued_run(planned.plan, allocation.job.id, restarts, console.say))
         if not allocation.job.is_ours:
             return planned
         return replace(planned, plan=replace(planned.plan, submitted_job=allocation.job.id))
@@ -80,7 +80,7 @@ def _allocated(cluster: Cluster, allocation: Allocation, restarts: int, job: Job
 
 def end_submitted_for(job_id: str, job: JobSpec, outcome: Outcome | None) -> None:
     """End the Slurm job that was submitted for a run whose first controller has ended; None: a person ends the run."""
-    if outcome is not None and job.max_requeues and cause_of(outcome):
+    if outcome is not None and job.max_requeues and requeue_cause(outcome):
         _show(not_requeued(job_id, "the controller that would request it has ended"))
     end_submitted(job_id, _show, is_good=outcome is not None and outcome.status is Status.DONE)
 

@@ -21,7 +21,7 @@ from pylaunch.runs.follow.job_time import job_of
 from pylaunch.store import runs
 from pylaunch.transport import interrupts
 from pylaunch.transport.slurm import commands
-from pylaunch.verdict.requeue import BY_SLURM, NoRequeue, Requeue, cause_of, requeue_after
+from pylaunch.verdict.requeue import BY_SLURM, NoRequeue, Requeue, requeue_after, requeue_cause
 
 
 def not_requeued(job: str, why: str) -> JobNews:
@@ -78,7 +78,7 @@ class JobRequeues:
                 emit(not_requeued(job.id, "SIGTERM ended scontrol requeue"))
                 return None
         except ClusterNotReadyError as error:
-            if cause_of(outcome):
+            if requeue_cause(outcome):
                 emit(not_requeued(job.id, error.message))
             return None
         following = f"{base_of(plan.run)}.{plan.restart + 1}"
@@ -88,7 +88,7 @@ class JobRequeues:
         return decided
 
 
-def continued(plan: RunPlan, job: str, restarts: int, note: Callable[[str], None]) -> RunPlan:
+def continued_run(plan: RunPlan, job: str, restarts: int, note: Callable[[str], None]) -> RunPlan:
     """Return `plan` as the next attempt of the run that `job` had before Slurm requeued it `restarts` times.
 
     The run is the last one here on nodes of that job with the same command. One that is done is not continued.

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from pylaunch.errors import ExitCode, UsageError
+from pylaunch.features.variables.judgement import together
 from pylaunch.features.variables.judgement.files import read_environment_file, read_nccl_conf
-from pylaunch.features.variables.judgement.together import judge
 from pylaunch.model.setting import LintFinding, LintLevel, Setting, settings_of
 from pylaunch.terminal import console, document, options
 
@@ -52,7 +52,9 @@ def lint_text(text: str, name: str) -> tuple[LintFinding, ...]:
     """Findings about the text of a file; a name that ends in .conf is taken for NCCL's own format."""
     read = read_nccl_conf if name.endswith(".conf") else read_environment_file
     settings, findings = read(text, name)
-    return tuple(sorted((*findings, *judge(settings)), key=lambda finding: int(finding.where.rpartition(":")[2])))
+    return tuple(
+        sorted((*findings, *together.judge(settings)), key=lambda finding: int(finding.where.rpartition(":")[2]))
+    )
 
 
 def lint_this_machine(environment: Mapping[str, str]) -> tuple[LintFinding, ...]:
@@ -66,7 +68,7 @@ def lint_this_machine(environment: Mapping[str, str]) -> tuple[LintFinding, ...]
             read, problems = read_nccl_conf(path.read_text(errors="replace"), str(path))
             settings += read
             findings += problems
-    return (*findings, *judge(settings))
+    return (*findings, *together.judge(settings))
 
 
 def _show(findings: Sequence[LintFinding]) -> None:

@@ -47,7 +47,7 @@ def first_part(text: str, limit: int) -> str:
     return part
 
 
-def joined(head: str, tail: str, mark: str) -> str:
+def rejoined(head: str, tail: str, mark: str) -> str:
     """Return `head`, `mark` on a line of its own, and `tail`; without `mark` where the tail begins within the head."""
     probe = tail[:_PROBE]
     if len(probe) == _PROBE and head.count(probe) == 1 and tail.startswith(head[head.index(probe) :]):
@@ -62,4 +62,4 @@ def bounded(text: str, limit: int, mark: str) -> str:
         return text
     tail = TextTail(limit - limit // 4)
     tail.add(text)
-    return joined(first_part(text, limit // 4), tail.text, mark)
+    return rejoined(first_part(text, limit // 4), tail.text, mark)

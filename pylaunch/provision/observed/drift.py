@@ -43,7 +43,7 @@ class Note:
     text: str
 
 
-def drift(states: Sequence[RoleState], facts: Facts) -> tuple[Change, ...]:
+def changes_of(states: Sequence[RoleState], facts: Facts) -> tuple[Change, ...]:
     """Return all differences, in the order in which roles run; empty if the host is in its desired state."""
     return tuple(Change(state.role, subject, how) for state in states for subject, how in _differences(state, facts))
 

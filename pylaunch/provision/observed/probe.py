@@ -43,7 +43,7 @@ _HOST_FACTS = (
 """Readers of the groups of host facts, in the order of a record. A group's name is that of its reader."""
 
 
-def probe(
+def probe_hosts(
     cluster: Cluster,
     asked: Mapping[str, Mapping[str, Sequence[Any]]],
     *,
@@ -70,7 +70,7 @@ def host_facts_of(cluster: Cluster, timeout_s: float) -> dict[str, HostFacts | s
     """Return the facts of every host of `cluster`, in groups; the reason for one that does not report them in time."""
     asked = {host.name: {"host_facts": [host.rank_python]} for host in cluster.hosts}
     found: dict[str, HostFacts | str] = {}
-    for name, answer in probe(cluster, asked, timeout_s=timeout_s).items():
+    for name, answer in probe_hosts(cluster, asked, timeout_s=timeout_s).items():
         match answer:
             case Facts():
                 found[name] = answer.host_facts

@@ -21,7 +21,7 @@ interrupt. The receiver may be called from any thread."""
 
 def signals(receiver: Callable[[str], object], last_s: float) -> AbstractContextManager[None]:
     """SIGINT and SIGTERM of this process, where `transport.interrupts.install` was called."""
-    return interrupts.received_by(lambda number: receiver(interrupts.described(number)), last_s)
+    return interrupts.received_by(lambda number: receiver(interrupts.signal_words(number)), last_s)
 
 
 class Interrupter:

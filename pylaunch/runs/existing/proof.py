@@ -75,7 +75,7 @@ class _ProofAnswer(msgspec.Struct):
     restarted: bool
 
 
-def look(record: RunRecord, hosts: Iterable[str]) -> dict[str, NodeProof]:
+def leftover_processes(record: RunRecord, hosts: Iterable[str]) -> dict[str, NodeProof]:
     """Return the leftover processes of the run on `hosts`; end none of them."""
     return _ask(record.plan, hosts, Asking(LOOK_S), None, record.began)
 

@@ -102,9 +102,9 @@ class HangWatch:
         self._facts = sample.facts
         if not sample.views or self._state().stop is not None:
             return None
-        from pylaunch.verdict.hangs.judge import judge  # noqa: PLC0415 -- 15 ms that only a suspected hang costs
+        from pylaunch.verdict.hangs.judge import judge_hang  # noqa: PLC0415 -- 15 ms that only a suspected hang costs
 
-        findings = await asyncio.to_thread(partial(judge, self._evidence()))
+        findings = await asyncio.to_thread(partial(judge_hang, self._evidence()))
         self._add_ends()
         after, report = self._suspicion.judged(time.monotonic(), findings[0])
         self._become(after)

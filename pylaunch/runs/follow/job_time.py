@@ -4,12 +4,12 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.plan import RunPlan
-from pylaunch.transport.interrupts import described
+from pylaunch.transport.interrupts import signal_words
 
 LOOK_S = 300.0
 """Longest time between two looks at the time that is left: a time limit can be changed while the job runs."""
@@ -42,15 +42,7 @@ def job_of(plan: RunPlan) -> str | None:
 def ends_with_job(plan: RunPlan, reason: str) -> bool:
     """Return whether Slurm ends the job in which this controller runs: it sends SIGTERM to all processes of the job."""
     is_in_job = job_of(plan) is not None and plan.submitted_job is None
-    return is_in_job and reason == described(signal.SIGTERM)
-
-
-def named_ranks(ranks: Sequence[int]) -> str:
-    """Return ranks for a person: "ranks 0, 1", the first eight of them."""
-    if not ranks:
-        return "no rank"
-    more = f" and {len(ranks) - 8} more" if len(ranks) > 8 else ""
-    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks[:8]))}{more}"
+    return is_in_job and reason == signal_words(signal.SIGTERM)
 
 
 def moments(plan: RunPlan) -> Iterable[tuple[float, bool]]:

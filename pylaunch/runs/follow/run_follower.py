@@ -8,7 +8,7 @@ from datetime import timedelta
 from pylaunch import protocol
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.finding import Finding
-from pylaunch.model.hostset import fold
+from pylaunch.model.hostset import fold, named_ranks
 from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
@@ -22,7 +22,7 @@ from pylaunch.runs.follow.event_bounds import EventBounds
 from pylaunch.runs.follow.examiner import RunExaminer
 from pylaunch.runs.follow.hang_watch import HangNews, HangWatch
 from pylaunch.runs.follow.job_end import JobAnswer, JobQuestions
-from pylaunch.runs.follow.job_time import JobTimeNews, ends_with_job, named_ranks
+from pylaunch.runs.follow.job_time import JobTimeNews, ends_with_job
 from pylaunch.runs.follow.output_relay import OutputRelay
 from pylaunch.runs.follow.rank_views import RunSample, host_evidence, rank_view
 from pylaunch.runs.follow.run_events import Emitter, Notice
@@ -122,7 +122,7 @@ class RunFollower:
     def _on_notified(self, host: str, message: protocol.RanksNotified) -> None:
         self._state = self._state.with_notified(message.ranks)
         without = f"; no handler of it: {named_ranks(message.without)}" if message.without else ""
-        text = f"SIG{self._plan.job.checkpoint_signal} to {named_ranks(message.ranks)}{without}"
+        text = f"SIG{self._plan.job.checkpoint_signal} to {named_ranks(message.ranks) or 'no rank'}{without}"
         self._event(EventKind.CHECKPOINT_ASKED, host, message.time, rank=None, text=text)
 
     async def follow(self) -> Outcome:

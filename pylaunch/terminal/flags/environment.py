@@ -76,7 +76,7 @@ def given(flags: EnvironmentFlags, ours: Mapping[str, str]) -> Environment:
     return Environment({name: value for name, value in plain.items() if name not in secrets}, Secrets(secrets))
 
 
-def again(names: Sequence[str], ours: Mapping[str, str]) -> Secrets:
+def earlier_secrets(names: Sequence[str], ours: Mapping[str, str]) -> Secrets:
     """Return the secrets `names` of an earlier run with their values in `ours`. Raises UsageError for a missing one."""
     return Secrets({_secret_name(name, ours): ours[name] for name in names})
 

@@ -12,7 +12,7 @@ from pylaunch.agent.shared.script_imports import Names, read_program
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import UsageError
 from pylaunch.model.job import Framework
-from pylaunch.model.pasted import LAUNCHERS, MODULES, Pasted, described, program_after, ranks_of, taken_apart
+from pylaunch.model.pasted import LAUNCHERS, MODULES, Pasted, described_line, program_after, ranks_of, taken_apart
 from pylaunch.model.text.argv import Argv, pylaunch, quoted
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.terminal import console
@@ -187,7 +187,7 @@ def _with_options(flags: StartFlags, pasted: Pasted) -> StartFlags:
     taken: dict[str, Any] = {name: int(value) if name in NUMBERS else value for name, value in used.items()}
     env = tuple(f"{name}={value}" for name, value in pasted.env.items())
     if pasted.launcher:
-        console.say(described(pasted, used))
+        console.say(described_line(pasted, used))
         if pasted.is_of_one_machine and flags.nodes is None:
             console.say(
                 f"note: this line of {pasted.launcher} starts ranks on one machine, pylaunch on every host: "

@@ -26,7 +26,7 @@ from pylaunch.runs.all_runs import (
 )
 from pylaunch.runs.existing.discover import Discovery
 from pylaunch.runs.prove import is_in_doubt
-from pylaunch.store.runs import UnknownRunError, reached
+from pylaunch.store.runs import UnknownRunError, with_reachable_hosts
 from pylaunch.terminal import console
 from pylaunch.terminal.invocation import current
 from pylaunch.terminal.listing import duration, job_words, verb_of
@@ -75,7 +75,7 @@ def reached_now(record: RunRecord, inventory: Path | None) -> RunRecord:
             return record
         inventory = source
     try:
-        now = reached(record, load_cluster(inventory))
+        now = with_reachable_hosts(record, load_cluster(inventory))
     except InventoryError as error:
         console.say(f"note: addresses as of the start of run {record.plan.run}: {error.message}")
         return record

@@ -9,7 +9,7 @@ from pylaunch.runs.connect.confine import LAUNCHER_STREAMS
 from pylaunch.runs.follow.run_follower import rank_streams
 
 
-def ranks_of(text: str, plan: RunPlan) -> tuple[int, ...]:
+def parse_ranks(text: str, plan: RunPlan) -> tuple[int, ...]:
     """Parse ranks such as "0-3,7". Raises UsageError for other text, and for ranks that the run does not have."""
     found: set[int] = set()
     for piece in text.split(","):
@@ -45,7 +45,7 @@ def chosen(
         if ranks is not None:
             raise UsageError("--launcher cannot be combined with --rank", hint="use only one of them")
         return asked, [*LAUNCHER_STREAMS]
-    wanted = range(plan.world_size) if ranks is None else ranks_of(ranks, plan)
+    wanted = range(plan.world_size) if ranks is None else parse_ranks(ranks, plan)
     there = tuple(node for node in asked if any(rank.rank in wanted for rank in node.ranks))
     if not there:
         raise UsageError(f"no rank of {ranks} runs on {nodes}", hint=f"pylaunch status {plan.run}")

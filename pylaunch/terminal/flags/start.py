@@ -163,7 +163,7 @@ def _workdir(given: str | None) -> str:
 
 
 def _log_limit(text: str) -> int:
-    size = options.size("--log-limit", text)
+    size = options.size_option("--log-limit", text)
     if 0 < size < LEAST_LOG:
         raise UsageError(f"--log-limit {text}: expected {shown_size(LEAST_LOG)} at least, or 0")
     return size

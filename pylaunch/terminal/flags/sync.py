@@ -14,7 +14,7 @@ from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.size import shown_size
 from pylaunch.runs.sync.tree import DEFAULT_LIMIT, Ignored, Tree, read_tree
 from pylaunch.terminal import console
-from pylaunch.terminal.options import size, together
+from pylaunch.terminal.options import size_option, together
 from pylaunch.terminal.views.live import counted
 
 SHOWN_PATHS = 3
@@ -53,7 +53,7 @@ def of(flags: SyncFlags) -> SyncFlags:
 
 def given(flags: SyncFlags) -> Tree | None:
     """Read the tree that --sync names; None without --sync. Raises UsageError for a tree that cannot be shipped."""
-    limit = size("--sync-limit", flags.sync_limit)
+    limit = size_option("--sync-limit", flags.sync_limit)
     if flags.sync is None:
         if flags.sync_exclude or flags.sync_include or limit != DEFAULT_LIMIT:
             raise UsageError("--sync-exclude, --sync-include and --sync-limit go with --sync", hint="--sync .")

@@ -24,7 +24,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def shown(line: str) -> str:
+def visible_part(line: str) -> str:
     """Return the visible part of `line` on a terminal: a progress bar overwrites itself after a carriage return."""
     return line.rstrip("\r").rpartition("\r")[2]
 
@@ -74,7 +74,7 @@ class Live:
         sink = sys.stdout if channel == "out" else sys.stderr
         if console.is_terminal(sink):
             text = self._pieces.joined((host, stream), text)
-            lines = [shown(line) for line in text.removesuffix("\n").split("\n")] if text else []
+            lines = [visible_part(line) for line in text.removesuffix("\n").split("\n")] if text else []
         else:
             lines = text.removesuffix("\n").split("\n")
         prefix = f"{self._label}{f'{host}:{source}':<{self._width}} | "

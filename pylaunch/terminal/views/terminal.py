@@ -18,7 +18,7 @@ from pylaunch.runs.follow.merge import LineSource, Merge, MergedLine
 from pylaunch.terminal import console
 from pylaunch.terminal.live_area import LiveArea
 from pylaunch.terminal.views.board import Board
-from pylaunch.terminal.views.live import Live, shown
+from pylaunch.terminal.views.live import Live, visible_part
 
 TICK_S = 0.1
 HOLD_S = 10.0
@@ -121,7 +121,7 @@ class Terminal(Live):
             self._show(due)
 
     def _show(self, lines: Iterable[MergedLine]) -> None:
-        prefixed = [(f"{self._prefix(line)} | ", shown(line.text)) for line in lines]
+        prefixed = [(f"{self._prefix(line)} | ", visible_part(line.text)) for line in lines]
         if prefixed:
             console.rank_lines(sys.stderr, prefixed)
 

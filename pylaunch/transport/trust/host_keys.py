@@ -28,7 +28,7 @@ from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
 from pylaunch.transport.openssh.failures import explain_failure
 from pylaunch.transport.openssh.options import OWN_COMMAND, config_word, destination
-from pylaunch.transport.trust.known_hosts import HostKey, keys_for, place, read_known_hosts, write_known_hosts
+from pylaunch.transport.trust.known_hosts import HostKey, keys_for, read_known_hosts, server_name, write_known_hosts
 
 ANSWER_TIMEOUT_S = 10
 AT_ONCE = 32
@@ -56,7 +56,7 @@ class Route:
         address, port = settings["hostname"], int(settings["port"])
         alias = settings.get("hostkeyalias")
         proxied = any(settings.get(name, "none") != "none" for name in ("proxyjump", "proxycommand"))
-        return cls(address, port, alias or place(address, port), proxied)
+        return cls(address, port, alias or server_name(address, port), proxied)
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class KeyOffer:
         )
 
 
-def scan(cluster: Cluster) -> KeyOffer:
+def scan_keys(cluster: Cluster) -> KeyOffer:
     """Ask every host of `cluster` for its key. Raises UsageError when none is reached over SSH."""
     remote = tuple(host for host in cluster.hosts if host.connection is Connection.SSH)
     if cluster.known_hosts is None or not remote:

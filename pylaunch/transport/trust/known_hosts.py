@@ -38,7 +38,7 @@ class HostKey:
         return f"{self.place} {self.kind} {self.blob}"
 
 
-def place(address: str, port: int | None = None) -> str:
+def server_name(address: str, port: int | None = None) -> str:
     """Return the name of a server in known_hosts: the address alone on port 22, else `[address]:port`."""
     name = address.lower()
     return name if port in (None, SSH_PORT) else f"[{name}]:{port}"

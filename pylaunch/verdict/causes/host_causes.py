@@ -17,7 +17,7 @@ from pylaunch.verdict.causes.overrides import connected_elsewhere, meetings, ove
 from pylaunch.verdict.causes.unanswered import OK, Pair, silent_pairs
 from pylaunch.verdict.causes.xid import XidKind, explain
 from pylaunch.verdict.failure_evidence import Evidence, seconds
-from pylaunch.verdict.hangs.judge import judge
+from pylaunch.verdict.hangs.judge import judge_hang
 from pylaunch.verdict.hangs.recorded_views import ACROSS_RANKS
 from pylaunch.verdict.hangs.snapshot import HangEvidence
 from pylaunch.verdict.own_failures import sounds_like_a_victim
@@ -258,7 +258,7 @@ def view_causes(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
         return
     hosts = {rank: host for host, ranks in evidence.ranks.items() for rank in ranks if rank not in ended}
     seen = {each.rank for each in views}
-    found = [each for each in judge(HangEvidence("RUN", hosts, (views,))) if each.kind in ACROSS_RANKS]
+    found = [each for each in judge_hang(HangEvidence("RUN", hosts, (views,))) if each.kind in ACROSS_RANKS]
     found = [each for each in found if each.confidence is not Confidence.LOW and seen.issuperset(each.ranks)]
     for each in found[:MOST_DISAGREEMENTS]:
         yield advised(

@@ -34,7 +34,7 @@ from pylaunch.verdict.hangs.waiting import PendingCall, WaitGraph, is_seen_waiti
 _ORDER = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}
 
 
-def judge(evidence: HangEvidence) -> tuple[HangFinding, ...]:
+def judge_hang(evidence: HangEvidence) -> tuple[HangFinding, ...]:
     """Return the findings, the best explanation first; never empty."""
     snapshot = Snapshot(evidence)
     if text := _advance(evidence):

@@ -11,7 +11,7 @@ from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangFinding, HangKind
 from pylaunch.model.outcome import Outcome
 from pylaunch.protocol.examination import RankView
-from pylaunch.verdict.hangs.judge import judge
+from pylaunch.verdict.hangs.judge import judge_hang
 from pylaunch.verdict.hangs.snapshot import HangEvidence
 from pylaunch.verdict.rank_end import described
 
@@ -40,7 +40,7 @@ def finding_on_views(
     if len(seen) < 2:
         return None
     ended = {} if cause is None or cause.rank is None else {cause.rank: described(cause)}
-    first = judge(HangEvidence(run, left, (seen,), ended=ended))[0]
+    first = judge_hang(HangEvidence(run, left, (seen,), ended=ended))[0]
     if not ends:
         return None if first.kind in _NOTHING else first
     if cause is not None:

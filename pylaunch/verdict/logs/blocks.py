@@ -35,7 +35,7 @@ def lines_from(held: bytes, start: int, most: int, count: int) -> Iterator[str]:
         yield text
 
 
-def bounded(lines: list[int]) -> list[int]:
+def first_and_last(lines: list[int]) -> list[int]:
     """Return the first and the last lines of a topic in a block, as many as are read."""
     half = PER_TOPIC // 2
     return lines if len(lines) <= PER_TOPIC else lines[:half] + lines[-half:]

@@ -13,7 +13,7 @@ from pylaunch.verdict.logs.blocks import (
     BLOCK,
     PER_BLOCK,
     after_bar,
-    bounded,
+    first_and_last,
     line_at,
     line_start,
     lines_from,
@@ -334,7 +334,7 @@ class _Scanner:
             for anchor, parts in anchors:
                 if all(part in words for part in parts):
                     lines.update(lines_with(held, end, anchor))
-            for begin in bounded(sorted(lines)):
+            for begin in first_and_last(sorted(lines)):
                 found.setdefault(begin, []).append(topic)
         return found
 

@@ -5,7 +5,15 @@ from dataclasses import replace
 import pytest
 
 from pylaunch.features.bench.host_speeds import host_speeds
-from pylaunch.features.bench.judgement.bounds import Conditions, HostSpeeds, Judgement, Wire, goodput, judged, tightest
+from pylaunch.features.bench.judgement.bounds import (
+    Conditions,
+    HostSpeeds,
+    Judgement,
+    Wire,
+    goodput,
+    judged_bandwidth,
+    tightest,
+)
 from pylaunch.features.bench.judgement.measurements import PairTimed
 from pylaunch.features.bench.judgement.operations import Operation
 from pylaunch.features.bench.judgement.rates import pair_rates
@@ -54,7 +62,7 @@ def test_one_node_is_bounded_by_nvlink_and_not_by_its_network() -> None:
 
 
 def test_a_result_is_a_share_of_the_bound() -> None:
-    found = judged(Operation.ALL_REDUCE, LARGE, 1.0, PAIR)
+    found = judged_bandwidth(Operation.ALL_REDUCE, LARGE, 1.0, PAIR)
     assert isinstance(found, Judgement)
     assert found.share == pytest.approx(0.85, abs=0.01)
 
@@ -70,7 +78,7 @@ def test_a_result_is_a_share_of_the_bound() -> None:
     ],
 )
 def test_no_judgement(size: int, rate: float, conditions: Conditions, reason: str) -> None:
-    found = judged(Operation.ALL_REDUCE, size, rate, conditions)
+    found = judged_bandwidth(Operation.ALL_REDUCE, size, rate, conditions)
     assert isinstance(found, str)
     assert reason in found
 

@@ -4,7 +4,7 @@ import pytest
 
 from pylaunch.errors import UsageError
 from pylaunch.features.fetch import at_end
-from pylaunch.features.fetch.choice import LONGEST_NAME, NodeFile, choose, place_of, refuse_patterns
+from pylaunch.features.fetch.choice import LONGEST_NAME, NodeFile, choose_files, place_of, refuse_patterns
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.terminal.doors import RunEnding
 
@@ -28,21 +28,21 @@ def test_dots_within_names_are_no_way_out() -> None:
 )
 def test_a_path_of_a_node_that_leads_out_or_is_too_long_is_refused(path: str) -> None:
     assert place_of(path) is None
-    chosen, refused = choose({"n1": [file(path)]})
+    chosen, refused = choose_files({"n1": [file(path)]})
     assert (chosen, len(refused)) == ([], 1)
 
 
 def test_a_node_cannot_take_the_place_of_a_file_of_another_one() -> None:
     differing = {"n1": [file("state", digest="d")], "n2": [file("state", digest="e"), file("n1/state", digest="x")]}
-    chosen, refused = choose(differing)
+    chosen, refused = choose_files(differing)
     assert [(each.host, each.place) for each in chosen] == [("n1", ("n1", "state")), ("n2", ("n2", "state"))]
     assert refused == ["n2: n1/state: not a name for a file here, or another file has its place"]
-    assert choose({"n1": [file("a"), file("a", size=2)]})[1] != []
+    assert choose_files({"n1": [file("a"), file("a", size=2)]})[1] != []
     assert place_of("ckpt/.rank0.pt.5-7.part") is None
 
 
 def test_names_that_are_refused_are_one_line_for_each_node() -> None:
-    _, refused = choose({"n1": [file(f"../{number}") for number in range(1000)]})
+    _, refused = choose_files({"n1": [file(f"../{number}") for number in range(1000)]})
     assert refused == ["n1: ../0 and 999 more: not a name for a file here, or another file has its place"]
 
 
@@ -54,7 +54,7 @@ def test_a_file_that_all_nodes_have_alike_is_fetched_once() -> None:
     shared = {"n1": [file("a", 5 << 20)], "n2": [file("a", 5 << 20)]}
     copies = {"n1": [file("b", inode=1, digest="d")], "n2": [file("b", inode=2, digest="d")]}
     for listings in (shared, copies):
-        (only,), _ = choose(listings)
+        (only,), _ = choose_files(listings)
         assert (only.host, only.others) == ("n1", ("n2",))
         assert len(only.place) == 1
 
@@ -69,7 +69,7 @@ def test_a_file_that_all_nodes_have_alike_is_fetched_once() -> None:
     ],
 )
 def test_files_that_differ_get_a_directory_for_each_host(one: NodeFile, other: NodeFile) -> None:
-    chosen, _ = choose({"n1": [one], "n2": [other], "n3": [file("alone")]})
+    chosen, _ = choose_files({"n1": [one], "n2": [other], "n3": [file("alone")]})
     assert [each.place for each in chosen] == [("n1", "ckpt", "a"), ("n2", "ckpt", "a"), ("alone",)]
 
 

@@ -50,6 +50,6 @@ def test_the_error_message_of_systemctl_is_kept_on_a_host_without_systemd(
     names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = "System has not been booted with systemd as init system (PID 1). Can't operate.\nFailed to connect to bus"
-    monkeypatch.setattr(services, "run", lambda words: output)
+    monkeypatch.setattr(services, "output_of", lambda words: output)
     with pytest.raises(ValueError, match="has not been booted with systemd"):
         services.units(names)

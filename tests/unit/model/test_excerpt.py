@@ -1,6 +1,6 @@
 """A text that is cut keeps its beginning and its end, at the ends of lines, and never counts as whole."""
 
-from pylaunch.model.text.excerpt import TextTail, bounded, first_part, joined
+from pylaunch.model.text.excerpt import TextTail, bounded, first_part, rejoined
 
 MARK = "[cut]"
 LINES = "".join(f"step {number} loss={number / 7:.6f}\n" for number in range(1000))
@@ -42,9 +42,9 @@ def test_a_long_text_keeps_both_ends_and_a_mark() -> None:
 
 
 def test_ends_that_overlap_are_joined_without_a_mark() -> None:
-    assert joined(LINES[:9000], LINES[8000:], MARK) == LINES
+    assert rejoined(LINES[:9000], LINES[8000:], MARK) == LINES
 
 
 def test_repeated_lines_never_count_as_an_overlap() -> None:
     text = "waiting\n" * 1000
-    assert MARK in joined(text[:2400], text[-2400:], MARK)
+    assert MARK in rejoined(text[:2400], text[-2400:], MARK)

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from pylaunch.errors import ProvisionError
-from pylaunch.provision.observed.drift import Change, drift, notes
+from pylaunch.provision.observed.drift import Change, changes_of, notes
 from pylaunch.provision.observed.probe import parse_facts
 from pylaunch.provision.state import (
     AbsentLine,
@@ -47,7 +47,7 @@ BLOCK: Found = {"blocks": {"/etc/hosts": "10.0.0.1 n1\n10.0.0.1 n1"}}
 
 
 def test_a_host_in_its_desired_state_has_no_change() -> None:
-    assert drift([ROLE], converged([ROLE], BLOCK)) == ()
+    assert changes_of([ROLE], converged([ROLE], BLOCK)) == ()
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_host_in_its_desired_state_has_no_change() -> None:
     ],
 )  # fmt: skip
 def test_one_difference_is_one_change(found: dict[str, Any], subject: str, difference: str) -> None:
-    assert drift([ROLE], converged([ROLE], {**BLOCK, **found})) == (Change("role", subject, difference),)
+    assert changes_of([ROLE], converged([ROLE], {**BLOCK, **found})) == (Change("role", subject, difference),)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_one_difference_is_one_change(found: dict[str, Any], subject: str, diffe
 )
 def test_an_unreadable_fact_never_counts_as_converged(subject: str, asked: str) -> None:
     found: Found = {**BLOCK, subject: {asked: {"unmeasured": "Permission denied"}}}
-    assert {change.difference for change in drift([ROLE], converged([ROLE], found))} == {
+    assert {change.difference for change in changes_of([ROLE], converged([ROLE], found))} == {
         "cannot be read: Permission denied"
     }
 
@@ -156,21 +156,21 @@ def test_a_value_that_needs_a_password_gets_a_hint() -> None:
         **BLOCK,
         "reports": {"/usr/local/lib/pylaunch/firewall": {"unmeasured": "sudo: a password is required"}},
     }
-    (change,) = drift([ROLE], converged([ROLE], found))
+    (change,) = changes_of([ROLE], converged([ROLE], found))
     assert change.difference == "cannot be read: sudo: a password is required; ask for it with --ask-become-pass (-K)"
 
 
 def test_a_unit_that_systemd_skipped_is_reported_with_the_reason() -> None:
     found: Found = {**BLOCK, "services": {"chrony.service": unit_as("enabled", "inactive", condition="no")}}
-    (change,) = drift([ROLE], converged([ROLE], found))
+    (change,) = changes_of([ROLE], converged([ROLE], found))
     assert "systemd skipped it" in change.difference
 
 
 def test_a_file_for_programs_that_are_absent_is_not_wanted() -> None:
     role = RoleState("role", files=(DesiredFile("/etc/cloud/x", "0644", "", only_where="/etc/cloud"),))
     found: Found = {"files": {"/etc/cloud/x": None}}
-    assert drift([role], converged([role], {**found, "exists": {"/etc/cloud": False}})) == ()
-    assert drift([role], converged([role], found)) == (Change("role", "/etc/cloud/x", "missing"),)
+    assert changes_of([role], converged([role], {**found, "exists": {"/etc/cloud": False}})) == ()
+    assert changes_of([role], converged([role], found)) == (Change("role", "/etc/cloud/x", "missing"),)
 
 
 def test_a_kernel_setting_that_the_host_cannot_have_is_noted_and_is_no_change() -> None:
@@ -180,22 +180,22 @@ def test_a_kernel_setting_that_the_host_cannot_have_is_noted_and_is_no_change() 
     ):
         found: Found = {**BLOCK, "sysctls": {"net.core.somaxconn": answer}}
         facts = converged([ROLE], found)
-        assert drift([ROLE], facts) == ()
+        assert changes_of([ROLE], facts) == ()
         assert [note.text for note in notes([ROLE], facts)] == [text]
 
 
 def test_a_limit_above_what_the_container_allows_is_noted_and_is_no_change() -> None:
     found: Found = {**BLOCK, "limits": {"memlock": {"soft": "64", "hard": "64"}}}
     facts = converged([ROLE], found, capabilities=NO_RESOURCE)
-    assert drift([ROLE], facts) == ()
+    assert changes_of([ROLE], facts) == ()
     assert "the container allows no more" in notes([ROLE], facts)[0].text
-    assert drift([ROLE], converged([ROLE], found)) != ()
+    assert changes_of([ROLE], converged([ROLE], found)) != ()
 
 
 def test_a_hard_limit_that_is_no_number_is_no_reason_for_another_one() -> None:
     found: Found = {**BLOCK, "limits": {"memlock": {"soft": "64", "hard": "much"}}}
     facts = converged([ROLE], found, capabilities=NO_RESOURCE)
-    assert drift([ROLE], facts) != ()
+    assert changes_of([ROLE], facts) != ()
     assert notes([ROLE], facts) == ()
 
 
@@ -206,11 +206,11 @@ def test_a_host_that_may_not_set_its_clock_gets_a_note() -> None:
     assert (
         notes([role], converged([role], capabilities=NO_TIME))[0].text == "clock not disciplined here (no CAP_SYS_TIME)"
     )
-    assert drift([role], converged([role], missing, capabilities=NO_TIME)) == (
+    assert changes_of([role], converged([role], missing, capabilities=NO_TIME)) == (
         Change("time_sync", "/etc/d", "missing"),
     )
     assert notes([role], converged([role], missing)) == ()
-    assert drift([role], converged([role], missing)) == ()
+    assert changes_of([role], converged([role], missing)) == ()
 
 
 ALTERED = [["six-1.17.0", "/opt/pylaunch/envs/1/lib/python3.11/site-packages/six.py", "edited"]]
@@ -224,7 +224,7 @@ def test_an_edited_file_of_the_environment_is_named_where_every_file_was_looked_
         "altered": [ALTERED],
     }
     facts = parse_facts(asked, answered({**missing, **environment}))
-    (change,) = (each for each in drift([ROLE], facts) if each.subject.startswith("/opt/pylaunch/envs"))
+    (change,) = (each for each in changes_of([ROLE], facts) if each.subject.startswith("/opt/pylaunch/envs"))
     assert change == Change("role", ALTERED[0][1], "edited (six-1.17.0)")
 
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from pylaunch.protocol.readings.roles import GpuReading
-from pylaunch.provision.observed.drift import drift, notes
+from pylaunch.provision.observed.drift import changes_of, notes
 from pylaunch.provision.observed.facts import Facts
 from pylaunch.provision.state import DesiredGpu, RoleState
 from tests.unit.provision.host import converged
@@ -20,7 +20,7 @@ def host(fact: GpuReading | None) -> Facts:
 
 
 def test_a_node_whose_versions_agree_has_no_difference() -> None:
-    assert drift([ROLE], host(GOOD)) == ()
+    assert changes_of([ROLE], host(GOOD)) == ()
     assert notes([ROLE], host(GOOD)) == ()
 
 
@@ -49,7 +49,7 @@ def test_a_node_whose_versions_agree_has_no_difference() -> None:
     ],
 )
 def test_versions_that_do_not_agree_are_reported(found: dict[str, object], subject: str, difference: str) -> None:
-    (change,) = drift([ROLE], host({**GOOD, **found}))  # type: ignore[arg-type]
+    (change,) = changes_of([ROLE], host({**GOOD, **found}))  # type: ignore[arg-type]
     assert (change.subject, change.difference) == (subject, difference)
 
 
@@ -62,15 +62,15 @@ def test_versions_that_do_not_agree_are_reported(found: dict[str, object], subje
     ],
 )
 def test_software_that_a_node_does_not_need_is_not_required(found: dict[str, object]) -> None:
-    assert drift([ROLE], host({**GOOD, **found})) == ()  # type: ignore[arg-type]
+    assert changes_of([ROLE], host({**GOOD, **found})) == ()  # type: ignore[arg-type]
 
 
 def test_another_driver_than_the_wanted_one_is_a_difference() -> None:
     role = RoleState("gpu_node", gpus=(DesiredGpu(driver="580.95.05"),))
-    (change,) = drift([role], host(GOOD))
+    (change,) = changes_of([role], host(GOOD))
     assert change.difference == "is 565.57.01, not 580.95.05"
 
 
 def test_a_host_without_devices_is_not_applicable_and_says_so() -> None:
-    assert drift([ROLE], host(None)) == ()
+    assert changes_of([ROLE], host(None)) == ()
     assert [note.text for note in notes([ROLE], host(None))] == ["not applicable: no NVIDIA device"]

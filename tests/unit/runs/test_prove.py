@@ -70,6 +70,6 @@ def test_a_machine_without_a_file_of_a_run_that_ran_proves_nothing(
 def test_runs_are_proven_clean_at_the_addresses_of_their_own_inventory(monkeypatch: pytest.MonkeyPatch) -> None:
     runs.begin(PLAN, "0123", 0.0)
     runs.Recorder(PLAN.run, pytest.fail).finish(CANCELLED)
-    monkeypatch.setattr(proof, "look", lambda record, hosts: {})
+    monkeypatch.setattr(proof, "leftover_processes", lambda record, hosts: {})
     assert [each.run for each in prove_runs(PLAN.cluster)] == [PLAN.run]
     assert prove_runs(Cluster((Host("n1", "10.9.9.1"), Host("n3", "10.0.0.1")))) == []

@@ -5,10 +5,10 @@ import pytest
 from pylaunch.transport.trust.known_hosts import (
     HostKey,
     keys_for,
-    place,
     public_key,
     read_known_hosts,
     replaced,
+    server_name,
     write_known_hosts,
 )
 
@@ -33,7 +33,7 @@ def key(server: str, blob: str = BLOB) -> HostKey:
     ],
 )
 def test_a_server_is_named_as_openssh_names_it(address: str, port: int | None, expected: str) -> None:
-    assert place(address, port) == expected
+    assert server_name(address, port) == expected
 
 
 def test_a_fingerprint_is_that_of_ssh_keygen() -> None:

@@ -12,7 +12,7 @@ from pylaunch.protocol.examination import Frame, OverriddenVariable, RankView
 from pylaunch.protocol.node_evidence import RankEnd, RankState
 from pylaunch.verdict.causes.overrides import meetings, overridden
 from pylaunch.verdict.failure_evidence import Evidence
-from pylaunch.verdict.hangs.judge import judge as judge_hang
+from pylaunch.verdict.hangs.judge import judge_hang as judge_hang
 from pylaunch.verdict.verdict import judge
 from tests.unit.verdict.hangs.views import IN_ALL_REDUCE, SITE, default_group, evidence, view
 

@@ -9,7 +9,7 @@ import os
 from typing import Any, Sequence
 
 from pylaunch import protocol
-from pylaunch.agent.evidence.ranks.rank_answer import MOST_BYTES, RankAnswer, count, listed
+from pylaunch.agent.evidence.ranks.rank_answer import MOST_BYTES, RankAnswer, at_most, count
 from pylaunch.agent.shared import processes
 from pylaunch.agent.shared.programs import ProgramOutput, path_of
 from pylaunch.base import untrusted_json
@@ -61,11 +61,11 @@ def decoded(text: bytes, pid: int) -> RankAnswer:
     threads: list[protocol.ThreadStack] = []
     rows = untrusted_json.parse_object(b'{"threads":%b}' % text, MOST_BYTES + 12)["threads"]
     try:
-        for row in sorted(listed(rows, MOST_BYTES), key=lambda row: row["os_thread_id"] != pid)[: bounds.MOST_THREADS]:
+        for row in sorted(at_most(rows, MOST_BYTES), key=lambda row: row["os_thread_id"] != pid)[: bounds.MOST_THREADS]:
             is_main = row["os_thread_id"] == pid
             frames = [
                 protocol.Frame(_text(each["name"]), _text(each["filename"]), count(each["line"]))
-                for each in listed(row["frames"], bounds.MOST_STACK_FRAMES)
+                for each in at_most(row["frames"], bounds.MOST_STACK_FRAMES)
             ]
             name = "MainThread" if is_main else _text(row["thread_name"] or "")
             threads.append(protocol.ThreadStack(name, is_main, tuple(frames)))

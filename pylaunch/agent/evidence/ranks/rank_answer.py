@@ -60,32 +60,32 @@ class LastMeeting:
     """Its exception is from a function in which ranks meet."""
 
 
-def decoded(line: bytes) -> RankAnswer:
+def decoded_answer(line: bytes) -> RankAnswer:
     """Return the answer of a helper thread. Raises ValueError for anything else."""
     body = untrusted_json.parse_object(line, MOST_BYTES)
     try:
         frames = [
             protocol.Frame(_text(function), _text(path), count(number))
-            for function, path, number in listed(body["frames"], bounds.MOST_FRAMES)
+            for function, path, number in at_most(body["frames"], bounds.MOST_FRAMES)
         ]
 
         def places(given: Any, most: int) -> tuple[protocol.Frame, ...]:
-            return tuple([frames[number] for number in map(count, listed(given, most)) if number < len(frames)])
+            return tuple([frames[number] for number in map(count, at_most(given, most)) if number < len(frames)])
 
         threads = [
             protocol.ThreadStack(_text(name), is_main is True, places(stack, bounds.MOST_STACK_FRAMES))
-            for name, is_main, stack in listed(body["threads"], bounds.MOST_THREADS)
+            for name, is_main, stack in at_most(body["threads"], bounds.MOST_THREADS)
         ]
         groups = [
-            protocol.ProcessGroup(_text(name), _text(words), tuple(map(count, listed(ranks, bounds.MOST_GROUP_RANKS))))
-            for name, words, ranks in listed(body["groups"], bounds.MOST_GROUPS)
+            protocol.ProcessGroup(_text(name), _text(words), tuple(map(count, at_most(ranks, bounds.MOST_GROUP_RANKS))))
+            for name, words, ranks in at_most(body["groups"], bounds.MOST_GROUPS)
         ]
         collectives = [
             _collective(row, lambda site: places(site, bounds.MOST_SITE_FRAMES))
-            for row in listed(body["collectives"], bounds.MOST_COLLECTIVES)
+            for row in at_most(body["collectives"], bounds.MOST_COLLECTIVES)
         ]
         meeting = _meeting(body)
-        outside = list(map(_text, listed(body["outside"], bounds.MOST_GROUPS)))
+        outside = list(map(_text, at_most(body["outside"], bounds.MOST_GROUPS)))
         note, age = _text(body["note"]), _seconds(body["age_s"])
         return RankAnswer(threads, groups, collectives, note, meeting, age, outside)
     except (KeyError, TypeError) as error:
@@ -100,14 +100,14 @@ def decoded_meeting(written: bytes) -> LastMeeting:
     line = next((each for each in reversed(written.splitlines()) if each.startswith(b"{")), b"")
     body = untrusted_json.parse_object(line, MOST_BYTES)
     try:
-        started = {_text(name): _text(value) for name, value in listed(body["started"], len(NUMBERS))}
+        started = {_text(name): _text(value) for name, value in at_most(body["started"], len(NUMBERS))}
         return LastMeeting(_meeting(body), started, body["is_from_there"] is True)
     except (KeyError, TypeError) as error:
         raise ValueError(f"expected how a rank met the others: {error}") from None
 
 
 def _meeting(body: Any) -> list[tuple[str, str, str]]:
-    rows = listed(body["meeting"], len(bounds.MEETING))
+    rows = at_most(body["meeting"], len(bounds.MEETING))
     return [(_text(name), _text(set_to), _text(used)) for name, set_to, used in rows]
 
 
@@ -115,18 +115,18 @@ def _collective(row: Any, site: Callable[[Any], tuple[protocol.Frame, ...]]) -> 
     group, sequence, operation, inputs, outputs, dtypes, is_retired, is_p2p, age_s, call_site = row
     return protocol.Collective(
         _text(group), count(sequence), _text(operation), _shapes(inputs), _shapes(outputs),
-        tuple(map(_text, listed(dtypes, bounds.MOST_TENSORS))), is_retired is True, is_p2p is True,
+        tuple(map(_text, at_most(dtypes, bounds.MOST_TENSORS))), is_retired is True, is_p2p is True,
         None if age_s is None else _seconds(age_s), site(call_site),
     )  # fmt: skip
 
 
 def _shapes(given: Any) -> tuple[tuple[int, ...], ...]:
     return tuple(
-        [tuple(map(count, listed(shape, bounds.MOST_TENSORS))) for shape in listed(given, bounds.MOST_TENSORS)]
+        [tuple(map(count, at_most(shape, bounds.MOST_TENSORS))) for shape in at_most(given, bounds.MOST_TENSORS)]
     )
 
 
-def listed(given: Any, most: int) -> list[Any]:
+def at_most(given: Any, most: int) -> list[Any]:
     if not isinstance(given, list):
         raise TypeError(f"a list instead of {type(given).__name__}")
     return given[:most]

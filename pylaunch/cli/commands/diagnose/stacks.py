@@ -21,7 +21,7 @@ from pylaunch.runs.recorder_dumps import DumpsJudged, judge_dumps
 from pylaunch.runs.stacks import StacksReport, stacks
 from pylaunch.terminal import console, document, hints, options
 from pylaunch.terminal.flags.resolve_run import find_each, name_in_job
-from pylaunch.terminal.flags.selection import chosen, ranks_of
+from pylaunch.terminal.flags.selection import chosen, parse_ranks
 from pylaunch.terminal.views.live import counted
 from pylaunch.verdict.stack_groups import (
     PROCESS_STATES,
@@ -93,7 +93,7 @@ def command(
 
 def _report(record: RunRecord, flags: StackFlags) -> StacksReport:
     nodes, _ = chosen(record.plan, flags.rank, flags.node, launcher=False)
-    wanted = range(record.plan.world_size) if flags.rank is None else ranks_of(flags.rank, record.plan)
+    wanted = range(record.plan.world_size) if flags.rank is None else parse_ranks(flags.rank, record.plan)
     ranks = {each.rank for there in nodes for each in there.ranks}.intersection(wanted)
     return stacks(record, ranks, signals, call_sites=flags.collectives)
 

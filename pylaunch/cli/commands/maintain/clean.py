@@ -14,7 +14,7 @@ from pylaunch.checks.occupancy.look import Swept
 from pylaunch.checks.occupancy.processes import Occupant
 from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.cli.views import sweeping
-from pylaunch.cli.views.sweeping import as_data, described
+from pylaunch.cli.views.sweeping import as_data, described_process
 from pylaunch.errors import ExitCode
 from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.diagnosis.host_hints import of_hosts
@@ -108,7 +108,7 @@ def _reported(swept: Swept, report: CleanReport) -> Iterator[str]:
     yield from (f"{phrase}; its ranks may run on" for phrase in swept.stopped)
     seen = swept.after.occupancy
     for word, occupants in (("left over", seen.stale), ("at work", seen.at_work), ("another user's", seen.foreign)):
-        yield from (f"{word}: {described(occupant)}" for occupant in occupants)
+        yield from (f"{word}: {described_process(occupant)}" for occupant in occupants)
     for port, user in seen.hidden_listeners:
         yield f"another user's: port {port} is held by a process of {user} that cannot be seen"
 

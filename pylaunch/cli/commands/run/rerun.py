@@ -52,7 +52,7 @@ def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: b
     tree = sync.again(job.sync) if job.sync is not None else None
     if tree is not None and job.sync is not None:
         job = replace(job, sync=sync.as_asked(tree, job.sync.excludes, job.sync.includes))
-    secrets = environment.again(job.secrets, os.environ)
+    secrets = environment.earlier_secrets(job.secrets, os.environ)
     hosts = replace(before.cluster, hosts=(*before.cluster.hosts, *before.spares))
     planned = plan_start(hosts, job, judge_settings, StartView().show)
     workdir = job.workdir if tree is None else job.workdir.replace(TREE, f"a copy of {tree.directory}", 1)

@@ -123,7 +123,7 @@ class Conditions:
     hosts: Mapping[str, HostSpeeds] = field(default_factory=dict)
 
 
-def judged(operation: Operation, size: int, bandwidth: float, conditions: Conditions) -> Judgement | str:
+def judged_bandwidth(operation: Operation, size: int, bandwidth: float, conditions: Conditions) -> Judgement | str:
     """Return the share of the tightest bound, or the reason why the result is not judged."""
     least = LEAST_SIZE.get(conditions.backend, USUAL_LEAST_SIZE)
     if size < least:

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pylaunch.runtime import failure
-from pylaunch.runtime.communication_test import IMPORT_LIMIT, TIMEOUT, limited
+from pylaunch.runtime.communication_test import IMPORT_LIMIT, TIMEOUT, time_limited
 from pylaunch.runtime.initialize import roll_call
 from pylaunch.runtime.patience import Patience
 from pylaunch.runtime.place import place
@@ -260,11 +260,11 @@ def main() -> None:
         roll_call(MINE, Patience(tries=2, first_s=10.0))
     report("barrier")
     framework = "jax" if given.backend == "jax" else "torch"
-    with limited(f"import {framework}", IMPORT_LIMIT):
+    with time_limited(f"import {framework}", IMPORT_LIMIT):
         importlib.import_module(framework)
     failure.watch()
     roll_call(MINE, Patience(tries=1, first_s=IMPORT_LIMIT.total_seconds()))  # One may import slowly.
-    with limited("connecting all ranks and a small all-reduce", TIMEOUT + timedelta(seconds=15)):
+    with time_limited("connecting all ranks and a small all-reduce", TIMEOUT + timedelta(seconds=15)):
         connected = jax_collectives.connected if framework == "jax" else collectives.connected
         ranks: Ranks = connected(MINE, given.backend, TIMEOUT)
         wrong = ranks.wrong("all-reduce", 4096)

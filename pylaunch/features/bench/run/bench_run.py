@@ -29,7 +29,7 @@ from pylaunch.features.bench.run.events import (
     StageEndedOnAll,
     StageState,
 )
-from pylaunch.features.bench.run.progress import reached
+from pylaunch.features.bench.run.progress import partial_result
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import TREE, Framework, JobSpec, Sync
@@ -151,7 +151,7 @@ class BenchRun:
 
     def reached(self, stage: BenchStage) -> str:
         """Return the part of `stage` that was measured."""
-        return reached(stage, self.readings, (len(self.pair_rates()), self.planned_pairs))
+        return partial_result(stage, self.readings, (len(self.pair_rates()), self.planned_pairs))
 
     def has_measured(self, stage: BenchStage) -> bool:
         """Return True if `stage` has ended on all ranks and, for the pairs, all of its results are there."""

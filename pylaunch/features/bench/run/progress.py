@@ -23,7 +23,7 @@ _OF_RANKS = {
 """Stages in which each rank writes one line."""
 
 
-def reached(stage: BenchStage, readings: Readings, pairs: tuple[int, int]) -> str:
+def partial_result(stage: BenchStage, readings: Readings, pairs: tuple[int, int]) -> str:
     """Return the part of `stage` that is in `readings`; NOTHING if it has no results. `pairs`: measured, planned."""
     if stage is BenchStage.SWEEP:
         return _of_sweep(readings.of(CollectiveTimed))

@@ -7,7 +7,7 @@ ranks findings after roots that a signature knows, and before exceptions and err
 from collections.abc import Sequence
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.features.explain.judgement.indications.indicated import evidence_of, naming
+from pylaunch.features.explain.judgement.indications.indicated import indication_lines, naming
 from pylaunch.features.explain.judgement.indications.indication import Indication
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.verdict.logs.evidence import EvidenceLine
@@ -38,7 +38,7 @@ def findings_of(facts: LogFacts, indications: Sequence[Indication]) -> list[LogF
     found: dict[str, LogFinding] = {}
     for each in naming(facts, indications):
         clue = Clue(each.cause, each.text, each.names or Confidence.LOW, each.ranks, because=each.because)
-        found.setdefault(each.cause, LogFinding("comparison", clue, evidence_of(each)))
+        found.setdefault(each.cause, LogFinding("comparison", clue, indication_lines(each)))
     return list(found.values())[:MOST_INDICATED]
 
 
@@ -46,4 +46,4 @@ def stalled_in(indications: Sequence[Indication]) -> list[LogFinding]:
     """Return the rank for which the others wait in the last lines of a log that shows no failure."""
     found = [each for each in indications if each.stalls and not each.may_end]
     clues = [Clue(each.cause, each.text, Confidence.LOW, each.ranks, because=each.because) for each in found]
-    return [LogFinding("comparison", clue, evidence_of(each)) for clue, each in zip(clues, found, strict=True)]
+    return [LogFinding("comparison", clue, indication_lines(each)) for clue, each in zip(clues, found, strict=True)]

@@ -15,7 +15,12 @@ from collections.abc import Sequence
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.features.explain.judgement.consequences import led_to, printed_by_program
 from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, error_form, is_fatal_with_words
-from pylaunch.features.explain.judgement.errors.first_error import ErrorLines, FirstError, error_lines, first_error
+from pylaunch.features.explain.judgement.errors.first_error import (
+    ErrorLines,
+    FirstError,
+    first_error,
+    lines_with_errors,
+)
 from pylaunch.features.explain.judgement.findings import LogFinding, findings_of, stalled_in
 from pylaunch.features.explain.judgement.indications.indicated import STALL, waits_over, weighed
 from pylaunch.features.explain.judgement.indications.indications import indications_in
@@ -113,7 +118,7 @@ def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan]) -> LogVe
     found = (_found(catalogue, each) for each in findings_of(facts, indications) if each.clue.cause not in known)
     causes = (*texts.roots, *found, *texts.others)
     benign = {(each.file, each.line): Role.BENIGN for each in facts.of(STALL) if each.file in over}
-    lines = error_lines(facts, {**texts.roles, **benign})
+    lines = lines_with_errors(facts, {**texts.roles, **benign})
     error = _floor(facts, lines, causes, texts)
     has_failed = True
     if (named := _by_words(catalogue, facts, error)) is not None:

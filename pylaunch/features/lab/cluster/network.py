@@ -6,7 +6,7 @@ from ipaddress import IPv4Network
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import LabError
-from pylaunch.features.lab.cluster.spec import LabSpec, Machines, identity, labs_directory, machine_name
+from pylaunch.features.lab.cluster.spec import LabSpec, Machines, labs_directory, machine_name, short_name
 from pylaunch.transport import process
 
 POOL = IPv4Network("10.213.0.0/16")
@@ -45,7 +45,7 @@ def nft_table(lab: str) -> str:
 
 def connect(spec: LabSpec, machines: Machines) -> None:
     """Create the bridge and the NAT. Call it with the machine locked."""
-    bridge = identity(spec.name)
+    bridge = short_name(spec.name)
     _ip("link", "add", bridge, "type", "bridge")
     _ip("addr", "add", f"{machines.gateway}/{machines.network.prefixlen}", "dev", bridge)
     _ip("link", "set", bridge, "up")
@@ -61,7 +61,7 @@ def connect(spec: LabSpec, machines: Machines) -> None:
 
 def disconnect(name: str) -> None:
     """Remove bridge, cables and NAT of lab `name`, as far as they exist."""
-    bridge = identity(name)
+    bridge = short_name(name)
     for link in links():
         if link.name == bridge or link.name.startswith(f"vb-{bridge}-"):
             # The kernel may remove the cable of a node that was just killed.

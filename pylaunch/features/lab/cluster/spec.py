@@ -137,14 +137,14 @@ class Machines:
         return self.network[_FIRST_HOST + index]
 
 
-def identity(name: str) -> str:
+def short_name(name: str) -> str:
     """Return a short name of the lab for interface names, which have 15 bytes at most."""
     return "pl" + hashlib.sha256(name.encode()).hexdigest()[:5]
 
 
 def machine_name(lab: str, node: str) -> str:
     """Return the node's name for nspawn; its network cable is `vb-` and this name."""
-    return f"{identity(lab)}-{node}"
+    return f"{short_name(lab)}-{node}"
 
 
 def node_names(count: int) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.report.page.content import ReportInput
-from pylaunch.features.report.page.timeline import kind_of, seconds_text
+from pylaunch.features.report.page.timeline import bar_of, seconds_text
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.outcome import Named
 from pylaunch.model.plan import NodePlan
@@ -115,7 +115,7 @@ def by_host(content: ReportInput, hide: Callable[[str], str]) -> tuple[HostRanks
             tuple(
                 RankLines(
                     rank.rank,
-                    *kind_of(end),
+                    *bar_of(end),
                     None if end is None else end.step,
                     last_lines(hide(content.logs.get(rank.rank) or _lines_of(end)), limit),
                     named == Named(node.host.name, rank.rank),

@@ -160,7 +160,7 @@ def run_timeline(record: RunRecord) -> Timeline | None:
             if rank.rank in started:
                 end = ends.get(rank.rank)
                 until = last if end is None else end.time
-                kind, what = kind_of(end)
+                kind, what = bar_of(end)
                 length = seconds_text(until - started[rank.rank])
                 whole = axis.bar(started[rank.rank], until, kind, f"rank {rank.rank}: {what} after {length}")
                 bars.append(replace(whole, y=lane * LANE + 1.0, height=LANE - 1.0))
@@ -183,7 +183,7 @@ def run_timeline(record: RunRecord) -> Timeline | None:
     return _folded(rows, axis)
 
 
-def kind_of(end: RankEnd | None) -> tuple[str, str]:
+def bar_of(end: RankEnd | None) -> tuple[str, str]:
     """Return the class of a rank's bar, and its state in words."""
     if end is None:
         return "unknown", "no end is recorded"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pylaunch import protocol
 from pylaunch.agent.evidence.ranks.rank_answer import (
     LastMeeting,
-    decoded,
+    decoded_answer,
     decoded_meeting,
     overrides,
     stacks_of_faulthandler,
@@ -48,7 +48,7 @@ def changed(**fields: Any) -> bytes:
 
 
 def test_an_answer_is_decoded_to_stacks_groups_and_collectives() -> None:
-    answer = decoded(changed())
+    answer = decoded_answer(changed())
     assert answer.threads == [protocol.ThreadStack("MainThread", is_main=True, frames=PLACES)]
     assert answer.groups == [protocol.ProcessGroup("0", "default_pg", (0, 1, 2))]
     assert answer.collectives == [
@@ -59,13 +59,13 @@ def test_an_answer_is_decoded_to_stacks_groups_and_collectives() -> None:
 
 
 def test_numbers_of_frames_that_are_not_in_the_table_are_omitted() -> None:
-    answer = decoded(changed(threads=[["MainThread", True, [0, 9, 1]]], collectives=[[*CALL[:-1], [7]]]))
+    answer = decoded_answer(changed(threads=[["MainThread", True, [0, 9, 1]]], collectives=[[*CALL[:-1], [7]]]))
     assert answer.threads[0].frames == PLACES
     assert answer.collectives[0].call_site == ()
 
 
 def test_lists_and_texts_are_cut_to_their_bounds() -> None:
-    answer = decoded(
+    answer = decoded_answer(
         changed(
             frames=[["f" * 5000, "p" * 5000, 1 << 62]] * 5,
             threads=[["t" * 500, True, [0] * 100]] * 100,
@@ -90,7 +90,7 @@ def test_lists_and_texts_are_cut_to_their_bounds() -> None:
 )  # fmt: skip
 def test_anything_else_is_refused(line: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 -- any message: it is shown as the rank's fault
-        decoded(line)
+        decoded_answer(line)
 
 
 JSON = st.recursive(
@@ -101,7 +101,7 @@ JSON = st.recursive(
 @given(st.fixed_dictionaries(dict.fromkeys(ANSWER, JSON)))
 def test_no_answer_raises_anything_but_value_errors(body: dict[str, Any]) -> None:
     try:
-        answer = decoded(json.dumps(body).encode())
+        answer = decoded_answer(json.dumps(body).encode())
     except ValueError:
         return
     assert len(answer.threads) <= bounds.MOST_THREADS
@@ -121,7 +121,7 @@ def test_any_text_has_stacks_of_faulthandler_or_none(text: str) -> None:
 
 
 def test_variables_with_other_values_than_given_are_those_that_torch_uses_else_those_of_the_environment() -> None:
-    meeting = decoded(changed()).meeting
+    meeting = decoded_answer(changed()).meeting
     assert overrides(meeting, {"MASTER_ADDR": "10.0.0.1", "RANK": "0"}) == (
         protocol.OverriddenVariable("MASTER_ADDR", "10.0.0.1", "127.0.0.1", is_argument=False),
         protocol.OverriddenVariable("RANK", "0", "3", is_argument=True),

@@ -4,7 +4,7 @@ from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.terminal.flags.selection import chosen, nodes_of, pattern, ranks_of
+from pylaunch.terminal.flags.selection import chosen, nodes_of, parse_ranks, pattern
 
 HOSTS = tuple(Host(f"gpu{number:02}", f"10.0.0.{number}") for number in range(1, 5))
 PLAN = plan_run(Cluster(HOSTS), JobSpec(("train.py",), Framework.TORCHRUN, "/w", ranks_per_node=2), "7f3a9c01")
@@ -12,13 +12,13 @@ PLAN = plan_run(Cluster(HOSTS), JobSpec(("train.py",), Framework.TORCHRUN, "/w",
 
 @pytest.mark.parametrize(("text", "ranks"), [("3", (3,)), ("0-3,7", (0, 1, 2, 3, 7)), ("7, 1-2,1", (1, 2, 7))])
 def test_ranks_by_set(text: str, ranks: tuple[int, ...]) -> None:
-    assert ranks_of(text, PLAN) == ranks
+    assert parse_ranks(text, PLAN) == ranks
 
 
 @pytest.mark.parametrize("text", ["", "x", "3-1", "-1", "1-", "8", "0-8"])
 def test_other_ranks_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"expected ranks such as|has ranks 0 … 7"):
-        ranks_of(text, PLAN)
+        parse_ranks(text, PLAN)
 
 
 def test_nodes_by_set() -> None:

@@ -7,7 +7,7 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.protocol.node_evidence import RankEnd
-from pylaunch.terminal.views.live import Live, show_outcome, shown
+from pylaunch.terminal.views.live import Live, show_outcome, visible_part
 
 HOSTS = tuple(Host(f"gpu{number:02}", f"10.0.0.{number}") for number in range(1, 12))
 PLAN = plan_run(Cluster(HOSTS), JobSpec(("train.py",), Framework.TORCHRUN, "/w"), "7f3a9c01")
@@ -23,9 +23,9 @@ def test_lines_are_aligned_and_go_where_the_rank_wrote_them(capsys: pytest.Captu
 
 
 def test_a_progress_bar_shows_its_last_state() -> None:
-    assert shown("10%\r50%\r100%") == "100%"
-    assert shown("100%\r") == "100%"
-    assert shown("plain") == "plain"
+    assert visible_part("10%\r50%\r100%") == "100%"
+    assert visible_part("100%\r") == "100%"
+    assert visible_part("plain") == "plain"
 
 
 def ended(end: RankEnd | None, status: Status, **more: object) -> Outcome:

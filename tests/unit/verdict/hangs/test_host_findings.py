@@ -7,7 +7,7 @@ import pytest
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangFinding, HangKind
 from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, StuckConnection
-from pylaunch.verdict.hangs.judge import judge
+from pylaunch.verdict.hangs.judge import judge_hang
 from pylaunch.verdict.hangs.snapshot import HangEvidence
 from tests.unit.verdict.hangs.views import IN_ALL_REDUCE, calls, default_group, evidence, one_late, view
 
@@ -45,7 +45,7 @@ def in_one_call() -> HangEvidence:
 def best(found: HangEvidence, *hosts: HostEvidence) -> HangFinding:
     """Return the first finding with the facts of `hosts`, and of the other hosts without trouble."""
     quiet = [facts(name) for name in HOSTS if name not in {each.host for each in hosts}]
-    return judge(replace(found, facts=(*hosts, *quiet)))[0]
+    return judge_hang(replace(found, facts=(*hosts, *quiet)))[0]
 
 
 def test_a_blocked_path_is_shown_with_both_hosts_and_ports_and_one_side_accuses_nobody() -> None:
@@ -112,7 +112,7 @@ def test_the_inventory_knows_addresses_better_than_nodes() -> None:
 def test_a_silent_node_whose_connections_nobody_acknowledges_is_certain() -> None:
     views = [each for each in one_late(4, 3) if each.rank != 3]
     found = replace(evidence(views, world=4), silent_hosts={"n03": "no answer"}, addresses={address("n03"): "n03"})
-    unsure, sure = judge(found)[0], judge(replace(found, facts=(facts("n01", to("n03")),)))[0]
+    unsure, sure = judge_hang(found)[0], judge_hang(replace(found, facts=(facts("n01", to("n03")),)))[0]
     assert (unsure.kind, unsure.confidence) == (HangKind.NODE_SILENT, Confidence.MEDIUM)
     assert (sure.kind, sure.confidence, sure.hosts) == (HangKind.NODE_SILENT, Confidence.HIGH, ("n03",))
     assert any("n03 port 29500 are not acknowledged" in line for line in sure.evidence)

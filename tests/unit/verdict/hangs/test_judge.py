@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangKind
 from pylaunch.protocol.examination import Frame, ProcessGroup, RankView, ThreadStack
-from pylaunch.verdict.hangs.judge import judge
+from pylaunch.verdict.hangs.judge import judge_hang
 from pylaunch.verdict.hangs.snapshot import HangEvidence
 from tests.unit.verdict.hangs.views import (
     CASES,
@@ -50,31 +50,31 @@ def test_every_recording_is_judged_here() -> None:
 @pytest.mark.parametrize("name", GUILTY)
 def test_the_rank_at_fault_is_named_and_no_victim(name: str) -> None:
     kind, rank = GUILTY[name]
-    best, *others = judge(recorded(name))
+    best, *others = judge_hang(recorded(name))
     assert (best.kind, best.ranks, best.hosts) == (kind, (rank,), (f"n{rank + 1}",)), best.text
     assert {each for finding in others for each in finding.ranks} <= {rank}
 
 
 @pytest.mark.parametrize("name", UNDECIDABLE)
 def test_nobody_is_named_where_both_sides_look_alike(name: str) -> None:
-    findings = judge(recorded(name))
+    findings = judge_hang(recorded(name))
     assert findings[0].kind is UNDECIDABLE[name]
     assert {rank for finding in findings for rank in finding.ranks} == set()
 
 
 def test_ranks_that_advance_are_no_hang() -> None:
-    findings = judge(recorded("is_healthy"))
+    findings = judge_hang(recorded("is_healthy"))
     assert [finding.kind for finding in findings] == [HangKind.ADVANCING]
     assert not findings[0].is_hang
 
 
 def test_a_skipped_call_is_shown_at_its_place_though_the_run_stopped_later() -> None:
-    best = judge(recorded("skips_and_continues"))[0]
+    best = judge_hang(recorded("skips_and_continues"))[0]
     assert "rank 1 on n2 skipped all_reduce #4 of the default group in reduce_loss (train.py:76)" in best.text
 
 
 def test_the_line_counts_many_ranks_and_names_the_late_one() -> None:
-    best = judge(evidence(one_late(64, 37)))[0]
+    best = judge_hang(evidence(one_late(64, 37)))[0]
     assert best.text == (
         "ranks 0-36,38-63 wait in all_reduce #412 of dp; "
         "rank 37 on n37 is in load (data.py:88), in open (pathlib.py:1044)"
@@ -85,14 +85,14 @@ def test_the_line_counts_many_ranks_and_names_the_late_one() -> None:
 
 
 def test_two_ranks_name_nobody() -> None:
-    best = judge(evidence(one_late(2, 1)))[0]
+    best = judge_hang(evidence(one_late(2, 1)))[0]
     assert (best.ranks, best.confidence) == ((), Confidence.LOW)
     assert "rank 1 on n01 is in load" in best.text
 
 
 def test_half_of_the_ranks_name_nobody() -> None:
     views = [each for each in one_late(8, 3) if each.rank < 4]
-    best = judge(evidence(views, world=8))[0]
+    best = judge_hang(evidence(views, world=8))[0]
     assert best.ranks == ()
 
 
@@ -100,7 +100,7 @@ def test_a_rank_that_is_ahead_does_not_accuse_the_others() -> None:
     groups = [default_group(8)]
     ahead = [view(0, calls(5, over=False), IN_ALL_REDUCE, groups)]
     others = [view(rank, calls(4, over=True), IN_OPEN, groups) for rank in range(1, 8)]
-    best = judge(evidence([*ahead, *others]))[0]
+    best = judge_hang(evidence([*ahead, *others]))[0]
     assert best.ranks == ()
 
 
@@ -108,14 +108,14 @@ def test_a_rank_that_waits_after_the_others_left_made_an_extra_call() -> None:
     groups = [default_group(4)]
     waits = view(0, calls(5, over=False), IN_ALL_REDUCE, groups)
     asked = replace(evidence([waits], world=4), ended=dict.fromkeys((1, 2, 3), "exited with code 0"))
-    best = judge(asked)[0]
+    best = judge_hang(asked)[0]
     assert (best.kind, best.ranks, best.confidence) == (HangKind.EXTRA_CALL, (), Confidence.MEDIUM)
     assert "`if rank == 0`" in best.hint
 
 
 def test_a_rank_that_left_is_named_while_the_others_wait_for_it() -> None:
     views = [each for each in one_late(4, 2) if each.rank != 2]
-    best = judge(replace(evidence(views, world=4), ended={2: "exited with code 0"}))[0]
+    best = judge_hang(replace(evidence(views, world=4), ended={2: "exited with code 0"}))[0]
     assert (best.kind, best.ranks) == (HangKind.ENDED, (2,))
     assert best.text == "rank 2 on n02 exited with code 0; ranks 0-1,3 wait in all_reduce #412 of dp"
 
@@ -123,7 +123,7 @@ def test_a_rank_that_left_is_named_while_the_others_wait_for_it() -> None:
 def test_all_ranks_in_one_call_point_at_the_network_and_name_nobody() -> None:
     groups = [default_group(4)]
     views = [view(rank, calls(9, over=False), IN_ALL_REDUCE, groups) for rank in range(4)]
-    best = judge(evidence(views))[0]
+    best = judge_hang(evidence(views))[0]
     assert (best.kind, best.ranks) == (HangKind.TRANSPORT, ())
     assert best.text.startswith("all 4 ranks called all_reduce #9 of the default group and none finished it")
 
@@ -131,7 +131,7 @@ def test_all_ranks_in_one_call_point_at_the_network_and_name_nobody() -> None:
 def test_a_rank_that_waits_in_a_call_that_the_others_finished_is_a_victim_of_the_network() -> None:
     groups = [default_group(4)]
     ahead = [view(rank, calls(10, over=False), IN_ALL_REDUCE, groups) for rank in range(3)]
-    best = judge(evidence([*ahead, view(3, calls(9, over=False), IN_ALL_REDUCE, groups)]))[0]
+    best = judge_hang(evidence([*ahead, view(3, calls(9, over=False), IN_ALL_REDUCE, groups)]))[0]
     assert (best.kind, best.ranks, best.hosts) == (HangKind.TRANSPORT, (), ())
     assert best.text == (
         "ranks 0-2 wait in all_reduce #10 of the default group (1 more pending call); rank 3 on n03 waits in "
@@ -142,20 +142,22 @@ def test_a_rank_that_waits_in_a_call_that_the_others_finished_is_a_victim_of_the
 def test_a_rank_that_left_its_call_pending_and_works_elsewhere_is_late() -> None:
     groups = [default_group(4)]
     ahead = [view(rank, calls(10, over=False), IN_ALL_REDUCE, groups) for rank in range(3)]
-    best = judge(evidence([*ahead, view(3, calls(9, over=False), IN_OPEN, groups)]))[0]
+    best = judge_hang(evidence([*ahead, view(3, calls(9, over=False), IN_OPEN, groups)]))[0]
     assert (best.kind, best.ranks) == (HangKind.LATE, (3,))
 
 
 def test_a_call_that_not_all_ranks_report_is_no_transport_fault() -> None:
     groups = [default_group(4)]
     views = [view(rank, calls(9, over=False), IN_ALL_REDUCE, groups) for rank in range(3)]
-    assert judge(evidence(views, world=4))[0].kind is not HangKind.TRANSPORT
+    assert judge_hang(evidence(views, world=4))[0].kind is not HangKind.TRANSPORT
 
 
 def test_a_rank_that_answers_and_does_not_know_the_group_is_shown_at_its_place() -> None:
     inside = Frame("init_process_group", f"{SITE}/torch/distributed/distributed_c10d.py", 2169)
     views = one_late(3, 1, frames=(inside, Frame("main", "/job/train.py", 5)))
-    found = judge(evidence([replace(each, groups=(), collectives=()) if each.rank == 1 else each for each in views]))[0]
+    found = judge_hang(
+        evidence([replace(each, groups=(), collectives=()) if each.rank == 1 else each for each in views])
+    )[0]
     assert found.text.endswith(
         "rank 1 on n01 is in main (train.py:5), in init_process_group (distributed_c10d.py:2169)"
     )
@@ -166,7 +168,7 @@ def test_a_rank_whose_script_has_ended_is_shown_with_the_thread_that_it_waits_fo
     views = one_late(3, 1, frames=(Frame("_shutdown", "/usr/lib/python3.11/threading.py", 1590),))
     thread = ThreadStack("Thread-1 (upload)", False, (Frame("upload", "/job/train.py", 10),))
     views[1] = replace(views[1], threads=(*views[1].threads, thread))
-    best = judge(evidence(views))[0]
+    best = judge_hang(evidence(views))[0]
     assert (best.kind, best.ranks) == (HangKind.LATE, (1,))
     assert best.text.endswith(
         "rank 1 on n01 has left its script and waits for its other threads or processes: "
@@ -176,36 +178,36 @@ def test_a_rank_whose_script_has_ended_is_shown_with_the_thread_that_it_waits_fo
 
 def test_processes_that_another_launcher_started_as_other_ranks_name_nobody() -> None:
     views = [replace(each, groups=(), collectives=()) for each in one_late(3, 1)]
-    assert judge(evidence(views))[0].ranks == (1,)
+    assert judge_hang(evidence(views))[0].ranks == (1,)
     nested = [replace(each, is_other_rank=True) for each in views]
-    assert judge(evidence(nested))[0].ranks == ()
+    assert judge_hang(evidence(nested))[0].ranks == ()
 
 
 def test_a_rank_whose_interpreter_is_held_is_named_from_its_stack() -> None:
     views = one_late(4, 1)
     views[1] = replace(views[1], source="signal", groups=(), collectives=())
-    best = judge(evidence(views))[0]
+    best = judge_hang(evidence(views))[0]
     assert (best.kind, best.ranks) == (HangKind.INTERPRETER_HELD, (1,))
 
 
 def test_a_rank_that_shows_nothing_is_not_named() -> None:
     views = one_late(4, 1)
     views[1] = replace(views[1], source="", note="no answer in 0.5 s", threads=(), groups=(), collectives=())
-    findings = judge(evidence(views))
+    findings = judge_hang(evidence(views))
     assert [finding.ranks for finding in findings] == [()]
 
 
 def test_a_rank_that_has_not_joined_the_group_is_late() -> None:
     views = one_late(4, 1)
     views[1] = replace(views[1], groups=(), collectives=())
-    best = judge(evidence(views))[0]
+    best = judge_hang(evidence(views))[0]
     assert (best.kind, best.ranks) == (HangKind.LATE, (1,))
 
 
 def test_a_wait_for_a_disk_in_every_sample_is_named() -> None:
     views = one_late(4, 2)
     views[2] = replace(views[2], state="D")
-    best = judge(evidence(views))[0]
+    best = judge_hang(evidence(views))[0]
     assert (best.kind, best.ranks, best.confidence) == (HangKind.DISK_WAIT, (2,), Confidence.HIGH)
 
 
@@ -213,18 +215,18 @@ def test_a_wait_for_a_disk_in_one_sample_only_is_not_named_as_one() -> None:
     both = evidence(one_late(4, 2))
     views = list(both.samples[1])
     views[2] = replace(views[2], state="D")
-    assert judge(replace(both, samples=(both.samples[0], tuple(views))))[0].kind is HangKind.LATE
+    assert judge_hang(replace(both, samples=(both.samples[0], tuple(views))))[0].kind is HangKind.LATE
 
 
 def test_a_rank_in_the_kernel_that_waits_like_the_others_is_not_named_for_it() -> None:
     views = one_late(4, 2)
     views[0] = replace(views[0], state="D")
-    assert judge(evidence(views))[0].ranks == (2,)
+    assert judge_hang(evidence(views))[0].ranks == (2,)
 
 
 def test_a_silent_node_is_shown_and_no_rank_is_named() -> None:
     views = [each for each in one_late(4, 3) if each.rank < 3]
-    best = judge(replace(evidence(views, world=4), silent_hosts={"n03": "no heartbeat for 10 s"}))[0]
+    best = judge_hang(replace(evidence(views, world=4), silent_hosts={"n03": "no heartbeat for 10 s"}))[0]
     assert (best.kind, best.ranks, best.hosts) == (HangKind.NODE_SILENT, (), ("n03",))
 
 
@@ -232,7 +234,7 @@ def test_a_late_rank_that_computes_works() -> None:
     first, second = evidence(one_late(4, 1)).samples
     busy = replace(second[1], cpu_s=second[1].cpu_s + 4.9)
     both = HangEvidence("7f3a", {rank: f"n{rank:02}" for rank in range(4)}, (first, (second[0], busy, *second[2:])))
-    best = judge(both)[0]
+    best = judge_hang(both)[0]
     assert best.kind is HangKind.BUSY
     assert not best.is_hang
 
@@ -248,7 +250,7 @@ def test_a_late_rank_whose_main_thread_computes_a_little_works(main_s: float | N
     later = tuple(replace(each, time=each.time + 15, main_cpu_s=2.0) for each in views)
     late = replace(later[1], main_cpu_s=None if main_s is None else 2.0 + main_s)
     hosts = {rank: f"n{rank:02}" for rank in range(4)}
-    assert judge(HangEvidence("7f3a", hosts, (first, (later[0], late, *later[2:]))))[0].kind is kind
+    assert judge_hang(HangEvidence("7f3a", hosts, (first, (later[0], late, *later[2:]))))[0].kind is kind
 
 
 @pytest.mark.parametrize(
@@ -263,13 +265,13 @@ def test_a_late_rank_whose_main_thread_computes_a_little_works(main_s: float | N
     ],
 )
 def test_a_late_rank_in_a_phase_that_takes_long_is_no_hang(frame: Frame) -> None:
-    best = judge(evidence(one_late(4, 1, (frame, Frame("main", "/job/train.py", 9)))))[0]
+    best = judge_hang(evidence(one_late(4, 1, (frame, Frame("main", "/job/train.py", 9)))))[0]
     assert (best.kind, best.is_hang) == (HangKind.BUSY, False)
 
 
 def test_a_breakpoint_is_shown_as_one() -> None:
     frames = (Frame("interaction", "/opt/env/lib/python3.11/pdb.py", 345), Frame("main", "/job/train.py", 9))
-    best = judge(evidence(one_late(4, 1, frames)))[0]
+    best = judge_hang(evidence(one_late(4, 1, frames)))[0]
     assert "is at a breakpoint of a debugger" in best.text
     assert not best.is_hang
 
@@ -280,7 +282,7 @@ def test_a_tie_of_operations_names_nobody() -> None:
         calls(4, over=False) if rank < 2 else (*calls(3, over=True), call(4, "broadcast", over=False))
         for rank in range(4)
     ]
-    best = judge(evidence([view(rank, each, IN_ALL_REDUCE, groups) for rank, each in enumerate(made)]))[0]
+    best = judge_hang(evidence([view(rank, each, IN_ALL_REDUCE, groups) for rank, each in enumerate(made)]))[0]
     assert (best.kind, best.ranks) == (HangKind.OTHER_CALL, ())
 
 
@@ -290,7 +292,7 @@ def test_ranks_without_the_operations_of_their_calls_are_not_accused_of_other_on
     """On a busy machine, some ranks answer the request for all calls too late: only their last number is known."""
     found = recorded(name)
     samples = tuple(tuple(brief(each) if each.rank in late else each for each in sample) for sample in found.samples)
-    for finding in judge(replace(found, samples=samples)):
+    for finding in judge_hang(replace(found, samples=samples)):
         assert finding.kind is not HangKind.OTHER_CALL, finding.text
         assert {*finding.ranks} <= {GUILTY[name][1]}
 
@@ -298,7 +300,7 @@ def test_ranks_without_the_operations_of_their_calls_are_not_accused_of_other_on
 def test_another_size_is_shown_with_both_sizes() -> None:
     groups = [default_group(3)]
     made = [(*calls(3, over=True), call(4, over=False, size=8 if rank == 2 else 4)) for rank in range(3)]
-    best = judge(evidence([view(rank, each, IN_ALL_REDUCE, groups) for rank, each in enumerate(made)]))[0]
+    best = judge_hang(evidence([view(rank, each, IN_ALL_REDUCE, groups) for rank, each in enumerate(made)]))[0]
     assert best.ranks == (2,)
     assert "rank 2 on n02 called all_reduce of [8] Float" in best.text
     assert "ranks 0-1 called all_reduce of [4] Float" in best.text
@@ -307,7 +309,7 @@ def test_another_size_is_shown_with_both_sizes() -> None:
 def test_sizes_of_all_to_all_may_differ() -> None:
     groups = [default_group(3)]
     made = [(call(4, "all_to_all", over=False, size=rank),) for rank in range(3)]
-    best = judge(evidence([view(rank, each, IN_ALL_REDUCE, groups) for rank, each in enumerate(made)]))[0]
+    best = judge_hang(evidence([view(rank, each, IN_ALL_REDUCE, groups) for rank, each in enumerate(made)]))[0]
     assert best.kind is HangKind.TRANSPORT
 
 
@@ -321,7 +323,7 @@ def test_groups_of_one_name_and_other_ranks_are_kept_apart() -> None:
     ]
     frames = [IN_ALL_REDUCE, IN_OPEN, IN_OPEN, IN_OPEN]
     views = [view(rank, made[rank], frames[rank], [pairs[rank // 2]]) for rank in range(4)]
-    assert judge(evidence(views))[0].text.startswith(
+    assert judge_hang(evidence(views))[0].text.startswith(
         "rank 0 on n00 waits in all_reduce #9 of tp; rank 1 on n01 is in load"
     )
 
@@ -334,12 +336,12 @@ def test_a_rank_with_unfinished_asynchronous_calls_is_not_accused_of_another_ord
         view(1, calls(2, over=False, group="1"), outside, groups),
         view(2, calls(2, over=False), IN_ALL_REDUCE, groups),
     ]
-    assert judge(evidence(views))[0].ranks == ()
+    assert judge_hang(evidence(views))[0].ranks == ()
 
 
 def test_without_a_flight_recorder_the_stacks_decide() -> None:
     views = [replace(each, groups=(), collectives=()) for each in one_late(4, 3)]
-    best = judge(evidence(views))[0]
+    best = judge_hang(evidence(views))[0]
     assert (best.kind, best.ranks, best.confidence) == (HangKind.LATE, (3,), Confidence.MEDIUM)
     assert best.text.startswith("ranks 0-2 wait in all_reduce; rank 3 on n03 is in load")
 
@@ -354,7 +356,7 @@ IN_ALLGATHER = (
 
 def test_a_jax_rank_that_is_not_in_the_joint_call_is_named() -> None:
     waits = (Frame("wait_for_cache", "/job/train.py", 9),)
-    best = judge(evidence([view(rank, (), waits if rank == 2 else IN_ALLGATHER, []) for rank in range(3)]))[0]
+    best = judge_hang(evidence([view(rank, (), waits if rank == 2 else IN_ALLGATHER, []) for rank in range(3)]))[0]
     assert (best.kind, best.ranks, best.confidence) == (HangKind.LATE, (2,), Confidence.MEDIUM)
     assert best.text == "ranks 0-1 wait in process_allgather; rank 2 on n02 is in wait_for_cache (train.py:9)"
 
@@ -363,7 +365,7 @@ def test_a_rank_whose_other_thread_is_in_the_joint_call_is_not_named() -> None:
     waits = (Frame("wait_for_cache", "/job/train.py", 9),)
     views = [view(rank, (), waits if rank == 2 else IN_ALLGATHER, []) for rank in range(3)]
     views[2] = replace(views[2], threads=(*views[2].threads, ThreadStack("saver", is_main=False, frames=IN_ALLGATHER)))
-    assert judge(evidence(views))[0].ranks == ()
+    assert judge_hang(evidence(views))[0].ranks == ()
 
 
 def test_plain_programs_in_different_places_are_shown_and_nobody_is_named() -> None:
@@ -372,7 +374,7 @@ def test_plain_programs_in_different_places_are_shown_and_nobody_is_named() -> N
         (Frame("take", "/job/train.py", 9),),
         (Frame("receive", "/job/train.py", 5),),
     ]
-    best = judge(evidence([view(rank, (), frames[rank], []) for rank in range(3)]))[0]
+    best = judge_hang(evidence([view(rank, (), frames[rank], []) for rank in range(3)]))[0]
     assert (best.kind, best.ranks) == (HangKind.STUCK, ())
     assert best.text == (
         "no rank computes or changes its place: "
@@ -383,10 +385,10 @@ def test_plain_programs_in_different_places_are_shown_and_nobody_is_named() -> N
 def test_plain_programs_that_sleep_for_a_chosen_time_or_compute_are_no_hang() -> None:
     frames = (Frame("main", "/job/train.py", 5),)
     asleep = [replace(view(rank, (), frames, []), wchan="hrtimer_nanosleep") for rank in range(3)]
-    assert not judge(evidence(asleep))[0].is_hang
+    assert not judge_hang(evidence(asleep))[0].is_hang
     first, second = evidence([view(rank, (), frames, []) for rank in range(3)]).samples
     busy = (second[0], replace(second[1], cpu_s=second[1].cpu_s + 4), second[2])
-    assert not judge(HangEvidence("7f3a", {0: "n00", 1: "n01", 2: "n02"}, (first, busy)))[0].is_hang
+    assert not judge_hang(HangEvidence("7f3a", {0: "n00", 1: "n01", 2: "n02"}, (first, busy)))[0].is_hang
 
 
 IN_BATON = (
@@ -398,16 +400,16 @@ IN_BATON = (
 
 def test_ranks_that_all_wait_for_the_lock_of_a_build_are_named_unless_one_builds() -> None:
     waiting = [replace(view(rank, (), IN_BATON, []), wchan="hrtimer_nanosleep") for rank in range(3)]
-    best = judge(evidence(waiting))[0]
+    best = judge_hang(evidence(waiting))[0]
     assert (best.kind, best.ranks, best.confidence) == (HangKind.STUCK, (0, 1, 2), Confidence.MEDIUM)
     first, second = evidence(waiting).samples
     builds = (replace(second[0], cpu_s=second[0].cpu_s + 4), *second[1:])
-    assert not judge(HangEvidence("7f3a", {0: "n00", 1: "n01", 2: "n02"}, (first, builds)))[0].is_hang
+    assert not judge_hang(HangEvidence("7f3a", {0: "n00", 1: "n01", 2: "n02"}, (first, builds)))[0].is_hang
 
 
 def test_idle_programs_that_are_no_python_are_no_hang() -> None:
     idle = [replace(view(rank, (), (), []), threads=(), source="", note="not a Python program") for rank in range(3)]
-    best = judge(evidence(idle))[0]
+    best = judge_hang(evidence(idle))[0]
     assert (best.kind, best.is_hang) == (HangKind.UNDECIDED, False)
 
 
@@ -422,7 +424,7 @@ def test_only_the_late_ranks_are_ever_named(world: int, data: st.DataObject) -> 
         else view(rank, calls(8, over=False), IN_ALL_REDUCE, groups)
         for rank in sorted(answered)
     ]
-    for finding in judge(evidence(views, world)):
+    for finding in judge_hang(evidence(views, world)):
         assert {*finding.ranks} <= late & answered
         if 2 * len(answered) <= world:
             assert finding.ranks == ()
@@ -434,4 +436,4 @@ def test_the_order_of_the_answers_does_not_matter(order: list[int], name: str) -
     shuffled: tuple[tuple[RankView, ...], ...] = tuple(
         tuple(sample[index] for index in order if index < len(sample)) for sample in asked.samples
     )
-    assert judge(replace(asked, samples=shuffled)) == judge(asked)
+    assert judge_hang(replace(asked, samples=shuffled)) == judge_hang(asked)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangKind
 from pylaunch.protocol.examination import ProcessGroup, RankView
-from pylaunch.verdict.hangs.judge import judge
+from pylaunch.verdict.hangs.judge import judge_hang
 from tests.unit.verdict.hangs.views import IN_ALL_REDUCE, call, calls, default_group, evidence, one_late, view
 
 
@@ -23,7 +23,7 @@ def pair_and_all(*, outside: tuple[str, ...]) -> list[RankView]:
 
 
 def test_a_rank_that_calls_a_collective_of_a_group_that_it_is_not_in_is_shown() -> None:
-    finding = judge(evidence(pair_and_all(outside=("all_reduce",))))[0]
+    finding = judge_hang(evidence(pair_and_all(outside=("all_reduce",))))[0]
     assert "; rank 2 on n02 called all_reduce of a group that it is not in" in finding.text
     assert (finding.confidence, finding.ranks) == (Confidence.MEDIUM, ())
     assert "new_group" in finding.hint
@@ -32,13 +32,13 @@ def test_a_rank_that_calls_a_collective_of_a_group_that_it_is_not_in_is_shown() 
 
 def test_of_the_two_ranks_of_a_group_neither_is_named_for_its_order() -> None:
     """Rank 0 made one call more, or rank 1 skipped it: two ranks have no majority."""
-    finding = judge(evidence(pair_and_all(outside=())))[0]
+    finding = judge_hang(evidence(pair_and_all(outside=())))[0]
     assert (finding.kind, finding.confidence, finding.ranks) == (HangKind.GROUP_ORDER, Confidence.LOW, ())
 
 
 def test_a_call_of_a_foreign_group_is_evidence_only_where_a_rank_is_elsewhere() -> None:
     views = [replace(each, outside=("broadcast",) if each.rank == 4 else ()) for each in one_late(8, 3)]
-    finding = judge(evidence(views))[0]
+    finding = judge_hang(evidence(views))[0]
     assert (finding.kind, finding.ranks) == (HangKind.LATE, (3,))
     assert "called" not in finding.text
     assert finding.evidence[0].startswith("rank 4 on n04 called broadcast of a group that it is not in")

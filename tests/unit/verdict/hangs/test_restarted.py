@@ -8,7 +8,7 @@ import pytest
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangFinding, HangKind
 from pylaunch.protocol.examination import Collective, Frame, RankView
-from pylaunch.verdict.hangs.judge import judge
+from pylaunch.verdict.hangs.judge import judge_hang
 from tests.unit.verdict.hangs.views import IN_ALL_REDUCE, SITE, calls, default_group, evidence, view
 
 AGO_S = 40.0
@@ -37,7 +37,7 @@ def restarted(rank: int, made: Sequence[Collective], frames: Sequence[Frame], wo
 
 
 def best(views: Sequence[RankView]) -> HangFinding:
-    return judge(evidence(views))[0]
+    return judge_hang(evidence(views))[0]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pylaunch.model.diagnosis.hang import HangKind
 from pylaunch.protocol.examination import Frame, RankView
 from pylaunch.protocol.usage_report import RankSigns
-from pylaunch.verdict.hangs.judge import judge
+from pylaunch.verdict.hangs.judge import judge_hang
 from pylaunch.verdict.hangs.snapshot import HangEvidence
 from pylaunch.verdict.hangs.suspicion import HangReport, ProgressResumed, Suspicion
 from tests.unit.verdict.hangs.views import IN_ALL_REDUCE, SITE, brief, calls, default_group, one_late, recorded, view
@@ -172,7 +172,7 @@ def test_a_rank_that_answers_late_every_other_time_delays_no_report(name: str, r
 
     reports = [(at, each.finding) for at, each in watched(world, 300) if isinstance(each, HangReport)]
     assert {each.is_hang for _, each in reports} == {True}
-    assert {each.ranks for _, each in reports} == {judge(recorded(name))[0].ranks}
+    assert {each.ranks for _, each in reports} == {judge_hang(recorded(name))[0].ranks}
     assert reports[0][0] <= 61
 
 
@@ -189,7 +189,7 @@ def test_calls_that_were_seen_once_are_kept_while_their_rank_answers_late() -> N
     state = state.with_views(60.0, at(60, list(map(brief, whole))))
     assert not state.wants_calls
     assert (
-        judge(HangEvidence("7f3a", {each.rank: each.host for each in whole}, state.samples))[0].kind
+        judge_hang(HangEvidence("7f3a", {each.rank: each.host for each in whole}, state.samples))[0].kind
         is HangKind.OTHER_PLACE
     )
 
@@ -275,7 +275,7 @@ def reported(state: Suspicion, now: float, ended: Sequence[int]) -> HangReport |
     views = state.samples[-1]
     hosts = dict.fromkeys(range(4), "n1") | {each.rank: each.host for each in views}
     ends = dict.fromkeys(ended, "exited with code 0")
-    return state.judged(now, judge(HangEvidence("7f3a", hosts, state.samples, ends))[0])[1]
+    return state.judged(now, judge_hang(HangEvidence("7f3a", hosts, state.samples, ends))[0])[1]
 
 
 @pytest.mark.parametrize("letter", ["Z", "X", ""])
@@ -299,7 +299,9 @@ def test_a_process_that_stays_a_zombie_is_reported() -> None:
 def test_the_end_of_a_rank_after_a_report_is_no_news_of_progress() -> None:
     views = [replace(each, step=7) for each in one_late(8, 3)]
     before = viewed(viewed(Suspicion(AFTER_S, 0.0), 15, views), 30, views)
-    before, report = before.judged(30, judge(HangEvidence("7f3a", dict.fromkeys(range(8), "n1"), before.samples))[0])
+    before, report = before.judged(
+        30, judge_hang(HangEvidence("7f3a", dict.fromkeys(range(8), "n1"), before.samples))[0]
+    )
     assert report is not None
     assert before.with_over(40, [5]).resumed(before) is None
 
@@ -318,6 +320,6 @@ def test_numbers_of_brief_and_of_whole_views_are_not_compared() -> None:
     assert state.wants_calls
     state = state.with_all_calls(30.0, whole).with_views(45.0, counted(45.0))
     assert (state.quiet_since, state.wants_calls) == (0.0, False)
-    best = judge(HangEvidence("7f3a", {each.rank: each.host for each in whole}, state.samples))[0]
+    best = judge_hang(HangEvidence("7f3a", {each.rank: each.host for each in whole}, state.samples))[0]
     assert (best.kind, best.ranks) == (HangKind.LATE, (3,))
     assert "all_reduce #412 of dp" in best.text

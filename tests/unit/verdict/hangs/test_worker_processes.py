@@ -7,7 +7,7 @@ import pytest
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangKind
 from pylaunch.protocol.examination import ChildProcess, Frame
-from pylaunch.verdict.hangs.judge import judge
+from pylaunch.verdict.hangs.judge import judge_hang
 from pylaunch.verdict.hangs.snapshot import HangEvidence
 from tests.unit.verdict.hangs.views import SITE, evidence, one_late
 
@@ -28,7 +28,7 @@ def with_workers(*seen: tuple[str, ...], frames: tuple[Frame, ...] = IN_LOADER) 
 
 
 def test_a_rank_whose_data_loader_worker_waits_for_a_lock_hangs() -> None:
-    best = judge(with_workers(("futex",), ("futex",)))[0]
+    best = judge_hang(with_workers(("futex",), ("futex",)))[0]
     assert (best.kind, best.ranks, best.confidence) == (HangKind.LATE, (1,), Confidence.MEDIUM)
     assert best.text.endswith(
         "rank 1 on n01 is loading data: main (train.py:9), in _next_data (dataloader.py:1400), "
@@ -42,7 +42,7 @@ def test_a_rank_whose_data_loader_worker_waits_for_a_lock_hangs() -> None:
     ids=["at times", "one thread reads"],
 )
 def test_a_rank_whose_data_loader_worker_waits_for_something_else_is_slow(seen: tuple[tuple[str, ...], ...]) -> None:
-    best = judge(with_workers(*seen))[0]
+    best = judge_hang(with_workers(*seen))[0]
     assert (best.kind, best.ranks, best.delays_all) == (HangKind.BUSY, (1,), True)
     assert "lock" not in best.text
 
@@ -53,7 +53,7 @@ def test_a_stopped_child_is_shown_as_stopped_and_not_its_rank() -> None:
         tuple(replace(each, children=tuple(replace(one, state="T") for one in each.children[:1])) for each in sample)
         for sample in found.samples
     ]
-    best = judge(replace(found, samples=tuple(stopped)))[0]
+    best = judge_hang(replace(found, samples=tuple(stopped)))[0]
     assert (best.kind, best.ranks, best.confidence) == (HangKind.LATE, (1,), Confidence.MEDIUM)
     assert best.text.endswith(
         "(dataloader.py:1400), and its child process pt_data_worker, pid 4121, is stopped (state T: SIGSTOP)"
@@ -64,12 +64,12 @@ def test_a_stopped_child_is_shown_as_stopped_and_not_its_rank() -> None:
 def test_a_worker_at_a_lock_beside_one_that_computes_is_no_hang() -> None:
     found = with_workers(("futex",), ("futex",))
     computes = tuple(replace(each, cpu_s=each.cpu_s + 4) if each.rank == 1 else each for each in found.samples[1])
-    best = judge(replace(found, samples=(found.samples[0], computes)))[0]
+    best = judge_hang(replace(found, samples=(found.samples[0], computes)))[0]
     assert (best.kind, best.delays_all) == (HangKind.BUSY, False)
 
 
 def test_a_rank_that_waits_for_a_child_at_a_lock_names_the_child() -> None:
     joins = (Frame("poll", "/usr/lib/python3.11/multiprocessing/popen_fork.py", 27), Frame("main", "/job/train.py", 9))
-    best = judge(with_workers(("futex",), ("futex",), frames=joins))[0]
+    best = judge_hang(with_workers(("futex",), ("futex",), frames=joins))[0]
     assert best.kind is HangKind.LATE
     assert "is in main (train.py:9), in poll (popen_fork.py:27), and its DataLoader worker pid 4121" in best.text

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from pylaunch.protocol.examination import Frame, RankView
 from pylaunch.protocol.usage_report import RankSigns
-from pylaunch.verdict.hangs.judge import judge
+from pylaunch.verdict.hangs.judge import judge_hang
 from pylaunch.verdict.hangs.snapshot import HangEvidence
 from pylaunch.verdict.hangs.suspicion import HangReport, ProgressResumed, Suspicion
 from tests.unit.verdict.hangs.views import brief, one_late
@@ -33,7 +33,9 @@ def watched(world: World, for_s: float) -> list[tuple[float, HangReport | Progre
             if state.wants_calls:
                 state = state.with_all_calls(now, whole)
             hosts = {each.rank: each.host for each in views}
-            state, report = state.judged(now, judge(HangEvidence("7f3a", hosts, state.samples, after_s=AFTER_S))[0])
+            state, report = state.judged(
+                now, judge_hang(HangEvidence("7f3a", hosts, state.samples, after_s=AFTER_S))[0]
+            )
             if report is not None:
                 found.append((now, report))
             elif news := state.resumed(before):

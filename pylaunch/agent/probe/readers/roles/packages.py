@@ -8,7 +8,7 @@ import pwd
 import re
 import struct
 
-from pylaunch.agent.probe.commands import run
+from pylaunch.agent.probe.commands import output_of
 from pylaunch.agent.probe.identity import has_rpm
 from pylaunch.agent.probe.registry import reader, reader_of_each
 from pylaunch.agent.shared.text import text_of
@@ -55,7 +55,7 @@ VERSION_LOCKS = "/etc/dnf/plugins/versionlock.list"
 @reader("packages.installed", DEADLINE_S)
 def installed(names: list[str]) -> list[str | None]:
     """Return the installed version of each package; None for those that are not installed."""
-    found = rpm_versions(names) if has_rpm() else dpkg_versions(run([*DPKG_VERSIONS, "--", *names]))
+    found = rpm_versions(names) if has_rpm() else dpkg_versions(output_of([*DPKG_VERSIONS, "--", *names]))
     return [found.get(name) for name in names]
 
 
@@ -67,7 +67,7 @@ def dpkg_versions(output: str) -> dict[str, str]:
 
 def rpm_versions(names: list[str]) -> dict[str, str]:
     """Return package → version of those that are installed."""
-    return read_rpm(run([*RPM_VERSIONS, "--query", "--", *names]))
+    return read_rpm(output_of([*RPM_VERSIONS, "--query", "--", *names]))
 
 
 def read_rpm(output: str) -> dict[str, str]:
@@ -90,7 +90,7 @@ def held(names: list[str]) -> list[bool | None]:
         locks = text_of(VERSION_LOCKS) if os.path.exists(VERSION_LOCKS) else ""
         versions = rpm_versions(names)
         return [is_locked(name, locks) if name in versions else None for name in names]
-    output = run(["dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Want}\n", "--", *names])
+    output = output_of(["dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Want}\n", "--", *names])
     wanted = dict(line.split() for line in output.splitlines() if len(line.split()) == 2)
     return [None if name not in wanted else wanted[name] == "hold" for name in names]
 

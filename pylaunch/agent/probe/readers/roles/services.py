@@ -6,7 +6,7 @@ import json
 import os
 from typing import Any
 
-from pylaunch.agent.probe.commands import run, run_as_root
+from pylaunch.agent.probe.commands import output_of, run_as_root
 from pylaunch.agent.probe.registry import reader, reader_of_each
 from pylaunch.protocol.readings.roles import ReportQuestion, ServiceReading, SshdQuestion
 
@@ -18,7 +18,7 @@ PROPERTIES = ("LoadState", "UnitFileState", "ActiveState", "ConditionResult")
 @reader("services.units", DEADLINE_S)
 def units(names: list[str]) -> list[ServiceReading | None]:
     """Return the state of each systemd unit; None for units that do not exist."""
-    output = run(["systemctl", "show", "--property=" + ",".join(PROPERTIES), "--", *names])
+    output = output_of(["systemctl", "show", "--property=" + ",".join(PROPERTIES), "--", *names])
     shown = [dict(line.partition("=")[::2] for line in unit.splitlines()) for unit in output.strip().split("\n\n")]
     if len(shown) != len(names) or not all(set(PROPERTIES) <= set(unit) for unit in shown):
         raise ValueError(f"systemctl does not answer: {output.strip()[:200]}")

@@ -98,7 +98,7 @@ def of_run(error: FirstError, run: str) -> FirstError:
     return replace(error, check=pylaunch("logs", run, *whose))
 
 
-def error_lines(facts: LogFacts, known: Mapping[tuple[str, int], Role]) -> ErrorLines:
+def lines_with_errors(facts: LogFacts, known: Mapping[tuple[str, int], Role]) -> ErrorLines:
     """Return the lines with the form of an error; `known` has the roles of the lines that signatures know."""
     survived: list[KeptLine] = []
     found: list[tuple[KeptLine, ErrorForm]] = []

@@ -111,7 +111,7 @@ def _is_of_launch(indication: Indication) -> bool:
     return indication.names is not None and indication.cause in ("rank-missing", "duplicate-launch", "launcher-config")
 
 
-def evidence_of(indication: Indication) -> tuple[EvidenceLine, ...]:
+def indication_lines(indication: Indication) -> tuple[EvidenceLine, ...]:
     """Return the lines that show an indication."""
     first = indication.excerpt
     at = min(indication.at, len(first.lines) - 1)

@@ -12,7 +12,7 @@ from pylaunch.features.lab.cluster import network, slurm
 from pylaunch.features.lab.cluster.images import recipe
 from pylaunch.features.lab.cluster.nodes.machine import Machine
 from pylaunch.features.lab.cluster.nodes.waiting import reached
-from pylaunch.features.lab.cluster.spec import identity
+from pylaunch.features.lab.cluster.spec import short_name
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
 
@@ -108,7 +108,7 @@ def nspawn(node: Machine) -> Argv:
     return (
         "systemd-nspawn", "--boot", "--quiet", "--register=no", "--keep-unit", "--notify-ready=yes", "--console=pipe",
         f"--directory={node.paths.root}", f"--machine={node.container}", f"--hostname={node.name}",
-        f"--network-bridge={identity(node.lab.name)}",
+        f"--network-bridge={short_name(node.lab.name)}",
         "--resolv-conf=off", "--timezone=off", "--link-journal=no", *shares,
     )  # fmt: skip
 
