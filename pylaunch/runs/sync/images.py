@@ -11,6 +11,10 @@ from pylaunch.base.dataclass import replace
 from pylaunch.broadcast.payload import read_payload
 from pylaunch.broadcast.progress import lines_of_progress
 from pylaunch.broadcast.spread import spread
+from pylaunch.checks import suite
+from pylaunch.checks.hosts import containers
+from pylaunch.checks.survey import Wanted
+from pylaunch.checks.wanted import ANY_FILE
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.hostset import fold
@@ -71,14 +75,16 @@ async def _send(container: Container, cluster: Cluster, say: Callable[[str], Non
     try:
         programs = {host.name: program(images.has, host.node_root, path) for host in everywhere.hosts}
         answers, _ = parted(await asyncio.to_thread(ask, everywhere, programs, how=Asking(together=asking)), everywhere)
+        having = [name for name, answer in answers.items() if answer.get("has") is True]
+        to_ask = everywhere.only([name for name in answers if name not in having])
+        unfit = await asyncio.to_thread(_without_engine, to_ask, asking) if to_ask.hosts else {}
     finally:
         asking.end()
-    having = [name for name, answer in answers.items() if answer.get("has") is True]
-    lacking = [name for name in everywhere.names if name not in having and (name in answers or name in cluster.names)]
-    full = _without_room({name: answers[name] for name in lacking if name in answers}, file)
-    if failed := {name: why for name, why in full.items() if name in cluster.names}:
+    unfit |= _without_room({name: answers[name] for name in to_ask.names}, file)
+    if failed := {name: why for name, why in unfit.items() if name in cluster.names}:
         return failed
-    if not (lacking := [name for name in lacking if name not in full]):
+    able = [name for name in everywhere.names if name in answers or name in cluster.names]
+    if not (lacking := [name for name in able if name not in having and name not in unfit]):
         return {}
     say(f"sending the image to {fold(lacking)}")
     sources = having[:SOURCES]
@@ -106,6 +112,13 @@ async def _send(container: Container, cluster: Cluster, say: Callable[[str], Non
         sent = shown_size(sum(received.sent for received in result.hosts.values()))
         say(f"{fold(done)}: received the image after {max(done.values()):.1f} s; this machine sent {sent}")
     return {name: why for name, why in failed.items() if name in cluster.names}
+
+
+def _without_engine(cluster: Cluster, asking: Together) -> Failed:
+    """Return the hosts that could not mount an image, which their agents would find when they have it."""
+    survey = suite.take(cluster, Wanted(container=ANY_FILE), containers.CHECKS, how=Asking(together=asking))
+    findings = [finding for check in containers.CHECKS for finding in check.judge(survey)]
+    return {name: (each.text, each.fix.replace("{hosts}", name)) for each in findings for name in each.hosts}
 
 
 def _without_room(answers: Mapping[str, Answered], file: Path) -> Failed:

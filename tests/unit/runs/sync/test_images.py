@@ -9,7 +9,10 @@ from unittest import mock
 import pytest
 
 from pylaunch.agent.piped import images as node_images
+from pylaunch.agent.probe.readers.hosts.containers import engine
 from pylaunch.base.layout import IMAGE_FILE, IMAGES
+from pylaunch.checks import suite
+from pylaunch.checks.survey import Look, Survey
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Container
@@ -17,6 +20,7 @@ from pylaunch.runs.sync import images
 from pylaunch.store.paths import cache_directory
 
 DIGEST = "a" * 64
+ENGINE = str(engine)
 PATH = f"{DIGEST}/{IMAGE_FILE}"
 
 
@@ -83,7 +87,9 @@ def test_a_node_counts_pieces_of_the_image_as_room(
     assert f'"has": false, "free": {written + 4096}, "store": "{tmp_path}/root/images"' in capsys.readouterr().out
 
 
-def test_nothing_is_sent_where_a_host_of_the_run_has_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_sent_where_a_host_of_the_run_has_no_room_or_could_not_mount_the_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     image = tmp_path / "torch.sqsh"
     image.write_bytes(bytes(3 << 20))
     store = "/var/tmp/pylaunch-0/images\x1b[2J"
@@ -95,10 +101,16 @@ def test_nothing_is_sent_where_a_host_of_the_run_has_no_room(tmp_path: Path, mon
     }
     monkeypatch.setattr(images, "ask", lambda *_, **__: answers)
     monkeypatch.setattr(images, "spread", None)
+    able = {"image": "file", "is_readable": True, "version": "0.8", "has_opener": True, "fuse": "", "refused": ""}
+    looks = {"n1": Look({ENGINE: able}), "n3": Look({ENGINE: {**able, "has_opener": False}})}
+    monkeypatch.setattr(suite, "take", lambda hosts, wanted, *_, **__: Survey(hosts, wanted, looks))
     lines: list[str] = []
     cluster = Cluster(tuple(Host(name, "10.0.0.1") for name in answers))
     container = Container(f"{IMAGES}/{PATH}", file=str(image))
     failed = asyncio.run(images.ImageTransfers().send(container, cluster, lines.append))
     why = "3.0 MiB are needed in /var/tmp/pylaunch-0/images\\x1b[2J and 2.0 MiB are free"
-    assert failed == {"n2": (why, images.NO_ROOM.format(store="/var/tmp/pylaunch-0/images\\x1b[2J"))}
+    assert failed["n2"] == (why, images.NO_ROOM.format(store="/var/tmp/pylaunch-0/images\\x1b[2J"))
+    assert list(failed) == ["n3", "n2"]
+    assert failed["n3"][0] == "squashfuse not found, which a container needs"
+    assert failed["n3"][1].endswith("pylaunch provision --roles container_engine --limit n3")
     assert lines == []
