@@ -83,8 +83,10 @@ async def _send(container: Container, cluster: Cluster, say: Callable[[str], Non
     unfit |= _without_room({name: answers[name] for name in to_ask.names}, file)
     if failed := {name: why for name, why in unfit.items() if name in cluster.names}:
         return failed
+    if unfit:  # Another run is refused for them: its other hosts need no image.
+        everywhere, having = cluster, [name for name in having if name in cluster.names]
     able = [name for name in everywhere.names if name in answers or name in cluster.names]
-    if not (lacking := [name for name in able if name not in having and name not in unfit]):
+    if not (lacking := [name for name in able if name not in having]):
         return {}
     say(f"sending the image to {fold(lacking)}")
     sources = having[:SOURCES]

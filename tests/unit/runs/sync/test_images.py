@@ -1,6 +1,7 @@
 """An image for several runs, room for it, and the file of one that is no longer the one of the plan."""
 
 import asyncio
+import hashlib
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from pylaunch.agent.probe.readers.hosts.containers import engine
 from pylaunch.base.layout import IMAGE_FILE, IMAGES
 from pylaunch.checks import suite
 from pylaunch.checks.survey import Look, Survey
-from pylaunch.errors import ClusterNotReadyError
+from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Container
 from pylaunch.runs.sync import images
@@ -100,7 +101,11 @@ def test_nothing_is_sent_where_a_host_of_the_run_has_no_room_or_could_not_mount_
         "n4": {"has": True, "free": 0, "store": store},
     }
     monkeypatch.setattr(images, "ask", lambda *_, **__: answers)
-    monkeypatch.setattr(images, "spread", None)
+
+    async def spread(hosts: Cluster, *_: object, **__: object) -> None:
+        raise UsageError(" ".join(hosts.names))
+
+    monkeypatch.setattr(images, "spread", spread)
     able = {"image": "file", "is_readable": True, "version": "0.8", "has_opener": True, "fuse": "", "refused": ""}
     looks = {"n1": Look({ENGINE: able}), "n3": Look({ENGINE: {**able, "has_opener": False}})}
     monkeypatch.setattr(suite, "take", lambda hosts, wanted, *_, **__: Survey(hosts, wanted, looks))
@@ -114,3 +119,8 @@ def test_nothing_is_sent_where_a_host_of_the_run_has_no_room_or_could_not_mount_
     assert failed["n3"][0] == "squashfuse not found, which a container needs"
     assert failed["n3"][1].endswith("pylaunch provision --roles container_engine --limit n3")
     assert lines == []
+    container = Container(f"{IMAGES}/{hashlib.sha256(image.read_bytes()).hexdigest()}/{IMAGE_FILE}", file=str(image))
+    shared = images.ImageTransfers()
+    shared.expect(container, cluster.hosts, cluster)
+    with pytest.raises(ClusterNotReadyError, match=r"the image cannot be sent: n1$"):  # Only to the host of this run.
+        asyncio.run(shared.send(container, cluster.only(["n1"]), lines.append))
