@@ -44,6 +44,9 @@ LOOKED_UP = (
 )  # fmt: skip
 """Exceptions of a look-up after whose failure a program tries something else."""
 
+_CHECKOUT = re.compile(
+    r"(?i)/([\w-]{2,60})/(?:python/|src/)?\1/|/(?:lightning|megatron|sglang|transformers|verl|vllm)/"
+)
 _LIBRARIES = ("site-packages/", "dist-packages/", "/lib/python", "<frozen", "<string>")
 
 
@@ -311,6 +314,11 @@ def announces_more(text: str) -> bool:
 def is_of_library(place: str) -> bool:
     """Return True if a place is in an installed package or in Python itself."""
     return any(part in place for part in _LIBRARIES)
+
+
+def is_installed(place: str) -> bool:
+    """Return True if a place is in an installed package, or in the package of a checkout: /src/ray/python/ray/."""
+    return "-packages/" in place or place.startswith("<frozen") or _CHECKOUT.search(place) is not None
 
 
 def _innermost(frames: Sequence[tuple[str, str, str]]) -> tuple[str, str, str, str]:

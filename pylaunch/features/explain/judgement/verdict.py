@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.features.explain.judgement.consequences import led_to, printed_by_program
-from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, error_form, is_fatal_with_words
+from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, error_form
 from pylaunch.features.explain.judgement.errors.first_error import (
     ErrorLines,
     FirstError,
@@ -25,7 +25,6 @@ from pylaunch.features.explain.judgement.findings import LogFinding, findings_of
 from pylaunch.features.explain.judgement.indications.indicated import STALL, waits_over, weighed
 from pylaunch.features.explain.judgement.indications.indications import indications_in
 from pylaunch.features.explain.judgement.standstill import stands_at
-from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.attempts import last_attempts
@@ -48,14 +47,14 @@ from pylaunch.verdict.logs.judgement import (
 from pylaunch.verdict.logs.line import LogTime
 from pylaunch.verdict.logs.scan import KeptLine, LogScan
 from pylaunch.verdict.logs.signature import Role, SignatureCatalogue
-from pylaunch.verdict.logs.traceback import LONGEST_MORE, announces_more, frame_in
+from pylaunch.verdict.logs.traceback import LONGEST_MORE, announces_more, frame_in, is_of_library
 
 WORDS = "words"
 """Name in place of a signature for a cause that the words of the first error show."""
 
 
-FRAME = 2
-"""Lines before an exception among which its innermost frame is: a frame may show its source."""
+FRAME = 3
+"""Lines before an exception among which its innermost frame is: a frame may show its source, with marks below it."""
 
 CONTINUED = 2
 """Lines after an error that its message may have."""
@@ -177,10 +176,9 @@ def _by_words(catalogue: SignatureCatalogue, facts: LogFacts, error: FirstError 
     place = _place(facts, line)
     found = error_class(line.text + _continued(facts, line), place) or error_class(line.text, place)
     found = found or error_class(_reason(facts, line))
-    if found is None and is_fatal_with_words(line.text):
-        found = ErrorClass("program-error", Confidence.MEDIUM, "the level of its line")
-    if found is None:
-        return None
+    is_whole = line.text.startswith("SyntaxError") and place and not is_of_library(place)
+    if found is None or (found.cause == "program-error" and not found.also and not is_whole):
+        return None  # A message without its traceback does not show whose mistake it is.
     return _of_line(catalogue, line, found)
 
 

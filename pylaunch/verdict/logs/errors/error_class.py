@@ -174,7 +174,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|(?i:cuda (?:is )?(?:not |un)available"
      r"|found no nvidia driver|cuda-capable device|torch\.cuda\.is_available\(\) is False)"
      r"|(?i:unable to initialize backend '(?:cuda|gpu|rocm)')")),
-    ("gpu-busy", MEDIUM, r"(?i:(?:device|gpu|tpu)(?:s|\.so)? .{0,40}(?:already in use|busy))"),
+    ("gpu-busy", MEDIUM, r"(?i:(?:device|gpu|tpu)(?:s|\.so)? (?!or res).{0,40}(?:already in use|busy))"),
     ("app-device-mapping", MEDIUM,
      r"(?i:invalid device ordinal|invalid device id|device_ids? .{0,60}(?:out of range|invalid|only work))"),
     ("gpu-missing framework-config", MEDIUM,

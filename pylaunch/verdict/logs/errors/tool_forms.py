@@ -63,6 +63,7 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("script-arguments", MEDIUM, r"error: argument -\S{1,60}: "),
     ("container-shm host-oom", MEDIUM, r"ObjectStoreFullError"),
     ("host-oom stopped-from-outside", MEDIUM, KILLED_CHILD),
+    ("shared-cache-race", MEDIUM, r"\[Errno 26\]|Text file busy"),
     ("nproc", MEDIUM, r"(?i:thread creation failed)"),
     ("gpu-architecture", MEDIUM, r"NO_BINARY_FOR_GPU"),
     ("gpu-missing", MEDIUM, r"(?i:no supported devices found)"),

@@ -10,7 +10,7 @@ from pylaunch.verdict.logs.errors.tool_forms import KILLED_CHILD
 from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role, Signature, SignatureCatalogue
-from pylaunch.verdict.logs.traceback import CUT, LOOKED_UP, ExceptionUnit, RaisedException, is_of_library
+from pylaunch.verdict.logs.traceback import CUT, LOOKED_UP, ExceptionUnit, RaisedException, is_installed, is_of_library
 
 EXCEPTION = "exception"
 """Id of the signature of such an exception."""
@@ -55,6 +55,12 @@ _WORDS = re.compile(r"[A-Za-z]{3,} [A-Za-z]")
 _VALUES = re.compile(r"Expected: ?\[([^\]]{3,300})\]")
 """Values of all ranks, in the order of the ranks."""
 
+_BY_ACCIDENT = re.compile(
+    r"^(?:Attribute|Name|UnboundLocal)Error\b|'NoneType'|unsupported operand|\b(?:list|tuple) index out"
+    r"|division by zero"
+)
+"""Exceptions that Python raises for a mistake in code, with its own words."""
+
 _ACCIDENTAL = ("AttributeError", "NameError", "UnboundLocalError")
 """Exceptions of a mistake in code that handles another one."""
 
@@ -89,6 +95,8 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
             cause = "unexplained"
         if found is None and is_of_another(raised.text + raised.more) and _OF_A_GROUP.search(name):
             role = Role.SYMPTOM
+        if (cause if found is None else found.cause) == "program-error" and not (found and found.also):
+            cause, found = _of_program(raised, found)
     place = f" ({raised.place})" if raised.place else ""
     cause = cause if found is None else found.cause
     signature = Signature(EXCEPTION, "python", role, catalogue.causes[cause], raised.text, (), "", "", ())
@@ -115,6 +123,21 @@ def _refused_or_unread(unit: ExceptionUnit, raised: RaisedException) -> tuple[Ra
         because = f"the line {raised.source[:80]!r}"
         return replace(raised, message=message), ErrorClass("stopped-from-outside", MEDIUM, because)
     return None
+
+
+def _of_program(raised: RaisedException, found: ErrorClass | None) -> tuple[str, ErrorClass | None]:
+    """Return whether an exception is the program's: a refusal of the system or of native code is not, without words.
+
+    Where a library raised it, and its words are not about values, the release of the library may be at fault, too.
+    """
+    is_native = not raised.call and raised.source and "raise " not in raised.source
+    if found is None and (raised.message.startswith("[Errno ") or (is_native and raised.type.endswith("RuntimeError"))):
+        return "unexplained", None
+    where = raised.raised_at or raised.place
+    if not is_installed(where) or (found is not None and not _BY_ACCIDENT.search(raised.text)):
+        return "program-error", found
+    found = found or ErrorClass("program-error", MEDIUM, f"raised in a library: {where}")
+    return "program-error", replace(found, also=("package-mismatch",))
 
 
 def _odd_one(text: str) -> int | None:

@@ -52,7 +52,6 @@ def test_a_traceback_that_the_log_cuts_off_is_a_failure(prefix: str) -> None:
     [
         ("", "KeyError: 'speaker-12'", Confidence.MEDIUM),
         ("/opt/env/lib/python3.11/site-packages/rocket/core.py", "UsageError: no key", Confidence.MEDIUM),
-        ("", "OSError: [Errno 26] Text file busy: 'tools/bpe'", Confidence.MEDIUM),
         ("", "EOFError", Confidence.LOW),
     ],
 )

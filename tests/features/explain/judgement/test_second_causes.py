@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.features.explain.judgement.verdicts import named_in
+from tests.features.explain.judgement.verdicts import named_in, verdict_on
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "/app/train.py", line 12, in <module>\n    main()\n'
 ON_A_GPU = "RuntimeError: Attempting to deserialize object on a CUDA device"
@@ -58,7 +58,7 @@ NO_ROOM = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memo
                 '[rank1]:   File "/opt/env/lib/accelerate/utils/launch.py", line 114, in prepare\n'
                 "[rank0]: TypeError: int() argument must be a string, not 'NoneType'\n"
             ),
-            "program-error",
+            "unexplained",
         ),
         (f"{TRACEBACK}RuntimeError: Address already in use\n", "port-in-use duplicate-launch"),
         (f"{TRACEBACK}OSError: [Errno 98] Address already in use: ('0.0.0.0', 29500)\n", "port-in-use"),
@@ -108,6 +108,16 @@ NO_ROOM = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memo
 )
 def test_a_text_with_a_second_cause(log: str, causes: str) -> None:
     assert named_in(log) == causes
+
+
+@pytest.mark.parametrize("error", ["NameError: name 'plan' is not defined", "RuntimeError: stack expects each tensor"])
+def test_a_message_without_its_traceback_does_not_show_whose_mistake_it_is(error: str) -> None:
+    verdict = verdict_on(f"{error}\n")
+    assert verdict.first is None
+    assert verdict.first_error is not None
+    assert (
+        named_in('  File "t.py", line 3\n    if x = 1:\n         ^\nSyntaxError: invalid syntax\n') == "program-error"
+    )
 
 
 FRAMES = '  File "/env/lib/python3.11/site-packages/accelerate/utils/launch.py", line 114, in prepare\n    int(rank)\n'

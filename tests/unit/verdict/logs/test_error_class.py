@@ -307,12 +307,37 @@ def test_an_exception_of_user_code_is_the_cause_unless_its_words_admit_several()
     assert also("ValueError: shapes of the meshes must match") == ["parallel-layout", "checkpoint-mismatch"]
 
 
+PACKAGES = "/opt/env/lib/python3.11/site-packages"
+
+
+@pytest.mark.parametrize(
+    ("frames", "error", "causes"),
+    [
+        (("/srv/train.py",), "KeyError: 'val_split'", "program-error"),
+        (("/srv/train.py", "/usr/lib/python3.11/json/encoder.py"), "TypeError: no JSON", "program-error"),
+        (("/srv/train.py", f"{PACKAGES}/lit/fit.py"), "AssertionError: one node", "program-error package-mismatch"),
+        (("/srv/train.py", "/src/ray/python/ray/api.py"), "KeyError: 'obj'", "program-error package-mismatch"),
+        (("/srv/train.py", f"{PACKAGES}/torch/loss.py"), "IndexError: Target 9 is out of bounds.", "program-error"),
+        (("/srv/train.py", f"{PACKAGES}/lit/fit.py"), "IndexError: list index out", "program-error package-mismatch"),
+        (("/srv/train.py",), "RuntimeError: Invalid opaque object size", "unexplained"),
+        (("/srv/train.py",), "OSError: [Errno 16] Device or resource busy", "unexplained"),
+        (("/srv/train.py",), "OSError: [Errno 26] Text file busy: 'bin/tok'", "shared-cache-race"),
+    ],
+)
+def test_the_program_is_at_fault_alone_only_where_its_own_code_raised_the_exception(
+    frames: tuple[str, ...], error: str, causes: str
+) -> None:
+    stack = "".join(f'  File "{each}", line 3, in main\n    run()\n' for each in frames)
+    first = cause_in([scanned(f"Traceback (most recent call last):\n{stack}{error}\n")])
+    assert " ".join(each.id for each in (first.cause, *first.also)) == causes
+
+
 def test_a_spawned_process_that_sigkill_ended_is_the_cause_unless_another_one_failed_before() -> None:
     trace = 'Traceback (most recent call last):\n  File "/srv/train.py", line 3, in main\n    run()\n'
     killed = f"{trace}torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGKILL\n"
     first = cause_in([scanned(killed)])
     assert (first.cause.id, [each.id for each in first.also]) == ("host-oom", ["stopped-from-outside"])
-    assert cause_in([scanned(f"{trace}RuntimeError: boom 7\n{killed}")]).cause.id == "program-error"
+    assert cause_in([scanned(f"{trace}ValueError: boom 7\n{killed}")]).cause.id == "program-error"
 
 
 def test_a_script_for_bash_that_sh_runs_is_not_the_cause_of_another_failure() -> None:

@@ -142,23 +142,6 @@ def is_exception(text: str) -> bool:
     return _RAISED.match(text) is not None or (_level(text) == "error" and _RAISED_AFTER.search(text) is not None)
 
 
-_CONTENT = re.compile(r"[a-z]{4,}")
-_EMPTY = re.compile(
-    r"(?:fail|error|fatal|critical|start|engine|worker|process|exit|abort|stop|shut|down|died|dead|core|init|trace|stack"
-    r"|check|with|from|this|that|rank)\w{0,12}"
-)
-"""Words of a line that says no more than that something failed."""
-
-LEAST_WORDS = 4
-
-
-def is_fatal_with_words(text: str) -> bool:
-    """Return True for the line of a logger at its highest level that says more than that something failed."""
-    if _level(text) != "fatal":
-        return False
-    return sum(_EMPTY.fullmatch(each) is None for each in set(_CONTENT.findall(text.lower()))) >= LEAST_WORDS
-
-
 _ERRORS = (words.NAMED_ERROR, words.OF_ERRNO, words.ERRNO_NAMES, words.SHELL)
 
 
