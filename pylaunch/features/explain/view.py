@@ -176,7 +176,8 @@ def _is_of_another_error(record: RunRecord | None, cause: LogCause) -> bool:
 
 
 def _show_cause(cause: LogCause, *, abstains: bool, is_recorded: bool) -> None:
-    shown = f"its text: {cause.cause.identifier}: {cause.text}" if is_recorded else _headline(cause)
+    plain = f"{cause.cause.identifier}: {cause.text}"
+    shown = f"its text: {plain}" if is_recorded else plain if abstains and not cause.also else _headline(cause)
     console.data(("cause not shown: " if abstains else "") + shown)
     _show_evidence(cause.evidence)
     if cause.because:

@@ -106,6 +106,8 @@ _LEVEL = re.compile(r"\b(?:WARN(?:ING)?|ERROR)\b")
 _WARNING = re.compile(r"\bWARN(?:ING)?\b")
 _CONTINUES = re.compile(
     r"(?i)\b(?:ignor(?:ed|ing)|continu\w{2,4}|retr(?:y|ied|ies|ying)|skip(?:s|ped|ping)?|fall\w{0,3} back"
+    r"|using (?:\S{1,40} ){0,5}(?:defaults?|instead)|(?<=[,;:] )using|default(?:ing to| \w{1,20} (?:is|are) used)"
+    r"|from scratch"
     r"|rebuild\w{0,3}|reopen\w{0,3}|recover\w{0,3}|again|(?:is |turned )?(?:off|disabled)(?=:))\b"
 )
 

@@ -41,7 +41,7 @@ _OF_PACKAGE = re.compile(r"/(?:site|dist)-packages/(\w{1,60})/")
 _SEGMENT = re.compile(r"'(/[\w.-]{1,80})'$")
 _CRASHED = re.compile(r"(?:Current thread|Stack) .{0,80}\(most recent call first\)")
 _FRAME = re.compile(r'File "(.{1,300})", line (\d{1,7}) in (\S{1,80})')
-_LIBRARY = re.compile(r"(?:^|[\s/])([\w.+-]{1,100}\.so[\d.]{0,12})\([\w+:~$@]{0,200}\) ?\[0x")
+_LIBRARY = re.compile(r"(?:^|[\s/])([\w.+-]{1,100}\.so[\d.]{0,12})\([\w+:~$@]{0,200}\) ?\[0x|^PC: @ +0x\w+ +\(unknown\) +(\w+)\(")
 _OF_THE_SYSTEM = re.compile(r"lib(?:c|m|dl|rt|pthread|stdc\+\+|gcc_s|ucs|open-pal)\b|ld-|libpython")
 _OF_FILES = ("", "write", "save", "savez", "dump", "copy", "copyfile", "copyfileobj", "copytree", "flush", "close")
 """Functions that write the files of a program."""
@@ -105,10 +105,10 @@ def crash_place(match: LogMatch, facts: LogFacts) -> str:
 
 
 def crash_library(match: LogMatch, facts: LogFacts) -> str:
-    """Return the library of the first frame after a crash that is none of the system, as MPI and glibc print frames."""
+    """Return the library of the first frame after a crash that is none of the system; Ray prints its function alone."""
     after = (each.text for each in facts.by_file[match.file].tail if 0 < each.line - match.line <= LAST)
-    frames = (_LIBRARY.search(text) for text in after)
-    return next((found[1] for found in frames if found and not _OF_THE_SYSTEM.match(found[1])), "")
+    frames = (found[1] or found[2] for text in after if (found := _LIBRARY.search(text)))
+    return next((each for each in frames if not _OF_THE_SYSTEM.match(each)), "")
 
 
 def native_abort(match: LogMatch, facts: LogFacts) -> Clue:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.features.explain.judgement.verdicts import named_in, verdict_on
+from tests.features.explain.judgement.verdicts import first_cause, named_in, verdict_on
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "/app/train.py", line 88, in <module>\n    main()\n'
 
@@ -184,6 +184,26 @@ def test_a_warning_of_a_toolkit_or_a_plugin_is_no_cause_of_a_run_that_goes_on() 
         "n0:1:1 [0] NCCL INFO NET/Plugin : dlerror=l.so: version `FABRIC_1.7' not found (required by /e/n.so)\n"
     )
     assert named_in(warned + "".join(f"step {step} loss 2.1\n" for step in range(9))) == ""
+
+
+@pytest.mark.parametrize(
+    "warned",
+    [
+        "Using default W8A8 kernel config. Performance might be sub-optimal! Config file not found at /opt/n.json",
+        "Cannot import amp_O, using the pure python implementation",
+        "Can't load optimizer state; starting from scratch",
+        "Cannot find /usr/share/o.json; default values are used",
+    ],
+)
+def test_a_line_that_says_what_is_used_instead_is_no_failure_where_the_log_goes_on(warned: str) -> None:
+    assert not verdict_on(f"starting\n{warned}\nloading the model\nthe server listens\n").failed
+    assert verdict_on(f"starting\n{warned}\n").failed
+
+
+def test_a_crash_of_ray_names_the_function_that_it_prints() -> None:
+    log = "*** SIGSEGV received at time=17 on cpu 1 ***\nPC: @     0x7fcfcd849b8a  (unknown)  orbitProxy()\n"
+    assert named_in(log) == "native-crash"
+    assert "a process crashed in orbitProxy" in first_cause(log).text
 
 
 def test_a_crash_names_the_library_of_its_first_frame_that_is_none_of_the_system() -> None:
