@@ -126,7 +126,7 @@ def _refused_or_unread(unit: ExceptionUnit, raised: RaisedException) -> tuple[Ra
 
 
 def _of_program(raised: RaisedException, found: ErrorClass | None) -> tuple[str, ErrorClass | None]:
-    """Return whether an exception is the program's: a refusal of the system or of native code is not, without words.
+    """Return whether an exception is the program's: that of the system or of native code is not.
 
     Where a library raised it, and its words are not about values, the release of the library may be at fault, too.
     """

@@ -41,7 +41,9 @@ _OF_PACKAGE = re.compile(r"/(?:site|dist)-packages/(\w{1,60})/")
 _SEGMENT = re.compile(r"'(/[\w.-]{1,80})'$")
 _CRASHED = re.compile(r"(?:Current thread|Stack) .{0,80}\(most recent call first\)")
 _FRAME = re.compile(r'File "(.{1,300})", line (\d{1,7}) in (\S{1,80})')
-_LIBRARY = re.compile(r"(?:^|[\s/])([\w.+-]{1,100}\.so[\d.]{0,12})\([\w+:~$@]{0,200}\) ?\[0x|^PC: @ +0x\w+ +\(unknown\) +(\w+)\(")
+_LIBRARY = re.compile(
+    r"(?:^|[\s/])([\w.+-]{1,100}\.so[\d.]{0,12})\([\w+:~$@]{0,200}\) ?\[0x|^PC: @ +0x\w+ +\(unknown\) +(\w+)\("
+)
 _OF_THE_SYSTEM = re.compile(r"lib(?:c|m|dl|rt|pthread|stdc\+\+|gcc_s|ucs|open-pal)\b|ld-|libpython")
 _OF_FILES = ("", "write", "save", "savez", "dump", "copy", "copyfile", "copyfileobj", "copytree", "flush", "close")
 """Functions that write the files of a program."""
