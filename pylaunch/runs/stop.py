@@ -11,6 +11,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.notes import Notes, ignore
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord
+from pylaunch.model.text.argv import pylaunch
 from pylaunch.probe.ask import TIMEOUT_S
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
@@ -115,7 +116,7 @@ def stop_run(
         if proofs and not leads:
             # The controller records the end of the run now, and does not know the answers of the nodes.
             process = runs.controller(record.plan.run)
-            is_over = process is None or (process != os.getpid() and ends(process, ENDS_S))
+            is_over = process is None or (process not in (runs.ELSEWHERE, os.getpid()) and ends(process, ENDS_S))
             leads = is_over and recorder.take_charge()
             record = runs.read(record.plan.run)
         if leads:
@@ -160,6 +161,11 @@ def _interrupted_start(record: RunRecord, emit: Callable[[StopEvent], None]) -> 
     run, process = record.plan.run, runs.controller(record.plan.run)
     if process is None or record.has_started or record.outcome is not None:
         return record
+    if process == runs.ELSEWHERE:
+        raise ClusterNotReadyError(
+            f"run {run} is being started on another machine that shares the records of this one: {record.started_by}",
+            hint=f"there: {pylaunch('stop', run)}",
+        )
     emit(StartInterrupted(run, process))
     if not ends(process, GIVES_UP_S, after=signal.SIGINT):
         raise ClusterNotReadyError(

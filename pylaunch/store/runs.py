@@ -42,6 +42,9 @@ LOOK_S = 0.01
 TRIES = 200
 """Until a process that was stopped while it asked counts as the controller."""
 
+ELSEWHERE = 0
+"""In place of a process id: the controller is on another machine, with this directory on a shared file system."""
+
 
 class _Head(msgspec.Struct):
     created_at: float
@@ -171,7 +174,7 @@ def _has_locked(descriptor: int, kind: int) -> bool:
 
 
 def controller(run: str) -> int | None:
-    """Return the process id of the controller of `run` on this machine; None if there is none."""
+    """Return the process id of the controller of `run`; None if there is none, ELSEWHERE on another machine."""
     path = run_paths(run).controller
     try:
         descriptor = os.open(path, os.O_RDONLY)
@@ -181,10 +184,24 @@ def controller(run: str) -> int | None:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         written = os.read(descriptor, 32)
-        return int(written) if written.isdigit() else None
+        return None if not written.isdigit() else int(written) if _has_open(int(written), descriptor) else ELSEWHERE
     finally:
         os.close(descriptor)
     return None
+
+
+def _has_open(pid: int, descriptor: int) -> bool:
+    """Return whether process `pid` of this machine has the same file open; True where the kernel does not report it."""
+    try:
+        ours = os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return True
+    with contextlib.suppress(OSError):
+        for each in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/fd/{each}") == ours:
+                    return True
+    return False
 
 
 def is_stopped(pid: int) -> bool:

@@ -60,7 +60,7 @@ def details(report: RunReport) -> dict[str, object]:
     ended = report.status.outcome
     return {
         **summary(report, time.time()),
-        "controller": report.controller,
+        "controller": report.controller or None,
         "controller_is_stopped": report.has_stopped_controller,
         "spares": [host.name for host in report.record.plan.spares],
         "previous": previous_data(previous_attempt(report.record.plan)),
