@@ -13,6 +13,7 @@ from pylaunch.agent.run import program_checks
 from pylaunch.agent.run.ranks import rank_interface
 from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.programs import unreachable
+from pylaunch.agent.shared.sockets import interfaces
 from pylaunch.base.layout import RunDirectory
 
 LOG_SPACE = 64 << 20
@@ -91,7 +92,13 @@ def _hostname(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     loopback = sorted(address for address in addresses if address.startswith("127."))
     if loopback:
         text = f"its own host name resolves to {loopback[0]}, where no other node can reach it"
-        yield protocol.Reason("hostname-loopback", text, "pylaunch provision --roles host_baseline")
+        hint = "pylaunch provision --roles host_baseline"
+        try:
+            interfaces.interface_to([address for host, address in task.peers.items() if host != task.host])
+        except interfaces.UndecidedError as error:
+            text = f"{error}, so that the interface of the ranks is not known; and {text}"
+            hint = "an address that all nodes reach: fabric_address= or ansible_host= in an inventory (pylaunch init)"
+        yield protocol.Reason("hostname-loopback", text, hint)
 
 
 def _loopback(task: protocol.NodeTask) -> Iterator[protocol.Reason]:

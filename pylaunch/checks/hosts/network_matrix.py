@@ -17,6 +17,7 @@ OPEN = (
     "open {ports} between the members: firewall_enabled=true in the inventory, then pylaunch provision --roles firewall"
     "; or the cloud's security group"
 )
+NAME = "an address that all hosts reach: fabric_address= or ansible_host= in an inventory (pylaunch init writes one)"
 HEADERS = {4: 40, 6: 60}
 TIMESTAMPS = 12
 """Bytes of the TCP option that Linux sends in every segment."""
@@ -79,7 +80,8 @@ def _closed(survey: Survey, blame: "Blame", kinds: frozenset[str], is_all: bool,
     if not is_needed:
         text += f"; ranks meet there only when it is the first host, now {first}"
     role = "firewall" if way in ("silent", "refused") or way.startswith("fail") else ""
-    return Finding("network.ports", severity, (host,), text, fix=OPEN.format(ports=f"TCP {ports}"), role=role)
+    fix = NAME if way == "nameless" else OPEN.format(ports=f"TCP {ports}")
+    return Finding("network.ports", severity, (host,), text, fix=fix, role=role)
 
 
 def _ports_named(survey: Survey, blame: "Blame", kinds: frozenset[str], is_all: bool) -> str:

@@ -1,11 +1,13 @@
 """gloo listens on the address of the host name: a node where that is loopback is refused if the ranks use gloo."""
 
+import dataclasses
 import socket
 
 import pytest
 
 from pylaunch import protocol
 from pylaunch.agent.run import node_checks
+from pylaunch.agent.shared.sockets import interfaces
 
 INTERFACE_SET = {"GLOO_SOCKET_IFNAME": "eth0"}
 
@@ -34,3 +36,12 @@ def test_a_host_name_on_loopback_is_refused_where_gloo_listens_there(
         needs=[], grace_s=1.0, world_size=world_size, gloo=gloo, machines=machines,
     )  # fmt: skip
     assert [reason.code for reason in node_checks._hostname(task)] == (["hostname-loopback"] if refused else [])
+    unknown = dataclasses.replace(task, peers={"n1": "a.invalid", "n2": "b.invalid"})
+
+    def is_unknown(*_: object) -> None:
+        raise interfaces.UndecidedError("b.invalid cannot be reached: Name or service not known")
+
+    monkeypatch.setattr(interfaces, "interface_to", is_unknown)
+    for reason in node_checks._hostname(unknown):
+        assert reason.message.startswith("b.invalid cannot be reached: Name or service not known, so that")
+        assert reason.hint.startswith("an address that all nodes reach: ")

@@ -51,6 +51,10 @@ def test_a_rejected_connection_is_distinguished_from_a_timeout() -> None:
     unreachable = {"end": "unreachable", "text": "No route to host"}
     (finding,) = found(with_ends(survey(), TO_N2, unreachable, *KINDS), network.CHECKS)
     assert "fail: No route to host" in finding.text
+    assert finding.fix.startswith("open TCP ports")
+    (finding,) = found(with_ends(survey(), TO_N2, {"end": "nameless"}, *KINDS), network.CHECKS)
+    assert "fail, as its address does not resolve" in finding.text
+    assert finding.fix.startswith("an address that all hosts reach: "), "no port is closed"
 
 
 def test_an_address_that_another_host_answers_is_reported_for_the_hosts_that_connect_to_it() -> None:
