@@ -193,13 +193,13 @@ def controller(run: str) -> int | None:
 def _has_open(pid: int, descriptor: int) -> bool:
     """Return whether process `pid` of this machine has the same file open; True where the kernel does not report it."""
     try:
-        ours = os.readlink(f"/proc/self/fd/{descriptor}")
+        ours = Path(f"/proc/self/fd/{descriptor}").readlink()
     except OSError:
         return True
     with contextlib.suppress(OSError):
-        for each in os.listdir(f"/proc/{pid}/fd"):
+        for each in Path(f"/proc/{pid}/fd").iterdir():
             with contextlib.suppress(OSError):
-                if os.readlink(f"/proc/{pid}/fd/{each}") == ours:
+                if each.readlink() == ours:
                     return True
     return False
 
