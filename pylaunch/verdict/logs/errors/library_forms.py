@@ -17,7 +17,7 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
      r"|\bat least version \d|\d(?:\.\w{1,20})? or (?:later|newer|higher|above)\b"
      r"|\bnot (?:supported|available) (?:in|by) (?:this|your|the installed) version\b|\binstalled version of \S{1,60}"
      r" (?:does|is|do|can|has)\b|\b(?:has|have) been (?:removed|deprecated|renamed|moved)\b"
-     r"|\b(?:is|are|was|were) (?:now )?(?:deprecated|removed)\b|\bno longer (?:experimental|exists?|supports?"
+     r"|\b(?:is|are|was|were) (?:now )?(?:deprecated|removed)\b|\bno longer (?:experimental|supported|exists?|supports?"
      r"|part of)\b"
      r"|\b(?:upgrade|downgrade|update) (?:to )?\S{2,60} ?(?:to|[<>=]=) ?(?:version )?v?\d)"
       r"|\brequires? [A-Z][\w.-]{1,40} [<>=]=? ?v?\d+\.\d")),
@@ -134,7 +134,8 @@ _OF_OPTIONS = re.compile(
     r"|supply)\b"
     r"|\b(?:should|can) only be (?!called)|\b(?:is|are) not enabled\b|\bexpected \S{1,60} to be \S+ or\b"
     r"|\bcan(?:not|'t) be (?:set|used|enabled|specified|combined|negative|empty)\b"
-    r"|\bboth\b.{1,80}\b(?:specified|set|provided|given|enabled|passed)\b|\bis set but\b|\bconflicts? with\b"
+    r"|\bboth\b.{1,80}\b(?:specified|set|provided|given|enabled|passed)\b|\bis (?:set|enabled) but\b"
+    r"|\bconflicts? with\b"
     r"|\b(?:please|make sure|try to|instead,?) (?:to )?(?:manually |explicitly )?(?:pass|set|specify"
     r"|provide|use|enable|disable|remove|choose|launch|run)\b"
     r"|\b(?:supported|available|valid|allowed|possible|known|accepted|registered"
