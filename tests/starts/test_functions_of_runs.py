@@ -25,6 +25,7 @@ from pylaunch.runs.logs import collect_logs, follow_logs
 from pylaunch.runs.status import list_runs, report
 from pylaunch.runs.stop import StopEvent, stop_run
 from pylaunch.store import runs
+from pylaunch.store.account import user_and_host
 from tests.starts.cluster import DirectoryCluster, appears
 from tests.waiting import wait_until
 
@@ -132,7 +133,8 @@ def test_an_interrupter_stops_the_run_that_a_thread_is_attached_to(live: Directo
     assert read.wait(WITHIN_S), events
     interrupter.interrupt("stopped by a notebook")
     thread.join(WITHIN_S)
-    assert [(each.status, each.reason) for each in outcomes] == [(Status.STOPPED, "stopped by a notebook")]
+    assert [each.status for each in outcomes] == [Status.STOPPED]
+    assert outcomes[0].reason == f"stopped by a notebook ({user_and_host()})"
     assert isinstance(events[0], Attached)
     assert isinstance(events[-1], RunOver)
     assert report(find_run(record.plan.run)).status.state == "stopped"

@@ -62,8 +62,9 @@ def test_a_run_that_was_refused_has_no_logs_and_nothing_to_stop(directories: Cal
         f"hint: pylaunch status {run}",
     ]
     stop = nodes.run("stop", *inventory, code=ExitCode.USAGE)
-    assert stop.stderr.splitlines()[-1] == "hint: all runs: pylaunch ps --all"
+    every = f"all runs: pylaunch ps -i {nodes.inventory} --all"
+    assert stop.stderr.splitlines()[-1] == f"hint: {every}"
     assert nodes.run("status", *inventory).stderr.splitlines()[-1] == (
-        f"hint: pylaunch status {run}; all runs: pylaunch ps --all"
+        f"hint: pylaunch status -i {nodes.inventory} {run}; {every}"
     )
     assert nodes.run("stop", "zzzz").stderr.splitlines()[-1].endswith("what is known here: pylaunch ps --all")
