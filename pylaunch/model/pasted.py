@@ -101,7 +101,10 @@ DEEPSPEED = Launcher(
     },
 )
 LAUNCHERS = {"torchrun": TORCHRUN, "accelerate launch": ACCELERATE, "deepspeed": DEEPSPEED}
-ACCELERATE_SETTINGS = "accelerate's settings are variables of the ranks: --env ACCELERATE_USE_FSDP=true, and so on"
+ACCELERATE_SETTINGS = (
+    "accelerate's settings are variables of the ranks, without which an FSDP or DeepSpeed script trains otherwise:"
+    " --env ACCELERATE_USE_FSDP=true --env FSDP_VERSION=2 … (keys of fsdp_config in capitals: pylaunch help frameworks)"
+)
 ELSEWHERE = {
     "--config-file": "its num_machines, num_processes and mixed_precision: the same options of accelerate launch",
     "--hostfile": "hosts are those of the inventory, and pylaunch init --from-hostfile FILE writes one",

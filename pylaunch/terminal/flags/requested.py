@@ -4,7 +4,9 @@ import os
 from collections.abc import Callable, Collection, Mapping
 
 from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.errors import UsageError
 from pylaunch.model.job import JobSpec
+from pylaunch.model.text.argv import pylaunch
 from pylaunch.runs.start import StartOptions
 from pylaunch.runs.start_checks import at_start_checks
 from pylaunch.runs.sync.tree import Tree
@@ -38,7 +40,13 @@ def requested(
     Words of the program that are one of `long_options` are reported. Raises UsageError for what cannot be started.
     """
     tree = tree_of(sync.of(typed))
-    chosen, flags = program.understood(typed, tree)
+    try:
+        chosen, flags = program.understood(typed, tree)
+    except UsageError as error:
+        if typed.sync is not None and error.hint is not None:
+            ship = pylaunch("start", "--sync", typed.sync)
+            error.hint = error.hint.replace("pylaunch start", ship)
+        raise
     program.report_misplaced(chosen, flags.workdir, tree, long_options)
     env = environment.given(flags, ours)
     if flags.debug_rank is not None:

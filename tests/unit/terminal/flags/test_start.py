@@ -1,6 +1,7 @@
 """Flags about hangs and reports: values out of range and flags without effect are refused."""
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from pylaunch.errors import UsageError
 from pylaunch.model.job import Framework, JobSpec, OnHang
 from pylaunch.model.secret import Secrets
 from pylaunch.terminal.flags.environment import Environment
+from pylaunch.terminal.flags.requested import requested
 from pylaunch.terminal.flags.start import StartFlags
 
 
@@ -64,3 +66,14 @@ def test_a_rank_gets_no_terminal_where_no_person_is(detach: bool, as_json: bool)
     expected = "--detach" if detach else "--json" if as_json else "stdin is not a terminal"
     with pytest.raises(UsageError, match=expected):
         lent_terminal(0, detach=detach, as_json=as_json)
+
+
+def test_the_line_to_type_in_place_of_another_launchers_ships_the_same_directory(tmp_path: Path) -> None:
+    words = ("deepspeed", "--hostfile", "h", "t.py")
+    for asked, hint in (
+        (str(tmp_path), f"pylaunch start --sync {tmp_path} --framework"),
+        (None, "pylaunch start --fr"),
+    ):
+        with pytest.raises(UsageError) as refused:
+            requested(StartFlags(words=words, sync=asked), {}, ())
+        assert (refused.value.hint or "").startswith(hint)
