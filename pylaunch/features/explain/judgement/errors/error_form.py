@@ -12,7 +12,6 @@ from functools import lru_cache
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.explain.judgement.errors import error_words as words
 from pylaunch.features.explain.judgement.errors.error_kinds import ErrorKind
-from pylaunch.features.explain.judgement.errors.error_words import any_of
 
 LONGEST = 600
 _ALIKE = str.maketrans("234678", "111111")
@@ -86,11 +85,6 @@ _RAISED_AFTER = re.compile(
 _RAISED_WITHIN = re.compile(
     r"\b(?:[a-z_]\w{0,40}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)(?:\(\w{1,80}\))?(?:: \S|\(['\"])"
 )
-_PYTHON_OWN = any_of(
-    r"^(?:Key|Value|Type|Attribute|Assertion|Index|Name|ZeroDivision|NotImplemented|Syntax|Indentation)Error\b",
-    r"^(?:UnboundLocal|Recursion|Lookup|Arithmetic|Overflow|StopIteration|EOF)\w{0,12}\b",
-)
-"""Exceptions of Python that the code of a program raises more often than a library."""
 
 
 def error_form(text: str) -> ErrorForm | None:
@@ -178,8 +172,5 @@ def _kind(text: str) -> ErrorKind:
         if pattern.search(text):
             return kind
     raised = _RAISED.match(text)
-    if raised is None:
-        return ErrorKind.LIBRARY if words.NATIVE.search(text) else ErrorKind.PROGRAM
-    if "." in raised[0].partition(":")[0]:
-        return ErrorKind.LIBRARY
-    return ErrorKind.USER_CODE if _PYTHON_OWN.match(text) else ErrorKind.PROGRAM
+    is_of_library = words.NATIVE.search(text) if raised is None else "." in raised[0].partition(":")[0]
+    return ErrorKind.LIBRARY if is_of_library else ErrorKind.PROGRAM

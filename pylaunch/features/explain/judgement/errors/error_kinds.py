@@ -10,7 +10,6 @@ from pylaunch.model.text.argv import quoted
 class ErrorKind(Enum):
     """Thing that an error is about, by the words of its line."""
 
-    USER_CODE = "user code"
     LIBRARY = "library"
     PROGRAM = "user code or a library"
     NETWORK = "network"
@@ -31,9 +30,6 @@ class NextStep:
 
 
 _STEPS = {
-    ErrorKind.USER_CODE: NextStep(
-        "Which call raised it, and with which values on this rank?", "sed -n '{before},{after}p' {file}"
-    ),
     ErrorKind.PROGRAM: NextStep(
         "Which part of the program printed it, and what did it do right before?", "sed -n '{before},{after}p' {file}"
     ),
@@ -76,7 +72,7 @@ OF_A_REPORT = NextStep(
     "The line reports an end: what is the first error in the log of the process that ended?",
     "pylaunch explain with the log of that process",
 )
-IN_THE_LOG = (ErrorKind.USER_CODE, ErrorKind.PROGRAM, ErrorKind.LIBRARY)
+IN_THE_LOG = (ErrorKind.PROGRAM, ErrorKind.LIBRARY)
 """Kinds whose command prints the lines around the error."""
 
 AROUND = 20
