@@ -19,7 +19,7 @@ from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
 from pylaunch.transport.openssh.options import destination
 from pylaunch.transport.trust import known_hosts
-from pylaunch.transport.trust.host_keys import Route
+from pylaunch.transport.trust.host_keys import Route, shown_key
 from pylaunch.transport.trust.known_hosts import HostKey
 
 CONNECT_S = 4.0
@@ -72,10 +72,8 @@ def _protocol(
     host: Host, route: Route, connection: socket.socket, project_known_hosts: str | None, login: Argv
 ) -> Iterator[str]:  # fmt: skip
     transport = paramiko.Transport(connection)
-    transport.banner_timeout = ANSWER_S
     try:
-        transport.start_client(timeout=ANSWER_S)
-        shown = transport.get_remote_server_key()
+        shown = shown_key(transport, ANSWER_S)
         key = HostKey(route.place, shown.get_name(), shown.get_base64())
         yield f"server: {transport.remote_version}"
         known = _known(route, project_known_hosts)

@@ -28,6 +28,7 @@ from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
 from pylaunch.transport.openssh.failures import explain_failure
 from pylaunch.transport.openssh.options import OWN_COMMAND, config_word, destination
+from pylaunch.transport.silence import AWAITED
 from pylaunch.transport.trust.known_hosts import HostKey, keys_for, read_known_hosts, server_name, write_known_hosts
 
 ANSWER_TIMEOUT_S = 10
@@ -91,8 +92,13 @@ def fetched(hosts: Sequence[Host], known: Known) -> list[OfferedKey | Silent]:
     """
     # paramiko logs what it also raises, to stderr where no handler is set.
     logging.getLogger("paramiko").setLevel(logging.CRITICAL)
+
+    def ask(host: Host) -> OfferedKey | Silent:
+        with AWAITED.hosts([host.name], ANSWER_TIMEOUT_S):
+            return _ask(host, known)
+
     with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
-        return list(pool.map(lambda host: _ask(host, known), hosts))
+        return list(pool.map(ask, hosts))
 
 
 def _ask(host: Host, known: Known) -> OfferedKey | Silent:
@@ -114,16 +120,23 @@ def _ask(host: Host, known: Known) -> OfferedKey | Silent:
 def _directly(route: Route, kinds: Sequence[str]) -> HostKey:
     with socket.create_connection((route.address, route.port), timeout=ANSWER_TIMEOUT_S) as connection:
         transport = paramiko.Transport(connection)
-        transport.banner_timeout = ANSWER_TIMEOUT_S
         try:
             security = transport.get_security_options()
             offered = security.key_types
             security.key_types = tuple(dict.fromkeys([*(a for a in _algorithms(kinds) if a in offered), *offered]))
-            transport.start_client(timeout=ANSWER_TIMEOUT_S)
-            key = transport.get_remote_server_key()
+            key = shown_key(transport, ANSWER_TIMEOUT_S)
         finally:
             transport.close()
     return HostKey(route.place, key.get_name(), key.get_base64())
+
+
+def shown_key(transport: paramiko.Transport, within_s: float) -> paramiko.PKey:
+    """Return the host key that a server shows. Raises OSError for a silent server, SSHException for other failures."""
+    transport.banner_timeout = 2 * within_s  # The time limit below ends the wait.
+    transport.start_client(timeout=within_s)
+    if transport.is_active() and not transport.initial_kex_done:
+        raise TimeoutError(f"it accepts connections, and its SSH server says nothing for {within_s:g} s")
+    return transport.get_remote_server_key()
 
 
 def _through_openssh(host: Host, route: Route, kinds: Sequence[str]) -> HostKey:
