@@ -265,7 +265,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("package-mismatch program-error", MEDIUM,
      r"AttributeError: '\w{1,80}' object has no attribute '[A-Z]+_[A-Z_\d]{2,}'|mutable default <class"),
     ("checkpoint-mismatch model-unsupported", MEDIUM,
-     r"^KeyError: '[\w.]{1,200}\.(?:weight|bias|qweight|scales|weight_scale)\b"),
+     r"^KeyError: '\w{1,60}\.[\w.]{0,200}(?:weight|bias|qweight|scales|weight_scale)\b"),
     ("checkpoint-damaged", MEDIUM, r"byte range .{1,60} is not valid for value of size"),
     ("file-missing import-path", MEDIUM, r": \d{1,5}: .{1,80}: not found$|command not found$"),
     ("import-path", MEDIUM,

@@ -43,8 +43,8 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
      rf"(?:NVIDIA |AMD )?{_DEVICE}s?(?: devices?| nodes?)?(?:$|[.,;:]| to | for | but ))")),
     ("gpu-memory", MEDIUM, r"(?i:\bdoes not fit\b.{0,80}\b(?:memory|GPUs?|cuda)\b)"),
     ("device-placement", MEDIUM,
-     (r"(?i:\bon the same GPU\b|\bdevice mismatch\b|\b(?:must be|requires?|expects?) (?:an? )?(?:CUDA"
-     r"|GPU) tensors?\b)")),
+     (r"(?i:\bon the same (?:GPU|type of devices)\b|\bincompatible devices\b|\bdevice mismatch\b"
+     r"|\b(?:must be|requires?|expects?) (?:an? )?(?:CUDA|GPU) tensors?\b)")),
     ("group-missing", MEDIUM,
      (r"(?i:\bno distributed (?:environment|group|backend) (?:is|was|has)"
       r"|\b(?:torch\.)?(?:dist(?:ributed)?(?! backend)|parallel"
@@ -87,7 +87,10 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
      r"|but found)\b|\bdataset (?:must|should|does not|doesn't) (?:have|contain|include)\b)")),
     ("file-missing checkpoint-mismatch", MEDIUM,
      rf"(?i:\b{_NOT} (?:resume|restore) from (?:the )?checkpoint\b|\b{_NOT} find (?:any )?(?:\w+ ){{0,3}}weights\b)"),
-    ("model-unsupported", MEDIUM, r"(?i:\bunrecogni[sz]ed (?:\w+ ){1,3}class\b)"),
+    ("checkpoint-mismatch model-unsupported", MEDIUM,
+     r"no module or parameter named '|^RuntimeError: weight \S{1,200} does not exist"),
+    ("resources-missing gpu-missing", MEDIUM, r"(?i:\bavailable GPUs? \S{1,10} (?:is )?(?:less|fewer|smaller) than\b)"),
+    ("model-unsupported", MEDIUM, r"(?i:\bunrecogni[sz]ed (?:(?:\w+ ){1,3}class|model)\b)"),
     ("framework-config", MEDIUM,
      (r"(?i:\balready exists\b.{0,120}(?:overwrite|exist_ok|--\w|another|different)"
      r"|\bnot found in the (?:base )?model\b|\btrust_remote_code="
@@ -135,7 +138,7 @@ _OF_OPTIONS = re.compile(
     r"|\b(?:should|can) only be (?!called)|\b(?:is|are) not enabled\b|\bexpected \S{1,60} to be \S+ or\b"
     r"|\bcan(?:not|'t) be (?:set|used|enabled|specified|combined|negative|empty)\b"
     r"|\bboth\b.{1,80}\b(?:specified|set|provided|given|enabled|passed)\b|\bis (?:set|enabled) but\b"
-    r"|\bconflicts? with\b"
+    r"|\bconflicts? with\b|\byou (?:cannot|can't|can not) \w"
     r"|\b(?:please|make sure|try to|instead,?) (?:to )?(?:manually |explicitly )?(?:pass|set|specify"
     r"|provide|use|enable|disable|remove|choose|launch|run)\b"
     r"|\b(?:supported|available|valid|allowed|possible|known|accepted|registered"
