@@ -129,7 +129,7 @@ def test_a_failure_that_no_signature_explains_stays_as_it_is(failed: RankEnd) ->
         ("wandb.errors.UsageError: api_key not configured (no-tty). call wandb.login(key=[your_api_key])",
          "rank-failed/tracker-access", "pass its key: pylaunch start --secret WANDB_API_KEY"),
         ("train.py: error: unrecognized arguments: --stps 3",
-         "rank-failed/script-arguments", "write the arguments as the script names them"),
+         "rank-failed/script-arguments", "mend the command: arguments as python SCRIPT --help"),
         ("KeyError: 'SLURM_PROCID'", "rank-failed/env-missing", "read RANK, LOCAL_RANK, WORLD_SIZE"),
     ],
 )  # fmt: skip
