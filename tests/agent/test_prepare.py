@@ -52,7 +52,7 @@ def test_a_python_that_is_not_there_is_not_needed_before_a_script(node: Node, tm
 
 def test_the_name_of_an_environment_as_interpreter_gets_the_form_of_a_path(node: Node, tmp_path: Path) -> None:
     (refused,) = node.refusal(task(tmp_path, ["env-of-conda", "train.py"], python="env-of-conda"))
-    assert refused.hint.endswith("or name --python /opt/conda/envs/NAME/bin/python")
+    assert refused.hint.endswith(": --python /opt/conda/envs/NAME/bin/python")
 
 
 @pytest.mark.parametrize(("name", "words"), [("absent", "does not exist"), ("file", "is not a directory")])

@@ -38,8 +38,9 @@ def problems(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
             reason = unexecutable(path) if is_path else f"is not on PATH ({task.env.get('PATH', os.defpath)})"
             hint = "name the script without python: -- train.py" if program.startswith("python") and not is_path else ""
             if not is_path and not hint:
-                place = "--python /opt/conda/envs/NAME/bin/python" if program == task.python else "its path there"
-                hint = f"install {program} on the node, or name {place}"
+                hint = f"install {program} on the node, or name its path there"
+                if program == task.python:
+                    hint = "name the interpreter of the environment: --python /opt/conda/envs/NAME/bin/python"
             hint = of_the_image(task, program) or (f"chmod +x {program}, or -- bash {program}" if is_path else hint)
             yield protocol.Reason("not-executable", f"program {path} {reason}", hint)
         elif (why := _without_interpreter(found)) is not None:

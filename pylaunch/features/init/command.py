@@ -125,14 +125,17 @@ def command(words: tuple[str, ...], **given: Any) -> None:
 def _refuse(file: Path, source: GatheredHosts, python: str | None) -> None:
     """Raise one UsageError for everything that is wrong before a host is contacted."""
     wrong = list(source.complaints)
+    exists = f"{file} exists already, and nothing is replaced: name another file with -o FILE"
     if file.exists() or file.is_symlink():
-        wrong.append(f"{file} exists already, and nothing is replaced: name another file with -o FILE")
+        wrong.append(exists)
     if python is not None and not python.startswith("/"):
         wrong.append(f"--python {python}: expected an absolute path")
     if not source.hosts and not source.complaints:
         wrong.append("no host is named")
     if wrong:
         hint = "pylaunch init 'gpu[01-04]'; all forms: pylaunch init --help"
+        if wrong == [exists]:
+            hint = "to add hosts to it: pylaunch help add-or-replace-a-node"
         if len(wrong) == 1:
             raise UsageError(wrong[0], hint=hint)
         raise UsageError(f"{len(wrong)} errors, and no host was contacted", evidence=wrong, hint=hint)

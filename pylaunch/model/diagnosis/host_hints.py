@@ -16,7 +16,7 @@ def agent_python(host: Host) -> str:
     """Return the hint for a host without a working interpreter for the agent; Ansible installs only the usual one."""
     if host.agent_python == Host.agent_python:
         return (
-            f"set pylaunch_agent_python of {host.name} in the inventory, or install python3 there: pylaunch provision"
+            f"install python3 on {host.name} (apt-get, dnf, or pylaunch provision), or set pylaunch_agent_python of it"
         )
     return f"correct pylaunch_agent_python or ansible_python_interpreter of {host.name} in the inventory"
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pylaunch.errors import UsageError
 from pylaunch.features.init import command
 from pylaunch.features.init.gather import GatheredHosts
 from pylaunch.model.cluster import Host, SshOptions
@@ -16,3 +17,10 @@ def test_conda_is_looked_for_in_the_homes_of_the_users_on_the_hosts(monkeypatch:
     conda = [each for each in command._interpreters(None, source) if each.endswith("/miniconda3/bin/python")]
     assert conda == [f"{home}/miniconda3/bin/python" for home in ("/home/ada", "/root", "/home/me")]
     assert {"/home/ada", "/root", "/home/me"} <= set(command._directories(source))
+
+
+def test_a_file_that_exists_leads_to_the_page_about_further_hosts(tmp_path: Path) -> None:
+    (tmp_path / "cluster.ini").touch()
+    with pytest.raises(UsageError, match="nothing is replaced") as refused:
+        command._refuse(tmp_path / "cluster.ini", GatheredHosts((Host("n1", "n1"),), {}, ()), None)
+    assert refused.value.hint == "to add hosts to it: pylaunch help add-or-replace-a-node"

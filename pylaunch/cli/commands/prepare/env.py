@@ -27,6 +27,7 @@ from pylaunch.store.paths import project_environment
 from pylaunch.terminal import console, document, hints, options
 from pylaunch.terminal.group import CommandGroup
 from pylaunch.terminal.live_area import working
+from pylaunch.terminal.views.live import counted
 
 
 @click.group(cls=CommandGroup)
@@ -153,6 +154,6 @@ def summary(locked: Locked, directory: Path) -> str:
 def described(manifest: EnvironmentManifest) -> str:
     """Return an environment in one line."""
     return (
-        f"environment {manifest.id}, {len(manifest.packages)} packages for Python {manifest.python} "
+        f"environment {manifest.id}, {counted(len(manifest.packages), 'package')} for Python {manifest.python} "
         f"on {manifest.machine}, {shown_size(manifest.archive_bytes)}"
     )
