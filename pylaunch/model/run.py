@@ -12,6 +12,9 @@ from pylaunch.protocol.node_evidence import HostEvidence
 class EventKind(Enum):
     """Kind of an event of a run."""
 
+    WAITING = "waiting"
+    """The start waits in the queue for what the text names."""
+
     PREPARED = "prepared"
     REFUSED = "refused"
     RELEASED = "released"

@@ -290,6 +290,11 @@ class _Attempt:
             self._recorded.recorder.append(event.finding)
         self._emit(event)
 
+    def _waiting(self, blocked_by: tuple[str, ...]) -> None:
+        """Record and report what the start waits for in the queue."""
+        self._recorded.recorder.append(Event(steady_clock.now(), EventKind.WAITING, text="; ".join(blocked_by)))
+        self._emit(Waiting(blocked_by))
+
     async def _on_fleet(self, checks: ChecksAtStart, fleet: Fleet) -> Outcome:
         plan, options = self._plan, self._options
         turn = options.turn if plan.restart == 0 else None
@@ -298,7 +303,7 @@ class _Attempt:
 
         if turn is not None:
             await session.unless_interrupted(checks.conclude_before_queue())
-        async with in_turn(turn, plan, fleet, lambda blocked: self._emit(Waiting(blocked))):
+        async with in_turn(turn, plan, fleet, self._waiting):
             prepared = await session.prepare(installer(plan, launch.archive))
 
         await session.unless_interrupted(self._judge(prepared, checks))

@@ -60,12 +60,14 @@ class RunStatus:
         return next((phase for phase in _LIVELIEST_FIRST if phase in phases), "unreachable")
 
 
-_LIVELIEST_FIRST = ("running", "stopping", "prepared", "new", "starting", "not answering", "not found")
+_LIVELIEST_FIRST = ("running", "stopping", "prepared", "new", "waiting", "starting", "not answering", "not found")
 
 
 async def _ask(record: RunRecord, recorder: runs.Recorder | None) -> RunStatus:
     """Ask the nodes of a run without an outcome. Without `recorder` a controller leads it, and may be starting it."""
-    absent = "finished" if recorder is not None or record.has_started else "starting"
+    is_waiting = bool(record.events) and record.events[-1].kind is EventKind.WAITING
+    before = "waiting" if is_waiting else "starting"
+    absent = "finished" if recorder is not None or record.has_started else before
 
     async def work(fleet: Fleet) -> RunStatus:
         names = [node.host.name for node in record.plan.nodes]
@@ -85,7 +87,7 @@ async def _ask(record: RunRecord, recorder: runs.Recorder | None) -> RunStatus:
 
 def _state(name: str, fleet: Fleet, failures: Mapping[str, LinkError | AgentAbsentError], absent: str) -> NodeState:
     failure = failures.get(name)
-    if isinstance(failure, RunUnknownError) or (isinstance(failure, AgentAbsentError) and absent == "starting"):
+    if isinstance(failure, RunUnknownError) or (isinstance(failure, AgentAbsentError) and absent != "finished"):
         return NodeState(name, absent, reason=str(failure) if absent == "finished" else "")
     if failure is not None:
         phase = "not answering" if failure.host_answers else "unreachable"

@@ -57,6 +57,7 @@ def test_a_wrong_working_directory_does_not_wait_in_the_queue(
     assert "waiting for" not in wrong.stderr
     right = cluster.begin(*words, "--workdir", "/", "--", "true")
     says(right, "waiting for n[1-2]: device 0, run ")
+    assert cluster.run("ps").stdout.split("\n")[1].split()[1] == "waiting"
     for gate in gates:
         gate.write_text("")
     assert ended(holder).returncode == ExitCode.DONE
