@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 from pylaunch.agent.probe import runtime
-from pylaunch.agent.run.ranks.worker_group import RUN_RANK_ENTRY
 from pylaunch.checks import suite
 from pylaunch.checks.start_table import AtStart, at_start
 from pylaunch.checks.survey import Wanted
@@ -93,10 +92,7 @@ def profile(inventory: Path, archive: Path, python: str, runs: int) -> None:
         "controller and node: check": ([*controller, "check", "-i", str(inventory)], b""),
         "node: Python": ([python, "-I", "-S", "-c", ""], b""),
         "node: agent": ([*agent, "hello", "--root", str(archive.parent / "root")], b""),
-        "node: rank entry of torchrun, until it connects": (
-            [python, "-I", "-S", "-c", RUN_RANK_ENTRY, *compiled_first(archive, python)],
-            b"",
-        ),
+        "node: rank entry of torchrun, until it connects": ([*agent, "rank"], b""),
     }
     scripts = {"start": start_questions(inventory), "provision": provision_questions(inventory)}
     for verb, questions in scripts.items():
@@ -122,13 +118,6 @@ def profile(inventory: Path, archive: Path, python: str, runs: int) -> None:
     for verb, found_readers in readers.items():
         slowest = sorted(found_readers.items(), key=lambda each: -statistics.median(each[1]))[:10]
         table(f"reader of {verb}, ms", ("elapsed",), {name: (each,) for name, each in slowest})
-
-
-def compiled_first(archive: Path, python: str) -> list[str]:
-    """Return the compiled modules of the archive and the archive, as an agent gives them to a rank entry."""
-    words = [python, "-I", "-S", "-c", "import sys; print(sys.implementation.cache_tag)"]
-    tag = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
-    return [f"{archive}.{tag}", str(archive)]
 
 
 def taken(samples: Samples, argv: list[str], stdin: bytes, *, fails: bool) -> bytes:

@@ -93,6 +93,15 @@ def test_a_function_that_is_imported_by_its_name_alone_has_that_name() -> None:
     assert {name: modules for name, modules in used.items() if len(modules) > 1 and name != "main"} == {}
 
 
+def test_programs_beside_the_package_import_what_is_there() -> None:
+    for path in [*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "scripts").glob("*.py")]:
+        for module, names in re.findall(r"from (pylaunch[\w.]*) import \(?([\w,\s]+)", path.read_text()):
+            at = ROOT / module.replace(".", "/")
+            text = (at / "__init__.py" if at.is_dir() else at.with_suffix(".py")).read_text()
+            there = {*re.findall(r"\w+", text), *(each.stem for each in at.glob("*") if each.stem != "__pycache__")}
+            assert {each.split()[0] for each in names.split(",") if each.strip()} - there == set(), path
+
+
 def test_nothing_that_is_printed_points_into_the_checkout() -> None:
     """An installation has no such files: `pylaunch help TOPIC` prints them."""
     pointing = re.compile(r"""[^/\w](?:docs|examples|inventory)/[\w/-]+\.\w+""")

@@ -12,8 +12,8 @@ from pylaunch import protocol
 from pylaunch.agent.run import program_checks
 from pylaunch.agent.run.ranks import rank_interface
 from pylaunch.agent.shared import rank_files
-from pylaunch.agent.shared.programs import unreachable
 from pylaunch.agent.shared.sockets import interfaces
+from pylaunch.agent.shared.text import unreachable
 from pylaunch.base.layout import RunDirectory
 
 LOG_SPACE = 64 << 20

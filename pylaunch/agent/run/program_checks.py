@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from pylaunch import protocol
 from pylaunch.agent.shared import rank_files
-from pylaunch.agent.shared.programs import path_of, unreachable
+from pylaunch.agent.shared.programs import path_of
+from pylaunch.agent.shared.text import unreachable
 
 FIRST_LINE = 512
 """Bytes of a program that are read for its interpreter line."""

@@ -98,14 +98,3 @@ def path_of(program: str, search: str | None = None) -> str | None:
         if os.path.exists(path) and os.access(path, os.X_OK) and not os.path.isdir(path):
             return path
     return None
-
-
-def unreachable(path: str) -> str:
-    """Return the error that hides whether `path` exists, such as a stale file handle of NFS; "" where none does."""
-    try:
-        os.stat(path)
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return ""
-    except OSError as error:
-        return str(error.strerror)
-    return ""

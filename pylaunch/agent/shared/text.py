@@ -57,6 +57,17 @@ def names_in(directory: str, most: int) -> list[str]:
         return []
 
 
+def unreachable(path: str) -> str:
+    """Return the error that hides whether `path` exists, such as a stale file handle of NFS; "" where none does."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return ""
+    except OSError as error:
+        return str(error.strerror)
+    return ""
+
+
 def next_data(descriptor: int, at: int, end: int) -> int:
     """Return the offset of the first byte from `at` on that is not in a hole; `end`, the file size, without one."""
     try:

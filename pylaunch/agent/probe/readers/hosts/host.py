@@ -10,8 +10,7 @@ from typing import Any
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.probe.temporary import refusal, temporary_directory, temporary_refusals
-from pylaunch.agent.shared.programs import unreachable
-from pylaunch.agent.shared.text import listed, meminfo, text_or_none
+from pylaunch.agent.shared.text import listed, meminfo, text_or_none, unreachable
 from pylaunch.protocol.readings.hosts import (
     FilesystemReading,
     KernelReading,
