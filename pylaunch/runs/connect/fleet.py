@@ -35,6 +35,7 @@ from pylaunch.runs.connect.confine import ForeignMessage, Scope
 from pylaunch.runs.connect.inbox import Inbox
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.descriptors import allow_hosts
+from pylaunch.transport.patience import patience
 from pylaunch.transport.process import Child, spawn
 from pylaunch.transport.silence import AWAITED
 
@@ -265,7 +266,7 @@ class Fleet:
         silent = set(self.links)
         await self.broadcast(protocol.Ping(0), silent)
         with AWAITED.hosts(silent, within_s), contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
+            async with patience(within_s):
                 while silent:
                     host, message = await self.inbox.hear()
                     if isinstance(message, ConnectionEnded | protocol.Failed):
