@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.model.diagnosis.hang import HangFinding
+from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.protocol.examination import RankView
 from pylaunch.protocol.node_evidence import HostEvidence, RankEnd, RankState
@@ -270,7 +271,9 @@ class RunState(Evidence):
             return Status.FAILED, self.stopping or f"no node reported the end of {missing} {ranks}"
         if seen == 0:
             return Status.REFUSED, "no rank was started"
-        return Status.FAILED, f"only {seen} ranks were ever started"
+        ended = {end.rank for end in self.ends}
+        without = fold(host for host, ranks in self.ranks.items() if ranks - ended)
+        return Status.FAILED, f"ranks of {without} were never started{f' ({self.stopping})' if self.stopping else ''}"
 
     def _verdict(self) -> Verdict | None:
         if not self.failures:

@@ -173,7 +173,9 @@ def test_a_node_that_never_started_its_ranks_stops_those_that_wait_for_it() -> N
 
 def test_done_needs_every_rank() -> None:
     half = finished(TWO.with_end(end(0, "n1"), GRACE))
-    assert half.outcome(9.0).status is Status.FAILED
+    assert (half.outcome(9.0).status, half.outcome(9.0).reason) == (Status.FAILED, "ranks of n2 were never started")
+    ended = replace(half, stopping="n2: the controller disconnected before the start")
+    assert ended.outcome(9.0).reason.endswith(" never started (n2: the controller disconnected before the start)")
     whole = half.with_end(end(1, "n2"), GRACE)
     assert whole.outcome(9.0).status is Status.DONE
 
