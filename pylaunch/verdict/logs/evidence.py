@@ -1,9 +1,13 @@
 """Lines of logs that support a verdict. Pure."""
 
+import re
+
 from pylaunch.base.dataclass import dataclass
 from pylaunch.verdict.logs.scan import KeptLine, LogMatch
 
 EVIDENCE_LENGTH = 240
+_OVERWRITTEN = re.compile(r" {20,}")
+"""Blanks with which a progress bar clears its line."""
 
 
 @dataclass(frozen=True)
@@ -20,4 +24,4 @@ class EvidenceLine:
 
 def evidence_of(line: LogMatch | KeptLine) -> EvidenceLine:
     """Return a line of a log as evidence."""
-    return EvidenceLine(line.file, line.line, str(line.origin), line.text[:EVIDENCE_LENGTH])
+    return EvidenceLine(line.file, line.line, str(line.origin), _OVERWRITTEN.sub(" ", line.text)[:EVIDENCE_LENGTH])

@@ -21,9 +21,14 @@ LONGEST_REACH = 2000
 
 _FRAME = re.compile(r'\s{1,20}File "(?P<path>[^"]{1,400})", line (?P<line>\d{1,7})(?:, in (?P<function>\S{1,200}))?')
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,200})(?:\([\w.]{1,100}\))?(?::\s?(?P<message>.{0,2000}))?$")
-_OF_FIELDS = re.compile(r"\d validation errors? for \S{1,80}$")
-_OF_VALUE = re.compile(r" [\[(]type=")
 _DIGITS = re.compile(r"\d+")
+_NAME = re.compile(r"(?:\w{1,200}|<\w{1,40}>)$")
+_WRAPPED = "…"
+"""In place of the name of a function that is on the next line, for the terminal wrapped the frame."""
+
+_CUT_NAME = re.compile(r"(?:\w+\.)*[A-Z]\w*[a-z]E(?:rr?o?|x(?:c(?:e(?:p(?:t(?:io?)?)?)?)?)?)?$")
+"""Name of an exception that the end of a log cuts off."""
+
 LONGEST_PREFIX = 200
 MORE_LINES = 5
 LONGEST_MORE = 300
@@ -72,7 +77,10 @@ class RaisedException:
     """Innermost frame of all as PATH:LINE in FUNCTION; "" without frames."""
 
     more: str = ""
-    """Lines after a message that announces them, such as "because of the following error:"; else ""."""
+    """Lines after a message that announces them, such as "because of the following error:"; else "".
+
+    For CUT: the innermost frame with its function and its line of the source.
+    """
 
     @property
     def text(self) -> str:
@@ -196,11 +204,14 @@ class _Growing:
         self._frames: list[tuple[str, str, str]] = []
         """Places, functions and lines of the source."""
 
+        self._shown = ""
+        """Innermost frame of the last exception, with its line of the source."""
+
         self._in_traceback, self._is_chained = HEADER not in first.text, False
         self._prefix = _prefix_of(first.text)
         self._is_prefixed: bool | None = None if self._prefix else False
-        self._below = 0
-        """Lines after an exception that belong to its message: one after an empty line, two of pydantic."""
+        self._begins_below = False
+        """True after an exception whose message begins with an empty line."""
 
         self._last, self._until, self._seen, self._since = number, number, 0, 0
         self.takes(number, first.text)
@@ -244,12 +255,15 @@ class _Growing:
         elif self._in_traceback and (not text or text[0] in " \t|+"):
             self._adds_frame(text)
             self._until = number
+        elif self._in_traceback and self._frames and self._frames[-1][1:] == (_WRAPPED, "") and _NAME.match(text):
+            self._frames[-1] = (self._frames[-1][0], text, "")
         elif self._in_traceback:
             if (found := _EXCEPTION.match(text)) is None:
                 return False
             raised = RaisedException(found["type"], found["message"] or "", number, *_innermost(self._frames))
             self._chain.append(raised)
-            self._below = 1 if found["message"] == "" else 2 if _OF_FIELDS.search(raised.message) else 0
+            self._begins_below = found["message"] == ""
+            self._shown = _shown(self._frames)
             self._last, self._since, self._frames = number, 0, []
             self._in_traceback = raised.type.endswith("RayTaskError")  # The frames of the task are after it.
             self._is_chained = False
@@ -262,7 +276,8 @@ class _Growing:
     def _adds_frame(self, text: str) -> None:
         """Add a frame, or the first line after it: that of the script."""
         if found := _FRAME.match(f" {text}"):
-            self._frames.append((f"{found['path']}:{found['line']}", found["function"] or "", ""))
+            function = found["function"] or _WRAPPED * text.endswith(", in")
+            self._frames.append((f"{found['path']}:{found['line']}", function, ""))
         elif self._frames and not self._frames[-1][2]:
             self._frames[-1] = (*self._frames[-1][:2], text.strip()[:LONGEST_MORE])
 
@@ -270,10 +285,9 @@ class _Growing:
         """Add a line after an exception to its message, if that announces more; return False far from it."""
         if self._since > MORE_LINES:
             return False
-        if self._below:
-            own, *of_value = _OF_VALUE.split(text.strip(), maxsplit=1)
-            message = f"{self._chain[-1].message} {own}".strip()[:LONGEST_MORE]
-            self._chain[-1], self._below = replace(self._chain[-1], message=message), 0 if of_value else self._below - 1
+        if self._begins_below:
+            self._chain[-1] = replace(self._chain[-1], message=text.strip()[:LONGEST_MORE])
+            self._begins_below = False
         elif announces_more(self._chain[-1].text):
             self._chain[-1] = replace(self._chain[-1], more=f"{self._chain[-1].more} {text.strip()[:LONGEST_MORE]}")
         return True
@@ -281,8 +295,11 @@ class _Growing:
     def unit(self, file: str, *, is_end: bool = False) -> ExceptionUnit | None:
         """Return the chain so far; None without an exception, unless the log ends inside a traceback."""
         if is_end and self._in_traceback and self._frames:
-            self._chain.append(RaisedException(CUT, "", self._until, *_innermost(self._frames)))
+            shown = _shown(self._frames)
+            self._chain.append(RaisedException(CUT, "", self._until, *_innermost(self._frames), more=shown))
             self._last = self._until
+        elif is_end and self._chain and not self._chain[-1].message and _CUT_NAME.match(self._chain[-1].type):
+            self._chain[-1] = replace(self._chain[-1], type=CUT, more=self._shown)
         if not self._chain:
             return None
         origin, announced = self._first.origin, ""
@@ -321,6 +338,11 @@ def is_of_library(place: str) -> bool:
 def is_installed(place: str) -> bool:
     """Return True if a place is in an installed package, or in the package of a checkout: /src/ray/python/ray/."""
     return "-packages/" in place or place.startswith("<frozen") or _CHECKOUT.search(place) is not None
+
+
+def _shown(frames: Sequence[tuple[str, str, str]]) -> str:
+    """Return the innermost frame with its function and its line of the source."""
+    return "{} in {}: {}".format(*frames[-1]) if frames else ""
 
 
 def _innermost(frames: Sequence[tuple[str, str, str]]) -> tuple[str, str, str, str]:

@@ -62,7 +62,7 @@ CONTINUED = 2
 _NAMING = ("rank-absent", STOPPED, "killed", "native-crash", "dataloader-worker")
 """Classes of a question that a rank, or a process, answers which the logs name."""
 
-_MAY_FOLLOW = (EXCEPTION, "file-notfound")
+_MAY_FOLLOW = (EXCEPTION, "file-notfound", "py-importerror")
 """Signatures of exceptions that an error which the program logged before may have led to."""
 
 _OF_PROCESSES = ("process-exits", "shell-end", "pool-broken", "native-abort", "check-failed")

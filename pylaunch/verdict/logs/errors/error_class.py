@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.verdict.logs.errors.errno_words import named_errno
 from pylaunch.verdict.logs.errors.library_forms import OF_IMPORTS, OF_LIBRARIES, refused_option
 from pylaunch.verdict.logs.errors.other_processes import LONGEST, is_of_another, is_report
 from pylaunch.verdict.logs.errors.tool_forms import KILLED_CHILD, NO_SERVER, OF_TOOLS, OUTSIDE
@@ -46,6 +47,7 @@ _DIFFER = (
     r"(?:must|should)(?! be (?:set|enabled|disabled|used|specified)\b)|not equal|mismatch|larger|greater|exceed|less"
     r"|expected"
 )
+_DAMAGED = r"(?i:unexpected end|truncat|corrupt|bad magic|incomplete|checksum|\bCRC\b)"
 _WEIGHTS = r"\.(?:pth?|ckpt|bin|safetensors|distcp|nemo|gguf|pkl|npz|h5|msgpack)\b"
 _SAMPLES = r"\.(?:tar|tgz|jsonl?|parquet|arrow|csv|tsv|idx|mds|tfrecord|jpe?g|png|webp|mp4|wav|flac|txt|lmdb|zst|gz)\b"
 
@@ -67,6 +69,7 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
      (r"(?i:\bmunged?\b.{0,80}(?:cod(?:e|ing)|credential|socket|\bkey\b|fail|not running)|job credential"
      r"|protocol authentication|invalid authentication credential(?!s)"
      r"|fatal: invalid user id|\bsack sockets|jwt_decode)")),
+    ("access-denied", MEDIUM, r"failed to set capabilities"),
     ("slurm-prolog", MEDIUM,
      (r"^(?:\S{1,40}: )?(?:error: )?.{0,80}(?i:prolog|epilog)\b.{0,80}(?i:fail|error|can not|could not|exit"
      r"|status)")),
@@ -204,20 +207,12 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("checkpoint-damaged", MEDIUM,
      (r"MetadataIncompleteBuffer|HeaderTooLarge|InvalidHeader(?!:)|invalid load key|storage has wrong"
      r"|PytorchStreamReader|ParseFromArray|(?i:protobuf parsing failed)|failed finding central directory"
-     r"|pickle data was truncated|(?i:not a (?:distributed )?checkpoint)|(?i:unexpected end|truncat|corrupt"
-     r"|bad magic|incomplete|checksum|\bCRC\b).{0,160}"
-     rf"{_WEIGHTS}"
-     r"|"
-     rf"{_WEIGHTS}"
-     r".{0,160}(?i:unexpected end|truncat|corrupt|bad magic|incomplete|checksum|\bCRC\b)")),
+     r"|pickle data was truncated|(?i:not a (?:distributed )?checkpoint)"
+     rf"|{_DAMAGED}.{{0,160}}{_WEIGHTS}|{_WEIGHTS}.{{0,160}}{_DAMAGED}")),
     ("data-damaged", MEDIUM,
      (r"(?i:unexpected end of (?:data|file)|tarfile\.ReadError|BadZipFile|BadGzipFile"
      r"|file seems not fully written|UnidentifiedImageError)"
-     r"|(?i:unexpected end|truncat|corrupt|bad magic|incomplete|checksum|\bCRC\b).{0,160}"
-     rf"{_SAMPLES}"
-     r"|"
-     rf"{_SAMPLES}"
-     r".{0,160}(?i:unexpected end|truncat|corrupt|bad magic|incomplete|checksum|\bCRC\b)"
+     rf"|{_DAMAGED}.{{0,160}}{_SAMPLES}|{_SAMPLES}.{{0,160}}{_DAMAGED}"
      r"|(?i:corrupt(?:ed)? (?:record|shard|image|file|data)|magic bytes"
      r"|invalid (?:magic|image(?! \w+[.:] )|tfrecord))")),
     ("collective-mismatch", MEDIUM, _MISMATCH),
@@ -278,7 +273,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|compilation (?:failed|terminated|error)|ninja: build stopped|nvcc fatal|CMake Error"
      r"|(?:JIT|unable to) (?:load|compile|build) the \w+ op|error building extension"
      r"|command .{0,60}(?:gcc|g\+\+|nvcc|cc1plus|ninja)\S{0,20} failed)"
-     r"|fatal error: \S+\.h|ailed building wheel|subprocess-exited-with-error|\bg(?:\+\+|cc): error:")),
+     r"|fatal error: \S+\.h|ailed building wheel|collect2: error|subprocess-exited-with-error|\bg(?:\+\+|cc): error:")),
     ("network-interface", LOW, r"Address family not supported"),
     ("backend-missing", MEDIUM,
      (r"(?i:(?:compiled|built|installed) without \w"
@@ -387,6 +382,7 @@ _OF_LAUNCHERS = re.compile(
 _OF_QUEUES = re.compile(r"/multiprocessing/(?:synchronize|queues|heap|shared_memory)\.py")
 """Places that open the semaphores and the memory which processes share."""
 
+_FREE_NAME = re.compile(r"NameError: name '(?!\w{1,60}_(?:C|cuda|ext)')|UnboundLocalError\b")
 _VALUES = re.compile(r"^(?:Value|Key|Runtime|Assertion|Type)Error\b")
 _CALL = re.compile(r"^TypeError: .{0,120}(?:missing \d+ required|takes \d+ positional|multiple values for)")
 
@@ -398,11 +394,13 @@ def error_class(text: str, place: str = "", raised_at: str = "") -> ErrorClass |
     `raised_at` is the innermost frame with its function. None for a form that is not known, and for a text about
     another process, whose log holds the cause.
     """
-    text = text.strip()[:LONGEST]
+    text = named_errno(text.strip()[:LONGEST])
     if (is_of_another(text) or is_report(text)) and _OWN.search(text) is None:
         return None
     if _OF_QUEUES.search(place) and "FileNotFoundError" in text:
         return ErrorClass("program-error", MEDIUM, "the parent dropped a queue or lock before a child could open it")
+    if _FREE_NAME.match(text) and is_of_library(raised_at or place):
+        return ErrorClass("package-mismatch", MEDIUM, f"a fault of a library, in this release: {raised_at or place}")
     in_launcher = _OF_LAUNCHERS.search(place) is not None
     for (cause, *also), confidence, form in _COMPILED:
         if (found := form.search(text)) and not (in_launcher and cause == "program-error"):

@@ -63,7 +63,6 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
     ("hub-unreachable", MEDIUM,
      (rf"(?i:\b{_NOT} (?:download|fetch|reach|retrieve)\b.{{0,120}}https?://(?!localhost|127|10\.|192\.)"
      r"|\bno longer available for (?:automatic )?download)")),
-    ("file-missing hub-access", MEDIUM, r"Invalid repository ID or local directory specified"),
     ("file-missing", MEDIUM, r"(?i:\b(?:does not exist|(?:not|nothing) found|no such path) ?: \S{0,100}/)"),
     ("env-syntax", MEDIUM,
      (r"\b(?:[A-Z]{3,}_[A-Z_\d]+|[A-Z]{3,}(?= env))(?: env\w* var\w*)? must be"

@@ -21,15 +21,29 @@ KILLED_CHILD = r"(?i:process) \d{1,5} terminated with signal SIGKILL"
 """Words of a parent (torch.multiprocessing) that sends no SIGKILL of its own."""
 
 OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
+    ("access-denied", MEDIUM,
+     (r"\bis forbidden\b(?!.{0,80}quota)|mount\S{0,10}: .{0,40}access denied|RuntimeError: Permission denied\W{0,3}$"
+      r"|\b[Bb]ind\b.{0,60}[Pp]ermission denied"
+      r"|^[\w.-]{2,40}: (?!.{0,200}mlock).{1,200}: Operation not permitted$")),
     ("resources-missing", MEDIUM,
      (r"(?<!Request)LimitExceeded\) when calling|RESOURCE_POOL_EXHAUSTED|(?i:does not have enough resources available"
      r"|insufficient ?\w{0,10} ?capacity|no quota for|quota\b.{0,80}\b(?:region|zone)s?\b"
-     r"|quota '\w{1,60}' exceeded|no resource satisfying|any instances satisfying)")),
+     r"|quota '\w{1,60}' exceeded|no resource satisfying|any instances satisfying|quota exceeded for"
+     r"|launchable resources)")),
     ("hub-rate-limit", MEDIUM,
      r"\((?:Throttling|RequestLimitExceeded)|ThrottlingException|(?i:\brate ?limit(?:ed|error| exceeded| reached)\b)"),
     ("hub-access", MEDIUM,
-     (r"HttpError 40[13]\b|IAM_PERMISSION|\bis forbidden: User\b|Forbidden: 403|<Response \[40[13]\]>"
-     r"|(?i:permission '\S{1,80}' denied)")),
+     (r"HttpError 40[13]\b|\) PERMISSION_DENIED: |PermissionDenied: 403|IAM_PERMISSION|Forbidden: 403"
+     r"|<Response \[40[13]\]>|(?i:permission '\S{1,80}' denied)")),
+    ("launcher-config", MEDIUM,
+     (r"\(AlreadyExists\): |\.[a-z0-9.]{2,60} \"[\w.-]{1,99}\" already exists")),
+    ("storage-stall", MEDIUM, r"This client was evicted by"),
+    ("gpu-missing", MEDIUM,
+     r"modprobe: (?:FATAL|ERROR): .{0,40}\bnvidia(?![\w-])|(?i:ensure .{0,20}nvidia driver is installed)"),
+    ("rdma-devices", MEDIUM,
+     r"modprobe: (?:FATAL|ERROR): .{0,40}\b(?:nv_peer_mem|nvidia.peermem|ib_|mlx|rdma)|\bibv_open_device\b"),
+    ("rdma-gid rdma-mtu", MEDIUM, r"(?i:\bmodify (?:the )?qp\b.{0,40}\b(?:rtr|rts)\b)"),
+    ("firewall-port network-interface", MEDIUM, r"unable to complete a TCP connection to another process"),
     ("launcher-config", MEDIUM,
      r"admission webhook \"[\w./-]{1,120}\" denied the request|WRONGPASS|redis\.\w{1,20}\.AuthenticationError"),
     ("coordinator-unreachable launcher-config", MEDIUM,
@@ -37,7 +51,14 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("launcher-config", MEDIUM,
      (r"error: error validating \"|\bis invalid: spec[.:]"
       r"|^spec\.[\w.\[\]-]{1,200}: (?:Invalid|Required|Unsupported) value\b")),
-    ("package-mismatch", MEDIUM, r"^[A-Z]\w{2,60} has no attribute '_[a-z]"),
+    ("package-mismatch", MEDIUM,
+     (r"^[A-Z]\w{2,60} has no attribute '_[a-z]"
+      r"|\b(?:[Ff]eature|[Oo]p|[Cc]odec) type (?:'?\w{1,60}'? )?not (?:found|registered)")),
+    ("import-path package-mismatch", MEDIUM, r"\b(?:function|actor|task) was not imported properly"),
+    ("port-in-use", MEDIUM,
+     r"no port available in the range|(?i:\b(?:no|not find an?y?) (?:free|available|unused) (?:tcp )?ports?\b)"),
+    ("jax-arguments", MEDIUM, r"initialize it via `?jax\.distributed\.initialize"),
+    ("checkpoint-race", MEDIUM, r"Configuration mismatch on uuid"),
     ("package-mismatch program-error", MEDIUM, r"^[A-Z]\w{2,60} has no attribute '"),
     ("env-missing framework-config", MEDIUM, r"\.(?:cc|cpp|h):\d{1,5} ?: Missing \w{2,40} configuration"),
     ("proxy-variables coordinator-unreachable", MEDIUM, r"^AssertionError: .{0,60}<Response \[50[24]\]>"),
@@ -46,7 +67,7 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
      r"|\b(?:json|strict decoding error): unknown field ")),
     ("slurm-request", MEDIUM, r"^(?:qsub|bsub|condor_submit): |Job not submitted\.$"),
     ("slurm-node", MEDIUM,
-     (r"fatal: Can't find plugin for|^slurmdbd: error: mysql"
+     (r"fatal: Can't find plugin for|different slurm\.conf than|^slurmdbd: error: mysql"
      r"|(?i:error: .{0,80}\b(?:unable|could not|can ?not|can't)\b.{0,80}/slurm\S{0,40}\.conf\b)")),
     ("container-image", MEDIUM, r"ErrImageNeverPull"),
     ("container-start", MEDIUM, r"(?i:connect to the docker daemon)"),
@@ -54,11 +75,11 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
      r"AuthenticationException: |Too many authentication failures|^Bad owner or permissions on"),
     ("terminal-missing", MEDIUM, r"^sudo: (?:a (?:password|terminal) is required|no tty present)"),
     ("package-mismatch", MEDIUM,
-     (r"(?i:installed with version \S{1,20} but found|ResolutionImpossible|the conflict is caused by"
-     r"|requires a different Python)|\bPackagesNotFoundError|UnsatisfiableError")),
+     (r"(?i:installed with version \S{1,20} but found|ResolutionImpossible|compiled with different CUDA"
+     r"|the conflict is caused by|requires a different Python)|\bPackagesNotFoundError|UnsatisfiableError")),
     ("import-path", MEDIUM, r"EnvironmentLocationNotFound"),
     ("import-path framework-config", MEDIUM, r"Error locating target '"),
-    ("config-syntax", MEDIUM, r"^ERROR: Invalid requirement: |contains DOS line breaks"),
+    ("config-syntax", MEDIUM, r"^ERROR: Invalid requirement: |contains DOS line breaks|not look like a batch script"),
     ("file-missing hub-access", MEDIUM,
      r"DataFilesNotFoundError|DatasetNotFoundError|HFValidationError: Repo id|\(404\) when calling the"),
     ("hub-access", MEDIUM, r"ClientAuthenticationError|^fatal: could not read (?:Username|Password) for"),
@@ -67,10 +88,13 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("file-missing", MEDIUM,
      (r": Read-only file system$|^unzip: {1,3}cannot find"
      r"|^(?:bash|sh): (?:line \d{1,5}: )?\S{1,200}: Permission denied$")),
-    ("launcher-config", MEDIUM, r"^Error from server \(NotFound\)|^Error: INSTALLATION FAILED"),
+    ("launcher-config", MEDIUM, r"^Error from server \(NotFound\)|^Error: (?:INSTALLATION|UPGRADE) FAILED"),
     ("file-missing import-path", MEDIUM,
      r"(?:^|[ :])(?:/usr/bin/)?env: .{1,200}: No such file or directory$"),
-    ("file-missing", MEDIUM, r"(?:^|[ :/])(?:bash|sh): [^ :]{1,200}: No such file or directory$"),
+    ("file-missing", MEDIUM,
+     (r"(?:^|[ :/])(?:bash|sh): [^ :]{1,200}: No such file or directory$"
+      r"|^[\w+-]{2,20}: .{0,9}cannot \w+ (?!.{0,20}/run/).{0,300}: (?:Permission denied|No such file or directory"
+      r"|Read-only.{5,20})$")),
     ("script-arguments", MEDIUM,
      (r"error: argument -\S{1,60}: |\.py: error: (?:Parser key|ambiguous option|one of the arguments)\b"
      r"|^Error: (?:Missing (?:option|argument|parameter)|Invalid value for) (?!.{1,200}does not exist)")),
@@ -80,11 +104,11 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("nproc", MEDIUM, r"(?i:thread creation failed)"),
     ("gpu-architecture", MEDIUM, r"NO_BINARY_FOR_GPU"),
     ("gpu-missing", MEDIUM, r"(?i:no supported devices found)"),
-    ("ofi-provider", MEDIUM, r"\bOFI addrinfo\(\) failed"),
+    ("ofi-provider", MEDIUM, r"\bOFI (?:addrinfo\(\)|endpoint open|domain open) failed"),
     ("program-error collective-mismatch", MEDIUM, r"(?i:message truncated)"),
     ("backend-missing", MEDIUM, r"NameError: name '\w{1,60}_(?:C|cuda|ext)' is not defined"),
     ("checkpoint-damaged", MEDIUM, r"could not parse ModelProto"),
-    ("host-oom", MEDIUM, r"java\.lang\.OutOfMemoryError|Java heap space"),
+    ("host-oom", MEDIUM, r"java\.lang\.OutOfMemoryError|Java heap space|of the memory on (?:the )?node\b"),
     ("library-mismatch", MEDIUM,
      (r"\.so\S{0,20}: file too short|libnvrtc-builtins|kernel image is invalid"
      r"|(?:was compiled to use|built with) \S{1,20} instructions")),
@@ -96,9 +120,6 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
      r"\b(?:SLURM|OMPI|PMIX?|MASTER|WORLD|LOCAL|NODE)_[A-Z_]{2,40} (?:is |was )?(?:not set|missing|unset|undefined)\b"),
     ("parallel-layout", MEDIUM, r"in your SLURM bash script, but this number doesn't match"),
     ("framework-config", MEDIUM,
-     (r"validation errors? for .{1,200}\b(?:Input should be|Extra inputs are not|[Ff]ield required|extra fields not"
-     r"|value is not a valid)")),
-    ("framework-config", MEDIUM,
      (r"`accelerate\.prepare\(\)` requires|does not have a padding token|num_processes` must be"
      r"|Cannot flatten integer dtype|host:port are required|its data is not allocated yet")),
     ("program-error", MEDIUM,
@@ -106,8 +127,8 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
      r"|grad can be implicitly created only|is a view and is being modified|a leaf Variable that requires grad"
      r"|truncation and/or padding|too many dimensions '|Attention mask should be of size")),
     ("program-error", MEDIUM,
-     (r"daemonic processes are not allowed|PicklingError|called ray\.init twice"
-     r"|(?i:\bnot (?:available|allowed) outside )"
+     (r"daemonic processes are not allowed|only works in main thread|no current event loop in thread"
+     r"|PicklingError|called ray\.init twice|(?i:\bnot (?:available|allowed) outside )"
      r"|(?i:\b(?:must|can only) be (?:called|used) (?:outside|inside|(?:from )?within) )")),
 )  # fmt: skip
 """Classes, confidence and form; the first that is in a message counts, and others that it admits follow."""

@@ -5,6 +5,7 @@ import re
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.verdict.logs.errors.error_class import MEDIUM, ErrorClass, error_class
+from pylaunch.verdict.logs.errors.frames import class_of_frame
 from pylaunch.verdict.logs.errors.other_processes import is_of_another, is_report
 from pylaunch.verdict.logs.errors.tool_forms import KILLED_CHILD
 from pylaunch.verdict.logs.readings.clue import Clue
@@ -79,8 +80,10 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
     elif name in _STOPS:
         role, cause = Role.SYMPTOM, "stopped-from-outside"
     elif raised.type == CUT:
-        raised = replace(raised, message="the log ends before it; the last frame is its place")
-        role, cause = Role.WRAPPER, "unexplained"
+        found = class_of_frame(raised.more)
+        shown = f"in {raised.more.partition(' in ')[2]}" if found else "the last frame is its place"
+        raised = replace(raised, message=f"the log ends before it; {shown}")
+        role, cause = Role.ROOT if found else Role.WRAPPER, "unexplained"
     elif (
         name.partition("(")[0] in _REPORTS
         and not (name == "SystemExit" and _WORDS.search(raised.message))

@@ -131,3 +131,28 @@ def test_what_a_launcher_raises_is_about_its_configuration_unless_its_words_show
     )
     assert named_in(f"{launcher}{FRAMES}ImportError: cannot import name 'log' from 'torch'\n") == "package-mismatch"
     assert named_in(f"{TRACEBACK}TypeError: int() argument must be a string, not 'NoneType'\n") == "program-error"
+
+
+CUT_TRACE = 'Traceback (most recent call last):\n  File "/srv/train.py", line 8, in main\n    run()\n'
+IMPORT = "ImportError: cannot import name 'MAJOR' from 'builder' (/tmp/builder.py)\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "causes"),
+    [
+        (f"[WARNING] Unable to find latest file at ckpt/latest\n{CUT_TRACE}", "file-missing"),
+        (CUT_TRACE, "unexplained"),
+        (f"[WARNING]  unable to import orbit, please install it\n{CUT_TRACE}{IMPORT}", "import-path"),
+        (f"{CUT_TRACE}{IMPORT}", "package-mismatch"),
+        ('ERROR:error_handler:{\n  "message": "RuntimeError: Permission denied",\n', "access-denied"),
+        ("Ignore import error when loading orbit.plan: No module named 'plan'\n", ""),
+        (
+            f"0% 0:6=0s bb79b6{' ' * 200}enroot-a: failed to set capabilities: Operation not permitted\n",
+            "access-denied",
+        ),
+        ("Namespace(init_method='tcp://n1:29500', rank=0, steps=20, world_size=3)\n", "rank-missing"),
+        ("Namespace(init_method='tcp://n1:29500', rank=1, steps=20, world_size=3)\n", ""),
+    ],
+)
+def test_a_log_that_ends_early_is_explained_by_what_it_still_shows(log: str, causes: str) -> None:
+    assert named_in(log) == causes

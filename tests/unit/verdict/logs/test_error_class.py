@@ -7,6 +7,7 @@ import pytest
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.errors.error_class import FORMS, OF_PROGRAMS, error_class
+from pylaunch.verdict.logs.errors.frames import class_of_frame
 from pylaunch.verdict.logs.errors.library_forms import OF_IMPORTS, OF_LIBRARIES
 from pylaunch.verdict.logs.errors.tool_forms import OF_TOOLS
 from tests.unit.verdict.logs.judged import cause_in, scanned
@@ -103,7 +104,7 @@ CLASSES = {
     "sudo: a password is required": "terminal-missing",
     "urllib.error.URLError: <urlopen error [Errno 110] Connection timed out>": "hub-unreachable",
     'Error creating: admission webhook "orbit.io" denied the request: replicas does not exist': "launcher-config",
-    'Error from server (Forbidden): pods is forbidden: User "a" cannot create resource': "hub-access",
+    'Error from server (Forbidden): pods is forbidden: User "a" cannot create resource': "access-denied",
     "The connection to the server localhost:8080 was refused": "coordinator-unreachable",
     "permission denied while trying to connect to the Docker daemon socket": "container-start",
     "An error occurred (OrbitLimitExceeded) when calling the RunInstances operation: over it": "resources-missing",
@@ -223,6 +224,30 @@ CLASSES = {
     "ValueError: `depth=True` requires `width=2`.": "framework-config",
     "RuntimeError: orbits are not yet supported with two planners": "framework-config",
     "ValueError: cannot resolve optimizer. Available optimizers are: ['a', 'b']": "framework-config",
+    "enroot-aufs2ovlfs: failed to set capabilities: Operation not permitted": "access-denied",
+    "chown: changing ownership of '/srv/data': Operation not permitted": "access-denied",
+    "RuntimeError: Permission denied": "access-denied",
+    "listen tcp :80: bind: permission denied": "access-denied",
+    "mount.nfs: access denied by server while mounting fs1:/srv": "access-denied",
+    "ERROR: [Errno 98] error while attempting": "port-in-use",
+    "orbit: failed with errno 28": "storage-full",
+    "bind() failed: no port available in the range": "port-in-use",
+    "mkdir: cannot create directory '/scratch': Permission denied": "file-missing",
+    "ValueError: Feature type 'List' not found. Available feature types: ['Value', 'Image']": "package-mismatch",
+    "NotFoundError: Op type not registered 'Orbit' in binary running on n1": "package-mismatch",
+    "RuntimeError: This function was not imported properly.": "import-path",
+    "ValueError: no orbit; please initialize it via `jax.distributed.initialize()` at the start": "jax-arguments",
+    "ValueError: Error writing 'a': Configuration mismatch on uuid: expected 1 but received 2": "checkpoint-race",
+    "orbit.MemoryError: More than 95% of the memory on node n1 is used": "host-oom",
+    "Error from server (AlreadyExists): jobs.batch exists": "launcher-config",
+    "sbatch: error: Batch script contains DOS line breaks": "config-syntax",
+    "LustreError: 167-0: This client was evicted by orbit-MDT0000": "storage-stall",
+    "modprobe: FATAL: Module nvidia not found": "gpu-missing",
+    "modprobe: FATAL: Module nvidia-peermem not found": "rdma-devices",
+    "Failed to modify QP to RTR: Invalid argument": "rdma-gid",
+    "A daemon was unable to complete a TCP connection to another process": "firewall-port",
+    "ValueError: signal only works in main thread": "program-error",
+    "RuntimeError: torch and orbit were compiled with different CUDA versions": "package-mismatch",
 }
 NO_CLASS = [
     "ValueError: Insufficient Permissions to write to the orbit",
@@ -276,6 +301,36 @@ def test_a_library_that_lacks_an_attribute_is_another_release_and_a_script_is_no
     found = error_class(text, "/srv/env/lib/python3.11/site-packages/orbit/plan.py:8")
     assert found is not None
     assert (found.cause, found.confidence) == ("package-mismatch", Confidence.LOW)
+
+
+def test_a_name_that_a_library_does_not_define_is_a_fault_of_its_release() -> None:
+    text, package = (
+        "NameError: name 'is_planned' is not defined",
+        "/srv/env/lib/python3.11/site-packages/orbit/plan.py:8",
+    )
+    found = error_class(text, "/srv/run/train.py:8", package)
+    assert found is not None
+    assert found.cause == "package-mismatch"
+    found = error_class(text, "/srv/run/train.py:8", "/srv/run/train.py:8")
+    assert found is not None
+    assert found.cause == "program-error"
+
+
+@pytest.mark.parametrize(
+    ("shown", "causes"),
+    [
+        ("/e/torch/distributed/rendezvous.py:232 in _get_env_or_raise: raise _env_error(env_var)", "env-missing"),
+        ("/usr/lib/python3.11/os.py:679 in __getitem__: raise KeyError(key) from None", "env-missing"),
+        ("/e/torch/utils/cpp_extension.py:387 in _check_cuda_version: raise RuntimeError(", "extension-build"),
+        ("/e/orbit/plan.py:8 in run: raise ValueError('no CUDA GPUs are available for", "gpu-missing"),
+        ("/e/torch/cuda/__init__.py:298 in _lazy_init: torch._C._cuda_init()", "gpu-missing driver-old"),
+        ("/e/orbit/__init__.py:6 in <module>: from .plan import Planner", ""),
+        ("/srv/train.py:8 in main: train(planner)", ""),
+    ],
+)
+def test_the_last_frame_of_a_traceback_that_is_cut_off_shows_a_class(shown: str, causes: str) -> None:
+    found = class_of_frame(shown)
+    assert ("" if found is None else " ".join((found.cause, *found.also))) == causes
 
 
 def test_a_value_error_where_a_checkpoint_is_read_is_about_the_checkpoint() -> None:

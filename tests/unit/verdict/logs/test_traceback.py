@@ -3,6 +3,7 @@
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.judgement import judge_texts
+from pylaunch.verdict.logs.traceback import CUT
 from tests.unit.verdict.logs.judged import scanned
 
 LOGGED = """ERROR 10-13 09:06:{s} [exec.py:597] Traceback (most recent call last):
@@ -58,23 +59,15 @@ def test_a_message_that_begins_with_an_empty_line_is_the_line_after_it() -> None
     assert unit.chain[-1].text == "AssertionError"
 
 
-def test_the_reason_of_a_validation_error_is_part_of_its_message() -> None:
-    trace = 'Traceback (most recent call last):\n  File "/srv/a.py", line 3\n'
-    head = "pydantic.ValidationError: 1 validation error for OrbitConfig"
-    for below, reason in (
-        (
-            "  Value error, orbits are flat [type=value_error, input_value=1]\n    see the manual\n",
-            "Value error, orbits are flat",
-        ),
-        (
-            "depth\n  value is not a valid integer (type=type_error.integer)\nend\n",
-            "depth value is not a valid integer",
-        ),
-    ):
-        (unit,) = scanned(f"{trace}{head}\n{below}").exceptions
-        assert unit.chain[-1].text == f"{head} {reason}"
-    layout = "  Value error, 40 attention heads cannot be split evenly among 3 ranks [type=value_error]\n"
-    assert causes(f"{trace}{head}\n{layout}") == ["parallel-layout"]
-    assert causes(f"{trace}{head}\nmicro_batch_size\n  Input should be a valid integer [type=int_type]\n") == [
-        "framework-config"
-    ]
+def test_the_terminal_may_wrap_a_frame_before_the_name_of_its_function() -> None:
+    frame = '  File "/srv/watch.py", line 7, in\nraise_if_low\n    check()\n'
+    log = f"Traceback (most recent call last):\n{frame}KeyError: 1\n"
+    (unit,) = scanned(log).exceptions
+    assert [(each.text, each.place) for each in unit.chain] == [("KeyError: 1", "/srv/watch.py:7")]
+
+
+def test_a_log_that_ends_within_the_name_of_an_exception_shows_its_frame() -> None:
+    log = 'Traceback (most recent call last):\n  File "/srv/a.py", line 7, in ask\n    raise _env_error(name)\nValueE'
+    (unit,) = scanned(log).exceptions
+    assert (unit.chain[-1].type, unit.chain[-1].more) == (CUT, "/srv/a.py:7 in ask: raise _env_error(name)")
+    assert causes(log) == ["env-missing"]

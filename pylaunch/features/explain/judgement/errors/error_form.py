@@ -72,9 +72,9 @@ _FAILED_MESSAGE = re.compile(
 """Message of a failure in a line in JSON, whatever its level is."""
 
 _RAISED = re.compile(
-    r"^(?:Uncaught |Unhandled |E {1,6}|[|+│┃ -]{1,8})?(?:[A-Za-z_$][\w$]{0,80}(?:\.|::|/)){0,12}(?:[A-Za-z_]\w{0,100}"
-    r"(?:Error|Exception|Exit|Expired|Timeout|Failure|Failed|Fault|Quit|Interrupt|Abort|Panic|Refused|NotFound|Violation"
-    r"|Mismatch|Lost|Unsupported)|Forbidden|NotFound)"
+    r"^(?:Uncaught |Unhandled |E {1,6}|[|+│┃ -]{1,8}|\"message\": \")?(?:[A-Za-z_$][\w$]{0,80}(?:\.|::|/)){0,12}"
+    r"(?:[A-Za-z_]\w{0,100}(?:Error|Exception|Exit|Expired|Timeout|Failure|Failed|Fault|Quit|Interrupt|Abort|Panic|Refused|NotFound"
+    r"|Violation|Mismatch|Lost|Unsupported)|Forbidden|NotFound)"
     r"(?:\[[\w., ]{1,80}\]|\([\w., ]{1,80}\))?(?:: |:$|$)"
 )
 _RAISED_AFTER = re.compile(

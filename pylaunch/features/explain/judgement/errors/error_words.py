@@ -201,6 +201,7 @@ FAILS = any_of(
 
 LIKELY_PLAIN = any_of(
     r"\bmissing_keys", r"\bunexpected_keys", r"\bif (?:this|it) fails", r"\bmay fail", r"\bmight fail",
+    r"\bignor(?:e|ing) (?:\w+ ){0,2}(?:error|exception)s? (?:when|while|during|in|from|of)\b",
     r"\bdeprecat", r"\btip:", r"\bsee also", r"\busage:",
     r"\bnot an error\b",
     ignore_case=True,
