@@ -70,7 +70,7 @@ def interpreter(plan: RunPlan, node: NodePlan) -> str:
 
 
 MAKES_ENVIRONMENT = "pylaunch provision --roles python_env"
-_OTHER = "--python names another interpreter"
+_OTHER = "--python names another interpreter (/usr/bin/python3 for a script without packages)"
 _OF_EACH = f"{_OTHER}, pylaunch_python= in the inventory one for each host"
 
 

@@ -119,6 +119,15 @@ limit = click.option(
     help="Only these hosts or groups: n1,n3, gpu[01-03,07], 'gpu*' or '!gpu03'.",
 )
 
+ranks = click.option("--rank", metavar="RANKS", multiple=True, callback=_joined, help="Only these ranks: 3 or 0-3,7.")
+on_nodes = click.option(
+    "--node",
+    metavar="HOSTS",
+    multiple=True,
+    callback=_joined,
+    help="Only ranks on these nodes: n1,n3 or gpu[01-03,07].",
+)
+
 
 def _wants_json(_: click.Context, __: click.Parameter, value: bool) -> bool:
     invocation.current().as_json = value

@@ -32,6 +32,7 @@ from pylaunch.terminal.invocation import current
 from pylaunch.terminal.listing import duration, job_words, verb_of
 
 ID_DIGITS = 8
+_OF_IDS = frozenset("0123456789abcdef.")
 
 
 def find(run: str | None, inventory: Path | None) -> RunRecord:
@@ -56,8 +57,8 @@ def find(run: str | None, inventory: Path | None) -> RunRecord:
 
 
 def _asked_here(run: str) -> Path | None:
-    """Return the inventory found here, whose hosts may know `run`, which is not recorded; None without one."""
-    source = source_of(None)
+    """Return the inventory found here, whose hosts may know `run`, which is not recorded; None if `run` is no id."""
+    source = source_of(None) if set(run) <= _OF_IDS else None
     if source is not None:
         console.say(f"note: {run} is not recorded here: the hosts of {source} are asked")
     return source

@@ -11,7 +11,7 @@ import pytest
 
 from pylaunch.cli import main
 from pylaunch.cli.commands.run import start
-from pylaunch.cli.commands.watch import ps
+from pylaunch.cli.commands.watch import logs, ps
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.runs.existing.discover import Discovery
@@ -205,6 +205,8 @@ def test_hosts_of_several_options_are_one_list() -> None:
     words = ["-H", "n1", "-H", "n2,n3", "--limit", "n1", "--limit", "n3", "--", "a"]
     given = start.command.make_context("start", words, obj=Invocation()).params
     assert (str(given["inventory"]), given["limit"]) == ("n1,n2,n3,", "n1,n3")
+    given = logs.command.make_context("logs", ["7f3a", "--rank", "0", "--rank", "2-3"], obj=Invocation()).params
+    assert (given["rank"], given["node"]) == ("0,2-3", None)
 
 
 def test_without_json_nothing_is_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:

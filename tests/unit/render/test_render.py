@@ -88,6 +88,7 @@ def test_the_interpreter_asked_for_is_used_and_leads_the_path() -> None:
     assert first.launcher[0] == "/venv/bin/python3"
     assert first.env["PATH"].startswith("/venv/bin:")
     assert [need.path for need in first.needs] == ["/venv/bin/python3", "train.py"]
+    assert "/usr/bin/python3 for a script without packages" in first.needs[0].hint
 
 
 def test_a_command_is_exec_d_as_it_is() -> None:

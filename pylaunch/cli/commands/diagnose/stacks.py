@@ -46,8 +46,8 @@ class StackFlags:
 @options.run
 @options.role
 @options.nodes_know
-@click.option("--rank", metavar="RANKS", help="Only these ranks: 3 or 0-3,7.")
-@click.option("--node", metavar="HOSTS", help="Only ranks on these nodes: n1,n3 or gpu[01-03,07].")
+@options.ranks
+@options.on_nodes
 @click.option("--collectives", is_flag=True, help="Also show the last collectives of each process group.")
 @click.option(
     "--dumps",

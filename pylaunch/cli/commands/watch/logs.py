@@ -40,8 +40,8 @@ class LogFlags:
 @options.role
 @options.nodes_know
 @click.option("-f", "--follow", is_flag=True, help="Stay until the run ends; Ctrl-C leaves the run alone.")
-@click.option("--rank", metavar="RANKS", help="Only these ranks: 3 or 0-3,7.")
-@click.option("--node", metavar="HOSTS", help="Only ranks on these nodes: n1,n3 or gpu[01-03,07].")
+@options.ranks
+@options.on_nodes
 @click.option("--grep", metavar="REGEX", help="Only lines in which this is found.")
 @click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Begin with the last N lines of each log.")
 @click.option("--since", metavar="WHEN", help="Only what was written since: 10m, 1h30m ago or 2026-03-01T14:30.")

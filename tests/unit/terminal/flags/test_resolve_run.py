@@ -48,6 +48,9 @@ def test_hosts_of_the_inventory_here_are_asked_for_a_run_that_is_not_recorded(
     with pytest.raises(UsageError, match="no run eee is recorded here"):
         asks("eee", None)
     (tmp_path / "cluster.ini").touch()
+    with pytest.raises(UsageError, match="no run train is recorded here"):
+        asks("train", None)
+    assert capsys.readouterr().err == ""
     assert asks("eee", None).plan.run == "eeeeeeee"
     assert "note: eee is not recorded here: the hosts of " in capsys.readouterr().err
 
