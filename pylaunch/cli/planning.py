@@ -29,7 +29,7 @@ from pylaunch.terminal.flags.requested import requested
 from pylaunch.terminal.flags.start import StartFlags
 from pylaunch.terminal.invocation import current
 from pylaunch.terminal.views.live import counted
-from pylaunch.terminal.views.starting import StartView
+from pylaunch.terminal.views.start import StartView
 
 
 def plan_and_run(

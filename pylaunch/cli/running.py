@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.cli.views.collecting import copy_logs
+from pylaunch.cli.views.logs import copy_logs
 from pylaunch.errors import ExitCode, PylaunchError
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.runs.connect.interruptible import signals
@@ -19,7 +19,7 @@ from pylaunch.terminal.detaching import wait_until_well
 from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.terminal.invocation import current
 from pylaunch.terminal.views import findings, run_data
-from pylaunch.terminal.views.starting import StartView
+from pylaunch.terminal.views.start import StartView
 from pylaunch.terminal.views.terminal import USAGE_S, has_board
 from pylaunch.transport.background import Background, fork_to_background
 

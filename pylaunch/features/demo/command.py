@@ -19,7 +19,7 @@ from pylaunch.runs.connect.interruptible import signals
 from pylaunch.runs.prepare import archive
 from pylaunch.runs.start import StartOptions, plan_start, start
 from pylaunch.terminal import console
-from pylaunch.terminal.views.starting import StartView
+from pylaunch.terminal.views.start import StartView
 
 RANKS_PER_NODE = 2
 BROKEN = 2

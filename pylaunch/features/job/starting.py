@@ -38,7 +38,7 @@ from pylaunch.terminal.flags.requested import requested
 from pylaunch.terminal.flags.start import StartFlags
 from pylaunch.terminal.invocation import current
 from pylaunch.terminal.views.live import counted
-from pylaunch.terminal.views.starting import lines
+from pylaunch.terminal.views.start import lines
 from pylaunch.transport.background import Background, Foreground, fork_to_background
 
 LARGEST = 1 << 20

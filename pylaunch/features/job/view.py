@@ -18,7 +18,7 @@ from pylaunch.runs.start_events import AttemptEnded, AttemptRefused, AttemptStar
 from pylaunch.terminal import console, document, hints
 from pylaunch.terminal.invocation import current
 from pylaunch.terminal.views.live import Live, counted, show_outcome
-from pylaunch.terminal.views.starting import lines
+from pylaunch.terminal.views.start import lines
 
 
 class JobView:

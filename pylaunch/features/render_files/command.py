@@ -28,7 +28,7 @@ from pylaunch.terminal.flags import environment, program
 from pylaunch.terminal.flags.start import AUTO, StartFlags, source_directory
 from pylaunch.terminal.group import CommandGroup
 from pylaunch.terminal.late_import import imported
-from pylaunch.terminal.views.starting import StartView
+from pylaunch.terminal.views.start import StartView
 
 EXAMPLES = """\b
 Examples:

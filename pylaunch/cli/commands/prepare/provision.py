@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.cli.views import provisioning
+from pylaunch.cli.views import provision as provisioning
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features import judge_settings
 from pylaunch.inventory import load_cluster

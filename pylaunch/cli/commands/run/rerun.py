@@ -18,7 +18,7 @@ from pylaunch.runs.start_checks import at_start_checks
 from pylaunch.terminal import console, options
 from pylaunch.terminal.flags import environment, sync
 from pylaunch.terminal.flags.resolve_run import find
-from pylaunch.terminal.views.starting import StartView
+from pylaunch.terminal.views.start import StartView
 
 
 @click.command()

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.cli.views import collecting
+from pylaunch.cli.views.logs import copy_logs
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import RunRecord
@@ -64,7 +64,7 @@ def command(run: str | None, *, role: str | None, inventory: Path | None, collec
     if collect is not None:
         _refuse_beside_collect(flags)
         places = [collect if len(records) == 1 else collect / name_in_job(record) for record in records]
-        copying = [partial(collecting.copy_logs, each, place) for each, place in zip(records, places, strict=True)]
+        copying = [partial(copy_logs, each, place) for each, place in zip(records, places, strict=True)]
         return _read_parts(records, copying, at_once=False)
     for option, value in (("--rank", flags.rank), ("--node", flags.node)):
         if value is not None:

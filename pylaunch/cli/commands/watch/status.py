@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pylaunch.cli.views import sweeping
-from pylaunch.cli.views.watching import board_now, progress, watch_attempts
+from pylaunch.cli.views.status import board_now, progress, watch_attempts
 from pylaunch.errors import ExitCode
 from pylaunch.model.hostset import fold_ranks
 from pylaunch.model.job import RolePart

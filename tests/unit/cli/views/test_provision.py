@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.cli.views.provisioning import show_plan
+from pylaunch.cli.views.provision import show_plan
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.provision.convergence import ProvisionRequest, ProvisionSurvey
 from pylaunch.provision.desired import Content, Desired

@@ -22,7 +22,7 @@ from pylaunch.runs.start_events import (
     TreeChanged,
     Waiting,
 )
-from pylaunch.terminal.views.starting import StartView, lines
+from pylaunch.terminal.views.start import StartView, lines
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
 PLAN = plan_run(CLUSTER, JobSpec(("true",), Framework.COMMAND, "/", spares=1, max_restarts=3), "7f3a9c01")

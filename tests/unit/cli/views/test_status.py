@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pylaunch.cli.views.watching import QUIET_S, JsonView, PlainView, Spectator, snapshot
+from pylaunch.cli.views.status import QUIET_S, JsonView, PlainView, Spectator, snapshot
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
