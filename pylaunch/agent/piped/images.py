@@ -19,7 +19,7 @@ def has(root: str, path: str) -> None:
         space = os.statvfs(next(filter(os.path.isdir, (os.path.dirname(file), node_root.images, node_root.path))))
         pieces = glob.glob(os.path.join(glob.escape(os.path.dirname(file)), f"{STAGING}*", "*"))
         free = space.f_bavail * space.f_frsize + sum(os.lstat(each).st_blocks * 512 for each in pieces)
-        found |= {"free": free, "store": node_root.images}
+        found.update(free=free, store=node_root.images)
         os.utime(os.path.dirname(file))
         found["has"] = os.path.isfile(file)
     print(json.dumps(found))

@@ -38,7 +38,7 @@ class Occupant:
     """Device memory, where nvidia-smi reports it."""
 
     container: str = ""
-    """Container that it is in, by its cgroups: "docker container 3f2a9b1c0d4e"."""
+    """Container that it is in, by its cgroups ("docker container 3f2a9b1c0d4e") or namespaces ("a container")."""
 
     @property
     def uses(self) -> str:
@@ -86,8 +86,7 @@ def occupancy(reading: OccupantsReading, memory: Mapping[int, int] | None = None
     left -= {above for pid in rows if pid not in own for above in _above(rows, pid)}
     stale, at_work, foreign = [], [], []
     for pid, row in rows.items():
-        runs = (rows[each]["run"] for each in (pid, *_above(rows, pid)) if each in rows)
-        occupant = _occupant(row, next(filter(None, runs), None), memory.get(pid))
+        occupant = _occupant(row, _run_of(rows, pid), memory.get(pid))
         if pid in left:
             stale.append(occupant)
         elif _is_of_interest(row) and pid in own:
@@ -115,8 +114,14 @@ def _is_left_over(rows: Mapping[int, ProcessReading], pid: int) -> bool:
         return False
     below = [each for each in rows.values() if top["pid"] in _above(rows, each["pid"])]
     launches = not top["rank"] and any(each["rank"] for each in below)
-    is_kept = any(each["is_terminal"] or (each["container"] and not each["run"]) for each in [top, *below])
-    return not launches and not is_kept
+    # A program that overwrites its environment (setproctitle) is of the run of what started it.
+    strange = (each for each in [top, *below] if each["container"] and not _run_of(rows, each["pid"]))
+    return not launches and not any(strange) and not any(each["is_terminal"] for each in [top, *below])
+
+
+def _run_of(rows: Mapping[int, ProcessReading], pid: int) -> str | None:
+    """Return the run whose mark `pid` or its nearest ancestor with a mark carries."""
+    return next((rows[each]["run"] for each in (pid, *_above(rows, pid)) if each in rows and rows[each]["run"]), None)
 
 
 def _is_orphan(rows: Mapping[int, ProcessReading], row: ProcessReading) -> bool:

@@ -260,7 +260,7 @@ class Fleet:
     async def absent(self, within_s: float) -> dict[str, str]:
         """Ping all nodes; return the reasons of those that have failed or do not answer, by host.
 
-        All other messages stay in the inbox; an interrupt, or a stop, is left to its next reader.
+        All other messages stay in the inbox. Raises KeyboardInterrupt for an interrupt.
         """
         found: dict[str, str] = {}
         silent = set(self.links)
@@ -274,7 +274,7 @@ class Fleet:
                     elif not isinstance(message, protocol.Pong):
                         self.inbox.keep()
                     if isinstance(message, Interrupted):
-                        silent.clear()
+                        raise KeyboardInterrupt(str(message))
                     if isinstance(message, (protocol.Pong, *_ENDS)):
                         silent.discard(host)
         self.inbox.put_back()

@@ -203,10 +203,15 @@ class Session:
     async def release(self, instant: float | None = None) -> Start:
         """Release all prepared nodes at one instant: `instant`, in seconds since the epoch, or as soon as possible.
 
-        Raises NodesRefusedError if one of them is gone since it was ready: no rank starts anywhere.
+        Raises NodesRefusedError if one of them is gone since it was ready, and InterruptedBeforeReleaseError: no rank
+        starts anywhere.
         """
         prepared = time.monotonic()
-        for name, reason in (await self._fleet.absent(RELEASED_TIMEOUT_S)).items():
+        try:
+            absent = await self._fleet.absent(RELEASED_TIMEOUT_S)
+        except KeyboardInterrupt as interrupt:
+            raise _interrupted(interrupt) from None
+        for name, reason in absent.items():
             self._refuse(name, f"it was ready, and then: {reason}", None)
         if self._reasons:
             raise self._not_ready()

@@ -19,6 +19,7 @@ from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import Container
+from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.model.text.size import shown_size
 from pylaunch.probe.ask import Answered, Asking, ask, parted
@@ -28,7 +29,7 @@ from pylaunch.store.image_cache import images_directory, mark_used
 from pylaunch.transport.process import Together
 
 AGAIN = "start again when the reason is gone: pieces that have arrived are kept"
-NO_ROOM = "du -sh {store}/* there: images can be removed; another disk, in the inventory: pylaunch_node_root=DIR"
+NO_ROOM = "{du}/* there: images can be removed; another disk, in the inventory: pylaunch_node_root=DIR"
 
 Failed: TypeAlias = dict[str, tuple[str, str]]
 """Reason and hint by host."""
@@ -131,5 +132,5 @@ def _without_room(answers: Mapping[str, Answered], file: Path) -> Failed:
         free, store = answer.get("free"), visible_line(str(answer.get("store")))[:300]
         if isinstance(free, int) and free < size:
             why = f"{shown_size(size)} are needed in {store} and {shown_size(free)} are free"
-            found[name] = why, NO_ROOM.format(store=store)
+            found[name] = why, NO_ROOM.format(du=quoted(("du", "-sh", store)))
     return found

@@ -81,7 +81,9 @@ def test_a_container_of_an_engine_is_at_work_with_the_program_that_keeps_it_and_
     inside = {"pid": 61, "parent": 60, "devices": ["/dev/nvidia0"], "container": "podman container e0e504da6284"}
     assert divided(INIT, conmon, inside) == ([], [60, 61], [])
     assert divided(INIT, {**inside, "parent": 1, "rank": True}, {"pid": 62, "parent": 61}) == ([], [61], [])
-    assert divided(INIT, {**inside, "parent": 1, "run": "7f3a", "container": "a container"}) == ([61], [], [])
+    rank = {**inside, "parent": 1, "run": "7f3a", "container": "a container"}
+    renamed = {"pid": 62, "parent": 61, "container": "a container"}
+    assert divided(INIT, rank, renamed) == ([61, 62], [], []), "its environment is overwritten"
 
 
 def test_other_users_are_named_with_what_they_hold_and_never_left_over() -> None:

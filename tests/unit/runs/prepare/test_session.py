@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -72,13 +72,17 @@ def refusal(plan: RunPlan) -> NodesRefusedError:
     return refused.value
 
 
+def pongs(hosts: Iterable[str]) -> list[tuple[str, object]]:
+    return [(name, protocol.Pong(0, 0.0)) for name in hosts]
+
+
 def skew_and_rest(*messages: tuple[str, object], answering: bool = True) -> tuple[float, list[tuple[str, object]]]:
     """Return the skew of a release whose nodes send these messages, and the messages left for the follower."""
 
     async def release() -> tuple[float, list[tuple[str, object]]]:
         fleet = Fleet(PLAN, "0123")
         link(fleet, CLUSTER.hosts)
-        await arrive(fleet, *((name, protocol.Pong(0, 0.0)) for name in fleet.links if answering), *messages)
+        await arrive(fleet, *pongs(fleet.links if answering else ()), *messages)
         async with asyncio.timeout(RELEASED_TIMEOUT_S / 2):
             start = await session_of(PLAN, fleet).release()
         return start.skew, await left(fleet)
@@ -105,10 +109,14 @@ def test_a_node_that_ends_before_its_instant_is_not_awaited(last: object) -> Non
 
 @pytest.mark.parametrize("last", [protocol.Failed("broken"), ConnectionEnded("broken")])
 def test_a_node_that_was_ready_and_is_gone_refuses_the_release_of_all(last: object) -> None:
-    pongs = [(name, protocol.Pong(0, 0.0)) for name in ("n1", "n3")]
     with pytest.raises(NodesRefusedError, match="no rank was started") as refused:
-        skew_and_rest(*pongs, ("n2", last), answering=False)
+        skew_and_rest(*pongs(["n1", "n3"]), ("n2", last), answering=False)
     assert refused.value.reasons == {"n2": ("it was ready, and then: broken",)}
+
+
+def test_ctrl_c_while_a_node_does_not_answer_before_the_release_starts_no_rank() -> None:
+    with pytest.raises(InterruptedBeforeReleaseError, match="before any rank was started"):
+        skew_and_rest(*pongs(["n1", "n3"]), ("", Interrupted("interrupted")), answering=False)
 
 
 def test_ctrl_c_during_the_release_is_handled_at_once() -> None:
@@ -171,7 +179,7 @@ def released(hosts: int) -> tuple[float, list[protocol.Release]]:
     async def release() -> float:
         fleet = Fleet(plan, "0123")
         link(fleet, cluster.hosts, sent)
-        await arrive(fleet, ("", Interrupted("nobody answers")))
+        await arrive(fleet, *pongs(fleet.links), ("", Interrupted("nobody answers")))
         began = time.time()
         await session_of(plan, fleet).release()
         return began
@@ -219,7 +227,7 @@ def test_the_lead_of_a_release_follows_from_the_answers_to_the_question_before(m
         monkeypatch.setattr(fleet, "connect", connect)
         session = session_of(PLAN, fleet)
         await session.prepare(lambda hosts, unwanted: {})
-        await arrive(fleet, ("", Interrupted("nobody answers")))
+        await arrive(fleet, *pongs(fleet.links), ("", Interrupted("nobody answers")))
         await session.release()
 
     asyncio.run(start())

@@ -93,7 +93,7 @@ def test_nothing_is_sent_where_a_host_of_the_run_has_no_room_or_could_not_mount_
 ) -> None:
     image = tmp_path / "torch.sqsh"
     image.write_bytes(bytes(3 << 20))
-    store = "/var/tmp/pylaunch-0/images\x1b[2J"
+    store = "/var/tmp/$(id)/images\x1b[2J"
     answers = {
         "n1": {"has": False, "free": 1 << 30, "store": store},
         "n2": {"has": False, "free": 2 << 20, "store": store},
@@ -113,8 +113,8 @@ def test_nothing_is_sent_where_a_host_of_the_run_has_no_room_or_could_not_mount_
     cluster = Cluster(tuple(Host(name, "10.0.0.1") for name in answers))
     container = Container(f"{IMAGES}/{PATH}", file=str(image))
     failed = asyncio.run(images.ImageTransfers().send(container, cluster, lines.append))
-    why = "3.0 MiB are needed in /var/tmp/pylaunch-0/images\\x1b[2J and 2.0 MiB are free"
-    assert failed["n2"] == (why, images.NO_ROOM.format(store="/var/tmp/pylaunch-0/images\\x1b[2J"))
+    why = "3.0 MiB are needed in /var/tmp/$(id)/images\\x1b[2J and 2.0 MiB are free"
+    assert failed["n2"] == (why, images.NO_ROOM.format(du="du -sh '/var/tmp/$(id)/images\\x1b[2J'"))
     assert list(failed) == ["n3", "n2"]
     assert failed["n3"][0] == "squashfuse not found, which a container needs"
     assert failed["n3"][1].endswith("pylaunch provision --roles container_engine --limit n3")
