@@ -28,6 +28,7 @@ from pylaunch.model.secret import MASK
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.probe.program import program, streamed
 from pylaunch.transport.connections import connector_of
+from pylaunch.transport.descriptors import allow_hosts
 from pylaunch.transport.handshakes import awaited_turn
 
 LONGEST_TEXT = 300
@@ -139,6 +140,7 @@ async def _first_with_hub(cluster: Cluster, nodes: list[NodeProgram]) -> NodePro
             await _require_hub(node)
             return node
 
+    allow_hosts(len(cluster.hosts))
     asked = [asyncio.create_task(with_hub(host)) for host in cluster.hosts]
     reasons, hints = {}, {}
     try:
