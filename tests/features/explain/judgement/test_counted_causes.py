@@ -200,6 +200,11 @@ def test_a_line_that_says_what_is_used_instead_is_no_failure_where_the_log_goes_
     assert verdict_on(f"starting\n{warned}\n").failed
 
 
+def test_what_a_tool_of_containers_may_not_do_is_no_fault_of_the_driver() -> None:
+    log = "nvidia-container-cli: permission error: capability change failed: operation not permitted\n"
+    assert named_in(log) == "access-denied"
+
+
 def test_a_crash_of_ray_names_the_function_that_it_prints() -> None:
     log = "*** SIGSEGV received at time=17 on cpu 1 ***\nPC: @     0x7fcfcd849b8a  (unknown)  orbitProxy()\n"
     assert named_in(log) == "native-crash"
