@@ -145,8 +145,10 @@ def _checkpoints(survey: Survey) -> Iterable[Finding]:
     there = {host: found for host, found in places.items() if found["exists"]}
     for host, found in places.items():
         if there and not found["exists"]:
-            text = f"{name} does not exist here, and does on other hosts"
-            fix = f"mkdir -p {quoted((survey.wanted.checkpoint_dir,))}, or mount it"
+            text, fix = f"{name} does not exist here, and does on other hosts", "mkdir -p {path}, or mount it"
+            if found["refused"]:
+                text, fix = f"{name} cannot be reached: {found['refused']}", "on the host: ls -ld {path}"
+            fix = fix.format(path=quoted((survey.wanted.checkpoint_dir,)))
             yield Finding("storage.writable", Severity.WARN, (host,), text, fix)
     # Containers of one machine, such as lab nodes, may share a directory of its disk.
     machines = {found["boot"] for found in there.values()} - {""}

@@ -101,6 +101,10 @@ def test_paths_in_commands_are_quoted() -> None:
     wanted = Wanted(workdir="/w", checkpoint_dir="/data/my ckpt")
     (finding,) = findings(storage.CHECKS, alike(HEALTHY, n2={CHECKPOINTS: filesystem("/", exists=False)}), wanted)
     assert finding.fix == "mkdir -p '/data/my ckpt', or mount it"
+    stale = {CHECKPOINTS: filesystem("/", exists=False, refused="Stale file handle")}
+    (finding,) = findings(storage.CHECKS, alike(HEALTHY, n2=stale), wanted)
+    assert finding.text.endswith(" cannot be reached: Stale file handle"), "it may exist"
+    assert finding.fix == "on the host: ls -ld '/data/my ckpt'"
 
 
 def test_a_host_without_a_directory_for_temporary_files_is_one_failure_with_what_was_tried_and_a_command_for_each() -> (
