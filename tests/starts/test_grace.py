@@ -1,11 +1,19 @@
 """The time that ranks have after SIGTERM."""
 
+import os
 from collections.abc import Callable
 
 import pytest
 
-from tests.starts.cluster import DirectoryCluster, ended
+from tests.starts.cluster import DirectoryCluster, ended, gone
 
+BECOMES_NOBODY = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open("{up}", "w").write(str(os.getpid()))
+os.setuid(65534)
+time.sleep(600)
+"""
 SLOW_TO_SAVE = "trap 'sleep $1; echo saved; exit 0' TERM; touch $0.up; while :; do sleep 0.1; done"
 
 
@@ -22,3 +30,18 @@ def test_ranks_have_a_grace_after_a_failure(
     start = ended(cluster.start(*options, "--", "sh", str(script), str(needs_s)))
     assert "rank 0 on n1 exited with code 7" in start.stderr
     assert start.stdout.count("saved") == saved
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root becomes another user")
+def test_a_rank_that_became_another_user_and_ignores_sigterm_does_not_outlive_its_run(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    cluster = directories("n1", "n2")
+    up = cluster.inventory.with_name("up")
+    other = cluster.inventory.with_name("other.py")
+    other.write_text(BECOMES_NOBODY.format(up=up))
+    fails = f"while [ ! -s {up} ]; do sleep 0.05; done; exit 7"
+    script = f"if [ $RANK = 1 ]; then exec /usr/bin/python3 {other}; fi; {fails}"
+    start = ended(cluster.start("--grace", "1", "--no-check", "--", "sh", "-c", script))
+    assert "n[1-2]: clean" in start.stderr
+    gone(int(up.read_text()))

@@ -161,10 +161,18 @@ def _logging_run(pid: int, root: str) -> str | None:
 
 
 def of_run(run: str, root: str) -> list[Process]:
-    """Return the processes that carry the mark of `run` or descend from this process, without zombies."""
-    processes = [process for process in mine() if process.state != "Z"]
-    family = descendants(processes, [os.getpid()])
-    return [process for process in processes if process.pid in family or run_of(process.pid, root) == run]
+    """Return the processes that carry the mark of `run` or descend from this process, without zombies.
+
+    A rank may have become another user (gosu, su, sudo): descent finds it, and root reads its mark.
+    """
+    uid, own = os.getuid(), os.getpid()
+    owners = {process: owner for process, owner in owned_by(lambda owner: True) if process.state != "Z"}
+    family = descendants(owners, [own])
+    return [
+        process
+        for process, owner in owners.items()
+        if process.pid in family or (process.pid != own and uid in (0, owner) and run_of(process.pid, root) == run)
+    ]
 
 
 def descendants(processes: Iterable[Process], ancestors: Iterable[int]) -> set[int]:
@@ -183,7 +191,7 @@ def descendants(processes: Iterable[Process], ancestors: Iterable[int]) -> set[i
 
 
 def send(process: Process, signum: int) -> None:
-    """Send a signal to exactly `process`; do nothing if it is gone."""
+    """Send a signal to exactly `process`; do nothing if it is gone, or if this user may not signal it."""
     try:
         if hasattr(os, "pidfd_open"):
             handle = os.pidfd_open(process.pid)
@@ -194,7 +202,7 @@ def send(process: Process, signum: int) -> None:
                 os.close(handle)
         elif is_still(process):
             os.kill(process.pid, signum)
-    except ProcessLookupError:
+    except (ProcessLookupError, PermissionError):
         return
 
 
