@@ -112,10 +112,13 @@ class ExceptionUnit:
 _OF_LOGGER = re.compile(r"\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b|\b[IWEF]\d{4} ")
 _LEVEL = re.compile(r"\b(?:WARN(?:ING)?|ERROR)\b")
 _WARNING = re.compile(r"\bWARN(?:ING)?\b")
+_INSTEAD = (
+    r"using (?:\S{1,40} ){0,5}(?:defaults?|instead)|default(?:ing to| \w{1,20} (?:is|are) used)|fall\w{0,3} back"
+)
+_REPLACES = re.compile(rf"(?i)\b(?:{_INSTEAD})\b")
 _CONTINUES = re.compile(
-    r"(?i)\b(?:ignor(?:ed|ing)|continu\w{2,4}|retr(?:y|ied|ies|ying)|skip(?:s|ped|ping)?|fall\w{0,3} back"
-    r"|using (?:\S{1,40} ){0,5}(?:defaults?|instead)|(?<=[,;:] )using|default(?:ing to| \w{1,20} (?:is|are) used)"
-    r"|from scratch"
+    rf"(?i)\b(?:{_INSTEAD}|ignor(?:ed|ing)|continu\w{{2,4}}|retr(?:y|ied|ies|ying)|skip(?:s|ped|ping)?"
+    r"|(?<=[,;:] )using|from scratch"
     r"|rebuild\w{0,3}|reopen\w{0,3}|recover\w{0,3}|again|(?:is |turned )?(?:off|disabled)(?=:))\b"
 )
 
@@ -135,6 +138,11 @@ def lines_inside(units: Iterable[ExceptionUnit]) -> Callable[[int], bool]:
 def continues(text: str) -> bool:
     """Return True for the words of a program that continues after an error."""
     return _CONTINUES.search(text) is not None and "giving up" not in text
+
+
+def names_substitute(text: str) -> bool:
+    """Return True for the words of a program that uses something else in place of what failed."""
+    return _REPLACES.search(text) is not None
 
 
 def is_handled(unit: ExceptionUnit) -> bool:
@@ -332,11 +340,12 @@ def announces_more(text: str) -> bool:
 
 def is_of_library(place: str) -> bool:
     """Return True if a place is in an installed package or in Python itself."""
-    return any(part in place for part in _LIBRARIES)
+    return any(part in place.replace("\\", "/") for part in _LIBRARIES)
 
 
 def is_installed(place: str) -> bool:
     """Return True if a place is in an installed package, or in the package of a checkout: /src/ray/python/ray/."""
+    place = place.replace("\\", "/")
     return "-packages/" in place or place.startswith("<frozen") or _CHECKOUT.search(place) is not None
 
 

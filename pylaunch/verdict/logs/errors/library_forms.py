@@ -52,7 +52,6 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
      r"|been )?initiali[sz]ed)")),
     ("env-missing", MEDIUM,
      r"(?i:\benvironment variables? \S{1,80} (?:was |is )?not found|\bnot found in the (?:current )?environment\b)"),
-    ("port-in-use", MEDIUM, rf"(?i:\b(?:{_NOT} (?:find|get)|no) (?:an? |any )?(?:open|free|available) ports?\b)"),
     ("hub-access", MEDIUM,
      (rf"(?i:\bunauthori[sz]ed\b|\bauthentication failed\b|\baccess ?denied\b"
      rf"|\b{_SECRET} (?:(?:is|are|was) )?(?:not (?:set|found|provided|valid|configured)|missing|invalid"

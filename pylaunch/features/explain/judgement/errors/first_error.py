@@ -28,7 +28,7 @@ from pylaunch.verdict.logs.evidence import EvidenceLine, evidence_of
 from pylaunch.verdict.logs.facts import FOLLOWED_LINES, NEAR_LINES, LogFacts, is_before
 from pylaunch.verdict.logs.scan import KeptLine, LogScan
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.traceback import continues
+from pylaunch.verdict.logs.traceback import continues, names_substitute
 
 ADJACENT = 3
 """Lines between an error and the last words of the process to which it belongs."""
@@ -184,8 +184,9 @@ class _Lines:
         if form.weight is ErrorWeight.ENDS:
             in_traceback = self._facts.is_in_exception(line.file, line.line)
             return is_exception(line.text) and not in_traceback and self._progress_after(line) >= 2
-        if form.weight is ErrorWeight.FAILURE and continues(line.text) and line.line < self._last_plain:
-            return True
+        if form.weight is ErrorWeight.FAILURE and continues(line.text):
+            if names_substitute(line.text) or line.line < self._last_plain:
+                return True
         ended_well = max(self._good, self._end) if form.weight is ErrorWeight.FAILURE else self._good
         return ended_well > line.line or self._progress_after(line) > 0
 
