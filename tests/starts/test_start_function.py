@@ -21,6 +21,7 @@ from pylaunch.runs.start import StartOptions, plan_start, start
 from pylaunch.runs.start_checks import ChecksFailedError, at_start_checks
 from pylaunch.runs.start_events import AttemptEnded, RanksReleased, RunBegun, RunEnded, StartEvent
 from pylaunch.store import runs
+from pylaunch.store.account import user_and_host
 from tests.starts.cluster import DirectoryCluster
 
 WITHIN_S = 60.0
@@ -81,7 +82,7 @@ def test_an_interrupter_stops_the_ranks_and_a_run_that_it_ends_is_not_restarted(
     outcome = started(directories("n1"), events, interrupter, "sleep", "600", restarts=3)
     events.wait_for(RanksReleased)
     interrupter.interrupt("stopped by a notebook")
-    assert (outcome().status, outcome().reason) == (Status.STOPPED, "stopped by a notebook")
+    assert (outcome().status, outcome().reason) == (Status.STOPPED, f"stopped by a notebook ({user_and_host()})")
     assert Restarting not in events.kinds()
     (record,) = [runs.read(run) for run in runs.ids()]
     assert record.outcome is not None
