@@ -112,9 +112,7 @@ class ExceptionUnit:
 _OF_LOGGER = re.compile(r"\b(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b|\b[IWEF]\d{4} ")
 _LEVEL = re.compile(r"\b(?:WARN(?:ING)?|ERROR)\b")
 _WARNING = re.compile(r"\bWARN(?:ING)?\b")
-_INSTEAD = (
-    r"using (?:\S{1,40} ){0,5}(?:defaults?|instead)|default(?:ing to| \w{1,20} (?:is|are) used)|fall\w{0,3} back"
-)
+_INSTEAD = r"using (?:\S{1,40} ){0,5}(?:defaults?|instead)|default(?:ing to| \w{1,20} (?:is|are) used)|fall\w{0,3} back"
 _REPLACES = re.compile(rf"(?i)\b(?:{_INSTEAD})\b")
 _CONTINUES = re.compile(
     rf"(?i)\b(?:{_INSTEAD}|ignor(?:ed|ing)|continu\w{{2,4}}|retr(?:y|ied|ies|ying)|skip(?:s|ped|ping)?"

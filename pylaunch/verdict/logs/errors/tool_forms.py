@@ -56,8 +56,8 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
       r"|\b(?:[Ff]eature|[Oo]p|[Cc]odec) type (?:'?\w{1,60}'? )?not (?:found|registered)")),
     ("import-path package-mismatch", MEDIUM, r"\b(?:function|actor|task) was not imported properly"),
     ("port-in-use", MEDIUM,
-     (r"no port available in the range|(?i:(?:\bno|n[o']t (?:find|get)|(?:unable|failed) to (?:find|get)) (?:any |an? )?"
-      r"(?:open|free|empty|available|unused) (?:tcp )?ports?\b)")),
+     (r"no port available in the range|(?i:(?:\bno|n[o']t (?:find|get)|(?:unable|failed) to (?:find|get))"
+      r" (?:any |an? )?(?:open|free|empty|available|unused) (?:tcp )?ports?\b)")),
     ("jax-arguments", MEDIUM, r"initialize it via `?jax\.distributed\.initialize"),
     ("checkpoint-race", MEDIUM, r"Configuration mismatch on uuid"),
     ("package-mismatch program-error", MEDIUM, r"^[A-Z]\w{2,60} has no attribute '"),

@@ -184,9 +184,9 @@ class _Lines:
         if form.weight is ErrorWeight.ENDS:
             in_traceback = self._facts.is_in_exception(line.file, line.line)
             return is_exception(line.text) and not in_traceback and self._progress_after(line) >= 2
-        if form.weight is ErrorWeight.FAILURE and continues(line.text):
-            if names_substitute(line.text) or line.line < self._last_plain:
-                return True
+        is_followed = line.line < self._last_plain or names_substitute(line.text)
+        if form.weight is ErrorWeight.FAILURE and is_followed and continues(line.text):
+            return True
         ended_well = max(self._good, self._end) if form.weight is ErrorWeight.FAILURE else self._good
         return ended_well > line.line or self._progress_after(line) > 0
 
