@@ -50,7 +50,7 @@ def test_a_queued_start_says_what_it_waits_for_and_starts_when_its_turn_has_come
             second.says(f"waiting for n1: devices 0-1, port 29500, run {live['run']} of root since ")
             assert {run["run"]: run["status"] for run in listed(lab)} == {
                 live["run"]: "running",
-                second.run: "starting",
+                second.run: "waiting",
             }
             first.interrupt()
             assert first.ends() == ExitCode.INTERRUPTED
@@ -66,7 +66,7 @@ def test_a_start_that_waits_for_its_turn_is_seen_as_it_is_and_can_be_stopped(lab
         with starting(lab, tmp_path / "second", *wants, "--queue", "--", "echo", "mine") as second:
             second.says("waiting for n1: port 29500")
             status = lab.pylaunch("status", second.run)
-            assert status.stdout.startswith(f"run {second.run}: starting, 3 ranks on n[1-3]\n")
+            assert status.stdout.startswith(f"run {second.run}: waiting, 3 ranks on n[1-3]\n")
             assert status.stderr == ""
             stopped = lab.pylaunch("stop", second.run, timeout_s=120)
             assert stopped.returncode == ExitCode.DONE, stopped.stderr
