@@ -22,7 +22,7 @@ KILLED_CHILD = r"(?i:process) \d{1,5} terminated with signal SIGKILL"
 
 OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("access-denied", MEDIUM,
-     (r"\bis forbidden\b(?!.{0,80}quota)|mount\S{0,10}: .{0,40}access denied|RuntimeError: Permission denied\W{0,3}$"
+     (r"\bis forbidden: (?!.{0,80}quota)|mount\S{0,10}: .{0,40}access denied|RuntimeError: Permission denied\W{0,3}$"
       r"|\b[Bb]ind\b.{0,60}[Pp]ermission denied"
       r"|^[\w.-]{2,40}: (?!.{0,200}mlock).{1,200}: Operation not permitted$")),
     ("resources-missing", MEDIUM,
