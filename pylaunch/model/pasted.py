@@ -1,9 +1,8 @@
 """Another launcher's command line in pylaunch's terms. Pure."""
 
-import itertools
 import re
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from posixpath import basename, dirname
 
 from pylaunch.base.dataclass import dataclass, field, replace
@@ -179,7 +178,7 @@ def taken_apart(words: Argv) -> Pasted | None:
 
 def program_after(words: Argv) -> Argv:
     """Return what follows the `NAME=VALUE` with which a line of a shell begins."""
-    return tuple(itertools.dropwhile(ASSIGNMENT.match, words))
+    return tuple(dropwhile(ASSIGNMENT.match, words))
 
 
 def _launched(rest: Argv) -> Argv:
@@ -317,7 +316,7 @@ def _refusal_of_mpi(program: str, rest: Argv) -> UsageError:
     launched = _launched(rest)
     words = launched or program_of(rest) or ("train.py",)
     count = "" if launched else " (--nproc-per-node N for N ranks on each node)"
-    image = [word for flag in rest if flag.startswith("--container-image=") for word in ("--container", flag[18:])]
+    image = [word for flag in rest if flag.startswith("--container-image=") for word in ("--container", flag.partition("=")[2])]
     hint = f"{pylaunch('start', *image, *_mounts(rest), '--', *words)}{count}"
     if program in MPI_LAUNCHERS and _is_path(words[0]):
         hint = f"an MPI program: {pylaunch('render', 'mpi', '--', *words)}; any other: {hint}"

@@ -79,7 +79,8 @@ def as_started(plan: RunPlan) -> Invocation:
     given = replace(current(), has_slurm_nodes=bool(plan.slurm_jobs))
     if given.inventory or not plan.sources:
         return given
-    return Invocation(inventory=("-i", plan.sources[0]), source=Path(plan.sources[0]))
+    source = plan.sources[0]
+    return Invocation(inventory=("-i", source), source=Path(source), has_slurm_nodes=given.has_slurm_nodes)
 
 
 def _has_environment(invocation: Invocation) -> bool:

@@ -64,8 +64,8 @@ def _inventory(help_text: str) -> Callable[[F], F]:
 
 
 def _joined(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> str | None:
-    """Return hosts that were named in one or several options as one list."""
-    return ",".join(values) or None
+    """Return the values of an option as one list; None without the option, as an empty value is no default."""
+    return ",".join(values) if values else None
 
 
 def _kept(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> None:

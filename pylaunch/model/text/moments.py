@@ -13,5 +13,5 @@ def bounded_time(seconds: float) -> float:
 
 
 def in_utc(seconds: float) -> datetime:
-    """Return seconds since the epoch as a time in UTC; see `bounded`."""
+    """Return seconds since the epoch as a time in UTC; see `bounded_time`."""
     return datetime.fromtimestamp(bounded_time(seconds), tz=UTC)

@@ -31,6 +31,7 @@ COMPUTING_ALONE = frozenset({
 UNMISTAKABLE = ("--nproc", "--nproc-per-node", "--max-restarts", "--sync", "--dry-run", "--detach", "--spares")
 """Options of `start` that few scripts have: reported also after a script whose source is not here."""
 
+OF_SHELL = frozenset("&|;<>$`")
 SHELL_WORDS = ("source", ".", "cd", "export", "ulimit", "module")
 SHELL_SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
 LONGEST_SCRIPT = 64 * 1024
@@ -112,9 +113,13 @@ def _refuse_no_program(words: Argv, directory: str) -> None:
         what, hint = "a command of Slurm", "pylaunch start --scheduler slurm -- train.py; see pylaunch help slurm"
     elif first.endswith(".ipynb"):
         what, hint = "a notebook", quoted(("jupyter", "nbconvert", "--to", "script", first))
-    elif " " in first and "/" not in first.split()[0] and not (here / first).exists():
-        what, hint = "one word, in quotes", pylaunch("start", "--", *first.split(), *words[1:])
-    elif "." in first and here.joinpath(*first.split(".")).with_suffix(".py").is_file() and not (here / first).exists():
+    elif os.access(here / first, os.F_OK):  # exists raises for a name that is too long.
+        return
+    elif " " in first and "/" not in first.partition(" ")[0]:
+        of_shell = pylaunch("start", "--", "bash", "-c", " ".join(words))
+        line = f"pylaunch start -- {first} {quoted(words[1:])}".rstrip()
+        what, hint = "one word, in quotes", of_shell if OF_SHELL & set(first) else line
+    elif "." in first and os.access(here / f"{first.replace('.', '/')}.py", os.F_OK):
         what, hint = "a module", pylaunch("start", "--", "-m", *words)
     else:
         return

@@ -205,6 +205,7 @@ def test_hosts_of_several_options_are_one_list() -> None:
     words = ["-H", "n1", "-H", "n2,n3", "--limit", "n1", "--limit", "n3", "--", "a"]
     given = start.command.make_context("start", words, obj=Invocation()).params
     assert (str(given["inventory"]), given["limit"]) == ("n1,n2,n3,", "n1,n3")
+    assert start.command.make_context("start", ["--limit", "", "--", "a"], obj=Invocation()).params["limit"] == ""
     given = logs.command.make_context("logs", ["7f3a", "--rank", "0", "--rank", "2-3"], obj=Invocation()).params
     assert (given["rank"], given["node"]) == ("0,2-3", None)
 

@@ -7,8 +7,11 @@ import click
 import pytest
 
 from pylaunch.cli.main import VERBS
+from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
 from pylaunch.model.text.argv import pylaunch
-from pylaunch.terminal.hints import WITH_INVENTORY, completed
+from pylaunch.terminal.hints import WITH_INVENTORY, completed, of_run
 from pylaunch.terminal.invocation import Invocation
 
 GIVEN = Invocation(inventory=("-i", "../my clusters/a.ini"))
@@ -58,6 +61,12 @@ def test_after_a_verb_of_a_run_that_was_given_an_inventory_the_next_one_gets_it_
 )
 def test_nobody_is_to_provision_the_nodes_of_a_slurm_job(hint: str, shown: str) -> None:
     assert completed(hint, Invocation(has_slurm_nodes=True)) == shown
+
+
+def test_hints_about_a_recorded_run_know_whose_its_nodes_are() -> None:
+    nodes = Cluster((Host("n1", "n1", Connection.SLURM, slurm_job="7"),), sources=("/a.ini",))
+    plan = plan_run(nodes, JobSpec(("a",), Framework.COMMAND, "/"), "eeeeeeee")
+    assert of_run(plan)("pylaunch doctor") == "pylaunch check -i /a.ini"
 
 
 def test_hosts_that_a_shell_would_take_for_a_pattern_are_quoted() -> None:

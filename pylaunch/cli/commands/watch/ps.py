@@ -31,9 +31,7 @@ def command(job: str | None, *, role: str | None, everything: bool, inventory: P
     With JOB, the id of a job of several roles: all of its runs.
     """
     content: dict[str, object] = {}
-    found = None
-    asked = pylaunch("ps", "-i", str(source_of(None) or "INVENTORY"))
-    where = f" among those recorded here; started elsewhere: {asked}"
+    found, where = None, ""
     if inventory is not None:
         cluster = load_cluster(inventory)
         found = discovered(cluster)
@@ -51,6 +49,9 @@ def command(job: str | None, *, role: str | None, everything: bool, inventory: P
         document.show({**content, "runs": [run_data.summary(each, now) for each in listed]})
         return ExitCode.DONE
     if not listed:
+        if inventory is None:
+            asked = pylaunch("ps", "-i", str(source_of(None) or "INVENTORY"))
+            where = f" among those recorded here; started elsewhere: {asked}"
         console.say(f"no run is live{where}" + ("" if everything else "; past ones: pylaunch ps --all"))
         return ExitCode.DONE
     columns: tuple[str, ...] = COLUMNS
