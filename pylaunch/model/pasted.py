@@ -316,7 +316,8 @@ def _refusal_of_mpi(program: str, rest: Argv) -> UsageError:
     launched = _launched(rest)
     words = launched or program_of(rest) or ("train.py",)
     count = "" if launched else " (--nproc-per-node N for N ranks on each node)"
-    image = [word for flag in rest if flag.startswith("--container-image=") for word in ("--container", flag.partition("=")[2])]
+    images = (word.partition("=")[2] for word in rest if word.startswith("--container-image="))
+    image = [word for each in images for word in ("--container", each)]
     hint = f"{pylaunch('start', *image, *_mounts(rest), '--', *words)}{count}"
     if program in MPI_LAUNCHERS and _is_path(words[0]):
         hint = f"an MPI program: {pylaunch('render', 'mpi', '--', *words)}; any other: {hint}"

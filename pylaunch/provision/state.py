@@ -94,7 +94,7 @@ class DesiredGpu:
 
 @dataclass(frozen=True)
 class DesiredCommunication:
-    """Network settings of a host, in files whose content the host computes (see `agent/shared/sockets/interfaces.py`)."""
+    """Network settings of a host, in files whose content the host computes (`agent/shared/sockets/interfaces.py`)."""
 
     paths: tuple[str, ...]
     peers: tuple[str, ...]

@@ -4,7 +4,8 @@ The agent starts it with the command line of the ranks, so that a rank differs f
 that are imported already. `become_rank` returns in a rank, once the gate has opened; the template and the process that
 forks the ranks always end here. Whatever ranks could not share (threads, open files, child processes, a variable of
 one rank that an import reads) refuses the fork, and the agent starts the ranks in the ordinary way.
-Read by `agent/run/ranks/template.py`: packets of fields that NUL separates. Imports nothing that a plain rank would not.
+Read by `agent/run/ranks/template.py`: packets of fields that NUL separates. Imports nothing that a plain rank
+would not.
 """
 
 import _signal  # type: ignore[import-not-found]  # as in questions.py
