@@ -41,7 +41,7 @@ _PROVISION = re.compile(
 )
 _NEEDS_INVENTORY = re.compile(r"pylaunch (?:doctor|drift)\b")
 _END = re.compile(r"\bpylaunch |[;\n]|\s-- ")
-_NAMED = re.compile(r"\s(?:-i|-H|--inventory|--hosts|--lab)\b")
+_NAMED = re.compile(r"\s(?:-i|-H|--inventory|--hosts|--lab|--scheduler slurm)\b")
 
 
 def completed(text: str, invocation: Invocation | None = None) -> str:

@@ -110,7 +110,7 @@ def _refuse_no_program(words: Argv, directory: str) -> None:
     if first in SHELL_WORDS:
         what, hint = "built into shells", pylaunch("start", "--", "bash", "-c", " ".join(words))
     elif first in ("sbatch", "salloc"):
-        what, hint = "a command of Slurm", "pylaunch start --scheduler slurm -- train.py; see pylaunch help slurm"
+        what, hint = "a command of Slurm", "pylaunch start --scheduler slurm --nodes 4 -- train.py; pylaunch help slurm"
     elif first.endswith(".ipynb"):
         what, hint = "a notebook", quoted(("jupyter", "nbconvert", "--to", "script", first))
     elif os.access(here / first, os.F_OK):  # exists raises for a name that is too long.

@@ -4,6 +4,7 @@ import errno
 import json
 import re
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -266,3 +267,11 @@ def test_an_empty_list_of_live_runs_is_that_of_the_hosts_that_answered(
     monkeypatch.setattr(ps, "discovered", lambda _: Discovery((), frozenset(), {"n2": "no route"}))
     assert main.run(["ps", "-i", "n[1-3],"]) == ExitCode.DONE
     assert "no run is live of the user that logs in to n[1,3]; " in capsys.readouterr().err
+
+
+def test_runs_that_are_recorded_here_are_listed_beside_settings_that_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pylaunch.toml").write_text("x = [")
+    assert main.run(["ps", "--json"]) == ExitCode.DONE

@@ -25,6 +25,7 @@ GIVEN = Invocation(inventory=("-i", "../my clusters/a.ini"))
             "pylaunch provision -i '../my clusters/a.ini' --limit 'gpu[01-02]'",
         ),
         ("pylaunch stop 7f3a", "pylaunch stop 7f3a"),
+        ("pylaunch start --scheduler slurm -- a", "pylaunch start --scheduler slurm -- a"),
         ("pylaunch env lock requirements.txt", "pylaunch env lock -i '../my clusters/a.ini' requirements.txt"),
         ("pylaunch check -i other.ini", "pylaunch check -i other.ini"),
         ("pylaunch check -H n1; pylaunch drift", "pylaunch check -H n1; pylaunch drift -i '../my clusters/a.ini'"),

@@ -44,7 +44,7 @@ def test_a_program_without_a_source_here_goes_by_its_name(asked: str, word: str,
     ("words", "hint"),
     [
         (("source", "env.sh", "&&", "python", "t.py"), "pylaunch start -- bash -c 'source env.sh && python t.py'"),
-        (("sbatch", "job.sh"), "pylaunch start --scheduler slurm -- train.py; see pylaunch help slurm"),
+        (("sbatch", "job.sh"), "pylaunch start --scheduler slurm --nodes 4 -- train.py; pylaunch help slurm"),
         (("nb.ipynb",), "jupyter nbconvert --to script nb.ipynb"),
         (("torchrun --nproc_per_node=2 train.py",), "pylaunch start -- torchrun --nproc_per_node=2 train.py"),
         (("python -c 'print(1)'", "a b"), "pylaunch start -- python -c 'print(1)' 'a b'"),
