@@ -53,7 +53,8 @@ def led_to(facts: LogFacts, exception: EvidenceLine) -> tuple[KeptLine, ErrorCla
     if "ImportError: cannot import name" in exception.text:
         before = [line for line in before if _NO_IMPORT.search(line.text)]
     elif is_cut := unit is not None and unit.chain[-1].type == CUT:
-        before = [line for line in scan.tail if 0 < first - line.line <= NEAR and _WARNS.search(line.text)]
+        near = [line for line in scan.tail if 0 < first - line.line <= NEAR and _WARNS.search(line.text)]
+        before = [line for line in near if str(line.origin) == exception.who or line.origin.rank is None]
     elif unit is None or not _LACKS.search(exception.text):
         return None
     for line in before:

@@ -134,6 +134,7 @@ def test_what_a_launcher_raises_is_about_its_configuration_unless_its_words_show
 
 
 CUT_TRACE = 'Traceback (most recent call last):\n  File "/srv/train.py", line 8, in main\n    run()\n'
+CUT_OF_0 = "".join(f"[rank0]: {each}" for each in CUT_TRACE.splitlines(keepends=True))
 IMPORT = "ImportError: cannot import name 'MAJOR' from 'builder' (/tmp/builder.py)\n"
 
 
@@ -142,6 +143,7 @@ IMPORT = "ImportError: cannot import name 'MAJOR' from 'builder' (/tmp/builder.p
     [
         (f"[WARNING] Unable to find latest file at ckpt/latest\n{CUT_TRACE}", "file-missing"),
         (CUT_TRACE, "unexplained"),
+        (f"[rank3]: [WARNING] Unable to find latest file at ckpt/latest\n{CUT_OF_0}", "unexplained"),
         (f"[WARNING]  unable to import orbit, please install it\n{CUT_TRACE}{IMPORT}", "import-path"),
         (f"{CUT_TRACE}{IMPORT}", "package-mismatch"),
         ('ERROR:error_handler:{\n  "message": "RuntimeError: Permission denied",\n', "access-denied"),
