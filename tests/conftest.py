@@ -1,5 +1,6 @@
 """Rules for all tests. A unit test that starts a process fails, even if the code under test catches exceptions."""
 
+import ctypes.util
 import os
 import shutil
 import signal
@@ -73,6 +74,8 @@ def _no_processes_in_unit_tests(request: pytest.FixtureRequest, monkeypatch: pyt
         monkeypatch.setattr(subprocess.Popen, "__init__", _refuse)
         for name in ("fork", "posix_spawn", "posix_spawnp", "execv", "execve", "system"):
             monkeypatch.setattr(os, name, _refuse)
+        # Ansible asks ldconfig for the C library when it is imported, which may be in the middle of a test.
+        monkeypatch.setattr(ctypes.util, "find_library", "lib{}.so.6".format)
 
 
 @pytest.fixture(scope="session")
