@@ -45,6 +45,7 @@ from pylaunch.protocol.messages import decode as decode
 from pylaunch.protocol.messages import encode as encode
 from pylaunch.protocol.messages import from_fields as from_fields
 from pylaunch.protocol.node_evidence import SIGNALLED as SIGNALLED
+from pylaunch.protocol.node_evidence import SIGNALS_TO_ALL as SIGNALS_TO_ALL
 from pylaunch.protocol.node_evidence import HostEvidence as HostEvidence
 from pylaunch.protocol.node_evidence import KernelEvent as KernelEvent
 from pylaunch.protocol.node_evidence import OutOfMemory as OutOfMemory

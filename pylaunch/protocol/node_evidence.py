@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.protocol.examination import UNASKED, OverriddenVariable
 
 SIGNALLED = "the agent received a signal to end"
 """End of the reason of a stop by SIGTERM, as from Slurm at the end of its job, or at a shutdown."""
+
+SIGNALS_TO_ALL = (signal.SIGTERM, signal.SIGHUP)
+"""Signals of a shutdown or a logout to all processes of a user: SIGHUP comes at once after SIGTERM (systemd.kill(5))."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from pylaunch.model.diagnosis.cause import Certainty, FailureCause, Named, Rejec
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.slurm_job import ended_job
 from pylaunch.protocol.examination import STOPPED_STATES
-from pylaunch.protocol.node_evidence import RankEnd, RankState
+from pylaunch.protocol.node_evidence import SIGNALS_TO_ALL, RankEnd, RankState
 from pylaunch.verdict.causes.cause_kinds import advised
 from pylaunch.verdict.causes.host_causes import host_causes, lines_about, only
 from pylaunch.verdict.causes.unanswered import silent_pairs
@@ -239,7 +239,7 @@ def _weight(end: RankEnd) -> int:
 
 def _of_end(evidence: Evidence, end: RankEnd, confidence: Certainty) -> _Observation:
     reason = f"{end.who} {described(end)}"
-    if end.signal == Signals.SIGTERM and end.host == evidence.signalled:
+    if end.signal in SIGNALS_TO_ALL and end.host == evidence.signalled:
         text = f"{evidence.stopping}; {reason}"
         found = FailureCause(
             "signalled", text, Certainty.LIKELY, Named(end.host, None), tuple(lines_about(evidence, end))

@@ -30,10 +30,10 @@ print(round((time.process_time() - began) * 10, 2))
 STUCK = """
 import re, sys, time
 from datetime import timedelta
-from pylaunch.runtime.communication_test import limited
-with limited("quick", timedelta(seconds=60)):
+from pylaunch.runtime.communication_test import time_limited
+with time_limited("quick", timedelta(seconds=60)):
     pass
-with limited("stuck", timedelta(seconds=1)):
+with time_limited("stuck", timedelta(seconds=1)):
     {blocks}
 print("after", flush=True)
 """

@@ -21,6 +21,7 @@ from pylaunch.features.containers import local_image as made_here
 from pylaunch.features.containers.image_archive import MOST_HEADER, ImageArchive
 from pylaunch.features.containers.layers import RootDirectory
 from pylaunch.features.containers.local_image import LocalImage, local_image, registry_name
+from pylaunch.transport import process
 from tests.features.containers.archives import (
     directory,
     docker_archive,
@@ -355,7 +356,7 @@ def test_an_image_of_a_daemon_is_read_with_docker_which_knows_the_daemon_of_the_
 
 
 def test_a_name_without_skopeo_is_refused_with_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(made_here, "program_path", lambda name: None)
+    monkeypatch.setattr(process, "program_path", lambda name: None)
     with pytest.raises(UsageError, match="skopeo not found") as refused:
         local_image("pytorch/pytorch:2")
     assert refused.value.hint == "apt install skopeo (on this machine)"

@@ -344,7 +344,7 @@ class Run:
             return None
         if symptom and ended.failure is not None:
             return f"{name_of(ended.rank)} {symptom}"
-        if ended.signal == signal.SIGTERM and self._workers.ended_from_outside:
+        if ended.signal in protocol.SIGNALS_TO_ALL and self._workers.ended_from_outside:
             return self._workers.ended_from_outside
         return ended.failure
 

@@ -1,6 +1,6 @@
 """The cause of a failure is named where it is known; a victim never is."""
 
-from signal import SIGABRT, SIGKILL, SIGTERM
+from signal import SIGABRT, SIGHUP, SIGKILL, SIGTERM, Signals
 
 import pytest
 
@@ -163,12 +163,13 @@ def test_a_host_that_answers_a_new_connection_is_not_asked_to_be_up(why: str, qu
     assert question in cause.question
 
 
-def test_a_signal_to_the_agent_and_its_ranks_is_about_the_node_and_not_about_a_rank() -> None:
-    evidence = Evidence(RANKS, (killed(1, 5.0, SIGTERM), victim(0, 5.2, LOST)), stopping=f"n2: {SIGNALLED}")
+@pytest.mark.parametrize("signum", [SIGTERM, SIGHUP])
+def test_a_signal_to_the_agent_and_its_ranks_is_about_the_node_and_not_about_a_rank(signum: int) -> None:
+    evidence = Evidence(RANKS, (killed(1, 5.0, signum), victim(0, 5.2, LOST)), stopping=f"n2: {SIGNALLED}")
     found = judge(evidence)
     assert found is not None
     assert (found.named, found.causes[0].kind) == (Named("n2", None), "signalled")
-    assert found.reason == f"n2: {SIGNALLED}; rank 1 on n2 was killed by SIGTERM"
+    assert found.reason == f"n2: {SIGNALLED}; rank 1 on n2 was killed by {Signals(signum).name}"
     elsewhere = judge(replace(evidence, stopping=f"n1: {SIGNALLED}"))
     assert elsewhere is not None
     assert elsewhere.named == Named("n2", 1)
