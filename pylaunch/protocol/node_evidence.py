@@ -11,7 +11,7 @@ SIGNALLED = "the agent received a signal to end"
 """End of the reason of a stop by SIGTERM, as from Slurm at the end of its job, or at a shutdown."""
 
 SIGNALS_TO_ALL = (signal.SIGTERM, signal.SIGHUP)
-"""Signals of a shutdown or a logout to all processes of a user: SIGHUP comes at once after SIGTERM (systemd.kill(5))."""
+"""Signals to all processes of a user at a shutdown or a logout: SIGHUP comes right after SIGTERM (systemd.kill(5))."""
 
 
 @dataclass(frozen=True)
