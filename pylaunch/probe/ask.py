@@ -1,5 +1,6 @@
 """One process per host, over the connection that Ansible will use too: modules of the agent, piped into its Python."""
 
+import contextlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -120,6 +121,10 @@ def _ask(
     except PylaunchError as error:
         return Unreachable(error.message, error.hint)
     if (failure := connector.failure(ended)) is not None:
+        if failure.again:
+            with contextlib.suppress(PylaunchError):
+                again = asking.run(failure.again, stdin=b"", timeout_s=LOGIN_TEST_TIMEOUT_S)
+                failure = connector.failure(again) or failure
         return _unreachable(failure, connection_failed=True)
     answer = interpret(host, ended)
     if isinstance(answer, Unreachable | NoPython):

@@ -26,6 +26,9 @@ class ConnectionFailure:
     host_answers: bool = False
     """The host accepts the connection, and the command does not begin."""
 
+    again: Argv = ()
+    """Command line that fails alike and prints more: the reason of a jump host is lost on a connection to share."""
+
 
 @dataclass(frozen=True)
 class LoginTest:

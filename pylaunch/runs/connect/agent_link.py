@@ -248,7 +248,16 @@ async def _explain(connector: Connector, child: Child) -> Exception:
     ended = await child.leave(LEAVES_S)
     if ended.returncode == AGENT_ABSENT:
         return AgentAbsentError(connector.host)
-    return why_ended(connector, ended)
+    return why_ended(connector, await in_full(connector, ended))
+
+
+async def in_full(connector: Connector, ended: Completed) -> Completed:
+    """Return a command line that failed as `ended` did and printed the reason that `ended` lacks, or `ended`."""
+    failure = connector.failure(ended)
+    if failure is None or not failure.again:
+        return ended
+    again = await (await spawn(failure.again)).leave(LOGIN_TEST_TIMEOUT_S)
+    return ended if connector.failure(again) is None else again
 
 
 def why_ended(connector: Connector, ended: Completed) -> LinkError:

@@ -12,7 +12,7 @@ from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.diagnosis.host_hints import of_hosts
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import RunRecord
-from pylaunch.runs.connect.agent_link import HELLO_TIMEOUT_S, root_untrusted
+from pylaunch.runs.connect.agent_link import HELLO_TIMEOUT_S, in_full, root_untrusted
 from pylaunch.runs.connect.fleet import CONNECTING
 from pylaunch.runs.connect.node_script import (
     AGENT_ABSENT,
@@ -163,7 +163,7 @@ async def _ask(
         return root_untrusted(host)
     if ended.returncode == AGENTS_DAMAGED:
         return f"no agent under {host.node_root} has the content that its name says; pylaunch start installs one"
-    if (failure := connector.failure(ended)) is not None:
+    if (failure := connector.failure(await in_full(connector, ended))) is not None:
         hints[host.name] = failure.hint
         return failure.reason
     if not ended.ok:

@@ -7,12 +7,12 @@ import functools
 import secrets
 from collections.abc import Mapping
 
-from pylaunch.base.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.cluster import Host
 from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.transport import process
 from pylaunch.transport.connector import ConnectionFailure, Connector, LoginTest
-from pylaunch.transport.openssh.failures import explain_failure
+from pylaunch.transport.openssh.failures import NO_WORDS, explain_failure
 from pylaunch.transport.openssh.identity import identity
 from pylaunch.transport.openssh.options import ALIVE_COUNT, ALIVE_S, destination, options, target
 from pylaunch.transport.openssh.sharing import SHARED, UNSHARED, control_path, open_connections
@@ -43,7 +43,10 @@ class OpenSshConnector(Connector):
 
     def failure(self, ended: Completed) -> ConnectionFailure | None:
         """Explain ssh's own exit status, with what it printed."""
-        return explain_failure(self.host, ended.stderr) if ended.returncode == FAILED else None
+        failure = explain_failure(self.host, ended.stderr) if ended.returncode == FAILED else None
+        if failure is None or NO_WORDS not in failure.reason:
+            return failure
+        return replace(failure, again=self.argv(("true",), shared=False))
 
     def timed_out(self, within_s: float) -> ConnectionFailure:
         """Return the failure to report for a host that sent nothing within `within_s` seconds.

@@ -15,8 +15,6 @@ _BY_HAND = f"{BY_HAND}{{by_hand}}"
 _GIVE_ADDRESS = "give its address: ansible_host in the inventory, or HostName in ~/.ssh/config"
 
 _REASONS: tuple[tuple[str, str, str | None], ...] = (
-    ("UNKNOWN port 65535", "not reached through its jump host",
-     "the jump host's own key must be in ~/.ssh/known_hosts; " + _BY_HAND),
     ("Bad configuration option", "ssh does not accept its options",
      "correct ansible_ssh_common_args of {host}, or ~/.ssh/config"),
     ("IDENTIFICATION HAS CHANGED", "host key changed since it was trusted",
@@ -69,35 +67,56 @@ _NOT_REACHED = frozenset(
 """Texts that are words of the server's banner where the server has refused the login."""
 
 _QUOTED_LINE = {
-    "UNKNOWN port 65535": r"^(?:ssh: )?(?!kex_exchange_identification|banner exchange|Connection closed)(.+)$",
     "IDENTIFICATION HAS CHANGED": r"^(SHA256:\S+?)\.?$",
     "UNPROTECTED PRIVATE KEY FILE": r"^(Permissions .*)$",
 }
 """The line to quote where it is not the line that identifies the failure."""
 
-_ANY_ENDING = {"UNKNOWN port 65535": "the connection through it ended"}
-"""The reason where the last line of ssh adds nothing and differs between the hosts of a group."""
+_THROUGH = "UNKNOWN port 65535"
+"""Name that ssh gives to the far end of a ProxyCommand or jump host."""
+
+_ITS_END = ("kex_exchange_identification", "banner exchange", "Connection closed", "stdio forwarding failed")
+"""Beginnings of lines that follow each failure of a jump host."""
+
+NO_WORDS = "the connection through it ended"
+"""The reason where the jump host's own ssh printed nothing: ssh discards its words for a connection to be shared."""
 
 
 def explain_failure(host: Host, stderr: str) -> ConnectionFailure:
     """Return the reason and the hint for a failure of ssh; an unknown failure is ssh's last line, without a hint."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    is_refused = any(_REFUSED in line for line in lines)
-    for needle, reason, hint in _REASONS:
-        if is_refused and needle in _NOT_REACHED:
-            continue
-        found = next((line for line in lines if needle in line), None)
-        if found is not None:
-            quotable = re.search(_QUOTED_LINE.get(needle, "^$"), "\n".join(lines), re.MULTILINE)
-            line = quotable[1] if quotable else _ANY_ENDING.get(needle) or found.removeprefix("ssh: ")
-            methods = _METHODS.search(line)
-            if methods is not None:
-                is_host = host.address in line  # And no jump host.
-                hint = _NO_KEY if "publickey" not in methods[1].split(",") else _GIVE_KEY if is_host else hint
-            return ConnectionFailure(f"ssh {target(host)}: {reason} ({line})", hint and _filled(hint, host))
+    if any(_THROUGH in line for line in lines):
+        return _of_jump_host(host, [line for line in lines if not line.startswith(_ITS_END)])
+    if recognised := _recognised(lines):
+        (needle, reason, hint), found = recognised
+        quotable = re.search(_QUOTED_LINE.get(needle, "^$"), "\n".join(lines), re.MULTILINE)
+        line = quotable[1] if quotable else found
+        methods = _METHODS.search(line)
+        if methods is not None:
+            is_host = host.address in line  # And no jump host.
+            hint = _NO_KEY if "publickey" not in methods[1].split(",") else _GIVE_KEY if is_host else hint
+        return ConnectionFailure(f"ssh {target(host)}: {reason} ({line})", hint and _filled(hint, host))
     if not lines:  # A channel whose shared connection was lost prints nothing.
         return ConnectionFailure(f"ssh {target(host)}: ssh ended without a message", f"check that {host.name} is up")
     return ConnectionFailure(f"ssh {target(host)}: {lines[-1]}")
+
+
+def _recognised(lines: list[str]) -> tuple[tuple[str, str, str | None], str] | None:
+    """Return the row of the decisive one of `lines`, and that line."""
+    is_refused = any(_REFUSED in line for line in lines)
+    rows = (row for row in _REASONS if not (is_refused and row[0] in _NOT_REACHED))
+    found = ((row, line.removeprefix("ssh: ")) for row in rows for line in lines if row[0] in line)
+    return next(found, None)
+
+
+def _of_jump_host(host: Host, words: list[str]) -> ConnectionFailure:
+    """Explain an ssh to the jump host of `host` that printed `words`."""
+    recognised = _recognised(words)
+    line = recognised[1] if recognised else words[-1] if words else NO_WORDS
+    key = "" if words and "ost key" not in line else "the jump host's own key must be in ~/.ssh/known_hosts; "
+    return ConnectionFailure(
+        f"ssh {target(host)}: not reached through its jump host ({line})", _filled(key + _BY_HAND, host)
+    )
 
 
 def _filled(hint: str, host: Host) -> str:

@@ -373,6 +373,10 @@ def _stacks_alone(snapshot: Snapshot) -> Iterator[HangFinding]:
 def _stuck(snapshot: Snapshot) -> Iterator[HangFinding]:
     """Judge ranks that call no collective: no evidence shows which rank waits for another one."""
     hint = f"pylaunch stacks {snapshot.evidence.run}"
+    others = _ended_well(snapshot)
+    lead = others or "no output and no step"
+    in_phase = any(map(slow_phase, snapshot.views.values()))
+    is_last = bool(others) and not in_phase
     people = sorted(rank for rank, view in snapshot.views.items() if slow_phase(view) is SlowPhase.INPUT)
     working = sorted(rank for rank in snapshot.views if snapshot.work(rank))
     if people:
@@ -383,8 +387,8 @@ def _stuck(snapshot: Snapshot) -> Iterator[HangFinding]:
         )  # fmt: skip
     elif working:
         yield HangFinding(
-            HangKind.BUSY, f"no output and no step; {snapshot.who(working)} {snapshot.places(working)}", Confidence.LOW,
-            (), (), snapshot.lines(), "no rank computes", hint,
+            HangKind.BUSY, f"{lead}; {snapshot.who(working)} {snapshot.places(working)}", Confidence.LOW, (), (),
+            snapshot.lines(), "no rank computes", hint, is_last,
         )  # fmt: skip
     elif at_locks := sorted(rank for rank, view in snapshot.views.items() if slow_phase(view) is SlowPhase.BUILD_LOCK):
         yield HangFinding(
@@ -392,24 +396,27 @@ def _stuck(snapshot: Snapshot) -> Iterator[HangFinding]:
             snapshot.hosts_of(at_locks), snapshot.lines(), "another process builds the extension",
             "if no process builds it: remove the file `lock` from the directory of the build",
         )  # fmt: skip
-    elif snapshot.views and (
-        all(_rests(snapshot, rank) for rank in snapshot.views) or any(map(slow_phase, snapshot.views.values()))
-    ):
-        yield HangFinding(
-            HangKind.BUSY, f"no output and no step; {_sides(snapshot)}", Confidence.LOW, (), (), snapshot.lines(),
-            "a rank waits for another one", hint,
-        )  # fmt: skip
-    elif snapshot.views and all(map(snapshot.is_constant, snapshot.views)):
-        yield HangFinding(
-            HangKind.STUCK, f"no rank computes or changes its place: {_sides(snapshot)}", Confidence.LOW, (), (),
-            snapshot.lines(), "a rank computes, or changes its stack", hint,
-        )  # fmt: skip
+    elif snapshot.views:
+        sleeps = all({view.wchan, view.syscall} & TIMED_SLEEPS for view in snapshot.views.values())
+        rests = sleeps or in_phase
+        if not rests and all(map(snapshot.is_constant, snapshot.views)):
+            lead = f"{others}, and no other rank" if others else "no rank"
+            yield HangFinding(
+                HangKind.STUCK, f"{lead} computes or changes its place: {_sides(snapshot)}", Confidence.LOW, (), (),
+                snapshot.lines(), "a rank computes, or changes its stack", hint,
+            )  # fmt: skip
+        elif rests or others:
+            yield HangFinding(
+                HangKind.BUSY, f"{lead}; {_sides(snapshot)}", Confidence.LOW, (), (), snapshot.lines(),
+                "a rank waits for another one", hint, is_last,
+            )  # fmt: skip
 
 
-def _rests(snapshot: Snapshot, rank: int) -> bool:
-    """Return True if `rank` sleeps for a time that it chose, or is in a phase that takes long."""
-    view = snapshot.views[rank]
-    return view.wchan in TIMED_SLEEPS or view.syscall in TIMED_SLEEPS or slow_phase(view) is not None
+def _ended_well(snapshot: Snapshot) -> str:
+    """Return "ranks 0,2 exited with code 0" where most ranks did and none ended otherwise; else ""."""
+    ended = snapshot.evidence.ended
+    is_most = 2 * len(ended) > len(snapshot.world) and {*ended.values()} == {"exited with code 0"}
+    return f"{snapshot.who(ended)} exited with code 0" if is_most else ""
 
 
 def _sides(snapshot: Snapshot) -> str:

@@ -288,6 +288,30 @@ def test_ranks_that_finish_one_after_the_other_are_no_hang(letter: str) -> None:
     assert reported(viewed(state.with_over(44, [1, 2, 3]), 45, views[:1]), 45, [1, 2, 3]) is None
 
 
+@pytest.mark.parametrize(
+    ("function", "cpu", "at", "text"),
+    [
+        ("upload", 0.0, 45, "hang: ranks 1-3 exited with code 0, and no other rank computes or changes its place"),
+        ("upload", 1.0, 45, "ranks 1-3 exited with code 0; rank 0 on n00 is in upload (train.py:3)"),
+        ("", 0.0, 45, "ranks 1-3 exited with code 0; rank 0 on n00 shows no stack"),
+        ("evaluate", 1.0, 300, "ranks 1-3 exited with code 0; rank 0 on n00 is evaluating: evaluate (train.py:3)"),
+    ],
+)
+def test_a_rank_that_runs_on_after_all_others_exited_with_0_is_shown_and_not_accused(
+    function: str, cpu: float, at: int, text: str
+) -> None:
+    state, report = Suspicion(AFTER_S, 0.0, signs=5).with_over(0, [1, 2, 3]), None
+    for now in range(15, at + 1, 15):
+        seen = view(0, (), (Frame(function, "/job/train.py", 3),), ())
+        only = replace(seen, cpu_s=cpu * now, threads=seen.threads if function else ())
+        state = viewed(state, now, [only])
+        report = reported(state, now, [1, 2, 3])
+        assert (report is None) == (now < at)
+    assert report is not None
+    assert report.finding.ranks == ()
+    assert ("hang: " * report.finding.is_hang + report.finding.text).startswith(text)
+
+
 def test_a_process_that_stays_a_zombie_is_reported() -> None:
     views = [replace(each, step=7) for each in one_late(8, 3)]
     views[3] = replace(views[3], state="Z", threads=(), groups=(), collectives=())
