@@ -1,7 +1,7 @@
 """Another launcher's command line in pylaunch's terms. Pure."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import dropwhile, pairwise
 from posixpath import basename, dirname
 
@@ -102,10 +102,11 @@ DEEPSPEED = Launcher(
 LAUNCHERS = {"torchrun": TORCHRUN, "accelerate launch": ACCELERATE, "deepspeed": DEEPSPEED}
 ACCELERATE_SETTINGS = (
     "accelerate's settings are variables of the ranks, without which an FSDP or DeepSpeed script trains otherwise:"
-    " --env ACCELERATE_USE_FSDP=true --env FSDP_VERSION=2 … (keys of fsdp_config in capitals: pylaunch help frameworks)"
+    " accelerate itself prints them"
 )
+_PRINTED = "--num_machines 1 --num_processes 1 --no_python env | grep -E '^(ACCELERATE|FSDP|MEGATRON|PARALLELISM)_'"
 ELSEWHERE = {
-    "--config-file": "its num_machines, num_processes and mixed_precision: the same options of accelerate launch",
+    "--config-file": "its num_machines and num_processes: --nodes, and --nproc-per-node for the ranks of each node",
     "--hostfile": "hosts are those of the inventory, and pylaunch init --from-hostfile FILE writes one",
     "--include": "--limit selects hosts",
     "--exclude": "--limit selects hosts",
@@ -215,10 +216,12 @@ def _of_python(rest: Argv, options: Mapping[str, str]) -> Pasted | None:
 
 def _of_launcher(name: str, rest: Argv, options: Mapping[str, str]) -> Pasted:
     launcher = LAUNCHERS[name]
-    taken, env, dropped, unknown, is_module = dict(options), {}, [], [], False
+    taken, env, dropped, is_module = dict(options), {}, [], False
+    unknown: dict[str, Argv] = {}
     framework = launcher.framework
     while rest and rest[0].startswith("-") and rest[0] != "--":
-        typed, equals, value = rest[0].partition("=")
+        word = rest[0]
+        typed, equals, value = word.partition("=")
         flag = typed if not typed.startswith("--") else typed.replace("_", "-")
         rest = rest[1:]
         if flag in MODULE_FLAGS:
@@ -241,8 +244,8 @@ def _of_launcher(name: str, rest: Argv, options: Mapping[str, str]) -> Pasted:
         elif flag in launcher.dropped:
             dropped.append(typed)
         else:
-            unknown.append(typed)
-            rest = rest if equals else _without_values(rest)
+            after = rest if equals else _without_values(rest)
+            unknown[typed], rest = (word, *rest[: len(rest) - len(after)]), after
     words = rest[1:] if rest[:1] == ("--",) else rest
     program = ("-m", *words) if is_module else words
     if unknown:
@@ -301,15 +304,19 @@ def _line(options: Mapping[str, str], env: Mapping[str, str], program: Argv) -> 
 
 
 def _unknown(
-    name: str, flags: Sequence[str], options: Mapping[str, str], env: Mapping[str, str], program: Argv
+    name: str, flags: Mapping[str, Argv], options: Mapping[str, str], env: Mapping[str, str], program: Argv
 ) -> UsageError:
+    """Return the refusal of `flags`, each with its words."""
     framework = LAUNCHERS[name].framework or Framework.TORCHRUN
     evidence = [f"{flag}: {at}" for flag in flags if (at := ELSEWHERE.get(flag.replace("_", "-")))]
-    return UsageError(
-        f"{name} {', '.join(flags)}: pylaunch starts the ranks itself and has no such flag",
-        evidence=[*evidence, *([ACCELERATE_SETTINGS] if framework is Framework.ACCELERATE else ())],
-        hint=_line({"framework": framework.value, **options}, env, program),
-    )
+    message = f"{name} {', '.join(flags)}: pylaunch starts the ranks itself and has no such flag"
+    options = {"framework": framework.value, **options}
+    if framework is not Framework.ACCELERATE:
+        return UsageError(message, evidence=evidence, hint=_line(options, env, program))
+    words = quoted(tuple(word for each in flags.values() for word in each))
+    first = f"{name} {words} {_PRINTED} >accelerate.env"
+    hint = f"{first} && {_line({**options, 'env_file': 'accelerate.env'}, env, program)}"
+    return UsageError(message, evidence=[*evidence, ACCELERATE_SETTINGS], hint=hint)
 
 
 def _refusal_of_mpi(program: str, rest: Argv) -> UsageError:
@@ -344,8 +351,21 @@ def _mounts(rest: Argv) -> Argv:
     """Return the mounts of a container among `rest`, as options of `pylaunch start`."""
     pairs = [(flag, value) for flag, value in pairwise(rest) if "=" not in flag]
     pairs += [(flag, value) for flag, _, value in (word.partition("=") for word in rest)]
-    found = [each for flag, value in pairs if flag in MOUNTS for each in value.split(",") if each.startswith("/")]
-    return tuple(word for each in found for word in ("--container-mount", each if ":" in each else f"{each}:{each}"))
+    values = (value if value.startswith("/") else _bind(value) for flag, value in pairs if flag in MOUNTS)
+    found = (each for value in values for each in value.split(",") if each.startswith("/"))
+    return tuple(word for each in found for word in ("--container-mount", _mount(*each.split(":"))))
+
+
+def _mount(source: str, target: str = "", *options: str) -> str:
+    return ":".join((source, target or source, *(("ro",) if "ro" in options else ())))
+
+
+def _bind(value: str) -> str:
+    """Return docker's "type=bind,src=/data,dst=/d,readonly" as "/data:/d:ro"."""
+    keys = {key: path for key, _, path in (each.partition("=") for each in value.split(","))}
+    source = keys.get("src") or keys.get("source", "")
+    target = keys.get("dst") or keys.get("target") or keys.get("destination", "")
+    return f"{source}:{target}{'' if keys.keys().isdisjoint({'ro', 'readonly'}) else ':ro'}"
 
 
 def program_of(rest: Argv) -> Argv:

@@ -103,7 +103,7 @@ class RunReport:
     record: RunRecord
     status: RunStatus
     controller: int | None = None
-    """Process on this machine that leads the run."""
+    """Process on this machine that leads the run; `runs.ELSEWHERE` for one on another machine."""
 
     @property
     def has_stopped_controller(self) -> bool:

@@ -247,6 +247,9 @@ def test_the_id_of_a_job_stands_for_its_runs_and_stop_ends_them_in_order_after_t
     assert [each["outcome"]["status"] for each in runs] == ["stopped"] * 3
     assert all(host["clean"] for each in runs for host in each["outcome"]["hosts"])
     assert cluster.run("report", job, "-o", "x.html").returncode == ExitCode.USAGE
+    again = cluster.run("rerun", job, code=ExitCode.USAGE).stderr
+    refused = f"error: {job} is a job of several roles, and rerun takes one run: name one\n  {runs[0]['run']}"
+    assert again.startswith(refused)
     elsewhere = CommandLine(cluster.inventory, directory / "elsewhere")
     known = documented(elsewhere.run("ps", job, "-i", str(cluster.inventory), "--json").stdout, "pylaunch ps")
     assert [each["status"] for each in known["runs"]] == ["stopped"] * 3

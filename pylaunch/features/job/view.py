@@ -3,6 +3,9 @@
 import threading
 from collections.abc import Sequence
 
+import click
+from click.globals import pop_context, push_context
+
 from pylaunch.features.job.controller import JobEnd, PartOver, PlannedPart
 from pylaunch.features.job.course import Course, Phase
 from pylaunch.features.job.job_file import JobFile
@@ -16,7 +19,6 @@ from pylaunch.runs.follow.run_follower import STOPS
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.runs.start_events import AttemptEnded, AttemptRefused, AttemptStarted, RunBegun, StartEvent
 from pylaunch.terminal import console, document, hints
-from pylaunch.terminal.invocation import current
 from pylaunch.terminal.views.live import Live, counted, show_outcome
 from pylaunch.terminal.views.start import lines
 
@@ -30,12 +32,19 @@ class JobView:
         self._live: dict[str, Live] = {}
         self._phases: dict[str, Phase] = {}
         self._is_ending = False
-        self._invocation = current()  # Parts report from threads of their own.
+        self._context = click.get_current_context()
         self._lock = threading.Lock()
         """Held while several lines are printed that belong together."""
 
     def show(self, planned: PlannedPart, event: StartEvent | PartOver) -> None:
-        """Print an event of a part."""
+        """Print an event of a part. Parts report from threads of their own, in which hints need the command line."""
+        push_context(self._context)
+        try:
+            self._show(planned, event)
+        finally:
+            pop_context()
+
+    def _show(self, planned: PlannedPart, event: StartEvent | PartOver) -> None:
         name = planned.part.name
         match event:
             case AttemptStarted(plan):
@@ -86,7 +95,7 @@ class JobView:
     def _refused(self, name: str, text: str) -> None:
         with self._lock:
             console.say(f"{name}:")
-            console.say(hints.completed(text, self._invocation))
+            console.say(hints.completed(text))
 
 
 def show_end(job: str, ended: JobEnd, parts: Sequence[PlannedPart]) -> None:

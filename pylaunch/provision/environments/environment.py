@@ -4,7 +4,7 @@
     <directory>/environment.tar     the lock, the wheels and uv, uncompressed, in one file to copy
     <directory>/manifest.json       the id of the environment, and the hash of every file in the archive
     <directory>.previous/           the same of the environment before it, to roll back to
-    <directory>.manifests/          the manifest of each environment that was locked, by id
+    <directory>.manifests/          the manifests of the 30 environments that were locked last, by id
 
 The id is the hash of the lock, which names the Python version and the machine it is for: the same id is the same
 environment. The wheels are those pip finds, in indexes or in local directories it is configured to look into; where
@@ -158,6 +158,8 @@ def lock(request: LockRequest, progress: LockProgress = NOT_SHOWN) -> Locked:
     manifests = _manifests_of(request.directory)
     manifests.mkdir(exist_ok=True)
     shutil.copy(request.directory / MANIFEST, manifests / f"{manifest.id}.json")
+    for old in sorted(manifests.iterdir(), key=lambda path: path.stat().st_mtime)[:-30]:
+        old.unlink()  # Hosts that have an environment of so long ago receive the whole archive.
     return Locked(manifest, previous)
 
 

@@ -1,5 +1,6 @@
 """Find the run that a command line names: one that is recorded here, or one that its nodes know."""
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -48,6 +49,9 @@ def find(run: str | None, inventory: Path | None) -> RunRecord:
             return find_run(run, discovered(load_cluster(inventory)))
         return reached_now(find_run(run), inventory)
     except UnknownRunError as error:
+        with contextlib.suppress(UnknownRunError):
+            several = f"{run} is a job of several roles, and {current().verb or 'this'} takes one run: name one"
+            raise _to_choose(RunNotNamedError(several, find_job(run))) from None
         if inventory is not None:
             raise
         if (here := _asked_here(run)) is not None:

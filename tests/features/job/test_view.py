@@ -9,12 +9,17 @@ import pytest
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.features.job.controller import PartOver, PlannedPart
 from pylaunch.features.job.view import JobView
+from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.runs.start_events import FindingReported
 from pylaunch.terminal.invocation import Invocation
 
 
-def test_a_hint_of_a_refused_part_has_the_inventory_of_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_hint_of_a_part_has_the_inventory_of_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     part = cast("PlannedPart", SimpleNamespace(part=SimpleNamespace(name="trainer")))
     with click.Context(click.Command("start"), obj=Invocation(inventory=("-i", "cluster.ini"))):
         view = JobView([part])
     view.show(part, PartOver(None, ClusterNotReadyError("refused", hint="pylaunch check")))  # As its thread does.
     assert capsys.readouterr().err.endswith("hint: pylaunch check -i cluster.ini\n")
+    finding = Finding("storage.room", Severity.WARN, ("n1",), "full", fix="pylaunch clean --limit n1")
+    view.show(part, FindingReported(finding))
+    assert capsys.readouterr().err.endswith("fix: pylaunch clean -i cluster.ini --limit n1\n")

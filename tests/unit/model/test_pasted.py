@@ -4,6 +4,12 @@ from pylaunch.errors import UsageError
 from pylaunch.model.job import Framework
 from pylaunch.model.pasted import Pasted, taken_apart
 
+PRINTED = (
+    "--num_machines 1 --num_processes 1 --no_python env | grep -E '^(ACCELERATE|FSDP|MEGATRON|PARALLELISM)_'"
+    " >accelerate.env && pylaunch start --framework accelerate"
+)
+"""accelerate prints the variables of its settings for a file."""
+
 
 @pytest.mark.parametrize(
     ("line", "expected"),
@@ -76,10 +82,10 @@ def test_a_command_line_in_our_terms(line: str, expected: Pasted | None) -> None
          "pylaunch start --nodes 2 -- t.py"),
         ("accelerate launch --mixed_precision bf16 --config_file c.yaml --use_fsdp --num_processes 2 -m pkg.t --lr 3",
          "accelerate launch --config_file, --use_fsdp: pylaunch starts the ranks itself",
-         ("pylaunch start --framework accelerate --nproc-per-node 2 --env ACCELERATE_MIXED_PRECISION=bf16 "
-          "-- -m pkg.t --lr 3")),
+         (f"accelerate launch --config_file c.yaml --use_fsdp {PRINTED} --nproc-per-node 2 --env-file accelerate.env "
+          "--env ACCELERATE_MIXED_PRECISION=bf16 -- -m pkg.t --lr 3")),
         ("accelerate launch --config_file c.yaml t.py", "accelerate launch --config_file: pylaunch starts the ranks",
-         "pylaunch start --framework accelerate -- t.py"),
+         f"accelerate launch --config_file c.yaml {PRINTED} --env-file accelerate.env -- t.py"),
         ("deepspeed --hostfile h t.py", "deepspeed --hostfile", "pylaunch start --framework deepspeed -- t.py"),
         ("uv run --extra gpu torchrun --nproc_per_node=2 t.py", "uv would start one torchrun per rank",
          "pylaunch start -- torchrun --nproc_per_node=2 t.py (--python names the environment on the nodes)"),
@@ -99,6 +105,9 @@ def test_what_has_no_equivalent_is_refused_with_the_line_to_type(line: str, mess
     [
         ("docker run --gpus all -v /d:/d:ro -e A=B torch:mine python t.py --lr 3",
          "pylaunch start --container docker-daemon:torch:mine --container-mount /d:/d:ro -- python t.py --lr 3"),
+        ("docker run --mount type=bind,src=/d,dst=/e,readonly --mount=source=/x,target=/y -v /z:/z:rw t:1 t.py",
+         ("pylaunch start --container docker-daemon:t:1 --container-mount /d:/e:ro --container-mount /z:/z"
+          " --container-mount /x:/y -- t.py")),
         ("podman run localhost/t:1 torchrun --nnodes 1 t.py",
          "podman save localhost/t:1 -o image.tar; pylaunch start --container image.tar -- torchrun --nnodes 1 t.py"),
         ("apptainer exec --nv --bind /d t.sif python t.py",

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from pylaunch.cli import main
+from pylaunch.cli.commands.watch import status
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.model.attestation import Attestation
 from pylaunch.model.cluster import Cluster, Connection, Host
@@ -12,6 +14,7 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.node_evidence import RankEnd
+from pylaunch.runs.status import RunReport, RunStatus
 from pylaunch.runs.stop import stop_run
 from pylaunch.store import runs
 from pylaunch.store.paths import run_paths
@@ -65,12 +68,18 @@ def test_a_controller_takes_charge_though_somebody_asks_for_it_at_that_moment() 
     assert not runs.Recorder("7f3a9c01", pytest.fail).take_charge()
 
 
-def test_the_process_id_of_a_controller_on_another_machine_means_no_process_here() -> None:
+def test_the_process_id_of_a_controller_on_another_machine_means_no_process_here(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A lock of another machine that shares the home directory, and a number that somebody has here, too."""
     recorder = recorded("7f3a9c01")
     assert recorder.take_charge()
     run_paths("7f3a9c01").controller.write_text("1")
-    assert runs.controller("7f3a9c01") == runs.ELSEWHERE
+    report = RunReport(runs.read("7f3a9c01"), RunStatus((), None), runs.controller("7f3a9c01"))
+    assert report.controller == runs.ELSEWHERE
+    monkeypatch.setattr(status, "report", lambda *_: report)
+    main.run(["status", "7f3a9c01"])
+    assert "controller: on another machine that has this record; the run was started by " in capsys.readouterr().out
     with pytest.raises(ClusterNotReadyError, match="another machine that shares the records") as refused:
         stop_run(runs.read("7f3a9c01"), lambda event: None, now=False)
     assert refused.value.hint == "there: pylaunch stop 7f3a9c01"

@@ -40,7 +40,7 @@ def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: b
             f"run {before.run} had the nodes of Slurm job {before.submitted_job}, which ended with it",
             hint=f"start it on nodes of another job: pylaunch start --scheduler slurm --nodes {len(before.nodes)} -- …",
         )
-    job = before.job
+    job = replace(before.job, part=None)
     if is_masked(job.command):
         names = ", ".join(secret_options(job.command))
         raise UsageError(

@@ -117,7 +117,9 @@ def _show_run(known: RunReport) -> None:
     if known.status.outcome is None:
         pid = known.controller
         state = f", stopped (Ctrl-Z or SIGSTOP); to resume it: kill -CONT {pid}" if known.has_stopped_controller else ""
-        console.data(f"  controller: {f'process {pid} here{state}' if pid else 'none here'}")
+        elsewhere = f"on another machine that has this record; the run was started by {known.record.started_by}"
+        where = "none here" if pid is None else elsewhere if pid == runs.ELSEWHERE else f"process {pid} here{state}"
+        console.data(f"  controller: {where}")
 
 
 def _show_start(record: RunRecord) -> None:

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from pylaunch.cli import main
+from pylaunch.cli.commands.run import rerun
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.job import Framework, JobSpec, RolePart
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.model.run import RunRecord
 from pylaunch.runs.existing.discover import Discovery
+from pylaunch.runs.start import PlannedRun
 from pylaunch.store import runs
 from pylaunch.terminal.flags import resolve_run
 from pylaunch.terminal.invocation import Invocation
@@ -30,6 +33,15 @@ def test_rerun_proposes_no_run_of_a_verb(monkeypatch: pytest.MonkeyPatch) -> Non
             resolve_run.find(None, None)
         assert refused.value.hint is not None
         assert refused.value.hint.startswith(f"pylaunch {verb} {proposed}; ")
+
+
+def test_a_run_of_a_job_that_is_started_again_is_a_run_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = JobSpec(("true",), Framework.COMMAND, "/", part=RolePart("68cfe4b1", "rl", "server", "server.0"))
+    runs.begin(plan_run(Cluster((Host("n1", "10.0.0.1"),)), job, "dddddddd"), "0123", 1.0)
+    planned: list[PlannedRun] = []
+    monkeypatch.setattr(rerun, "run_planned", lambda each, *_: planned.insert(0, each))
+    main.run(["rerun", "dddddddd"])
+    assert [each.plan.job.part for each in planned] == [None]
 
 
 @pytest.mark.parametrize("asks", [resolve_run.find, lambda run, _: resolve_run.find_each(run, None, None).records[0]])
