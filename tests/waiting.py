@@ -5,7 +5,9 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
+"""Against hangs: far more than anything takes that a test waits for, also on a busy machine."""
+
 POLL_S = 0.02
 T = TypeVar("T")
 

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pylaunch import protocol
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_S, wait_until
 
-DEADLINE_S = 60.0
 POLL_S = 0.01
 T = TypeVar("T")
 ALTERED = (

@@ -17,8 +17,8 @@ from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.model.cluster import Connection, Host
 from pylaunch.runs.connect.agent_link import enter
 from pylaunch.runs.prepare import archive
-from tests.agent.controller import DEADLINE_S, Controller, Node, gone, is_alive, task
-from tests.waiting import wait_until
+from tests.agent.controller import Controller, Node, gone, is_alive, task
+from tests.waiting import DEADLINE_S, wait_until
 
 LONG_S = "600"
 StartDaemon = Callable[[str], "subprocess.Popen[bytes]"]

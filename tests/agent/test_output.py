@@ -28,7 +28,7 @@ def test_a_flood_is_read_at_the_pace_of_the_reader_and_arrives_whole(node: Node,
     controller.pid(0)
     supervisor = node.supervisor(controller)
     before = resident(supervisor)
-    wait_until((tmp_path / "done").exists, "the end of the flood", 60)
+    wait_until((tmp_path / "done").exists, "the end of the flood")
     assert resident(supervisor) - before < 16 * MEBIBYTE
     offset = 0
     for message in controller.rest():
@@ -48,7 +48,7 @@ def test_a_flood_stays_within_its_limit_and_followers_get_the_newest(node: Node,
     controller.send(protocol.Follow({}, None, lag=MEBIBYTE), protocol.Release(0.0))
     controller.pid(0)
     log = node.root / "runs/r1/logs/0.out"
-    wait_until(lambda: log.stat().st_size >= size, "the end of the flood", 60)
+    wait_until(lambda: log.stat().st_size >= size, "the end of the flood")
     wait_until(lambda: log.stat().st_blocks * 512 <= limit, "what is too much is given back")
     flag.write_text("now\n")
     controller.until(protocol.Finished)

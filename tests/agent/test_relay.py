@@ -8,10 +8,10 @@ import pytest
 
 from pylaunch import protocol
 from pylaunch.agent.shared import processes
-from tests.agent.controller import DEADLINE_S, Controller, Node
+from tests.agent.controller import Controller, Node
 from tests.agent.test_job_daemon import LONG_S, StartDaemon, opened_as_in_a_job
 from tests.agent.test_job_daemon import start_daemon as start_daemon
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_S, wait_until
 
 PIPE = 1 << 16
 """Bytes that a pipe holds, and that a relay reads at once."""

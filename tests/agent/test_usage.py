@@ -9,8 +9,8 @@ import pytest
 
 from pylaunch import protocol
 from pylaunch.agent.telemetry.usage import NO_DEVICES, SMI_PERIOD_S, SMI_STALE_S, Smi
-from tests.agent.controller import DEADLINE_S, Node, task
-from tests.waiting import wait_until
+from tests.agent.controller import Node, task
+from tests.waiting import DEADLINE_S, wait_until
 
 
 def nvidia_smi(directory: Path, script: str) -> None:

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import DEADLINE_S
+
 PROGRAM = "chromium-headless-shell"
-DEADLINE_S = 60.0
 
 
 @dataclass

@@ -105,7 +105,7 @@ def test_an_interrupt_in_the_sweep_keeps_the_sizes_that_are_complete(torch_pytho
     words = ("bench", "-i", str(cluster.inventory), "--python", str(torch_python), "--json", "--iterations", "100000")
     begun = cluster.begin(*words, *files)
     says(begun, "correctness: ")
-    wait_until(lambda: sizes_measured(tmp_path) > 1, "two sizes")  # Each of the others takes half a second.
+    wait_until(lambda: sizes_measured(tmp_path) > 1, "two sizes", ENDS_S)  # Each of the others takes half a second.
     begun.send_signal(signal.SIGINT)
     found = ended(begun, ENDS_S, code=ExitCode.INTERRUPTED)
     document = documented(found.stdout, "pylaunch bench")

@@ -23,7 +23,7 @@ from tests.hinted_commands import hints_must_be_accepted
 from tests.lab import leftovers
 from tests.lab.clones import copy_disk
 from tests.lab.controller import Gate
-from tests.lab.slurm_jobs import DEADLINE_S, INTERPRETER, PROJECT, cancelled, jobs
+from tests.lab.slurm_jobs import INTERPRETER, PROJECT, cancelled, jobs
 from tests.node_python import NODE_PYTHON
 from tests.starts.containers import LINKS, in_container
 from tests.waiting import wait_until
@@ -187,7 +187,7 @@ def slurm_lab(_real_nodes: None) -> Iterator[Lab]:
 @pytest.fixture
 def slurm(slurm_lab: Lab) -> Iterator[Lab]:
     """Three idle nodes with Slurm. A story leaves no job; jobs of a failed one are cancelled."""
-    wait_until(lambda: are_idle(slurm_lab["n1"], 3), "all nodes are idle", DEADLINE_S)
+    wait_until(lambda: are_idle(slurm_lab["n1"], 3), "all nodes are idle")
     yield slurm_lab
     left = jobs(slurm_lab)
     if left:

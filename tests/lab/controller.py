@@ -14,10 +14,7 @@ from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.features.lab.cluster.nodes.node import LabNode
 from pylaunch.transport.process import Completed
 from tests.hinted_commands import hints_must_be_accepted
-from tests.waiting import wait_until
-
-DEADLINE_S = 120.0
-POLL_S = 0.02
+from tests.waiting import DEADLINE_S, wait_until
 
 
 class Started:

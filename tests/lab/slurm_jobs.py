@@ -17,7 +17,6 @@ INTERPRETER = tuple({Path(sys.prefix), Path(sys.base_prefix)} - {Path("/usr")})
 
 COMMAND = ("--workdir", "/tmp", "--framework", "command")
 PATIENT = "echo up $RANK; exec sleep 300"
-DEADLINE_S = 120.0
 
 SAVES = """
 [ -e {file} ] && echo "attempt $TORCHELASTIC_RESTART_COUNT continues" && exit 0
@@ -59,7 +58,7 @@ def granted(lab: Lab, *words: str) -> str:
 
 def cancelled(lab: Lab, *ids: str) -> None:
     lab["n1"].run("scancel", *ids)
-    wait_until(lambda: not jobs(lab), "the jobs have ended", DEADLINE_S)
+    wait_until(lambda: not jobs(lab), "the jobs have ended")
 
 
 def lines_of(stdout: str) -> list[str]:
@@ -70,13 +69,13 @@ def lines_of(stdout: str) -> list[str]:
 def skip_requeue_delay(lab: Lab, job: str) -> None:
     """Start a requeued job now: Slurm delays it by the lifetime of its credentials, 120 s."""
     queued = _QUEUED_AGAIN.format(job=job, seconds=QUEUED_FOR_S)
-    wait_until(lambda: lab["n1"].run("sh", "-c", queued, check=False).ok, "the job is in the queue again", DEADLINE_S)
+    wait_until(lambda: lab["n1"].run("sh", "-c", queued, check=False).ok, "the job is in the queue again")
 
     def has_left_the_queue() -> bool:
         lab["n1"].run("scontrol", "update", f"JobId={job}", "StartTime=now", check=False)
         return state(lab, job) != "PENDING"
 
-    wait_until(has_left_the_queue, "the job has left the queue", DEADLINE_S)
+    wait_until(has_left_the_queue, "the job has left the queue")
 
 
 @contextlib.contextmanager

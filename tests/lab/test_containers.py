@@ -195,8 +195,9 @@ def test_two_starts_of_one_image_at_one_moment_send_it_once(cluster: Lab, words:
     (one, of_one), (other, of_other) = map(ended, [begin(), begin()])
     assert (one, other) == (ExitCode.DONE, ExitCode.DONE), of_one + of_other
     sent = sum(map(int, re.findall(r"this machine sent (\d+) MiB", of_one + of_other)))
-    assert SIZE >> 20 <= sent < 1.5 * (SIZE >> 20), of_one + of_other
-    assert received(cluster) - before < 3.5 * SIZE
+    # A slow piece is sent twice.
+    assert SIZE >> 20 <= sent < 2 * (SIZE >> 20), of_one + of_other
+    assert received(cluster) - before < 5 * SIZE
     nothing_is_left(cluster)
 
 
@@ -211,13 +212,13 @@ def test_an_image_arrives_after_its_controller_was_killed_a_link_was_cut_and_a_d
 
     with contextlib.ExitStack() as slow:
         for node in cluster:
-            slow.enter_context(inject(node, SlowCable(60)))
+            slow.enter_context(inject(node, SlowCable(30)))
         killed = begin()
-        wait_until(arrives, "n3 has pieces", 60)
+        wait_until(arrives, "n3 has pieces")
         killed.kill()
         killed.communicate()
         cut = begin()
-        wait_until(arrives, "n3 keeps its pieces", 60)
+        wait_until(arrives, "n3 keeps its pieces")
         with inject(cluster["n3"], Cut()):
             code, messages = ended(cut)
     assert code == ExitCode.CLUSTER_NOT_READY

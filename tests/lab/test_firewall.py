@@ -240,7 +240,7 @@ def locking_out(guarded: Guarded, name: str) -> Iterator[subprocess.Popen[str]]:
         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     try:
-        wait_until(lambda: is_armed(node) and "dport 22 drop" in table(node), "the rules are in force", 120)
+        wait_until(lambda: is_armed(node) and "dport 22 drop" in table(node), "the rules are in force")
         guarded.settings()
         yield controller
     finally:

@@ -83,7 +83,7 @@ def test_a_rank_that_floods_stalls_nobody_and_fills_neither_memory_nor_disk(
     lab: Lab, tmp_path: Path, gate: Gate
 ) -> None:
     with starting(lab, tmp_path, *COMMAND, "--log-limit", "32MiB", "--", "sh", "-c", FLOOD + gate.wait) as started:
-        wait_until(lambda: "n2:1 | end\n" in started.newest, "the end of the flood", 180)
+        wait_until(lambda: "n2:1 | end\n" in started.newest, "the end of the flood")
         started.says("n1:0 | tick 6")
         started.says("n3:2 | tick 6")
         agent = next(line.split()[1] for line in of_runs(lab["n2"]) if line.startswith("agent"))

@@ -96,7 +96,7 @@ def test_a_push_whose_controller_is_killed_continues_when_it_is_started_again(la
         du = lab["n2"].run("sh", "-c", "du -s --block-size=1 /srv/again/.pylaunch-push-*", check=False).stdout
         return int(du.split()[0]) if du else 0
 
-    wait_until(lambda: received() > 2 * PIECE, "n2 has a piece", 60)
+    wait_until(lambda: received() > 2 * PIECE, "n2 has a piece")
     push.kill()
     push.communicate()
     done = lab.pylaunch(*words, timeout_s=180)

@@ -21,7 +21,7 @@ def four(fresh_lab: Callable[..., Lab]) -> Lab:
 
 
 def test_a_node_0_that_loses_power_is_replaced_by_the_spare(four: Lab, tmp_path: Path) -> None:
-    options = ("--spares", "1", "--max-restarts", "2", "--node-timeout", "6")
+    options = ("--spares", "1", "--max-restarts", "2")
     with starting(four, tmp_path, *COMMAND, *options, "--", "sh", "-c", UNTIL_RESTARTED) as started:
         started.says("at attempt 0", times=3)
         with inject(four["n1"], Kill()):
@@ -47,7 +47,7 @@ def test_a_spare_that_loses_power_is_reported_while_the_run_continues(four: Lab,
 
 
 def test_without_a_spare_the_run_goes_on_smaller(four: Lab, tmp_path: Path) -> None:
-    options = ("--nodes", "3", "--min-nodes", "2", "--max-restarts", "1", "--node-timeout", "6")
+    options = ("--nodes", "3", "--min-nodes", "2", "--max-restarts", "1")
     with starting(four, tmp_path, *COMMAND, *options, "--", "sh", "-c", UNTIL_RESTARTED) as started:
         started.says("at attempt 0", times=3)
         with inject(four["n2"], Kill()):

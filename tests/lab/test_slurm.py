@@ -16,7 +16,6 @@ from pylaunch.transport.process import Completed
 from tests.lab.controller import listed, must_be_clean, starting
 from tests.lab.slurm_jobs import (
     COMMAND,
-    DEADLINE_S,
     PATIENT,
     PROJECT,
     SAVES,
@@ -29,7 +28,7 @@ from tests.lab.slurm_jobs import (
     skip_requeue_delay,
     state,
 )
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_S, wait_until
 
 
 def test_ranks_start_on_the_nodes_of_a_job_that_completes_with_the_run(slurm: Lab) -> None:
@@ -69,7 +68,7 @@ def test_a_lost_node_is_replaced_by_a_spare_of_the_same_job(slurm: Lab, tmp_path
     script = (
         "echo at attempt $TORCHELASTIC_RESTART_COUNT; [ $TORCHELASTIC_RESTART_COUNT = 0 ] && exec sleep 300; exit 0"
     )
-    options = ("--nodes", "2", "--spares", "1", "--max-restarts", "1", "--node-timeout", "6")
+    options = ("--nodes", "2", "--spares", "1", "--max-restarts", "1")
     with starting(slurm, tmp_path, *options, *COMMAND, "--", "sh", "-c", script) as started:
         started.says("at attempt 0", times=2)
         with inject(slurm["n2"], Freeze()):
@@ -77,7 +76,7 @@ def test_a_lost_node_is_replaced_by_a_spare_of_the_same_job(slurm: Lab, tmp_path
         # Slurm reports the end of the job once the node is back.
         assert started.ends() == ExitCode.DONE, started.stderr
         assert "restart 1 of 1 (n3 in place of n2: lost: " in started.stderr
-    wait_until(lambda: not jobs(slurm), "the job has ended", DEADLINE_S)
+    wait_until(lambda: not jobs(slurm), "the job has ended")
     must_be_clean(slurm)
 
 
@@ -102,7 +101,7 @@ def test_a_detached_run_is_listed_followed_and_stopped_without_its_controller(sl
     os.kill(int(controller.read_text()), signal.SIGKILL)
     shown = tmp_path / "shown"
     with shown.open("wb") as out, attached(slurm, run, out) as following:
-        wait_until(lambda: "| up 0" in shown.read_text() and "| up 1" in shown.read_text(), "the output", DEADLINE_S)
+        wait_until(lambda: "| up 0" in shown.read_text() and "| up 1" in shown.read_text(), "the output")
         stopped = slurm.pylaunch("stop", run, timeout_s=DEADLINE_S)
         assert stopped.ok, stopped.stderr
         assert "n[1-2]: clean" in stopped.stderr
@@ -150,7 +149,7 @@ def test_an_allocation_is_found_and_kept(slurm: Lab) -> None:
     left = slurm.pylaunch("start", "--detach", *COMMAND, "--", "sleep", "1", env=inside, timeout_s=DEADLINE_S)
     assert f" ends with Slurm job {job}, and a batch script ends here" in left.stderr
     slurm["n1"].run("scancel", job)
-    wait_until(lambda: not jobs(slurm), "the allocation has ended", DEADLINE_S)
+    wait_until(lambda: not jobs(slurm), "the allocation has ended")
     must_be_clean(slurm)
 
 
@@ -163,19 +162,19 @@ def test_one_line_of_a_job_script_starts_on_the_nodes_of_its_job(slurm: Lab) -> 
     assert ended.ok, written
     assert all(f":{rank} | n{rank + 1}" in written for rank in range(3)), written
     assert "n[1-3]: clean" in written
-    wait_until(lambda: not jobs(slurm), "the job has ended", DEADLINE_S)
+    wait_until(lambda: not jobs(slurm), "the job has ended")
     must_be_clean(slurm)
 
 
 def test_a_job_script_at_its_time_limit_is_requeued_and_its_run_continues_unattended(slurm: Lab) -> None:
-    options = ("--max-requeues", "2", "--checkpoint-before-end", "50", *COMMAND)
+    options = ("--max-requeues", "2", "--checkpoint-before-end", "35", *COMMAND)
     rank = ("sh", "-c", SAVES.format(file="/tmp/of-script", signal="USR1"))
     line = quoted((sys.executable, "-P", "-m", "pylaunch", "start", *options, "--", *rank))
     script = f"#!/bin/sh\nexport PYTHONPATH={PROJECT} XDG_STATE_HOME=/tmp/state\n{line} >> /tmp/unattended 2>&1\n"
     words = ("sbatch", "--parsable", "--nodes=3", "--time=1", "--requeue", "--ntasks-per-node=1", "--output=/dev/null")
     job = slurm["n1"].run(*words, stdin=script.encode()).stdout.strip()
     skip_requeue_delay(slurm, job)
-    wait_until(lambda: state(slurm, job) == "COMPLETED", "the job is done", DEADLINE_S)
+    wait_until(lambda: state(slurm, job) == "COMPLETED", "the job is done")
     written = slurm["n1"].run("cat", "/tmp/unattended").stdout
     assert "SIGUSR1 to the ranks, which may save a checkpoint" in written
     assert written.count("| saved") == 3, written
@@ -187,7 +186,7 @@ def test_a_job_script_at_its_time_limit_is_requeued_and_its_run_continues_unatte
 
 def test_an_element_of_an_array_is_requeued_without_the_others(slurm: Lab) -> None:
     """The last element of an array has its id: for Slurm, this is the id of all elements, too."""
-    options = ("--max-requeues", "2", "--checkpoint-before-end", "50", *COMMAND)
+    options = ("--max-requeues", "2", "--checkpoint-before-end", "35", *COMMAND)
     rank = ("sh", "-c", SAVES.format(file="/tmp/of-element", signal="USR1"))
     line = quoted((sys.executable, "-P", "-m", "pylaunch", "start", *options, "--", *rank))
     script = f"""#!/bin/sh
@@ -201,10 +200,8 @@ export PYTHONPATH={PROJECT} XDG_STATE_HOME=/tmp/state
     slurm["n1"].run("scontrol", "update", f"JobId={array}_0", "TimeLimit=10")
     requeued = f"Slurm job {array} requeued (its time limit, 1 of 2)"
     shown = ("cat", "/tmp/element")
-    wait_until(
-        lambda: any(requeued in node.run(*shown, check=False).stdout for node in slurm), "it is requeued", DEADLINE_S
-    )
-    wait_until(lambda: state(slurm, f"{array}_1") == "PENDING", "it is in the queue again", DEADLINE_S)
+    wait_until(lambda: any(requeued in node.run(*shown, check=False).stdout for node in slurm), "it is requeued")
+    wait_until(lambda: state(slurm, f"{array}_1") == "PENDING", "it is in the queue again")
     assert state(slurm, f"{array}_0") == "RUNNING"
     cancelled(slurm, array)
     must_be_clean(slurm)
@@ -228,8 +225,8 @@ def test_a_preempted_job_is_followed_through_the_queue_and_its_run_continues(slu
 
 
 def test_a_job_without_requeues_left_ends_ahead_of_its_time_limit_with_the_reason(slurm: Lab, tmp_path: Path) -> None:
-    # Ranks are stopped 55 s before the limit of a minute.
-    options = ("--nodes", "2", "--time", "1", "--max-requeues", "1", "--checkpoint-before-end", "58", "--grace", "35")
+    # Ranks are stopped 45 s before the limit of a minute.
+    options = ("--nodes", "2", "--time", "1", "--max-requeues", "1", "--checkpoint-before-end", "58", "--grace", "25")
     with starting(slurm, tmp_path, *options, *COMMAND, "--", "sh", "-c", PATIENT) as started:
         started.says("| up", times=2)
         job = job_of(started.stderr)
@@ -263,7 +260,7 @@ def test_a_request_that_slurm_refuses_has_its_words_and_a_hint(
     assert refused.returncode == ExitCode.CLUSTER_NOT_READY
     assert words in refused.stderr
     assert hint in refused.stderr
-    wait_until(lambda: not jobs(slurm), "no job waits", DEADLINE_S)
+    wait_until(lambda: not jobs(slurm), "no job waits")
 
 
 def test_ctrl_c_in_the_queue_cancels_the_job(slurm: Lab, tmp_path: Path) -> None:
@@ -274,7 +271,7 @@ def test_ctrl_c_in_the_queue_cancels_the_job(slurm: Lab, tmp_path: Path) -> None
         assert started.ends() == ExitCode.INTERRUPTED
         assert f"Slurm job {job_of(started.stderr)} cancelled" in started.stderr
     slurm["n1"].run("scancel", holding)
-    wait_until(lambda: not jobs(slurm), "both jobs have ended", DEADLINE_S)
+    wait_until(lambda: not jobs(slurm), "both jobs have ended")
 
 
 LOOK = "echo $(hostname) $RANK $LOCAL_RANK/$LOCAL_WORLD_SIZE of $WORLD_SIZE sees ${CUDA_VISIBLE_DEVICES-all}"
@@ -301,7 +298,7 @@ def test_components_of_a_heterogeneous_job_are_one_run(slurm: Lab, tmp_path: Pat
     parts = ("--nodelist=n1", "--gres=gpu:2", ":", "--nodelist=n2,n3")
     slurm["n1"].run("sbatch", "--output=/dev/null", *parts, stdin=script)
     ids = slurm["n1"].run("squeue", "--noheader", "--sort=i", "--format=%A").stdout.split()
-    wait_until(lambda: state(slurm, ids[0]).split() == ["RUNNING"] * 2, "both components run", DEADLINE_S)
+    wait_until(lambda: state(slurm, ids[0]).split() == ["RUNNING"] * 2, "both components run")
     inside = {"SLURM_JOB_ID": ids[0], "SLURM_HET_SIZE": "2"}
     inside |= {f"SLURM_JOB_ID_HET_GROUP_{number}": each for number, each in enumerate(ids)}
     started = slurm.pylaunch("start", *COMMAND, "--", "sh", "-c", LOOK, env=inside, timeout_s=DEADLINE_S)

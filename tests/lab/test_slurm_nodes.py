@@ -7,8 +7,8 @@ import pytest
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from tests.lab.controller import Gate, must_be_clean, starting
-from tests.lab.slurm_jobs import COMMAND, DEADLINE_S, attached, failed, job_of, skip_requeue_delay, state
-from tests.waiting import wait_until
+from tests.lab.slurm_jobs import COMMAND, attached, failed, job_of, skip_requeue_delay, state
+from tests.waiting import DEADLINE_S, wait_until
 
 SECOND_TIME = "echo at attempt $TORCHELASTIC_RESTART_COUNT; [ $TORCHELASTIC_RESTART_COUNT = {last} ] || exec sleep 300"
 """A rank that waits, and is done in the attempt with this number."""
@@ -61,7 +61,7 @@ def test_who_attaches_to_a_run_without_a_controller_ends_its_job_with_it(
     job = job_of(started.stderr)
     shown = tmp_path / "shown"
     with shown.open("wb") as out, attached(slurm, started.run, out) as following:
-        wait_until(lambda: shown.read_text().count("| up") == 2, "the output", DEADLINE_S)
+        wait_until(lambda: shown.read_text().count("| up") == 2, "the output")
         gate.open()
         assert following.wait(DEADLINE_S) == (ExitCode.JOB_FAILED if status else ExitCode.DONE)
     assert f"Slurm job {job} ended: {ended}" in shown.read_text()

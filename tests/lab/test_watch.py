@@ -12,8 +12,8 @@ from typing import Any
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.features.lab.cluster.node_faults.faults import Cut, inject
-from tests.lab.controller import DEADLINE_S, Gate, Started, is_clean, must_be_clean, starting
-from tests.waiting import wait_until
+from tests.lab.controller import Gate, Started, is_clean, must_be_clean, starting
+from tests.waiting import DEADLINE_S, wait_until
 
 COMMAND = ("--workdir", "/tmp", "--framework", "command")
 MARK = "python3 -c 'from pylaunch import runtime; runtime.step(10 + runtime.rank())'"
@@ -129,7 +129,7 @@ def test_a_node_behind_a_cut_is_reported_and_found_again(lab: Lab, tmp_path: Pat
 def test_a_watcher_is_no_controller(lab: Lab, tmp_path: Path, gate: Gate) -> None:
     """Nodes that hear a controller would wait for its decision about a node that is lost."""
     with (
-        starting(lab, tmp_path, *COMMAND, "--node-timeout", "3", "--", "sh", "-c", f"echo on; {gate.wait}") as started,
+        starting(lab, tmp_path, *COMMAND, "--", "sh", "-c", f"echo on; {gate.wait}") as started,
         watching_it(lab, tmp_path, started) as plain,
     ):
         plain.says("3 of 3 ranks")

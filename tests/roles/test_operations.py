@@ -98,7 +98,7 @@ def test_packages_and_lists_that_another_process_uses_are_waited_for_and_the_use
         controller = subprocess.Popen(command, env={**os.environ, **lab.environment}, stderr=sink)
     try:
         holder = "n1: packages wait for /var/lib/dpkg/lock-frontend, which pid "
-        wait_until(lambda: holder in output.read_text(), "the process that holds the lock is named", 120)
+        wait_until(lambda: holder in output.read_text(), "the process that holds the lock is named")
         assert " (python3) of root holds" in output.read_text()
         lab["n1"].run("systemctl", "stop", "busy-packages")
         assert controller.wait(300) == 0, output.read_text()
@@ -194,7 +194,7 @@ def test_without_a_way_out_all_follow_the_clock_of_the_first(lab: Lab, tmp_path:
             row = lab[name].run("chronyc", "-c", "-n", "tracking").stdout.strip().split(",")
             return row[1] == lab["n1"].address and row[13] == "Normal" and abs(float(row[4])) < 0.01
 
-        wait_until(follows, f"{name} follows n1", 180)
+        wait_until(follows, f"{name} follows n1")
     verified = lab.pylaunch("verify", "-i", str(local), "--roles", "time_sync")
     assert verified.returncode == ExitCode.DONE, verified.stdout
     assert "no source is reachable" not in verified.stdout

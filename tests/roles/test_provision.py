@@ -110,7 +110,7 @@ def test_a_person_types_the_password_once_and_it_is_on_no_screen(
         )  # fmt: skip
         try:
             # What is typed before the terminal has stopped echoing is thrown away.
-            wait_until(lambda: "sudo password of n3: " in output.read_text(), "the question", 120)
+            wait_until(lambda: "sudo password of n3: " in output.read_text(), "the question")
             os.write(keyboard, b"secret\n")
             assert typed.wait(300) == ExitCode.DONE, output.read_text()
         finally:

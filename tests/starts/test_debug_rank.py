@@ -134,7 +134,7 @@ def test_the_terminal_is_restored_however_the_run_ends(
     gate = cluster.inventory.with_name("gate")
     program = DEBUGGED.replace('print("rank", rank, "done"', 'raise SystemExit(3)  # print("rank", rank, "done"')
     words = ranks(cluster, program)
-    terminal = on_terminal(cluster, words[0], "--node-timeout", "3", *words[1:])
+    terminal = on_terminal(cluster, *words)
     before = settings(terminal)
     at = terminal.shows(r"\(Pdb\) ")
     if ending == "SIGTERM":

@@ -117,7 +117,7 @@ def test_a_host_that_sends_wrong_bytes_is_named_and_plants_nothing(cluster: Push
 
 def test_after_ctrl_c_the_same_command_sends_the_rest(cluster: PushCluster, blob: Path) -> None:
     process = cluster.push("--limit-rate", "4MB", str(blob), "blob")
-    wait_until(lambda: cluster.bytes_of("n1") >= PIECE, "n1 has a piece", 60)
+    wait_until(lambda: cluster.bytes_of("n1") >= PIECE, "n1 has a piece")
     process.send_signal(signal.SIGINT)
     interrupted = ended(process, code=ExitCode.INTERRUPTED)
     assert "the same command sends the rest" in interrupted.stderr
@@ -136,7 +136,7 @@ def test_a_second_push_of_the_same_file_waits_for_the_first_and_continues_it_whe
 ) -> None:
     words = (str(blob), "blob")
     first = cluster.push("--limit-rate", "256KB", *words)  # The others begin meanwhile, on a busy machine, too.
-    wait_until(lambda: all(cluster.bytes_of(name) for name in cluster.nodes), "all hosts receive", 60)
+    wait_until(lambda: all(cluster.bytes_of(name) for name in cluster.nodes), "all hosts receive")
     second, third = cluster.push("--json", *words), cluster.push("--json", *words)
     says(second, "; n[1-3] wait for another transfer of the same files\n")
     first.kill()
@@ -155,7 +155,7 @@ def test_a_second_push_of_the_same_file_waits_for_the_first_and_continues_it_whe
 
 def test_a_file_that_changes_while_it_is_pushed_is_an_error_with_its_name(cluster: PushCluster, blob: Path) -> None:
     process = cluster.push("--limit-rate", "8MB", str(blob), "blob")
-    wait_until(lambda: cluster.pieces_of("n1") is not None, "n1 is ready", 60)
+    wait_until(lambda: cluster.pieces_of("n1") is not None, "n1 is ready")
     os.truncate(blob, 0)
     failed = ended(process, code=ExitCode.USAGE)
     assert "blob changed while it was being pushed" in failed.stderr
@@ -163,7 +163,7 @@ def test_a_file_that_changes_while_it_is_pushed_is_an_error_with_its_name(cluste
 
 def test_a_host_that_ends_costs_the_others_nothing_and_is_an_error(cluster: PushCluster, blob: Path) -> None:
     process = cluster.push("--limit-rate", "4MB", str(blob), "blob")
-    wait_until(lambda: cluster.bytes_of("n2") >= PIECE, "n2 has a piece", 60)
+    wait_until(lambda: cluster.bytes_of("n2") >= PIECE, "n2 has a piece")
     os.kill(int((cluster.nodes["n2"].path / "pid").read_text()), signal.SIGKILL)
     failed = ended(process, code=ExitCode.CLUSTER_NOT_READY)
     assert "n2: its program ended: killed by SIGKILL" in failed.stderr
@@ -219,13 +219,13 @@ def test_a_source_on_a_node_that_is_absent_changes_or_ends_is_an_error_with_its_
     there = cluster.nodes["n1"].path / "blob"
     there.write_bytes(blob.read_bytes() * 3)  # More pieces than are on their way at the same time.
     process = cluster.push("--limit-rate", "8MB", "n1:blob", "copy")
-    wait_until(lambda: cluster.bytes_of("n2") >= PIECE, "n2 has a piece", 60)
+    wait_until(lambda: cluster.bytes_of("n2") >= PIECE, "n2 has a piece")
     os.utime(there)
     failed = ended(process, code=ExitCode.USAGE)
     assert "n1: blob changed while it was read" in failed.stderr
     shutil.rmtree(cluster.pieces_of("n3") or "")
     process = cluster.push("--limit", "n2,n3", "--limit-rate", "8MB", "n1:blob", "copy")
-    wait_until(lambda: cluster.bytes_of("n3") > 0, "n3 receives", 60)
+    wait_until(lambda: cluster.bytes_of("n3") > 0, "n3 receives")
     os.kill(int((cluster.nodes["n1"].path / "pid").read_text()), signal.SIGKILL)
     failed = ended(process, code=ExitCode.CLUSTER_NOT_READY)
     assert "n1: its program ended: killed by SIGKILL" in failed.stderr

@@ -114,7 +114,7 @@ def test_after_ctrl_c_the_download_ends_on_the_node_and_the_same_command_continu
     hub.held = "sub/model.safetensors"
     process = cluster.push("hf:org/model", "hub")
     blobs = cluster.nodes["n2"].path / "hub/models--org--model/blobs"
-    wait_until(lambda: blobs.is_dir() and len([*blobs.iterdir()]) == len(FILES), "the other files are there", 60)
+    wait_until(lambda: blobs.is_dir() and len([*blobs.iterdir()]) == len(FILES), "the other files are there")
     assert process.stderr is not None
     line = process.stderr.readline()
     assert line.startswith("push: n2 has downloaded ")

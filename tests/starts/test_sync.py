@@ -131,7 +131,7 @@ def test_a_start_after_one_that_was_killed_sends_what_is_still_missing(cluster: 
         stored = [*(cluster.nodes[name].path.glob("root/blobs/??/*") for name in ("n1", "n2"))]
         return all(len(list(each)) == 2 for each in stored)
 
-    wait_until(is_stored, "n1 and n2 have everything, although n3 hangs", 60)
+    wait_until(is_stored, "n1 and n2 have everything, although n3 hangs")
     process.kill()
     ended(process)
     os.kill(int(hanging.with_name("pid").read_text()), signal.SIGKILL)
