@@ -307,8 +307,11 @@ def _of_lost(evidence: Evidence) -> _Observation:
         reason = _answering({each: evidence.lost[each] for each in hosts})
         is_restart = evidence.restarted.issuperset(hosts)
         kind, certainty = ("node-restarted", Certainty.CERTAIN) if is_restart else ("agent-lost", Certainty.LIKELY)
-        found = FailureCause(kind, reason, certainty, only(hosts))
-        return _Observation(reason, None, advised(found, hosts))
+        found = advised(FailureCause(kind, reason, certainty, only(hosts)), hosts)
+        if all("is stopped (SIGSTOP)" in each for each in evidence.lost.values()):
+            stopped = advised(replace(found, kind="rank-stopped"), hosts)
+            found = replace(found, question=stopped.question, hint=stopped.hint)
+        return _Observation(reason, None, found)
     reason = lost_contact(silent, evidence.lost[silent[0]], answer=False)
     if is_signalled := evidence.signalled in hosts:
         reason += f"; before, {evidence.stopping.partition(': ')[2] if len(hosts) == 1 else evidence.stopping}"

@@ -35,9 +35,9 @@ def work(tmp_path: Path) -> Path:
     return directory
 
 
-def shipped(node: Node, tree: Tree, run: str = "r1") -> Shipped:
+def shipped(node: Node, tree: Tree, run: str = "r1", *within: str) -> Shipped:
     async def once() -> Shipped:
-        return await ship._ship(tree, await spawn(tuple(node.words("ship", "--run", run))))
+        return await ship._ship(tree, await spawn((*within, *node.words("ship", "--run", run))))
 
     return asyncio.run(once())
 
@@ -174,6 +174,15 @@ def test_damaged_content_on_the_node_is_not_used_and_sent_again(node: Node, work
     with pytest.raises(NotShippedError, match="had been changed on this host"):
         shipped(node, tree, "r2")
     assert shipped(node, tree, "r3").files == 1
+
+
+def test_code_that_could_not_be_kept_leaves_nothing_of_what_arrived(node: Node, work: Path) -> None:
+    shipped(node, read_tree(work))
+    kept = content(node.root / "blobs")
+    (work / "large").write_bytes(bytes(1 << 20))
+    with pytest.raises(NotShippedError, match="File too large"):
+        shipped(node, read_tree(work), "r2", "prlimit", f"--fsize={1 << 19}")
+    assert content(node.root / "blobs") == kept
 
 
 def test_old_code_is_removed_and_files_that_runs_wrote_stay(node: Node, work: Path) -> None:

@@ -1,10 +1,12 @@
-"""File systems without free space or inodes, reported beside a rank's failure."""
+"""File systems without free space, inodes or quota, reported beside a rank's failure."""
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable
 
+from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.text import text_or_none
 
 LEAST_BYTES = 64 << 10
@@ -27,6 +29,18 @@ def full(paths: Iterable[str]) -> list[str]:
         if device not in seen:
             seen[device] = _described(path, status, device)
     return [phrase for phrase in seen.values() if phrase]
+
+
+def over_quota(probe: str) -> list[str]:
+    """Return a phrase if a quota leaves no room for `probe`, a file that is written and removed."""
+    try:
+        rank_files.replace(probe, b"0" * LEAST_BYTES)
+        os.unlink(probe)
+    except OSError as error:
+        rank_files.remove(probe + ".new")
+        if error.errno == errno.EDQUOT:
+            return [f"{os.path.dirname(probe)}: {error.strerror}"]
+    return []
 
 
 def disk_type(mountinfo: str, device: int) -> str:

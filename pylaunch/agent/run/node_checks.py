@@ -68,7 +68,8 @@ def _logs(directory: RunDirectory) -> Iterator[protocol.Reason]:
         status = os.statvfs(directory.logs)
     except OSError as error:
         code = "disk-full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "logs-not-writable"
-        yield protocol.Reason(code, f"log directory {directory.logs}: {error.strerror}", f"df -h {directory.path}")
+        shown = "quota -s" if error.errno == errno.EDQUOT else f"df -h {directory.path}"
+        yield protocol.Reason(code, f"log directory {directory.logs}: {error.strerror}", shown)
         return
     free = status.f_bavail * status.f_frsize
     if free < LOG_SPACE:

@@ -354,7 +354,9 @@ class Run:
     def _full_file_systems(self) -> list[str]:
         """Return the full file systems among those that the run uses; a traceback may be lost there as well."""
         temporary = self.task.env.get("TMPDIR", "/tmp")
-        return disk_space.full([self._record.directory.path, self.task.workdir, temporary, "/dev/shm"])
+        own = self._record.directory
+        full = disk_space.full([own.path, self.task.workdir, temporary, "/dev/shm"])
+        return full or disk_space.over_quota(own.stream(".probe"))
 
     def _rank_states(self) -> list[protocol.RankState]:
         """Return the states of ranks that have not ended on their own, now or before a launcher ended them."""

@@ -100,6 +100,8 @@ def serve(root: NodeRoot, run: str) -> int:
         _receive(root, root.run(run), sys.stdin.buffer)
     except OSError as error:
         full = root.path if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        with contextlib.suppress(OSError):
+            _prune_unless_used(root)  # What has arrived would keep the disk full.
         _send({"error": f"the code cannot be kept in {root.path}: {error.strerror}", "full": full})
     except tarfile.TarError as error:
         _send({"error": f"the code arrived damaged: {error}"})
@@ -126,9 +128,13 @@ def _receive(root: NodeRoot, directory: RunDirectory, source: IO[bytes]) -> None
             _restore(root, directory.run, manifest, line)
         else:
             _lay_out(root, directory.run, manifest, line)
+    _prune_unless_used(root)
+    _send({"tree": root.tree(directory.run), "reused": is_reused and _has_worked(root, directory)})
+
+
+def _prune_unless_used(root: NodeRoot) -> None:
     with contextlib.suppress(BlockingIOError), _lock(root, fcntl.LOCK_EX | fcntl.LOCK_NB):
         prune(root)
-    _send({"tree": root.tree(directory.run), "reused": is_reused and _has_worked(root, directory)})
 
 
 def _has_worked(root: NodeRoot, directory: RunDirectory) -> bool:

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import errno
+import os
 import tarfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -52,7 +54,8 @@ class NotShippedError(Exception):
 
     def __init__(self, reason: str, full: str = "") -> None:
         super().__init__(reason)
-        self.hint = f"df -h {full}" if full else None
+        room = "quota -s" if os.strerror(errno.EDQUOT) in reason else f"df -h {full}"
+        self.hint = room if full else None
         self.implies = frozenset(("workdir-missing", "path-missing", *(("disk-full",) if full else ())))
         """Codes of reasons of the agent that follow from this one. `full`: directory without room for the code."""
 

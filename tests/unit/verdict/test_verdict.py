@@ -125,6 +125,8 @@ def test_a_connection_to_a_lost_node_shows_that_it_is_up_and_no_more() -> None:
     (cause,) = judge_lost(evidence).causes
     assert cause.evidence == ("n1 still connects to n2, which is up",)
     assert cause.question.startswith("are the processes of n2 frozen"), "it does not ask again whether n2 is up"
+    (answers,) = judge_lost(replace(evidence, answering=frozenset({"n2"}))).causes
+    assert (answers.kind, answers.question.partition(":")[0]) == ("agent-lost", "who stopped it")
 
 
 def test_a_failure_that_a_lost_agent_passed_on_is_the_cause_unless_another_node_is_lost_too() -> None:

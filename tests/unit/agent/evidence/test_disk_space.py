@@ -1,8 +1,13 @@
-"""The type of a file system, from the table of mounts."""
+"""The type of a file system, from the table of mounts, and quotas."""
 
+import errno
 import os
+from pathlib import Path
 
-from pylaunch.agent.evidence.disk_space import disk_type
+import pytest
+
+from pylaunch.agent.evidence.disk_space import disk_type, over_quota
+from pylaunch.agent.shared import rank_files
 
 MOUNTS = """\
 21 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw
@@ -22,3 +27,17 @@ def test_a_name_of_a_mount_with_strange_white_space_changes_nothing() -> None:
     strange = "50 21 0:60 / /home/u/a\x0bb\x85\u2028\u00a0- rw shared:9 - fuse x rw\n"
     assert disk_type(strange + MOUNTS, os.makedev(254, 1)) == "ext4"
     assert disk_type(strange, os.makedev(0, 60)) == ""
+
+
+def test_a_quota_is_reported_where_free_space_is_and_the_probe_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert over_quota(str(tmp_path / "probe")) == []
+
+    def refused(path: str, content: bytes) -> None:
+        Path(f"{path}.new").write_bytes(content[:1])
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    monkeypatch.setattr(rank_files, "replace", refused)
+    assert over_quota(str(tmp_path / "probe")) == [f"{tmp_path}: Disk quota exceeded"]
+    assert list(tmp_path.iterdir()) == []
