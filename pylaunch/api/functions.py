@@ -24,6 +24,7 @@ from pylaunch.runs import start as starting
 from pylaunch.runs.all_runs import discover_runs, find_job, find_run
 from pylaunch.runs.connect.interruptible import Interrupter
 from pylaunch.runs.follow.run_events import Notice
+from pylaunch.runs.prepare.leftovers import end_leftovers
 from pylaunch.runs.start import StartOptions
 from pylaunch.runs.start_checks import at_start_checks
 from pylaunch.runs.start_events import RunEnded, StartEvent
@@ -99,7 +100,7 @@ def start(
     job = features.job_changes({**given, "say": lambda line: early.append(Notice(line))})(job)
     planned = starting.plan_start(cluster, job, judge_settings, early.append)
     if wanted.ends_leftovers:
-        starting.end_leftovers(planned.plan, early.append)
+        end_leftovers(planned.plan, early.append)
     recorded = starting.begin(planned, early.append)
 
     def work(emit: Callable[[StartEvent], None], interrupter: Interrupter) -> Outcome:

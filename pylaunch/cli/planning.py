@@ -53,6 +53,8 @@ def plan_and_run(
         planned = plan_start(cluster, job, judge_settings, StartView().show)
         planned = nodes.recorded(planned)
         wanted = replace(wanted, requeues=nodes.requeues)
+        if wanted.turn is not None and source.is_inventory:
+            wanted = replace(wanted, turn=wanted.turn.among(cluster, planned.plan))
         program.report_ranks_alone(asked.program, planned.plan.world_size)
         if flags.dry_run:
             show_plan(planned.plan, planned.commands, as_json=as_json)

@@ -10,7 +10,8 @@ from pylaunch.cli.views.logs import copy_logs
 from pylaunch.errors import ExitCode, PylaunchError
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.runs.connect.interruptible import signals
-from pylaunch.runs.start import PlannedRun, StartOptions, begin, end_leftovers, run, start
+from pylaunch.runs.prepare.leftovers import end_leftovers
+from pylaunch.runs.start import PlannedRun, StartOptions, begin, run, start
 from pylaunch.runs.start_events import RanksReleased, StartEvent
 from pylaunch.store import runs
 from pylaunch.store.paths import run_paths

@@ -19,16 +19,14 @@ from typing import Protocol
 from pylaunch import __version__
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.checks.check import Check
-from pylaunch.checks.occupancy.look import look, sweep
 from pylaunch.errors import ClusterNotReadyError, PylaunchError
 from pylaunch.inventory.variable_findings import plan_findings, refuse_errors
 from pylaunch.model.attestation import Attestation, HostRecord
-from pylaunch.model.cluster import Cluster
+from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding
-from pylaunch.model.hostset import fold
-from pylaunch.model.job import USUAL_PORT, JobSpec
+from pylaunch.model.job import JobSpec
 from pylaunch.model.outcome import Outcome, Status
-from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan, moved, plan_run, standby
+from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan, moved, on_hosts, plan_run, standby
 from pylaunch.model.run import Event, EventKind, ran_s
 from pylaunch.model.secret import MASK, Secrets, secret_options, variable_of
 from pylaunch.model.setting import Judge
@@ -44,6 +42,7 @@ from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
 from pylaunch.runs.prepare.agreement import compare_nodes
 from pylaunch.runs.prepare.archive import AgentArchive, build
 from pylaunch.runs.prepare.install import installer
+from pylaunch.runs.prepare.leftovers import end_leftovers
 from pylaunch.runs.prepare.queue import Turn, in_turn
 from pylaunch.runs.prepare.session import (
     InterruptedBeforeReleaseError,
@@ -62,7 +61,6 @@ from pylaunch.runs.start_events import (
     AttemptStarted,
     Emit,
     FindingReported,
-    LeftoverEnded,
     RanksReleased,
     RunBegun,
     RunEnded,
@@ -217,9 +215,11 @@ def run(recorded: RecordedRun, options: StartOptions, emit: Emit, interrupts: In
         def attempt(plan: RunPlan) -> Attempt:
             plans.append(plan)
             this = first if plan is first.plan else _recorded(planned_run(plan), first.archive, emit)
+            going = _Attempt(this, options, emit, source)
             try:
-                return _Attempt(this, options, emit, source).to_its_end()
+                return going.to_its_end()
             finally:
+                plans[-1] = going.plan
                 if this is not first:
                     this.recorder.give_up_charge()
 
@@ -233,7 +233,7 @@ def run(recorded: RecordedRun, options: StartOptions, emit: Emit, interrupts: In
             if cluster is None:
                 break
             ended = run_attempts(moved(plans[-1], cluster), io).outcome
-        emit(RunEnded(first.plan, ended))
+        emit(RunEnded(plans[1], ended))
         return ended
     finally:
         recorded.recorder.give_up_charge()
@@ -244,7 +244,6 @@ class _Attempt:
 
     def __init__(self, recorded: RecordedRun, options: StartOptions, emit: Emit, source: InterruptSource) -> None:
         self._recorded = recorded
-        self._plan = recorded.plan
         self._options = options
         self._emit = emit
         self._source = source
@@ -256,11 +255,17 @@ class _Attempt:
         self._known: tuple[Finding, ...] = ()
         """Warnings of the checks, and facts in which the nodes differ."""
 
+    @property
+    def plan(self) -> RunPlan:
+        """The plan, with the hosts that the queue left once it did."""
+        return self._recorded.plan
+
     def to_its_end(self) -> Attempt:
         """Run it. Raises ClusterNotReadyError for a first attempt that is refused, unless a restart may help."""
-        plan, recorder = self._plan, self._recorded.recorder
+        plan, recorder = self.plan, self._recorded.recorder
         recorder.take_charge()
-        self._emit(AttemptStarted(plan))
+        if self._options.turn is None or not self._options.turn.hosts:
+            self._emit(AttemptStarted(plan))
         try:
             with (
                 _refusal_recorded(recorder, lambda: self._released_at is not None),
@@ -274,6 +279,7 @@ class _Attempt:
             self._emit(AttemptRefused(plan, error))
             refused = error.reasons if isinstance(error, NodesRefusedError) else {}
             return Attempt(plan.cluster.names, _refusal(error), 0.0, refused)
+        plan = self.plan
         ended = finish(plan, ended, recorder, self._emit)
         self._emit(AttemptEnded(plan, ended, ran_s(self._releases, ended)))
         seconds = 0.0 if self._released_at is None else time.monotonic() - self._released_at
@@ -296,15 +302,18 @@ class _Attempt:
         self._emit(Waiting(blocked_by))
 
     async def _on_fleet(self, checks: ChecksAtStart, fleet: Fleet) -> Outcome:
-        plan, options = self._plan, self._options
-        turn = options.turn if plan.restart == 0 else None
-        launch = _launch(self._recorded, options)
-        session = Session(launch, fleet, self._emit_run)
+        options = self._options
+        turn = options.turn if self.plan.restart == 0 else None
+        session = self._session(fleet)
 
         if turn is not None:
             await session.unless_interrupted(checks.conclude_before_queue())
-        async with in_turn(turn, plan, fleet, self._waiting):
-            prepared = await session.prepare(installer(plan, launch.archive))
+        async with in_turn(turn, self.plan, fleet, self._waiting) as hosts:
+            if turn is not None and turn.hosts:
+                self._move(hosts, fleet, checks)
+                session = self._session(fleet)
+            plan = self.plan
+            prepared = await session.prepare(installer(plan, self._recorded.archive))
 
         await session.unless_interrupted(self._judge(prepared, checks))
 
@@ -316,7 +325,7 @@ class _Attempt:
         debug = self._debug_session(fleet)
         if debug is not None:
             await debug.request()
-        async with standing_by(plan, launch.archive.version, self._emit_run):
+        async with standing_by(plan, self._recorded.archive.version, self._emit_run):
             started = await session.release(instant)
             self._released_at = time.monotonic()
             self._emit(RanksReleased(plan, started))
@@ -331,47 +340,36 @@ class _Attempt:
             async with beside(watch_job_time(plan, commands.time_left, fleet.post)):
                 return await follower.follow()
 
+    def _session(self, fleet: Fleet) -> Session:
+        return Session(_launch(self._recorded, self._options), fleet, self._emit_run)
+
+    def _move(self, hosts: Sequence[Host], fleet: Fleet, checks: ChecksAtStart) -> None:
+        """Run on `hosts`, which the queue found free."""
+        planned = planned_run(on_hosts(self.plan, hosts))
+        self._recorded = replace(self._recorded, planned=planned)
+        self._recorded.recorder.move(planned.plan, self._recorded.archive.version, self._recorded.created_at)
+        fleet.serve(planned.plan)
+        checks.move(planned.plan)
+        self._emit(AttemptStarted(planned.plan))
+
     def _debug_session(self, fleet: Fleet) -> DebugSession | None:
-        rank, terminal = self._plan.job.debug_rank, self._options.terminal
+        rank, terminal = self.plan.job.debug_rank, self._options.terminal
         if rank is None or terminal is None:
             return None
-        return DebugSession(rank, self._plan.node_of_rank(rank).host.name, fleet, terminal)
+        return DebugSession(rank, self.plan.node_of_rank(rank).host.name, fleet, terminal)
 
     async def _judge(self, prepared: PreparedNodes, checks: ChecksAtStart) -> None:
         """Record the facts of the nodes. Raises ClusterNotReadyError when a run on them would not work."""
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         found = {host: HostRecord({"essentials": facts}) for host, facts in prepared.essentials.items()}
         self._recorded.recorder.attest(Attestation(now, __version__, found))
-        differences = compare_nodes(self._plan.cluster, prepared.essentials, judged_elsewhere=checks.judged)
+        differences = compare_nodes(self.plan.cluster, prepared.essentials, judged_elsewhere=checks.judged)
         for each in differences:
             self._with_findings(FindingReported(each))
         self._known = (*differences, *await checks.conclude(prepared))
         changed = [] if self._options.tree is None else self._options.tree.changed()
         if changed:
             self._emit(TreeChanged(tuple(changed)))
-
-
-def end_leftovers(plan: RunPlan, emit: Emit) -> None:
-    """End processes on the hosts of `plan` that no live run owns. Raises ClusterNotReadyError for those that survive.
-
-    Hosts that cannot be asked are skipped: the start reports them.
-    """
-    port = plan.job.rendezvous_port or USUAL_PORT
-    views, _ = look(plan.cluster, port)
-    found = {name: view.occupancy.stale for name, view in views.items() if view.occupancy.stale}
-    if not found:
-        return
-    swept, _ = sweep(plan.cluster.only(found), port, found, dry_run=False)
-    for name, each in swept.items():
-        for process in each.ended:
-            emit(LeftoverEnded(name, process))
-    stays = {name: each.stays for name, each in swept.items() if each.stays}
-    if stays:
-        raise ClusterNotReadyError(
-            f"processes on {fold(stays)} survive SIGKILL",
-            evidence=[f"{name}: {process}" for name, processes in stays.items() for process in processes],
-            hint="a process in state D waits in the kernel: see dmesg there, then reboot the host",
-        )
 
 
 def planned_run(plan: RunPlan) -> PlannedRun:

@@ -98,6 +98,10 @@ class ChecksAtStart:
         lasting = [check for check in self._checks if decides_before_queue(check)]
         _refuse(result(survey, lasting, suite.judge(survey, lasting), monotonic() - self._begun))
 
+    def move(self, plan: RunPlan) -> None:
+        """Ask the hosts of `plan` from now on."""
+        self._plan, self._wanted, self._asked = plan, wanted_by(plan), None
+
     async def conclude(self, prepared: PreparedNodes) -> tuple[Finding, ...]:
         """Wait for the answers, report the findings and return the warnings.
 

@@ -127,6 +127,12 @@ class Recorder:
             os.close(self._charge)
             self._charge = None
 
+    def move(self, plan: RunPlan, agent: str, now: float) -> None:
+        """Replace the plan by one on other hosts, before any is contacted."""
+        head = _Head(now, agent, without_secrets(plan), started_by=user_and_host())
+        with self._errors_reported():
+            write_whole(self._paths.plan, msgspec.json.encode(head))
+
     def attest(self, attestation: Attestation) -> None:
         """Write the facts of the nodes."""
         with self._errors_reported():

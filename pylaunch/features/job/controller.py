@@ -35,8 +35,9 @@ from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.interruptible import Interrupter
 from pylaunch.runs.follow.run_events import LinesWritten, UsageReported
 from pylaunch.runs.follow.run_follower import LAST_S
+from pylaunch.runs.prepare.leftovers import end_leftovers
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
-from pylaunch.runs.start import PlannedRun, StartOptions, begin, end_leftovers, run
+from pylaunch.runs.start import PlannedRun, StartOptions, begin, run
 from pylaunch.runs.start_events import AttemptEnded, RanksReleased, StartEvent
 from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.transport import interrupts

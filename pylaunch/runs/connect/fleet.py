@@ -127,6 +127,10 @@ class Fleet:
         self._opened_at = 0.0
         """Time at which this process began to prepare the nodes, if it does."""
 
+    def serve(self, plan: RunPlan) -> None:
+        """Connect to the nodes of `plan`, of the same run, and to no others: nothing is connected yet."""
+        self._cluster, self._scopes = plan.cluster, {node.host.name: Scope(plan, node) for node in plan.nodes}
+
     async def connect(
         self, names: Iterable[str], verb: str, *, shared: bool = True
     ) -> dict[str, LinkError | AgentAbsentError]:

@@ -2,7 +2,8 @@
 
 On every node a process keeps a place in the queue of that node (`agent/piped/queue.py`) and reports what blocks it.
 The start continues when nothing blocks it on any node. It keeps its places until its nodes hold their devices, so no
-start that waits overtakes it. All nodes order places the same way, so no two starts wait for each other.
+start that waits overtakes it. All nodes order places the same way, so no two starts wait for each other. A start that
+may run on any of several hosts has a place on all of them, and keeps those on the first that are free.
 """
 
 import asyncio
@@ -13,11 +14,12 @@ from collections.abc import AsyncIterator, Callable, Mapping
 import msgspec
 
 from pylaunch.agent.piped import queue as node_side
-from pylaunch.base.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ClusterNotReadyError
-from pylaunch.model.cluster import Host
+from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.hostset import fold
-from pylaunch.model.plan import NodePlan, RunPlan
+from pylaunch.model.job import RankOrder
+from pylaunch.model.plan import NodePlan, RunPlan, on_hosts
 from pylaunch.probe.program import STREAMED, program, streamed
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.fleet import Fleet
@@ -47,12 +49,25 @@ class Turn:
     timeout_s: float | None
     """None waits without limit."""
 
+    hosts: tuple[Host, ...] = ()
+    """Hosts of which any can be a node of the plan; () for those of the plan alone."""
+
+    def among(self, cluster: Cluster, plan: RunPlan) -> "Turn":
+        """Return the turn on all hosts of `cluster` with as many devices as those of `plan`, where any of them will do.
+
+        The hosts of a run that restarts, or whose rank order is that of a topology, are those of its plan.
+        """
+        counts = {len(node.devices) for node in plan.nodes}
+        alike = tuple(host for host in cluster.hosts if {len(host.devices)} == counts)
+        is_fixed = plan.job.max_restarts > 0 or plan.job.rank_order is RankOrder.TOPOLOGY or counts == {0}
+        return self if is_fixed or len(alike) <= len(plan.nodes) else replace(self, hosts=alike)
+
 
 @contextlib.asynccontextmanager
 async def in_turn(
     turn: Turn | None, plan: RunPlan, fleet: Fleet, report: Callable[[tuple[str, ...]], None]
-) -> AsyncIterator[None]:
-    """Wait for the turn of `plan`, and keep it for the body. Without a `turn`, return at once.
+) -> AsyncIterator[tuple[Host, ...]]:
+    """Wait for the turn of `plan`, and keep it for the body, which gets the hosts. Without a `turn`, return at once.
 
     `report` receives what blocks the start, in words, when that changes.
 
@@ -60,17 +75,17 @@ async def in_turn(
     InterruptedBeforeReleaseError on an interrupt.
     """
     if turn is None:
-        yield
+        yield plan.cluster.hosts
         return
     queue = _Queue(turn, plan, report)
     try:
         await queue.enter()
         try:
-            await fleet.unless_interrupted(queue.wait())
+            hosts = await fleet.unless_interrupted(queue.wait())
         except KeyboardInterrupt as interrupt:
             reason = f"{interrupt} while waiting, before any rank was started"
             raise InterruptedBeforeReleaseError(reason) from None
-        yield
+        yield hosts
     finally:
         await queue.leave()
 
@@ -81,6 +96,7 @@ class _Queue:
     def __init__(self, turn: Turn, plan: RunPlan, report: Callable[[tuple[str, ...]], None]) -> None:
         self._turn = turn
         self._plan = plan
+        self._nodes = on_hosts(plan, turn.hosts or plan.cluster.hosts).nodes
         self._report = report
         self._children: dict[str, Child] = {}
         self._blocked: dict[str, Blocked] = {}
@@ -90,7 +106,7 @@ class _Queue:
     async def enter(self) -> None:
         """Take a place on every node."""
         script = streamed(program(node_side.main))
-        for node in self._plan.nodes:
+        for node in self._nodes:
             argv = (node.host.agent_python, *STREAMED)
             child = await spawn(self._connector(node.host).argv(argv))
             self._children[node.host.name] = child
@@ -98,13 +114,14 @@ class _Queue:
             with contextlib.suppress(ConnectionError):  # `_read` reports the reason.
                 await child.send(b"%b%b\n" % (script, order))
 
-    async def wait(self) -> None:
-        """Wait until nothing blocks the start on any node."""
-        readers = [asyncio.ensure_future(self._read(node.host)) for node in self._plan.nodes]
+    async def wait(self) -> tuple[Host, ...]:
+        """Wait until nothing blocks the start on as many hosts as it needs; return them, and leave the others."""
+        wanted = len(self._plan.nodes)
+        readers = [asyncio.ensure_future(self._read(node.host)) for node in self._nodes]
         limit = None if self._turn.timeout_s is None else self._turn.since + self._turn.timeout_s - steady_clock.now()
         try:
             async with asyncio.timeout(None if limit is None else max(0.0, limit)):
-                while len(self._blocked) < len(self._children) or any(self._blocked.values()):
+                while len(self._blocked) < len(readers) or len(self._free()) < wanted:
                     news = asyncio.ensure_future(self._news.wait())
                     settle_s = None if self._words() == self._reported else SETTLE_S
                     await asyncio.wait({news, *readers}, timeout=settle_s, return_when=asyncio.FIRST_COMPLETED)
@@ -112,9 +129,10 @@ class _Queue:
                         news.cancel()
                         self._report_changes()
                     self._news.clear()
-                    for reader in readers:
-                        if reader.done():
-                            reader.result()
+                    lost = [reader for reader in readers if reader.done() and reader.exception() is not None]
+                    readers = [reader for reader in readers if not reader.done()]
+                    if len(readers) < wanted:
+                        lost[0].result()
         except TimeoutError:
             raise ClusterNotReadyError(
                 f"still waiting after {self._turn.timeout_s:g} s, so no rank was started",
@@ -125,6 +143,13 @@ class _Queue:
             for reader in readers:
                 reader.cancel()
             await asyncio.gather(*readers, return_exceptions=True)
+        chosen = self._free()[:wanted]
+        others = self._children.keys() - {host.name for host in chosen}
+        await asyncio.gather(*(self._children.pop(name).leave(LEAVE_S) for name in others))
+        return tuple(chosen)
+
+    def _free(self) -> list[Host]:
+        return [node.host for node in self._nodes if self._blocked.get(node.host.name) == ()]
 
     async def leave(self) -> None:
         """Give up all places."""
@@ -137,6 +162,7 @@ class _Queue:
                 self._blocked[host.name] = _place(host, line)
                 self._news.set()
         ended = await child.leave(LEAVE_S)
+        self._blocked.pop(host.name, None)
         if (failure := self._connector(host).failure(ended)) is not None:
             raise ClusterNotReadyError(f"{host.name}: {failure.reason}", hint=failure.hint)
         why = f"{describe_exit(ended.returncode)}: {last_line(ended.stderr)}"
@@ -146,8 +172,9 @@ class _Queue:
         return connector_of(host, self._plan.known_hosts)
 
     def _words(self) -> list[str]:
-        names = (node.host.name for node in self._plan.nodes)
-        return words({name: self._blocked[name] for name in names if name in self._blocked})
+        names = [node.host.name for node in self._nodes]
+        found = words({name: self._blocked[name] for name in names if name in self._blocked})
+        return [f"any {len(self._plan.nodes)} of {fold(names)}", *found] if found and self._turn.hosts else found
 
     def _report_changes(self) -> None:
         blocking = self._words()
@@ -174,7 +201,7 @@ def _order(turn: Turn, plan: RunPlan, node: NodePlan) -> dict[str, object]:
         "since": int(turn.since * 1e6),
         "run": plan.run,
         "devices": list(node.devices),
-        "ports": [port] if port is not None and node is plan.coordinator else [],
+        "ports": [port] if port is not None and (turn.hosts or node.node_rank == 0) else [],
     }
 
 
