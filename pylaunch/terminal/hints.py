@@ -4,6 +4,7 @@ Lower floors write `pylaunch VERB …` with `model.argv.pylaunch`, which quotes 
 inventory of this command line. It is added to each command that reads an inventory.
 """
 
+import contextlib
 import re
 from collections.abc import Callable
 from functools import partial
@@ -75,11 +76,15 @@ def _without_provision(found: re.Match[str]) -> str:
 
 
 def as_started(plan: RunPlan) -> Invocation:
-    """Return the inventory for hints about this run: that of this command line, else that of the start."""
+    """Return the inventory for hints about this run: that of this command line, else that of the start, which needs no
+    name where it is the one found here."""
     given = replace(current(), has_slurm_nodes=bool(plan.slurm_jobs))
     if given.inventory or not plan.sources:
         return given
     source = plan.sources[0]
+    with contextlib.suppress(UsageError):
+        if source == str(source_of(None)):
+            return given
     return Invocation(inventory=("-i", source), source=Path(source), has_slurm_nodes=given.has_slurm_nodes)
 
 
@@ -97,6 +102,7 @@ def of_run(plan: RunPlan) -> Callable[[str], str]:
     return partial(completed, invocation=as_started(plan))
 
 
-def say(*lines: str) -> None:
-    """Print the next step as a hint."""
-    console.say("\nhint: " + completed("\n      ".join(lines)))
+def say(*lines: str, plan: RunPlan | None = None) -> None:
+    """Print the next step as a hint, about the run of `plan` if given."""
+    complete = completed if plan is None else of_run(plan)
+    console.say("\nhint: " + complete("\n      ".join(lines)))

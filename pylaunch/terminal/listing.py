@@ -70,8 +70,10 @@ def moment(time: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in two units at most: "7 s", "3 min 20 s", "2 h 5 min"."""
+    """Return a duration in two units at most: "7 s", "3 min 20 s", "2 h 5 min"; "?" where the clock was set back."""
     whole = round(seconds)
+    if whole < 0:
+        return "?"
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:

@@ -158,7 +158,7 @@ def show_outcome(
     if outcome.unproven:
         next_steps.append(f"when {fold(outcome.unproven)} can be reached again: pylaunch stop {plan.run}")
     if next_steps:
-        hints.say(*next_steps)
+        hints.say(*next_steps, plan=plan)
 
 
 def _is_about(outcome: Outcome, failure: RankEnd) -> bool:

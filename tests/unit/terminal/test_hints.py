@@ -8,11 +8,14 @@ import pytest
 
 from pylaunch.cli.main import VERBS
 from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.model.diagnosis.cause import Certainty, FailureCause
 from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.terminal.hints import WITH_INVENTORY, completed, of_run
 from pylaunch.terminal.invocation import Invocation
+from pylaunch.terminal.views.live import show_outcome
 
 GIVEN = Invocation(inventory=("-i", "../my clusters/a.ini"))
 
@@ -68,6 +71,21 @@ def test_hints_about_a_recorded_run_know_whose_its_nodes_are() -> None:
     nodes = Cluster((Host("n1", "n1", Connection.SLURM, slurm_job="7"),), sources=("/a.ini",))
     plan = plan_run(nodes, JobSpec(("a",), Framework.COMMAND, "/"), "eeeeeeee")
     assert of_run(plan)("pylaunch doctor") == "pylaunch check -i /a.ini"
+
+
+def test_the_next_step_of_a_run_names_the_inventory_of_its_start_unless_that_is_the_one_found_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = Cluster((Host("n1", "10.0.0.1"),), sources=(str(tmp_path / "cluster.ini"),))
+    plan = plan_run(cluster, JobSpec(("a",), Framework.COMMAND, "/"), "7f3a")
+    cause = FailureCause("agent-lost", "n1 is lost", Certainty.LIKELY, None, hint="pylaunch check --limit n1")
+    outcome = Outcome(Status.FAILED, "n1 is lost", 9.0, (), {}, causes=(cause,))
+    show_outcome(plan, outcome)
+    assert capsys.readouterr().err.endswith(f"\nhint: pylaunch check -i {tmp_path}/cluster.ini --limit n1\n")
+    (tmp_path / "cluster.ini").touch()
+    monkeypatch.chdir(tmp_path)
+    show_outcome(plan, outcome)
+    assert capsys.readouterr().err.endswith("\nhint: pylaunch check --limit n1\n")
 
 
 def test_hosts_that_a_shell_would_take_for_a_pattern_are_quoted() -> None:

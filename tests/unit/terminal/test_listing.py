@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pylaunch.terminal.listing import LONGEST_COMMAND, job_words
+from pylaunch.terminal.listing import LONGEST_COMMAND, duration, job_words
 from pylaunch.terminal.since import parse_since
 
 
@@ -54,3 +54,8 @@ def test_anything_else_is_refused_with_what_is_accepted(text: str) -> None:
 def test_a_moment_to_come_is_refused_with_what_time_it_is() -> None:
     with pytest.raises(ValueError, match=r"2026-03-02T00:00Z has not come yet: it is 2026-03-01T12:00:00\+00:00"):
         parse_since("2026-03-02T00:00Z", NOW)
+
+
+def test_a_run_that_lasts_less_than_nothing_has_no_duration() -> None:
+    """The clock was set back since its start."""
+    assert [duration(seconds) for seconds in (-3598.0, -0.4, 61.0)] == ["?", "0 s", "1 min 1 s"]
