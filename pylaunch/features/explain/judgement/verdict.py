@@ -47,7 +47,7 @@ from pylaunch.verdict.logs.judgement import (
 from pylaunch.verdict.logs.line import LogTime
 from pylaunch.verdict.logs.scan import KeptLine, LogScan
 from pylaunch.verdict.logs.signature import Role, SignatureCatalogue
-from pylaunch.verdict.logs.traceback import LONGEST_MORE, announces_more, frame_in, is_of_library
+from pylaunch.verdict.logs.traceback import CUT, LONGEST_MORE, announces_more, frame_in, is_of_library
 
 WORDS = "words"
 """Name in place of a signature for a cause that the words of the first error show."""
@@ -158,7 +158,8 @@ def _floor(facts: LogFacts, lines: ErrorLines, causes: Sequence[LogCause], texts
         return found
     if _is_named(causes[0]):
         return None
-    if causes[0].cause.id not in ABSTAINING or found.weight >= ErrorWeight.FAILURE or lines.first is None:
+    weakest = ErrorWeight.FAILURE if CUT in causes[0].text else ErrorWeight.ERROR
+    if causes[0].cause.id not in ABSTAINING or found.weight > weakest or lines.first is None:
         return None
     if causes[0].signature != EXCEPTION and found.evidence in causes[0].evidence:
         return None  # A signature knows the line, and that it has several causes.

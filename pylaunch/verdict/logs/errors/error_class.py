@@ -145,9 +145,9 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      (r"version [`']\w{1,20}_[\d.]{1,12}' not found|undefined symbol|symbol lookup error"
      r"|not defined in file \S{1,200} with link time"
      r"|cannot open shared object file|wrong ELF class|(?i:(?:failed to load|could not find .{0,120}) ?\S{0,120}\.so\b)"
-     r"|invalid ELF header|(?i:binary incompatibility|\bABI\b.{0,40}(?:mismatch|incompatible|has))"
-     r"|cannot allocate memory in static TLS|(?i:nccl|cuda|cudnn|torch) (?:runtime )?version \S{1,20} (?:is"
-     r"|does) not (?:match|compatible)")),
+     r"|invalid ELF header|not define (?:module export|init) function|cannot allocate memory in static TLS"
+     r"|(?i:binary incompatibility|\bABI\b.{0,40}(?:mismatch|incompatible|has)|(?:found|runtime) cudnn .{0,40}but "
+     r"|(?:nccl|cuda|cudnn|torch) (?:runtime )?version \S{1,20} (?:is|does) not (?:match|compatible))")),
     ("gpu-architecture", MEDIUM,
      (r"no kernel image is available|NoBinaryForGpu|invalid device function|(?i:only supports (?:Ampere|Hopper"
      r"|Turing|Blackwell|SM_?\d))|(?i:compute capability)|(?i:bfloat16 is (?:only|not) supported)"
@@ -166,7 +166,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|(?i:exceeded (?:the )?(?:job |step )?memory limit)|(?i:not enough (?:host"
      r"|system|cpu) memory|can't allocate memory)")),
     ("gpu-memory", MEDIUM,
-     (r"(?i:out of (?:\w+ )?memory(?! issue))|OOM when allocating|RESOURCE_EXHAUSTED|STATUS_ALLOC_FAILED|OutOfMemory"
+     (r"(?i:out of (?:\w+ )?memory(?! issue)|resource exhausted: o)|OOM when allocating|RESOURCE_EXHAUSTED"
+     r"|STATUS_ALLOC_FAILED|OutOfMemory"
      r"|(?i:not enough (?:gpu )?memory|(?:KV|paged) cache.{0,80}(?:larger|exceed|no available|too small"
      r"|not enough|fewer))|(?i:no available memory|(?:larger|greater|more) than the (?:available|free|maximum"
      r"|total) .{0,30}memory)|(?i:free memory on device.{0,80}less than)")),
@@ -229,7 +230,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|could not parse .{0,60}config|config(?:uration)? file error)"
      r"|(?i:error (?:parsing|reading) .{0,80}\.(?:ya?ml|toml|json|cfg|ini))")),
     ("parallel-layout", MEDIUM,
-     (r"(?i:(?:heads?|hidden|vocab\w*|layers?|experts?|batch\w*|world|ranks?|devices?|gpus?|nodes?|mesh|shard\w*"
+     (r"(?i:\bequal(?:ly|-sized?)? (?:chunk|split)\w*|(?:heads?|hidden|vocab\w*|layers?|experts?|batch\w*|world|ranks?"
+     r"|devices?|gpus?|nodes?|mesh|shard\w*"
      r"|dim(?:ension)?|parallel\w*|\b[tpcde]p\b).{0,80}(?:divisible|multiple of"
      r"|(?:divided|split|sharded)\b)|divisible .{0,60}"
      r"(?:world|ranks?|devices?|gpus?|nodes?|mesh|parallel\w*))|(?i:"
@@ -264,20 +266,21 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("checkpoint-damaged", MEDIUM, r"byte range .{1,60} is not valid for value of size"),
     ("file-missing import-path", MEDIUM, r": \d{1,5}: .{1,80}: not found$|command not found$"),
     ("import-path", MEDIUM,
-     (r"No module named|(?i:(?:is|are) not installed"
+     (r"No module named|Error while finding module specification|^ImportError: [\w-]{2,40} (?:is|was) not found\b"
+     r"|(?i:(?:is|are) not installed"
      r"|package .{0,40} not found|please,? (?:pip )?install|pip install )|(?i:[\w-]{2,40} (?:library|package"
      r"|module) (?:is |was )?(?:required|missing|not (?:found|available)))")),
     ("extension-build", MEDIUM,
      (r"^configure: error: |error: #error|\bld: cannot find |unsupported (?:GNU|ICC|clang|compiler)"
      r"|failed with error code \d+ in /\S*pip|(?i:error compiling|failed to (?:build|compile)"
-     r"|compilation (?:failed|terminated|error)|ninja: build stopped|nvcc fatal|CMake Error"
+     r"|(?<!TPU )compilation (?:failed|terminated|error)|ninja: build stopped|nvcc fatal|CMake Error"
      r"|(?:JIT|unable to) (?:load|compile|build) the \w+ op|error building extension"
      r"|command .{0,60}(?:gcc|g\+\+|nvcc|cc1plus|ninja)\S{0,20} failed)"
      r"|fatal error: \S+\.h|ailed building wheel|collect2: error|subprocess-exited-with-error|\bg(?:\+\+|cc): error:")),
     ("network-interface", LOW, r"Address family not supported"),
     ("backend-missing", MEDIUM,
      (r"(?i:(?:compiled|built|installed) without \w"
-     r"|(?:not|n't|without) (?:been )?(?:compiled|built|build)(?: |\b).{0,40}(?:with|support|in)\b"
+     r"|(?:not|n't|without) (?:been )?(?:compiled|built|build|linked)(?: |\b).{0,40}(?:with|support|in)\b"
      r"|wasn't compiled)|(?i:(?:no|unknown) (?:such )?backend|backend .{0,40}(?:not (?:available|found"
      r"|supported|built)|unavailable))|Torch not compiled")),
     ("model-unsupported", MEDIUM,
@@ -291,7 +294,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|credentials).{0,60}(?:hugging|hub))")),
     ("hub-unreachable", MEDIUM,
      (rf"{OUTSIDE}"
-     r"|(?i:(?:huggingface\.co|\bhf\.co|modelscope\.cn)"
+     r"|Connection error, and we cannot find|(?i:(?:huggingface\.co|\bhf\.co|modelscope\.cn)"
      r"(?!/(?:docs|blog|models\b|join|settings|spaces|papers))|hf_hub_download|LocalEntryNotFound|offline mode)")),
     ("proxy-variables", MEDIUM, r"Unknown scheme for proxy URL"),
     ("hub-unreachable", LOW, r"ProxyError|(?i:unable to connect to proxy)"),
@@ -301,11 +304,13 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|conflict|import|symbol)))|unknown host|no such host|getaddrinfo|gaierror"
      r"|nodename nor servname)")),
     ("coordinator-unreachable firewall-port", MEDIUM, NO_SERVER),
+    ("coordinator-unreachable", MEDIUM, r"^ConnectionRefusedError: \[(?:Errno 111|WinError 10061)\] [\w ]+$"),
     ("network-interface hub-unreachable", MEDIUM, r"(?i:network is unreachable)"),
     ("network-interface firewall-port", MEDIUM, r"(?i:no route to host)"),
     ("port-in-use network-interface", MEDIUM,
      r"failed to listen on any local network address(?:\.?|.{1,60}code: -\d)$"),
-    ("port-in-use", MEDIUM, r"(?i:address already in use|EADDRINUSE|port \d{2,5} .{0,30}(?:in use|occupied|already))"),
+    ("port-in-use", MEDIUM,
+     r"(?i:address already in use|EADDRINUSE|port (?:at )?\d{2,5} .{0,30}(?:in use|occupied|already|not available))"),
     ("stale-files", MEDIUM, r"(?i:stale (?:NFS )?file handle)|Transport endpoint is not connected: '/"),
     ("disk-error", MEDIUM, r"Input/output error"),
     ("nofile", MEDIUM, r"(?i:too many open files)"),
@@ -355,8 +360,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|but got)\b.{0,60}"
      rf"{_DTYPE}"
      r")|(?i:out of (?:range|bounds)|index \d+ is)|'NoneType'|unsupported operand|not implemented for '"
-     r"|nly Tensors of floating point|expected sequence of length|AF_UNIX path too long|^(?:Index|Name|UnboundLocal"
-     r"|ZeroDivision|Recursion|Syntax|Indentation)Error\b")),
+     r"|nly Tensors of floating point|expected sequence of length|before \w+ were parsed|AF_UNIX path too long"
+     r"|^(?:Index|Name|UnboundLocal|ZeroDivision|Recursion|Syntax|Indentation)Error\b")),
 )  # fmt: skip
 """Classes, confidence and form: the first class is the usual one, and others that the words admit follow."""
 

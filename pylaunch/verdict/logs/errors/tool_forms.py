@@ -61,7 +61,10 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("jax-arguments", MEDIUM, r"initialize it via `?jax\.distributed\.initialize"),
     ("checkpoint-race", MEDIUM, r"Configuration mismatch on uuid"),
     ("package-mismatch program-error", MEDIUM, r"^[A-Z]\w{2,60} has no attribute '"),
-    ("env-missing framework-config", MEDIUM, r"\.(?:cc|cpp|h):\d{1,5} ?: Missing \w{2,40} configuration"),
+    ("checkpoint-mismatch program-error", MEDIUM, r"flax\.errors\.Scope(?:Param|Variable)\w+Error"),
+    ("gpu-memory-foreign gpu-memory", MEDIUM, r"failed to allocate .{3,40} from device: CUDA_ERROR_OUT_OF_MEMORY"),
+    ("network-interface coordinator-unreachable firewall-port", MEDIUM, r"\bNoValidAddresse"),
+    ("env-missing", MEDIUM, r"\.(?:cc|cpp|h):\d{1,5} ?: Missing \w{2,40} configuration"),
     ("proxy-variables coordinator-unreachable", MEDIUM, r"^AssertionError: .{0,60}<Response \[50[24]\]>"),
     ("launcher-config version-skew", MEDIUM,
      (r"\bCustomResourceDefinition \S{1,120} is invalid|no matches for kind \S{1,80} in version"
@@ -87,7 +90,7 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("hub-unreachable", MEDIUM, r"^error: RPC failed; curl|EndpointConnectionError"),
     ("container-image", MEDIUM, r"failed to solve: (?!process )\S{1,200}: (?:not found|failed to resolve)"),
     ("file-missing", MEDIUM,
-     (r": Read-only file system$|^unzip: {1,3}cannot find"
+     (r"[:\]] Read-only file system(?:$|: ')|^unzip: {1,3}cannot find"
      r"|^(?:bash|sh): (?:line \d{1,5}: )?\S{1,200}: Permission denied$")),
     ("launcher-config", MEDIUM, r"^Error from server \(NotFound\)|^Error: (?:INSTALLATION|UPGRADE) FAILED"),
     ("file-missing import-path", MEDIUM,
@@ -117,19 +120,21 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("gpu-memory host-oom", MEDIUM, r"Failed to allocate \d{1,20} bytes"),
     ("device-placement", MEDIUM, r"Tensors must be CUDA and dense"),
     ("collective-mismatch", MEDIUM, r"(?i:mismatched collectives?\b)"),
+    ("backend-missing env-syntax", MEDIUM, r"Unknown PJRT_DEVICE|PJRT_DEVICE \S{1,20} not"),
     ("env-missing", MEDIUM,
      r"\b(?:SLURM|OMPI|PMIX?|MASTER|WORLD|LOCAL|NODE)_[A-Z_]{2,40} (?:is |was )?(?:not set|missing|unset|undefined)\b"),
     ("parallel-layout", MEDIUM, r"in your SLURM bash script, but this number doesn't match"),
     ("framework-config", MEDIUM,
      (r"`accelerate\.prepare\(\)` requires|does not have a padding token|num_processes` must be"
-     r"|Cannot flatten integer dtype|host:port are required|its data is not allocated yet")),
+     r"|Cannot flatten integer dtype|host:port are required|no algorithm/protocol avail|data is not allocated yet")),
     ("program-error", MEDIUM,
      (r"forward AD with|bool tensors is not supported|\bvmap\b"
      r"|grad can be implicitly created only|is a view and is being modified|a leaf Variable that requires grad"
      r"|truncation and/or padding|too many dimensions '|Attention mask should be of size")),
     ("program-error", MEDIUM,
      (r"daemonic processes are not allowed|only works in main thread|no current event loop in thread"
-     r"|PicklingError|called ray\.init twice|(?i:\bnot (?:available|allowed) outside )"
-     r"|(?i:\b(?:must|can only) be (?:called|used) (?:outside|inside|(?:from )?within) )")),
+     r"|PicklingError|called ray\.init twice|Cannot replicate if number of devices"
+     r"|(?i:runtime (?:is )?already initiali[sz]ed|\bnot (?:available|allowed) outside "
+     r"|\b(?:must|can only) be (?:called|used) (?:outside|inside|(?:from )?within) )")),
 )  # fmt: skip
 """Classes, confidence and form; the first that is in a message counts, and others that it admits follow."""

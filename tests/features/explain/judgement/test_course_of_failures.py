@@ -3,7 +3,7 @@
 import pytest
 
 from pylaunch.model.diagnosis.confidence import Confidence
-from tests.features.explain.judgement.verdicts import first_cause, scanned, verdict_on
+from tests.features.explain.judgement.verdicts import first_cause, named_in, scanned, verdict_on
 
 
 def raised(error: str, *, line: int = 16, prefix: str = "") -> str:
@@ -45,6 +45,24 @@ def test_a_traceback_that_the_log_cuts_off_is_a_failure(prefix: str) -> None:
     assert found.first is not None
     assert "the log ends before it" in found.first.text
     assert "/srv/train.py:16" in found.first.text
+
+
+def test_before_a_traceback_that_the_log_cuts_off_the_error_that_a_logger_printed_is_the_first_one() -> None:
+    cut = "".join(raised("", line=8).splitlines(keepends=True)[:2]) + "    raise exception\n"
+    found = verdict_on(f"2026-11-28 01:15:13 ERROR sync.py:4 -- Caught a fault: no sync. Retrying in 1 s\n{cut}")
+    assert found.first_error is not None
+    assert "Caught a fault" in found.first_error.evidence.text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "** orbit.XlaRuntimeError: RESO**URCE_EXHAUSTED: Ran out of memory in memory space hbm.",
+        "     Allocation type: HLO temp\n     ==========================\n\n        TPU compilation failed",
+    ],
+)
+def test_a_report_of_xla_about_the_memory_of_a_device_is_read_without_its_status(line: str) -> None:
+    assert named_in(line) == "gpu-memory"
 
 
 @pytest.mark.parametrize(

@@ -221,6 +221,33 @@ CLASSES = {
     "A daemon was unable to complete a TCP connection to another process": "firewall-port",
     "ValueError: signal only works in main thread": "program-error",
     "RuntimeError: torch and orbit were compiled with different CUDA versions": "package-mismatch",
+    "Execution of replica 0 failed: Resource exhausted: Out": "gpu-memory",
+    "E cuda_driver.cc:924] failed to allocate 13.8G (148 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY": (
+        "gpu-memory-foreign"
+    ),
+    "ImportError: dynamic module does not define module export function (PyInit_orbit)": "library-mismatch",
+    "backend failed to initialize: Found cuDNN version 8600, but Orbit was built against version 8906": (
+        "library-mismatch"
+    ),
+    "Loaded runtime CuDNN library: 8.0.5 but source was compiled with: 8.1.0": "library-mismatch",
+    "AssertionError: only support equal chunk. Got size of Plan 2 and chunk 4.": "parallel-layout",
+    "/opt/bin/python: Error while finding module specification for 'orbit.plan' (ModuleNotFou": "import-path",
+    "ImportError: Orbit was not found. Please see its page": "import-path",
+    "RuntimeError: Orbit is not linked with support for lattice devices": "backend-missing",
+    "ValueError: Connection error, and we cannot find the requested files in the cached path.": "hub-unreachable",
+    "ConnectionRefusedError: [Errno 111] Connection refused": "coordinator-unreachable",
+    "ConnectionRefusedError: [WinError 10061] No connection could be made because the target machine refused it": (
+        "coordinator-unreachable"
+    ),
+    "ValueError: plan_port at 40290 is not available in 30 seconds.": "port-in-use",
+    "orbit.UnparsedFlagAccessError: Trying to access flag --plan before flags were parsed.": "program-error",
+    "Failed to acquire lock for /fs/plan: [Errno 30] Read-only file system: '/fs'": "file-missing",
+    "flax.errors.ScopeParamShapeError: Inconsistent shapes between value and initializer": "checkpoint-mismatch",
+    "orbit.NoValidAddressesFound: unable to connect to the plan on any of its addresses": "network-interface",
+    "n1:1 NCCL WARN Error : no algorithm/protocol available": "framework-config",
+    "RuntimeError: Cannot replicate if number of devices (1) is different from 8": "program-error",
+    "RuntimeError: Runtime is already initialized. Do not use the XLA device before calling spawn.": "program-error",
+    "Unknown PJRT_DEVICE 'CUDA'": "backend-missing",
 }
 NO_CLASS = [
     "ValueError: Insufficient Permissions to write to the orbit",
@@ -251,6 +278,7 @@ NO_CLASS = [
     "HTTPException: Invalid authentication credentials",
     "RuntimeError: the planner did not signal ready within 300s",
     "ValueError: each orbit must define a callable",
+    "TPU compilation failed",
     "graph/paths.cc:60 NCCL WARN Could not find a path for pattern 4",
 ]
 

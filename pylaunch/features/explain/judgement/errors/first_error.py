@@ -138,7 +138,7 @@ class _Lines:
         kept = {line.line: line for topic in (ERRORS, LAST_ERRORS) for line in scan.kept.get(topic, ())}
         every = (kept[number] for number in sorted(kept))
         forms = [(line, form) for line in every if (form := error_form(line.text)) is not None]
-        plain = [line for line in scan.tail if error_form(line.text) is None]
+        plain = [line for line in scan.tail if error_form(line.text) is None and not self._is_code(line)]
         self._last_plain = plain[-1].line if plain and plain[-1] is scan.tail[-1] else 0
         self._good = max((line.line for line in plain if ENDS_WELL.search(line.text)), default=0)
         self._end = max((line.line for line in plain if ENDS.search(line.text)), default=0)
@@ -151,7 +151,7 @@ class _Lines:
                 self.survived.append(line)
             else:
                 alive.append((line, ErrorForm(self._weight(line, form), form.kind)))
-        own = _first_of(alive)
+        own = _first_of([each for each in alive if not self._is_code(each[0])])
         if own is not None and own[1].weight is ErrorWeight.FAILURE and scan.lines - own[0].line > NEAR_END:
             self.survived.append(own[0])
             own = _first_of([each for each in alive if each[1].weight >= ErrorWeight.VICTIM])
@@ -169,6 +169,10 @@ class _Lines:
                 return form.weight
             return max(form.weight, ErrorWeight.REPORT if is_report else ErrorWeight.VICTIM)
         return form.weight
+
+    def _is_code(self, line: KeptLine) -> bool:
+        """Return True for a line of a source in a traceback."""
+        return self._facts.is_in_exception(line.file, line.line) and not is_exception(line.text)
 
     def _is_survived(self, line: KeptLine, form: ErrorForm) -> bool:
         role = self._known.get((line.file, line.line))
