@@ -170,15 +170,15 @@ def test_direct_trains_what_torchrun_trains(framework_lab: Lab) -> None:
 def test_a_job_survives_the_death_of_a_rollout_server_and_ends_with_its_trainers(
     framework_lab: Lab, tmp_path: Path
 ) -> None:
-    steps = 'trainer.program=["trainer.py", "{roles.rollout.endpoints}", "80"]'
+    steps = 'trainer.program=["trainer.py", "{roles.rollout.endpoints}", "160"]'
     sets = ("--set", "rollout.shared=true", "--set", "trainer.shared=true", "--set", steps)
     words = ("--workdir", str(EXAMPLES / "roles"), str(EXAMPLES / "roles/job.toml"), *sets)
     with starting(framework_lab, tmp_path, *words) as job:
-        job.says("step 5/80 loss")
+        job.says("step 5/160 loss")
         server = framework_lab["n1"].run("pgrep", "-f", "[-]u rollout.py").stdout.split()
         framework_lab["n1"].run("kill", "-9", *server)
         assert job.ends(280) == ExitCode.DONE, job.stderr
-        assert "step 80/80 loss" in job.stdout
+        assert "step 160/160 loss" in job.stdout
         assert "was killed by SIGKILL" in job.stderr
         assert job.stderr.count("restart 1 of 3: run ") == 2  # The server, and the trainers that lost it.
         assert job.stderr.count(" ready (http:http/health)") == 3
