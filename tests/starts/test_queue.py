@@ -9,7 +9,7 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.runs.prepare.queue import Turn
-from tests.starts.cluster import DirectoryCluster, appears, ended
+from tests.starts.cluster import DirectoryCluster, appears, ended, says
 
 
 def test_starts_of_one_node_each_use_all_hosts_and_the_next_one_takes_the_first_that_is_free(
@@ -23,8 +23,7 @@ def test_starts_of_one_node_each_use_all_hosts_and_the_next_one_takes_the_first_
         runs.append(cluster.start("--queue", "--nodes", "1", "--", "sh", "-c", mark.format(tmp_path / name)))
         appears(tmp_path / f"{name}.up")
     waiting = cluster.start("--queue", "--nodes", "1", "--", "true")
-    assert waiting.stderr is not None
-    assert "waiting for any 1 of n[1-2]; n1: device 0, run " in waiting.stderr.readline()
+    says(waiting, "waiting for any 1 of n[1-2]; n1: device 0, run ")
     (tmp_path / "b.end").touch()
     ended(runs[1], code=ExitCode.DONE)
     ended(waiting, code=ExitCode.DONE)
