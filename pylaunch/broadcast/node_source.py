@@ -23,7 +23,7 @@ from pylaunch.model.manifest import File, SymbolicLink
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.probe.program import STREAMED, program, streamed
 from pylaunch.transport.answers import NotAnAnswerError, decoded
-from pylaunch.transport.connections import connector_of
+from pylaunch.transport.connections import connector_of, in_full
 from pylaunch.transport.connector import Connector
 from pylaunch.transport.patience import patience
 from pylaunch.transport.process import Child, describe_exit, last_line, spawn
@@ -172,7 +172,7 @@ class HostFailedError(Exception):
 
 async def why_program_ended(child: Child, connector: Connector) -> HostFailedError:
     """Wait for the end of a program that Python reads from its stdin, and return why it ended."""
-    ended = await child.leave(LEAVES_S)
+    ended = await in_full(connector, await child.leave(LEAVES_S))
     if (failure := connector.failure(ended)) is not None:
         return HostFailedError(failure.reason, failure.hint, is_unreachable=True)
     if ended.returncode in (126, 127):

@@ -6,7 +6,7 @@ from pylaunch.errors import ClusterNotReadyError, PylaunchError
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
-from pylaunch.transport.connector import Connector
+from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, Connector
 from pylaunch.transport.local import LocalConnector
 from pylaunch.transport.openssh import sharing
 from pylaunch.transport.openssh.connector import OpenSshConnector
@@ -31,6 +31,15 @@ def connector_of(host: Host, known_hosts: str | None) -> Connector:
             return SlurmConnector(host)
         case Connection.NONE:
             raise ClusterNotReadyError(f"{host.name} is not in the inventory, so it is not connected to")
+
+
+async def in_full(connector: Connector, ended: process.Completed) -> process.Completed:
+    """Return a command line that failed as `ended` did and printed the reason that `ended` lacks, or `ended`."""
+    failure = connector.failure(ended)
+    if failure is None or not failure.again:
+        return ended
+    again = await (await process.spawn(failure.again)).leave(LOGIN_TEST_TIMEOUT_S)
+    return ended if connector.failure(again) is None else again
 
 
 def login(host: Host, known_hosts: str | None, words: Argv) -> Argv:

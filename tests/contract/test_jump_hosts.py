@@ -8,7 +8,16 @@ from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
 
 
-@pytest.mark.parametrize("verb", [("check",), ("ps",), ("start", "--framework", "command", "--", "true")])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("check",),
+        ("ps",),
+        ("push", "cluster.ini", "/tmp/never"),
+        ("start", "--framework", "command", "--", "true"),
+        ("start", "--queue", "--framework", "command", "--", "true"),
+    ],
+)
 def test_a_jump_host_that_is_not_reached_is_the_reason_though_connections_are_shared(
     verb: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,13 +1,18 @@
 """Starts that wait in the queue for any of several hosts."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
 
-from pylaunch.errors import ExitCode
-from pylaunch.model.cluster import Cluster, Host
+import pytest
+
+from pylaunch.errors import ClusterNotReadyError, ExitCode
+from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
+from pylaunch.runs.connect.fleet import Fleet
+from pylaunch.runs.prepare import queue
 from pylaunch.runs.prepare.queue import Turn
 from tests.starts.cluster import DirectoryCluster, appears, ended, says
 
@@ -45,3 +50,28 @@ def test_a_start_waits_for_its_own_hosts_where_others_do_not_take_their_place() 
 
     assert candidates(nodes=1) == ["n1", "n2", "n3"]
     assert candidates(nodes=3) == candidates(nodes=4) == candidates(nodes=1, max_restarts=1) == []
+
+
+def test_a_host_that_does_not_answer_is_left_out_where_others_are_free_and_refused_where_it_is_needed(
+    directories: Callable[..., DirectoryCluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = directories("n1", "n2")
+    (cluster.nodes["n1"].path / "python3").write_text("#!/bin/sh\nexec sleep 600\n")
+    monkeypatch.setattr(queue, "HELLO_TIMEOUT_S", 2.0)
+    hosts = tuple(
+        Host(
+            name, "127.0.0.1", connection=Connection.LOCAL, devices=(0,),
+            agent_python=str(node.path / "python3"), node_root=str(node.path / "root"),
+        )
+        for name, node in cluster.nodes.items()
+    )  # fmt: skip
+
+    async def chosen(nodes: int) -> list[str]:
+        plan = plan_run(Cluster(hosts), JobSpec(("a",), Framework.COMMAND, "/", nodes=nodes), "7f3a7f3a")
+        turn = Turn(1.0, None).among(Cluster(hosts), plan)
+        async with queue.in_turn(turn, plan, Fleet(plan, "0"), lambda _: None) as found:
+            return [host.name for host in found]
+
+    assert asyncio.run(chosen(1)) == ["n2"]
+    with pytest.raises(ClusterNotReadyError, match="no answer within 2 s"):
+        asyncio.run(chosen(2))

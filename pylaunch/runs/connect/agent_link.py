@@ -14,7 +14,7 @@ from pylaunch.model.diagnosis import host_hints
 from pylaunch.model.text.argv import Argv, pylaunch
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.node_script import AGENT_ABSENT, ENTER, PYTHON_ABSENT, ROOT_UNTRUSTED, root_words
-from pylaunch.transport.connections import connector_of
+from pylaunch.transport.connections import connector_of, in_full
 from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, ConnectionFailure, Connector
 from pylaunch.transport.handshakes import AGENTS, awaited_turn
 from pylaunch.transport.patience import patience
@@ -249,15 +249,6 @@ async def _explain(connector: Connector, child: Child) -> Exception:
     if ended.returncode == AGENT_ABSENT:
         return AgentAbsentError(connector.host)
     return why_ended(connector, await in_full(connector, ended))
-
-
-async def in_full(connector: Connector, ended: Completed) -> Completed:
-    """Return a command line that failed as `ended` did and printed the reason that `ended` lacks, or `ended`."""
-    failure = connector.failure(ended)
-    if failure is None or not failure.again:
-        return ended
-    again = await (await spawn(failure.again)).leave(LOGIN_TEST_TIMEOUT_S)
-    return ended if connector.failure(again) is None else again
 
 
 def why_ended(connector: Connector, ended: Completed) -> LinkError:

@@ -12,7 +12,7 @@ from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.diagnosis.host_hints import of_hosts
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import RunRecord
-from pylaunch.runs.connect.agent_link import HELLO_TIMEOUT_S, in_full, root_untrusted
+from pylaunch.runs.connect.agent_link import HELLO_TIMEOUT_S, root_untrusted
 from pylaunch.runs.connect.fleet import CONNECTING
 from pylaunch.runs.connect.node_script import (
     AGENT_ABSENT,
@@ -23,7 +23,7 @@ from pylaunch.runs.connect.node_script import (
     root_words,
 )
 from pylaunch.store.node_record import NodeShare, NotARecordError, RecordReader
-from pylaunch.transport.connections import connector_of
+from pylaunch.transport.connections import connector_of, in_full
 from pylaunch.transport.handshakes import awaited_turn
 from pylaunch.transport.patience import patience
 from pylaunch.transport.process import describe_exit, last_line, spawn

@@ -22,12 +22,14 @@ from pylaunch.model.job import RankOrder
 from pylaunch.model.plan import NodePlan, RunPlan, on_hosts
 from pylaunch.probe.program import STREAMED, program, streamed
 from pylaunch.runs import steady_clock
+from pylaunch.runs.connect.agent_link import HELLO_TIMEOUT_S
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.transport.answers import NotAnAnswerError, decoded
-from pylaunch.transport.connections import connector_of
-from pylaunch.transport.connector import Connector
+from pylaunch.transport.connections import connector_of, in_full
+from pylaunch.transport.patience import patience
 from pylaunch.transport.process import Child, describe_exit, last_line, spawn
+from pylaunch.transport.silence import AWAITED
 
 SETTLE_S = 0.7
 """Debounce time before the blocking runs are reported: nodes look one after the other."""
@@ -108,7 +110,7 @@ class _Queue:
         script = streamed(program(node_side.main))
         for node in self._nodes:
             argv = (node.host.agent_python, *STREAMED)
-            child = await spawn(self._connector(node.host).argv(argv))
+            child = await spawn(connector_of(node.host, self._plan.known_hosts).argv(argv))
             self._children[node.host.name] = child
             order = json.dumps(_order(self._turn, self._plan, node)).encode()
             with contextlib.suppress(ConnectionError):  # `_read` reports the reason.
@@ -156,20 +158,25 @@ class _Queue:
         await asyncio.gather(*(child.leave(LEAVE_S) for child in self._children.values()))
 
     async def _read(self, host: Host) -> None:
-        child = self._children[host.name]
-        while line := await child.readline():
+        child, connector = self._children[host.name], connector_of(host, self._plan.known_hosts)
+        try:
+            with AWAITED.hosts([host.name], HELLO_TIMEOUT_S):
+                async with patience(HELLO_TIMEOUT_S):
+                    line = await child.readline()
+        except TimeoutError:
+            silence = connector.timed_out(HELLO_TIMEOUT_S)
+            raise ClusterNotReadyError(f"{host.name}: {silence.reason}", hint=silence.hint) from None
+        while line:
             if line.startswith(b"{"):
                 self._blocked[host.name] = _place(host, line)
                 self._news.set()
-        ended = await child.leave(LEAVE_S)
+            line = await child.readline()
+        ended = await in_full(connector, await child.leave(LEAVE_S))
         self._blocked.pop(host.name, None)
-        if (failure := self._connector(host).failure(ended)) is not None:
+        if (failure := connector.failure(ended)) is not None:
             raise ClusterNotReadyError(f"{host.name}: {failure.reason}", hint=failure.hint)
         why = f"{describe_exit(ended.returncode)}: {last_line(ended.stderr)}"
         raise ClusterNotReadyError(f"{host.name}: its place in the queue was lost ({why})")
-
-    def _connector(self, host: Host) -> Connector:
-        return connector_of(host, self._plan.known_hosts)
 
     def _words(self) -> list[str]:
         names = [node.host.name for node in self._nodes]
