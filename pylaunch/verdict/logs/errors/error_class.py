@@ -104,7 +104,7 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
     ("mpi-launch", MEDIUM, r"\b(?:orted|prted|hydra_pmi_proxy): command not found"),
     ("slurm-request", MEDIUM,
      (r"^(?:srun|sbatch|salloc): (?:unrecognized|invalid) option"
-     r"|^(?:.{0,40}FailedJobError: )?(?:sbatch|srun|salloc): (?:error|fatal): (?!.{0,40}(?:task \d"
+     r"|^(?:.{0,40}FailedJobError: )?(?:sbatch|srun|salloc): (?:error|fatal): (?!.{0,40}(?:task \d|ClusterName"
      r"|node \S+: task|Task launch|Exited|Socket|communication|spank|plugin)).{0,200}"
      rf"{_REFUSED}"
      r"|Batch job submission failed|CPU binding outside of job|Failed to validate job spec"
@@ -140,7 +140,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      (r"PTX was compiled with an unsupported toolchain|driver version is insufficient"
      r"|(?i:driver (?:\S{1,30} ){0,4}(?:is )?too old|requires? (?:\w+ ){0,3}driver)")),
     ("fabric-manager", MEDIUM, r"(?i:fabric ?manager|NVSwitch|system not yet initialized)"),
-    ("driver-mismatch", MEDIUM, r"(?i:driver/library version mismatch|kernel (?:driver|module) version)"),
+    ("driver-mismatch", MEDIUM, (r"(?i:driver/library version mismatch|NVML: function not found"
+     r"|kernel (?:driver|module) version)")),
     ("library-mismatch", MEDIUM,
      (r"version [`']\w{1,20}_[\d.]{1,12}' not found|undefined symbol|symbol lookup error"
      r"|not defined in file \S{1,200} with link time"
@@ -368,7 +369,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
 _EVERY = (*OF_PROGRAMS, *OF_TOOLS, *OF_LIBRARIES, *FORMS, *OF_IMPORTS)
 _COMPILED = [(causes.split(), confidence, re.compile(form)) for causes, confidence, form in _EVERY]
 
-_OWN = re.compile(f"{_MISMATCH}|{OUTSIDE}|{NO_SERVER}|{KILLED_CHILD}")
+_OWN = re.compile(f"{_MISMATCH}|{OUTSIDE}|{NO_SERVER}|{KILLED_CHILD}|ResumeTimeout")
 """Words of an error of the process itself, though it names another rank or waited for a server."""
 
 _OWN_ATTRIBUTE = re.compile(r"AttributeError: '\w{1,80}' object has no attribute")
@@ -380,7 +381,7 @@ _OF_CHECKPOINTS = re.compile(
 
 _OF_LAUNCHERS = re.compile(
     r"/deepspeed/launcher/|/accelerate/(?:commands|utils)/launch\.py|/torch/distributed/launcher/"
-    r"|/bin/(?:accelerate|deepspeed|torchrun):"
+    r"|/bin/(?:accelerate|deepspeed|torchrun)(?:-\w{1,20})?:"
 )
 """Places in launchers: what they raise concerns their configuration."""
 

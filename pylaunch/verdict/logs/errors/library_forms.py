@@ -11,7 +11,8 @@ _DEVICE = r"(?:CUDA|GPU|XPU|HPU|NPU|TPU)"
 
 OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
     ("package-mismatch", MEDIUM,
-     (r"(?i:\bversion must be (?:at least|greater|[<>=]=?|newer|older|\d)"
+     (r"(?i:\binstall \S{1,40} from (?:the )?(?:main|master)\b"
+      r"|\bversion must be (?:at least|greater|[<>=]=?|newer|older|\d)"
       r"|\d(?:\.\w{1,20})? or (?:later|newer|higher|above)\b|\b(?:has|have) been (?:removed|renamed|moved) in v?\d)"
       r"|\brequires? [A-Z][\w.-]{1,40} [<>=]=? ?v?\d+\.\d")),
     ("backend-missing", MEDIUM, r"(?i:\bsupport has not been built\b)"),
@@ -24,6 +25,7 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
      (rf"(?i:\b{_DEVICE}s?(?: devices?)? (?:is|are) (?:required|needed|not available)\b"
       rf"|\brequires? (?:an? |at least (?:one|\d+) )?(?:NVIDIA |AMD )?{_DEVICE}s?(?: devices?)?(?:$|[.,;:]))")),
     ("hub-access", MEDIUM, r"(?i:\bauthentication failed\b)"),
+    ("hub-unreachable", MEDIUM, r"(?i:\bnetwork (?:seems|is|appears)(?: to be)? down\b)"),
     ("hub-unreachable hub-access", MEDIUM, r"(?i:\b(?:check your|no|not have) (?:internet|network) \w)"),
     ("env-syntax", MEDIUM,
      (r"\b(?:[A-Z]{3,}_[A-Z_\d]+|[A-Z]{3,}(?= env))(?: env\w* var\w*)? must be"
@@ -40,7 +42,7 @@ OF_IMPORTS = (
 """The form of any other failed import, after all others."""
 
 _REFUSES = re.compile(
-    r"^(?:[\w.]+\.)?(?:Value|Assertion|NotImplemented|Runtime|Argument|\w*(?:Config\w*|Usage|Click|CLI|Launch|Validation"
+    r"^(?:[\w.]+\.)?(?:Key|Value|Assertion|NotImplemented|Runtime|Argument|\w*(?:Config\w*|Usage|Click|CLI|Launch|Validation"
     r"|Hydra))"
     r"(?:Error|Exception): |^[\w.-]{1,40}\.py: error: "
 )

@@ -13,7 +13,7 @@ OUTSIDE = (
 
 NO_SERVER = (
     r"Failed to establish a new connection: \[Errno 1(?:10|11|13)\]"
-    r"|(?i:failed to connect to (?:\w+ ){0,3}(?:controller|scheduler)\b)"
+    r"|(?i:failed to connect to (?:\w+ ){0,3}(?:controller|scheduler)\b)|Unable to connect to the server: (?!x509|tls)"
 )
 """Words of a client whose server does not accept the connection."""
 
@@ -33,7 +33,8 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("hub-rate-limit", MEDIUM,
      r"\((?:Throttling|RequestLimitExceeded)|ThrottlingException|(?i:\brate ?limit(?:ed|error| exceeded| reached)\b)"),
     ("hub-access", MEDIUM,
-     (r"HttpError 40[13]\b|\) PERMISSION_DENIED: |PermissionDenied: 403|IAM_PERMISSION|Forbidden: 403"
+     (r"HttpError 40[13]\b|\b(?:not authorized to perform|UnauthorizedOperation)\b"
+      r"|\) PERMISSION_DENIED: |PermissionDenied: 403|IAM_PERMISSION|Forbidden: 403"
      r"|<Response \[40[13]\]>|(?i:permission '\S{1,80}' denied)")),
     ("launcher-config", MEDIUM,
      (r"\(AlreadyExists\): |\.[a-z0-9.]{2,60} \"[\w.-]{1,99}\" already exists")),
@@ -43,7 +44,6 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("rdma-devices", MEDIUM,
      r"modprobe: (?:FATAL|ERROR): .{0,40}\b(?:nv_peer_mem|nvidia.peermem|ib_|mlx|rdma)|\bibv_open_device\b"),
     ("rdma-gid rdma-mtu", MEDIUM, r"(?i:\bmodify (?:the )?qp\b.{0,40}\b(?:rtr|rts)\b)"),
-    ("firewall-port network-interface", MEDIUM, r"unable to complete a TCP connection to another process"),
     ("launcher-config", MEDIUM,
      r"admission webhook \"[\w./-]{1,120}\" denied the request|WRONGPASS|redis\.\w{1,20}\.AuthenticationError"),
     ("coordinator-unreachable launcher-config", MEDIUM,
@@ -60,18 +60,24 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
       r" (?:any |an? )?(?:open|free|empty|available|unused) (?:tcp )?ports?\b)")),
     ("jax-arguments", MEDIUM, r"initialize it via `?jax\.distributed\.initialize"),
     ("checkpoint-race", MEDIUM, r"Configuration mismatch on uuid"),
-    ("package-mismatch program-error", MEDIUM, r"^[A-Z]\w{2,60} has no attribute '"),
+    ("package-mismatch program-error", MEDIUM, r"^[A-Z]\w{2,60} has no attribute '|Invalid mesh_dim_name"),
     ("checkpoint-mismatch program-error", MEDIUM, r"flax\.errors\.Scope(?:Param|Variable)\w+Error"),
     ("gpu-memory-foreign gpu-memory", MEDIUM, r"failed to allocate .{3,40} from device: CUDA_ERROR_OUT_OF_MEMORY"),
     ("network-interface coordinator-unreachable firewall-port", MEDIUM, r"\bNoValidAddresse"),
     ("env-missing", MEDIUM, r"\.(?:cc|cpp|h):\d{1,5} ?: Missing \w{2,40} configuration"),
     ("proxy-variables coordinator-unreachable", MEDIUM, r"^AssertionError: .{0,60}<Response \[50[24]\]>"),
+    ("version-skew launcher-config", MEDIUM, r"\bcode = Unimplemented\b|(?i:\bunknown (?:service|method) [\w/]+\.\w)"),
+    ("native-crash", MEDIUM, r"^={4} backtrace"),
+    ("backend-missing framework-config", MEDIUM, r"No backend type associated with device type cuda"),
     ("launcher-config version-skew", MEDIUM,
      (r"\bCustomResourceDefinition \S{1,120} is invalid|no matches for kind \S{1,80} in version"
      r"|\b(?:json|strict decoding error): unknown field ")),
     ("slurm-request", MEDIUM, r"^(?:qsub|bsub|condor_submit): |Job not submitted\.$"),
+    ("config-syntax", MEDIUM, r"ClusterName needs to be specified|Unable to process configuration file"),
+    ("framework-config", MEDIUM, r"(?i:\bconfiguration (?:parameter|option|key) '[\w.-]{1,80}')"),
     ("slurm-node", MEDIUM,
-     (r"fatal: Can't find plugin for|different slurm\.conf than|^slurmdbd: error: mysql"
+     (r"fatal: Can't find plugin for|not resumed by ResumeTimeout|not responding, setting DOWN"
+      r"|different slurm\.conf than|^slurmdbd: error: mysql"
      r"|(?i:error: .{0,80}\b(?:unable|could not|can ?not|can't)\b.{0,80}/slurm\S{0,40}\.conf\b)")),
     ("container-image", MEDIUM, r"ErrImageNeverPull"),
     ("container-start", MEDIUM, r"(?i:connect to the docker daemon)"),
@@ -94,7 +100,8 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
      r"|^(?:bash|sh): (?:line \d{1,5}: )?\S{1,200}: Permission denied$")),
     ("launcher-config", MEDIUM, r"^Error from server \(NotFound\)|^Error: (?:INSTALLATION|UPGRADE) FAILED"),
     ("file-missing import-path", MEDIUM,
-     r"(?:^|[ :])(?:/usr/bin/)?env: .{1,200}: No such file or directory$"),
+     (r"CommandNotFoundException|not recognized as (?:the name of a cmdlet|an internal or external)"
+     r"|(?:^|[ :])(?:/usr/bin/)?env: .{1,200}: No such file or directory$")),
     ("file-missing", MEDIUM,
      (r"(?:^|[ :/])(?:bash|sh): [^ :]{1,200}: No such file or directory$"
       r"|^[\w+-]{2,20}: .{0,9}cannot \w+ (?!.{0,20}/run/).{0,300}: (?:Permission denied|No such file or directory"

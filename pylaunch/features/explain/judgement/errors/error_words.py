@@ -69,6 +69,7 @@ WEAK_ANCHORS = tuple(
         "Call Trace", "Abort", "freed", "free()", "malloc()", "smashing", "stopped", "needed", "abandon",
         "\x1b[31m", "E   ", "level=", "signal", "Hangup", "trap", "stuck", "victed", "uplicate", "neither",
         "isagree", "onflict", "nexpected", "too ", "changed", "differ", "ot init", "ot avail", "ot allow",
+        "ot authori", "ot compiled", "= backtrace",
         "emounting", "achine check", "rc=", "rc:", "blocked for", "WARN ", "low on ", "eturn value", "eturned value",
         "ot equal", "ot know", "nknown ", "no attribute", "equired value",
     )
@@ -109,7 +110,7 @@ METRIC = any_of(
 """Numbers of errors, names that only contain such a word, and headings of columns."""
 
 HANDLED = any_of(
-    r"ignor(?:ed|ing)", r"caught", r"handled", r"expected error", r"recovered", r"suppress(?:ed|ing)",
+    r"ignor(?:ed|ing)", r"caught(?! signal \d)", r"handled", r"expected error", r"recovered", r"suppress(?:ed|ing)",
     r"fall(?:ing|s)? ?back", r"fallback", r"retry(?:ing)?", r"will be retried", r"skipp(?:ed|ing)", r"PASSED",
     r"passed", r"ok",
     ignore_case=True, words=True,
@@ -133,7 +134,8 @@ LAST_WORDS = any_of(
     r"undefined symbol: ", r"error while loading shared libraries: ", r"\bCaught signal \d",
     r"\bProcess received signal\b", r"\bKernel panic\b",
     r"\b(?:Out of memory|Memory cgroup out of memory): Kill(?:ed)? process", r"\boom-kill(?:ing|er|:)",
-    r"\bsegfault at\b", r"general protection fault", r"\*\*\* (?:Aborted at|SIG[A-Z]{2,5}|Check failure)",
+    r"\bsegfault at\b", r"^={4} backtrace",
+    r"general protection fault", r"\*\*\* (?:Aborted at|SIG[A-Z]{2,5}|Check failure)",
     r"\bunrecoverable\b", r"\bhas stopped unexpectedly\b",
 )  # fmt: skip
 """Last words of a process, and of the kernel about it."""
@@ -153,7 +155,8 @@ NAMED_ERROR = any_of(
     r"^(?:FAILED_PRECONDITION|INVALID_ARGUMENT|NOT_FOUND|ALREADY_EXISTS|PERMISSION_DENIED|UNAUTHENTICATED|UNIMPLEMENTED"
     r"|INTERNAL|OUT_OF_RANGE|DATA_LOSS|RESOURCE_EXHAUSTED): [^\d\s]",
     r"(?:^|: )[\w.\[\]-]{1,200}: (?:Invalid|Required|Unsupported|Duplicate) value(?:: |$)",
-    r"^npm ERR!", r"^make(?:\[\d{1,3}\])?: \*\*\* ", r"\bError \d{1,4}$", r"^ninja: build stopped",
+    r"FullyQualifiedErrorId : ", r"^npm ERR!",
+    r"^make(?:\[\d{1,3}\])?: \*\*\* ", r"\bError \d{1,4}$", r"^ninja: build stopped",
     r"\b(?:[Cc]uda|CUDA|HIP|hip|NCCL|nccl|cu\w{2,8}|MPI|gRPC|grpc)\w{0,20} (?:runtime )?(?:[Ee]rror|failure)\b",
 )  # fmt: skip
 """A word such as error before a colon, at the beginning of a line or after another colon."""
@@ -188,6 +191,7 @@ FAILS = any_of(
     r"does(?: not|n't) exist", r"not found", r"no such", r"undefined", r"out of (?:memory|range|bounds|resources?)",
     r"insufficient", r"must be", r"is required", r"are required", r"giving up", r"gave up", r"bailing out",
     r"exiting", r"abruptly", r"rejected",
+    r"not (?:compiled|built) with", r"not authori[sz]ed", r"(?:marking|setting)(?: node \S{1,60})? down",
     r"no longer available", r"already in use", r"already exists", r"died", r"dead",
     r"error", r"exception", r"broken", r"lost", r"stall(?:ed)?", r"deadlock", r"requires", r"stuck", r"evicted",
     r"duplicate", r"neither", r"disagree\w?", r"conflict\w{0,3}", r"unexpected(?:ly)?",
@@ -242,7 +246,8 @@ REPORT = any_of(
     r"|crashed)\b",
     r"main process exited", r"error_file: <n/a>", r"\btraceback : ", r"root cause \(first observed",
     r"other failures:", r"killing subprocess", r"died with <signals", r"one or more processes exited",
-    r"force terminated", r"(?<!recent )failures:$", r"<no_other_failures>", r"===+ .{0,60} failed =",
+    r"^error ~ error executing process >", r"force terminated",
+    r"(?<!recent )failures:$", r"<no_other_failures>", r"===+ .{0,60} failed =",
     r"command terminated with", r"killed by signal", r"terminated by signal", r"exited on signal",
     ignore_case=True,
 )  # fmt: skip
