@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -196,7 +197,7 @@ def test_what_one_node_has_goes_to_the_others_and_nothing_of_it_passes_the_contr
     (tree / "link").symlink_to("sub/run.sh")
     process = ended(cluster.push("n2:data/model", "data/model"), code=ExitCode.DONE)
     assert "n[1,3]: 2 files (20 MiB, sha256 of every file verified, as n2 has it)" in process.stderr
-    assert "n2 sent 20 MiB; the hosts lacked 40 MiB" in process.stderr
+    assert re.search(r"n2 sent [23]\d MiB; the hosts lacked 40 MiB", process.stderr)  # A slow piece is sent twice.
     for name in ("n1", "n3"):
         copy = cluster.nodes[name].path / "data/model"
         assert (copy / "blob").read_bytes() == blob.read_bytes()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
+from tests.files import content_below
 from tests.starts.cluster import DirectoryCluster, ended, made_of_directories
 from tests.starts.hub_server import COMMIT, Hub, serving
 from tests.starts.test_push import PushCluster
@@ -114,7 +115,12 @@ def test_after_ctrl_c_the_download_ends_on_the_node_and_the_same_command_continu
     hub.held = "sub/model.safetensors"
     process = cluster.push("hf:org/model", "hub")
     blobs = cluster.nodes["n2"].path / "hub/models--org--model/blobs"
-    wait_until(lambda: blobs.is_dir() and len([*blobs.iterdir()]) == len(FILES), "the other files are there")
+
+    def waits() -> bool:
+        sizes = {path: len(content) for path, content in content_below(blobs).items()}
+        return len(sizes) == len(FILES) and [sizes[path] for path in sizes if path.suffix == ".incomplete"] == [CHUNK]
+
+    wait_until(waits, "the other files are there, and the first part of this one")
     assert process.stderr is not None
     line = process.stderr.readline()
     assert line.startswith("push: n2 has downloaded ")
