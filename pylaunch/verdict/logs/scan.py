@@ -72,7 +72,7 @@ MOST_EXCEPTIONS = 2_000
 MOST_ORIGINS = 100_000
 SAMPLE = 64 << 10
 _PROGRESS = re.compile(
-    rb"(?i)\b(?:step|iter(?:ation)?|epoch|batch)(?:s?\b[\]:# ]|=)[\]:=# ]{0,2}\[?\d{1,9}(?-i:(?![\d.]{0,20} ON ))"
+    rb"(?i)\b(?:step|iter(?:ation)?|epoch|batch)(?:(?!s =)s?\b[]:# ]|=)[\]:=# ]{0,2}\[?\d{1,9}(?-i:(?![\d.]{0,20} ON ))"
     rb"|\bloss\b[\"']?[=: ]{1,3}-?\d|\d(?:\.\d{1,4})? ?(?:it/s|s/it)"
 )
 _CLOCK = re.compile(r"\[?\d{2}:\d{2}:\d{2}\b")

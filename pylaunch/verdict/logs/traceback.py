@@ -50,9 +50,9 @@ LOOKED_UP = (
 """Exceptions of a look-up after whose failure a program tries something else."""
 
 _CHECKOUT = re.compile(
-    r"(?i)/([\w-]{2,60})/(?:python/|src/)?\1/|/(?:lightning|megatron|sglang|transformers|verl|vllm)/"
+    r"(?i)/([\w-]{2,60})/(?:python/|src/)?\1/|/(?:lightning|megatron|sglang|transformers|verl|vllm)/|\.p(?:yx|xi):"
 )
-_LIBRARIES = ("site-packages/", "dist-packages/", "/lib/python", "<frozen", "<string>")
+_LIBRARIES = ("site-packages/", "dist-packages/", "/lib/python", "<frozen", "<string>", ".pyx:", ".pxi:")
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|slurmctld.{0,40}(?:not respond|down)|fetch_config|this slurmd's NodeName|Invalid user for SlurmUser"
      r"|cgroup namespace '\w{1,20}' not mounted|^s\w{3,10}: (?:error|fatal): .{0,80}\bcgroup"
      r"|^slurm(?:d|ctld|dbd): fatal: )")),
-    ("mpi-pmi", MEDIUM, r"\bPMIX? ERROR|PMI_\w{3,40}|\bPMIx_\w+|^srun: error: .{0,80}mpi/pmi"),
+    ("mpi-pmi", MEDIUM, r"\bPMIX? ERROR(?!.{0,40} gds_)|PMI_\w{3,40}|\bPMIx_\w+|^srun: error: .{0,80}mpi/pmi"),
     ("mpi-launch", MEDIUM, r"\b(?:orted|prted|hydra_pmi_proxy): command not found"),
     ("slurm-request", MEDIUM,
      (r"^(?:srun|sbatch|salloc): (?:unrecognized|invalid) option"
@@ -194,8 +194,9 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"device-side assert|Assertion `[^`]{1,200}` failed"),
     ("gpu-unexplained", MEDIUM, r"illegal memory access|misaligned address|unspecified launch failure"),
     ("script-arguments", MEDIUM,
-     (r"(?i:unrecognized (?:arguments?|options?)|could not consume arg|unknown (?:option|flag|argument)(?! type))"
-     r"|(?i:invalid choice: |no such option|(?:invalid|unrecognized) option --"
+     (r"(?i:unrecognized (?:arguments?|options?)|could not consume arg"
+     r"|(?<!mpirun: error: )unknown (?:option|flag|argument)(?! type)|invalid choice: "
+     r"|no such option|(?:invalid|unrecognized) option --"
      r"|the following arguments are required)|(?i:flag provided but not defined|unexpected extra argument"
      r"|expected (?:one|at least one) argument)|(?i:option .{0,40} requires an argument|keys? .{0,80} (?:not"
      r"|un)used by the HfArgumentParser|missing argument)")),
@@ -248,7 +249,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"(?:pip|\S{0,20}(?:torch|transformers|package|library|version|driver|release)"
      r"|to (?:version )?v?\d|\w[\w-]{1,40}(?: to|[=<>]=))"
      r")"
-     r"|(?i:(?:requires|needs) .{0,40}\d+\.\d+(?:\.\d+)? or (?:newer|later|higher|above))|cannot import name"
+     r"|(?i:(?:requires|needs) .{0,40}\d+\.\d+(?:\.\d+)? or (?:newer|later|higher|above))|[Cc]annot import name"
      r"|got an unexpected keyword argument|AttributeError: (?:module|type object"
      r"|partially initialized module) '|AttributeError: '(?:(?:DistributedDataParallel|FullyShardedDataParallel)"
      r"(?=' object has no attribute '_)|DeepSpeed\w+"
@@ -369,7 +370,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
 _EVERY = (*OF_PROGRAMS, *OF_TOOLS, *OF_LIBRARIES, *FORMS, *OF_IMPORTS)
 _COMPILED = [(causes.split(), confidence, re.compile(form)) for causes, confidence, form in _EVERY]
 
-_OWN = re.compile(f"{_MISMATCH}|{OUTSIDE}|{NO_SERVER}|{KILLED_CHILD}|ResumeTimeout")
+_OWN = re.compile(f"{_MISMATCH}|{OUTSIDE}|{NO_SERVER}|{KILLED_CHILD}|ResumeTimeout|incompatible constructor arguments")
 """Words of an error of the process itself, though it names another rank or waited for a server."""
 
 _OWN_ATTRIBUTE = re.compile(r"AttributeError: '\w{1,80}' object has no attribute")
@@ -390,6 +391,7 @@ _OF_QUEUES = re.compile(r"/multiprocessing/(?:synchronize|queues|heap|shared_mem
 
 _FREE_NAME = re.compile(r"NameError: name '(?!\w{1,60}_(?:C|cuda|ext)')|UnboundLocalError\b")
 _VALUES = re.compile(r"^(?:Value|Key|Runtime|Assertion|Type)Error\b")
+_SHELL_SCRIPT = re.compile(r"\.(?:sh|bash|sbatch|slurm):\d")
 _CALL = re.compile(r"^TypeError: .{0,120}(?:missing \d+ required|takes \d+ positional|multiple values for)")
 
 
@@ -407,9 +409,14 @@ def error_class(text: str, place: str = "", raised_at: str = "") -> ErrorClass |
         return ErrorClass("program-error", MEDIUM, "the parent dropped a queue or lock before a child could open it")
     if _FREE_NAME.match(text) and is_of_library(raised_at or place):
         return ErrorClass("package-mismatch", MEDIUM, f"a fault of a library, in this release: {raised_at or place}")
+    if text.startswith("SyntaxError") and _SHELL_SCRIPT.search(place):
+        return ErrorClass("launcher-config", MEDIUM, f"Python, not a shell, reads a script for a shell: {place}")
     in_launcher = _OF_LAUNCHERS.search(place) is not None
     for (cause, *also), confidence, form in _COMPILED:
-        if (found := form.search(text)) and not (in_launcher and cause == "program-error"):
+        is_open = (in_launcher and cause == "program-error") or (
+            cause == "framework-config" and not place and text.startswith("TypeError")
+        )
+        if not is_open and (found := form.search(text)):
             return ErrorClass(cause, confidence, f"its words: {found[0].strip()[:80]}", tuple(also))
     if in_launcher:
         return ErrorClass("launcher-config", MEDIUM, f"raised in a launcher: {place}")

@@ -11,10 +11,11 @@ _DEVICE = r"(?:CUDA|GPU|XPU|HPU|NPU|TPU)"
 
 OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
     ("package-mismatch", MEDIUM,
-     (r"(?i:\binstall \S{1,40} from (?:the )?(?:main|master)\b"
+     (r"(?i:\binstall \S{1,40} from (?:the )?(?:main|master)\b|\bincompatible (?:constructor|function) arguments"
       r"|\bversion must be (?:at least|greater|[<>=]=?|newer|older|\d)"
       r"|\d(?:\.\w{1,20})? or (?:later|newer|higher|above)\b|\b(?:has|have) been (?:removed|renamed|moved) in v?\d)"
       r"|\brequires? [A-Z][\w.-]{1,40} [<>=]=? ?v?\d+\.\d")),
+    ("uneven-data gpu-memory", MEDIUM, r"(?:ranks|workers|processes) (?:\w+ ){0,3}out of sync\b"),
     ("backend-missing", MEDIUM, r"(?i:\bsupport has not been built\b)"),
     ("import-path", MEDIUM,
      (rf"(?i:\b(?:be|(?:ensure|make sure)\b.{{1,90}} (?:is|are)) installed\b"

@@ -12,7 +12,8 @@ _REPORT = re.compile(
     r"|child (?:process )?\w{0,10} ?(?:failed(?! to)|died|exited)|\branks? \S{1,40} failed to\b"
     r"|\b(?:pipe|pipeline|queue|stream) (?:\S{1,40} ){0,3}(?:closed unexpectedly|stopped|ended early)\b"
     r"|workers? (?:process )?(?:crashed|failure|failed to start)\b|failed to import docker image"
-    r"|container start failed|(?:failed to become|did not (?:signal|become)) ready\b|nccl error (?:in|\d))"
+    r"|container start failed|(?:failed to become|did not (?:signal|become)) ready\b|nccl error (?:in|\d)"
+    r"|received signal: sig|terminated with the following error)"
 )
 """Words of a report that another process ended: the cause is in its log."""
 

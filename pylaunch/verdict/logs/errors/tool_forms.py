@@ -65,6 +65,16 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("gpu-memory-foreign gpu-memory", MEDIUM, r"failed to allocate .{3,40} from device: CUDA_ERROR_OUT_OF_MEMORY"),
     ("network-interface coordinator-unreachable firewall-port", MEDIUM, r"\bNoValidAddresse"),
     ("env-missing", MEDIUM, r"\.(?:cc|cpp|h):\d{1,5} ?: Missing \w{2,40} configuration"),
+    ("env-missing framework-config", MEDIUM,
+     r"\b[Pp]lease set (?:the )?[`']?[A-Z]{2,}_[A-Z_]{2,40}\b"),
+    ("env-missing", MEDIUM,
+     (r"(?i:\b(?:launch|run|start)\w{0,4} .{0,60}\b(?:with|using|via) .{0,40}"
+      r"\b(?:torchrun|torch\.distributed\.(?:launch|run)|accelerate launch)\b)")),
+    ("env-syntax", MEDIUM, r"': not a valid identifier$"),
+    ("framework-config program-error", MEDIUM,
+     r"FileNotFoundError: (?:.{0,80} )?'(?:[^']{0,200}/)?None(?:/[^']{0,200})?'"),
+    ("launcher-config env-syntax", MEDIUM, r"(?i:\burl is invalid\b|\binvalid (?:url|port number)\b)"),
+    ("shared-cache-race", MEDIUM, r"Expected to find locked file"),
     ("proxy-variables coordinator-unreachable", MEDIUM, r"^AssertionError: .{0,60}<Response \[50[24]\]>"),
     ("version-skew launcher-config", MEDIUM, r"\bcode = Unimplemented\b|(?i:\bunknown (?:service|method) [\w/]+\.\w)"),
     ("native-crash", MEDIUM, r"^={4} backtrace"),
@@ -82,7 +92,8 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("container-image", MEDIUM, r"ErrImageNeverPull"),
     ("container-start", MEDIUM, r"(?i:connect to the docker daemon)"),
     ("ssh-authentication", MEDIUM,
-     r"AuthenticationException: |Too many authentication failures|^Bad owner or permissions on"),
+     (r"AuthenticationException: |No authentication methods available|Too many authentication failures"
+      r"|^Bad owner or permissions on")),
     ("terminal-missing", MEDIUM, r"^sudo: (?:a (?:password|terminal) is required|no tty present)"),
     ("package-mismatch", MEDIUM,
      (r"(?i:installed with version \S{1,20} but found|ResolutionImpossible|compiled with different CUDA"

@@ -24,7 +24,8 @@ def client_timeout(match: LogMatch, facts: LogFacts) -> Clue:
     if unresolved and not errors & {"110", "111"}:
         return Clue("dns-hosts", f"the coordinator's name {unresolved[0].groups['host']} has no address", HIGH)
     if kind_of_address(host) == "loopback":
-        return Clue("hosts-loopback", f"the coordinator's address {to} is a loopback address", MEDIUM)
+        also = ("coordinator-unreachable",) if host == "127.0.0.1" and len(facts.scans) == 1 else ()
+        return Clue("hosts-loopback", f"the coordinator's address {to} is a loopback address", MEDIUM, also=also)
     if kind_of_address(host) == "bridge" or "container-context" in facts.ids:
         text, why = f"{to} did not answer, a container's network is involved", "an address of a bridge or container"
         return Clue("container-network", text, MEDIUM, because=why)
@@ -101,6 +102,8 @@ def joined(match: LogMatch, facts: LogFacts) -> Clue:
     joined, world = int(match.groups["joined"]), int(match.groups["world"])
     if joined > world:
         text = f"{joined} processes joined a group of {world}: a second launch or a stale store"
+        if facts.of("worker-restart") and joined % world == 0:
+            return Clue("duplicate-launch", f"{text} of an earlier attempt", LOW, role=Role.SYMPTOM)
         return Clue("duplicate-launch", text, HIGH, because="more joined than the world size")
     text = f"{joined} of {world} processes joined: {world - joined} never arrived"
     return Clue("rank-missing", text, HIGH if joined < world else LOW)

@@ -190,7 +190,7 @@ SIGNALS = {
 
 
 ENDED = re.compile(
-    r"(?i)\b(?:finish(?:ed)?|completed|(?<!to )complete|saved (?:final|last)"
+    r"(?i)\b(?:finish(?:ed)?|completed|(?<!to )(?<!rendezvous )complete|saved (?:final|last)"
     r"|done|exit(?:ing|ed)? (?:with )?(?:code )?0|success(?:fully)?"
     r"|bye|early[- ]stop\w{0,4}|all (?:steps|epochs))"
     r"\b(?![: ]{1,2}(?:(?:global |micro-?)?(?:step|batch|iter(?:ation)?)\b|\d+/\d))"

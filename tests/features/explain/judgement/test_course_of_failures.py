@@ -117,6 +117,19 @@ def test_a_restart_that_succeeded_is_healthy() -> None:
     assert (found.first, found.first_error, found.failed) == (None, None, False)
 
 
+JOINED = (
+    "RuntimeError: Timed out initializing process group in store based barrier on rank: 1, "
+    "for key: store_based_barrier_key:1 (world_size=2, worker_count={}, timeout=0:30:00)"
+)
+
+
+@pytest.mark.parametrize(("count", "cause"), [(4, "file-missing"), (3, "duplicate-launch")])
+def test_the_ranks_of_an_earlier_attempt_are_no_second_launch(count: int, cause: str) -> None:
+    again = f"{AGAIN}INFO:agent:[default] Rendezvous complete for workers. Result:\n"
+    first = raised(MISSING.replace("[Errno 2] No", "no"))
+    assert first_cause(first + raised(JOINED.format(count), line=40) + again).cause.id == cause
+
+
 def test_an_uncaught_exception_right_after_a_warning_of_its_rank_is_fatal() -> None:
     warned = f"{START}2026-11-28 01:15:13,654 WARNING [rank1] slow step\n"
     at_exit = (

@@ -21,6 +21,7 @@ from tests.features.explain.judgement.verdicts import SEARCH, verdict_on
         "0 errors, 0 failures",
         "no errors found in 12 shards",
         "12 passed, 0 failed",
+        "ORB metadata already exists.",
         "finished without any error",
         "failed_batches=0 retry_count=0",
         "INFO: the previous run printed RuntimeError: out of steps",

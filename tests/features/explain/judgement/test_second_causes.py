@@ -19,12 +19,26 @@ SHIM = "failed to create shim task: OCI runtime create failed: runc create faile
 
 ABSENT, HUB = "FileNotFoundError: [Errno 2] No such file or directory:", "/h/.cache/huggingface/hub"
 OPENED = "unable to open shared memory object </torch_4811_2913> in read-write mode"
+IMPORT = "ImportError: cannot import name 'client' from"
+NO_ANSWER = "[c10d] The client socket has timed out after 300000ms while trying to connect to ({}, 51216).\n"
+BAR = "[>>>>>> ] 1022/5000, 1.5 task/s, elapsed: 673s, ETA: 2621s"
 NO_ROOM = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while"
 
 
 @pytest.mark.parametrize(
     ("log", "causes"),
     [
+        (f"{IMPORT} 'orbit' (/e/site-packages/ray/_private/orbit/__init__.py)\n", "import-path"),
+        (f"{IMPORT} 'orbit' (/e/site-packages/orbit/__init__.py)\n", "package-mismatch"),
+        (f"{IMPORT} 'orbit' (/e/site-packages/orbit-1.2.egg/orbit/__init__.py)\n", "package-mismatch"),
+        (NO_ANSWER.format("127.0.0.1"), "hosts-loopback coordinator-unreachable"),
+        (NO_ANSWER.format("127.0.1.1"), "hosts-loopback"),
+        ("PMIX ERROR: ERROR in file gds_ds12_lock_pthread.c at line 168\n", ""),
+        (f"{BAR}已杀死\n", "killed"),
+        (f"{BAR}Killed\n", "killed"),
+        ('  File "./tools/train.sh", line 3\n    A=$1\n     ^\nSyntaxError: invalid syntax\n', "launcher-config"),
+        ("run.sh: 行 3: 12345 已杀死               python train.py\n", "killed"),
+        ("run.sh: 第 3 行\uff1atorchrun\uff1a未找到命令\n", "file-missing import-path"),
         (f"{TRACEBACK}RuntimeError: No CUDA GPUs are available\n", "gpu-missing app-device-mapping"),
         (
             f"{TRACEBACK}{ON_A_GPU} but torch.cuda.is_available() is False.\n",

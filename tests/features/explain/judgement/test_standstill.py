@@ -63,6 +63,10 @@ def test_a_log_that_ends_with_the_line_of_a_wait_says_for_what(log: str, cause: 
     assert verdict.first.ranks == ()
 
 
+def test_a_number_of_epochs_that_is_set_is_no_progress() -> None:
+    assert verdict_on("EPOCHS = 50\ninitializing ddp: GLOBAL_RANK: 0, MEMBER: 1/2\n").stands
+
+
 def test_a_line_of_a_wait_in_passing_is_none() -> None:
     log = f"{NCCL}Init COMPLETE\n" + "".join(f"step {at} loss 3.0\n" for at in range(4))
     assert verdict_on(log).causes == ()

@@ -296,6 +296,10 @@ NO_CLASS = [
     "ValueError: each orbit must define a callable",
     "TPU compilation failed",
     "graph/paths.cc:60 NCCL WARN Could not find a path for pattern 4",
+    "RuntimeError: plan_test failed! Received signal: SIGIOT",
+    "Exception: -- Process 3 terminated with the following error:",
+    'mpirun: Error: unknown option "--version"',
+    "[n1:8] PMIX ERROR: ERROR in file gds_ds12_lock_pthread.c at line 168",
 ]
 
 
@@ -408,6 +412,7 @@ PACKAGES = "/opt/env/lib/python3.11/site-packages"
         ((r"C:\t.py", r"C:\env\lib\site-packages\lit\fit.py"), "KeyError: 'obj'", "program-error package-mismatch"),
         (("/srv/train.py", f"{PACKAGES}/torch/loss.py"), "IndexError: Target 9 is out of bounds.", "program-error"),
         (("/srv/train.py", f"{PACKAGES}/lit/fit.py"), "IndexError: list index out", "program-error package-mismatch"),
+        (("/srv/train.py", "plan.pyx", "error.pxi"), "lib.IOError: no end", "program-error package-mismatch"),
         (("/srv/train.py",), "RuntimeError: Invalid opaque object size", "unexplained"),
         (("/srv/train.py",), "OSError: [Errno 16] Device or resource busy", "unexplained"),
         (("/srv/train.py",), "OSError: [Errno 26] Text file busy: 'bin/tok'", "shared-cache-race"),

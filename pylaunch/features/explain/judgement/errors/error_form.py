@@ -74,9 +74,14 @@ _FAILED_MESSAGE = re.compile(
 _RAISED = re.compile(
     r"^(?:Uncaught |Unhandled |E {1,6}|[|+│┃ -]{1,8}|\"message\": \")?(?:[A-Za-z_$][\w$]{0,80}(?:\.|::|/)){0,12}"
     r"(?:[A-Za-z_]\w{0,100}(?:Error|Exception|Exit|Expired|Timeout|Failure|Failed|Fault|Quit|Interrupt|Abort|Panic|Refused|NotFound"
-    r"|Violation|Mismatch|Lost|Unsupported)|Forbidden|NotFound)"
+    r"|Violation|Mismatch|Lost|Unsupported)|Forbidden|NotFound"
+    r"|(?:Assertion|Attribute|Import|Index|Key|Memory|Name|Runtime|Type|Value|(?:File|Module) ?Not ?Found) Error)"
     r"(?:\[[\w., ]{1,80}\]|\([\w., ]{1,80}\))?(?:: |:$|$)"
 )
+_OF_VALUES = re.compile(r"(?:\"message\": \")?[\w.]{0,100}(?:Value|Type|Key|Attribute|Index|Name|Shape|Access)Error: ")
+"""Exception of a program about values, whatever they mean: no sign of a device or a network that fails."""
+
+_OPTION = re.compile(r"(?<!\S)--[\w-]{1,60}(?:=\S{1,200})?")
 _RAISED_AFTER = re.compile(
     r"(?:\] |\| |- |: |\) )(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception)(?:\(\w{1,80}\))?: \S"
 )
@@ -168,8 +173,9 @@ def _level(text: str) -> str:
 
 
 def _kind(text: str) -> ErrorKind:
+    is_of_values, plain = _OF_VALUES.match(text), _OPTION.sub(" ", text)
     for kind, pattern in words.KINDS:
-        if pattern.search(text):
+        if pattern.search(plain) and not (is_of_values and kind in (ErrorKind.DEVICE, ErrorKind.NETWORK)):
             return kind
     raised = _RAISED.match(text)
     is_of_library = words.NATIVE.search(text) if raised is None else "." in raised[0].partition(":")[0]

@@ -71,7 +71,8 @@ WEAK_ANCHORS = tuple(
         "isagree", "onflict", "nexpected", "too ", "changed", "differ", "ot init", "ot avail", "ot allow",
         "ot authori", "ot compiled", "= backtrace",
         "emounting", "achine check", "rc=", "rc:", "blocked for", "WARN ", "low on ", "eturn value", "eturned value",
-        "ot equal", "ot know", "nknown ", "no attribute", "equired value",
+        "ot equal", "ot know", "ot compatible", "ncompatible", "a valid identifier", "substitution", "nknown ",
+        "no attribute", "equired value",
     )
 )  # fmt: skip
 """Literals that are frequent in healthy logs: lines that have only these count near the end of a log alone."""
@@ -121,7 +122,7 @@ SHELL = any_of(
     r": (?:line \d{1,6}: )?(?:command not found|not found|cannot execute(?: binary file| required)?"
     r"|bad interpreter|unbound variable|ambiguous redirect|(?:S|s)yntax error|is not recognized"
     r"|unrecognized option|invalid option|unexpected EOF|missing operand|too many arguments|event not found"
-    r"|illegal option)\b",
+    r"|illegal option|not a valid identifier|bad substitution)\b",
 )  # fmt: skip
 """Refusals of shells and of programs that read options."""
 
@@ -132,7 +133,7 @@ LAST_WORDS = any_of(
     r"INTERNAL ASSERT FAILED", r"\bstack smashing detected",
     r"\b(?:double free|free\(\): invalid|malloc\(\): |corrupted (?:size|double))", r"\bsymbol lookup error: ",
     r"undefined symbol: ", r"error while loading shared libraries: ", r"\bCaught signal \d",
-    r"\bProcess received signal\b", r"\bKernel panic\b",
+    r"\bKernel panic\b",
     r"\b(?:Out of memory|Memory cgroup out of memory): Kill(?:ed)? process", r"\boom-kill(?:ing|er|:)",
     r"\bsegfault at\b", r"^={4} backtrace",
     r"general protection fault", r"\*\*\* (?:Aborted at|SIG[A-Z]{2,5}|Check failure)",
@@ -144,7 +145,7 @@ SIGNAL = any_of(
     r"(?:^|: |\d {1,40})(?:Segmentation fault|Bus error|Illegal instruction|Floating point exception|Aborted"
     r"|Killed|Trace/breakpoint trap|Quit|Hangup|Stack fault|CPU time limit exceeded|File size limit exceeded"
     r"|Bad system call)(?: {1,60}\(core dumped\))?(?:$| {2,}|: \d|\.$)",
-    r"\b(?:SIGSEGV|SIGBUS|SIGKILL|SIGILL|SIGFPE|SIGABRT|SIGXCPU)\b",
+    r"\b(?:SIGSEGV|SIGBUS|SIGKILL|SIGILL|SIGFPE|SIGABRT|SIGXCPU|Process received signal)\b",
 )  # fmt: skip
 """Signals that end a process, as shells and launchers print them."""
 
@@ -198,7 +199,8 @@ FAILS = any_of(
     r"too (?:open|old|new|small|large|long|many|few|big|short)", r"has changed", r"have changed", r"differs?",
     r"not equal", r"different values", r"unknown (?:flag|option|argument|command|filesystem)",
     r"do(?:es)?(?: not|n't) know", r"has no attribute",
-    r"not (?:initiali[sz]ed|available|allowed|found|enough)", r"problem", r"fault", r"(?:was|is|running) low on",
+    r"not (?:initiali[sz]ed|available|allowed|found|enough|compatible)", r"problem", r"fault",
+    r"(?:was|is|running) low on",
     ignore_case=True, words=True,
 )  # fmt: skip
 """Words of a failure in a line without a level."""
@@ -207,7 +209,7 @@ LIKELY_PLAIN = any_of(
     r"\bmissing_keys", r"\bunexpected_keys", r"\bif (?:this|it) fails", r"\bmay fail", r"\bmight fail",
     r"\bignor(?:e|ing) (?:\w+ ){0,2}(?:error|exception)s? (?:when|while|during|in|from|of)\b",
     r"\bdeprecat", r"\btip:", r"\bsee also", r"\busage:",
-    r"\bnot an error\b",
+    r"\bnot an error\b", r"\balready exists\.?$",
     ignore_case=True,
 )  # fmt: skip
 """Words of a line that warns in advance."""
@@ -277,7 +279,7 @@ DEVICE = any_of(
 
 MEMORY = any_of(
     r"out of memory", r"\boom\b", r"oom-kill", r"cannot allocate memory", r"bad_alloc", r"memoryerror",
-    r"/dev/shm", r"shared memory", r"allocat\w{1,6} (?:memory|\d)", r"memory cgroup",
+    r"/dev/shm", r"shared memory", r"resource exhausted", r"allocat\w{1,6} (?:memory|\d)", r"memory cgroup",
     ignore_case=True,
 )  # fmt: skip
 
@@ -286,7 +288,8 @@ NETWORK = any_of(
     r"hostname", r"\bresolve", r"\bdns\b", r"unreachable", r"no route", r"\bbind\b", r"\blisten\w{0,3}\b",
     r"\btls\b", r"\bssl\b", r"certificate", r"handshake", r"\bnccl", r"\bgloo\b", r"\bucx", r"\bibv_", r"\brdma\b",
     r"\broce\b", r"infiniband", r"\bpeer\b", r"rendezvous", r"\bgrpc\b", r"https?\b", r"proxy",
-    r"submitted to be reduced", r"\brpc\b", r"endpoint", r"name or service", r"\bssh\b", r"kex_exchange",
+    r"submitted to be reduced", r"\brpc\b(?!.{0,20} = Unimpl)", r"endpoint", r"name or service", r"\bssh\b",
+    r"kex_exchange",
     ignore_case=True,
 )  # fmt: skip
 

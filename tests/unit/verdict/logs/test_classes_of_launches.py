@@ -1,0 +1,35 @@
+"""Classes of errors of a launch: its command, its variables, and the parts that it starts."""
+
+import pytest
+
+from pylaunch.verdict.logs.errors.error_class import error_class
+
+CLASSES = {
+    "TypeError: Plan(): incompatible constructor arguments. They are:  1. Plan(timeout: int)": "package-mismatch",
+    "Exception: all planners must enter together: the workers have fallen out of sync": "uneven-data",
+    "orbit.SSHException: No authentication methods available": "ssh-authentication",
+    "Planner is not compatible with shards. Please set NPROC_PER_NODE to the number of planners.": "env-missing",
+    "ValueError: Please start distributed planning with `orbit-cli` or `torchrun`.": "env-missing",
+    "/bin/bash: line 0: export: `=/usr/bin/orbit': not a valid identifier": "env-syntax",
+    "FileNotFoundError: 'None' does not exist": "framework-config",
+    "Exception: no planner: its URL is invalid: invalid port number.": "launcher-config",
+    "ValueError: Expected to find locked file /cache/plan.lock from process 1": "shared-cache-race",
+    "Import Error: Cannot import name 'plan' from orbit": "package-mismatch",
+}
+
+
+@pytest.mark.parametrize("text", CLASSES)
+def test_the_words_of_a_launch_show_a_class(text: str) -> None:
+    found = error_class(text)
+    assert found is not None
+    assert found.cause == CLASSES[text]
+
+
+def test_a_comparison_is_about_an_option_only_where_a_frame_shows_it() -> None:
+    text = "TypeError: '<' not supported between instances of 'int' and 'str'"
+    found = error_class(
+        text, "/srv/train.py:8 in main", "/srv/lib/python3.11/site-packages/orbit/adam.py:3 in __init__"
+    )
+    assert found is not None
+    assert found.cause == "framework-config"
+    assert error_class(text) is None
