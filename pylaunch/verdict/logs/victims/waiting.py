@@ -27,7 +27,7 @@ def read_waiting(facts: LogFacts) -> Clue:
     note = f": {who} printed no time-out" if absent else ""
     if _alone_at_work(absent, facts):
         text = f"{waited} waited for {'rank 0' if absent in ((), (0,)) else who}, which worked alone for too long{note}"
-        confidence = Confidence.MEDIUM if absent else Confidence.LOW
+        confidence = Confidence.MEDIUM if absent or _is_cut_off(facts) else Confidence.LOW
         return Clue("rank0-long-work", text, confidence, absent, because=_work(facts))
     if timeouts.parties and not absent:
         text = f"the ranks waited in different collectives: {_parties(timeouts)}"
@@ -70,9 +70,15 @@ def _alone_at_work(absent: tuple[int, ...], facts: LogFacts) -> bool:
     """Return True if one rank at most is missing, and data preparation, evaluation or a checkpoint is in the logs."""
     if len(absent) > 1 or facts.ids.isdisjoint(_WORK):
         return False
-    if all(each.origin.rank in facts.ends.victims for name in _WORK for each in facts.of(name)):
+    works = [each for name in _WORK for each in facts.of(name)]
+    if not _is_cut_off(facts) and all(each.origin.rank in facts.ends.victims for each in works):
         return False  # The ranks that wait print these lines.
     return "data-preparation" in facts.ids or absent in ((), (0,))
+
+
+def _is_cut_off(facts: LogFacts) -> bool:
+    """Return True if the watchdog of a rank that waits cuts off the line of another one's work."""
+    return any("ProcessGroupNCCL" in each.text for name in _WORK for each in facts.of(name))
 
 
 def _in_the_loop(timeouts: CollectiveTimeouts) -> bool:

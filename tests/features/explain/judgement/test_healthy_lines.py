@@ -113,3 +113,9 @@ def test_the_last_line_is_shown_of_the_log_that_ends_first() -> None:
 )
 def test_a_known_text_that_a_program_survives_is_no_failure(log: str) -> None:
     assert verdict_on(log).causes == ()
+
+
+@pytest.mark.parametrize("error", ["KeyError: 3", "ValueError: 2 processes share one file"])
+def test_a_number_after_the_name_of_an_exception_is_no_metric(error: str) -> None:
+    assert verdict_on(f"loading\n{error}\n").failed
+    assert not verdict_on("loading\nval Error: 3\nMeanSquaredError: 0.25\n").failed

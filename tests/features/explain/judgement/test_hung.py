@@ -2,6 +2,7 @@
 
 import pytest
 
+from pylaunch.model.diagnosis.confidence import Confidence
 from tests.features.explain.judgement.verdicts import first_cause
 
 SIGNAL = (
@@ -56,3 +57,16 @@ def test_a_process_that_does_not_exit_after_the_end_of_all_ranks(last: str, is_o
 def test_the_watchdog_of_a_program_names_the_work_that_it_met(before: str, cause: str) -> None:
     barks = "".join(f"WATCHDOG rank {rank}: no training step for 8 s, aborting process\n" for rank in (1, 0))
     assert first_cause(STEP + before + barks + "exitcode  : 42 (pid: 5)\n").cause.id == cause
+
+
+@pytest.mark.parametrize(
+    "bar",
+    ["Class  Images  R  mAP@.5 mAP@.5:.95:  96%|###  | 85/89 [01:07<00:05]", "Packing (num_proc=1):   1%|  | 8/1089"],
+)
+def test_the_bar_of_a_work_that_the_watchdog_cuts_off_shows_what_the_others_waited_for(bar: str) -> None:
+    late = (
+        "Watchdog caught collective operation timeout: WorkNCCL(OpType=BROADCAST, Timeout(ms)=60000) ran for 69479 "
+        "milliseconds before timing out."
+    )
+    found = first_cause(f"{bar}[E ProcessGroupNCCL.cpp:567] [Rank 1] Watchdog caught\n  what():  [Rank 1] {late}\n")
+    assert (found.cause.id, found.confidence) == ("rank0-long-work", Confidence.MEDIUM)

@@ -97,8 +97,8 @@ RELAYED = re.compile(
 """Refusal of a program that a launcher prints as information."""
 
 METRIC = any_of(
-    r"\b[\w/-]{0,40}(?:errors?|failed|failures?|timeouts?|loss"
-    r'|exceptions?)\b[\"\x27]?(?: ?rate)? ?[:=] ?\[?[-+]?\d{1,12}(?:\.\d{0,12})?(?:e[-+]?\d{1,4})?%?(?=[\s,;)\]}|]'
+    r"\b(?!(?-i:Assertion|Index|Key|OS|Runtime|Type|Value)Error: )[\w/-]{0,40}(?:errors?|failed|failures?|timeouts?"
+    r'|loss|exceptions?)\b[\"\x27]?(?: ?rate)? ?[:=] ?\[?[-+]?\d{1,12}(?:\.\d{0,12})?(?:e[-+]?\d{1,4})?%?(?=[\s,;)\]}|]'
     r"|$)(?! ?[:-] ?\w)",
     r"\b(?:0|no|zero|without(?: any)?) (?:\w{1,20} )?(?:errors?|failures?|failed|exceptions?|timeouts?)\b",
     r"\b(?:errors?|loss) \d{1,9}\.\d{1,9}\b",
