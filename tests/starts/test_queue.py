@@ -57,7 +57,7 @@ def test_a_host_that_does_not_answer_is_left_out_where_others_are_free_and_refus
 ) -> None:
     cluster = directories("n1", "n2")
     (cluster.nodes["n1"].path / "python3").write_text("#!/bin/sh\nexec sleep 600\n")
-    monkeypatch.setattr(queue, "HELLO_TIMEOUT_S", 2.0)
+    monkeypatch.setattr(queue, "ANSWERS_S", 2.0)
     hosts = tuple(
         Host(
             name, "127.0.0.1", connection=Connection.LOCAL, devices=(0,),

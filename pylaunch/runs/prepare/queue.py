@@ -22,7 +22,6 @@ from pylaunch.model.job import RankOrder
 from pylaunch.model.plan import NodePlan, RunPlan, on_hosts
 from pylaunch.probe.program import STREAMED, program, streamed
 from pylaunch.runs import steady_clock
-from pylaunch.runs.connect.agent_link import HELLO_TIMEOUT_S
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.transport.answers import NotAnAnswerError, decoded
@@ -36,6 +35,9 @@ SETTLE_S = 0.7
 
 LEAVE_S = 2.0
 """Time that a node may take to give up the place before the connection is closed."""
+
+ANSWERS_S = 60.0
+"""For a host to say what blocks the start: of hundreds, the last one is late where this machine is busy."""
 
 Blocked = tuple[tuple[str, str], ...]
 """Blocking runs on one node: ("device 3", its holder), or ("", the start that is ahead)."""
@@ -160,11 +162,11 @@ class _Queue:
     async def _read(self, host: Host) -> None:
         child, connector = self._children[host.name], connector_of(host, self._plan.known_hosts)
         try:
-            with AWAITED.hosts([host.name], HELLO_TIMEOUT_S):
-                async with patience(HELLO_TIMEOUT_S):
+            with AWAITED.hosts([host.name], ANSWERS_S):
+                async with patience(ANSWERS_S):
                     line = await child.readline()
         except TimeoutError:
-            silence = connector.timed_out(HELLO_TIMEOUT_S)
+            silence = connector.timed_out(ANSWERS_S)
             raise ClusterNotReadyError(f"{host.name}: {silence.reason}", hint=silence.hint) from None
         while line:
             if line.startswith(b"{"):
