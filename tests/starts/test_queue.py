@@ -57,7 +57,6 @@ def test_a_host_that_does_not_answer_is_left_out_where_others_are_free_and_refus
 ) -> None:
     cluster = directories("n1", "n2")
     (cluster.nodes["n1"].path / "python3").write_text("#!/bin/sh\nexec sleep 600\n")
-    monkeypatch.setattr(queue, "ANSWERS_S", 2.0)
     hosts = tuple(
         Host(
             name, "127.0.0.1", connection=Connection.LOCAL, devices=(0,),
@@ -66,12 +65,13 @@ def test_a_host_that_does_not_answer_is_left_out_where_others_are_free_and_refus
         for name, node in cluster.nodes.items()
     )  # fmt: skip
 
-    async def chosen(nodes: int) -> list[str]:
+    async def chosen(nodes: int, within_s: float) -> list[str]:
+        monkeypatch.setattr(queue, "ANSWERS_S", within_s)
         plan = plan_run(Cluster(hosts), JobSpec(("a",), Framework.COMMAND, "/", nodes=nodes), "7f3a7f3a")
         turn = Turn(1.0, None).among(Cluster(hosts), plan)
         async with queue.in_turn(turn, plan, Fleet(plan, "0"), lambda _: None) as found:
             return [host.name for host in found]
 
-    assert asyncio.run(chosen(1)) == ["n2"]
-    with pytest.raises(ClusterNotReadyError, match="no answer within 2 s"):
-        asyncio.run(chosen(2))
+    assert asyncio.run(chosen(1, 6.0)) == ["n2"]
+    with pytest.raises(ClusterNotReadyError, match="no answer within 1 s"):
+        asyncio.run(chosen(2, 1.0))
