@@ -194,6 +194,8 @@ class _Judge:
             each.tier = 3 if each.reading.cause in ("killed", "native-crash") else each.tier
         ranked = in_time(merged(fatal))
         ranked = sorted(ranked, key=lambda each: not _decides(each, ranked[0]))
+        if ranked and ranked[0].tier == 1 and ranked[0].reading.cause == "unexplained":
+            ranked = sorted(ranked, key=lambda each: each.reading.cause == "unexplained")
         if not ranked:
             ranked = self._of_symptoms([each for each in symptoms if each in failed])
         elif all(each.tier == 1 and ABOUT_OTHERS.search(each.match.text) for each in ranked):

@@ -68,7 +68,7 @@ _MAY_FOLLOW = (EXCEPTION, "file-notfound", "py-importerror")
 _OF_PROCESSES = ("process-exits", "shell-end", "pool-broken", "native-abort", "check-failed")
 """Signatures that name the process that ended, or what it printed."""
 
-_ANNOUNCING = ("terminate called",)
+_ANNOUNCING = ("terminate called", "Exception has occurred: ")
 
 
 @dataclass(frozen=True)
@@ -154,6 +154,9 @@ def _floor(facts: LogFacts, lines: ErrorLines, causes: Sequence[LogCause], texts
     An exception is none that a process survived until a signal ended it.
     """
     found = first_error(lines)
+    if found is not None:
+        text = found.evidence.text + _continued(facts, found.evidence)
+        found = replace(found, evidence=replace(found.evidence, text=text))
     if found is None or not causes:
         return found
     if _is_named(causes[0]):
@@ -175,8 +178,7 @@ def _by_words(catalogue: SignatureCatalogue, facts: LogFacts, error: FirstError 
         return None
     line = error.evidence
     place = _place(facts, line)
-    found = error_class(line.text + _continued(facts, line), place) or error_class(line.text, place)
-    found = found or error_class(_reason(facts, line))
+    found = error_class(line.text, place) or error_class(_reason(facts, line))
     is_whole = line.text.startswith("SyntaxError") and place and not is_of_library(place)
     if found is None or (found.cause == "program-error" and not found.also and not is_whole):
         return None  # A message without its traceback does not show whose mistake it is.

@@ -358,7 +358,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      (r"(?i:shapes?\b.{0,60}(?:mismatch|cannot|invalid|aligned|incompatible|must|broadcast|match)"
      r"|sizes? of tensors?|must match the size)")),
     ("program-error", MEDIUM,
-     (r"(?i:(?:expected|assign|same|mismatch|match|found"
+     (r"(?i:(?:expected|assign|same|mismatch|match|found|cannot cast"
      r"|but got)\b.{0,60}"
      rf"{_DTYPE}"
      r")|(?i:out of (?:range|bounds)|index \d+ is)|'NoneType'|unsupported operand|not implemented for '"

@@ -134,7 +134,8 @@ def _of_program(raised: RaisedException, found: ErrorClass | None) -> tuple[str,
     Where a library raised it, and its words are not about values, the release of the library may be at fault, too.
     """
     is_native = not raised.call and raised.source and "raise " not in raised.source
-    if found is None and (raised.message.startswith("[Errno ") or (is_native and raised.type.endswith("RuntimeError"))):
+    is_of_system = raised.message.startswith("[Errno ") or raised.type.endswith("IOError")
+    if found is None and (is_of_system or (is_native and raised.type.endswith("RuntimeError"))):
         return "unexplained", None
     where = raised.raised_at or raised.place
     if not is_installed(where) or (found is not None and not _BY_ACCIDENT.search(raised.text)):

@@ -36,6 +36,7 @@ _OF_ANYONE = (
 """Names of packages of which many programs have one of their own."""
 
 _REMOVAL = re.compile(r"\b(?:os|shutil)\.(?:remove|unlink|rmdir|rmtree)\(|\.(?:unlink|rmdir)\(")
+_SAVES = re.compile(r", in _?save\w*$|\bsave\w*\(.{1,200}checkpoint")
 _SENT = re.compile(r"broadcast|bcast|gather|scatter|recv")
 _OF_PACKAGE = re.compile(r"/(?:site|dist)-packages/(\w{1,60})/")
 _SEGMENT = re.compile(r"'(/[\w.-]{1,80})'$")
@@ -174,6 +175,10 @@ def file_not_found(match: LogMatch, facts: LogFacts) -> Clue:
         return Clue("shared-cache-race", text, Confidence.MEDIUM, because=because, also=("program-error",))
     if chain and chain[own].call in _SUBPROCESS and "/" not in path:
         return replace(default(match), text=f"a program that the rank starts is not on this node: {path}")
+    lines = [line.text for line in scan.tail if chain and chain[0].line - LAST < line.line < match.line]
+    if any(_SAVES.search(text) for text in lines):
+        text = f"the directory into which the rank writes is not on this node: {path}"
+        return Clue("file-missing", text, Confidence.MEDIUM, also=("checkpoint-race",))
     is_relative = path != "" and not path.startswith("/")
     return default(match, Confidence.MEDIUM if is_relative and match.signature.confidence is Confidence.HIGH else None)
 
@@ -195,7 +200,7 @@ def module_not_found(match: LogMatch, facts: LogFacts) -> Clue:
         return Clue("import-path", text, Confidence.MEDIUM)
     if f"/bin/{top}:" in place:
         return Clue("import-path", f"{top} is installed without {module}", Confidence.MEDIUM)
-    is_own = place == "" or f"/{top}/" in place
+    is_own = f"/{top}/" in place or (place == "" and "." not in package)
     return Clue("package-mismatch", f"the installed {top} has no {module}", Confidence.MEDIUM,
                 also=("import-path",) if is_own else ())  # fmt: skip
 

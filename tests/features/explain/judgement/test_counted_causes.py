@@ -6,6 +6,8 @@ from tests.features.explain.judgement.verdicts import first_cause, named_in, ver
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "/app/train.py", line 88, in <module>\n    main()\n'
 
+LIBRARY = 'Traceback (most recent call last):\n  File "/e/site-packages/orbit/core.py", line 8, in read\n'
+
 COUNTED = {
     "FileNotFoundError: [Errno 2] No such file or directory: './checkpoints/base/checkpoint.pth'": "file-missing",
     "FileNotFoundError: [Errno 2] No such file or directory: '/out/tmp-checkpoint-20/rng_state_1.pth'": (
@@ -96,9 +98,31 @@ COUNTED = {
         "app-device-mapping"
     ),
     "CUDA failed to initialize.\n   [[ System not yet initialized (error 802) ]]": "fabric-manager",
+    "Unknown PJRT_DEVICE 'CUDA'": "backend-missing env-syntax",
+    "failed: Gloo AllReduce failed: [gloo/transport/tcp/buffer.cc:72] Read timeout [::1]:38624": "rank-absent",
+    "The task with ID 9 is infeasible and cannot currently be executed. It requires {CPU,1},{GPU,6} for execution": (
+        "resources-missing"
+    ),
+    "ImportError: cannot import name 'client' from 'orbit' (/e/site-packages/ray/_private/orbit/__init__.py)": (
+        "import-path"
+    ),
+    "torch.distributed.DistNetworkError: The client socket has timed out after 300000ms while trying to connect to "
+    "(127.0.0.1, 51216).": "hosts-loopback coordinator-unreachable",
 }
 
 OF_TOOLS = {
+    "Warning: Failed to lock /fs: [Errno 30] Read-only file system: '/fs'\nError executing job with overrides: []": (
+        "file-missing"
+    ),
+    f"{TRACEBACK}    torch.save(state, 'x')\n  File \"/e/site-packages/torch/serialization.py\", line 3, in save\n"
+    "FileNotFoundError: [Errno 2] No such file or directory: '/srv/out/optimizer.pt'": "file-missing checkpoint-race",
+    f'{TRACEBACK}  File "error.pxi", line 79, in lib.check_status\nlib.ArrowIOError: Encountered unexpected': (
+        "unexplained"
+    ),
+    f"{LIBRARY}struct.error: unpack requires a buffer of 4\n"
+    f"-----\n{LIBRARY}orbit.NoValidAddressesFound: unable to connect": (
+        "network-interface coordinator-unreachable firewall-port"
+    ),
     "RuntimeError: Failed to SSH to 10.128.0.10 after timeout 600s, with Timeout: not ready.": "ssh-unreachable",
     "n1:1:1 [0] p2p.cc:262 NCCL WARN Cuda failure 'peer access is not supported between these devices'": "no-transport",
     "AttributeError: Can't get attribute 'Blend' on <module 'plans' from '/srv/plans.py'>": (

@@ -54,6 +54,12 @@ def test_before_a_traceback_that_the_log_cuts_off_the_error_that_a_logger_printe
     assert "Caught a fault" in found.first_error.evidence.text
 
 
+def test_a_first_error_is_shown_with_the_lines_that_continue_it() -> None:
+    found = verdict_on("Exception has occurred: AttributeError\n'Plan' object has no attribute 'depth'\n").first_error
+    assert found is not None
+    assert found.evidence.text.endswith("'Plan' object has no attribute 'depth'")
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -192,6 +198,7 @@ def test_a_warning_before_an_exception_with_the_prefix_of_srun_on_each_line_does
         "rank 0 is in pipeline stage 0, rank 1 is in pipeline stage 1",
         "rank 2 finished with 12 batches",
         "process 4 finished with status 3 of 4 shards",
+        "Metadata already exists.",
     ],
 )
 def test_lines_of_healthy_ranks_are_no_failure(line: str) -> None:

@@ -264,6 +264,7 @@ CLASSES = {
     "RuntimeError: Cannot replicate if number of devices (1) is different from 8": "program-error",
     "RuntimeError: Runtime is already initialized. Do not use the XLA device before calling spawn.": "program-error",
     "Unknown PJRT_DEVICE 'CUDA'": "backend-missing",
+    "TypeError: Cannot cast array data from dtype('O') to dtype('int64')": "program-error",
 }
 NO_CLASS = [
     "ValueError: Insufficient Permissions to write to the orbit",
@@ -295,6 +296,7 @@ NO_CLASS = [
     "RuntimeError: the planner did not signal ready within 300s",
     "ValueError: each orbit must define a callable",
     "TPU compilation failed",
+    'mpirun: Error: unknown option "--version"',
     "graph/paths.cc:60 NCCL WARN Could not find a path for pattern 4",
     "RuntimeError: plan_test failed! Received signal: SIGIOT",
     "Exception: -- Process 3 terminated with the following error:",
@@ -412,7 +414,8 @@ PACKAGES = "/opt/env/lib/python3.11/site-packages"
         ((r"C:\t.py", r"C:\env\lib\site-packages\lit\fit.py"), "KeyError: 'obj'", "program-error package-mismatch"),
         (("/srv/train.py", f"{PACKAGES}/torch/loss.py"), "IndexError: Target 9 is out of bounds.", "program-error"),
         (("/srv/train.py", f"{PACKAGES}/lit/fit.py"), "IndexError: list index out", "program-error package-mismatch"),
-        (("/srv/train.py", "plan.pyx", "error.pxi"), "lib.IOError: no end", "program-error package-mismatch"),
+        (("/srv/train.py", "plan.pyx", "error.pxi"), "lib.PlanError: no end", "program-error package-mismatch"),
+        (("/srv/train.py", "plan.pyx", "error.pxi"), "lib.IOError: no end", "unexplained"),
         (("/srv/train.py",), "RuntimeError: Invalid opaque object size", "unexplained"),
         (("/srv/train.py",), "OSError: [Errno 16] Device or resource busy", "unexplained"),
         (("/srv/train.py",), "OSError: [Errno 26] Text file busy: 'bin/tok'", "shared-cache-race"),

@@ -71,6 +71,10 @@ _FAILED_MESSAGE = re.compile(
 )
 """Message of a failure in a line in JSON, whatever its level is."""
 
+_OF_ERRNO = re.compile(r"(?i:fail|unable|cannot|could not).{1,300}\[Errno (?!1[01]\d)\d{1,3}\] \w")
+"""Text of errno about a file that a program prints as a warning."""
+
+_LINK = re.compile(r"https?://\S{0,60}(?:docs|github|wiki)\S{0,300}")
 _RAISED = re.compile(
     r"^(?:Uncaught |Unhandled |E {1,6}|[|+│┃ -]{1,8}|\"message\": \")?(?:[A-Za-z_$][\w$]{0,80}(?:\.|::|/)){0,12}"
     r"(?:[A-Za-z_]\w{0,100}(?:Error|Exception|Exit|Expired|Timeout|Failure|Failed|Fault|Quit|Interrupt|Abort|Panic|Refused|NotFound"
@@ -100,7 +104,7 @@ def error_form(text: str) -> ErrorForm | None:
 @lru_cache(maxsize=2048)
 def _form(text: str) -> ErrorForm | None:
     weight = _weight(text)
-    return None if weight is None else ErrorForm(weight, _kind(text))
+    return None if weight is None else ErrorForm(weight, _kind(_LINK.sub("", text)))
 
 
 def shape_of(text: str) -> str | None:
@@ -124,7 +128,7 @@ def _weight(text: str) -> ErrorWeight | None:
         or words.RELAYED.search(text)
         or _FAILED_MESSAGE.search(text)
     ):
-        return None
+        return ErrorWeight.FAILURE if _OF_ERRNO.search(text) else None
     if words.REPORT.search(plain):
         return ErrorWeight.REPORT
     if words.VICTIM.search(plain):
