@@ -146,7 +146,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      (r"version [`']\w{1,20}_[\d.]{1,12}' not found|undefined symbol|symbol lookup error"
      r"|not defined in file \S{1,200} with link time"
      r"|cannot open shared object file|wrong ELF class|(?i:(?:failed to load|could not find .{0,120}) ?\S{0,120}\.so\b)"
-     r"|invalid ELF header|not define (?:module export|init) function|cannot allocate memory in static TLS"
+     r"|invalid ELF header|DLL load fail|not define (?:module export|init) function|cannot allocate memory in static TLS"
      r"|(?i:binary incompatibility|\bABI\b.{0,40}(?:mismatch|incompatible|has)|(?:found|runtime) cudnn .{0,40}but "
      r"|(?:nccl|cuda|cudnn|torch) (?:runtime )?version \S{1,20} (?:is|does) not (?:match|compatible))")),
     ("gpu-architecture", MEDIUM,
@@ -273,7 +273,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|package .{0,40} not found|please,? (?:pip )?install|pip install )|(?i:[\w-]{2,40} (?:library|package"
      r"|module) (?:is |was )?(?:required|missing|not (?:found|available)))")),
     ("extension-build", MEDIUM,
-     (r"^configure: error: |error: #error|\bld: cannot find |unsupported (?:GNU|ICC|clang|compiler)"
+     (r"^configure: error: |\.(?:cuh?|cc?|[ch]pp|h)[(:]\d{1,6}.{0,8}: error: |undefined reference to|\bld: cannot find "
+     r"|unsupported (?:GNU|ICC|clang|compiler)"
      r"|failed with error code \d+ in /\S*pip|(?i:error compiling|failed to (?:build|compile)"
      r"|(?<!TPU )compilation (?:failed|terminated|error)|ninja: build stopped|nvcc fatal|CMake Error"
      r"|(?:JIT|unable to) (?:load|compile|build) the \w+ op|error building extension"

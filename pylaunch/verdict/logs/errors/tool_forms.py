@@ -71,6 +71,9 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
      (r"(?i:\b(?:launch|run|start)\w{0,4} .{0,60}\b(?:with|using|via) .{0,40}"
       r"\b(?:torchrun|torch\.distributed\.(?:launch|run)|accelerate launch)\b)")),
     ("env-syntax", MEDIUM, r"': not a valid identifier$"),
+    ("launcher-config", MEDIUM,
+     (r": syntax error near unexpected token|: bad substitution$|^from: can't read /var/mail/"
+      r"|\.py: (?:line )?\d{1,6}: .{1,80}: (?:command )?not found$")),
     ("framework-config program-error", MEDIUM,
      r"FileNotFoundError: (?:.{0,80} )?'(?:[^']{0,200}/)?None(?:/[^']{0,200})?'"),
     ("launcher-config env-syntax", MEDIUM, r"(?i:\burl is invalid\b|\binvalid (?:url|port number)\b)"),
@@ -130,7 +133,7 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("program-error collective-mismatch", MEDIUM, r"(?i:message truncated)"),
     ("backend-missing", MEDIUM, r"NameError: name '\w{1,60}_(?:C|cuda|ext)' is not defined"),
     ("checkpoint-damaged", MEDIUM, r"could not parse ModelProto"),
-    ("host-oom", MEDIUM, r"java\.lang\.OutOfMemoryError|Java heap space|of the memory on (?:the )?node\b"),
+    ("host-oom", MEDIUM, r"java\.lang\.OutOfMemoryError|Java(?:Script)? heap|of the memory on (?:the )?node\b"),
     ("library-mismatch", MEDIUM,
      (r"\.so\S{0,20}: file too short|libnvrtc-builtins|kernel image is invalid"
      r"|(?:was compiled to use|built with) \S{1,20} instructions")),

@@ -53,7 +53,9 @@ _OF_FILES = ("", "write", "save", "savez", "dump", "copy", "copyfile", "copyfile
 def shell_end(match: LogMatch, facts: LogFacts) -> Clue:
     """Return the signal, or the time limit, that ended a program whose log shows no other failure."""
     named = match.groups
-    code = int(named["code"]) if "code" in named else -SIGNAL_NUMBERS[named.get("word") or named["alone"]]
+    code = (
+        int(named["code"]) if "code" in named else -SIGNAL_NUMBERS[(named.get("word") or named["alone"]).capitalize()]
+    )
     signal = -code if code < 0 else code - OF_A_SHELL
     is_launcher = _STARTS.search(named.get("name", "")) is not None
     report = replace(default(match), role=Role.CONTEXT)

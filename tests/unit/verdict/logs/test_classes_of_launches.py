@@ -5,6 +5,14 @@ import pytest
 from pylaunch.verdict.logs.errors.error_class import error_class
 
 CLASSES = {
+    'plan.cu(12): error: identifier "half2" is undefined': "extension-build",
+    "src/plan.cpp:12:10: error: expected ';'": "extension-build",
+    "plan.cpp:(.text+0x12): undefined reference to `ncclGetVersion'": "extension-build",
+    "ImportError: DLL load failed while importing _C: The specified module could not be found.": "library-mismatch",
+    "FATAL ERROR: CALL_AND_RETRY_LAST Allocation failed - JavaScript heap out of memory": "host-oom",
+    "bash: syntax error near unexpected token `('": "launcher-config",
+    "train.py: line 1: import: command not found": "launcher-config",
+    "from: can't read /var/mail/torch": "launcher-config",
     "TypeError: Plan(): incompatible constructor arguments. They are:  1. Plan(timeout: int)": "package-mismatch",
     "Exception: all planners must enter together: the workers have fallen out of sync": "uneven-data",
     "orbit.SSHException: No authentication methods available": "ssh-authentication",

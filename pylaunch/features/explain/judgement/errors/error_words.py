@@ -71,8 +71,8 @@ WEAK_ANCHORS = tuple(
         "isagree", "onflict", "nexpected", "too ", "changed", "differ", "ot init", "ot avail", "ot allow",
         "ot authori", "ot compiled", "= backtrace",
         "emounting", "achine check", "rc=", "rc:", "blocked for", "WARN ", "low on ", "eturn value", "eturned value",
-        "ot equal", "ot know", "ot compatible", "ncompatible", "a valid identifier", "substitution", "nknown ",
-        "no attribute", "equired value",
+        "ot equal", "ot know", "ot compatible", "ncompatible", "ould NOT", "a valid identifier", "substitution",
+        "nknown ", "no attribute", "equired value",
     )
 )  # fmt: skip
 """Literals that are frequent in healthy logs: lines that have only these count near the end of a log alone."""
