@@ -146,7 +146,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      (r"version [`']\w{1,20}_[\d.]{1,12}' not found|undefined symbol|symbol lookup error"
      r"|not defined in file \S{1,200} with link time"
      r"|cannot open shared object file|wrong ELF class|(?i:(?:failed to load|could not find .{0,120}) ?\S{0,120}\.so\b)"
-     r"|invalid ELF header|DLL load fail|not define (?:module export|init) function|cannot allocate memory in static TLS"
+     r"|invalid ELF header|DLL load|not define (?:module export|init) function|cannot allocate memory in static TLS"
      r"|(?i:binary incompatibility|\bABI\b.{0,40}(?:mismatch|incompatible|has)|(?:found|runtime) cudnn .{0,40}but "
      r"|(?:nccl|cuda|cudnn|torch) (?:runtime )?version \S{1,20} (?:is|does) not (?:match|compatible))")),
     ("gpu-architecture", MEDIUM,
