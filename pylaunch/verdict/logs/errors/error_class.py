@@ -274,7 +274,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|module) (?:is |was )?(?:required|missing|not (?:found|available)))")),
     ("extension-build", MEDIUM,
      (r"^configure: error: |\.(?:cuh?|cc?|[ch]pp|h)[(:]\d{1,6}.{0,8}: error: |undefined reference to|\bld: cannot find "
-     r"|unsupported (?:GNU|ICC|clang|compiler)"
+     r"|, is \w+ in \$PATH|unsupported (?:GNU|ICC|clang|compiler)"
      r"|failed with error code \d+ in /\S*pip|(?i:error compiling|failed to (?:build|compile)"
      r"|(?<!TPU )compilation (?:failed|terminated|error)|ninja: build stopped|nvcc fatal|CMake Error"
      r"|(?:JIT|unable to) (?:load|compile|build) the \w+ op|error building extension"

@@ -7,7 +7,7 @@ LONGEST = 1000
 
 _REPORT = re.compile(
     r"(?i:exited unexpectedly|non-zero (?:exit|status)|exit(?:ed)? (?:code|status|with)|returned non-zero"
-    r"|(?:see )?root cause above|see (?:the )?(?:\w+ )?(?:log|stack trace|error)s? (?:above|below)"
+    r"|(?:see )?root cause above|see (?:the )?(?:\w+ )?(?:log|stack trace|error)s? (?:above|below)(?!\), is )"
     r"|worker.{0,30} died|actor died|engine core initialization failed"
     r"|child (?:process )?\w{0,10} ?(?:failed(?! to)|died|exited)|\branks? \S{1,40} failed to\b"
     r"|\b(?:pipe|pipeline|queue|stream) (?:\S{1,40} ){0,3}(?:closed unexpectedly|stopped|ended early)\b"

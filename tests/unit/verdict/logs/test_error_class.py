@@ -264,6 +264,7 @@ CLASSES = {
     "RuntimeError: Cannot replicate if number of devices (1) is different from 8": "program-error",
     "RuntimeError: Runtime is already initialized. Do not use the XLA device before calling spawn.": "program-error",
     "Unknown PJRT_DEVICE 'CUDA'": "backend-missing",
+    "error: mpicxx -show failed (see error below), is MPI in $PATH?": "extension-build",
     "TypeError: Cannot cast array data from dtype('O') to dtype('int64')": "program-error",
 }
 NO_CLASS = [
