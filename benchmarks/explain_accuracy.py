@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pylaunch.features.explain.judgement.alike import with_alike
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import judge_logs
+from pylaunch.features.explain.recorded_words import classifier
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.judgement import ABSTAINING
 from pylaunch.verdict.logs.scan import scan
@@ -135,7 +137,8 @@ def judged(folder: Path) -> Iterator[Judged]:
     index: Mapping[str, Mapping[str, Any]] = tomllib.loads((folder / "index.toml").read_text(encoding="utf-8"))
     for name, case in index.items():
         content = (folder / f"{name}.log").read_bytes()
-        first = judge_logs(catalogue, [scan(search, f"{name}.log", [content])]).first
+        scans = [scan(search, f"{name}.log", [content])]
+        first = with_alike(judge_logs(catalogue, scans), scans, classifier(), catalogue).first
         expected = () if case.get("abstains") else (case["cause"], *case.get("also", ()))
         is_named = first is not None and (first.cause.id not in ABSTAINING or first.cause.id in expected)
         named = (first.cause.id, *(each.id for each in first.also)) if first is not None and is_named else ()

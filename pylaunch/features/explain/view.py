@@ -1,6 +1,7 @@
 """The explanation of a failure from texts, as lines and as JSON."""
 
 import re
+from collections.abc import Sequence
 
 from pylaunch.features.explain.judgement.errors.first_error import FirstError
 from pylaunch.features.explain.work import LogExplanation
@@ -11,6 +12,7 @@ from pylaunch.terminal import console, hints
 from pylaunch.terminal.views.run_data import cause_data
 from pylaunch.verdict.logs.evidence import EvidenceLine
 from pylaunch.verdict.logs.judgement import ABSTAINING, LogCause
+from pylaunch.verdict.logs.signature import CauseClass
 from pylaunch.verdict.logs.traceback import CHAINED
 from pylaunch.verdict.rank_end import without_rank
 from pylaunch.verdict.recognised_ends import PAGES
@@ -58,7 +60,7 @@ def _show_first(explained: LogExplanation) -> None:
     """Print the first cause; without a known one the first error, or where the log ends."""
     verdict = explained.verdict
     if verdict.first_error is not None:
-        _show_error(verdict.first_error)
+        _show_error(verdict.first_error, verdict.alike)
     elif verdict.first is None:
         if not _has_no_ranks(explained):
             _show_nothing(explained)
@@ -95,12 +97,16 @@ def _has_no_ranks(explained: LogExplanation) -> bool:
     return outcome is not None and outcome.status is Status.REFUSED and not explained.size
 
 
-def _show_error(error: FirstError) -> None:
-    """Print an error whose cause no signature knows."""
+def _show_error(error: FirstError, alike: Sequence[CauseClass]) -> None:
+    """Print an error whose cause no signature knows, with the classes that its words suggest."""
     line = error.evidence
     who = f" ({line.who})" if line.who else ""
     console.data(f"cause not known to pylaunch; the first error is: {line.text}")
     console.data(f"  {line.file}:{line.line}{who}; by its words about: {error.kind.value}")
+    if alike:
+        console.data("  possible causes, by the words of the log:")
+    for each in alike:
+        console.data(f"    {each.identifier}: {each.title}. {each.sure}")
     console.data(f"  next question: {error.question}")
 
 
@@ -224,6 +230,7 @@ def as_data(explained: LogExplanation) -> dict[str, object]:
         "abstains": verdict.abstains,
         "stands": verdict.stands,
         "first_error": None if verdict.first_error is None else _error(verdict.first_error),
+        "alike": [{"cause": each.id, "kind": each.kind, "title": each.title} for each in verdict.alike],
         "causes": [_cause(each) for each in verdict.causes],
         "rejected": [
             {"cause": each.cause, "why": each.why, "evidence": _evidence(each.evidence)} for each in verdict.rejected

@@ -7,10 +7,12 @@ from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ClusterNotReadyError, UsageError
+from pylaunch.features.explain.judgement.alike import with_alike
 from pylaunch.features.explain.judgement.errors.first_error import of_run
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.features.explain.log_files import blocks_of, files_of, stream_blocks
+from pylaunch.features.explain.recorded_words import classifier
 from pylaunch.model.notes import Notes, ignore
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import RunRecord
@@ -138,7 +140,7 @@ def explain_run(
 
 
 def _explained(scans: Sequence[LogScan], notes: Sequence[str]) -> LogExplanation:
-    verdict = judge_logs(signatures(), scans)
+    verdict = with_alike(judge_logs(signatures(), scans), scans, classifier(), signatures())
     return LogExplanation(
         verdict, len(scans), sum(each.lines for each in scans), sum(each.size for each in scans), tuple(notes)
     )

@@ -12,6 +12,7 @@ SAMPLES = {
     "run.log": "RuntimeError: shard 17 is not the one that follows shard 15",
     "stages.log": "AssertionError: 33 layers cannot be split evenly among 8 stages",
     "lists.log": "RuntimeError: shapes of the parameter lists must match",
+    "listener.log": "ZorkError: port 7000 is held by another process, so the listener cannot bind it",
 }
 """The error with which each log ends."""
 

@@ -46,7 +46,7 @@ from pylaunch.verdict.logs.judgement import (
 )
 from pylaunch.verdict.logs.line import LogTime
 from pylaunch.verdict.logs.scan import KeptLine, LogScan
-from pylaunch.verdict.logs.signature import Role, SignatureCatalogue
+from pylaunch.verdict.logs.signature import CauseClass, Role, SignatureCatalogue
 from pylaunch.verdict.logs.traceback import CUT, LONGEST_MORE, announces_more, frame_in, is_of_library
 
 WORDS = "words"
@@ -88,6 +88,9 @@ class LogVerdict:
 
     last: EvidenceLine | None = None
     """Last line of the log, or of that one of several logs that ends first."""
+
+    alike: tuple[CauseClass, ...] = ()
+    """With a first error: classes that recorded failures with such words had, the most frequent first."""
 
     @property
     def first(self) -> LogCause | None:

@@ -1,0 +1,41 @@
+"""Possible causes, and doubts, from recorded failures with the same words. Pure.
+
+1. Where no cause is known, the classes that such failures had most often are possible ones; none is named.
+2. A cause of medium confidence that such failures hardly ever had is one of several.
+"""
+
+from collections.abc import Sequence
+
+from pylaunch.base.dataclass import replace
+from pylaunch.features.explain.judgement.classifier import GENERAL, PLAIN, UNLIKELY, WordClassifier, likely
+from pylaunch.features.explain.judgement.verdict import LogVerdict
+from pylaunch.features.explain.judgement.word_counts import word_counts
+from pylaunch.model.diagnosis.confidence import Confidence
+from pylaunch.verdict.logs.judgement import LogCause
+from pylaunch.verdict.logs.scan import LogScan
+from pylaunch.verdict.logs.signature import SignatureCatalogue
+
+
+def with_alike(
+    verdict: LogVerdict, scans: Sequence[LogScan], classifier: WordClassifier, catalogue: SignatureCatalogue
+) -> LogVerdict:
+    """Return the verdict with what recorded failures with the words of `scans` show; unchanged without a failure."""
+    if not verdict.failed:
+        return verdict
+    first = verdict.first
+    if verdict.first_error is not None:
+        causes = likely(classifier.shares(word_counts(scans)))
+        return replace(verdict, alike=tuple(catalogue.causes[each] for each in causes))
+    if first is None or not first.is_sole or first.confidence is not Confidence.MEDIUM:
+        return verdict
+    shares = classifier.shares(word_counts(scans))
+    others = [each for each in likely(shares) if each not in GENERAL]
+    if not others or shares[others[0]] < PLAIN or shares.get(first.cause.id, 1.0) >= UNLIKELY:
+        return verdict
+    return replace(verdict, causes=(_doubted(first, others, catalogue), *verdict.causes[1:]))
+
+
+def _doubted(cause: LogCause, others: Sequence[str], catalogue: SignatureCatalogue) -> LogCause:
+    because = "the words of the log are rather those of other causes"
+    because = f"{cause.because}; but {because}" if cause.because else because
+    return replace(cause, also=tuple(catalogue.causes[each] for each in others[:2]), because=because)
