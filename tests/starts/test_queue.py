@@ -43,20 +43,21 @@ def test_a_start_waits_for_its_own_hosts_where_others_do_not_take_their_place() 
     hosts = tuple(Host(f"n{number}", f"10.0.0.{number}", devices=(0,) * (1 + (number > 3))) for number in range(1, 5))
     turn = Turn(0.0, None)
 
-    def candidates(**options: object) -> list[str]:
+    def candidates(hosts: tuple[Host, ...] = hosts, **options: object) -> list[str]:
         job = JobSpec(("a",), Framework.COMMAND, "/", **options)  # type: ignore[arg-type]
         cluster = Cluster(hosts)
         return [host.name for host in turn.among(cluster, plan_run(cluster, job, "7f3a")).hosts]
 
     assert candidates(nodes=1) == ["n1", "n2", "n3"]
+    assert candidates(hosts[::-1], nodes=1, ranks_per_node=1) == [], "the others are unlike the host of the plan"
+    assert candidates(hosts[1:], nodes=1, ranks_per_node=1) == ["n2", "n3"]
+    larger = (hosts[3], Host("n5", "10.0.0.5", devices=(0, 1)))
+    assert candidates(larger, nodes=1, ranks_per_node=1) == ["n4", "n5"], "ranks on a part of the devices"
     assert candidates(nodes=3) == candidates(nodes=4) == candidates(nodes=1, max_restarts=1) == []
 
 
-def test_a_host_that_does_not_answer_is_left_out_where_others_are_free_and_refused_where_it_is_needed(
-    directories: Callable[..., DirectoryCluster], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster = directories("n1", "n2")
-    (cluster.nodes["n1"].path / "python3").write_text("#!/bin/sh\nexec sleep 600\n")
+async def chosen(cluster: DirectoryCluster, nodes: int) -> list[str]:
+    """Wait in the queue of the hosts of `cluster`, whose Python each test replaces; return those of the start."""
     hosts = tuple(
         Host(
             name, "127.0.0.1", connection=Connection.LOCAL, devices=(0,),
@@ -64,14 +65,29 @@ def test_a_host_that_does_not_answer_is_left_out_where_others_are_free_and_refus
         )
         for name, node in cluster.nodes.items()
     )  # fmt: skip
+    plan = plan_run(Cluster(hosts), JobSpec(("a",), Framework.COMMAND, "/", nodes=nodes), "7f3a7f3a")
+    turn = Turn(1.0, None).among(Cluster(hosts), plan)
+    async with queue.in_turn(turn, plan, Fleet(plan, "0"), lambda _: None) as found:
+        return [host.name for host in found]
 
-    async def chosen(nodes: int, within_s: float) -> list[str]:
-        monkeypatch.setattr(queue, "ANSWERS_S", within_s)
-        plan = plan_run(Cluster(hosts), JobSpec(("a",), Framework.COMMAND, "/", nodes=nodes), "7f3a7f3a")
-        turn = Turn(1.0, None).among(Cluster(hosts), plan)
-        async with queue.in_turn(turn, plan, Fleet(plan, "0"), lambda _: None) as found:
-            return [host.name for host in found]
 
-    assert asyncio.run(chosen(1, 6.0)) == ["n2"]
+def test_a_host_that_does_not_answer_is_left_out_where_others_are_free_and_refused_where_it_is_needed(
+    directories: Callable[..., DirectoryCluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = directories("n1", "n2")
+    (cluster.nodes["n1"].path / "python3").write_text("#!/bin/sh\nexec sleep 600\n")
+    monkeypatch.setattr(queue, "ANSWERS_S", 6.0)
+    assert asyncio.run(chosen(cluster, 1)) == ["n2"]
+    monkeypatch.setattr(queue, "ANSWERS_S", 1.0)
     with pytest.raises(ClusterNotReadyError, match="no answer within 1 s"):
-        asyncio.run(chosen(2, 1.0))
+        asyncio.run(chosen(cluster, 2))
+
+
+def test_a_host_whose_place_is_lost_while_another_one_answers_is_not_chosen(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    cluster = directories("n1", "n2")
+    free = """echo '{"blocked": []}'"""
+    (cluster.nodes["n1"].path / "python3").write_text(f"#!/bin/sh\n{free}\nexec sleep 600 >/dev/null\n")
+    (cluster.nodes["n2"].path / "python3").write_text(f"#!/bin/sh\nsleep 1\n{free}\nexec sleep 600\n")
+    assert asyncio.run(chosen(cluster, 1)) == ["n2"]

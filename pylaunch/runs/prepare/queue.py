@@ -26,6 +26,7 @@ from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.transport.answers import NotAnAnswerError, decoded
 from pylaunch.transport.connections import connector_of, in_full
+from pylaunch.transport.handshakes import awaited_turn
 from pylaunch.transport.patience import patience
 from pylaunch.transport.process import Child, describe_exit, last_line, spawn
 from pylaunch.transport.silence import AWAITED
@@ -61,7 +62,7 @@ class Turn:
 
         The hosts of a run that restarts, or whose rank order is that of a topology, are those of its plan.
         """
-        counts = {len(node.devices) for node in plan.nodes}
+        counts = {len(node.host.devices) for node in plan.nodes}
         alike = tuple(host for host in cluster.hosts if {len(host.devices)} == counts)
         is_fixed = plan.job.max_restarts > 0 or plan.job.rank_order is RankOrder.TOPOLOGY or counts == {0}
         return self if is_fixed or len(alike) <= len(plan.nodes) else replace(self, hosts=alike)
@@ -173,8 +174,10 @@ class _Queue:
                 self._blocked[host.name] = _place(host, line)
                 self._news.set()
             line = await child.readline()
-        ended = await in_full(connector, await child.leave(LEAVE_S))
         self._blocked.pop(host.name, None)
+        ended = await child.leave(LEAVE_S)
+        async with awaited_turn(connector):
+            ended = await in_full(connector, ended)
         if (failure := connector.failure(ended)) is not None:
             raise ClusterNotReadyError(f"{host.name}: {failure.reason}", hint=failure.hint)
         why = f"{describe_exit(ended.returncode)}: {last_line(ended.stderr)}"
