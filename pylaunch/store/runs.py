@@ -74,13 +74,19 @@ def begin(plan: RunPlan, agent: str, now: float, *, is_foreign: bool = False) ->
     Raises UsageError where that is not possible: a run that nobody can find again is not begun.
     """
     paths = run_paths(plan.run)
-    try:
+    with _refused_if_unwritten(paths.directory):
         make_private(paths.directory, state_directory())
         started_by = "" if is_foreign else user_and_host()
         write_whole(paths.plan, msgspec.json.encode(_Head(now, agent, without_secrets(plan), is_foreign, started_by)))
+
+
+@contextlib.contextmanager
+def _refused_if_unwritten(directory: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise UsageError(
-            f"{paths.directory}: the record of the run cannot be written: {error.strerror}",
+            f"{directory}: the record of the run cannot be written: {error.strerror}",
             hint="make room there, or keep records elsewhere: XDG_STATE_HOME=DIR",
         ) from None
 
@@ -128,9 +134,9 @@ class Recorder:
             self._charge = None
 
     def move(self, plan: RunPlan, agent: str, now: float) -> None:
-        """Replace the plan by one on other hosts, before any is contacted."""
+        """Replace the plan by one on other hosts, before any is contacted. Raises UsageError where it cannot."""
         head = _Head(now, agent, without_secrets(plan), started_by=user_and_host())
-        with self._errors_reported():
+        with _refused_if_unwritten(self._paths.directory):
             write_whole(self._paths.plan, msgspec.json.encode(head))
 
     def attest(self, attestation: Attestation) -> None:
