@@ -157,13 +157,14 @@ async def _ask(
             await child.wait()
             hints[host.name] = silence.hint
             return silence.reason
+        ended = await in_full(connector, ended)
     if ended.returncode in (AGENT_ABSENT, PYTHON_ABSENT):
         return KnownRuns()  # Nothing was ever started there.
     if ended.returncode == ROOT_UNTRUSTED:
         return root_untrusted(host)
     if ended.returncode == AGENTS_DAMAGED:
         return f"no agent under {host.node_root} has the content that its name says; pylaunch start installs one"
-    if (failure := connector.failure(await in_full(connector, ended))) is not None:
+    if (failure := connector.failure(ended)) is not None:
         hints[host.name] = failure.hint
         return failure.reason
     if not ended.ok:

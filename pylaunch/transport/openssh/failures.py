@@ -75,8 +75,13 @@ _QUOTED_LINE = {
 _THROUGH = "UNKNOWN port 65535"
 """Name that ssh gives to the far end of a ProxyCommand or jump host."""
 
-_ITS_END = ("kex_exchange_identification", "banner exchange", "Connection closed", "stdio forwarding failed")
+_ITS_END = (
+    "kex_exchange_identification", "banner exchange", "Connection closed", "Disconnected", "stdio forwarding failed"
+)  # fmt: skip
 """Beginnings of lines that follow each failure of a jump host."""
+
+_OF_HOST = ("Received disconnect", "Disconnected", "Unable to negotiate")
+"""Beginnings of lines about the far end when its SSH server has answered: the host was reached."""
 
 NO_WORDS = "the connection through it ended"
 """The reason where the jump host's own ssh printed nothing: ssh discards its words for a connection to be shared."""
@@ -85,7 +90,8 @@ NO_WORDS = "the connection through it ended"
 def explain_failure(host: Host, stderr: str) -> ConnectionFailure:
     """Return the reason and the hint for a failure of ssh; an unknown failure is ssh's last line, without a hint."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    if any(_THROUGH in line for line in lines):
+    through = [line for line in lines if _THROUGH in line]
+    if not all(line.startswith(_OF_HOST) for line in through):
         return _of_jump_host(host, [line for line in lines if not line.startswith(_ITS_END)])
     if recognised := _recognised(lines):
         (needle, reason, hint), found = recognised
@@ -98,7 +104,7 @@ def explain_failure(host: Host, stderr: str) -> ConnectionFailure:
         return ConnectionFailure(f"ssh {target(host)}: {reason} ({line})", hint and _filled(hint, host))
     if not lines:  # A channel whose shared connection was lost prints nothing.
         return ConnectionFailure(f"ssh {target(host)}: ssh ended without a message", f"check that {host.name} is up")
-    return ConnectionFailure(f"ssh {target(host)}: {lines[-1]}")
+    return ConnectionFailure(f"ssh {target(host)}: {(through or lines[-1:])[0]}")
 
 
 def _recognised(lines: list[str]) -> tuple[tuple[str, str, str | None], str] | None:
@@ -113,7 +119,8 @@ def _of_jump_host(host: Host, words: list[str]) -> ConnectionFailure:
     """Explain an ssh to the jump host of `host` that printed `words`."""
     recognised = _recognised(words)
     line = recognised[1] if recognised else words[-1] if words else NO_WORDS
-    key = "" if words and "ost key" not in line else "the jump host's own key must be in ~/.ssh/known_hosts; "
+    is_key = recognised[0][2] is _TRUST if recognised else not words
+    key = "the jump host's own key must be in ~/.ssh/known_hosts; " if is_key else ""
     return ConnectionFailure(
         f"ssh {target(host)}: not reached through its jump host ({line})", _filled(key + _BY_HAND, host)
     )
