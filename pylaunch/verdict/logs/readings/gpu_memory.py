@@ -47,6 +47,10 @@ def _other(text: str, capacity: float, allocated: float) -> Clue | None:
         pid, held = max(holders, key=lambda holder: holder[1])
         if held > OTHERS_SHARE * capacity and allocated < 0.9 * held:
             because = f"process {pid} holds {_shown(held)} of {_shown(capacity)}"
+            if not _OWN.search(text) and len({each for each, _ in holders}) == 1:
+                # In a container PyTorch does not know its own process by the number that the driver has.
+                means = f"the GPU's memory is held by another process, or by this one outside PyTorch: {because}"
+                return Clue("gpu-memory-foreign", means, Confidence.MEDIUM, because=because, also=("gpu-memory",))
             return Clue("gpu-memory-foreign", f"another process holds the GPU's memory: {because}",
                            Confidence.HIGH if _OWN.search(text) else Confidence.MEDIUM, because=because)  # fmt: skip
     reserved, free = _bytes(_RESERVED.search(text)), _bytes(_FREE.search(text))
