@@ -11,7 +11,7 @@ from pylaunch.features.explain.judgement.classifier import GENERAL, PLAIN, UNLIK
 from pylaunch.features.explain.judgement.verdict import LogVerdict
 from pylaunch.features.explain.judgement.word_counts import word_counts
 from pylaunch.model.diagnosis.confidence import Confidence
-from pylaunch.verdict.logs.judgement import LogCause
+from pylaunch.verdict.logs.judgement import ABSTAINING, LogCause
 from pylaunch.verdict.logs.scan import LogScan
 from pylaunch.verdict.logs.signature import SignatureCatalogue
 
@@ -26,8 +26,9 @@ def with_alike(
     if verdict.first_error is not None:
         causes = likely(classifier.shares(word_counts(scans)))
         return replace(verdict, alike=tuple(catalogue.causes[each] for each in causes))
-    if first is None or not first.is_sole or first.confidence is not Confidence.MEDIUM:
-        return verdict
+    is_doubtful = first is not None and first.is_sole and first.confidence is Confidence.MEDIUM
+    if first is None or not is_doubtful or first.cause.id in ABSTAINING:
+        return verdict  # What ended a process is a fact, whatever the words around it are.
     shares = classifier.shares(word_counts(scans))
     others = [each for each in likely(shares) if each not in GENERAL]
     if not others or shares[others[0]] < PLAIN or shares.get(first.cause.id, 1.0) >= UNLIKELY:

@@ -140,7 +140,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      (r"PTX was compiled with an unsupported toolchain|driver version is insufficient"
      r"|(?i:driver (?:\S{1,30} ){0,4}(?:is )?too old|requires? (?:\w+ ){0,3}driver)")),
     ("fabric-manager", MEDIUM, r"(?i:fabric ?manager|NVSwitch|system not yet initialized)"),
-    ("driver-mismatch", MEDIUM, (r"(?i:driver/library version mismatch|NVML: function not found"
+    ("driver-mismatch", MEDIUM, (r"(?i:driver/library version mismatch"
+     r"|NVML: function not found|API mismatch: the client"
      r"|kernel (?:driver|module) version)")),
     ("library-mismatch", MEDIUM,
      (r"version [`']\w{1,20}_[\d.]{1,12}' not found|undefined symbol|symbol lookup error"

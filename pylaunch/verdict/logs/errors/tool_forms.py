@@ -22,12 +22,14 @@ KILLED_CHILD = r"(?i:process) \d{1,5} terminated with signal SIGKILL"
 
 OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("access-denied", MEDIUM,
-     (r"\bis forbidden: (?!.{0,80}quota)|mount\S{0,10}: .{0,40}access denied|RuntimeError: Permission denied\W{0,3}$"
+     (r"\bis forbidden: (?!.{0,80}quota)|ApiException: \(40[13]\)"
+     r"|mount\S{0,10}: .{0,40}access denied|RuntimeError: Permission denied\W{0,3}$"
       r"|\b[Bb]ind\b.{0,60}[Pp]ermission denied"
       r"|^[\w.-]{2,40}: (?!.{0,200}mlock).{1,200}: Operation not permitted$")),
     ("resources-missing", MEDIUM,
-     (r"(?<!Request)LimitExceeded\) when calling|RESOURCE_POOL_EXHAUSTED|(?i:does not have enough resources available"
-     r"|insufficient ?\w{0,10} ?capacity|no quota for|quota\b.{0,80}\b(?:region|zone)s?\b"
+     (r"(?<!Request)LimitExceeded\) when calling|RESOURCE_POOL_EXHAUSTED|\(QuotaExceeded\)"
+     r"|(?i:does not have enough resources available"
+     r"|insufficient ?\w{0,10} ?capacity|failed to acquire resources|no quota for|quota\b.{0,80}\b(?:region|zone)s?\b"
      r"|quota '\w{1,60}' exceeded|no resource satisfying|any instances satisfying|quota exceeded for"
      r"|launchable resources)")),
     ("hub-rate-limit", MEDIUM,
@@ -40,7 +42,8 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
      (r"\(AlreadyExists\): |\.[a-z0-9.]{2,60} \"[\w.-]{1,99}\" already exists")),
     ("storage-stall", MEDIUM, r"This client was evicted by"),
     ("gpu-missing", MEDIUM,
-     r"modprobe: (?:FATAL|ERROR): .{0,40}\bnvidia(?![\w-])|(?i:ensure .{0,20}nvidia driver is installed)"),
+     (r"modprobe: (?:FATAL|ERROR): .{0,40}\bnvidia(?![\w-])"
+      r"|(?i:ensure .{0,20}nvidia driver is installed|\brock module is not loaded)")),
     ("rdma-devices", MEDIUM,
      r"modprobe: (?:FATAL|ERROR): .{0,40}\b(?:nv_peer_mem|nvidia.peermem|ib_|mlx|rdma)|\bibv_open_device\b"),
     ("rdma-gid rdma-mtu", MEDIUM, r"(?i:\bmodify (?:the )?qp\b.{0,40}\b(?:rtr|rts)\b)"),

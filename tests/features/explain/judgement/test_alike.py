@@ -120,3 +120,9 @@ def test_the_weights_of_the_package_know_words_that_no_signature_knows() -> None
     )
     assert verdict.first_error is not None
     assert "port-in-use" in [each.id for each in verdict.alike]
+
+
+def test_a_signal_that_ended_a_process_is_not_doubted() -> None:
+    first = verdict_on("port taken, port 1\n./run.sh: line 8:  71 Killed   python train.py\n").first
+    assert first is not None
+    assert (first.cause.id, first.also) == ("killed", ())

@@ -101,6 +101,17 @@ NO_ROOM = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memo
         (f"{TRACEBACK}{UNPICKLE}WeightsUnpickler error: Unsupported operand 149\n", "package-mismatch"),
         (f"{TRACEBACK}{UNPICKLE}WeightsUnpickler error: Unsupported global: GLOBAL a.B\n", "package-mismatch"),
         (f"{SHIM}exit status 1\n", "container-start"),
+        ("YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\n", "killed"),
+        ("=   KILLED BY SIGNAL: 11 (Segmentation fault)\n", "native-crash"),
+        (
+            "slurmstepd: error: *** JOB 7 ON n2 CANCELLED AT 2026-03-01T14:30:00 DUE TO NODE FAILURE, "
+            "SEE SLURMCTLD LOG FOR DETAILS ***\n",
+            "session-lost",
+        ),
+        ("curl: (60) SSL certificate problem: self-signed certificate in certificate chain\n", "hub-unreachable"),
+        ("7.0  train  OUT_OF_ME+  0:125\n", "host-oom"),
+        ("ERROR: ROCk module is NOT loaded, possibly no GPU devices\n", "gpu-missing"),
+        ("ERROR: (QuotaExceeded) cores of the family exceed the approved quota\n", "resources-missing"),
         (
             f"{SHIM}\nnvidia-container-cli: initialization error: nvml error: driver/library version mismatch\n",
             "driver-mismatch",

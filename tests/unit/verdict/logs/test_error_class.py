@@ -200,6 +200,8 @@ CLASSES = {
     "chown: changing ownership of '/srv/data': Operation not permitted": "access-denied",
     "RuntimeError: Permission denied": "access-denied",
     "listen tcp :80: bind: permission denied": "access-denied",
+    "kubernetes.client.exceptions.ApiException: (403)": "access-denied",
+    "NVRM: API mismatch: the client has the version 535.1": "driver-mismatch",
     "mount.nfs: access denied by server while mounting fs1:/srv": "access-denied",
     "ERROR: [Errno 98] error while attempting": "port-in-use",
     "orbit: failed with errno 28": "storage-full",

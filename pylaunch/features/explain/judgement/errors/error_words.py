@@ -69,7 +69,7 @@ WEAK_ANCHORS = tuple(
         "Call Trace", "Abort", "freed", "free()", "malloc()", "smashing", "stopped", "needed", "abandon",
         "\x1b[31m", "E   ", "level=", "signal", "Hangup", "trap", "stuck", "victed", "uplicate", "neither",
         "isagree", "onflict", "nexpected", "too ", "changed", "differ", "ot init", "ot avail", "ot allow",
-        "ot authori", "ot compiled", "= backtrace",
+        "ot authori", "ot compiled", "= backtrace", "ot loaded", "NOT loaded",
         "emounting", "achine check", "rc=", "rc:", "blocked for", "WARN ", "low on ", "eturn value", "eturned value",
         "ot equal", "ot know", "ot compatible", "ncompatible", "ould NOT", "a valid identifier", "substitution",
         "nknown ", "no attribute", "equired value",
@@ -156,7 +156,7 @@ NAMED_ERROR = any_of(
     r"^(?:FAILED_PRECONDITION|INVALID_ARGUMENT|NOT_FOUND|ALREADY_EXISTS|PERMISSION_DENIED|UNAUTHENTICATED|UNIMPLEMENTED"
     r"|INTERNAL|OUT_OF_RANGE|DATA_LOSS|RESOURCE_EXHAUSTED): [^\d\s]",
     r"(?:^|: )[\w.\[\]-]{1,200}: (?:Invalid|Required|Unsupported|Duplicate) value(?:: |$)",
-    r"FullyQualifiedErrorId : ", r"^npm ERR!",
+    r"FullyQualifiedErrorId : ", r"\bundefined reference to `", r"^npm ERR!",
     r"^make(?:\[\d{1,3}\])?: \*\*\* ", r"\bError \d{1,4}$", r"^ninja: build stopped",
     r"\b(?:[Cc]uda|CUDA|HIP|hip|NCCL|nccl|cu\w{2,8}|MPI|gRPC|grpc)\w{0,20} (?:runtime )?(?:[Ee]rror|failure)\b",
 )  # fmt: skip
@@ -175,7 +175,7 @@ KERNEL_FAILS = any_of(
     r"\berror", r"\bfail", r"\bfatal", r"assert", r"\bbug:", r"\boops", r"lockup", r"hung_task",
     r"blocked for more than", r"kill(?:ed)? process", r"segfault", r"timed? ?out", r"not responding",
     r"fallen off", r"stuck", r"remounting", r"i/o error", r"\bdown\b", r"corrupt", r"unrecover", r"hardware",
-    r"\bxid\b", r"machine check", r"taint.*call trace",
+    r"\bxid\b", r"machine check", r"\bmismatch", r"taint.*call trace",
     ignore_case=True,
 )  # fmt: skip
 """Words of a kernel about something that failed."""
@@ -192,7 +192,8 @@ FAILS = any_of(
     r"does(?: not|n't) exist", r"not found", r"no such", r"undefined", r"out of (?:memory|range|bounds|resources?)",
     r"insufficient", r"must be", r"is required", r"are required", r"giving up", r"gave up", r"bailing out",
     r"exiting", r"abruptly", r"rejected",
-    r"not (?:compiled|built) with", r"not authori[sz]ed", r"(?:marking|setting)(?: node \S{1,60})? down",
+    r"not (?:compiled|built) with", r"(?:module|driver) (?:is )?not loaded",
+    r"not authori[sz]ed", r"(?:marking|setting)(?: node \S{1,60})? down",
     r"no longer available", r"already in use", r"died", r"dead",
     r"error", r"exception", r"broken", r"lost", r"stall(?:ed)?", r"deadlock", r"requires", r"stuck", r"evicted",
     r"duplicate", r"neither", r"disagree\w?", r"conflict\w{0,3}", r"unexpected(?:ly)?",
@@ -248,7 +249,7 @@ REPORT = any_of(
     r"|crashed)\b",
     r"main process exited", r"error_file: <n/a>", r"\btraceback : ", r"root cause \(first observed",
     r"other failures:", r"killing subprocess", r"died with <signals", r"one or more processes exited",
-    r"^error ~ error executing process >", r"^error executing job with overrides", r"force terminated",
+    r"^(?:error ~ )?error executing process >", r"^error executing job with overrides", r"force terminated",
     r"(?<!recent )failures:$", r"<no_other_failures>", r"===+ .{0,60} failed =",
     r"command terminated with", r"killed by signal", r"terminated by signal", r"exited on signal",
     ignore_case=True,
