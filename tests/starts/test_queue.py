@@ -11,10 +11,12 @@ from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
+from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.prepare import queue
 from pylaunch.runs.prepare.queue import Turn
 from tests.starts.cluster import DirectoryCluster, appears, ended, says
+from tests.waiting import DEADLINE_S
 
 
 def test_starts_of_one_node_each_use_all_hosts_and_the_next_one_takes_the_first_that_is_free(
@@ -56,7 +58,9 @@ def test_a_start_waits_for_its_own_hosts_where_others_do_not_take_their_place() 
     assert candidates(nodes=3) == candidates(nodes=4) == candidates(nodes=1, max_restarts=1) == []
 
 
-async def chosen(cluster: DirectoryCluster, nodes: int) -> list[str]:
+async def chosen(
+    cluster: DirectoryCluster, nodes: int, report: Callable[[tuple[str, ...]], None] = lambda _: None
+) -> list[str]:
     """Wait in the queue of the hosts of `cluster`, whose Python each test replaces; return those of the start."""
     hosts = tuple(
         Host(
@@ -66,8 +70,8 @@ async def chosen(cluster: DirectoryCluster, nodes: int) -> list[str]:
         for name, node in cluster.nodes.items()
     )  # fmt: skip
     plan = plan_run(Cluster(hosts), JobSpec(("a",), Framework.COMMAND, "/", nodes=nodes), "7f3a7f3a")
-    turn = Turn(1.0, None).among(Cluster(hosts), plan)
-    async with queue.in_turn(turn, plan, Fleet(plan, "0"), lambda _: None) as found:
+    turn = Turn(steady_clock.now(), DEADLINE_S).among(Cluster(hosts), plan)
+    async with queue.in_turn(turn, plan, Fleet(plan, "0"), report) as found:
         return [host.name for host in found]
 
 
@@ -91,3 +95,21 @@ def test_a_host_whose_place_is_lost_while_another_one_answers_is_not_chosen(
     (cluster.nodes["n1"].path / "python3").write_text(f"#!/bin/sh\n{free}\nexec sleep 600 >/dev/null\n")
     (cluster.nodes["n2"].path / "python3").write_text(f"#!/bin/sh\nsleep 1\n{free}\nexec sleep 600\n")
     assert asyncio.run(chosen(cluster, 1)) == ["n2"]
+
+
+def test_a_start_that_waits_says_which_host_is_lost(directories: Callable[..., DirectoryCluster]) -> None:
+    cluster = directories("n1", "n2")
+    busy = """echo '{"blocked": [["device 0", "run 1234 of ada"]]}'"""
+    (cluster.nodes["n1"].path / "python3").write_text("#!/bin/sh\necho no such file >&2\nexit 3\n")
+    (cluster.nodes["n2"].path / "python3").write_text(f"#!/bin/sh\n{busy}\nexec sleep 600\n")
+    reported: list[tuple[str, ...]] = []
+
+    def report(blocked_by: tuple[str, ...]) -> None:
+        reported.append(blocked_by)
+        if len(blocked_by) == 3:
+            raise ClusterNotReadyError("seen")
+
+    with pytest.raises(ClusterNotReadyError, match="seen"):
+        asyncio.run(chosen(cluster, 1, report))
+    lost = "n1: its place in the queue was lost (exit code 3: no such file)"
+    assert reported[-1] == ("any 1 of n[1-2]", lost, "n2: device 0, run 1234 of ada")

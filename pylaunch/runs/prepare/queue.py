@@ -122,11 +122,11 @@ class _Queue:
     async def wait(self) -> tuple[Host, ...]:
         """Wait until nothing blocks the start on as many hosts as it needs; return them, and leave the others."""
         wanted = len(self._plan.nodes)
-        readers = [asyncio.ensure_future(self._read(node.host)) for node in self._nodes]
+        readers = {asyncio.ensure_future(self._read(node.host)): node.host.name for node in self._nodes}
         limit = None if self._turn.timeout_s is None else self._turn.since + self._turn.timeout_s - steady_clock.now()
         try:
             async with asyncio.timeout(None if limit is None else max(0.0, limit)):
-                while len(self._blocked) < len(readers) or len(self._free()) < wanted:
+                while len(self._blocked) < len(self._nodes) or len(self._free()) < wanted:
                     news = asyncio.ensure_future(self._news.wait())
                     settle_s = None if self._words() == self._reported else SETTLE_S
                     await asyncio.wait({news, *readers}, timeout=settle_s, return_when=asyncio.FIRST_COMPLETED)
@@ -134,10 +134,11 @@ class _Queue:
                         news.cancel()
                         self._report_changes()
                     self._news.clear()
-                    lost = [reader for reader in readers if reader.done() and reader.exception() is not None]
-                    readers = [reader for reader in readers if not reader.done()]
-                    if len(readers) < wanted:
-                        lost[0].result()
+                    for lost in [reader for reader in readers if reader.done()]:
+                        name = readers.pop(lost)
+                        self._blocked[name] = (("", str(lost.exception()).removeprefix(f"{name}: ")),)
+                        if len(readers) < wanted:
+                            lost.result()
         except TimeoutError:
             raise ClusterNotReadyError(
                 f"still waiting after {self._turn.timeout_s:g} s, so no rank was started",
