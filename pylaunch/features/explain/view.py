@@ -72,6 +72,7 @@ def _show_first(explained: LogExplanation) -> None:
         is_recorded = _is_recorded(explained.record, first)
         is_other = _is_of_another_error(explained.record, first)
         _show_cause(first, abstains=verdict.abstains, is_recorded=is_recorded and not is_other)
+        _show_alike(verdict.alike)
 
 
 def _hint(explained: LogExplanation) -> str:
@@ -103,11 +104,15 @@ def _show_error(error: FirstError, alike: Sequence[CauseClass]) -> None:
     who = f" ({line.who})" if line.who else ""
     console.data(f"cause not known to pylaunch; the first error is: {line.text}")
     console.data(f"  {line.file}:{line.line}{who}; by its words about: {error.kind.value}")
+    _show_alike(alike)
+    console.data(f"  next question: {error.question}")
+
+
+def _show_alike(alike: Sequence[CauseClass]) -> None:
     if alike:
         console.data("  possible causes, by the words of the log:")
     for each in alike:
         console.data(f"    {each.identifier}: {each.title}. {each.sure}")
-    console.data(f"  next question: {error.question}")
 
 
 def _show_nothing(explained: LogExplanation) -> None:

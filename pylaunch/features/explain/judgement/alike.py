@@ -23,8 +23,9 @@ def with_alike(
     if not verdict.failed:
         return verdict
     first = verdict.first
-    if verdict.first_error is not None:
-        causes = likely(classifier.shares(word_counts(scans)))
+    if verdict.first_error is not None or verdict.abstains:
+        known = {each.cause.id for each in verdict.causes}
+        causes = [each for each in likely(classifier.shares(word_counts(scans))) if each not in known]
         return replace(verdict, alike=tuple(catalogue.causes[each] for each in causes))
     is_doubtful = first is not None and first.is_sole and first.confidence is Confidence.MEDIUM
     if first is None or not is_doubtful or first.cause.id in ABSTAINING:

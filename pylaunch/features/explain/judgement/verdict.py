@@ -90,7 +90,7 @@ class LogVerdict:
     """Last line of the log, or of that one of several logs that ends first."""
 
     alike: tuple[CauseClass, ...] = ()
-    """With a first error: classes that recorded failures with such words had, the most frequent first."""
+    """Without a cause: classes that the words of the logs suggest, the likeliest first."""
 
     @property
     def first(self) -> LogCause | None:

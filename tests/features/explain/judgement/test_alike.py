@@ -126,3 +126,10 @@ def test_a_signal_that_ended_a_process_is_not_doubted() -> None:
     first = verdict_on("port taken, port 1\n./run.sh: line 8:  71 Killed   python train.py\n").first
     assert first is not None
     assert (first.cause.id, first.also) == ("killed", ())
+
+
+def test_a_verdict_that_names_no_cause_gets_the_causes_of_such_words() -> None:
+    verdict = verdict_on("port taken\nERROR:torch.distributed.elastic:failed (exitcode: -9) local_rank: 0 (pid: 7)\n")
+    assert verdict.first is not None
+    assert (verdict.first.cause.id, verdict.abstains) == ("killed", True)
+    assert [each.id for each in verdict.alike] == ["port-in-use"]

@@ -104,8 +104,10 @@ NO_ROOM = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memo
         ("YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\n", "killed"),
         ("=   KILLED BY SIGNAL: 11 (Segmentation fault)\n", "native-crash"),
         (
-            "slurmstepd: error: *** JOB 7 ON n2 CANCELLED AT 2026-03-01T14:30:00 DUE TO NODE FAILURE, "
-            "SEE SLURMCTLD LOG FOR DETAILS ***\n",
+            (
+                "slurmstepd: error: *** JOB 7 ON n2 CANCELLED AT 2026-03-01T14:30:00 DUE TO NODE FAILURE, "
+                "SEE SLURMCTLD LOG FOR DETAILS ***\n"
+            ),
             "session-lost",
         ),
         ("curl: (60) SSL certificate problem: self-signed certificate in certificate chain\n", "hub-unreachable"),
