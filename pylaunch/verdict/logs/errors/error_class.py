@@ -274,8 +274,8 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|package .{0,40} not found|please,? (?:pip )?install|pip install )|(?i:[\w-]{2,40} (?:library|package"
      r"|module) (?:is |was )?(?:required|missing|not (?:found|available)))")),
     ("extension-build", MEDIUM,
-     (r"^configure: error: |\.(?:cuh?|cc?|[ch]pp|h)[(:]\d{1,6}.{0,8}: error: |undefined reference to|\bld: cannot find "
-     r"|, is \w+ in \$PATH|unsupported (?:GNU|ICC|clang|compiler)"
+     (r"^configure: error: |\.(?:cuh?|cc?|[ch]pp|h)(?:\(\d{1,6}\)|:\d{1,6}:\d{1,4}): error: |undefined reference to"
+     r"|\bld: cannot find |, is \w+ in \$PATH|unsupported (?:GNU|ICC|clang|compiler)"
      r"|failed with error code \d+ in /\S*pip|(?i:error compiling|failed to (?:build|compile)"
      r"|(?<!TPU )compilation (?:failed|terminated|error)|ninja: build stopped|nvcc fatal|CMake Error"
      r"|(?:JIT|unable to) (?:load|compile|build) the \w+ op|error building extension"
@@ -284,7 +284,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
     ("network-interface", LOW, r"Address family not supported"),
     ("backend-missing", MEDIUM,
      (r"(?i:(?:compiled|built|installed) without \w"
-     r"|(?:not|n't|without) (?:been )?(?:compiled|built|build|linked)(?: |\b).{0,40}(?:with|support|in)\b"
+     r"|(?:not|n't|without) (?:been )?(?:compiled|built|build|linked(?= with))(?: |\b).{0,40}(?:with|support|in)\b"
      r"|wasn't compiled)|(?i:(?:no|unknown) (?:such )?backend|backend .{0,40}(?:not (?:available|found"
      r"|supported|built)|unavailable))|Torch not compiled")),
     ("model-unsupported", MEDIUM,
@@ -298,7 +298,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|credentials).{0,60}(?:hugging|hub))")),
     ("hub-unreachable", MEDIUM,
      (rf"{OUTSIDE}"
-     r"|Connection error, and we cannot find|(?i:(?:huggingface\.co|\bhf\.co|modelscope\.cn)"
+     r"|Connection error, and we cannot find|(?i:network seems down|(?:huggingface\.co|\bhf\.co|modelscope\.cn)"
      r"(?!/(?:docs|blog|models\b|join|settings|spaces|papers))|hf_hub_download|LocalEntryNotFound|offline mode)")),
     ("proxy-variables", MEDIUM, r"Unknown scheme for proxy URL"),
     ("hub-unreachable", LOW, r"ProxyError|(?i:unable to connect to proxy)"),
@@ -309,7 +309,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r"|nodename nor servname)")),
     ("coordinator-unreachable firewall-port", MEDIUM, NO_SERVER),
     ("coordinator-unreachable", MEDIUM, r"^ConnectionRefusedError: \[(?:Errno 111|WinError 10061)\] [\w ]+$"),
-    ("network-interface hub-unreachable", MEDIUM, r"(?i:network is unreachable)"),
+    ("network-interface hub-unreachable", MEDIUM, r"(?i:network is (?:unreachable|down))"),
     ("network-interface firewall-port", MEDIUM, r"(?i:no route to host)"),
     ("port-in-use network-interface", MEDIUM,
      r"failed to listen on any local network address(?:\.?|.{1,60}code: -\d)$"),

@@ -26,7 +26,6 @@ OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
      (rf"(?i:\b{_DEVICE}s?(?: devices?)? (?:is|are) (?:required|needed|not available)\b"
       rf"|\brequires? (?:an? |at least (?:one|\d+) )?(?:NVIDIA |AMD )?{_DEVICE}s?(?: devices?)?(?:$|[.,;:]))")),
     ("hub-access", MEDIUM, r"(?i:\bauthentication failed\b)"),
-    ("hub-unreachable", MEDIUM, r"(?i:\bnetwork (?:seems|is|appears)(?: to be)? down\b)"),
     ("hub-unreachable hub-access", MEDIUM, r"(?i:\b(?:check your|no|not have) (?:internet|network) \w)"),
     ("env-syntax", MEDIUM,
      (r"\b(?:[A-Z]{3,}_[A-Z_\d]+|[A-Z]{3,}(?= env))(?: env\w* var\w*)? must be"

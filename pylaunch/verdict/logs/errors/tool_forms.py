@@ -13,7 +13,8 @@ OUTSIDE = (
 
 NO_SERVER = (
     r"Failed to establish a new connection: \[Errno 1(?:10|11|13)\]"
-    r"|(?i:failed to connect to (?:\w+ ){0,3}(?:controller|scheduler)\b)|Unable to connect to the server: (?!x509|tls)"
+    r"|(?i:failed to connect to (?:\w+ ){0,3}(?:controller|scheduler)\b)"
+    r"|Unable to connect to the server: (?:dial|read|net/http|EOF)"
 )
 """Words of a client whose server does not accept the connection."""
 
@@ -67,11 +68,12 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("checkpoint-mismatch program-error", MEDIUM, r"flax\.errors\.Scope(?:Param|Variable)\w+Error"),
     ("gpu-memory-foreign gpu-memory", MEDIUM, r"failed to allocate .{3,40} from device: CUDA_ERROR_OUT_OF_MEMORY"),
     ("network-interface coordinator-unreachable firewall-port", MEDIUM, r"\bNoValidAddresse"),
-    ("env-missing", MEDIUM, r"\.(?:cc|cpp|h):\d{1,5} ?: Missing \w{2,40} configuration"),
     ("env-missing framework-config", MEDIUM,
-     r"\b[Pp]lease set (?:the )?[`']?[A-Z]{2,}_[A-Z_]{2,40}\b"),
+     r"\b[Pp]lease set (?:the )?[`']?(?![A-Z_]{0,40}(?:DEBUG|BLOCKING|ALLOC_CONF))[A-Z]{2,}_[A-Z_]{2,40}\b"),
     ("env-missing", MEDIUM,
-     (r"(?i:\b(?:launch|run|start)\w{0,4} .{0,60}\b(?:with|using|via) .{0,40}"
+     (r"\.(?:cc|cpp|h):\d{1,5} ?: Missing \w{2,40} configuration"
+      r"|\b(?:SLURM|OMPI|PMIX?|MASTER|WORLD|LOCAL|NODE)_[A-Z_]{2,40} (?:is |was )?(?:not set|missing|unset|undefined)\b"
+      r"|(?i:(?<!failed to )(?<!able to )\b(?:launch|run|start)(?:ed)? .{0,60}\b(?:with|using|via) .{0,40}"
       r"\b(?:torchrun|torch\.distributed\.(?:launch|run)|accelerate launch)\b)")),
     ("env-syntax", MEDIUM, r"': not a valid identifier$"),
     ("launcher-config", MEDIUM,
@@ -79,7 +81,7 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
       r"|\.py: (?:line )?\d{1,6}: .{1,80}: (?:command )?not found$")),
     ("framework-config program-error", MEDIUM,
      r"FileNotFoundError: (?:.{0,80} )?'(?:[^']{0,200}/)?None(?:/[^']{0,200})?'"),
-    ("launcher-config env-syntax", MEDIUM, r"(?i:\burl is invalid\b|\binvalid (?:url|port number)\b)"),
+    ("launcher-config env-syntax", MEDIUM, r"(?i:\burl is invalid\b|\binvalid (?:url\b(?! ')|port number\b))"),
     ("shared-cache-race", MEDIUM, r"Expected to find locked file"),
     ("proxy-variables coordinator-unreachable", MEDIUM, r"^AssertionError: .{0,60}<Response \[50[24]\]>"),
     ("version-skew launcher-config", MEDIUM, r"\bcode = Unimplemented\b|(?i:\bunknown (?:service|method) [\w/]+\.\w)"),
@@ -145,8 +147,6 @@ OF_TOOLS: tuple[tuple[str, Confidence, str], ...] = (
     ("device-placement", MEDIUM, r"Tensors must be CUDA and dense"),
     ("collective-mismatch", MEDIUM, r"(?i:mismatched collectives?\b)"),
     ("backend-missing env-syntax", MEDIUM, r"Unknown PJRT_DEVICE|PJRT_DEVICE \S{1,20} not"),
-    ("env-missing", MEDIUM,
-     r"\b(?:SLURM|OMPI|PMIX?|MASTER|WORLD|LOCAL|NODE)_[A-Z_]{2,40} (?:is |was )?(?:not set|missing|unset|undefined)\b"),
     ("parallel-layout", MEDIUM, r"in your SLURM bash script, but this number doesn't match"),
     ("framework-config", MEDIUM,
      (r"`accelerate\.prepare\(\)` requires|does not have a padding token|num_processes` must be"

@@ -39,6 +39,7 @@ NO_ROOM = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memo
         ("zsh: killed     python train.py\n", "killed"),
         ("[1]    12345 killed     python train.py\n", "killed"),
         ("[1]+  Killed                  python train.py\n", "killed"),
+        ("[1] Killed  process of an earlier run\nERROR Read timeout [60s] of the plan\n", ""),
         ("zsh: segmentation fault (core dumped)  python train.py\n", "native-crash"),
         ('  File "./tools/train.sh", line 3\n    A=$1\n     ^\nSyntaxError: invalid syntax\n', "launcher-config"),
         ("run.sh: 行 3: 12345 已杀死               python train.py\n", "killed"),

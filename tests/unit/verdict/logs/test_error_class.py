@@ -303,7 +303,6 @@ NO_CLASS = [
     "graph/paths.cc:60 NCCL WARN Could not find a path for pattern 4",
     "RuntimeError: plan_test failed! Received signal: SIGIOT",
     "Exception: -- Process 3 terminated with the following error:",
-    'mpirun: Error: unknown option "--version"',
     "[n1:8] PMIX ERROR: ERROR in file gds_ds12_lock_pthread.c at line 168",
 ]
 
