@@ -3,6 +3,7 @@
 judgement/   pure: comparisons of ranks, tables of tools, the first error by its form, where a silent log stands
 work         reads the logs and judges them
 log_files    files as they are found: compressed, cut, binary, in directories
+words.txt    weights of the classifier over words, which benchmarks/train_classifier.py fits
 
 The texts of failures that signatures know are judged in the core (`pylaunch/verdict/logs`), which names by them the
 class of a failed rank's text.

@@ -1,7 +1,7 @@
-"""Possible causes, and doubts, from recorded failures with the same words. Pure.
+"""Possible causes, and doubts, by the words of logs (`classifier`). Pure.
 
-1. Where no cause is known, the classes that such failures had most often are possible ones; none is named.
-2. A cause of medium confidence that such failures hardly ever had is one of several.
+1. Where no cause is known, the classes that the words suggest are possible ones; none is named.
+2. A cause of medium confidence that hardly fits the words, where another one does, is one of several.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from pylaunch.verdict.logs.signature import SignatureCatalogue
 def with_alike(
     verdict: LogVerdict, scans: Sequence[LogScan], classifier: WordClassifier, catalogue: SignatureCatalogue
 ) -> LogVerdict:
-    """Return the verdict with what recorded failures with the words of `scans` show; unchanged without a failure."""
+    """Return the verdict with what the words of `scans` suggest; unchanged without a failure."""
     if not verdict.failed:
         return verdict
     first = verdict.first
