@@ -144,11 +144,12 @@ def test_a_logout_that_ends_everything_of_a_user_does_not_end_a_run(fresh_lab: C
     assert "as root: loginctl enable-linger ml" in checked.stdout
     # A rank that ignores SIGTERM is killed by SIGHUP, which systemd sends, too.
     asked = (*COMMAND, "--detach", "--", "sh", "-c", f"trap '' TERM; {PATIENT}")
-    started = lab.pylaunch("start", "-i", str(users), *asked, timeout_s=120)
+    started = lab.pylaunch("start", "-i", str(users), *asked, timeout_s=120).stderr.split()[1].rstrip(":")
+    wait_until(lambda: "up 0" in lab.pylaunch("logs", started).stdout, "the rank ignores SIGTERM")
     node.run("loginctl", "terminate-user", "ml")
 
     def outcome() -> Any:
-        return json.loads(lab.pylaunch("status", started.stderr.split()[1].rstrip(":"), "--json").stdout)["outcome"]
+        return json.loads(lab.pylaunch("status", started, "--json").stdout)["outcome"]
 
     failed = wait_until(outcome, "the end is recorded")
     assert failed["named"] == {"host": "n1", "rank": None}

@@ -59,6 +59,7 @@ def _project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         (directory / name).write_text((ROOT / example).read_text())
     (directory / "job.env").write_text("NCCL_DEBUG=WARN\n")
+    (directory / "accelerate.env").write_text("ACCELERATE_MIXED_PRECISION=bf16\n")
     (directory / "torch.tar").write_text("An image, which a plan does not read.\n")
     return directory
 

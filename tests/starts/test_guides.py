@@ -94,6 +94,8 @@ class Guide:
             "run.log": UNKNOWN,
             "stages.log": UNKNOWN,
             "lists.log": UNKNOWN,
+            "listener.log": UNKNOWN,
+            "accelerate.env": "ACCELERATE_MIXED_PRECISION=bf16\n",
             "job.toml": (ROOT / "examples/roles/job.toml").read_text(),
             "rollout.py": SERVER,
             "trainer.py": TRAINER,
