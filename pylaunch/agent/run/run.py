@@ -200,9 +200,10 @@ class Run:
         self._look_for_first_lines()
         self._examinations.advance(now)
         reaped = list(self._workers.reap(time.time()))
+        if self.life.phase != "prepared" and any(each.signal in protocol.SIGNALS_TO_ALL for each in reaped):
+            self._loop.look_at_signals()  # One to all processes of the user came to this agent before.
         for entry in list(self._entries):
-            # A rank may have reported its end before its launcher ended: process that first.
-            self._receive(entry)
+            self._receive(entry)  # A rank may have reported its end before its launcher ended.
         for ended in reaped:
             if self.life.phase == "prepared":
                 self.abort(f"{ended.failure or 'a process ended'} before the start")

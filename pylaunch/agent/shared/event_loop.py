@@ -14,6 +14,7 @@ class EventLoop:
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
+        self._look: Callable[[], None] = _nothing
 
     def watch(self, source: socket.socket | int, callback: Callable[[], object]) -> None:
         """Call `callback` whenever `source` is readable."""
@@ -42,11 +43,29 @@ class EventLoop:
     def watch_signals(self, signums: set[signal.Signals], callback: Callable[[set[int]], None]) -> None:
         """Call `callback` with the numbers of the signals that have arrived."""
         reading, writing = os.pipe()
+        os.set_blocking(reading, False)
         os.set_blocking(writing, False)
         signal.set_wakeup_fd(writing)
         for signum in signums:
             signal.signal(signum, _ignore)
-        self.watch(reading, lambda: callback(set(os.read(reading, 4096))))
+
+        def look() -> None:
+            try:
+                arrived = os.read(reading, 4096)
+            except BlockingIOError:
+                return  # `look_at_signals` had them.
+            callback(set(arrived))
+
+        self._look = look
+        self.watch(reading, look)
+
+    def look_at_signals(self) -> None:
+        """Run the callback for signals that have arrived since the last wait."""
+        self._look()
+
+
+def _nothing() -> None:
+    """Do nothing: no signals are watched."""
 
 
 def _ignore(signum: int, frame: object) -> None:

@@ -29,3 +29,16 @@ def test_a_process_that_was_held_up_past_the_deadline_learns_of_signals_first(
     watched, arrived = loop
     watched.wait(WAIT_S)
     assert arrived == {signal.SIGALRM}
+
+
+def test_signals_can_be_looked_at_between_two_waits_which_then_find_none(loop: tuple[EventLoop, set[int]]) -> None:
+    watched, arrived = loop
+    watched.look_at_signals()
+    assert arrived == set()
+    signal.raise_signal(signal.SIGALRM)
+    watched.look_at_signals()
+    assert arrived == {signal.SIGALRM}
+    arrived.clear()
+    watched.look_at_signals()
+    watched.wait(0.0)
+    assert arrived == set()
