@@ -352,12 +352,12 @@ def _mounts(rest: Argv) -> Argv:
     pairs = [(flag, value) for flag, value in pairwise(rest) if "=" not in flag]
     pairs += [(flag, value) for flag, _, value in (word.partition("=") for word in rest)]
     values = (value if value.startswith("/") else _bind(value) for flag, value in pairs if flag in MOUNTS)
-    found = (each for value in values for each in value.split(",") if each.startswith("/"))
+    found = (each for value in values for each in re.split(",(?=/)", value) if each.startswith("/"))
     return tuple(word for each in found for word in ("--container-mount", _mount(*each.split(":"))))
 
 
 def _mount(source: str, target: str = "", *options: str) -> str:
-    return ":".join((source, target or source, *(("ro",) if "ro" in options else ())))
+    return ":".join((source, target or source, *(("ro",) if "ro" in ",".join(options).split(",") else ())))
 
 
 def _bind(value: str) -> str:
@@ -365,7 +365,8 @@ def _bind(value: str) -> str:
     keys = {key: path for key, _, path in (each.partition("=") for each in value.split(","))}
     source = keys.get("src") or keys.get("source", "")
     target = keys.get("dst") or keys.get("target") or keys.get("destination", "")
-    return f"{source}:{target}{'' if keys.keys().isdisjoint({'ro', 'readonly'}) else ':ro'}"
+    is_fixed = any(keys.get(key, "false") not in ("false", "0") for key in ("ro", "readonly"))
+    return f"{source}:{target}{':ro' if is_fixed else ''}"
 
 
 def program_of(rest: Argv) -> Argv:

@@ -1,4 +1,4 @@
-"""Weights of the words of recorded failures that the package contains, read once."""
+"""Weights of words that the package contains, read once."""
 
 from functools import cache
 from importlib import resources

@@ -159,7 +159,7 @@ def lock(request: LockRequest, progress: LockProgress = NOT_SHOWN) -> Locked:
     manifests.mkdir(exist_ok=True)
     shutil.copy(request.directory / MANIFEST, manifests / f"{manifest.id}.json")
     for old in sorted(manifests.iterdir(), key=lambda path: path.stat().st_mtime)[:-30]:
-        old.unlink()  # Hosts that have an environment of so long ago receive the whole archive.
+        old.unlink(missing_ok=True)  # Hosts that have an environment of so long ago receive the whole archive.
     return Locked(manifest, previous)
 
 

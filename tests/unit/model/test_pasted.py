@@ -105,6 +105,8 @@ def test_what_has_no_equivalent_is_refused_with_the_line_to_type(line: str, mess
     [
         ("docker run --gpus all -v /d:/d:ro -e A=B torch:mine python t.py --lr 3",
          "pylaunch start --container docker-daemon:torch:mine --container-mount /d:/d:ro -- python t.py --lr 3"),
+        ("docker run -v /s:/s:z,ro --mount type=bind,src=/d,dst=/e,readonly=false t:1 t.py",
+         "pylaunch start --container docker-daemon:t:1 --container-mount /s:/s:ro --container-mount /d:/e -- t.py"),
         ("docker run --mount type=bind,src=/d,dst=/e,readonly --mount=source=/x,target=/y -v /z:/z:rw t:1 t.py",
          ("pylaunch start --container docker-daemon:t:1 --container-mount /d:/e:ro --container-mount /z:/z"
           " --container-mount /x:/y -- t.py")),

@@ -1,4 +1,4 @@
-"""Linear classifier over the words of logs: the causes that recorded failures with such words had. Pure.
+"""Linear classifier over the words of logs: the causes of texts with such words, whose cause is known. Pure.
 
 Multinomial logistic regression on tf-idf (1 + ln count, times the idf of the word, of length one; Manning, Raghavan and
 Schütze, *Introduction to Information Retrieval*, 6.2), fitted by `benchmarks/train_classifier.py`.
@@ -22,6 +22,7 @@ UNLIKELY = 0.03
 """A class with a smaller share is hardly the cause, if another one has PLAIN."""
 
 PLAIN = 0.2
+"""Share of a cause that the words plainly suggest."""
 
 GENERAL = {"framework-config": 0.3, "program-error": 0.3}
 """Least share of classes with so many words that an unknown text is nearest to them."""
@@ -44,7 +45,7 @@ class WordClassifier:
     """Per word its idf, and its weights by the index of their class; those that are missing are 0."""
 
     def shares(self, counts: Mapping[str, int]) -> dict[str, float]:
-        """Return the share of each class among recorded failures with the words of `counts`; they add up to 1."""
+        """Return the share of each class among texts with the words of `counts`; the shares add up to 1."""
         known = {word: (1 + log(count)) * self.words[word][0] for word, count in counts.items() if word in self.words}
         length = sqrt(sum(value * value for value in known.values())) or 1.0
         scores = list(self.bias)

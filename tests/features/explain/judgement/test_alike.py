@@ -1,4 +1,4 @@
-"""Possible causes, and doubts, from recorded failures with the same words."""
+"""Possible causes, and doubts, by the words of logs."""
 
 import pytest
 
