@@ -11,6 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 from tests.browser.headless import browser  # noqa: E402
+
 from tests.starts.cluster import made_of_directories  # noqa: E402
 
 PICTURE = ROOT / "docs/pictures/report.png"

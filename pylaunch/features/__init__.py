@@ -1,7 +1,6 @@
 """Features: rooms that no other code needs. The types of their doors are in `terminal/doors.py`.
 
-A feature is removed with its folder here, its tests in `tests/features/<name>` and its line in FEATURES
-(`scripts/test-without-feature`). Of the core, only the command line and the Python API import this package, and no
+A feature is removed with its folder here, its tests in `tests/features/<name>` and its line in FEATURES. Of the core, only the command line and the Python API import this package, and no
 feature imports another one.
 """
 

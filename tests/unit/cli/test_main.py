@@ -138,7 +138,6 @@ def test_a_word_of_another_tool_leads_to_the_one_that_does_its_work(
 THERE = [
     words for words in dict.fromkeys(other_tools.COMMANDS.values()) if words.split()[0] in {"--version", *main.VERBS}
 ]
-"""All but those of features that were removed (scripts/test-without-feature)."""
 
 
 @pytest.mark.parametrize("command", THERE)
