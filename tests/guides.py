@@ -49,7 +49,6 @@ IN_NO_TEST = {
     "pip wheel ": "downloads the dependencies of pylaunch; tests/contract/test_installed_wheel.py builds its wheel",
     "docker ": "needs the daemon of docker",
     "export PIP_NO_INDEX": "belongs to the next line",
-    "export OTEL_": "belongs to the next line; tests/starts/test_traces.py has a collector",
     "pip install ": "installs what scripts/setup installs",
     "DS_BUILD_OPS=0 pip wheel": "downloads sources; tests/lab/conftest.py builds the same wheel",
     "export ANSIBLE_ROLES_PATH": "belongs to the next line",

@@ -47,7 +47,6 @@ FEATURES = (
     "notify",
     "history",
     "top",
-    "traces",
 )
 """Packages of this package. Their doors: VERBS, SUBCOMMANDS, OBSERVER, OBSERVER_OF_ALL_RUNS, START_FILE, NODES,
 JOB_OPTIONS, HOSTS, REPORT_SECTION, JUDGE.
