@@ -72,7 +72,7 @@ def check(  # noqa: PLR0913 -- options of the verb, which are given by name
     """
     planned = JobSpec(checking.NO_SCRIPT, Framework.DIRECT, "/") if job is None else job
     planned = features.job_changes({"container": container, "container_mount": tuple(container_mounts)})(planned)
-    checks = select((*suite.CHECKS, *features.checks()), only=only, skip=skip, deep=deep)
+    checks = select(suite.CHECKS, only=only, skip=skip, deep=deep)
     return checking.check(checking.plan_check(cluster, planned, checking.Needs(), checks))
 
 

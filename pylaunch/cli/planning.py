@@ -49,7 +49,7 @@ def plan_and_run(
     with source.nodes(NodesWanted(inventory, limit, flags.nodes, flags.spares, flags.dry_run), job) as nodes:
         if source.is_inventory and not nodes.cluster.sources:
             console.say("no inventory, so this machine alone; others: -H gpu01,gpu02, or pylaunch init 'gpu[01-02]'")
-        cluster, job = typed.choice(nodes.cluster, job)
+        cluster = nodes.cluster
         planned = plan_start(cluster, job, judge_settings, StartView().show)
         planned = nodes.recorded(planned)
         wanted = replace(wanted, requeues=nodes.requeues)

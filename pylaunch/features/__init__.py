@@ -1,7 +1,7 @@
 """Features: rooms that no other code needs. The types of their doors are in `terminal/doors.py`.
 
-A feature is removed with its folder here, its tests in `tests/features/<name>` and its line in FEATURES. Of the core, only the command line and the Python API import this package, and no
-feature imports another one.
+A feature is removed with its folder here, its tests in `tests/features/<name>` and its line in FEATURES. Of the core,
+only the command line and the Python API import this package, and no feature imports another one.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from pylaunch.terminal.doors import ObserverOption, Observing, RunObserver, Star
 from pylaunch.terminal.late_import import imported
 
 if TYPE_CHECKING:
-    from pylaunch.checks.check import Check
     from pylaunch.model.cluster import Cluster
     from pylaunch.model.job import JobSpec
     from pylaunch.model.outcome import Outcome
     from pylaunch.model.plan import RunPlan
     from pylaunch.model.run import RunRecord
     from pylaunch.model.setting import Circumstances, LintFinding, Setting
-    from pylaunch.terminal.doors import HostChoice, Measured, StartSource
+    from pylaunch.terminal.doors import Measured, StartSource
 
 FEATURES = (
     "bench",
@@ -45,11 +44,9 @@ FEATURES = (
     "variables",
     "fetch",
     "notify",
-    "history",
-    "top",
 )
 """Packages of this package. Their doors: VERBS, SUBCOMMANDS, OBSERVER, OBSERVER_OF_ALL_RUNS, START_FILE, NODES,
-JOB_OPTIONS, HOSTS, REPORT_SECTION, JUDGE.
+JOB_OPTIONS, REPORT_SECTION, JUDGE.
 
 At the end of a run, observers act in this order: `notify` names the files that those before it have written.
 """
@@ -147,28 +144,6 @@ def job_changes(given: dict[str, Any]) -> Callable[[JobSpec], JobSpec]:
         return job
 
     return changed
-
-
-def checks() -> tuple[Check, ...]:
-    """Return the checks of features, which judge hosts by what this machine knows about them."""
-    return tuple(check for door in _doors("HOSTS") for check in door.checks())
-
-
-def host_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options of features that choose among hosts to `start`, which passes their values to `host_choice`."""
-    return _with_options("HOSTS", command)
-
-
-def host_choice(given: dict[str, Any]) -> HostChoice:
-    """Take the values of `host_options` out of `given`, and return the choice among the hosts for a job."""
-    choices: list[HostChoice] = [door.choice(given) for door in _doors("HOSTS")]
-
-    def chosen(cluster: Cluster, job: JobSpec) -> tuple[Cluster, JobSpec]:
-        for choice in choices:
-            cluster, job = choice(cluster, job)
-        return cluster, job
-
-    return chosen
 
 
 def node_options(command: Callable[..., int]) -> Callable[..., int]:

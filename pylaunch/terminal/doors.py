@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pylaunch.base.dataclass import dataclass, field
 
@@ -174,10 +174,6 @@ class StartSource(Protocol):
 
     def nodes(self, wanted: NodesWanted, job: JobSpec) -> AbstractContextManager[StartNodes]:
         """Provide nodes for a block that plans `job`; an exception in it ends what was allocated."""
-
-
-HostChoice: TypeAlias = "Callable[[Cluster, JobSpec], tuple[Cluster, JobSpec]]"
-"""Return the hosts of a start that options leave, and the job for these. Raises ClusterNotReadyError for too few."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ _TYPED_FOR = {
     "ps": "squeue list ls get runs job jobs queue sacct",
     "status RUN": "describe show view info inspect scontrol",
     "status RUN --watch": "watch sstat monitor progress",
-    "top": "htop nvitop dashboard",
+    "status --watch": "top htop nvitop dashboard",
     "logs RUN -f": "log tail output cat follow",
     "attach RUN": "sattach wait fg join",
     "stop RUN": "scancel cancel kill delete del rm abort terminate down",

@@ -18,7 +18,6 @@ from pylaunch.terminal.flags.environment import Environment, EnvironmentFlags
 
 if TYPE_CHECKING:
     from pylaunch.runs.prepare.queue import Turn
-    from pylaunch.terminal.doors import HostChoice
 
 AUTO = "auto"
 
@@ -79,9 +78,6 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
     dry_run: bool = False
     in_job: Callable[[JobSpec], JobSpec] = lambda job: job
     """Return a job with what the options of features change in it. Raises UsageError."""
-
-    choice: "HostChoice" = lambda cluster, job: (cluster, job)
-    """Return the hosts that the options of features leave, and the job for these."""
 
     def turn(self) -> "Turn | None":
         """Return the place in the queue; None without --queue."""

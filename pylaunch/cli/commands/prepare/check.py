@@ -112,7 +112,7 @@ def command(
     """
     in_job = features.job_changes(asked)
     flags = CheckFlags(**asked)
-    known = (*suite.CHECKS, *features.checks())
+    known = suite.CHECKS
     if listing:
         _show_list(known, words, flags.only)
         return ExitCode.DONE

@@ -29,7 +29,6 @@ Examples:
 @options.limit
 @features.node_options
 @features.job_options
-@features.host_options
 @click.option("--nodes", type=int, metavar="N", help="Take the first N hosts; with Slurm, request N nodes.")
 @click.option(
     "--nproc-per-node",
@@ -172,7 +171,7 @@ def command(inventory: Path | None, limit: str | None, **given: Any) -> int:
     observing = features.observing("start", given)
     observers = observing.new()
     source = features.start_source(given, has_inventory=inventory is not None)
-    typed = StartFlags(in_job=features.job_changes(given), choice=features.host_choice(given), **given)
+    typed = StartFlags(in_job=features.job_changes(given), **given)
     if (file := features.start_file(typed.words)) is not None:
         if source is not None and not source.is_inventory:
             hint = "on hosts of an inventory over SSH: pylaunch start --scheduler none -i cluster.ini …"
