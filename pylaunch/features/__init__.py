@@ -31,7 +31,6 @@ FEATURES = (
     "config",
     "demo",
     "doctor",
-    "drift",
     "explain",
     "init",
     "job",

@@ -38,7 +38,6 @@ def bad_nodes(directories: Callable[..., DirectoryCluster]) -> DirectoryCluster:
         (("gpus",), 3),
         (("ps",), 0),
         (("clean", "--dry-run"), 3),
-        (("drift",), 3),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )

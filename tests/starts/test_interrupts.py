@@ -71,7 +71,6 @@ def on_their_way(program: Path) -> list[processes.Process]:
         ("check", "-i", "INVENTORY"),
         ("gpus", "-i", "INVENTORY"),
         ("clean", "-i", "INVENTORY"),
-        ("drift", "-i", "INVENTORY"),
         ("start", "-i", "INVENTORY", "--workdir", "/", "--", "true"),
         ("start", "-i", "INVENTORY", "--workdir", "/", "--detach", "--", "true"),
         ("start", "-i", "INVENTORY", "--workdir", "/", "--queue", "--", "true"),

@@ -42,16 +42,13 @@ def test_hosts_that_cannot_be_asked_are_entries_with_their_reason(cluster: Direc
         (("gpus", *inventory), ExitCode.CLUSTER_NOT_READY),
         (("clean", *inventory, "--stale", "show"), ExitCode.CLUSTER_NOT_READY),
         (("ps", *inventory), ExitCode.DONE),
-        (("drift", *inventory), ExitCode.CLUSTER_NOT_READY),
-        (("attest", *inventory), ExitCode.CLUSTER_NOT_READY),
         (("provision", *inventory, "--plan"), ExitCode.CLUSTER_NOT_READY),
     ]:
         found = document(cluster, *verb, code=code)
         hosts = entries(found)
         assert list(hosts) == ["n1", "n2", "n3"], verb
         assert "ssh" in hosts["n3"]["unreachable"], verb
-        if verb[0] != "attest":
-            assert hosts["n1"]["unreachable"] is None, verb
+        assert hosts["n1"]["unreachable"] is None, verb
 
 
 def test_a_start_and_what_follows_it_are_documents(cluster: DirectoryCluster) -> None:
@@ -109,7 +106,6 @@ def test_differences_are_an_exit_code_where_that_is_asked_for(directories: Calla
         cluster, "provision", *inventory, "--plan", "--exit-code", "--roles", "time_sync", code=ExitCode.DIFFERENT
     )
     assert all(each["differences"] for each in plan["hosts"])
-    assert document(cluster, "drift", *inventory)["error"] is None
 
 
 def test_without_a_run_only_the_live_one_of_this_inventory_is_meant(

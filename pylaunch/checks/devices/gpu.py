@@ -83,7 +83,9 @@ def _odd(
     divided = majority(answers)
     for value, hosts in divided.odd:
         usual = f"most hosts have {divided.usual}" if divided.usual is not None else "no two groups agree"
-        yield Finding(check, severity, hosts, f"{what} {value}, and {usual}", fix="pylaunch drift", role="gpu_node")
+        yield Finding(
+            check, severity, hosts, f"{what} {value}, and {usual}", fix="pylaunch check --only gpu", role="gpu_node"
+        )
 
 
 def _fabric(survey: Survey) -> Iterator[Finding]:

@@ -16,11 +16,11 @@ _FIXES = {
     "environment digest": _ENVIRONMENT,
     "torch": _ENVIRONMENT,
     "nccl": _ENVIRONMENT,
-    "gpu driver": "install the same driver on {hosts} and reboot; what else differs there: pylaunch drift",
-    "kernel series": "boot {hosts} into the kernel of the others; what else differs there: pylaunch drift",
+    "gpu driver": "install the same driver on {hosts} and reboot",
+    "kernel series": "boot {hosts} into the kernel of the others",
     CONTAINER_IMAGE: "send one image to all of them: pylaunch push IMAGE PATH",
 }
-_DRIFT = "everything that differs: pylaunch drift"
+_DRIFT = "what else differs: pylaunch check --deep"
 
 
 def compare_nodes(

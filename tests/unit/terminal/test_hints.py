@@ -31,7 +31,7 @@ GIVEN = Invocation(inventory=("-i", "../my clusters/a.ini"))
         ("pylaunch start --scheduler slurm -- a", "pylaunch start --scheduler slurm -- a"),
         ("pylaunch env lock requirements.txt", "pylaunch env lock -i '../my clusters/a.ini' requirements.txt"),
         ("pylaunch check -i other.ini", "pylaunch check -i other.ini"),
-        ("pylaunch check -H n1; pylaunch drift", "pylaunch check -H n1; pylaunch drift -i '../my clusters/a.ini'"),
+        ("pylaunch check -H n1; pylaunch verify", "pylaunch check -H n1; pylaunch verify -i '../my clusters/a.ini'"),
         ("pylaunch start -- a.py -i x", "pylaunch start -i '../my clusters/a.ini' -- a.py -i x"),
         ("see pylaunch help provision", "see pylaunch help provision"),
     ],
