@@ -54,7 +54,6 @@ START_TABLE: dict[str, Row] = {
     "reach.shell": _agent("output of a login shell breaks the connection to the agent, which refuses the start"),
     "reach.python": _agent("the agent does not start under an older Python"),
     "reach.sudo": _not_asked("a run does not need root"),
-    "reach.logout": _agent("the agent leaves the session, or the start prints a note"),
     "reach.hostname": _not_asked("ranks are placed by the inventory, not by the host's own name"),
     "reach.names": _agent(
         "a host name on the loopback refuses frameworks that listen there (JAX on CPUs); other names are not looked "
@@ -82,20 +81,14 @@ START_TABLE: dict[str, Row] = {
     "limits.processes": _asked(),
     "limits.cgroup_processes": _not_asked(_CGROUPS),
     "limits.cgroup_memory": _not_asked(_CGROUPS),
-    "limits.cgroup_processors": _not_asked(_SLOWER),
-    "limits.uniform": _not_asked("the other checks of limits find limits that are too small"),
     "storage.writable": _asked(),
     "storage.room": _asked(),
     "storage.shared_memory": _asked(),
     "host.memory": _asked(),
     "host.memory_uniform": _not_asked(_SLOWER),
     "host.processors_uniform": _not_asked(_SLOWER),
-    "host.governor": _not_asked(_SLOWER),
     "host.kernel": _asked(),
-    "host.clock_source": _not_asked(_SLOWER),
     "kernel.memory_kills": _not_asked(_PAST),
-    "kernel.complaints": _not_asked(_PAST),
-    "kernel.stuck": _not_asked("cost: two looks, one second apart; storage.writable finds a file system that hangs"),
     "python_env.python": _reported("the agents report the version that the environment was made with"),
     "python_env.libraries": _reported(
         "the agents report the installed distributions; a host with pylaunch_attestation=off is left out"
@@ -106,7 +99,6 @@ START_TABLE: dict[str, Row] = {
     "python_env.contents": _not_asked("cost: reads every installed file"),
     "login.variables": _asked(),
     "login.identity": _asked(),
-    "login.locale": _asked(),
     "code.files": _asked(),
     "code.tree": _asked(),
     "containers.engine": _agent("the agent makes the container, or refuses with the reason"),
@@ -114,8 +106,6 @@ START_TABLE: dict[str, Row] = {
     "leftovers.stopped_agents": _agent("the agent looks for them while it prepares"),
     "leftovers.leases": _agent("the agent takes the leases"),
     "leftovers.shared_memory": _not_asked("storage.shared_memory fails when too little is left"),
-    "leftovers.launcher_directories": _not_asked("storage.room fails when too little is left"),
-    "leftovers.kept_files": _not_asked("storage.room fails when too little is left"),
     "leftovers.stale_ranks": _not_asked(
         "cost: reads every process of the host; a stale rank that holds the port or a lease is refused by the agent"
     ),
@@ -139,7 +129,6 @@ START_TABLE: dict[str, Row] = {
     "infiniband.gids": _not_asked(_INFINIBAND),
     "infiniband.memlock": _not_asked(_INFINIBAND),
     "infiniband.gpudirect": _not_asked(_SLOWER),
-    "infiniband.acs": _not_asked(_SLOWER),
 }
 """Id of a check → its part in a start."""
 

@@ -15,7 +15,6 @@ from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.transport.connections import disconnect
 from tests.lab.fault_case import Case
-from tests.waiting import wait_until
 
 JOB, CHECKPOINTS, ENVIRONMENT, NAMED = "/opt/job", "/srv/checkpoints", "/opt/ranks", "/etc/job.conf"
 PACKAGES = f"{ENVIRONMENT}/lib/python3.11/site-packages"
@@ -133,18 +132,9 @@ def logged(name: str, message: str) -> Inject:
     return written(name, "/usr/local/bin/journalctl", script, mode="0755")
 
 
-def hanging(name: str, where: str, *, touched: bool = False) -> Inject:
-    """A file system answers nobody; `touched`: somebody has asked it already."""
-    asking = "pylaunch-fault-asking.service"
-
-    def make(node: LabNode) -> None:
-        Stall(where).inject(node)
-        if touched:
-            node.run("systemd-run", "--quiet", "--collect", f"--unit={asking}", "/usr/bin/stat", where)
-            state = f"cut -d ' ' -f 3 /proc/$(systemctl show --property=MainPID --value {asking})/stat"
-            wait_until(lambda: node.run("sh", "-c", state, check=False).stdout == "D\n", "it waits in the kernel")
-
-    return on(name, make, Stall(where).undo)
+def hanging(name: str, where: str) -> Inject:
+    """A file system answers nobody."""
+    return on(name, Stall(where).inject, Stall(where).undo)
 
 
 def stale_rank(name: str) -> Inject:
@@ -158,16 +148,6 @@ def stale_rank(name: str) -> Inject:
         )  # fmt: skip
 
     return on(name, make, lambda node: void(node.run("systemctl", "stop", unit)))
-
-
-def old_directory(name: str, path: str) -> Inject:
-    """A directory that nobody has touched for an hour."""
-
-    def make(node: LabNode) -> None:
-        node.run("mkdir", path)
-        node.run("touch", "-d", "1 hour ago", path)
-
-    return on(name, make, lambda node: void(node.run("rm", "-rf", path)))
 
 
 def in_group(name: str, group: str) -> Inject:
@@ -186,8 +166,6 @@ def limited(name: str, limit: str) -> Inject:
 
 
 KILLED = "Out of memory: Killed process 4121 (python) total-vm:81234567kB, anon-rss:62345678kB, file-rss:0kB"
-HUNG = "INFO: task python:4121 blocked for more than 120 seconds."
-BROKEN = "I/O error, dev nvme0n1, sector 2048 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2"
 
 FAULTS = (
     Case("disk full", mounted("n2", CHECKPOINTS, "size=64k", ("dd", "if=/dev/zero", f"of={CHECKPOINTS}/x", "bs=4k")),
@@ -204,7 +182,6 @@ FAULTS = (
     Case("256 open files", limited("n2", "- nofile 256"), "limits.files", ("n2",)),
     Case("64 KiB of locked memory", limited("n3", "- memlock 64"), "limits.locked_memory", ("n3",)),
     Case("500 processes", limited("n1", "- nproc 500"), "limits.processes", ("n1",)),
-    Case("another stack limit", limited("n1", "- stack 4096"), "limits.uniform", ("n1",)),
     Case("no Python for the agent", moved("n2", "/usr/bin/python3"), "reach.host", ("n2",)),
     Case("no interpreter for the ranks", moved("n3", f"{ENVIRONMENT}/bin/python"), "python_env.python", ("n3",)),
     Case("another torch", moved("n3", f"{PACKAGES}/torch-2.6.0.dist-info", f"{PACKAGES}/torch-2.5.1.dist-info"),
@@ -221,16 +198,9 @@ FAULTS = (
     Case("named file edited", edited("n3", NAMED, "seed = 8\n"), "code.files", ("n3",)),
     Case("NCCL variable on one node", edited("n2", "/etc/environment", "NCCL_IB_DISABLE=1\n", login=True),
          "login.variables", ("n2",)),
-    Case("locale that is not installed", edited("n3", "/etc/environment", "LC_ALL=xx_XX.UTF-8\n", login=True),
-         "login.locale", ("n3",)),
     Case("user in another group", in_group("n1", "adm"), "login.identity", ("n1",)),
     Case("process killed for memory (reported by a stand-in)", logged("n2", KILLED), "kernel.memory_kills", ("n2",)),
-    Case("task hung in the kernel (reported by a stand-in)", logged("n3", HUNG), "kernel.complaints", ("n3",)),
-    Case("disk error (reported by a stand-in)", logged("n1", BROKEN), "kernel.complaints", ("n1",)),
-    Case("process that cannot be woken", hanging("n2", "/mnt/hanging", touched=True), "kernel.stuck", ("n2",)),
     Case("rank of a dead run", stale_rank("n3"), "leftovers.stale_processes", ("n3",)),
     Case("shared memory of a dead process", written("n2", "/dev/shm/torch_4194300_123_0", "x"),
          "leftovers.shared_memory", ("n2",)),
-    Case("directory of a dead torchrun", old_directory("n1", "/tmp/torchelastic_a1b2c3"),
-         "leftovers.launcher_directories", ("n1",)),
 )  # fmt: skip

@@ -135,14 +135,6 @@ def _gpudirect(survey: Survey) -> Iterator[Finding]:
             yield Finding("infiniband.gpudirect", Severity.WARN, (host,), text, fix, "gpu_node")
 
 
-def _acs(survey: Survey) -> Iterator[Finding]:
-    for host, found in survey.measured(infiniband_readers.redirections).items():
-        if found is not None and found["bridges"] and not found["virtual"]:
-            text = f"ACS is on for {len(found['bridges'])} PCI bridges: GPUs and adapters meet only through the CPU"
-            fix = "switch ACS off in the firmware setup, or with setpci (NCCL user guide, troubleshooting, PCI ACS)"
-            yield Finding("infiniband.acs", Severity.WARN, (host,), text, fix, evidence=tuple(found["bridges"][:8]))
-
-
 CHECKS = (
     Check(
         "infiniband.present",
@@ -206,14 +198,5 @@ CHECKS = (
         Severity.WARN,
         asks(gpu_readers.host),
         _gpudirect,
-    ),
-    Check(
-        "infiniband.acs",
-        "PCI bridges between GPUs and adapters",
-        "With ACS, traffic between devices goes through the CPU: half the speed, or a hang.",
-        "off, on bare metal",
-        Severity.WARN,
-        asks(infiniband_readers.redirections),
-        _acs,
     ),
 )

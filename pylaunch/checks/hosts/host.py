@@ -6,7 +6,7 @@ from pylaunch.agent.probe.readers.hosts import host as host_readers
 from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from pylaunch.model.diagnosis.majority import Rule, odd_ones, shown
+from pylaunch.model.diagnosis.majority import Rule, odd_ones
 from pylaunch.model.text.size import size
 
 MEMORY_NEEDED = 256 << 20
@@ -17,12 +17,6 @@ MEMORY_TOLERANCE = 0.05
 
 SWAPPED_SHARE = 0.1
 """Share of the memory in swap from which a finding is reported."""
-
-STEADY_DRIVERS = ("intel_pstate", "intel_cpufreq", "amd-pstate", "amd-pstate-epp")
-"""With these drivers, the governor powersave still reaches full speed under load (kernel: admin-guide/pm)."""
-
-SLOW_CLOCKS = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")
-"""Reading the time takes a microsecond or more with these: the kernel found the processor's counter unstable."""
 
 
 def _memory(survey: Survey) -> Iterable[Finding]:
@@ -64,32 +58,12 @@ def _switch(value: str | None) -> str:
     return {"0": "off", "1": "on"}.get(value or "", value or "")
 
 
-def _governor(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured(host_readers.processors).items():
-        slow = [name for name in found["governors"] if name not in ("performance", "schedutil")]
-        if slow and not all(driver in STEADY_DRIVERS for driver in found["drivers"]):
-            text = f"processor frequency is governed by {', '.join(slow)}, expected performance"
-            yield Finding(
-                "host.governor", Severity.WARN, (host,), text, "cpupower frequency-set --governor performance"
-            )
-
-
 def _kernel_alike(survey: Survey) -> Iterable[Finding]:
     found = survey.measured(host_readers.kernel)
     series = {host: ".".join(each["release"].split("-")[0].split(".")[:2]) for host, each in found.items()}
     yield from odd_ones(Rule("host.kernel", Severity.WARN, "kernel series", "uname -r"), series)
     machines = {host: str(each["machine"]) for host, each in found.items()}
     yield from odd_ones(Rule("host.kernel", Severity.FAIL, "architecture"), machines)
-
-
-def _clock_source(survey: Survey) -> Iterable[Finding]:
-    found = survey.measured(host_readers.kernel)
-    slow = {host: each for host, each in found.items() if each["clock_source"] in SLOW_CLOCKS}
-    for host, each in slow.items():
-        text = f"the kernel reads the time from {each['clock_source']}, expected tsc or the hypervisor's own"
-        yield Finding("host.clock_source", Severity.WARN, (host,), text, "dmesg | grep -i clocksource")
-    others = {host: shown(each["clock_source"]) for host, each in found.items() if host not in slow}
-    yield from odd_ones(Rule("host.clock_source", Severity.NOTE, "clock source"), others)
 
 
 CHECKS = (
@@ -121,15 +95,6 @@ CHECKS = (
         _processors_alike,
     ),
     Check(
-        "host.governor",
-        "processor frequency governor",
-        "A governor that lowers the frequency adds time to every kernel launch and every small message.",
-        "performance or schedutil; drivers that reach full speed with any governor are ignored",
-        Severity.WARN,
-        asks(host_readers.processors),
-        _governor,
-    ),
-    Check(
         "host.kernel",
         "the same kernel and architecture on every host",
         "Drivers, cgroups and network stacks change with the kernel; a host that missed a reboot behaves differently.",
@@ -137,14 +102,5 @@ CHECKS = (
         Severity.FAIL,
         asks(host_readers.kernel),
         _kernel_alike,
-    ),
-    Check(
-        "host.clock_source",
-        "clock source of the kernel",
-        "If the kernel distrusts the processor's counter, every timestamp costs a microsecond and profiles are wrong.",
-        f"not {', '.join(SLOW_CLOCKS)}; the majority",
-        Severity.WARN,
-        asks(host_readers.kernel),
-        _clock_source,
     ),
 )

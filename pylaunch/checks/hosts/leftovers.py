@@ -12,11 +12,6 @@ from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.size import size
 
 SHOWN = 5
-KEPT_WANTED = 10 << 30
-"""Bytes of logs from which a finding is reported; the last 20 runs are kept (our estimate)."""
-
-OLD_S = 60.0
-"""Seconds: a launcher that has just ended may still be removing its directory."""
 
 
 def _stale(survey: Survey) -> Iterable[Finding]:
@@ -51,23 +46,6 @@ def _shared_memory(survey: Survey) -> Iterable[Finding]:
             text = f"{count} in /dev/shm ({size(found['bytes'])} of memory) that no process has open any more"
             fix = quoted(("rm", *found["files"][:SHOWN])) + (" …" if len(found["files"]) > SHOWN else "")
             yield Finding("leftovers.shared_memory", Severity.WARN, (host,), text, fix)
-
-
-def _launchers(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured(leftovers_readers.launchers).items():
-        old = [each["path"] for each in found if each["age_s"] > OLD_S]
-        if old:
-            text = f"{_counted(len(old), 'directory', 'directories')} that torchrun outside of pylaunch has left"
-            fix = quoted(("rm", "-r", *old[:SHOWN])) + (" …" if len(old) > SHOWN else "")
-            yield Finding("leftovers.launcher_directories", Severity.NOTE, (host,), text, fix)
-
-
-def _kept(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured(leftovers_readers.kept).items():
-        if found is not None and found["bytes"] > KEPT_WANTED:
-            text = f"{size(found['bytes'])} of logs of {_counted(found['runs'], 'run', 'runs')} in {found['path']}"
-            fix = quoted(("du", "-sh", f"{found['path']}/runs/"))
-            yield Finding("leftovers.kept_files", Severity.NOTE, (host,), text, fix)
 
 
 def _counted(count: int, one: str, many: str) -> str:
@@ -115,23 +93,5 @@ CHECKS = (
         Severity.WARN,
         asks(leftovers_readers.shared_memory),
         _shared_memory,
-    ),
-    Check(
-        "leftovers.launcher_directories",
-        "directories that torchrun left",
-        "Without --log-dir, torchrun leaves one after every run; thousands of them fill /tmp.",
-        "no torchelastic_* older than a minute in the directory for temporary files while no launcher runs",
-        Severity.NOTE,
-        asks(leftovers_readers.launchers),
-        _launchers,
-    ),
-    Check(
-        "leftovers.kept_files",
-        "logs of runs that are kept",
-        "The last 20 runs are kept on every node; ranks that write much fill its disk with them.",
-        f"threshold: {size(KEPT_WANTED)}",
-        Severity.NOTE,
-        lambda host, wanted: leftovers_readers.kept.ask(host.node_root),
-        _kept,
     ),
 )

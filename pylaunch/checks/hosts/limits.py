@@ -1,19 +1,13 @@
 """Limits of a rank: of its process and of the cgroups above it."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Iterable
 
 from pylaunch.agent.probe.readers.hosts import host as host_readers
 from pylaunch.agent.probe.readers.hosts import kernel as kernel_readers
-from pylaunch.agent.probe.registry import Reader
 from pylaunch.checks.check import Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from pylaunch.model.diagnosis.majority import Rule, odd_ones
 from pylaunch.model.text.size import size
-from pylaunch.protocol.readings.hosts import CgroupLimit, ResourceLimit
-
-V = TypeVar("V")
 
 FILES_AT_LEAST = 512
 """Loader workers, log files and a socket per peer of a few ranks; below it even a single node fails (our estimate)."""
@@ -90,53 +84,17 @@ def _cgroup_processes(survey: Survey) -> Iterable[Finding]:
             yield Finding("limits.cgroup_processes", Severity.FAIL, (host,), text, fix)
 
 
-def _limited(
-    survey: Survey, limits: Mapping[str, CgroupLimit | None], reader: Reader[None, V]
-) -> Iterator[tuple[str, CgroupLimit, V]]:
-    """Yield each host that has a limit in `limits`: host, limit, and the reading of `reader`."""
-    has = survey.measured(reader)
-    for host, limit in limits.items():
-        if limit is not None and host in has:
-            yield host, limit, has[host]
-
-
 def _cgroup_memory(survey: Survey) -> Iterable[Finding]:
-    limits = {host: found["memory"] for host, found in survey.measured(kernel_readers.cgroups).items()}
-    for host, limit, memory in _limited(survey, limits, host_readers.memory):
-        if limit["limit"] < MEMORY_SHARE * memory["total"]:
+    memory = survey.measured(host_readers.memory)
+    for host, found in survey.measured(kernel_readers.cgroups).items():
+        limit, has = found["memory"], memory.get(host)
+        if limit is not None and has is not None and limit["limit"] < MEMORY_SHARE * has["total"]:
             text = (
                 f"its cgroup {limit['cgroup']} allows {size(limit['limit'])} of the host's"
-                f" {size(memory['total'])}, of which {size(limit['used'] or 0)} are used"
+                f" {size(has['total'])}, of which {size(limit['used'] or 0)} are used"
             )
             fix = "raise memory.max there (a container's --memory, a service's MemoryMax=)"
             yield Finding("limits.cgroup_memory", Severity.WARN, (host,), text, fix)
-
-
-def _cgroup_processors(survey: Survey) -> Iterable[Finding]:
-    limits = {host: found["processors"] for host, found in survey.measured(kernel_readers.cgroups).items()}
-    for host, limit, processors in _limited(survey, limits, host_readers.processors):
-        if limit["limit"] < processors["usable"]:
-            text = (
-                f"its cgroup {limit['cgroup']} allows {limit['limit']:g} of {processors['usable']} processors:"
-                " ranks are stopped for the rest of every period"
-            )
-            fix = "raise cpu.max there (a container's --cpus, a service's CPUQuota=)"
-            yield Finding("limits.cgroup_processors", Severity.WARN, (host,), text, fix)
-
-
-def _uniform(survey: Survey) -> Iterable[Finding]:
-    reported = {host for look in (_files, _locked, _stack) for finding in look(survey) for host in finding.hosts}
-    found = {host: _shown(each) for host, each in survey.measured(host_readers.limits).items() if host not in reported}
-    yield from odd_ones(Rule("limits.uniform", Severity.WARN, "limits (soft/hard)", _FIX, _ROLE), found)
-
-
-def _shown(found: Mapping[str, ResourceLimit]) -> str:
-    def one(limit: int | None) -> str:
-        return "unlimited" if limit is None else str(limit)
-
-    # The limit of processes depends on the host's memory, so it may differ.
-    names = [name for name in found if name != "processes"]
-    return ", ".join(f"{name} {one(found[name]['soft'])}/{one(found[name]['hard'])}" for name in names)
 
 
 CHECKS = (
@@ -193,23 +151,5 @@ CHECKS = (
         Severity.WARN,
         asks(kernel_readers.cgroups, host_readers.memory),
         _cgroup_memory,
-    ),
-    Check(
-        "limits.cgroup_processors",
-        "processor time that the cgroups allow",
-        "A quota stops every thread of a rank for the rest of each period: one slow node slows all.",
-        "threshold: as many processors as the process may run on",
-        Severity.WARN,
-        asks(kernel_readers.cgroups, host_readers.processors),
-        _cgroup_processors,
-    ),
-    Check(
-        "limits.uniform",
-        "the same limits on every host",
-        "A host with other limits fails alone, and only with jobs that are large enough to reach them.",
-        "the majority",
-        Severity.WARN,
-        asks(host_readers.limits),
-        _uniform,
     ),
 )

@@ -1,4 +1,4 @@
-"""The login environment, which must be the same on all hosts: variables, user, locale."""
+"""The login environment, which must be the same on all hosts: variables and user."""
 
 import hashlib
 import re
@@ -68,16 +68,6 @@ def _identity(survey: Survey) -> Iterable[Finding]:
     yield from odd_ones(Rule("login.identity", Severity.WARN, "umask", "grep -i umask /etc/login.defs"), umasks)
 
 
-def _locale(survey: Survey) -> Iterable[Finding]:
-    found = survey.measured(login_readers.identity)
-    for host, each in found.items():
-        if not each["locale_is_there"]:
-            text = f"locale {each['locale']} is named and not installed: programs fall back to ASCII"
-            yield Finding("login.locale", Severity.WARN, (host,), text, f"locale-gen {each['locale']}, or LANG=C.UTF-8")
-    named = {host: each["locale"] for host, each in found.items() if each["locale_is_there"]}
-    yield from odd_ones(Rule("login.locale", Severity.WARN, "locale", "update-locale LANG=C.UTF-8 on {hosts}"), named)
-
-
 CHECKS = (
     Check(
         "login.variables",
@@ -96,14 +86,5 @@ CHECKS = (
         Severity.FAIL,
         asks(login_readers.identity),
         _identity,
-    ),
-    Check(
-        "login.locale",
-        "locale of a login",
-        "Text files are read with the locale's encoding: a tokenizer's file that one node cannot decode ends the run.",
-        "the majority; the configured locale must be installed",
-        Severity.WARN,
-        asks(login_readers.identity),
-        _locale,
     ),
 )

@@ -5,7 +5,6 @@ from ipaddress import ip_address
 from typing import Any
 
 from pylaunch.agent.probe.readers.hosts import reach as reach_readers
-from pylaunch.agent.run.ranks.session_scope import LOGOUT
 from pylaunch.checks import mesh
 from pylaunch.checks.check import Check, asks
 from pylaunch.checks.result import REACH
@@ -81,13 +80,6 @@ def _sudo(survey: Survey) -> Iterable[Finding]:
                 f"the user may not become root without a password ({why}): provision needs it, start does not",
                 fix="none is needed: provision asks for the password; or allow it in sudoers",
             )  # fmt: skip
-
-
-def _logout(survey: Survey) -> Iterable[Finding]:
-    for host, cure in survey.measured(reach_readers.logout).items():
-        if cure:
-            text = f"{LOGOUT}: a run ends with the connection of its controller"
-            yield Finding("reach.logout", Severity.WARN, (host,), text, f"as root: {cure}")
 
 
 def _hostname(survey: Survey) -> Iterable[Finding]:
@@ -227,12 +219,6 @@ CHECKS = (
         "reach.sudo", "root without a password",
         "Provisioning changes the system; a run does not need it.",
         "sudo -n true", Severity.NOTE, asks(reach_readers.sudo), _sudo,
-    ),
-    Check(
-        "reach.logout", "runs outlive a logout",
-        "Where logind ends the processes of a session with it, a detached run ends when its controller disconnects.",
-        "KillUserProcesses and its exceptions in logind.conf; root and users who linger get a scope beside the session",
-        Severity.WARN, asks(reach_readers.logout), _logout,
     ),
     Check(
         "reach.hostname", "each machine has a different host name",

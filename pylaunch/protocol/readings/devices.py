@@ -147,10 +147,3 @@ class PortReading(TypedDict):
     link_layer: str | None
     counters: dict[str, int]
     gids: list[GidEntry]
-
-
-class AcsReading(TypedDict):
-    """PCI bridges that send traffic between devices through the CPU."""
-
-    virtual: bool
-    bridges: list[str]

@@ -96,21 +96,6 @@ class SharedMemoryReading(TypedDict):
     bytes: int
 
 
-class LauncherDirectory(TypedDict):
-    """A directory that torchrun left."""
-
-    path: str
-    age_s: int
-
-
-class KeptReading(TypedDict):
-    """Files of runs and agents that are kept."""
-
-    path: str
-    bytes: int
-    runs: int
-
-
 class FilesystemReading(TypedDict):
     """The file system of a directory, in bytes and counts; `refused` is why a file could not be written.
 
@@ -155,17 +140,15 @@ class ProcessorsReading(TypedDict):
     count: int | None
     usable: int
     governors: list[str]
-    drivers: list[str]
     memory_nodes: int
     balancing: str | None
 
 
 class KernelReading(TypedDict):
-    """The kernel and its clock source; time since boot in seconds."""
+    """The kernel; time since boot in seconds."""
 
     release: str
     machine: str
-    clock_source: str | None
     up_s: float
 
 
@@ -189,16 +172,6 @@ class KernelLogReading(TypedDict):
     readable: bool
     oom_kills: int | None
     killed: LogLines
-    hung: LogLines
-    storage: LogLines
-
-
-class StuckProcess(TypedDict):
-    """A process in uninterruptible sleep."""
-
-    pid: int
-    command: str
-    waits_in: str
 
 
 class CgroupLimit(TypedDict):
@@ -210,12 +183,10 @@ class CgroupLimit(TypedDict):
 
 
 class CgroupsReading(TypedDict):
-    """Limits of memory (bytes), processors and processes; None where nothing limits them."""
+    """Limits of memory (bytes) and processes; None where nothing limits them."""
 
     memory: CgroupLimit | None
-    processors: CgroupLimit | None
     processes: CgroupLimit | None
-    oom_kills: int
 
 
 class ContainerReading(TypedDict):
@@ -249,7 +220,7 @@ class ClockReading(TypedDict):
 
 
 class LoginReading(TypedDict):
-    """User, home directory and locale of a login."""
+    """User and home directory of a login."""
 
     user: str
     uid: int
@@ -259,9 +230,6 @@ class LoginReading(TypedDict):
     home_type: str
     home_source: str
     umask: str
-    locale: str
-    locale_is_there: bool
-    encoding: str
 
 
 class TreeReading(TypedDict):

@@ -115,11 +115,6 @@ def test_ports_are_read_from_the_kernels_files(case: dict[str, Any], tmp_path: P
     assert infiniband.ports(str(tmp_path)) == case["answer"]
 
 
-@cases("lspci_acs")
-def test_redirecting_bridges_are_reported_by_address(case: dict[str, Any]) -> None:
-    assert infiniband.redirecting(case["text"]) == case["answer"]
-
-
 @pytest.mark.parametrize(
     ("version", "cuda"), [("2.9.1+cu128", "12.8"), ("1.12.1+cu113", "11.3"), ("2.13.0", None), ("2.13.0+cpu", None)]
 )

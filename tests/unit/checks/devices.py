@@ -52,7 +52,6 @@ def well() -> dict[str, Any]:
         "gpu_smoke.compute": {"devices": [{"index": index, "right": True, "tflops": 700.0} for index in (0, 1)]},
         "infiniband.ports": [PORT],
         "infiniband.memlock": None,
-        "infiniband.acs": {"virtual": False, "bridges": []},
     }  # fmt: skip
 
 

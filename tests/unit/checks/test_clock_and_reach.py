@@ -265,9 +265,3 @@ def test_a_python_that_is_too_old_and_a_user_without_sudo_are_reported() -> None
     assert finding.severity is Severity.FAIL
     (finding,) = found(survey(n1={"reach.sudo": "sudo: a password is required"}), CHECKS)
     assert finding.severity is Severity.NOTE
-
-
-def test_logins_whose_end_ends_a_run_are_reported_unless_the_run_leaves_them() -> None:
-    (finding,) = found(survey(n1={"reach.logout": "loginctl enable-linger ml"}, n2={"reach.logout": ""}), CHECKS)
-    assert (finding.severity, finding.hosts) == (Severity.WARN, ("n1",))
-    assert finding.fix == "as root: loginctl enable-linger ml"

@@ -14,14 +14,12 @@ def memory(**odd: int) -> dict[str, Any]:
 
 
 def processors(**odd: Any) -> dict[str, Any]:
-    usual = {"count": 8, "usable": 8, "governors": ["performance"], "drivers": ["acpi-cpufreq"], "memory_nodes": 2}
+    usual = {"count": 8, "usable": 8, "governors": ["performance"], "memory_nodes": 2}
     return {"host.processors": {**usual, "balancing": "0", **odd}}
 
 
 def kernel(**odd: Any) -> dict[str, Any]:
-    return {
-        "host.kernel": {"release": "6.1.0-18-amd64", "machine": "x86_64", "clock_source": "tsc", "up_s": 9.0, **odd}
-    }
+    return {"host.kernel": {"release": "6.1.0-18-amd64", "machine": "x86_64", "up_s": 9.0, **odd}}
 
 
 HEALTHY = {**memory(), **processors(), **kernel()}
@@ -42,7 +40,6 @@ def test_equal_hosts_with_enough_resources_are_no_finding() -> None:
         (processors(balancing="1"), "host.processors_uniform", Severity.WARN, "NUMA balancing: on, expected off"),
         (kernel(release="5.15.0-100"), "host.kernel", Severity.WARN, "kernel series: 5.15, expected 6.1 as on n[1,3]"),
         (kernel(machine="aarch64"), "host.kernel", Severity.FAIL, "architecture: aarch64"),
-        (kernel(clock_source="hpet"), "host.clock_source", Severity.WARN, "reads the time from hpet"),
     ],
 )
 def test_a_host_that_differs_is_reported_with_its_value_and_the_expected_one(
@@ -51,13 +48,6 @@ def test_a_host_that_differs_is_reported_with_its_value_and_the_expected_one(
     (finding,) = findings(host.CHECKS, alike(HEALTHY, n2=odd))
     assert (finding.check, finding.severity, finding.hosts) == (check, severity, ("n2",))
     assert text in finding.text
-
-
-def test_a_governor_that_saves_power_matters_unless_its_driver_goes_to_full_speed() -> None:
-    slow, steady = processors(governors=["powersave"]), processors(governors=["powersave"], drivers=["intel_pstate"])
-    (finding,) = findings(host.CHECKS, alike({**HEALTHY, **slow}))
-    assert (finding.check, finding.hosts) == ("host.governor", ("n1", "n2", "n3"))
-    assert findings(host.CHECKS, alike({**HEALTHY, **steady})) == []
 
 
 def test_two_hosts_that_differ_are_each_reported_with_the_value_of_the_other() -> None:

@@ -25,7 +25,7 @@ def port(**fields: Any) -> dict[str, Any]:
 
 def test_healthy_adapters_and_hosts_without_adapters_are_not_mentioned() -> None:
     assert found(survey()) == ()
-    nothing = {"infiniband.ports": None, "infiniband.memlock": 65536, "infiniband.acs": None, "gpu.host": None}
+    nothing = {"infiniband.ports": None, "infiniband.memlock": 65536, "gpu.host": None}
     assert found(survey(n1=nothing, n2=nothing, n3=nothing)) == ()
 
 
@@ -87,9 +87,3 @@ def test_peer_memory_is_wanted_where_the_module_does_not_export_it_otherwise() -
     assert (finding.check, finding.hosts) == ("infiniband.gpudirect", ("n2",))
     loaded = {"gpu.host": {**well()["gpu.host"], "open_module": False, "peermem": True}}
     assert found(survey(n2=loaded)) == ()
-
-
-def test_bridges_that_redirect_matter_on_bare_metal_alone() -> None:
-    (finding,) = found(survey(n2={"infiniband.acs": {"virtual": False, "bridges": ["03:00.0"]}}))
-    assert (finding.check, finding.evidence) == ("infiniband.acs", ("03:00.0",))
-    assert found(survey(n2={"infiniband.acs": {"virtual": True, "bridges": ["03:00.0"]}})) == ()

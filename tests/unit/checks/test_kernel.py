@@ -14,8 +14,7 @@ from tests.unit.checks.surveys import alike, findings
 CASES = Path(__file__).parents[2] / "cases/kernel_logs"
 QUIET: dict[str, Any] = {"count": 0, "last": []}
 HEALTHY: dict[str, Any] = {
-    "kernel.log": {"readable": True, "oom_kills": 0, "killed": QUIET, "hung": QUIET, "storage": QUIET},
-    "kernel.stuck": [],
+    "kernel.log": {"readable": True, "oom_kills": 0, "killed": QUIET},
 }
 
 
@@ -32,8 +31,7 @@ def test_lines_of_both_programs_are_read_with_their_time(name: str) -> None:
     found = readers.timed_lines((CASES / name).read_text(), booted=1_760_000_000.0)
     assert [round(at) for at, _ in found] == [1_760_000_005, 1_760_003_600, 1_760_003_601, 1_760_007_200, 1_760_007_300]
     kinds = [event.kind for _, text in found if (event := kernel_log.parse(text)) is not None]
-    subjects = sorted(readers.SUBJECTS[kind] for kind in kinds)
-    assert subjects == ["hung", "killed", "killed", "storage"]
+    assert kinds.count(kernel_log.OOM_KILL) == 2
 
 
 def test_a_quiet_kernel_is_no_finding_also_where_its_log_is_closed() -> None:
@@ -47,10 +45,6 @@ def test_a_quiet_kernel_is_no_finding_also_where_its_log_is_closed() -> None:
         (log(killed=lines(90000, "Out of memory: Killed process 7"), oom_kills=1), "kernel.memory_kills",
          Severity.NOTE),
         (log(oom_kills=3), "kernel.memory_kills", Severity.NOTE),
-        (log(hung=lines(60, "INFO: task nfsd:7 blocked for more than 120 seconds.")), "kernel.complaints",
-         Severity.WARN),
-        (log(storage=lines(60, "EXT4-fs (sda1): Remounting filesystem read-only")), "kernel.complaints", Severity.WARN),
-        ({"kernel.stuck": [{"pid": 7, "command": "ls", "waits_in": "rpc_wait_bit"}]}, "kernel.stuck", Severity.WARN),
     ],
 )  # fmt: skip
 def test_kernel_events_are_reported_with_their_log_lines(odd: dict[str, Any], check: str, severity: Severity) -> None:
@@ -71,13 +65,11 @@ def test_the_tightest_limit_along_cgroups_of_version_2_counts(tmp_path: Path) ->
     root = tree(tmp_path, {
         "user.slice/memory.max": "max\n", "user.slice/pids.max": "30000\n", "user.slice/pids.current": "29000\n",
         "user.slice/user-0.slice/memory.max": "4294967296\n", "user.slice/user-0.slice/memory.current": "1024\n",
-        "user.slice/user-0.slice/cpu.max": "250000 100000\n", "user.slice/user-0.slice/pids.max": "20000\n",
+        "user.slice/user-0.slice/pids.max": "20000\n",
         "user.slice/user-0.slice/pids.current": "10\n",
     })  # fmt: skip
     found = readers.tightest("0::/user.slice/user-0.slice\n", root)
     assert found["memory"] == {"limit": 4294967296, "used": 1024, "cgroup": f"{root}/user.slice/user-0.slice"}
-    assert found["processors"] is not None
-    assert found["processors"]["limit"] == 2.5
     assert found["processes"] == {"limit": 30000, "used": 29000, "cgroup": f"{root}/user.slice"}
 
 
@@ -85,15 +77,13 @@ def test_cgroups_of_version_1_are_read_and_their_number_for_no_limit_is_none(tmp
     root = tree(tmp_path, {
         "memory/docker/memory.limit_in_bytes": "1073741824\n", "memory/docker/memory.usage_in_bytes": "5\n",
         "memory/memory.limit_in_bytes": "9223372036854771712\n", "pids/docker/pids.max": "max\n",
-        "cpu,cpuacct/docker/cpu.cfs_quota_us": "50000\n", "cpu,cpuacct/docker/cpu.cfs_period_us": "100000\n",
     })  # fmt: skip
-    found = readers.tightest("4:memory:/docker\n3:cpu,cpuacct:/docker\n2:pids:/docker\n", root)
+    found = readers.tightest("4:memory:/docker\n2:pids:/docker\n", root)
     assert found["memory"] is not None
-    assert found["processors"] is not None
-    assert (found["memory"]["limit"], found["processors"]["limit"]) == (1 << 30, 0.5)
+    assert found["memory"]["limit"] == 1 << 30
     assert found["processes"] is None
 
 
 def test_a_container_that_sees_no_hierarchy_has_no_limits(tmp_path: Path) -> None:
     found = readers.tightest("4:memory:/\n0::/../../..\n", str(tmp_path))
-    assert (found["memory"], found["processors"], found["processes"]) == (None, None, None)
+    assert (found["memory"], found["processes"]) == (None, None)

@@ -28,8 +28,7 @@ def interpreter(version: str) -> dict[str, Any]:
 def identity(**odd: Any) -> dict[str, Any]:
     usual = {
         "user": "ml", "uid": 1000, "gid": 1000, "groups": ["ml(1000)", "video(44)"], "home": "/home/ml",
-        "home_type": "ext4", "home_source": "/dev/sda1", "umask": "0022", "locale": "C.UTF-8",
-        "locale_is_there": True, "encoding": "UTF-8",
+        "home_type": "ext4", "home_source": "/dev/sda1", "umask": "0022",
     }  # fmt: skip
     return {"login.identity": {**usual, **odd}}
 
@@ -67,8 +66,6 @@ def test_hosts_with_the_same_python_environment_are_no_finding() -> None:
         (variables(NCCL_IB_DISABLE="1"), "login.variables", Severity.WARN, "NCCL_IB_DISABLE of a login: 1"),
         (identity(uid=1001), "login.identity", Severity.WARN, "ml 1001:1000, expected ml 1000:1000"),
         (identity(groups=["ml(1000)"]), "login.identity", Severity.WARN, "groups: ml(1000)"),
-        (identity(locale="de_DE.UTF-8"), "login.locale", Severity.WARN, "locale: de_DE.UTF-8, expected C.UTF-8"),
-        (identity(locale="de_DE.UTF-8", locale_is_there=False), "login.locale", Severity.WARN, "not installed"),
     ],
 )  # fmt: skip
 def test_an_environment_that_differs_is_reported_with_the_value_of_the_others(

@@ -6,16 +6,13 @@ import os
 import re
 import resource
 
-from pylaunch.agent.probe.gpu import pci_devices
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.shared.programs import ended, path_of
-from pylaunch.agent.shared.text import listed, text_of, text_or_none
-from pylaunch.protocol.readings.devices import AcsReading, GidEntry, PortReading
+from pylaunch.agent.shared.text import listed, text_or_none
+from pylaunch.protocol.readings.devices import GidEntry, PortReading
 
 ADAPTERS = "/sys/class/infiniband"
 GIDS_KEPT = 16
 NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
-LSPCI_DEADLINE_S = 10.0
 
 
 @reader("infiniband.ports")
@@ -86,33 +83,3 @@ def memory_lock(_question: None) -> int | None:
     """Return the bytes that a process started over SSH may lock; None for no limit."""
     soft = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     return None if soft == resource.RLIM_INFINITY else soft
-
-
-@reader("infiniband.acs")
-def redirections(_question: None) -> AcsReading | None:
-    """Return the PCI bridges that redirect peer-to-peer traffic to the CPU (ACS); None without both GPU and adapter.
-
-    Raises PermissionError for users other than root, who cannot read these registers.
-    """
-    if not listed(ADAPTERS) or not pci_devices("/sys/bus/pci/devices")["gpus"]:
-        return None
-    if path_of("lspci") is None:
-        raise ValueError("lspci is not installed")
-    if os.geteuid() != 0:
-        raise PermissionError("only root may read the ACS registers")
-    return {
-        "virtual": " hypervisor" in text_of("/proc/cpuinfo"),
-        "bridges": redirecting(ended(["lspci", "-vvv"], deadline_s=LSPCI_DEADLINE_S).output),
-    }
-
-
-def redirecting(output: str) -> list[str]:
-    """Return the addresses in the output of `lspci -vvv` of devices whose ACS control validates request sources."""
-    found = []
-    address = ""
-    for line in output.splitlines():
-        if line and not line[0].isspace():
-            address = line.split()[0]
-        elif line.strip().startswith("ACSCtl:") and "SrcValid+" in line:
-            found.append(address)
-    return found

@@ -122,13 +122,11 @@ def processors(question: None) -> ProcessorsReading:
     base = "/sys/devices/system/cpu"
     names = [name for name in listed(base) if name[:3] == "cpu" and name[3:].isdigit()]
     governors = {text_or_none(f"{base}/{name}/cpufreq/scaling_governor") for name in names}
-    drivers = {text_or_none(f"{base}/{name}/cpufreq/scaling_driver") for name in names}
     nodes = [name for name in listed("/sys/devices/system/node") if name[:4] == "node" and name[4:].isdigit()]
     return {
         "count": os.cpu_count(),
         "usable": len(os.sched_getaffinity(0)),
         "governors": sorted(each for each in governors if each),
-        "drivers": sorted(each for each in drivers if each),
         "memory_nodes": len(nodes) or 1,
         "balancing": text_or_none("/proc/sys/kernel/numa_balancing"),
     }
@@ -136,10 +134,9 @@ def processors(question: None) -> ProcessorsReading:
 
 @reader("host.kernel")
 def kernel(question: None) -> KernelReading:
-    """Return the kernel release, its clock source, and the seconds since boot."""
+    """Return the kernel release and the seconds since boot."""
     return {
         "release": os.uname().release,
         "machine": os.uname().machine,
-        "clock_source": text_or_none("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "up_s": time.clock_gettime(time.CLOCK_BOOTTIME),
     }

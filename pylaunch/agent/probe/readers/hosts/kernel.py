@@ -1,65 +1,45 @@
-"""OOM kills, hung processes, and limits of our cgroups, from the kernel."""
+"""OOM kills, and limits of our cgroups, from the kernel."""
 
 from __future__ import annotations
 
-import os
 import re
 import time
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import programs
-from pylaunch.agent.shared.cgroups import CGROUPS, UNLIMITED_V1, chain, mounted, number, oom_kills, text
-from pylaunch.agent.shared.text import stat_of, text_of, waits_in
+from pylaunch.agent.shared.cgroups import CGROUPS, UNLIMITED_V1, chain, mounted, number, oom_kills
+from pylaunch.agent.shared.text import text_of
 from pylaunch.base import kernel_log
 from pylaunch.protocol.readings.hosts import (
     CgroupLimit,
     CgroupsReading,
     KernelLogReading,
     LogLine,
-    LogLines,
-    StuckProcess,
 )
 
-STUCK_FOR_S = 1.0
-"""Time in uninterruptible sleep, without one wake-up, after which a process is reported."""
-
 LOG_LINES = 20000
-SUBJECTS = {
-    kernel_log.OOM_KILL: "killed",
-    kernel_log.HUNG_TASK: "hung",
-    kernel_log.LOCKUP: "hung",
-    kernel_log.READ_ONLY: "storage",
-    kernel_log.IO_ERROR: "storage",
-}
-"""Kind of a kernel message → field of the reading."""
 
 KEPT = 5
 
 
 @reader("kernel.log")
 def log(question: None) -> KernelLogReading:
-    """Return the relevant lines of the kernel log since boot with their age; `readable` is False without permission.
+    """Return the OOM kills in the kernel log since boot with their age; `readable` is False without permission.
 
     `oom_kills` is the kernel's own count since boot, null before Linux 4.13.
     """
     lines = log_lines()
     now = time.time()
-    found: dict[str, list[LogLine]] = {"killed": [], "hung": [], "storage": []}
+    killed: list[LogLine] = []
     for at, line in lines or ():
         event = kernel_log.parse(line)
-        if event is not None and event.kind in SUBJECTS:
-            found[SUBJECTS[event.kind]].append({"age_s": round(now - at), "text": line[:200]})
+        if event is not None and event.kind == kernel_log.OOM_KILL:
+            killed.append({"age_s": round(now - at), "text": line[:200]})
     return {
         "readable": lines is not None,
         "oom_kills": oom_kills(),
-        "killed": _last(found["killed"]),
-        "hung": _last(found["hung"]),
-        "storage": _last(found["storage"]),
+        "killed": {"count": len(killed), "last": killed[-KEPT:]},
     }
-
-
-def _last(lines: list[LogLine]) -> LogLines:
-    return {"count": len(lines), "last": lines[-KEPT:]}
 
 
 def log_lines() -> list[tuple[float, str]] | None:
@@ -90,40 +70,6 @@ def timed_lines(text: str, booted: float) -> list[tuple[float, str]]:
     return found
 
 
-@reader("kernel.stuck")
-def stuck(question: None) -> list[StuckProcess]:
-    """Return the processes that stay in uninterruptible sleep for STUCK_FOR_S without one wake-up."""
-    before = asleep()
-    if not before:
-        return []
-    time.sleep(STUCK_FOR_S)
-    after = asleep()
-    return [
-        {"pid": pid, "command": command, "waits_in": waits_in(pid)}
-        for (pid, switches), command in after.items()
-        if (pid, switches) in before
-    ]
-
-
-def asleep() -> dict[tuple[int, str], str]:
-    """Return (process id, context switches so far) → command of all processes in uninterruptible sleep."""
-    found = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if stat_of(int(name))[:1] != ["D"]:
-                continue  # `status`, which has more, takes the kernel five times as long.
-            with open(f"/proc/{name}/status", encoding="utf-8", errors="replace") as file:
-                fields = dict(line.rstrip("\n").partition(":")[::2] for line in file)
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        # Other readers of this probe may hang too; their deadlines report them.
-        is_ours = fields.get("PPid", "").strip() == str(os.getppid())
-        if fields.get("State", "").strip().startswith("D") and not is_ours:
-            switches = fields.get("voluntary_ctxt_switches", "").strip()
-            found[(int(name), switches)] = fields["Name"].strip()
-    return found
-
-
 @reader("kernel.cgroups")
 def cgroups(question: None) -> CgroupsReading:
     """Return the tightest limits of our cgroup and its ancestors, versions 1 and 2; null for no limit."""
@@ -135,7 +81,7 @@ def tightest(membership: str, root: str) -> CgroupsReading:
 
     The hierarchies are mounted under `root`. Memory is in bytes.
     """
-    found: CgroupsReading = {"memory": None, "processors": None, "processes": None, "oom_kills": 0}
+    found: CgroupsReading = {"memory": None, "processes": None}
     for line in membership.splitlines():
         _, controllers, path = line.split(":", 2)
         names = controllers.split(",") if controllers else [""]
@@ -152,16 +98,6 @@ def limits_at(directory: str, controller: str, found: CgroupsReading) -> None:
         names = ("memory.max", "memory.current") if not controller else MEMORY_V1
         limit, used = number(directory, names[0]), number(directory, names[1])
         found["memory"] = tighter(found["memory"], limit, used, directory)
-    if controller == "":
-        quota, period = [*text(directory, "cpu.max").split(), "max", "100000"][:2]
-        if quota.isdigit():
-            found["processors"] = tighter(found["processors"], int(quota) / int(period), None, directory)
-        events = dict(line.split() for line in text(directory, "memory.events").splitlines())
-        found["oom_kills"] = max(found["oom_kills"], int(events.get("oom_kill", 0)))
-    if controller == "cpu":
-        allowed, each = number(directory, "cpu.cfs_quota_us"), number(directory, "cpu.cfs_period_us")
-        if allowed is not None and allowed > 0 and each:
-            found["processors"] = tighter(found["processors"], allowed / each, None, directory)
     if controller in ("", "pids"):
         limit, used = number(directory, "pids.max"), number(directory, "pids.current")
         found["processes"] = tighter(found["processes"], limit, used, directory)

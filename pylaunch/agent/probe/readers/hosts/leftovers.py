@@ -9,13 +9,10 @@ import time
 from typing import Any, Iterable, Iterator
 
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.probe.temporary import temporary_directory
 from pylaunch.agent.shared import leases, processes, run_processes
 from pylaunch.base.layout import NodeRoot, default_root
 from pylaunch.protocol.readings.hosts import (
     DeviceLease,
-    KeptReading,
-    LauncherDirectory,
     SharedMemoryReading,
     StaleProcess,
     StoppedAgent,
@@ -25,13 +22,10 @@ SHARED_MEMORY = "/dev/shm"
 SHARED_NAMES = re.compile(r"psm_[0-9a-f]+|torch_(?P<pid>\d+)_.*|nccl-\w+|sem\.(mp-|loky-).*|pym-(?P<pym>\d+)-.*")
 """Files of multiprocessing, PyTorch, NCCL and joblib; some names contain the id of their process."""
 
-LAUNCHER_NAMES = re.compile(r"torchelastic_\w+|torchelastic_error_\w+")
-LAUNCHERS = ("torchrun", "torch.distributed", "accelerate", "deepspeed")
 
 YOUNG_S = 30.0
 """Age below which a file may belong to a process that has not opened it yet."""
 
-MOST_COUNTED = 20000
 
 _mine = functools.lru_cache(maxsize=None)(processes.mine)
 """The processes of our user, listed once for all readers that share a process, without this one."""
@@ -116,34 +110,3 @@ def in_use(prefix: str) -> set[str]:
             continue
         found.update(target for target in processes.open_files(int(name)) or () if target.startswith(prefix))
     return found
-
-
-@reader("leftovers.launchers")
-def launchers(question: None) -> list[LauncherDirectory]:
-    """Return path and age of each leftover directory of torchrun; [] while a launcher runs, or without a directory for
-    temporary files."""
-    directory, mine = temporary_directory(), os.getuid()
-    if not directory or any(name in process.command for process in _mine() for name in LAUNCHERS):
-        return []
-    found: list[LauncherDirectory] = [
-        {"path": path, "age_s": round(time.time() - status.st_mtime)}
-        for path, status in statuses(directory, os.listdir(directory))
-        if LAUNCHER_NAMES.fullmatch(os.path.basename(path)) and mine in (0, status.st_uid)
-    ]
-    return sorted(found, key=lambda each: each["path"])
-
-
-@reader("leftovers.kept")
-def kept(template: str) -> KeptReading | None:
-    """Return number and total bytes of the kept runs and agents; None without a node root."""
-    root = node_root(template)
-    if not os.path.isdir(root.path):
-        return None
-    size, counted = 0, 0
-    for here, _, names in os.walk(root.path):
-        for _, status in statuses(here, names):
-            counted += 1
-            size += status.st_blocks * 512
-        if counted > MOST_COUNTED:
-            break
-    return {"path": root.path, "bytes": size, "runs": len(root.all_runs())}

@@ -1,12 +1,10 @@
-"""Variables, user and locale of a login, which ranks inherit."""
+"""Variables and user of a login, which ranks inherit."""
 
 from __future__ import annotations
 
-import _locale
 import grp
 import os
 import pwd
-import sys
 
 from pylaunch.agent.probe.readers.hosts.host import mount_of
 from pylaunch.agent.probe.registry import reader
@@ -28,13 +26,12 @@ def variables(question: None) -> dict[str, str]:
 
 @reader("login.identity")
 def identity(question: None) -> LoginReading:
-    """Return the user, the home directory and the locale of a login."""
+    """Return the user and the home directory of a login."""
     uid = os.getuid()
     user = pwd.getpwuid(uid)
     home = mount_of(user.pw_dir)
     umask = os.umask(0)
     os.umask(umask)
-    is_there, encoding = locale_of_login()
     return {
         "user": user.pw_name,
         "uid": uid,
@@ -44,26 +41,7 @@ def identity(question: None) -> LoginReading:
         "home_type": home["type"],
         "home_source": home["source"],
         "umask": f"{umask:04o}",
-        "locale": os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG") or "",
-        "locale_is_there": is_there,
-        "encoding": encoding,
     }
-
-
-def locale_of_login() -> tuple[bool, str]:
-    """Return True if the locale in the variables exists on this host, and the encoding of text files with it.
-
-    As `locale` has it, whose import costs a host 8 ms. Other readers of this process keep their locale.
-    """
-    before = _locale.setlocale(_locale.LC_ALL)
-    try:
-        _locale.setlocale(_locale.LC_ALL, "")
-        is_there = True
-    except _locale.Error:  # type: ignore[attr-defined]
-        is_there = False
-    encoding = "utf-8" if sys.flags.utf8_mode else _locale.nl_langinfo(_locale.CODESET)
-    _locale.setlocale(_locale.LC_ALL, before)
-    return is_there, encoding
 
 
 def group_name(number: int) -> str:

@@ -10,7 +10,6 @@ import time
 
 from pylaunch.agent.probe import resolver
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.run.ranks import session_scope
 from pylaunch.agent.shared import programs
 from pylaunch.agent.shared.sockets import interfaces
 from pylaunch.agent.shared.text import text_of
@@ -119,12 +118,3 @@ def sudo(question: str | None) -> str | None:
         return NO_SUDO
     output = ended.output.strip().splitlines()
     return None if ended.status == 0 else (output[-1] if output else f"exit code {ended.status}")
-
-
-@reader("reach.logout")
-def logout(question: None) -> str | None:
-    """Return the command, for root, without which logind ends the runs of this user at logout; None if none is needed.
-
-    "" if a run moves to a scope of its own.
-    """
-    return session_scope.missing() if session_scope.is_ended_at_logout() else None
