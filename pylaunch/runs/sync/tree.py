@@ -1,7 +1,8 @@
 """The working tree that is shipped with a run: read once, every file hashed, ignored files omitted.
 
 Patterns are those of gitignore(5). The later of these wins: built-in patterns (`.git`, `__pycache__`), `.gitignore` and
-then `.pylaunchignore` of each directory from the top down, `--sync-include`, `--sync-exclude`.
+then `.pylaunchignore` of each directory from the top down, `--sync-include`, `--sync-exclude`. No pattern ships the
+inventory in use, `pylaunch.toml` or a file that ansible-vault encrypted.
 """
 
 import contextlib
@@ -9,7 +10,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,10 @@ NEVER = (".git", ".pylaunch/", f"{OUTPUT_DIRECTORY}/", "__pycache__/", "*.pyc")
 IGNORE_FILES = (".gitignore", ".pylaunchignore")
 GIT = IGNORE_FILES[0]
 BUILT_IN = "built in"
+SETTINGS = "pylaunch.toml"
+VAULT = b"$ANSIBLE_VAULT;"
+"""Beginning of a file that ansible-vault encrypted."""
+
 MOST_FILES = 100_000
 MOST_COUNTED = 20_000
 """Limit of ignored files whose sizes are added up."""
@@ -69,6 +74,8 @@ class Tree:
     """Paths that are neither file nor link: sockets, devices."""
 
     ignored: Ignored
+    withheld: tuple[str, ...] = ()
+    """Paths of files and directories that are never shipped, because they describe or unlock hosts."""
 
     def changed(self) -> list[str]:
         """Return the files that changed since they were read."""
@@ -86,15 +93,20 @@ class _Rules:
 
 
 def read_tree(
-    directory: Path, excludes: Sequence[str] = (), limit: int = DEFAULT_LIMIT, includes: Sequence[str] = ()
+    directory: Path,
+    excludes: Sequence[str] = (),
+    limit: int = DEFAULT_LIMIT,
+    includes: Sequence[str] = (),
+    private: Collection[Path] = (),
 ) -> Tree:
-    """Read and hash the files to ship.
+    """Read and hash the files to ship, without the files and directories `private`.
 
     Raises UsageError when it is no directory, cannot be read, or is larger than `limit` bytes or MOST_FILES.
     """
     if not directory.is_dir():
         raise UsageError(f"--sync {directory}: not a directory")
     walk = _Walk(directory, _spec(includes, "--sync-include"), _spec(excludes, "--sync-exclude"), bool(includes))
+    walk.private = frozenset(_inodes(private))
     walk.read("", (_Rules("", _spec(NEVER, BUILT_IN), BUILT_IN),))
     found = walk.found
     files = [entry for entry in found if stat.S_ISREG(entry[1].st_mode)]
@@ -106,10 +118,16 @@ def read_tree(
     )
     read, stamps = [], []
     for path, status in files:
-        read.append(_read(directory, path, status))
+        file = _read(directory, path, status)
+        if file is None:
+            walk.withheld.append(path)
+            continue
+        read.append(file)
         stamps.append((path, _stamp(status)))
     special = [path for path, status in found if not (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode))]
-    return Tree(directory, Manifest(tuple(read), links), tuple(stamps), tuple(special), walk.ignored)
+    return Tree(
+        directory, Manifest(tuple(read), links), tuple(stamps), tuple(special), walk.ignored, tuple(walk.withheld)
+    )
 
 
 class _Walk:
@@ -120,6 +138,10 @@ class _Walk:
     ) -> None:
         self.found: list[tuple[str, os.stat_result]] = []
         self.ignored = Ignored()
+        self.withheld: list[str] = []
+        self.private: frozenset[tuple[int, int]] = frozenset()
+        """Device and inode of what is never shipped."""
+
         self._directory = directory
         self._includes = includes
         self._excludes = excludes
@@ -139,6 +161,9 @@ class _Walk:
         for entry in listed:
             path = f"{inside}/{entry.name}" if inside else entry.name
             is_directory = entry.is_dir(follow_symlinks=False)
+            if self._is_private(entry):
+                self.withheld.append(path + "/" * is_directory)
+                continue
             source = self._ignored_by(path + "/" * is_directory, rules, ignored_by)
             if is_directory:
                 if not source or self._is_worth_a_look(path, source):
@@ -147,6 +172,14 @@ class _Walk:
                 self.found.append((path, entry.stat(follow_symlinks=False)))
             elif source == GIT and not entry.is_symlink():
                 self._count(path, entry)
+
+    def _is_private(self, entry: os.DirEntry[str]) -> bool:
+        if entry.name == SETTINGS:
+            return True
+        if entry.inode() not in {inode for _, inode in self.private}:
+            return False
+        status = entry.stat(follow_symlinks=False)
+        return (status.st_dev, status.st_ino) in self.private
 
     def _ignored_by(self, path: str, rules: Sequence[_Rules], above: str) -> str:
         """Return the name of the file or flag that excludes `path`; "" for a path that is shipped."""
@@ -173,6 +206,13 @@ class _Walk:
             return
         with contextlib.suppress(OSError):
             self.ignored = self.ignored.with_file(path, entry.stat(follow_symlinks=False).st_size)
+
+
+def _inodes(paths: Collection[Path]) -> Iterator[tuple[int, int]]:
+    for path in paths:
+        with contextlib.suppress(OSError):
+            status = path.stat()
+            yield status.st_dev, status.st_ino
 
 
 def _rules(directory: Path, inside: str) -> Iterator[_Rules]:
@@ -206,10 +246,14 @@ def _is_pattern(line: str) -> bool:
     return True
 
 
-def _read(directory: Path, path: str, status: os.stat_result) -> File:
+def _read(directory: Path, path: str, status: os.stat_result) -> File | None:
+    """Return the file with its digest; None for one that ansible-vault encrypted."""
     digest = hashlib.sha256()
     try:
         with (directory / path).open("rb") as file:
+            if file.read(len(VAULT)) == VAULT:
+                return None
+            file.seek(0)
             while chunk := file.read(CHUNK):
                 digest.update(chunk)
     except OSError as error:

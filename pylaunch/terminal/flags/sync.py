@@ -9,15 +9,19 @@ import click
 
 from pylaunch.base.dataclass import dataclass, fields
 from pylaunch.errors import UsageError
+from pylaunch.inventory.load import source_of
 from pylaunch.model.job import TREE, Sync
 from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.size import shown_size
 from pylaunch.runs.sync.tree import DEFAULT_LIMIT, Ignored, Tree, read_tree
 from pylaunch.terminal import console
+from pylaunch.terminal.invocation import current
 from pylaunch.terminal.options import size_option, together
 from pylaunch.terminal.views.live import counted
 
 SHOWN_PATHS = 3
+VARIABLES_OF_HOSTS = ("group_vars", "host_vars")
+"""Directories beside an inventory, from which Ansible reads variables and passwords of its hosts."""
 
 options = together(
     click.option(
@@ -58,11 +62,27 @@ def given(flags: SyncFlags) -> Tree | None:
         if flags.sync_exclude or flags.sync_include or limit != DEFAULT_LIMIT:
             raise UsageError("--sync-exclude, --sync-include and --sync-limit go with --sync", hint="--sync .")
         return None
-    tree = read_tree(Path(flags.sync).absolute(), flags.sync_exclude, limit, flags.sync_include)
+    private = private_files(source_of(current().source))
+    tree = read_tree(Path(flags.sync).absolute(), flags.sync_exclude, limit, flags.sync_include, private)
     _report_ignored(tree.ignored)
+    _report_withheld(tree)
     for path in tree.left_out:
         console.say(f"warning: {path} is neither a file nor a link and is not shipped")
     return tree
+
+
+def private_files(inventory: Path | None) -> tuple[Path, ...]:
+    """Return the files and directories of an inventory, which no run ships to its nodes."""
+    if inventory is None:
+        return ()
+    return inventory, *(inventory.parent / name for name in VARIABLES_OF_HOSTS if inventory.is_file())
+
+
+def _report_withheld(tree: Tree) -> None:
+    if tree.withheld:
+        shown = ", ".join(tree.withheld[:SHOWN_PATHS])
+        more = f" and {len(tree.withheld) - SHOWN_PATHS} more" if len(tree.withheld) > SHOWN_PATHS else ""
+        console.say(f"note: not shipped: {shown}{more} (the inventory in use, pylaunch.toml and vault files stay here)")
 
 
 def _report_ignored(ignored: Ignored) -> None:
@@ -83,9 +103,14 @@ def as_asked(tree: Tree, excludes: tuple[str, ...], includes: tuple[str, ...]) -
     return Sync(str(tree.directory), manifest.digest, files, manifest.size, excludes, includes)
 
 
-def again(asked: Sync) -> Tree:
-    """Read the tree of an earlier run as it is now. Raises UsageError for a tree that cannot be shipped."""
-    tree = read_tree(Path(asked.directory), asked.excludes, max(DEFAULT_LIMIT, asked.size), asked.includes)
+def again(asked: Sync, inventory: Path | None) -> Tree:
+    """Read the tree of an earlier run on hosts of `inventory` as it is now.
+
+    Raises UsageError for a tree that cannot be shipped.
+    """
+    limit, private = max(DEFAULT_LIMIT, asked.size), private_files(inventory)
+    tree = read_tree(Path(asked.directory), asked.excludes, limit, asked.includes, private)
+    _report_withheld(tree)
     if tree.manifest.digest != asked.tree:
         console.say(f"note: {asked.directory} has changed since that run")
     return tree

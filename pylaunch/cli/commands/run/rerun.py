@@ -49,7 +49,7 @@ def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: b
             "-- the command that reads this variable",
         )
     terminal = lent_terminal(job.debug_rank, detach=detach, as_json=as_json)
-    tree = sync.again(job.sync) if job.sync is not None else None
+    tree = sync.again(job.sync, Path(before.sources[0]) if before.sources else None) if job.sync is not None else None
     if tree is not None and job.sync is not None:
         job = replace(job, sync=sync.as_asked(tree, job.sync.excludes, job.sync.includes))
     secrets = environment.earlier_secrets(job.secrets, os.environ)

@@ -121,3 +121,21 @@ def test_an_ignore_file_with_a_line_that_is_no_pattern_is_refused_with_the_line(
     with pytest.raises(UsageError) as refused:
         read_tree(tmp_path)
     assert f".gitignore: line 2: '{pattern}' is no pattern" in refused.value.message
+
+
+def test_the_inventory_settings_and_vault_files_are_never_shipped(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "train.py": "1",
+            "cluster.ini": "gpu01 ansible_become_password=1",
+            "group_vars/all.yml": "1",
+            "pylaunch.toml": "",
+            "conf/keys.yml": "$ANSIBLE_VAULT;1.1;AES256\n00",
+        },
+    )
+    private = (tmp_path / "cluster.ini", tmp_path / "group_vars", tmp_path / "absent")
+    tree = read_tree(tmp_path, includes=("cluster.ini", "*.yml"), private=private)
+    assert names(tree) == ["train.py"]
+    assert sorted(tree.withheld) == ["cluster.ini", "conf/keys.yml", "group_vars/", "pylaunch.toml"]
+    assert tree.changed() == []

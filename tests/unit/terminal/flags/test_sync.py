@@ -103,3 +103,18 @@ def test_files_that_gitignore_excludes_are_reported_with_the_flag_that_ships_the
     assert shipped is not None
     assert {file.path for file in shipped.manifest.files} == {".gitignore", "a.bin", "my data.bin"}
     assert capsys.readouterr().err == ""
+
+
+def test_the_inventory_in_use_stays_here_and_a_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cluster.ini").write_text("gpu01 ansible_become_password=1\n")
+    (tmp_path / "pylaunch.toml").write_text('inventory = "cluster.ini"\n')
+    (tmp_path / "host_vars").mkdir()
+    (tmp_path / "host_vars/gpu01.yml").write_text("ansible_become_password: 1\n")
+    (tmp_path / "train.py").write_text("1")
+    tree = given(Path())
+    assert tree is not None
+    assert [file.path for file in tree.manifest.files] == ["train.py"]
+    assert "note: not shipped: cluster.ini, host_vars/, pylaunch.toml (" in capsys.readouterr().err
