@@ -2,7 +2,6 @@
 
 import errno
 import os
-import re
 import stat
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,14 +34,14 @@ def follow_logs(
     emit: Callable[[RunEvent], None],
     interrupts: InterruptSource | None = None,
     *,
-    pattern: re.Pattern[str] | None = None,
+    only_with: str | None = None,
 ) -> None:
-    """Emit the output of the ranks that `query` names, with `pattern` only lines in which it is found.
+    """Emit the output of the ranks that `query` names, with `only_with` only lines that contain this text.
 
     An interrupt ends the reading, not the run. Raises ClusterNotReadyError when no node can be reached.
     """
     source = Interrupter() if interrupts is None else interrupts
-    read_logs(record, emit if pattern is None else matching(pattern, emit), query, source)
+    read_logs(record, emit if only_with is None else containing(only_with, emit), query, source)
 
 
 def read_each(
@@ -67,18 +66,18 @@ def read_each(
             raise
 
 
-def matching(pattern: re.Pattern[str], emit: Callable[[RunEvent], None]) -> Callable[[RunEvent], None]:
-    """Return an emitter that drops lines of output in which `pattern` is not found."""
+def containing(wanted: str, emit: Callable[[RunEvent], None]) -> Callable[[RunEvent], None]:
+    """Return an emitter that drops lines of output without the text `wanted`."""
 
-    def emit_matching(event: RunEvent) -> None:
+    def emit_containing(event: RunEvent) -> None:
         if isinstance(event, LinesWritten):
-            lines = [line for line in event.text.removesuffix("\n").split("\n") if pattern.search(line)]
+            lines = [line for line in event.text.removesuffix("\n").split("\n") if wanted in line]
             if lines:
                 emit(LinesWritten(event.host, event.stream, "\n".join(lines) + "\n", event.time))
         else:
             emit(event)
 
-    return emit_matching
+    return emit_containing
 
 
 def collect_logs(

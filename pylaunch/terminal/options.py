@@ -15,13 +15,15 @@ from pylaunch.inventory.host_list import host_list
 from pylaunch.model.job import RankOrder
 from pylaunch.model.plan import base_of
 from pylaunch.model.text.argv import quoted
-from pylaunch.model.text.size import parse_size
+from pylaunch.model.text.size import parse_size, shown_size
 from pylaunch.store import runs
 from pylaunch.terminal import invocation
 from pylaunch.terminal.since import parse_since
 
 F = TypeVar("F", bound=Callable[..., object])
 _HOSTS = "pylaunch.hosts"
+LARGEST_TEXT = 1 << 20
+"""Bytes of the largest text file that a command line may name."""
 
 
 def together(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -194,6 +196,21 @@ def _rate(_: click.Context, __: click.Parameter, text: str | None) -> int:
     if rate < LEAST_RATE:
         raise UsageError(f"--limit-rate {text}: less than 64 KiB per second", hint="--limit-rate 10MB")
     return rate
+
+
+def text_of(path: str, option: str = "") -> str:
+    """Return the text of the file that `option` names. Raises UsageError for one of more than LARGEST_TEXT bytes."""
+    named = f"{option} {path}".strip()
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(LARGEST_TEXT + 1)
+        if len(data) > LARGEST_TEXT:
+            raise UsageError(f"{named}: larger than {shown_size(LARGEST_TEXT)}")
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{named}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{named}: not UTF-8 at byte {error.start}") from None
 
 
 @contextlib.contextmanager

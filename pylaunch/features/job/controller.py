@@ -151,7 +151,7 @@ class _PartRun:
         ready = planned.part.role.ready
         is_line = ready is not None and ready.by is ReadyBy.OUTPUT
         self._step = int(ready.target) if ready is not None and ready.by is ReadyBy.STEP else None
-        self._line = re.compile(ready.target) if ready is not None and is_line else None
+        self._text = ready.target if ready is not None and is_line else None
         self.thread = threading.Thread(target=self._run, name=f"part {self.name}", daemon=True)
 
     def let_go(self, instant: float) -> None:
@@ -224,8 +224,8 @@ class _PartRun:
                 self._heard.put(_failure(self.name, plan.attempt, outcome))
             case Event(kind=EventKind.STOP_ASKED):
                 self._heard.put(PartFailing(self.name))
-            case LinesWritten() if self._line is not None:
-                found = next((line for line in event.text.splitlines() if self._line.search(line)), None)
+            case LinesWritten() if self._text is not None:
+                found = next((line for line in event.text.splitlines() if self._text in line), None)
                 if found is not None:
                     rank = event.stream.partition(".")[0]
                     self._heard.put(ReadinessSeen(self.name, is_ready=True, why=f"rank {rank}: {found[:LONGEST_WHY]}"))

@@ -11,8 +11,11 @@ from typing import Any
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import UsageError
 from pylaunch.model.text.argv import Argv, quoted
+from pylaunch.model.text.sanitise import visible_line
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
+JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+MOST_LEVELS = 8
 MOST_REPLICAS = 512
 READY_TIMEOUT_S = 600.0
 LONGEST_S = 7 * 86400.0
@@ -41,7 +44,7 @@ class ReadyBy(Enum):
     """An HTTP request to the endpoint is answered with a status from 200 to 399."""
 
     OUTPUT = "output"
-    """A rank writes a line that matches a regular expression."""
+    """A rank writes a line that contains this text."""
 
     STEP = "step"
     """A rank has marked a step with `pylaunch.runtime.step`, this one or a later one."""
@@ -56,7 +59,7 @@ class ReadyTest:
 
     by: ReadyBy
     target: str
-    """Name or number of a port; the regular expression; the number of the step; the absolute path of the file."""
+    """Name or number of a port; the text of a line; the number of the step; the absolute path of the file."""
 
     path: str = ""
     """Path of the HTTP request."""
@@ -143,8 +146,12 @@ def read(text: str, path: str, sets: Sequence[str], options: Collection[str]) ->
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: {error}", hint="pylaunch help roles has an example") from None
+    except RecursionError:
+        raise _too_deep(path) from None
     for word in sets:
         _set(table, word)
+    if _is_deeper(table, MOST_LEVELS):
+        raise _too_deep(path)
     reader = _FileReader(options)
     job = reader.job(table, path.rpartition("/")[2].removesuffix(".toml"))
     if reader.errors:
@@ -174,6 +181,24 @@ def _set(table: dict[str, Any], word: str) -> None:
         inner[keys[-1]] = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         inner[keys[-1]] = text  # A word without quotation marks, as a shell passes it.
+    except RecursionError:
+        raise _too_deep(f"--set {where}") from None
+
+
+def _too_deep(where: str) -> UsageError:
+    return UsageError(f"{where}: more than {MOST_LEVELS} levels of tables and lists", hint="pylaunch help roles")
+
+
+def _is_deeper(value: object, most: int) -> bool:
+    """Return True for a value with more than `most` levels of tables and lists."""
+    level: list[object] = [value]
+    for _ in range(most + 1):
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if isinstance(each, dict) else each if isinstance(each, list) else ())
+        ]
+    return bool(level)
 
 
 class _FileReader:
@@ -188,7 +213,7 @@ class _FileReader:
         """Return the job; it is incomplete where there are errors."""
         for key in table.keys() - {"name", "roles"}:
             self._say(f"{key}: expected name and [roles.NAME]")
-        given = table.get("name", name)
+        given = table.get("name", name if JOB_NAME.fullmatch(name) else "job")
         tables = table.get("roles", {})
         if not isinstance(tables, dict) or not tables:
             self._say("no role: a job has at least one table [roles.NAME]")
@@ -206,9 +231,9 @@ class _FileReader:
         self._check_order(roles)
         if roles and all(role.service for role in roles):
             self._say("every role is a service, so the job would never end: one role must end on its own")
-        if not isinstance(given, str) or not given:
-            self._say(f"name = {given!r}: expected a word")
-            given = name
+        if not isinstance(given, str) or not JOB_NAME.fullmatch(given):
+            self._say(f"name = {given!r}: expected at most 63 letters, digits, dots, - and _, a letter or digit first")
+            given = "job"
         return JobFile(given, tuple(roles))
 
     def _role(self, name: str, table: Mapping[str, Any]) -> JobRole:
@@ -250,7 +275,7 @@ class _FileReader:
         )
 
     def _say(self, text: str) -> None:
-        self.errors.append(self._where + text)
+        self.errors.append(visible_line(self._where + text))
 
     def _program(self, value: object) -> Argv:
         if isinstance(value, str):
@@ -300,13 +325,8 @@ class _FileReader:
         except ValueError:
             by = None
         if by is None or not colon or not target:
-            self._say(f"ready = {value!r}: expected tcp:PORT, http:PORT/PATH, output:REGEX, step:NUMBER or file:PATH")
+            self._say(f"ready = {value!r}: expected tcp:PORT, http:PORT/PATH, output:TEXT, step:NUMBER or file:PATH")
             return None
-        if by is ReadyBy.OUTPUT:
-            try:
-                re.compile(target)
-            except re.error as error:
-                self._say(f"ready = {value!r}: {error}")
         if by is ReadyBy.STEP and not target.isdecimal():
             self._say(f"ready = {value!r}: expected the number of a step, such as step:1")
             return None

@@ -37,11 +37,11 @@ from pylaunch.terminal.flags import sync
 from pylaunch.terminal.flags.requested import requested
 from pylaunch.terminal.flags.start import StartFlags
 from pylaunch.terminal.invocation import current
+from pylaunch.terminal.options import text_of
 from pylaunch.terminal.views.live import counted
 from pylaunch.terminal.views.start import lines
 from pylaunch.transport.background import Background, Foreground, fork_to_background
 
-LARGEST = 1 << 20
 NOT_IN_A_ROLE = frozenset({
     "words", "nodes", "dry_run", "detach", "debug_rank", "collect", "queue", "queue_timeout", "kill_on_disconnect",
     "in_job", "choice",
@@ -153,7 +153,7 @@ def _without_output(planned: PlannedPart) -> StartOptions:
 def read_job(words: Sequence[str]) -> JobFile:
     """Return the job of the file that the first of `words` names, with the values of --set. Raises UsageError."""
     path, sets = _words(words)
-    return job_file.read(_text(path), path, sets, options_of_a_role())
+    return job_file.read(text_of(path), path, sets, options_of_a_role())
 
 
 def options_of_a_role() -> list[str]:
@@ -175,19 +175,6 @@ def _words(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
             )
         sets.append(value if equals else rest.pop(0))
     return path, tuple(sets)
-
-
-def _text(path: str) -> str:
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise UsageError(f"{path}: larger than 1 MiB, so it is no job file")
-        return data.decode()
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not UTF-8 at byte {error.start}") from None
 
 
 def _named(cluster: Cluster, inventory: Path | None, pattern: str) -> list[str]:

@@ -11,7 +11,7 @@ from pylaunch.errors import UsageError
 from pylaunch.model.secret import Secrets, sounds_secret
 from pylaunch.terminal import console
 from pylaunch.terminal.flags.environment_file import NAME, read_environment
-from pylaunch.terminal.options import together
+from pylaunch.terminal.options import text_of, together
 
 options = together(
     click.option(
@@ -58,13 +58,13 @@ def given(flags: EnvironmentFlags, ours: Mapping[str, str]) -> Environment:
     """
     plain: dict[str, str] = {}
     for path in flags.env_file:
-        plain |= read_environment(_text("--env-file", path), path, ours)
+        plain |= read_environment(text_of(path, "--env-file"), path, ours)
     for word in flags.env:
         name, value = _variable(word, ours)
         plain[name] = value
     secrets: dict[str, str] = {}
     for path in flags.secret_file:
-        secrets |= read_environment(_text("--secret-file", path), path, ours)
+        secrets |= read_environment(text_of(path, "--secret-file"), path, ours)
         _warn_if_open(path)
     for word in flags.secret:
         name = _secret_name(word, ours)
@@ -104,15 +104,6 @@ def _secret_name(word: str, ours: Mapping[str, str]) -> str:
     if name not in ours:
         raise UsageError(f"--secret {name}: there is no such variable here", hint=f"read -rs {name} && export {name}")
     return name
-
-
-def _text(option: str, path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"{option} {path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{option} {path}: not UTF-8 at byte {error.start}") from None
 
 
 def _warn_if_open(path: str) -> None:

@@ -1,4 +1,4 @@
-"""Select the output that `logs` shows: ranks and nodes by set, lines by pattern."""
+"""Select the output that `logs` shows: ranks and nodes by set, lines by text."""
 
 import re
 
@@ -50,11 +50,3 @@ def chosen(
     if not there:
         raise UsageError(f"no rank of {ranks} runs on {nodes}", hint=f"pylaunch status {plan.run}")
     return there, [stream for rank in wanted for stream in rank_streams(plan, rank)]
-
-
-def pattern(text: str | None) -> re.Pattern[str] | None:
-    """Compile the value of --grep. Raises UsageError for what is not a regular expression."""
-    try:
-        return None if text is None else re.compile(text)
-    except re.error as error:
-        raise UsageError(f"--grep {text}: {error}") from None

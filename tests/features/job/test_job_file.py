@@ -71,7 +71,6 @@ def test_all_errors_are_reported_together_with_their_role() -> None:
         (role('after = "b"'), "[roles.a] after = 'b': no such role"),
         (role('after = "b"') + '[roles.b]\nprogram = "y"\nafter = "a"\n', "after: a after b after a is a circle"),
         (role("service = true"), "every role is a service, so the job would never end: one role must end on its own"),
-        (role('ready = "output:("'), "[roles.a] ready = 'output:(': missing ), unterminated subpattern at position 0"),
         (role('ready = "file:here"'), "[roles.a] ready = 'file:here': expected an absolute path"),
         (role("ports = { a = 70000 }"), "[roles.a] ports: a = 70000: expected a name and a port, or 0 for a free one"),
         (role('on-failure = "retry"'), "[roles.a] on-failure = 'retry': expected end or continue"),
@@ -112,3 +111,22 @@ def test_an_unknown_place_is_refused_with_those_that_are_alike() -> None:
     with pytest.raises(UsageError, match=r"\{roles.rolout.endpoints\} is unknown") as caught:
         filled(("{roles.rolout.endpoints}",), {"roles.rollout.endpoints": "", "replica": "0"}, "program")
     assert caught.value.hint == "did you mean {roles.rollout.endpoints}?"
+
+
+def test_a_name_that_a_terminal_would_obey_is_refused_and_shown_as_an_escape() -> None:
+    found = errors('name = "\\u001b[2J"\n"\\u001b[2J" = 1\n' + role(""))
+    assert any("expected at most 63 letters" in each for each in found)
+    assert "\x1b" not in "".join(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "sets"),
+    [
+        (f"x = {'[' * 100_000}", ()),
+        ("[roles.a]\nready" + ".a" * 20_000 + " = 1", ()),
+        ('[roles.a]\nprogram = "x"\n', ("a.env=" + "[" * 100_000,)),
+    ],
+    ids=["brackets", "dots", "set"],
+)
+def test_a_file_of_too_many_levels_is_refused(text: str, sets: tuple[str, ...]) -> None:
+    assert "more than 8 levels of tables and lists" in errors(text, *sets)[0]

@@ -18,7 +18,7 @@ from pylaunch.runs.existing.logs import LogQuery
 from pylaunch.runs.logs import follow_logs, read_each
 from pylaunch.terminal import console, options
 from pylaunch.terminal.flags.resolve_run import find_each, name_in_job
-from pylaunch.terminal.flags.selection import chosen, pattern
+from pylaunch.terminal.flags.selection import chosen
 from pylaunch.terminal.views.live import Live
 
 
@@ -42,7 +42,7 @@ class LogFlags:
 @click.option("-f", "--follow", is_flag=True, help="Stay until the run ends; Ctrl-C leaves the run alone.")
 @options.ranks
 @options.on_nodes
-@click.option("--grep", metavar="REGEX", help="Only lines in which this is found.")
+@click.option("--grep", metavar="TEXT", help="Only lines that contain this text.")
 @click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Begin with the last N lines of each log.")
 @click.option("--since", metavar="WHEN", help="Only what was written since: 10m, 1h30m ago or 2026-03-01T14:30.")
 @click.option(
@@ -107,7 +107,7 @@ def _read(record: RunRecord, flags: LogFlags, since: float | None, label: str, i
     nodes, streams = chosen(record.plan, flags.rank, flags.node, launcher=flags.launcher)
     query = LogQuery(nodes, streams, flags.follow, flags.tail, since)
     live = Live(record.plan, label=label and label.format(name_in_job(record)))
-    follow_logs(record, query, live.show, interrupts, pattern=pattern(flags.grep))
+    follow_logs(record, query, live.show, interrupts, only_with=flags.grep)
 
 
 def _refuse_beside_collect(flags: LogFlags) -> None:

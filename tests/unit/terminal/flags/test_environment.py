@@ -67,3 +67,9 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     file.write_bytes(b"A=\xff")
     with pytest.raises(UsageError, match="not UTF-8 at byte 2"):
         env(env_file=(str(file),))
+
+
+@pytest.mark.parametrize("flag", ["env_file", "secret_file"])
+def test_a_file_without_an_end_is_refused(flag: str) -> None:
+    with pytest.raises(UsageError, match=r"/dev/zero: larger than 1.0 MiB"):
+        env(**{flag: ("/dev/zero",)})

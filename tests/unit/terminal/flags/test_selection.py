@@ -4,7 +4,7 @@ from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.terminal.flags.selection import chosen, nodes_of, parse_ranks, pattern
+from pylaunch.terminal.flags.selection import chosen, nodes_of, parse_ranks
 
 HOSTS = tuple(Host(f"gpu{number:02}", f"10.0.0.{number}") for number in range(1, 5))
 PLAN = plan_run(Cluster(HOSTS), JobSpec(("train.py",), Framework.TORCHRUN, "/w", ranks_per_node=2), "7f3a9c01")
@@ -40,9 +40,3 @@ def test_launchers_are_chosen_by_node_alone() -> None:
     assert ([node.host.name for node in nodes], streams) == (["gpu04"], ["launcher.out", "launcher.err"])
     with pytest.raises(UsageError, match="--launcher"):
         chosen(PLAN, "0", None, launcher=True)
-
-
-def test_a_pattern_that_cannot_be_compiled_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"--grep \(:"):
-        pattern("(")
-    assert pattern(None) is None
