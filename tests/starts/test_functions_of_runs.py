@@ -1,7 +1,6 @@
 """Functions for runs that exist, without a command line: from any thread, printing nothing."""
 
 import os
-import re
 import signal
 import threading
 from collections.abc import Callable
@@ -71,7 +70,7 @@ def test_a_run_is_found_read_and_stopped_from_a_program(
 
     lines: list[RunEvent] = []
     query = LogQuery(record.plan.nodes, rank_streams(record.plan))
-    follow_logs(record, query, lines.append, pattern=re.compile("loss"))
+    follow_logs(record, query, lines.append, only_with="loss")
     assert sorted((each.host, each.text) for each in lines if isinstance(each, LinesWritten)) == [
         ("n1", "loss=1\n"), ("n2", "loss=1\n"),
     ]  # fmt: skip
