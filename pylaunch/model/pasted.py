@@ -21,7 +21,6 @@ MODULES = {
 }
 OTHERS = {"mpirun": "-np", "mpiexec": "-n", "srun": "-n", "horovodrun": "-np"}
 """Launchers that span nodes on their own, and their flag for the number of ranks."""
-MPI_LAUNCHERS = ("mpirun", "mpiexec")
 CONTAINERS = {
     ("docker", "run"): ("", "docker-daemon:{image}"),
     ("podman", "run"): ("podman save {image} -o image.tar; ", "image.tar"),
@@ -326,8 +325,6 @@ def _refusal_of_mpi(program: str, rest: Argv) -> UsageError:
     images = (word.partition("=")[2] for word in rest if word.startswith("--container-image="))
     image = [word for each in images for word in ("--container", each)]
     hint = f"{pylaunch('start', *image, *_mounts(rest), '--', *words)}{count}"
-    if program in MPI_LAUNCHERS and _is_path(words[0]):
-        hint = f"an MPI program: {pylaunch('render', 'mpi', '--', *words)}; any other: {hint}"
     return UsageError(
         f"{program} starts ranks on all nodes itself, and pylaunch would start one {program} per rank", hint=hint
     )

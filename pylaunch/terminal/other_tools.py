@@ -21,7 +21,6 @@ _TYPED_FOR = {
     "start --sync . -- train.py": "sync",
     "push model.bin /data/": "sbcast cp rsync upload scp copy broadcast",
     "start --dry-run -- train.py": "plan preview",
-    "render mpi -- train.py": "mpirun mpiexec horovodrun render.mpirun render.mpiexec render.openmpi",
     "gpus": "sinfo devices nvidia-smi nodes hosts free",
     "check": "ping test preflight validate diff compare",
     "doctor": "diagnose why",
@@ -41,7 +40,6 @@ _TYPED_FOR = {
     "lab up": "lab.create lab.start lab.new",
     "lab status": "lab.ls lab.list lab.ps lab.show lab.get",
     "lab ssh n1": "lab.exec lab.shell lab.login",
-    "render k8s --image IMAGE -- train.py": "render.kubernetes render.jobset render.kube render.kubectl",
 }
 """Words after `pylaunch` → words of other tools that lead to them; `lab.ls` is typed as `pylaunch lab ls`."""
 

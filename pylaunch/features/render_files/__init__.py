@@ -1,4 +1,4 @@
-"""The plan of a start as files for other launchers (`render`): Slurm, torchrun, Kubernetes … No host is contacted.
+"""The plan of a start as files for Slurm, torchrun, accelerate and DeepSpeed (`render`). No host is contacted.
 
 files/   pure: a plan in, files of a target out
 work     plans the start, refuses secrets, writes the files
@@ -9,7 +9,7 @@ from pylaunch.terminal.doors import Verb
 VERBS = {
     "render": Verb(
         "pylaunch.features.render_files.command",
-        "Write a plan as files for Slurm, torchrun, Kubernetes and others",
+        "Write a plan as files for Slurm, torchrun and other launchers",
         after="rerun",
     ),
 }

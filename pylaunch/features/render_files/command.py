@@ -20,7 +20,6 @@ from pylaunch.features.render_files.work import RenderedPlan, render_plan, write
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.settings import SETTINGS, read_settings
 from pylaunch.model.job import Framework
-from pylaunch.model.pasted import OTHERS, program_of
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.doors import SbatchScript, StartFile
@@ -35,7 +34,6 @@ Examples:
   pylaunch render slurm -i cluster.ini --partition gpu --time 4:00:00 -- train.py --lr 3 >train.sbatch
   pylaunch render slurm -i cluster.ini job.toml >job.sbatch
   pylaunch render torchrun -i cluster.ini --output files -- train.py
-  pylaunch render k8s -i cluster.ini --image registry/train:1 -- -m package.train
 """
 
 Option = Callable[[Any], Any]
@@ -117,7 +115,6 @@ class RenderFlags:
     output: Path | None = None
     force: bool = False
     as_json: bool = False
-    image: str = ""
     partition: str | None = None
     time: str | None = None
     account: str | None = None
@@ -158,7 +155,7 @@ def _rendered(target: Target, where: RenderFlags, typed: StartFlags) -> int:
         raise UsageError("--force has no effect without --output", hint="--output DIR --force")
     if read_settings(Path.cwd()).container_image is not None:
         console.say(f"note: {SETTINGS}: [container] is for pylaunch start; what render writes makes no containers")
-    settings = TargetOptions(where.sbatch(), where.image, typed.workdir)
+    settings = TargetOptions(where.sbatch())
     if (file := start_file(typed.words)) is not None:
         made = _of_file(file, target, where, typed)
     else:
@@ -192,7 +189,7 @@ def _of_program(target: Target, where: RenderFlags, typed: StartFlags, settings:
     chosen, flags = _program(target, typed)
     program.report_misplaced(chosen, flags.workdir, None, options.long_options(), ("render", target.value))
     env = environment.given(flags, os.environ)
-    if target.framework is None and target is not Target.MPI:
+    if target.framework is None:
         chosen = program.with_variables(chosen, flags.framework, env.plain)
     job = flags.job(chosen.words, chosen.framework, env, None, is_unread=chosen.is_unread)
     cluster = load_cluster(where.inventory, limit=where.limit)
@@ -205,27 +202,19 @@ def _program(target: Target, flags: StartFlags) -> tuple[program.Program, StartF
         raise UsageError("nothing to run", hint=pylaunch("render", target.value, "--", "train.py"))
     first = flags.words[0]
     is_script = flags.module or first.endswith(".py") or first == "-m" or basename(first) in OTHER_LAUNCHERS
-    if target is Target.MPI:
-        if basename(first) in OTHERS:
-            raise UsageError(
-                f"{first} starts ranks itself; name the program that it starts",
-                hint=pylaunch("render", target.value, "--", *(program_of(flags.words[1:]) or ("train.py",))),
-            )
-        framework = Framework.DIRECT if is_script else Framework.COMMAND
-        return program.understood(replace(flags, framework=framework.value), None)
     if target.framework is None:
         return program.understood(flags, None)
     if not is_script:
         raise UsageError(
             f"{target.value} starts Python scripts, and {first} does not end in .py",
-            hint=f"{pylaunch('render', target.value, '--', 'train.py')}; slurm, mpi, env and k8s start any program",
+            hint=f"{pylaunch('render', target.value, '--', 'train.py')}; slurm starts any program",
         )
     chosen, flags = program.understood(replace(flags, framework=target.framework.value), None)
     found = choose(read_program(source_directory(flags.workdir, None), list(chosen.words)))
-    if found is not None and found.framework == Framework.JAX.value and target is not Target.JAX:
+    if found is not None and found.framework == Framework.JAX.value:
         raise UsageError(
             f"{' '.join(chosen.words[:1])} is a JAX script ({found.because}), which {target.value} does not start",
-            hint=pylaunch("render", Target.JAX.value, "--", *chosen.words),
+            hint=f"{pylaunch('start', '--', *chosen.words)}, or pylaunch render slurm",
         )
     return chosen, flags
 
@@ -252,25 +241,6 @@ _subcommand(Target.TORCHRUN, "Write the torchrun command of each node, as a scri
 _subcommand(Target.ACCELERATE, "Write a configuration of accelerate launch for each machine, and a script.", _INTERFACE)
 _subcommand(
     Target.DEEPSPEED, "Write the hostfile, the file of variables and the command of DeepSpeed's launcher.", _INTERFACE
-)
-_subcommand(
-    Target.JAX,
-    "Write a script for each node that starts its processes; jax.distributed.initialize() needs no arguments.",
-    _INTERFACE,
-)
-_subcommand(Target.MPI, "Write the hostfile, the rankfile and the mpirun command of Open MPI.", _INTERFACE)
-_subcommand(
-    Target.ENV, "Write a shell file for each node that sets the variables of its ranks.", _INTERFACE, _FRAMEWORK
-)
-_subcommand(
-    Target.K8S,
-    """Write a JobSet (jobset.x-k8s.io/v1alpha2) with a pod for each node.
-
-    --workdir and --python are paths in the image; the default is the image's own directory, and python on its PATH.
-    """,
-    _FRAMEWORK,
-    _RESTARTS,
-    click.option("--image", required=True, help="Image of the containers: the program, its packages and bash."),
 )
 
 

@@ -163,7 +163,7 @@ def _refuse_mpi(words: Argv, directory: str) -> None:
     if package is not None:
         raise UsageError(
             f"{_shown(words)} imports {package}, and pylaunch starts no MPI job: each rank would be alone in its world",
-            hint=f"hostfile and mpirun command for these hosts: {pylaunch('render', 'mpi', '--', *words)}",
+            hint="start it with mpirun, which connects its ranks",
         )
 
 

@@ -45,5 +45,5 @@ def planned(sample: str, framework: Framework) -> RunPlan:
 
 def rendered(sample: str, target: Target) -> FileSet:
     """Return the files of a sample, with options of the targets that have some."""
-    options = TargetOptions(sbatch=("--partition=gpu", "--time=4:00:00"), image="registry/train:1")
+    options = TargetOptions(sbatch=("--partition=gpu", "--time=4:00:00"))
     return render_files(planned(sample, target.framework or Framework.DIRECT), target, options)

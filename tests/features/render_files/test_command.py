@@ -32,10 +32,6 @@ def refused(capsys: Captured, *words: str) -> str:
     return capsys.readouterr().err
 
 
-def test_a_target_of_another_name_leads_to_its_own(capsys: Captured) -> None:
-    assert refused(capsys, "kubernetes").endswith("hint: pylaunch render k8s --image IMAGE -- train.py\n")
-
-
 def test_one_file_is_printed_as_it_is(capsys: Captured) -> None:
     assert run(["render", "slurm", "--partition", "gpu", "--sbatch-arg=--mem=0", "--", "train.py"]) == ExitCode.DONE
     out = capsys.readouterr().out
@@ -71,7 +67,7 @@ def test_files_are_written_for_the_user_alone(directory: Path, capsys: Captured)
 
 
 def test_nothing_is_replaced_without_force(directory: Path, capsys: Captured) -> None:
-    words = ("mpi", "--output", ".", "--", "train.py")
+    words = ("deepspeed", "--output", ".", "--", "train.py")
     (directory / "hostfile").write_text("mine\n")
     error = refused(capsys, *words)
     assert "error: .: hostfile exists already" in error
@@ -79,7 +75,7 @@ def test_nothing_is_replaced_without_force(directory: Path, capsys: Captured) ->
     assert names(directory) == ["hostfile", "train.py"]
     assert run(["render", words[0], "--force", *words[1:]]) == ExitCode.DONE
     assert (directory / "hostfile").read_text().endswith("10.0.0.2 slots=2\n")
-    assert names(directory) == ["hostfile", "mpirun.sh", "rankfile", "train.py"]
+    assert names(directory) == ["deepspeed.env", "deepspeed.sh", "hostfile", "train.py"]
 
 
 def test_force_replaces_a_link_and_not_the_file_behind_it(directory: Path) -> None:
@@ -98,10 +94,9 @@ def test_a_directory_that_cannot_be_made_is_reported(capsys: Captured) -> None:
 def test_secrets_are_left_out_and_listed(directory: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_value")
     words = ("--secret", "HF_TOKEN", "--env", "WANDB_API_KEY=wandb_value", "--output", "files", "--", "train.py")
-    for target in ("slurm", "torchrun", "accelerate", "deepspeed", "jax", "mpi", "env"):
+    for target in ("slurm", "torchrun", "accelerate", "deepspeed"):
         assert run(["render", target, "--force", *words]) == ExitCode.DONE
         assert "left out, because they are secret: HF_TOKEN, WANDB_API_KEY" in capsys.readouterr().err
-    assert run(["render", "k8s", "--image", "x", *words]) == ExitCode.DONE
     written = "".join(path.read_text() for path in (directory / "files").iterdir())
     assert "HF_TOKEN" in written
     assert "hf_value" not in written
@@ -134,7 +129,7 @@ def test_an_unknown_target_lists_the_targets(capsys: Captured) -> None:
     assert "no such command: pylaunch render slum" in error
     assert "did you mean pylaunch render slurm?" in error
     error = refused(capsys, "nomad", "--", "train.py")
-    assert "targets: slurm, torchrun, accelerate, deepspeed, jax, mpi, env, k8s" in error
+    assert "targets: slurm, torchrun, accelerate, deepspeed" in error
 
 
 @pytest.mark.parametrize(
@@ -146,9 +141,7 @@ def test_an_unknown_target_lists_the_targets(capsys: Captured) -> None:
         (("slurm", "--sbatch-arg=--gres=gpu:8", "--", "train.py"), "--sbatch-arg --gres=gpu:8: the plan decides it"),
         (("slurm", "--partition", "a b", "--", "train.py"), "--partition=a b: expected one word without quotes"),
         (("slurm", "--account", "x\n#SBATCH --wrap=y", "--", "train.py"), "expected one word without quotes"),
-        (("k8s", "--", "train.py"), "Missing option '--image'"),
         (("slurm", "--nodes", "3", "--", "train.py"), "--nodes 3: the inventory has 2 hosts"),
-        (("mpi", "--", "mpirun", "-np", "2", "a.out"), "mpirun starts ranks itself"),
     ],
 )
 def test_bad_input_is_one_clear_line(words: tuple[str, ...], message: str, capsys: Captured) -> None:
@@ -162,13 +155,7 @@ def test_a_script_of_jax_is_not_started_by_torchrun(directory: Path, capsys: Cap
     (directory / "train.py").write_text("import jax\njax.distributed.initialize()\n")
     error = refused(capsys, "torchrun", "--", "train.py", "--lr", "3")
     assert "train.py is a JAX script" in error
-    assert "pylaunch render jax -- train.py --lr 3" in error
-
-
-def test_a_script_of_mpi4py_has_files_for_mpirun(directory: Path, capsys: Captured) -> None:
-    (directory / "train.py").write_text("from mpi4py import MPI\n")
-    assert run(["render", "mpi", "--", "train.py"]) == ExitCode.DONE
-    assert "train.py" in capsys.readouterr().out
+    assert "pylaunch start -- train.py --lr 3" in error
 
 
 def test_options_after_the_script_are_reported_with_the_verb_that_takes_them(capsys: Captured) -> None:
@@ -183,7 +170,7 @@ def test_the_line_of_another_launcher_is_taken_apart(capsys: Captured) -> None:
 
 @pytest.mark.parametrize("words", [(), ("--output", "files")])
 def test_the_document_is_as_described(words: tuple[str, ...], capsys: Captured) -> None:
-    assert run(["render", "env", "--json", *words, "--", "train.py"]) == ExitCode.DONE
+    assert run(["render", "torchrun", "--json", *words, "--", "train.py"]) == ExitCode.DONE
     document = documented(capsys.readouterr().out, "pylaunch render")
-    assert [each["name"] for each in document["files"]] == ["env-n1.sh", "env-n2.sh"]
+    assert [each["name"] for each in document["files"]] == ["torchrun-n1.sh", "torchrun-n2.sh"]
     assert document["directory"] == (words[1] if words else None)

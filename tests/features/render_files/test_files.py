@@ -12,7 +12,6 @@ from pylaunch.features.render_files.files.deepspeed import through_shell
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import PORT_ENTRY, RunPlan, plan_run
-from pylaunch.render import render
 from pylaunch.render.shell import comments
 from tests.features.render_files.samples import SAMPLES, planned, rendered
 
@@ -27,7 +26,7 @@ def plan(
 
 
 def text(made: RunPlan, target: Target, name: str) -> str:
-    found = render_files(made, target, TargetOptions(image="x"))
+    found = render_files(made, target, TargetOptions())
     return next(file.text for file in found.files if file.name == name)
 
 
@@ -47,7 +46,7 @@ def test_a_secret_is_named_and_has_no_value(target: Target) -> None:
     assert not [file.name for file in found.files if re.search(r"HF_TOKEN=(?!\"\$HF_TOKEN)\S", file.text)]
 
 
-@pytest.mark.parametrize("target", [Target.DEEPSPEED, Target.MPI, Target.SLURM])
+@pytest.mark.parametrize("target", [Target.DEEPSPEED, Target.SLURM])
 def test_nodes_with_different_interpreters_are_refused_where_one_command_starts_all(target: Target) -> None:
     hosts = (TWO[0], replace(TWO[1], python="/usr/bin/python3"))
     with pytest.raises(UsageError, match="different interpreters") as refused:
@@ -130,35 +129,9 @@ def test_the_label_of_a_job_is_a_dns_label(command: tuple[str, ...], name: str) 
     assert label(plan(*command)) == name
 
 
-def test_kubernetes_expands_nothing_in_arguments_and_values() -> None:
-    made = plan("train.py", "--note", "$(HOME) $$ $x", env={"NOTE": "$(HOME)"})
-    manifest = yaml.safe_load(text(made, Target.K8S, "train.yaml"))
-    jobs = manifest["spec"]["replicatedJobs"]
-    container = jobs[0]["template"]["spec"]["template"]["spec"]["containers"][0]
-    assert "--note '$$(HOME) $$$ $x'" in container["args"][0]
-    assert {"name": "NOTE", "value": "$$(HOME)"} in container["env"]
-    assert [job["name"] for job in jobs] == ["nodes", "nodes1"]
-
-
-def test_ranks_of_a_pod_start_without_torchrun_for_jax() -> None:
-    manifest = yaml.safe_load(text(plan(framework=Framework.JAX), Target.K8S, "train.yaml"))
-    script = manifest["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"][0]["args"][0]
-    assert 'export OMPI_COMM_WORLD_SIZE="$WORLD_SIZE" OMPI_COMM_WORLD_RANK="$RANK"' in script
-    assert "$$((0 + 2 * JOB_COMPLETION_INDEX + LOCAL_RANK))" in script
-
-
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_numbers_of_accelerate_add_up_to_the_world_of_the_plan(sample: str) -> None:
     configs = [yaml.safe_load(file.text) for file in rendered(sample, Target.ACCELERATE).files if ".yaml" in file.name]
     nodes = planned(sample, Framework.ACCELERATE).nodes
     assert [each["num_processes"] // each["num_machines"] for each in configs] == [len(node.ranks) for node in nodes]
     assert [each["machine_rank"] for each in configs] == list(range(len(nodes)))
-
-
-@pytest.mark.parametrize("framework", [Framework.DIRECT, Framework.JAX, Framework.COMMAND])
-def test_variables_of_a_node_are_those_that_pylaunch_gives_its_ranks(framework: Framework) -> None:
-    made = replace(planned("uneven", framework), job=replace(planned("uneven", framework).job, rendezvous_port=29500))
-    for node, command in render(made):
-        script = text(made, Target.ENV, f"env-{file_stem(node)}.sh")
-        names = {name for name in command.ranks[0].env if not name.startswith(("TORCHELASTIC_", "ROLE_"))}
-        assert names <= set(re.findall(r"^export (\w+)=", script, re.MULTILINE))

