@@ -48,7 +48,10 @@ class RankEnd:
     """Last lines of stderr, or of stdout where stderr is empty."""
 
     error: str = ""
-    """Exception of the rank and its place: "RuntimeError: loss is NaN (train.py:12)"."""
+    """Exception of the rank and its place: "RuntimeError: loss is NaN (train.py:12)".
+
+    Of a rank that exited with code 0: one that nobody caught, in any thread.
+    """
 
     step: int | None = None
     """Last step that it marked."""
@@ -77,6 +80,11 @@ class RankEnd:
         return self.exit_code != 0 and not self.stopped
 
     @property
+    def hides_failure(self) -> bool:
+        """True if it exited with code 0 after an exception that nobody caught."""
+        return self.exit_code == 0 and bool(self.error) and not self.stopped
+
+    @property
     def who(self) -> str:
         """Name for messages: "rank 3 on n2"."""
         return f"the launcher on {self.host}" if self.rank is None else f"rank {self.rank} on {self.host}"
@@ -94,6 +102,11 @@ class RankState:
     """Seconds since the rank last wrote a line; None when it wrote none."""
 
     step: int | None
+    error: str = ""
+    """Exception that it has reported, or that is its last line; "" without one."""
+
+    symptom: str = ""
+    """Effect of other ranks in its last lines, as in `RankEnd`: it has failed and not ended yet."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,12 @@ AT_EXIT_CAUSE = "a thread was still at work as it ended; with gloo see pylaunch 
 
 
 def described(end: RankEnd) -> str:
-    """Return a verb phrase: "exited with code 1", "was killed by SIGKILL after step 20: likely out of memory (…)"."""
+    """Return a verb phrase: "exited with code 1", "was killed by SIGKILL after step 20: likely out of memory (…)".
+
+    An end with code 0 that hides a failure shows it: "exited with code 0 after ValueError: loss is NaN".
+    """
+    if end.hides_failure:
+        return f"exited with code 0 after {end.error}"
     after = "" if end.step is None or end.exit_code == 0 else f" after step {end.step}"
     cause = end.error or (AT_EXIT_CAUSE if _aborted_at_exit(end) else "")
     memory = "" if end.out_of_memory is None else _memory(end.out_of_memory)

@@ -8,10 +8,10 @@ as the cause. Where nothing else is known, nobody is named. In this order:
 2. a node that is lost, or the lost agent of a host that answers; it precedes a rank whose text is about other ranks or
    the network;
 3. a rank whose process is stopped (SIGSTOP, a debugger);
-4. ranks that exited with code 0 while others still waited for them;
+4. ranks that exited with code 0 while others still waited for them, first one that printed an exception;
 5. data of an unexpected size: ranks called different collectives, and nobody is named;
 6. a rank that failed on its own later: its text is shown, for a person to judge;
-7. the one rank that had not ended when all others had;
+7. the one rank that had not ended when all others had, unless its last lines are those of a victim;
 8. a launcher, where no rank failed.
 
 Facts of the hosts (`host_causes`) add causes, and precede the observations of 6 and 7 where they are likely. Ranks
@@ -384,9 +384,12 @@ def _stopped(evidence: Evidence, first: RankEnd) -> _Observation | None:
 
 def _left(evidence: Evidence, first: RankEnd) -> _Observation | None:
     ends = [end for end in evidence.ends if end.rank is not None and end.exit_code == 0 and not end.stopped]
+    ends = [end for end in ends if not end.symptom]
     gone = sorted((end for end in ends if precedes(end, first, SAME_MOMENT_S)), key=lambda end: (end.time, end.host))
     if not gone:
         return None
+    if raised := [end for end in gone if end.error]:
+        return _of_end(evidence, raised[0], Certainty.LIKELY if len(raised) == 1 else Certainty.POSSIBLE)
     before_s = max(0.0, first.time - gone[-1].time)
     when = f"{seconds(before_s)} before {_symptom_of(first)}"
     if len(gone) == 1:
@@ -412,17 +415,25 @@ def _disagreement(evidence: Evidence, victims: list[RankEnd]) -> _Observation | 
 
 
 def _alone(evidence: Evidence, first: RankEnd) -> _Observation | None:
-    """Name the one rank that had not ended; none if several had not, or a node did not report its ranks."""
+    """Name the one rank that had not ended; none if several had not, or a node did not report its ranks.
+
+    A rank whose last lines are those of a victim has failed like the others, and is not over yet.
+    """
     ended = {end.rank for end in evidence.ends if not end.stopped}
     waiting = [(host, state) for host, states in evidence.states.items() for state in states if state.rank not in ended]
     accounted = ended | {state.rank for _, state in waiting}
     if len(waiting) != 1 or any(not ranks <= accounted for ranks in evidence.ranks.values()):
         return None
     host, state = waiting[0]
+    if state.symptom:
+        return None
     parts = [STATES.get(state.state, f"state {state.state}" if state.state else "in an unknown state")]
     parts += [f"last output {seconds(state.silent_s)} before"] if state.silent_s is not None else ["no output"]
     parts += [f"at step {state.step}"] if state.step is not None else []
     text = f"rank {state.rank} on {host} alone had not ended ({', '.join(parts)})"
+    if state.error:
+        found = FailureCause("rank-failed", f"{text}: {state.error}", Certainty.LIKELY, Named(host, state.rank))
+        return _judged(evidence, first, found)
     return _judged(evidence, first, FailureCause("rank-silent", text, Certainty.POSSIBLE, Named(host, state.rank)))
 
 

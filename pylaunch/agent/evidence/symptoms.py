@@ -48,6 +48,15 @@ _PREFIX = re.compile(r"^\[rank\d+\]:\s?|^  \| (?=\w+Group: )")
 _EXCEPTION = re.compile(
     r"^(?:(?:[A-Za-z_][\w.]*)?Exception(?:Group)?|[A-Za-z_][\w.]*(?:Error|Interrupt|Exit|Expired|Timeout|BdbQuit))(?::|$)"
 )
+_NAMED = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:: |:?$)")
+"""An exception of any class, where it ends a traceback: socket.gaierror, _queue.Empty, StopIteration."""
+
+_FRAME = re.compile(r'^ +File "[^"]*", line \d+(?:, in |$)')
+_TRACEBACK = "Traceback (most recent call last):"
+_THREAD = "Exception in thread "
+MOST_AFTER = 3
+"""Lines that functions of `atexit` write after an exception of the main thread."""
+
 _LOGGED = re.compile(
     r"^[IWEF]\d{4} \d\d:\d\d:|^Traceback |^During handling|^The above exception"
     r"|^(?:\w+\.)*(?:ConnectionResetError|BrokenPipeError|ConnectionAbortedError)\b"
@@ -87,9 +96,49 @@ def last_exception(lines: Sequence[str]) -> str:
     return plain[at] if at < len(plain) else ""
 
 
+def ends_with_exception(lines: Sequence[str]) -> bool:
+    """Return True if the last of `lines` is an exception."""
+    plain = _without_ignored(lines)
+    return bool(plain) and len(plain) - 1 in _raised(plain)
+
+
+def uncaught(lines: Sequence[str]) -> str:
+    """Return the exception in the output of a rank that exited with code 0 which nobody caught; "" without one.
+
+    An exception of a thread counts anywhere. After one of the main thread, Python exits: where more than MOST_AFTER
+    lines follow, the program has handled it.
+    """
+    if not any(_TRACEBACK in line for line in lines):
+        return ""
+    plain = _without_ignored(lines)
+    for at in reversed(_raised(plain)):
+        if not at or not plain[at - 1].startswith(" "):
+            continue  # It ends no traceback.
+        above = next((line for line in reversed(plain[:at]) if not line.startswith((" ", _TRACEBACK))), "")
+        if above.startswith(_THREAD):
+            return f"{plain[at]} in thread {above[len(_THREAD) :].rstrip(':')}"
+        if len(plain) <= at + 1 + MOST_AFTER:
+            return plain[at]
+    return ""
+
+
+def _raised(plain: Sequence[str]) -> list[int]:
+    """Return the indices of the exceptions: lines that name the class of an error, or that end a traceback."""
+    found = []
+    is_in_traceback = False
+    for at, line in enumerate(plain):
+        if line.startswith(" "):
+            is_in_traceback = is_in_traceback or bool(_FRAME.match(line))
+            continue
+        if _EXCEPTION.match(line) or (is_in_traceback and _NAMED.match(line)):
+            found.append(at)
+        is_in_traceback = False
+    return found
+
+
 def _last_raised(plain: Sequence[str]) -> int:
     """Return the index of the last exception; that of the end without one."""
-    found = [at for at, line in enumerate(plain) if _EXCEPTION.match(line)]
+    found = _raised(plain)
     last = first = found[-1] if found else len(plain)
     while first - 1 in found:
         first -= 1
@@ -122,10 +171,11 @@ def _last_chain(lines: Sequence[str]) -> list[str]:
     """Return the message of the last exception, and those of the exceptions in its chain."""
     found: list[str] = []
     is_chained = True
+    raised = {*_raised(lines)}
     for at in range(min(_last_raised(lines), len(lines) - 1), -1, -1):
         if lines[at].startswith(_CHAINED):
             is_chained = True
-        elif _EXCEPTION.match(lines[at]) and is_chained:
+        elif at in raised and is_chained:
             after = lines[at + 1 : at + MESSAGE_LINES]
             found += [lines[at], *itertools.takewhile(lambda line: not _LOGGED.match(line), after)]
             is_chained = False

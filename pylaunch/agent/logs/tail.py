@@ -205,15 +205,18 @@ def first_of_last(path: str, lines: int) -> int:
     return 0
 
 
-def last_lines(*paths: str, count: int = LAST_LINES, mask: Mask = NOTHING_SECRET) -> list[str]:
-    """Return the last `count` lines of the first of these files that has any, masked before long ones are cut."""
+def last_lines(*paths: str, count: int = LAST_LINES, mask: Mask = NOTHING_SECRET, within: int = CHUNK) -> list[str]:
+    """Return the last `count` lines of the first of these files that has any, masked before long ones are cut.
+
+    They are in the last `within` bytes.
+    """
     for path in paths:
         try:
             with open(rank_files.open_regular(path), "rb") as source:
-                begin = max(0, os.fstat(source.fileno()).st_size - CHUNK)
+                begin = max(0, os.fstat(source.fileno()).st_size - within)
                 before = min(begin, mask.reach)
                 source.seek(begin - before)
-                lines = mask.hide(source.read(before + CHUNK))[before:].decode("utf-8", "replace").splitlines()
+                lines = mask.hide(source.read(before + within))[before:].decode("utf-8", "replace").splitlines()
         except OSError:
             continue
         lines = [line.rstrip() for line in lines if line.strip()]

@@ -34,6 +34,9 @@ from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.base.dataclass import replace
 
 CAUSE_LINES = 200
+WRITTEN_LINES, WRITTEN_BYTES = 20_000, 1 << 20
+"""End of stderr of a rank that exited with code 0, in which an exception of a thread is looked for."""
+
 """Number of last lines searched for the cause of an end: an abort may write a long stack trace after the cause."""
 
 RELEASE_AHEAD_S = 5.0
@@ -295,11 +298,14 @@ class Run:
 
     def _on_rank_end(self, ended: Ended, rank: int, now: float) -> None:
         last = self._last_lines(ended)
-        raised_at = rank_states.written_at(rank, self.streams) if symptoms.last_exception(last[-1:]) else 0.0
+        raised_at = rank_states.written_at(rank, self.streams) if symptoms.ends_with_exception(last) else 0.0
         if ended.exit_code == 1 and 0.0 < raised_at < self._terminated_at:
             ended = replace(ended, was_signalled=False)
         error = rank_report.error(self._record.directory, rank, self.mask, self.task.workdir)
-        symptom = symptoms.symptom(ended.exit_code, ended.signal, error, last)
+        if ended.status == 0 and not ended.was_signalled:
+            error = error or symptoms.uncaught(self._written_last(rank))
+        exit_code = 1 if error and not ended.status else ended.exit_code
+        symptom = symptoms.symptom(exit_code, ended.signal, error, last)
         failure = self._failure(ended, symptom)
         if failure is not None and ended.signal in (None, signal.SIGABRT):
             error = error or symptoms.last_exception(last)
@@ -333,6 +339,10 @@ class Run:
         name = "launcher" if ended.rank is None else str(ended.rank)
         return last_lines(self.streams[name + ".err"], self.streams[name + ".out"], count=CAUSE_LINES, mask=self.mask)
 
+    def _written_last(self, rank: int) -> list[str]:
+        """Return the last lines of stderr of `rank`, in which an exception of a thread may be long ago."""
+        return last_lines(self.streams[f"{rank}.err"], count=WRITTEN_LINES, mask=self.mask, within=WRITTEN_BYTES)
+
     def _end(self, ended: Ended, last: list[str], symptom: str, *, stopped: bool) -> protocol.RankEnd:
         return protocol.RankEnd(
             ended.rank, "", ended.exit_code, ended.signal, ended.time, stopped, tuple(last[-LAST_LINES:]),
@@ -362,7 +372,7 @@ class Run:
     def _rank_states(self) -> list[protocol.RankState]:
         """Return the states of ranks that have not ended on their own, now or before a launcher ended them."""
         pids = {rank: pid for pid, rank in self._workers.pids.items() if rank in self.life.running}
-        now = rank_states.states(pids, self.streams, self._record.directory)
+        now = rank_states.states(pids, self.streams, self._record.directory, self.mask)
         return [
             *(state for state in self._held_states if state.rank in self._signalled and state.rank not in pids),
             *now,

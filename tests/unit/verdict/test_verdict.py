@@ -275,3 +275,23 @@ def test_a_restart_of_one_host_is_not_the_reason_of_another_one_without_an_agent
     assert reason(n2=restarted, n3=ended) == f"n2 answers, but {restarted}; n3 answers, but {ended}"
     many = reason(n1="a", n2="b", n3="c", n4="d", n5="e")
     assert many == "n1 answers, but a; n2 answers, but b; n3 answers, but c; the agents on n[4-5] are lost, too"
+
+
+def test_a_rank_that_has_not_ended_is_asked_for_its_last_lines_before_it_is_named() -> None:
+    ends = (victim(0, 5.0, LOST), victim(2, 5.1, LOST))
+    assert verdict(*ends, n1=(), n2=(waiting(1),), n3=()).named == Named("n2", 1)
+    is_victim = replace(waiting(1), error="RuntimeError: Connection closed by peer", symptom=LOST)
+    found = verdict(*ends, n1=(), n2=(is_victim,), n3=())
+    assert (found.named, found.causes) == (None, ())
+    own = verdict(*ends, n1=(), n2=(replace(waiting(1), error="ValueError: loss is NaN"),), n3=())
+    assert (own.named, own.causes[0].kind) == (Named("n2", 1), "rank-failed")
+    assert "alone had not ended (sleeping, last output 31 s before): ValueError: loss is NaN" in own.reason
+
+
+def test_a_rank_that_exited_with_code_0_is_asked_for_its_last_lines_before_it_is_named() -> None:
+    gone = replace(failed(1, 4.5, code=0), error="ValueError: loss is NaN (train.py:12)")
+    found = verdict(gone, victim(0, 5.0, LOST), victim(2, 5.1, LOST))
+    assert found.reason == "rank 1 on n2 exited with code 0 after ValueError: loss is NaN (train.py:12)"
+    assert (found.named, found.shown, found.causes[0].kind) == (Named("n2", 1), gone, "rank-failed")
+    is_victim = replace(gone, error="RuntimeError: Connection closed by peer", symptom=LOST)
+    assert verdict(is_victim, victim(0, 5.0, LOST), victim(2, 5.1, LOST)).named is None

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pylaunch import protocol
 from pylaunch.agent.evidence import symptoms
 from pylaunch.agent.evidence.ranks import rank_report
+from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import last_lines
 from pylaunch.agent.shared.text import stat_of, text_of
 from pylaunch.base.layout import RunDirectory
@@ -23,13 +24,21 @@ MOST = 200
 """Processes of one rank that are read."""
 
 
-def states(pids: Mapping[int, int], streams: Mapping[str, str], directory: RunDirectory) -> list[protocol.RankState]:
+def states(
+    pids: Mapping[int, int], streams: Mapping[str, str], directory: RunDirectory, mask: Mask
+) -> list[protocol.RankState]:
     """Return the state of each rank in `pids` (rank → process id); `streams`: stream name → log file."""
     now = time.time()
-    return [
-        protocol.RankState(rank, state(pid), silent_s(rank, streams, now), rank_report.last_step(directory, rank))
-        for rank, pid in sorted(pids.items())
-    ]
+    found = []
+    for rank, pid in sorted(pids.items()):
+        lines = last_lines(streams[f"{rank}.err"], streams[f"{rank}.out"], mask=mask)
+        error = rank_report.error(directory, rank, mask)
+        if not error and symptoms.ends_with_exception(lines):
+            error = symptoms.last_exception(lines)
+        symptom = symptoms.symptom(1, None, error, lines)
+        step = rank_report.last_step(directory, rank)
+        found.append(protocol.RankState(rank, state(pid), silent_s(rank, streams, now), step, error, symptom))
+    return found
 
 
 def state(pid: int) -> str:
@@ -101,7 +110,7 @@ def silent_s(rank: int, streams: Mapping[str, str], now: float) -> float | None:
 
 def are_failing(ranks: Iterable[int], streams: Mapping[str, str]) -> bool:
     """Return True if the last line of one of `ranks` is an exception."""
-    return any(symptoms.last_exception(last_lines(streams[f"{rank}.err"], count=1)) for rank in ranks)
+    return any(symptoms.ends_with_exception(last_lines(streams[f"{rank}.err"])) for rank in ranks)
 
 
 def written_at(rank: int, streams: Mapping[str, str]) -> float:

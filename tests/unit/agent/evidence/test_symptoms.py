@@ -5,7 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.evidence.symptoms import DIFFERED, DROPPED, LOST, OTHER_TASK, STORE, WAITED, last_exception, symptom
+from pylaunch.agent.evidence.symptoms import (
+    DIFFERED,
+    DROPPED,
+    LOST,
+    OTHER_TASK,
+    STORE,
+    WAITED,
+    ends_with_exception,
+    last_exception,
+    symptom,
+    uncaught,
+)
 
 CASES = Path(__file__).parents[3] / "cases" / "rank_ends"
 NCCL = (
@@ -148,3 +159,49 @@ def test_a_communicator_that_was_aborted_for_a_lost_connection_is_a_symptom_and_
     aborted = "RuntimeError: NCCL communicator was aborted on rank 1."
     assert symptom(1, None, "", [f"{aborted} Connection reset by peer"]) == LOST
     assert symptom(1, None, "", [aborted]) == ""
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        "socket.gaierror: [Errno -2] Name or service not known",
+        "struct.error: unpack requires a buffer of 4 bytes",
+        "zlib.error: Error -3 while decompressing data: incorrect header check",
+        "_queue.Empty",
+        "StopIteration",
+        "http.client.RemoteDisconnected: Remote end closed connection without response",
+        "concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated abruptly",
+        "botocore.errorfactory.NoSuchKey: An error occurred (NoSuchKey) when calling the GetObject operation",
+    ],
+)  # fmt: skip
+def test_an_exception_of_any_class_is_known_by_the_traceback_that_it_ends(raised: str) -> None:
+    lines = ["step 3", *TRACED, raised]
+    assert last_exception(lines) == raised
+    assert ends_with_exception(lines)
+    assert last_exception([f"[rank1]: {line}" for line in lines]) == raised
+
+
+def test_a_line_with_a_colon_is_no_exception_without_a_traceback() -> None:
+    assert last_exception(["step 3", "loss: 0.5", "  indented", "epoch: 4", "done"]) == ""
+    dumped = ["Fatal Python error: Segmentation fault", "", '  File "a.py", line 3 in f', "modules: 7"]
+    assert not ends_with_exception(dumped)
+
+
+THREAD = ("Exception in thread Thread-7 (upload):", *TRACED, "ValueError: quota")
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ((*TRACED, "ValueError: loss is NaN"), "ValueError: loss is NaN"),
+        ((*TRACED, "ValueError: loss is NaN", "closing the writer"), "ValueError: loss is NaN"),
+        ((*THREAD, *["step"] * 900), "ValueError: quota in thread Thread-7 (upload)"),
+        ((*TRACED, "ValueError: no such shard", *["step"] * 9), ""),
+        (("Exception ignored in: <function f at 0x7f>", *TRACED, "ValueError: closed"), ""),
+        (("retrying after ValueError: quota",), ""),
+        ((), ""),
+    ],
+    ids=["main", "atexit writes", "thread", "handled", "ignored", "prose", "nothing"],
+)  # fmt: skip
+def test_only_an_exception_that_nobody_caught_is_reported_beside_code_0(lines: tuple[str, ...], expected: str) -> None:
+    assert uncaught(lines) == expected
