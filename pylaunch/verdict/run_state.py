@@ -239,7 +239,10 @@ class RunState(Evidence):
             status, reason = Status.STOPPED, "every rank exited with code 0 after the signal to save a checkpoint"
         elif is_whole:
             # A node that is lost after its ranks ended may not be clean, and is not the end of the work.
-            status, reason = Status.DONE, "; ".join(["every rank exited with code 0", *self._lost_contacts()])
+            status, reason = (
+                Status.DONE,
+                "; ".join(["every rank exited with code 0", *self._hidden_failures(), *self._lost_contacts()]),
+            )
         elif self.lost:
             from pylaunch.verdict.verdict import judge_lost  # noqa: PLC0415 -- 40 ms that only a failure costs
 
@@ -256,6 +259,11 @@ class RunState(Evidence):
             causes=() if verdict is None else verdict.causes, rejected=() if verdict is None else verdict.rejected,
             answering=answering, unreadable=self.unreadable,
         )  # fmt: skip
+
+    def _hidden_failures(self) -> list[str]:
+        hiding = [end for end in self.ends if end.hides_failure]
+        more = [f"{len(hiding) - 1} more ranks hide a failure"] if len(hiding) > 1 else []
+        return [*(f"{end.who} {described(end)}" for end in hiding[:1]), *more]
 
     def _lost_contacts(self) -> list[str]:
         return [lost_contact([host], self.lost[host], answer=host in self.answering) for host in sorted(self.lost)]

@@ -1,6 +1,7 @@
 """The last line names the rank that is the cause, not those that waited for it or lost their connection to it."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -109,3 +110,51 @@ def test_failures_of_several_ranks_are_counted_and_none_is_called_stopped(
     stops = [line for line in start.stderr.splitlines() if line.startswith("stopping all nodes")]
     assert stops == ["stopping all nodes: a rank has failed; the cause follows"]
     assert any(sentence in start.stderr for sentence in sentences), start.stderr
+
+
+RAISES = """
+import atexit, os, sys, threading, time
+def until(path, there):
+    while os.path.exists(path) is not there:
+        time.sleep(0.02)
+"""
+
+
+def test_an_exception_beside_code_0_is_the_cause_of_its_victims_and_a_warning_without_them(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    """Rank 1 ends by os._exit(0) in a function of atexit; of a run without victims, one thread fails."""
+    cluster = directories("n1", "n2", "n3")
+    work = cluster.inventory.parent
+    script = work / "train.py"
+    script.write_text(
+        RAISES
+        + f"""
+case = open({str(CASES / "gloo-peer-exited.txt")!r}).read()
+if os.environ["RANK"] == "1":
+    open("pid", "w").write(str(os.getpid()))
+    atexit.register(os._exit, 0)
+    raise ValueError("loss is NaN")
+until("pid", True)
+until("/proc/" + open("pid").read(), False)
+sys.stderr.write(case)
+sys.exit(1)
+"""
+    )
+    words = ("--framework", "direct", "--python", sys.executable, "--workdir", str(work), "--", "train.py")
+    failed = ended(cluster.begin("start", "-i", str(cluster.inventory), *words), code=ExitCode.JOB_FAILED)
+    assert "rank 1 on n2 exited with code 0 after ValueError: loss is NaN" in failed.stderr
+    assert "as many batches" not in failed.stderr
+    script.write_text(
+        RAISES
+        + """
+def upload():
+    if os.environ["RANK"] == "2":
+        raise OSError("no quota")
+thread = threading.Thread(target=upload)
+thread.start()
+thread.join()
+"""
+    )
+    done = ended(cluster.begin("start", "-i", str(cluster.inventory), *words))
+    assert "warning: rank 2 on n3 exited with code 0 after OSError: no quota in thread Thread-1 (upload)" in done.stderr

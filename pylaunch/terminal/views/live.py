@@ -17,6 +17,8 @@ from pylaunch.verdict.own_failures import sounds_like_a_victim
 from pylaunch.verdict.rank_end import described
 
 LAST_LINES = 20
+MOST_WARNINGS = 4
+"""Ranks that hide a failure which are listed."""
 
 
 def counted(number: int, noun: str) -> str:
@@ -127,6 +129,7 @@ def show_outcome(
         took = "" if ran_s is None else f" in {duration(ran_s)}"
         ranks = counted(plan.world_size, "rank")
         console.say(f"run {plan.run} done{took}: {ranks} on {hosts} exited with code 0", style="green")
+        next_steps += _warnings(plan, outcome)
     elif failure is not None and (failure.symptom or not _is_about(outcome, failure)):
         console.say(f"error: run {plan.run}: {outcome.reason}")
         _show_last_lines(failure)
@@ -159,6 +162,16 @@ def show_outcome(
         next_steps.append(f"when {fold(outcome.unproven)} can be reached again: pylaunch stop {plan.run}")
     if next_steps:
         hints.say(*next_steps, plan=plan)
+
+
+def _warnings(plan: RunPlan, outcome: Outcome) -> list[str]:
+    """Print the ranks of a run that is done which hide a failure. Return the command that shows the first of them."""
+    hiding = [end for end in outcome.ends if end.hides_failure]
+    for end in hiding[:MOST_WARNINGS]:
+        console.say(f"warning: {end.who} {described(end)}")
+    if more := len(hiding[MOST_WARNINGS:]):
+        console.say(f"warning: {counted(more, 'more rank')} hide a failure behind code 0, too")
+    return [f"pylaunch logs {plan.attempt} {_whose(end.rank)}" for end in hiding[:1]]
 
 
 def _is_about(outcome: Outcome, failure: RankEnd) -> bool:

@@ -124,6 +124,14 @@ def test_an_agent_that_is_lost_stops_the_others_and_its_host_is_not_called_lost(
     assert (outcome.unproven, outcome.answering) == (("n2",), ("n2",))
 
 
+def test_an_exception_that_nobody_caught_is_in_the_reason_of_a_run_that_is_done() -> None:
+    hiding = replace(end(1, "n2"), error="ValueError: quota in thread Thread-7 (upload)")
+    outcome = TWO.with_end(end(0, "n1"), GRACE).with_end(hiding, GRACE).outcome(9.0)
+    assert outcome.status is Status.DONE
+    text = "rank 1 on n2 exited with code 0 after ValueError: quota in thread Thread-7 (upload)"
+    assert outcome.reason == f"every rank exited with code 0; {text}"
+
+
 def test_a_node_that_is_lost_after_its_ranks_ended_well_stops_and_fails_nobody() -> None:
     state = TWO.with_end(end(1, "n2"), GRACE).with_lost("n2", "no route to host", GRACE)
     assert state.stop is None

@@ -88,3 +88,13 @@ def test_hosts_that_are_not_proven_clean_are_listed(capsys: pytest.CaptureFixtur
     assert "gpu03: left behind: pid 7" in printed
     assert "gpu02: not known to be clean" in printed
     assert "pylaunch stop 7f3a9c01" in printed
+
+
+def test_a_run_that_is_done_warns_of_ranks_that_hide_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    ends = [RankEnd(rank, host.name, 0, None, 8.0, stopped=False) for rank, host in enumerate(HOSTS)]
+    ends[3] = replace(ends[3], error="ValueError: loss is NaN")
+    show_outcome(PLAN, replace(ended(None, Status.DONE), ends=tuple(ends)))
+    shown = capsys.readouterr().err
+    assert "\nwarning: rank 3 on gpu04 exited with code 0 after ValueError: loss is NaN\n" in shown
+    assert shown.count("warning: ") == 1
+    assert shown.endswith("hint: pylaunch logs 7f3a9c01 --rank 3\n")
