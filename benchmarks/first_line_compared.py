@@ -46,9 +46,6 @@ Contender = Callable[[int], list[str]]
 
 _FIRST = re.compile(r"FIRST \d+ (\d+\.\d{4})")
 
-_MANY_RANKS = 2
-"""Ranks on a node from which a preload shares something."""
-
 
 def main() -> None:
     """Measure and print a table."""
@@ -177,10 +174,8 @@ def all_contenders(cluster: Cluster, inventory: str, environment: Path, work: Pa
             "--master_addr", master, "--master_port", str(PORT), script,
         ]  # fmt: skip
 
-    preloaded = {"pylaunch, --preload auto": start("--preload", "auto")} if ranks >= _MANY_RANKS else {}
     return {
         "pylaunch": start(),
-        **preloaded,
         "pylaunch, --framework torchrun": start("--framework", "torchrun"),
         "pdsh + torchrun by hand": pdsh_torchrun,
         "pdsh + accelerate by hand": pdsh_accelerate,

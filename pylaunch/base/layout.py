@@ -21,7 +21,6 @@
     ranks/<rank>.stacks      stacks by faulthandler, and how the rank met the others; locked by the process that answers
     ranks/<rank>.*.<number>  both, of further Python processes of the rank
     ranks/nccl-trace-<rank>  collectives that torch wrote when NCCL timed out
-    template.out|err         output of the imports of a preload, until the ranks have it
     hostfile                 nodes of the run, one line `address slots=ranks` each
     launcher/                files of the launcher during the run
     short                    link to a directory in /tmp for the sockets of ranks, which ends with the run

@@ -186,10 +186,6 @@ class JobSpec:
     interface: str | None = None
     """Network interface for rank traffic on every node; None is the inventory's, else each node chooses by route."""
 
-    preload: tuple[str, ...] = ()
-    """Imports of the ranks before the release: MODULE, or MODULE:NAME for `from MODULE import NAME`. Only for ranks
-    that agents start, which a launcher's are not."""
-
     log_limit: int = 1 << 30
     """Bytes of each log file on its node before its middle is removed; 0 is no limit."""
 

@@ -228,8 +228,7 @@ def moved(plan: RunPlan, cluster: Cluster) -> RunPlan:
 
 def standby(plan: RunPlan) -> RunPlan:
     """Return a plan with the spares of `plan` as nodes, to check that they could take part. It is never released."""
-    job = replace(plan.job, preload=())
-    return replace(plan, run=f"{plan.run}-spares", job=job, nodes=_placed(plan.spares, job), spares=())
+    return replace(plan, run=f"{plan.run}-spares", nodes=_placed(plan.spares, plan.job), spares=())
 
 
 def _node_count(cluster: Cluster, job: JobSpec) -> int:

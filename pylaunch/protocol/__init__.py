@@ -65,7 +65,6 @@ from pylaunch.protocol.usage_report import Activity as Activity
 from pylaunch.protocol.usage_report import CaughtUp as CaughtUp
 from pylaunch.protocol.usage_report import FirstLine as FirstLine
 from pylaunch.protocol.usage_report import Output as Output
-from pylaunch.protocol.usage_report import Preloaded as Preloaded
 from pylaunch.protocol.usage_report import RankSigns as RankSigns
 from pylaunch.protocol.usage_report import RankStarted as RankStarted
 from pylaunch.protocol.usage_report import Released as Released

@@ -14,7 +14,6 @@ LONGEST_S = 1e9
 
 LARGEST = 1 << 62
 MOST_DEVICES = 4096
-MOST_IMPORTS = 256
 MOST_MOUNTS = 256
 SHORTEST_USAGE_S = 0.01
 LONGEST_EXAMINATION_S = 10.0
@@ -88,10 +87,6 @@ def _task_values(task: protocol.NodeTask) -> Iterator[tuple[str, Any, bool]]:
         yield from _variables("env", rank.env)
     yield from _variables("env", task.env)
     yield from _texts("launcher", task.launcher)
-    yield "preload", len(task.preload), len(task.preload) <= MOST_IMPORTS
-    for entry in task.preload:
-        module, _, name = entry.partition(":")
-        yield "preload", entry, all(map(str.isidentifier, [*module.split("."), *([name] if name else [])]))
     if task.container is not None:
         mounts = task.container.mounts
         yield "mounts", len(mounts), len(mounts) <= MOST_MOUNTS

@@ -8,7 +8,6 @@
                        ◄── Ready | Refused
     TryPeers(ports)    ──►
                        ◄── PeersTried   which of those ports it can connect to
-                       ◄── Preloaded    the ranks have imported their modules, or why they will not; only on request
     Release(at)        ──►
                        ◄── Released, then RankStarted for each rank, and FirstLine for each that is a Python program
     Follow(offsets)    ──►
@@ -53,7 +52,6 @@ from pylaunch.protocol.usage_report import (
     CaughtUp,
     FirstLine,
     Output,
-    Preloaded,
     RankSigns,
     RankStarted,
     Released,
@@ -334,7 +332,7 @@ AGENT_STOPPED = "agent-stopped"
 
 TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Examine, terminal.TerminalInput, Notify, Stop)
 FROM_AGENT = (
-    Hello, Pong, Ready, PeersTried, Refused, Preloaded, Released, RankStarted, FirstLine, Output, Skipped, Usage,
+    Hello, Pong, Ready, PeersTried, Refused, Released, RankStarted, FirstLine, Output, Skipped, Usage,
     Activity, CaughtUp, RankEnd, RanksNotified, Stopping, HostEvidence, PeersUnheard,
     RankView, Examined, terminal.TerminalOutput, Finished, Failed,
 )  # fmt: skip

@@ -120,16 +120,12 @@ class NodeTask:
     choose_port: bool = False
     """Choose a free port, hold it like `hold_port`, and report it with `Ready`."""
 
-    preload: list[str] = field(default_factory=list)
-    """Imports of the ranks before the release: MODULE, or MODULE:NAME for `from MODULE import NAME`; [] for none.
-    The agent reports with `Preloaded` how that ended."""
-
     stop_grace_s: float = 0.0
     """The same when the agent gets SIGTERM, as from Slurm at the end of its job; not less than `grace_s`."""
 
     rank_thread: bool = True
-    """Each Python rank has a thread that answers for its stacks and collectives. Without it, and without `preload`,
-    nothing of pylaunch runs in the process of a rank."""
+    """Each Python rank has a thread that answers for its stacks and collectives. Without it, nothing
+    of pylaunch runs in the process of a rank."""
 
     terminal_rank: int | None = None
     """Rank whose stdin, stdout and stderr are a terminal, which a person uses through the controller."""

@@ -54,17 +54,6 @@ class Activity:
 
 
 @dataclass(frozen=True)
-class Preloaded:
-    """End of the preload that the task requests: the ranks wait at the gate."""
-
-    seconds: float
-    """From the fork to the gate to this end."""
-
-    reason: str = ""
-    """Reason why the ranks start without a preload; "" if they have imported the modules."""
-
-
-@dataclass(frozen=True)
 class Released:
     time: float
     """Time of the first exec."""

@@ -317,7 +317,6 @@ class _Attempt:
 
         await session.unless_interrupted(self._judge(prepared, checks))
 
-        await session.preload()
         instant: float | None = None
         if options.hold is not None:
             # Twice: the release asks all nodes before it.

@@ -353,25 +353,3 @@ def test_a_start_says_that_munge_does_not_run(slurm: Lab) -> None:
     assert refused.returncode == ExitCode.CLUSTER_NOT_READY
     assert refused.stderr.startswith("error: sbatch refused the job: ")
     assert "hint: the authentication of Slurm fails: systemctl status munge" in refused.stderr
-
-
-def test_a_restart_after_a_killed_rank_preloads_its_ranks(slurm: Lab, tmp_path: Path) -> None:
-    script = tmp_path / "train.py"
-    script.write_text(
-        "import os, signal\nimport yaml\n"
-        'attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]\n'
-        'print("attempt", attempt, yaml.__name__, flush=True)\n'
-        'if attempt == "0":\n'
-        '    os.kill(os.getpid(), signal.SIGKILL) if os.environ["RANK"] == "1" else signal.pause()\n'
-    )
-    for node in slurm:
-        node.run("install", "-D", "/dev/stdin", str(script), stdin=script.read_bytes())
-    with starting(
-        slurm, tmp_path, "--nodes", "2", "--max-restarts", "1", "--preload", "auto", "--workdir", "/tmp",
-        "--python", sys.executable, "--", str(script),
-    ) as started:  # fmt: skip
-        assert started.ends() == ExitCode.DONE, started.stderr
-    assert started.stdout.count("attempt 1 yaml") == 2, started.stdout
-    assert "restart 1 of 1" in started.stderr
-    assert ", preload " in started.stderr
-    must_be_clean(slurm)

@@ -44,7 +44,6 @@ REFUSED = (
     "start --env 3=4 -- train.py",
     "start --env NOTHING_OF_THAT_NAME -- train.py",
     "start -i cluster.ini -H gpu01 -- train.py",
-    "start --framework torchrun --preload torch -- train.py",
     "start --nproc 2 -- train.py",
     "render slurm",
     "render torchrun -- ./a.out",

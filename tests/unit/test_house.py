@@ -76,7 +76,7 @@ OF_ROOT_AND_KERNEL = {
 }  # fmt: skip
 """Modules of the agent that read files which no rank can write."""
 BESIDE_THE_ARCHIVE = {"__main__.py", "compiled.py"}
-IN_THE_RANK = {"in_rank/answers.py", "in_rank/sitecustomize.py", "in_rank/questions.py", "in_rank/template.py"}
+IN_THE_RANK = {"in_rank/answers.py", "in_rank/sitecustomize.py", "in_rank/questions.py"}
 """Modules that run in the rank itself, which needs no protection from its own files."""
 PLAIN_OPEN = re.compile(r"(?<![\w.])open\((?!rank_files\.)|\bos\.open\((?!os\.devnull|.*O_DIRECTORY)")
 

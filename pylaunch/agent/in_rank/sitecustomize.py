@@ -3,8 +3,7 @@
 The directory of this file leads PYTHONPATH of a rank. It leaves `sys.path` here, so that the script's own sitecustomize
 runs as if this one did not exist. A thread starts only if PYLAUNCH_RANK_SOCKET names the socket of the rank, in at most
 PROCESSES Python processes of the rank: a launcher and what it starts. Workers of multiprocessing and of torch's
-compiler start none. Where PYLAUNCH_TEMPLATE names a descriptor, the process is the template of the ranks, and this
-module returns only in the ranks that it forks.
+compiler start none.
 """
 
 import os
@@ -12,14 +11,7 @@ import sys
 import time
 
 VARIABLE = "PYLAUNCH_RANK_SOCKET"
-TEMPLATE = "PYLAUNCH_TEMPLATE"
 PROCESSES = 4
-PACKAGES = frozenset({
-    "torch", "torchvision", "torchaudio", "numpy", "scipy", "pandas", "sklearn", "PIL", "matplotlib", "pyarrow",
-    "transformers", "datasets", "tokenizers", "safetensors", "accelerate", "deepspeed", "peft", "jax", "jaxlib", "flax",
-    "optax", "chex", "einops", "tqdm", "yaml",
-})  # fmt: skip
-"""Packages whose import does not depend on the rank, and does not change what other imports do."""
 
 WORKERS = (b"multiprocessing", b"compile_worker")
 """Texts in the command lines of processes that a library starts as workers."""
@@ -88,22 +80,7 @@ def is_worker() -> bool:
     return any(word in line for word in WORKERS)
 
 
-def become_rank_of_template() -> None:
-    """Import and fork as the agent requests, if this process is a template. An error must not run the script."""
-    descriptor = os.environ.pop(TEMPLATE, None)
-    if descriptor is None:
-        return
-    is_rank = False
-    try:
-        load("template")["become_rank"](int(descriptor), __file__.rpartition("/")[0])
-        is_rank = True
-    finally:
-        if not is_rank:
-            os._exit(1)
-
-
 if __name__ == "sitecustomize":
-    become_rank_of_template()
     try:
         run_next()
     finally:

@@ -22,10 +22,8 @@ from pylaunch.agent.run import lifecycle
 from pylaunch.agent.run.examinations import Deliver, Examinations
 from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.run.ranks import session_scope
-from pylaunch.agent.run.ranks.preload import Preload
 from pylaunch.agent.run.ranks.rank_terminal import RankTerminal
 from pylaunch.agent.run.ranks.spawn import start_time
-from pylaunch.agent.run.ranks.template import ForkedRanks
 from pylaunch.agent.run.ranks.worker_group import Ended, RankConnection, Started, WorkerGroup, name_of
 from pylaunch.agent.shared import processes, rank_files
 from pylaunch.agent.shared.event_loop import EventLoop
@@ -83,9 +81,8 @@ class Run:
         listener = local_socket.listen(record.directory.file("ranks.sock"))
         loop.watch(listener, partial(self._accept, listener))
         loop.watch(self._facts.done, self._on_facts)
-        self._watch_gate()
-        preloads = bool(self.task.preload)
-        self._preload = Preload(workers, record, loop, self._replace_at_gate) if preloads else None
+        for started in workers.at_gate:
+            loop.watch(started, partial(self._on_start, started))
         for lease in holdings.leases:
             loop.watch(lease, partial(holdings.answer, lease))
         if workers.terminal is not None:
@@ -131,8 +128,6 @@ class Run:
                 "the clock was changed after the controller measured it"
             )
             return
-        if self._preload is not None:
-            self._preload.end()
         self._rendezvous_port = port
         self._release_at = now + max(0.0, after_s)
 
@@ -156,25 +151,11 @@ class Run:
 
     def abort(self, reason: str, *, by_hand: bool = False) -> None:
         """End the run before its release."""
-        if self._preload is not None:
-            self._preload.end()
-        self._forget_gate()
+        for started in self._workers.at_gate:
+            self._loop.forget(started)
         self._workers.kill_at_gate()
         self._record.append(protocol.Stopping(reason, time.time(), by_hand))
         self._finish("aborted", reason)
-
-    def _watch_gate(self) -> None:
-        for started in self._workers.at_gate:
-            self._loop.watch(started, partial(self._on_start, started))
-
-    def _forget_gate(self) -> None:
-        for started in self._workers.at_gate:
-            self._loop.forget(started)
-
-    def _replace_at_gate(self, forked: ForkedRanks) -> None:
-        self._forget_gate()
-        self._workers.replace_at_gate(forked)
-        self._watch_gate()
 
     def examine(self, request: protocol.Examine, deliver: Deliver) -> None:
         """Take a view of each rank that runs, and the facts of the node if requested, for `deliver`."""

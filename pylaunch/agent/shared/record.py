@@ -16,7 +16,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import RunDirectory
 
 EVENTS = (
-    protocol.Preloaded, protocol.Released, protocol.RankStarted, protocol.FirstLine, protocol.RankEnd,
+    protocol.Released, protocol.RankStarted, protocol.FirstLine, protocol.RankEnd,
     protocol.Stopping, protocol.HostEvidence, protocol.PeersUnheard, protocol.RankView,
     protocol.Finished,
 )  # fmt: skip

@@ -30,7 +30,6 @@ PYTHON = "python3"
 NONE = "none"
 """Value of --container for ranks without one, against a default."""
 
-NOT_BOTH = "omit --preload, or --container none"
 WITH_IMAGE = "--container IMAGE, or omit --container-mount"
 AN_IMAGE = 'image = "torch.tar" there, or image = "none" if only a start with --container IMAGE has the mounts'
 
@@ -77,8 +76,6 @@ def in_job(given: MutableMapping[str, Any]) -> Callable[[JobSpec], JobSpec]:
 
     def changed(job: JobSpec) -> JobSpec:
         with _errors_of(typed_image):
-            if job.preload:
-                raise UsageError("--preload and --container: ranks in a container are not forked", hint=NOT_BOTH)
             return replace(job, container=made or _made(image, mounts, say), python=job.python or PYTHON)
 
     return changed

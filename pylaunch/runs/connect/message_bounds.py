@@ -11,7 +11,7 @@ LONGEST = 4000
 
 SHORTENED = {
     **dict.fromkeys((
-        protocol.RankEnd, protocol.Stopping, protocol.Preloaded, protocol.Finished,
+        protocol.RankEnd, protocol.Stopping, protocol.Finished,
         protocol.Skipped, protocol.Failed, protocol.PeersTried,
     ), LONGEST),
     protocol.RankView: views.LONGEST_TEXT,

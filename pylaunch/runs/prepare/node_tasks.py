@@ -41,7 +41,6 @@ def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) 
         unread_program=list(plan.job.entry) if plan.job.is_unread else [],
         secret_arguments=list(secret_values(plan.job.command)),
         rank_thread=plan.job.rank_thread,
-        preload=[] if command.launcher else list(plan.job.preload),
         terminal_rank=next((rank.rank for rank in node.ranks if rank.rank == plan.job.debug_rank), None),
         container=None if plan.job.container is None else _container_task(plan.job.container),
     )

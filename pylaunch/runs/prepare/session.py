@@ -47,8 +47,6 @@ LISTENS_S = 1.0
 """Longest wait for one message of a node that prepares: a longer one shows that this process was held up."""
 
 RELEASED_TIMEOUT_S = 10.0
-PRELOAD_TIMEOUT_S = 60.0
-"""Time that nodes have for a preload once everything else is ready; then their ranks import on their own."""
 
 KEY_BYTES = 32
 """Length of the key that authenticates messages between the agents of one run."""
@@ -158,12 +156,6 @@ class Session:
         self._ship_s = 0.0
         self._port = plan.job.rendezvous_port
         """Rendezvous port; None until the first node has chosen it."""
-
-        self._preloading = {name for name, task in self._tasks.items() if task.preload}
-        """Hosts that have not reported the end of their preload."""
-
-        self._not_preloaded: dict[str, list[str]] = {}
-        """Hosts whose ranks start without their preload, by reason."""
 
         self._essentials: dict[str, Mapping[str, str]] = {}
         self._libraries: dict[str, Mapping[str, str]] = {}
@@ -326,9 +318,6 @@ class Session:
                 }
                 self._report(EventKind.PREPARED, host, "; ".join(message.removed), self._node_seconds[host])
                 return barrier.with_prepared(host)
-            case protocol.Preloaded():
-                self._on_preloaded(host, message)
-                return barrier
             case protocol.Refused():
                 for reason in message.reasons:
                     if reason.code == STOP_REQUESTED:
@@ -348,44 +337,6 @@ class Session:
             case _:
                 return barrier
         return barrier.with_refused(host, self._reasons.get(host, ()), time.monotonic())
-
-    async def preload(self) -> None:
-        """Wait until every node has ended the preload of the job, and report the hosts whose ranks start without one.
-
-        Raises InterruptedBeforeReleaseError for an interrupt.
-
-        The first collective needs every rank, so that no rank would be earlier there if others were released before.
-        """
-        if not self._plan.job.preload:
-            return
-        began = time.monotonic()
-        if self._preloading:
-            self._emit(Notice(f"importing on {fold(self._preloading)}"))
-        try:
-            async with asyncio.timeout(PRELOAD_TIMEOUT_S):
-                while self._preloading:
-                    host, message = await self._fleet.inbox.hear()
-                    if isinstance(message, protocol.Preloaded):
-                        self._on_preloaded(host, message)
-                        continue
-                    if isinstance(message, Interrupted):
-                        raise _interrupted(message)
-                    self._fleet.inbox.keep()
-                    if isinstance(message, protocol.Stopping | protocol.Finished | protocol.Failed | ConnectionEnded):
-                        break  # The release and the follower judge it.
-        except TimeoutError:
-            for host in sorted(self._preloading):
-                self._not_preloaded.setdefault(f"the imports take more than {PRELOAD_TIMEOUT_S:g} s", []).append(host)
-        finally:
-            self._fleet.inbox.put_back()
-        for reason, hosts in self._not_preloaded.items():
-            self._emit(Notice(f"note: no preload on {fold(hosts)}: {reason}"))
-        self._phases["preload"] = time.monotonic() - began
-
-    def _on_preloaded(self, host: str, message: protocol.Preloaded) -> None:
-        if host in self._preloading and message.reason:
-            self._not_preloaded.setdefault(message.reason, []).append(host)
-        self._preloading.discard(host)
 
     async def _release(self, instant: float) -> float:
         """Send every node the same instant on its own clock, and return the measured skew."""

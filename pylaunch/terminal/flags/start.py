@@ -13,7 +13,7 @@ from pylaunch.model.text.size import shown_size
 from pylaunch.runs import steady_clock
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.terminal import options
-from pylaunch.terminal.flags import preload, sync
+from pylaunch.terminal.flags import sync
 from pylaunch.terminal.flags.environment import Environment, EnvironmentFlags
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ LEAST_LOG = 4 << 20
 
 _NOT_WITH_DEBUG_RANK = {
     "max_restarts": "another attempt would begin without the person at its prompt",
-    "preload": "ranks that are forked from a template have no terminal",
     "on_hang": "a rank at a prompt does not advance, so hangs are not watched",
 }
 """Flags that contradict --debug-rank, with the reason."""
@@ -60,7 +59,6 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
     min_nodes: int | None = None
     grace: float | None = None
     start_timeout: float = 60.0
-    preload: str = "none"
     log_limit: str = "1GiB"
     collect: Path | None = None
     node_timeout: float = 10.0
@@ -114,7 +112,6 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
             python=self.python or None,
             rendezvous_port=self.port,
             interface=self.interface or None,
-            preload=preload.chosen(self.preload, framework, words, source_directory(self.workdir, tree)),
             log_limit=_log_limit(self.log_limit),
             grace=None if self.grace is None else _seconds("--grace", self.grace),
             start_timeout=_seconds("--start-timeout", self.start_timeout),

@@ -132,12 +132,6 @@ def test_an_image_in_the_tree_to_ship_is_no_part_of_the_code(tmp_path: Path, mon
         assert [file.path for file in found.manifest.files] == shipped
 
 
-def test_ranks_in_a_container_are_not_preloaded() -> None:
-    job = JobSpec(("train.py",), Framework.DIRECT, "/work", preload=("torch",))
-    with pytest.raises(UsageError, match="--preload and --container"):
-        flags.in_job(given("/image"))(job)
-
-
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], object]:
     """Writes [container] into pylaunch.toml of the working directory."""
@@ -181,11 +175,3 @@ def test_a_wrong_setting_is_refused_with_its_place(keys: str, error: str, settin
     with pytest.raises(UsageError) as refused:
         container(None)
     assert refused.value.message.startswith(error)
-
-
-def test_a_container_of_the_settings_is_omitted_for_ranks_that_are_forked(settings: Callable[[str], object]) -> None:
-    settings('image = "/own.sqsh"')
-    with pytest.raises(UsageError, match="--preload and --container") as refused:
-        flags.in_job(given(None))(JobSpec(("train.py",), Framework.DIRECT, "/work", preload=("torch",)))
-    assert refused.value.message.startswith("pylaunch.toml: [container]: ")
-    assert refused.value.hint == "omit --preload, or --container none"

@@ -18,7 +18,6 @@ from pylaunch.agent.logs.tail import last_lines
 from pylaunch.agent.run.ranks import recorder_settings, spawn
 from pylaunch.agent.run.ranks.rank_entry import SOCKET
 from pylaunch.agent.run.ranks.rank_terminal import RankTerminal
-from pylaunch.agent.run.ranks.template import ForkedRanks, RankFork
 from pylaunch.agent.shared import processes, rank_files
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import NodeRoot, RunDirectory
@@ -132,7 +131,7 @@ class WorkerGroup:
         recorder = recorder_settings.settings(task, directory)
         self._layers = {Layer.RECORDER: recorder, JOB: task.env, Layer.SECRETS: asked.secrets}
         path = composed_values(self._layers).get(RUNTIME_PATH)
-        hook = os.path.join(archive(), IN_RANK) if task.rank_thread or task.preload else None
+        hook = os.path.join(archive(), IN_RANK) if task.rank_thread else None
         self.mask = Mask([*asked.secrets.values(), *task.secret_arguments])
         self.root = root
         self._directory = directory
@@ -215,21 +214,6 @@ class WorkerGroup:
         self._port = port or 0
         os.write(self._gate[1], spawn.tokens(len(self._ranks), self._port))
         self._close_gate()
-
-    def rank_forks(self) -> list[RankFork]:
-        """Return the ranks of the task as a template forks them."""
-        return [
-            RankFork(composed_values({**self._layers, **self._rank_layers(rank)}), self._outputs(rank.rank))
-            for rank in self.task.ranks
-        ]
-
-    def replace_at_gate(self, forked: ForkedRanks) -> None:
-        """Kill the ranks at the gate and take those that a template has forked."""
-        self.kill_at_gate()
-        self._gate = forked.gate
-        for rank, pid, started in zip(self.task.ranks, forked.pids, forked.started):
-            self._ranks[pid] = rank.rank
-            self.at_gate[started] = (rank.rank, pid)
 
     def kill_at_gate(self) -> None:
         """Kill the processes at the gate, so that nothing is exec'd."""

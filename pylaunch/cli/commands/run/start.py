@@ -87,13 +87,6 @@ Examples:
     help="Seconds nodes may take to be ready.",
 )
 @click.option(
-    "--preload",
-    default=StartFlags.preload,
-    metavar="auto|none|MODULE,…",
-    show_default=True,
-    help="Import once on each node before the release, and fork the ranks; auto: the first imports of SCRIPT.",
-)
-@click.option(
     "--log-limit",
     default=StartFlags.log_limit,
     show_default=True,

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -125,33 +124,6 @@ def test_ctrl_c_during_the_release_is_handled_at_once() -> None:
     assert rest == [("", Interrupted("interrupted"))]
 
 
-def preloaded(*messages: tuple[str, object]) -> tuple[Session, Listener, list[tuple[str, object]]]:
-    """Return a session whose nodes send these messages to its wait for their preload, and the messages left."""
-
-    async def wait() -> tuple[Session, Listener, list[tuple[str, object]]]:
-        plan = replace(PLAN, job=replace(PLAN.job, preload=("json",)))
-        fleet, listener = Fleet(plan, "0123"), Listener()
-        await arrive(fleet, *messages)
-        session = session_of(plan, fleet, listener)
-        async with asyncio.timeout(60):
-            await session.preload()
-        return session, listener, await left(fleet)
-
-    return asyncio.run(wait())
-
-
-def test_the_release_waits_for_the_preload_of_every_node_and_names_those_without() -> None:
-    other = protocol.PeersUnheard(["n2"])
-    refused = protocol.Preloaded(0.1, "the import opened socket:[7]")
-    session, listener, rest = preloaded(
-        ("n2", refused), ("n1", other), ("n1", protocol.Preloaded(1.5)), ("n3", refused)
-    )  # fmt: skip
-    refusal = "note: no preload on n[2-3]: the import opened socket:[7]"
-    assert listener.phases == ["importing on n[1-3]", refusal]
-    assert rest == [("n1", other)]
-    assert "preload" in session._phases
-
-
 def test_nodes_that_became_ready_while_this_process_was_held_up_are_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
     held_up_s, real = [0.0], time.monotonic
     monkeypatch.setattr(time, "monotonic", lambda: real() + held_up_s[0])
@@ -232,17 +204,6 @@ def test_the_lead_of_a_release_follows_from_the_answers_to_the_question_before(m
 
     asyncio.run(start())
     assert answered[0] >= 2 * MOST_LEAD_S
-
-
-@pytest.mark.parametrize("last", [protocol.Failed("it cannot continue"), ConnectionEnded("broken")])
-def test_a_node_that_ends_during_its_preload_is_not_awaited(last: object) -> None:
-    _, _, rest = preloaded(("n1", protocol.Preloaded(1.5)), ("n2", last))
-    assert rest == [("n2", last)]
-
-
-def test_ctrl_c_during_a_preload_starts_no_rank() -> None:
-    with pytest.raises(InterruptedBeforeReleaseError, match="before any rank was started"):
-        preloaded(("n1", protocol.Preloaded(1.5)), ("", Interrupted("interrupted")))
 
 
 def test_the_same_error_of_many_hosts_is_one_line_in_the_order_of_the_plan(

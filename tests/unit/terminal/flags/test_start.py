@@ -51,7 +51,6 @@ def test_hangs_are_not_watched_and_the_run_ends_with_its_controller_while_a_pers
     ("flags", "message"),
     [
         (StartFlags(debug_rank=1, max_restarts=2), "--debug-rank 1 and --max-restarts 2: another attempt"),
-        (StartFlags(debug_rank=1, preload="auto"), "--debug-rank 1 and --preload auto: ranks that are forked"),
         (StartFlags(debug_rank=1, on_hang="stop"), "--debug-rank 1 and --on-hang stop: a rank at a prompt"),
     ],
 )

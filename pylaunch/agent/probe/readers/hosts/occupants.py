@@ -21,10 +21,6 @@ from pylaunch.protocol.readings.hosts import OccupantsReading, ProcessReading
 RANK_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR")
 """Variables that env:// of torch.distributed requires. A single one may be an export in a login shell."""
 
-FORKED_RANK = "PYLAUNCH_TEMPLATE"
-"""Variable of ranks that were forked from a template: the kernel shows the environment of the template, which has no
-variable of one rank."""
-
 DEVICE = re.compile(r"/dev/nvidia(\d+|ctl|-uvm)$")
 SYSTEMCTL_DEADLINE_S = 5.0
 
@@ -48,7 +44,7 @@ def occupants(question: Mapping[str, Any]) -> OccupantsReading:
         taken = {listeners.pop(link)[0] for link in links if link in listeners}
         if devices or taken:
             held[pid] = (devices, taken)
-        if processes.has_variables(pid, *RANK_VARIABLES) or processes.has_variables(pid, FORKED_RANK):
+        if processes.has_variables(pid, *RANK_VARIABLES):
             marked.add(pid)
     ours = processes.descendants(table.values(), {os.getpid()}) | {os.getpid()}
     interesting = (set(held) | marked) - ours
