@@ -11,7 +11,6 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from pylaunch.agent.piped import pieces as node_side
 from pylaunch.agent.piped.piece_source import MOST_FILES, MOST_PIECES, piece_size
 from pylaunch.base.dataclass import dataclass
 from pylaunch.broadcast.identity import new_identity
@@ -21,7 +20,7 @@ from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.model.cluster import Host
 from pylaunch.model.manifest import File, SymbolicLink
 from pylaunch.model.text.sanitise import visible_line
-from pylaunch.probe.program import STREAMED, program, streamed
+from pylaunch.probe.program import STREAMED, streamed
 from pylaunch.transport.answers import NotAnAnswerError, decoded
 from pylaunch.transport.connections import connector_of, in_full
 from pylaunch.transport.connector import Connector
@@ -59,10 +58,6 @@ class SourceMessage(msgspec.Struct):
     error: str | None = None
 
 
-def _serving(sources: Sequence[tuple[str, str]]) -> bytes:
-    return program(node_side.serve, [*sources])
-
-
 @dataclass(frozen=True)
 class NodeFiles:
     """Files of one node, by path there."""
@@ -70,8 +65,6 @@ class NodeFiles:
     host: Host
     known_hosts: str | None
     paths: tuple[str, ...]
-    serving: Callable[[Sequence[tuple[str, str]]], bytes] = _serving
-    """Return the program that serves these paths, each with the path of its copy."""
 
 
 class NodeProgram:

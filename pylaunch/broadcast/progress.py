@@ -72,22 +72,18 @@ class BroadcastProgress:
 
 @dataclass(frozen=True)
 class SourceProgress:
-    """State of the node that has the files, while it reads or downloads them."""
+    """State of the node that has the files, while it reads them."""
 
     host: str
     size: int
     """Bytes so far."""
 
     seconds: float
-    did: str = "read and hashed"
-    whole: int = 0
-    """Bytes at the end; 0 if they are not known."""
 
     @property
     def line(self) -> str:
         """The state as text."""
-        of_whole = f" of {shown_size(self.whole)}" if self.whole else ""
-        return f"{self.host} has {self.did} {shown_size(self.size)}{of_whole}"
+        return f"{self.host} has read and hashed {shown_size(self.size)}"
 
 
 Progress: TypeAlias = BroadcastProgress | SourceProgress

@@ -149,7 +149,7 @@ def broadcast_from(
         source = await started(node, rate)
         try:
             payload = await source.described(
-                node.serving([*zip(node.paths, names, strict=True)]), base, names, on_progress
+                program(node_side.serve, [*zip(node.paths, names, strict=True)]), base, names, on_progress
             )
             return payload, await _Broadcast(cluster, payload, _Senders(rate, node=source), on_progress).run()
         finally:

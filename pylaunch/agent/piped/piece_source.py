@@ -66,9 +66,7 @@ def spans(ends: Sequence[int], begin: int, end: int) -> Iterator[Span]:
 class SourceTree:
     """Files, directories and links below the sources, in the order of their names."""
 
-    def __init__(self, takes: Callable[[str], bool] = lambda path: True) -> None:
-        """`takes` gets the path of each entry of a directory, and returns whether it is one of the files."""
-        self._takes = takes
+    def __init__(self) -> None:
         self.files: list[tuple[str, str, os.stat_result]] = []
         """Path here, path of the copy, status."""
 
@@ -87,8 +85,7 @@ class SourceTree:
             elif stat.S_ISDIR(status.st_mode):
                 self.directories.append(path)
                 for name in sorted(os.listdir(source)):
-                    if self._takes(os.path.join(source, name)):
-                        self.add(os.path.join(source, name), f"{path}/{name}", False)
+                    self.add(os.path.join(source, name), f"{path}/{name}", False)
             elif stat.S_ISREG(status.st_mode):
                 self.files.append((source, path, status))
             else:
@@ -160,10 +157,10 @@ def _chunks(source: str) -> Iterator[bytes]:
 class PieceSource:
     """Files of this node that it passes on, as they were when it hashed them."""
 
-    def __init__(self, sources: list[tuple[str, str]], takes: Callable[[str], bool] = lambda path: True) -> None:
-        """`sources` are paths here, each with the path of its copy; `takes` is that of `SourceTree`."""
+    def __init__(self, sources: list[tuple[str, str]]) -> None:
+        """`sources` are paths here, each with the path of its copy."""
         self._sources = sources
-        self._tree = SourceTree(takes)
+        self._tree = SourceTree()
         self._piece = PIECE
         self._ends: list[int] = []
         self.have: list[bool] = []

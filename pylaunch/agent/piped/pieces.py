@@ -318,11 +318,10 @@ def main(root: str) -> None:
     os._exit(0)  # Threads may still wait for peers, and what is on the disk stays.
 
 
-def serve(sources: list[tuple[str, str]], takes: Callable[[str], bool] = lambda path: True) -> None:
-    """Describe and serve the files in `sources`, paths here and of the copies, until the controller closes stdin.
-    `takes` returns whether a path below a directory is one of them."""
+def serve(sources: list[tuple[str, str]]) -> None:
+    """Describe and serve the files in `sources`, paths here and of the copies, until the controller closes stdin."""
     order = json.loads(sys.stdin.buffer.readline())
-    source = PieceSource(sources, takes)
+    source = PieceSource(sources)
     server = PieceServer(order, source)
     _begin(server.report)
     try:

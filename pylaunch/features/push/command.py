@@ -14,7 +14,6 @@ from pylaunch.broadcast.payload import Payload, copies_of, read_payload
 from pylaunch.broadcast.progress import BroadcastResult, Progress, lines_of_progress
 from pylaunch.broadcast.spread import broadcast, broadcast_from
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
-from pylaunch.features.push import hub
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.host_errors import error_lines
@@ -23,8 +22,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.model.text.size import shown_size
-from pylaunch.terminal import console, document, hints, options
-from pylaunch.terminal.flags.environment import earlier_secrets
+from pylaunch.terminal import console, document, options
 from pylaunch.terminal.live_area import LiveArea
 
 EXAMPLES = """\b
@@ -33,46 +31,32 @@ Examples:
   pylaunch push -i cluster.ini ./dataset /data/cifar10
   pylaunch push -i cluster.ini --limit-rate 50MB *.sqsh /var/tmp/images/
   pylaunch push -i cluster.ini n1:/data/model /data/model
-  pylaunch push -i cluster.ini hf:ORG/MODEL@REVISION /data/hf
 """
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("words", nargs=-1, required=True, metavar="[NODE:]FILE|DIR|hf:REPOSITORY… DEST")
+@click.argument("words", nargs=-1, required=True, metavar="[NODE:]FILE|DIR… DEST")
 @options.inventory
 @options.limit
 @options.limit_rate("Bytes per second that this machine, and each host, sends: 50MB.")
-@click.option(
-    "--secret", "secrets", multiple=True, metavar="NAME", help="HF_TOKEN: download hf:… with this token of ours."
-)
 @options.as_json
 def command(words: tuple[str, ...], inventory: Path | None, limit: str | None, **given: Any) -> int:
     """Copy files and directories to every host. They leave this machine about once: hosts pass pieces on to each other.
-    NODE:PATH is on NODE, and leaves it about once. hf:ORG/MODEL[@REVISION] or hf:datasets/ORG/NAME is downloaded by the
-    first host with huggingface_hub, or by NODE in NODE:hf:…; DEST is its cache, by default that of the login there.
+    NODE:PATH is on NODE, and leaves it about once.
 
     DEST is a directory if it ends with / or there are several sources, otherwise the path of the copy. Files replace
     those of the same name at the end, all at once for each file; other files in a directory stay. What a host has
     already is not sent. After an interruption, the same command sends the rest.
     """
     rate = given["limit_rate"]
-    repository = hub.repository(words[0]) if is_on_node(words[0]) else None
-    *sources, destination = words if repository is None else (*words, "")[:2]
-    if not sources or (repository is not None and (len(words) > 2 or hub.repository(destination) is not None)):
-        what = "no DEST" if repository is None else "one repository in each push, and one DEST"
-        raise UsageError(f"{words[0]}: {what}", hint=f"pylaunch push {quoted(words[:1])} /data/")
-    token = _token(given["secrets"], repository)
-    node = files_of_node(sources, lambda: load_cluster(inventory)) if repository is None else None
+    *sources, destination = words
+    if not sources:
+        raise UsageError(f"{words[0]}: no DEST", hint=f"pylaunch push {quoted(words)} /data/")
+    node = files_of_node(sources, lambda: load_cluster(inventory))
     cluster = load_cluster(inventory, limit=limit)
-    snapshot = None
     with _following(cluster.names) as on_progress:
         try:
-            if repository is not None:
-                able = cluster if repository.node is None else one_of(load_cluster(inventory), repository.node)
-                snapshot = hub.download(repository, able, destination, token, on_progress)
-                node, others = snapshot.files, cluster.only({*cluster.names} - {snapshot.files.host.name})
-                payload, result = broadcast_from(node, others, snapshot.base, rate=rate, on_progress=on_progress)
-            elif node is not None:
+            if node is not None:
                 others = without(node, cluster, destination)
                 payload, result = broadcast_from(node, others, destination, rate=rate, on_progress=on_progress)
             else:
@@ -83,7 +67,7 @@ def command(words: tuple[str, ...], inventory: Path | None, limit: str | None, *
             raise
     source = None if node is None else node.host.name
     if given["as_json"]:
-        document.show({**_as_data(payload, result, source), "snapshot": snapshot and snapshot.path})
+        document.show(_as_data(payload, result, source))
     elif result.hosts:
         _show(payload, result, source)
     if failed := [name for name, received in result.hosts.items() if received.error is not None]:
@@ -91,10 +75,6 @@ def command(words: tuple[str, ...], inventory: Path | None, limit: str | None, *
         each = of_hosts({name: result.hosts[name].hint for name in failed})
         reasons = {name: str(result.hosts[name].error) for name in failed}
         raise ClusterNotReadyError(what, evidence=error_lines(cluster.hosts, reasons), hint="; ".join(each) or None)
-    if snapshot is not None:
-        console.say(f"{words[0]} is {snapshot.path}")
-        variables = ("--env", f"HF_HUB_CACHE={snapshot.cache}", "--env", "HF_HUB_OFFLINE=1")
-        hints.say(f"pylaunch start {quoted(variables)} -- train.py")
     return ExitCode.DONE
 
 
@@ -114,13 +94,6 @@ def _following(hosts: Sequence[str]) -> Iterator[Callable[[Progress], None]]:
         return
     with LiveArea(lambda: shown, 0.5):
         yield redraw
-
-
-def _token(names: Sequence[str], repository: hub.HubRepository | None) -> str | None:
-    """Return HF_TOKEN of this shell if `--secret` names it. Raises UsageError for other names, and without a hub."""
-    if names and (repository is None or {*names} != {"HF_TOKEN"}):
-        raise UsageError(f"--secret {names[0]}: push needs no secret but HF_TOKEN, for hf:…", hint="omit it")
-    return earlier_secrets(names, os.environ).get("HF_TOKEN")
 
 
 def _show(payload: Payload, result: BroadcastResult, source: str | None) -> None:
