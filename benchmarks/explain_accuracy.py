@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/explain_accuracy.py [--write | --check] [--show seen|unseen]
 
-Signatures were written from the logs in tests/cases/logs. Those in tests/cases/unseen_logs are the newest batch: their
-rows show what to expect of a new log until signatures are mended from them.
+Signatures were written from the logs in tests/cases/logs. Those in tests/cases/unseen_logs.toml are the newest batch:
+their rows show what to expect of a new log until signatures are mended from them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from pylaunch.features.explain.judgement.alike import with_alike
 from pylaunch.features.explain.judgement.topics import search_of
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 CASES = ROOT / "tests/cases"
 PAGE = ROOT / "docs/reference/accuracy.md"
 HEADING = "## Logs from outside"
-FOLDERS = {"seen": "logs", "unseen": "unseen_logs"}
+FILES = {"seen": "logs/*.toml", "unseen": "unseen_logs.toml"}
 GOALS = {"high": 95, "medium": 75}
 OUTCOMES = ("right", "among several", "not among several", "no cause", "wrong")
 INTRODUCTION = """\
@@ -139,14 +139,13 @@ class Judged:
         return "right" if is_there else "wrong"
 
 
-def judged(folder: Path) -> Iterator[Judged]:
-    """Yield the verdict on every case of a folder."""
+def judged(files: Iterable[Path]) -> Iterator[Judged]:
+    """Yield the verdict on every case of some files."""
     catalogue = signatures()
     search = search_of(catalogue)
-    index: Mapping[str, Mapping[str, Any]] = tomllib.loads((folder / "index.toml").read_text(encoding="utf-8"))
-    for name, case in index.items():
-        content = (folder / f"{name}.log").read_bytes()
-        scans = [scan(search, f"{name}.log", [content])]
+    recorded = chain.from_iterable(tomllib.loads(file.read_text(encoding="utf-8")).items() for file in files)
+    for name, case in recorded:
+        scans = [scan(search, f"{name}.log", [case["text"].encode()])]
         first = with_alike(judge_logs(catalogue, scans), scans, classifier(), catalogue).first
         expected = () if case.get("abstains") else (case["cause"], *case.get("also", ()))
         is_named = first is not None and (first.cause.id not in ABSTAINING or first.cause.id in expected)
@@ -203,9 +202,9 @@ def main() -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--write", action="store_true", help="write the part of the page")
     what.add_argument("--check", action="store_true", help="exit with 1 if the page has another part")
-    parser.add_argument("--show", choices=FOLDERS)
+    parser.add_argument("--show", choices=FILES)
     given = parser.parse_args()
-    rows = {name: list(judged(CASES / folder)) for name, folder in FOLDERS.items()}
+    rows = {name: list(judged(tuple(sorted(CASES.glob(files))))) for name, files in FILES.items()}
     if given.show:
         print("\n".join(shown(rows[given.show])))
     part = part_of(rows)

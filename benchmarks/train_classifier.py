@@ -68,13 +68,13 @@ def counted(content: bytes) -> dict[str, int]:
 
 def cases() -> Iterator[Text]:
     """Yield the logs that signatures were written from; those that do not show their cause are left out."""
-    index = tomllib.loads((CASES / "logs/index.toml").read_text(encoding="utf-8"))
-    for name, case in index.items():
+    files = sorted(CASES.glob("logs/*.toml"))
+    for name, case in chain.from_iterable(tomllib.loads(file.read_text(encoding="utf-8")).items() for file in files):
         classes = (NO_FAILURE,) if case.get("healthy") else (case.get("cause", ""), *case.get("also", ()))
         if not case.get("abstains") or case.get("healthy"):
-            yield Text(name, "cases", classes, counted((CASES / f"logs/{name}.log").read_bytes()))
-    for log in sorted((CASES / "healthy_logs").glob("*.log")):
-        yield Text(log.stem, "cases", (NO_FAILURE,), counted(log.read_bytes()))
+            yield Text(name, "cases", classes, counted(case["text"].encode()))
+    for name, case in tomllib.loads((CASES / "healthy_logs.toml").read_text(encoding="utf-8")).items():
+        yield Text(name, "cases", (NO_FAILURE,), counted(case["text"].encode()))
 
 
 def recorded(name: str) -> Iterator[Text]:

@@ -62,12 +62,13 @@ def test_shares_are_of_all_cases_and_those_by_confidence_of_the_named_ones() -> 
 
 
 def test_abstaining_classes_name_no_cause_unless_the_thread_settled_on_one(tmp_path: Path) -> None:
-    (tmp_path / "a.log").write_text("Signal 9 (SIGKILL) received by PID 71\n")
-    (tmp_path / "index.toml").write_text('[a]\ncause = "host-oom"\nalso = ["killed"]\n')
-    [alone] = measured.judged(tmp_path)
+    cases = tmp_path / "cases.toml"
+    text = 'text = "Signal 9 (SIGKILL) received by PID 71\\n"\n'
+    cases.write_text(f'[a]\ncause = "host-oom"\nalso = ["killed"]\n{text}')
+    [alone] = measured.judged([cases])
     assert (alone.named, alone.outcome) == (("killed",), "among several")
-    (tmp_path / "index.toml").write_text("[a]\nabstains = true\n")
-    [alone] = measured.judged(tmp_path)
+    cases.write_text(f"[a]\nabstains = true\n{text}")
+    [alone] = measured.judged([cases])
     assert (alone.named, alone.confidence, alone.outcome) == ((), "", "right")
 
 

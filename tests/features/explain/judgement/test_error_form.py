@@ -1,7 +1,6 @@
 """The first error is found by its form alone, in logs of programs that no signature knows."""
 
 import tomllib
-from pathlib import Path
 
 from pylaunch.base.dataclass import replace
 from pylaunch.features.explain.judgement.errors.error_form import ErrorForm, error_form
@@ -13,9 +12,9 @@ from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.line import LinePrefixes, Origin
 from pylaunch.verdict.logs.scan import scan
 from pylaunch.verdict.logs.signature import Role
+from tests.features.explain.judgement.recorded import CASES, recorded, texts_of
 from tests.features.explain.judgement.verdicts import verdict_on
 
-CASES = Path(__file__).parents[3] / "cases"
 CATALOGUE = signatures()
 NO_SIGNATURE = replace(CATALOGUE, signatures={})
 ALONE = search_of(NO_SIGNATURE)
@@ -54,9 +53,10 @@ def known_lines() -> dict[str, str]:
     """
     failures = (Role.ROOT, Role.SYMPTOM, Role.WRAPPER)
     found = {f"example of {each.id}": each.example for each in CATALOGUE.signatures.values() if each.role in failures}
-    for file in (*sorted((CASES / "logs").glob("*.log")), *sorted((CASES / "rank_ends").glob("*.txt"))):
-        for number, line in enumerate(file.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-            found[f"{file.stem}:{number}"] = line
+    texts = texts_of(recorded("logs")) | {file.stem: file.read_bytes() for file in (CASES / "rank_ends").glob("*.txt")}
+    for name, text in texts.items():
+        for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
+            found[f"{name}:{number}"] = line
     return {name: line for name, line in found.items() if form_of(line) is not None and not HANDLED.search(line)}
 
 
@@ -82,10 +82,10 @@ def test_a_line_with_the_form_of_an_error_is_shown_without_the_signature_that_kn
 
 def test_a_recorded_failure_is_a_failure_without_any_signature() -> None:
     wrong, failures = [], 0
-    for file in (CASES / "logs").glob("*.log"):
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    for name, text in texts_of(recorded("logs")).items():
+        lines = text.decode().splitlines()
         if any(form_of(line) is not None for line in lines):
-            verdict = judge_logs(NO_SIGNATURE, [scan(ALONE, file.name, [file.read_bytes()])])
-            wrong += [] if verdict.failed or verdict.survived else [file.stem]
+            verdict = judge_logs(NO_SIGNATURE, [scan(ALONE, name, [text])])
+            wrong += [] if verdict.failed or verdict.survived else [name]
             failures += 1
     assert (wrong, failures > 700) == ([], True)

@@ -1,27 +1,20 @@
 """Indications of recorded tables, launcher lines and ranks beside each other, and the verdicts with them."""
 
-import tomllib
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from pylaunch.features.explain.judgement.indications.indicated import naming
 from pylaunch.features.explain.judgement.indications.indication import Indication
 from pylaunch.features.explain.judgement.indications.indications import indications_in
 from pylaunch.verdict.logs.facts import LogFacts
+from tests.features.explain.judgement.recorded import recorded, texts_of
 from tests.features.explain.judgement.verdicts import first_cause, scanned, verdict_on
 
-FOLDER = Path(__file__).parents[3] / "cases/indications"
-CASES: dict[str, dict[str, Any]] = {
-    name: case
-    for index in sorted(FOLDER.glob("*.toml"))
-    for name, case in tomllib.loads(index.read_text("utf-8")).items()
-}
+CASES = recorded("indications")
+TEXTS = texts_of(CASES)
 
 
 def found_in(name: str) -> list[Indication]:
-    return indications_in([scanned((FOLDER / f"{name}.log").read_bytes())])
+    return indications_in([scanned(TEXTS[name])])
 
 
 def of_class(found: list[Indication], cause: str, *, names: bool) -> list[str]:
@@ -45,7 +38,7 @@ def test_the_text_shows_what_was_recorded_of_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if "verdict" in case])
 def test_the_verdict_with_it(name: str) -> None:
-    first, case = first_cause((FOLDER / f"{name}.log").read_bytes()), CASES[name]
+    first, case = first_cause(TEXTS[name]), CASES[name]
     assert (first.cause.id, first.confidence.value) == (case["verdict"], case["confidence"]), first
     assert list(first.ranks) == case.get("ranks", [])
     assert "evidence" not in case or first.evidence[0].line == case["evidence"]
@@ -55,24 +48,20 @@ def test_a_table_that_is_not_plain_names_nothing() -> None:
     plain = [name for name, case in CASES.items() if case.get("none")]
     assert len(plain) >= 40
     for name in plain:
-        verdict = verdict_on((FOLDER / f"{name}.log").read_bytes())
+        verdict = verdict_on(TEXTS[name])
         named = [(cause.cause.id, cause.text) for cause in verdict.causes if cause.signature == "comparison"]
         assert named == [], name
 
 
 def test_the_beginning_of_each_text_is_read_too() -> None:
     for name in CASES:
-        text = (FOLDER / f"{name}.log").read_bytes()
+        text = TEXTS[name]
         for end in range(0, len(text), max(1, len(text) // 4)):
             indications_in([scanned(text[:end])])  # Must not fail.
 
 
-def test_every_recorded_text_is_in_an_index() -> None:
-    assert {path.stem for path in FOLDER.glob("*.log")} == set(CASES)
-
-
 def test_a_full_disk_is_no_cause_while_training_goes_on() -> None:
-    table = (FOLDER / "df-full.log").read_text("utf-8")
+    table = CASES["df-full"]["text"]
     steps = "".join(f"step {number} loss 0.5\n" for number in range(50))
     scans = [scanned(table + steps)]
     assert list(naming(LogFacts(scans), indications_in(scans))) == []

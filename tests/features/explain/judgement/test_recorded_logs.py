@@ -1,6 +1,5 @@
 """Verdicts on recorded logs: those of public threads with a settled cause, and those of healthy runs."""
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,12 @@ from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.line import Origin
 from pylaunch.verdict.logs.scan import scan
+from tests.features.explain.judgement.recorded import CASES, recorded, texts_of
 from tests.features.explain.judgement.verdicts import SEARCH, verdict_on
 
-CASES = Path(__file__).parents[3] / "cases"
-SETTLED: dict[str, dict[str, Any]] = tomllib.loads((CASES / "logs/index.toml").read_text(encoding="utf-8"))
-ON_A_GPU: dict[str, dict[str, Any]] = tomllib.loads((CASES / "gpu_logs/index.toml").read_text(encoding="utf-8"))
-HEALTHY = sorted((CASES / "healthy_logs").glob("*.log"))
+SETTLED = recorded("logs")
+ON_A_GPU = recorded("gpu_logs.toml")
+HEALTHY = texts_of(recorded("healthy_logs.toml"))
 ENDS = sorted((CASES / "rank_ends").glob("*.txt"))
 
 
@@ -34,20 +33,15 @@ def causes(case: dict[str, Any]) -> tuple[str, ...]:
 
 
 def test_the_settled_cause_is_the_first_verdict_or_one_of_its_several() -> None:
-    found = {name: verdict_on((CASES / "logs" / f"{name}.log").read_bytes()) for name in SETTLED}
+    found = {name: verdict_on(text) for name, text in texts_of(SETTLED).items()}
     assert {name: each.first for name, each in found.items() if not is_settled(each, SETTLED[name])} == {}
 
 
 def test_what_a_program_on_a_gpu_was_written_to_fail_of_is_the_first_verdict() -> None:
     for name, case in ON_A_GPU.items():
-        verdict = verdict_on((CASES / "gpu_logs" / f"{name}.log").read_bytes())
+        verdict = verdict_on(case["text"])
         first = "" if verdict.first is None else verdict.first.cause.id
         assert verdict.abstains if case.get("abstains") else first in causes(case), name
-
-
-@pytest.mark.parametrize(("folder", "index"), [("logs", SETTLED), ("gpu_logs", ON_A_GPU)])
-def test_every_recorded_log_is_in_the_index(folder: str, index: dict[str, Any]) -> None:
-    assert {path.stem for path in (CASES / folder).glob("*.log")} == set(index)
 
 
 @pytest.mark.parametrize("file", ENDS, ids=lambda file: file.stem)
@@ -61,15 +55,15 @@ def test_ends_of_victims_accuse_no_rank(file: Path) -> None:
 
 
 def test_a_healthy_log_has_no_cause() -> None:
-    for file in HEALTHY:
-        verdict = verdict_on(file.read_bytes())
+    for name, text in HEALTHY.items():
+        verdict = verdict_on(text)
         evidence = [(cause.cause.id, cause.evidence) for cause in verdict.causes]
-        assert (evidence, verdict.first_error, verdict.failed) == ([], None, False), file.stem
+        assert (evidence, verdict.first_error, verdict.failed) == ([], None, False), name
 
 
 def test_healthy_logs_of_all_ranks_together_have_no_cause() -> None:
     assert len(HEALTHY) >= 60
-    assert verdict_on(*(file.read_bytes() for file in HEALTHY)).first is None
+    assert verdict_on(*HEALTHY.values()).first is None
 
 
 def test_a_text_yields_to_the_one_of_which_it_is_a_consequence() -> None:

@@ -1,8 +1,6 @@
 """Recorded logs varied: without the text that decides, or with texts of victims, no other cause is named as sure."""
 
-import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +9,11 @@ from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.judgement import ABSTAINING
 from pylaunch.verdict.logs.signature import Role
+from tests.features.explain.judgement.recorded import recorded
 from tests.features.explain.judgement.verdicts import verdict_on
 
-CASES = Path(__file__).parents[3] / "cases"
-SETTLED: dict[str, dict[str, Any]] = tomllib.loads((CASES / "logs/index.toml").read_text(encoding="utf-8"))
-HEALTHY = sorted((CASES / "healthy_logs").glob("*.log"))
+SETTLED = recorded("logs")
+HEALTHY = recorded("healthy_logs.toml")
 UNRELATED = """\
 Traceback (most recent call last):
   File "/app/train.py", line 31, in <module>
@@ -44,14 +42,14 @@ def sure_causes(log: str) -> Iterator[str]:
         yield first.cause.id
 
 
-def text_of(file: Path) -> str:
-    return file.read_text(encoding="utf-8", errors="replace").rstrip("\n") + "\n"
+def text_of(case: dict[str, Any]) -> str:
+    return str(case["text"]).rstrip("\n") + "\n"
 
 
 def test_without_the_lines_that_decide_no_other_cause_is_sure() -> None:
     wrong = {}
     for name, case in SETTLED.items():
-        log = text_of(CASES / f"logs/{name}.log")
+        log = text_of(case)
         first = None if log.count("\n") == 1 else verdict_on(log).first
         if first is None:
             continue
@@ -64,13 +62,15 @@ def test_without_the_lines_that_decide_no_other_cause_is_sure() -> None:
 
 @pytest.mark.parametrize("victim", VICTIMS)
 def test_a_healthy_log_that_ends_as_a_victim_has_no_sure_cause(victim: str) -> None:
-    wrong = {file.stem: found for file in HEALTHY if (found := [*sure_causes(text_of(file) + VICTIMS[victim])])}
+    wrong = {
+        name: found for name, case in HEALTHY.items() if (found := [*sure_causes(text_of(case) + VICTIMS[victim])])
+    }
     assert wrong == {}
 
 
 def test_a_failure_of_its_own_is_not_explained_by_a_warning_before_it() -> None:
     quiet = (Role.WARNING, Role.CONTEXT, Role.BENIGN)
     logs = {each.id: f"{each.example}\n" for each in signatures().signatures.values() if each.role in quiet}
-    logs |= {file.stem: text_of(file) for file in HEALTHY}
+    logs |= {name: text_of(case) for name, case in HEALTHY.items()}
     named = {name: verdict_on(log + UNRELATED).first for name, log in logs.items()}
     assert {name: cause for name, cause in named.items() if cause is None or cause.cause.id != "program-error"} == {}
