@@ -20,7 +20,7 @@ class AtStart(Enum):
     """Judged from reports and connection attempts of the preparing agents; refuses and warns like ASKED."""
 
     AGENT = "agent"
-    """The connection to the agent, or the agent itself, refuses; --skip and --no-check have no effect."""
+    """The connection to the agent, or the agent itself, refuses; --skip and --no-check affect only GPUs."""
 
     NOT_ASKED = "not asked"
 
@@ -109,18 +109,18 @@ START_TABLE: dict[str, Row] = {
     "leftovers.stale_ranks": _not_asked(
         "cost: reads every process of the host; a stale rank that holds the port or a lease is refused by the agent"
     ),
-    "gpu.count": _not_asked(_SMI),
+    "gpu.count": _agent("the agent asks NVML; --skip gpu and --no-check switch it off"),
     "gpu.software": _not_asked(f"{_SMI}; a driver that differs is printed (pylaunch_attestation)"),
     "gpu.models": _not_asked(_SMI),
     "gpu.fabric": _not_asked(_SMI),
     "gpu.settings": _not_asked(_SMI),
-    "gpu.memory": _not_asked(_SMI),
+    "gpu.memory": _agent("the agent refuses memory that waits for a reset, as gpu.count does"),
     "gpu.xid": _not_asked(_SMI),
     "gpu.nvlink": _not_asked(_SMI),
     "gpu.clocks": _not_asked(_SMI),
     "gpu.pcie": _not_asked(_SMI),
     "gpu.smoke": _not_asked("cost: seconds of full load on every GPU"),
-    "gpu.free": _not_asked(f"{_SMI}; devices that runs of pylaunch hold are refused by the agent"),
+    "gpu.free": _agent("the agent asks NVML for processes, as gpu.count does; devices of other runs are leased"),
     "gpu.cuda": _not_asked(_SMI),
     "infiniband.present": _not_asked(_INFINIBAND),
     "infiniband.state": _not_asked(_INFINIBAND),
@@ -148,6 +148,11 @@ REFUSALS: dict[str, str] = {
     "device-leased": "leftovers.leases",
     "disk-full": "storage.room",
     "framework": "",
+    "gpu-busy": "gpu.free",
+    "gpu-fault": "gpu.memory",
+    "gpu-missing": "gpu.count",
+    "gpu-mode": "gpu.settings",
+    "gpu-silent": "gpu.software",
     "hostname-loopback": "reach.names",
     "interface-missing": "network.interface",
     "interpreter-broken": "python_env.python",

@@ -130,6 +130,9 @@ class NodeTask:
     terminal_rank: int | None = None
     """Rank whose stdin, stdout and stderr are a terminal, which a person uses through the controller."""
 
+    checks_gpus: bool = True
+    """Refuse the run if NVIDIA's GPUs of `devices` are missing, broken or in use by others."""
+
     container: ContainerTask | None = None
     """None: ranks see the root directory of the node."""
 

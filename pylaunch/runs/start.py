@@ -126,6 +126,9 @@ class StartOptions:
     requeues: Requeues | None = None
     """Continue the run when its Slurm job returns to the queue."""
 
+    checks_gpus: bool = True
+    """Nodes verify the GPUs of their ranks while they prepare."""
+
 
 @dataclass(frozen=True)
 class PlannedRun:
@@ -386,7 +389,10 @@ def _recorded(planned: PlannedRun, archive: AgentArchive, emit: Emit) -> Recorde
 def _launch(recorded: RecordedRun, options: StartOptions) -> Launch:
     archive, planned = recorded.archive, recorded.planned
     record = pack(planned.plan, archive.version, recorded.created_at)
-    return Launch(planned.plan, planned.commands, archive, record, options.secrets, options.tree, options.images)
+    return Launch(
+        planned.plan, planned.commands, archive, record, options.secrets, options.tree, options.images,
+        options.checks_gpus,
+    )  # fmt: skip
 
 
 def _with_fit_spares(recorded: RecordedRun, options: StartOptions, emit: Emit, source: InterruptSource) -> RecordedRun:
@@ -396,7 +402,10 @@ def _with_fit_spares(recorded: RecordedRun, options: StartOptions, emit: Emit, s
         return recorded
     options.images.expect(plan.job.sent_image, plan.spares, plan.cluster)
     asked = planned_run(standby(plan))
-    launch = Launch(asked.plan, asked.commands, recorded.archive, "", options.secrets, options.tree, options.images)
+    launch = Launch(
+        asked.plan, asked.commands, recorded.archive, "", options.secrets, options.tree, options.images,
+        options.checks_gpus,
+    )  # fmt: skip
     with _refusal_recorded(recorded.recorder, lambda: False):
         reasons = vet(launch, recording(recorded.recorder, emit), source)
     for host, why in reasons.items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pylaunch import protocol
-from pylaunch.agent.run import node_checks, node_environment, shipped_code, stop_request
+from pylaunch.agent.run import gpu_checks, node_checks, node_environment, shipped_code, stop_request
 from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.run.ranks.worker_group import WorkerGroup
 from pylaunch.agent.run.run import Run
@@ -60,6 +60,7 @@ def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop:
         protocol.Reason("agent-stopped", f"{stopped}; its ranks may run on", CONTINUE) for stopped in cleaned.stopped
     ]
     holdings = Holdings(task, root)
+    gpus = gpu_checks.GpuCheck(task)
     container: JoinableContainer | None = None
     facts: tuple[dict[str, str], dict[str, str]] = ({}, {})
     if task.container is not None:
@@ -70,6 +71,7 @@ def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop:
         reasons += [*node_checks.of_node(task, record.directory), *problems]
     else:
         reasons += node_checks.problems(task, record.directory)
+    reasons += gpus.problems()
     reasons += holdings.take()
     workers = WorkerGroup(protocol.Prepare(task, message.secrets), root, record.directory, container)
     try:

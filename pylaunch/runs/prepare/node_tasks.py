@@ -8,7 +8,9 @@ from pylaunch.protocol.node_task import ContainerTask, Need, NodeTask, RankTask
 from pylaunch.render.hostfile import hostfile
 
 
-def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) -> NodeTask:
+def node_task(
+    plan: RunPlan, node: NodePlan, command: NodeCommand, record: str, *, checks_gpus: bool = True
+) -> NodeTask:
     """Return the task of the agent on `node`. The agent keeps `record` for controllers that have none."""
     return NodeTask(
         run=plan.run,
@@ -41,6 +43,7 @@ def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) 
         unread_program=list(plan.job.entry) if plan.job.is_unread else [],
         secret_arguments=list(secret_values(plan.job.command)),
         rank_thread=plan.job.rank_thread,
+        checks_gpus=checks_gpus,
         terminal_rank=next((rank.rank for rank in node.ranks if rank.rank == plan.job.debug_rank), None),
         container=None if plan.job.container is None else _container_task(plan.job.container),
     )

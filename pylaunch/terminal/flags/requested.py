@@ -56,8 +56,10 @@ def requested(
     job = flags.job(chosen.words, chosen.framework, env, tree, is_unread=chosen.is_unread)
     if tree is not None and (lacking := modules_not_shipped(tree, job.workdir, job.command[0])):
         console.say("warning: {}; {} ships them".format(*sync.not_shipped_warning(lacking)))
+    skipped = options.words(flags.skip)
     wanted = StartOptions(
-        checks=() if flags.no_check else at_start_checks(skip=options.words(flags.skip)),
+        checks=() if flags.no_check else at_start_checks(skip=skipped),
+        checks_gpus=not flags.no_check and "gpu" not in skipped,
         secrets=env.secrets,
         tree=tree,
         turn=flags.turn(),
