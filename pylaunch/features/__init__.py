@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 FEATURES = (
     "bench",
     "containers",
-    "config",
     "demo",
     "doctor",
     "explain",

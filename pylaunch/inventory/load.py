@@ -51,13 +51,6 @@ def load_cluster(inventory: Path | None, *, limit: str | None = None) -> Cluster
     return _selected(_ask_ansible(source), source, limit)
 
 
-def load_with_variables(source: Path, *, limit: str | None) -> tuple[Cluster, Mapping[str, Mapping[str, object]]]:
-    """Return the cluster of the inventory `source` as `load_cluster` does, and the variables of each host as Ansible
-    parsed them."""
-    listing = _ask_ansible(source)
-    return _selected(listing, source, limit), listing.variables
-
-
 def _selected(listing: Listing, source: Path, limit: str | None) -> Cluster:
     cluster = _checked(listing, source)
     if limit is not None:

@@ -23,7 +23,7 @@ from pylaunch.terminal.invocation import Invocation, current
 WITH_INVENTORY = (
     "provision", "verify", "check", "doctor", "bench", "drill", "start", "gpus", "clean", "trust",
     "push", "env lock", "env show", "env remove", "render slurm", "render torchrun", "render accelerate",
-    "render deepspeed", "config show",
+    "render deepspeed",
 )  # fmt: skip
 """Verbs that read an inventory. Verbs that take a RUN find the hosts in its record."""
 
