@@ -112,20 +112,20 @@ class Together:
         """Wait at most `seconds` for the end of the group; return whether it has ended."""
         return self._ended.wait(seconds)
 
-    def run(self, argv: Argv, *, stdin: bytes, timeout_s: float, env: Mapping[str, str] | None = None) -> Completed:
+    def run(self, argv: Argv, *, stdin: bytes, timeout_s: float) -> Completed:
         """Run `argv` as part of the group, as `run` does. Raises PylaunchError when the group has ended."""
-        process = self._started(argv, stdin, env=env)
+        process = self._started(argv, stdin)
         try:
             return _to_its_end(process, argv, timeout_s)
         finally:
             with self._lock:
                 self._running.discard(process)
 
-    def _started(self, argv: Argv, stdin: bytes, *, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    def _started(self, argv: Argv, stdin: bytes) -> subprocess.Popen[bytes]:
         with self._lock:
             if self._ended.is_set():
                 raise PylaunchError(f"cancelled: {quoted(argv)}")
-            process = _started(argv, stdin, env=env)
+            process = _started(argv, stdin)
             self._running.add(process)
             return process
 

@@ -1,9 +1,7 @@
 """Notify people of how a run goes, away from the terminal: `start --notify TARGET`, `attach --notify TARGET`.
 
-notification   pure: the notification of an event or of the end of a run
-target         reads TARGET
-deliver        hands one notification to one target
-observer       a thread for each target, whose failures are one line of warning
+target         reads TARGET and delivers to it
+observer       makes notifications of the events of a run; a thread for each target delivers them
 """
 
 from pylaunch.terminal.doors import ObserverOption, Verb
@@ -16,8 +14,8 @@ OBSERVER = ObserverOption(
     {
         "multiple": True,
         "metavar": "TARGET",
-        "help": "Notify TARGET of the start, restarts, hangs and the end: https://…, command:PROGRAM, mailto:ADDRESS, "
-        "desktop, env:NAME (the target in that variable), or a URL of apprise. Several times: each of them.",
+        "help": "Notify TARGET of the start, restarts, hangs and the end: https://…, command:PROGRAM or env:NAME (the "
+        "target in that variable). Several times: each of them.",
     },
     verbs=("start", "attach"),
 )

@@ -3,69 +3,143 @@
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Sequence
+from queue import SimpleQueue
 
 from pylaunch.errors import PylaunchError
-from pylaunch.features.notify.notification import Narration, Notification
 from pylaunch.features.notify.target import LIMIT_S, NotifyTarget, read_target
 from pylaunch.inventory.known_secrets import known_secrets
-from pylaunch.model.secret import sounds_secret
+from pylaunch.model.hostset import fold
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.plan import RunPlan
+from pylaunch.model.run import Event, EventKind
+from pylaunch.model.secret import masked, sounds_secret
+from pylaunch.model.text.argv import quoted
+from pylaunch.model.text.moments import in_utc
 from pylaunch.model.text.redaction import Redaction
+from pylaunch.model.text.sanitise import visible_line
 from pylaunch.runs import steady_clock
 from pylaunch.runs.attach import Attached, AttachEvent
-from pylaunch.runs.start_events import AttemptStarted, StartEvent
+from pylaunch.runs.attempts import Restarting
+from pylaunch.runs.start_events import AttemptEnded, AttemptStarted, RanksReleased, StartEvent
 from pylaunch.terminal import console
 from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.transport.process import Together
 
-MOST_WAITING = 8
-"""Notifications that wait for one target; the oldest give way."""
+LONGEST = 1000
+"""Characters of a text; Discord refuses messages of more than 2000."""
 
 
 def observer(values: Sequence[str]) -> RunObserver:
     """Return the observer that notifies each target. Raises UsageError for a value that is no target."""
     targets = [read_target(value, os.environ) for value in dict.fromkeys(values)]
-    return _Notifier(targets)
+    ours = [target.url for target in targets] + [value for name, value in os.environ.items() if sounds_secret(name)]
+    return Notifier([Delivery(target) for target in targets], ours)
 
 
-class _Notifier(RunObserver):
-    """Passes notifications to a queue for each target."""
+class Notifier(RunObserver):
+    """Makes notifications of the events of one run. Their texts are masked, on one line and bounded."""
 
-    def __init__(self, targets: Sequence[NotifyTarget]) -> None:
-        self._queues = [_TargetQueue(target) for target in targets]
-        self._ours = [target.url for target in targets]
-        self._ours += [value for name, value in os.environ.items() if sounds_secret(name)]
-        self._narration = Narration(Redaction(self._ours).hide)
+    def __init__(self, targets: Sequence["Delivery"], ours: Sequence[str]) -> None:
+        self._targets = targets
+        self._ours = ours
+        """Secrets of this process."""
+
+        self._hide = Redaction(ours).hide
+        self._plan: RunPlan | None = None
+        self._last: Outcome | None = None
+        """Outcome of the attempt before."""
+
+        self._is_started = False
 
     def on_event(self, event: StartEvent | AttachEvent) -> None:
-        """Queue the notification of `event`."""
-        if isinstance(event, AttemptStarted | Attached):
-            plan = event.plan if isinstance(event, AttemptStarted) else event.record.plan
-            self._narration.mask_with(Redaction([*self._ours, *known_secrets(plan, os.environ)]).hide)
-        self._queue(self._narration.of_event(event, steady_clock.now()))
+        """Notify of the release, restarts, hangs and their ends."""
+        match event:
+            case AttemptStarted(plan):
+                self._follow(plan)
+            case Attached(record):
+                self._follow(record.plan)
+            case RanksReleased(plan, start) if not self._is_started and plan.job.part is None:
+                self._is_started = True
+                ranks = "1 rank" if plan.world_size == 1 else f"{plan.world_size} ranks"
+                seconds = sum(start.phases.values())
+                self._notify("start", f"{ranks} on {fold(plan.cluster.names)}, in {seconds:.1f} s")
+            case AttemptEnded(outcome=outcome):
+                self._last = outcome
+            case Restarting(plan, why):
+                self._plan = plan
+                reasons = [plan.attempt_words, "" if self._last is None else self._last.reason, why]
+                self._notify("restart", "; ".join(filter(None, reasons)))
+            case Event(kind=EventKind.HANG | EventKind.ADVANCING, text=text):
+                self._notify(event.kind.value, text)
+            case _:
+                pass
 
     def at_end(self, ending: RunEnding) -> None:
-        """Notify of the end, and wait for all targets together as long as one delivery may take."""
-        self._end(self._narration.of_end(ending, steady_clock.now()))
+        """Notify of the end, and wait for all targets together as long as one delivery may take.
+
+        A part of a job of several roles that has not failed is not notified of: the job has an end of its own.
+        """
+        has_failed = ending.outcome is not None and ending.outcome.status is Status.FAILED
+        if has_failed or self._plan is None or self._plan.job.part is None:
+            self._end(ending)
+        else:
+            self._close()
 
     def at_end_of_job(self, name: str, ending: RunEnding) -> None:
         """Notify of the end of a job of several roles, as of that of a run."""
-        self._end(self._narration.of_job(name, ending, steady_clock.now()))
+        self._end(ending, f"job {name} ({ending.run})")
 
-    def _end(self, notification: Notification | None) -> None:
-        self._queue(notification)
+    def _follow(self, plan: RunPlan) -> None:
+        self._plan = plan
+        self._hide = Redaction([*self._ours, *known_secrets(plan, os.environ)]).hide
+
+    def _end(self, ending: RunEnding, subject: str = "") -> None:
+        status, reason = "refused", "the start ended with an error" if ending.error is None else ending.error.message
+        if ending.outcome is not None:
+            status, reason = ending.outcome.status.value, ending.outcome.reason
+        self._notify("end", reason, status, ending, subject)
+        self._close()
+
+    def _notify(
+        self, moment: str, reason: str, status: str = "running", ending: RunEnding | None = None, subject: str = ""
+    ) -> None:
+        plan = self._plan
+        part = None if plan is None else plan.job.part
+        run = plan.run if plan is not None else "" if ending is None else ending.run
+        subject = subject or f"run {run}" + (f", {part.name} of job {part.job_name}" if part else "")
+        files = [] if ending is None else [self._line(str(path)) for path in ending.files]
+        shown = self._line(reason)
+        what = {"start": "started: ", "end": f"{status}: "}.get(moment, "")
+        text = self._line(f"pylaunch {subject}: {what}{' · '.join((shown, *files))}")
+        notification = {
+            "event": moment,
+            "run": run,
+            "status": status,
+            "reason": shown,
+            "hosts": "" if plan is None else self._line(fold(plan.cluster.names)),
+            "ranks": 0 if plan is None else plan.world_size,
+            "command": "" if plan is None else self._line(quoted(masked(plan.job.command))),
+            "files": files,
+            "time": in_utc(steady_clock.now()).isoformat(timespec="milliseconds"),
+            "text": text,
+            "content": text,
+        }
+        for target in self._targets:
+            target.put(notification)
+
+    def _close(self) -> None:
         until = time.monotonic() + LIMIT_S
-        for queue in self._queues:
-            queue.close(until)
+        for target in self._targets:
+            target.close(until)
 
-    def _queue(self, notification: Notification | None) -> None:
-        if notification is not None:
-            for queue in self._queues:
-                queue.put(notification)
+    def _line(self, text: str) -> str:
+        """Return `text` masked, then on one line, then cut."""
+        line = visible_line(self._hide(text))
+        return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
 
 
-class _TargetQueue:
+class Delivery:
     """Notifications for one target, delivered by a thread that begins with the first one.
 
     The thread is a daemon: this process does not wait for it at its exit.
@@ -73,18 +147,14 @@ class _TargetQueue:
 
     def __init__(self, target: NotifyTarget) -> None:
         self._target = target
-        self._waiting: deque[Notification] = deque(maxlen=MOST_WAITING)
-        self._changed = threading.Condition()
-        self._is_closed = False
-        self._has_warned = False
+        self._waiting: SimpleQueue[dict[str, object] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._programs = Together()
+        self._has_warned = False
 
-    def put(self, notification: Notification) -> None:
+    def put(self, notification: dict[str, object]) -> None:
         """Queue `notification`; this does not wait."""
-        with self._changed:
-            self._waiting.append(notification)
-            self._changed.notify()
+        self._waiting.put(notification)
         if self._thread is None:
             thread = threading.Thread(target=self._deliver_all, name="notify", daemon=True)
             try:
@@ -96,37 +166,27 @@ class _TargetQueue:
 
     def close(self, until: float) -> None:
         """Wait until everything is delivered, until `until` on the monotonic clock; then abandon the rest."""
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify()
-        if self._thread is not None:
-            try:
-                self._thread.join(max(0.0, until - time.monotonic()))
-            except KeyboardInterrupt:  # The run has ended, and keeps its exit code.
-                self._warn("interrupted")
-                self._programs.end()
-                return
-            if self._thread.is_alive():
-                self._warn("no answer in time")
-                self._programs.end()
+        self._waiting.put(None)
+        if self._thread is None:
+            return
+        try:
+            self._thread.join(max(0.0, until - time.monotonic()))
+            late = "no answer in time"
+        except KeyboardInterrupt:  # The run has ended, and keeps its exit code.
+            late = "interrupted"
+        if self._thread.is_alive():
+            self._warn(late)
+            self._programs.end()
 
     def _deliver_all(self) -> None:
-        from pylaunch.features.notify.deliver import deliver  # noqa: PLC0415 -- HTTP and mail take 0.1 s
-
-        while (notification := self._next()) is not None:
+        while (notification := self._waiting.get()) is not None:
             try:
-                deliver(self._target, notification, self._programs)
+                self._target.deliver(notification, self._programs)
             except PylaunchError as error:
                 self._warn(error.message)
 
-    def _next(self) -> Notification | None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._is_closed)
-            return self._waiting.popleft() if self._waiting else None
-
     def _warn(self, reason: str) -> None:
         """Print the first failure; the same target probably fails again for the same reason."""
-        with self._changed:
-            is_first, self._has_warned = not self._has_warned, True
-        if is_first:
+        if not self._has_warned:
+            self._has_warned = True
             console.say(f"warning: --notify {self._target.shown}: not delivered: {reason}")

@@ -1,112 +1,119 @@
-"""Read the TARGET of --notify. A URL is a secret: messages show its scheme and its host."""
+"""Target of --notify: a webhook or a program. A URL is a secret: no message repeats it, or what a server answered."""
 
+import json
 import re
 import shlex
 from collections.abc import Mapping
-from enum import Enum
+from http.client import HTTPException
+from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.errors import UsageError
+from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.model.text.sanitise import visible_line
-from pylaunch.transport.process import program_path
+from pylaunch.transport.process import Together, describe_exit, program_path
 
 LIMIT_S = 5.0
 """Time for one delivery, and for all that are left when the run has ended."""
 
-_ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&*+/=?^_{|}~][A-Za-z0-9.!#$%&*+/=?^_{|}~-]*(?:@[A-Za-z0-9.-]+)?")
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,31}(?=://)")
-_URL = re.compile(r"[!-~]+")
-EXAMPLES = "--notify https://…, command:PROGRAM, mailto:ADDRESS, desktop or env:NAME"
+EXAMPLES = "--notify https://…, command:PROGRAM or env:NAME"
+_PINGS = re.compile(r"@(?=everyone|here|channel|all\b)|<(?=[!@#]|https?:)")
+"""Mentions of a whole chat, and links with another text, in the forms of Slack and Discord: the text is a rank's."""
 
 
-class TargetKind(Enum):
-    """A way to deliver notifications."""
+class NotDeliveredError(PylaunchError):
+    """A target did not take a notification."""
 
-    WEBHOOK = "webhook"
-    COMMAND = "command"
-    MAIL = "mail"
-    DESKTOP = "desktop"
-    APPRISE = "apprise"
+
+class _NoRedirects(HTTPRedirectHandler):
+    """A webhook at another address would get a request without its content."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Refuse the redirect: it becomes an HTTPError."""
 
 
 @dataclass(frozen=True)
 class NotifyTarget:
-    """A place for notifications."""
+    """A webhook, or a program that reads notifications from its stdin."""
 
-    kind: TargetKind
     shown: str
     """Name for a person, without secrets."""
 
-    argv: tuple[str, ...] = ()
-    """Program that delivers it; () for a webhook."""
-
     url: str = ""
-    """Secret: of a webhook or for apprise."""
+    argv: tuple[str, ...] = ()
+    """Program and its arguments; () for a webhook."""
+
+    def deliver(self, notification: Mapping[str, object], programs: Together) -> None:
+        """Deliver within LIMIT_S; `programs` ends a program of an abandoned delivery. Raises NotDeliveredError."""
+        if not self.argv:
+            self._post(_PINGS.sub(lambda found: f"{found[0]} ", str(notification["text"])), notification)
+            return
+        content = json.dumps(notification).encode() + b"\n"
+        try:
+            ended = programs.run(self.argv, stdin=content, timeout_s=LIMIT_S)
+        except OSError as error:
+            raise NotDeliveredError(error.strerror or "cannot be started") from None
+        except PylaunchError:
+            raise NotDeliveredError(f"it took more than {LIMIT_S:g} s, or wrote too much") from None
+        if not ended.ok:
+            raise NotDeliveredError(describe_exit(ended.returncode))
+
+    def _post(self, text: str, notification: Mapping[str, object]) -> None:
+        content = json.dumps({**notification, "text": text, "content": text}).encode()
+        headers = {"Content-Type": "application/json", "User-Agent": "pylaunch"}
+        try:
+            with build_opener(_NoRedirects).open(Request(self.url, content, headers), timeout=LIMIT_S):
+                pass
+        except HTTPError as error:
+            with error:
+                raise NotDeliveredError(f"the server answered with status {error.code}") from None
+        except (OSError, HTTPException, ValueError) as error:
+            cause = error.reason if isinstance(error, URLError) else error
+            reason = cause.strerror if isinstance(cause, OSError) else None
+            raise NotDeliveredError(reason or f"no answer ({type(cause).__name__})") from None
 
 
 def read_target(value: str, environment: Mapping[str, str]) -> NotifyTarget:
     """Return the target that `value` names. Raises UsageError for a form, a program or a variable that is not there."""
-    kind, _, rest = value.partition(":")
+    kind, _, name = value.partition(":")
     if kind != "env":
         return _read(value, "")
-    found = environment.get(rest, "")
+    found = environment.get(name, "")
     if not found:
         raise UsageError(
-            f"--notify {visible_line(value)}: the variable is not set", hint=f"export {rest or 'NAME'}=https://…"
+            f"--notify {visible_line(value)}: the variable is not set", hint=f"export {name or 'NAME'}=https://…"
         )
-    if found.startswith("env:"):
-        raise UsageError(f"--notify {visible_line(value)}: the variable names another variable", hint=EXAMPLES)
-    return _read(found, f"env:{rest}")
+    return _read(found, f"env:{name}")
 
 
 def _read(value: str, name: str) -> NotifyTarget:
     kind, _, rest = value.partition(":")
     if kind == "command":
-        return NotifyTarget(TargetKind.COMMAND, *_command(rest, name))
-    if kind == "mailto" and _ADDRESS.fullmatch(rest):
-        return NotifyTarget(TargetKind.MAIL, name or value, (_program("sendmail", name or value), "-i", rest))
-    if value == "desktop":
-        return NotifyTarget(TargetKind.DESKTOP, value, (_program("notify-send", value), "--app-name=pylaunch", "--"))
-    if (scheme := _SCHEME.match(value)) and _URL.fullmatch(value):
-        return _of_url(value, scheme[0], name)
-    # The rest may be a secret.
-    raise UsageError(f"--notify {name or visible_line(kind[:16]) + ':…'}: not a target", hint=EXAMPLES)
+        return _command(rest, name)
+    if kind not in ("http", "https") or not re.fullmatch("[!-~]+", value):  # The rest may be a secret.
+        raise UsageError(f"--notify {name or visible_line(kind[:16]) + ':…'}: not a target", hint=EXAMPLES)
+    try:
+        parts = urlsplit(value)
+        host, has_user, _ = parts.hostname, "@" in parts.netloc, parts.port
+    except ValueError:
+        host, has_user = None, False
+    shown = name or f"{kind}://{host or ''}/…"
+    if not host or has_user:
+        raise UsageError(f"--notify {shown}: expected a host, and no user name", hint=EXAMPLES)
+    return NotifyTarget(shown, url=value)
 
 
-def _command(text: str, name: str) -> tuple[str, tuple[str, ...]]:
+def _command(text: str, name: str) -> NotifyTarget:
+    hint = "--notify 'command:program argument'"
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise UsageError(
-            f"--notify {name or 'command:…'}: {error}", hint="--notify 'command:program argument'"
-        ) from None
+        raise UsageError(f"--notify {name or 'command:…'}: {error}", hint=hint) from None
     if not words:
-        raise UsageError(f"--notify {name or 'command:'}: no program", hint="--notify 'command:program argument'")
-    shown = name or f"command:{visible_line(words[0])}"
-    return shown, (_program(words[0], shown), *words[1:])
-
-
-def _of_url(url: str, scheme: str, name: str) -> NotifyTarget:
-    try:
-        parts = urlsplit(url)
-        host, has_user, _ = parts.hostname or "", "@" in parts.netloc, parts.port
-    except ValueError:
-        host, has_user = "", False
-    if scheme not in ("http", "https"):
-        shown = name or f"{scheme}://…"
-        return NotifyTarget(TargetKind.APPRISE, shown, (_program("apprise", shown), "--title", "pylaunch"), url)
-    shown = name or f"{scheme}://{host}/…"
-    if not host or has_user:
-        raise UsageError(f"--notify {shown}: expected a host, and no user name", hint=EXAMPLES)
-    return NotifyTarget(TargetKind.WEBHOOK, shown, url=url)
-
-
-def _program(program: str, shown: str) -> str:
-    path = program_path(program)
+        raise UsageError(f"--notify {name or 'command:'}: no program", hint=hint)
+    program = visible_line(words[0])
+    shown, path = name or f"command:{program}", program_path(words[0])
     if path is None:
-        raise UsageError(
-            f"--notify {shown}: program not found: {visible_line(program)}",
-            hint=f"install {visible_line(program)}, or choose another target: {EXAMPLES}",
-        )
-    return path
+        raise UsageError(f"--notify {shown}: program not found: {program}", hint=f"install {program}")
+    return NotifyTarget(shown, argv=(path, *words[1:]))
