@@ -1,9 +1,9 @@
 """Live runs as Prometheus metrics: `pylaunch metrics`.
 
-samples     pure: numbers of a run and its nodes, and of attempts that ended
-live_runs   watches the live runs of the records, each in a thread; nothing is stopped or recorded
-exposition  samples as metrics of prometheus-client, and the server
-command     `metrics`
+samples       pure: numbers of a run and its nodes, and of attempts that ended
+live_samples  samples of the live runs of the records; nothing is stopped or recorded
+exposition    samples as metrics of prometheus-client, and the server
+command       `metrics`
 dashboard.json: a dashboard of Grafana with these metrics
 """
 

@@ -47,7 +47,7 @@ def command(*, listen: str, every: float, dashboard: bool) -> int:
             "pylaunch metrics needs the package prometheus-client, which is not installed",
             hint=quoted((sys.executable, "-m", "pip", "install", "prometheus-client>=0.21,<1")),
         ) from None
-    live = imported("pylaunch.features.metrics.live_runs").LiveRuns(every)
+    live = imported("pylaunch.features.metrics.live_samples").LiveSamples(every)
     with contextlib.ExitStack() as stack, contextlib.suppress(KeyboardInterrupt):
         stack.callback(live.close)
         try:

@@ -8,14 +8,14 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from pylaunch.features.metrics.live_runs import LiveRuns
+from pylaunch.features.metrics.live_samples import LiveSamples
 from pylaunch.features.metrics.samples import LAST_ANSWER, OF_NODE, OF_RUN
 
 
 class RunCollector(Collector):
     """The metrics of live runs: each scrape reads the latest samples and waits for no node."""
 
-    def __init__(self, live: LiveRuns) -> None:
+    def __init__(self, live: LiveSamples) -> None:
         self._live = live
 
     def collect(self) -> Iterator[Metric]:
@@ -39,7 +39,7 @@ class RunCollector(Collector):
 
 
 @contextlib.contextmanager
-def served(live: LiveRuns, address: str, port: int) -> Iterator[int]:
+def served(live: LiveSamples, address: str, port: int) -> Iterator[int]:
     """Serve the metrics of `live` for a block, which gets the port. Raises OSError for an address that is in use."""
     registry = CollectorRegistry()
     registry.register(RunCollector(live))

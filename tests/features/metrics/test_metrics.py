@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-import threading
 import time
 import urllib.request
 from types import SimpleNamespace
@@ -14,10 +13,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
-from pylaunch.features.metrics import live_runs
+from pylaunch.features.metrics import live_samples
 from pylaunch.features.metrics.command import DASHBOARD, _address, command
 from pylaunch.features.metrics.exposition import RunCollector, served
-from pylaunch.features.metrics.live_runs import LiveRuns
+from pylaunch.features.metrics.live_samples import LiveSamples, Sampler
 from pylaunch.features.metrics.samples import Sample, class_of_end, ends_of_no_attempt, sample_of
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.cause import Certainty, FailureCause
@@ -50,7 +49,7 @@ def board() -> Board:
     return made
 
 
-class Seen(LiveRuns):
+class Seen(LiveSamples):
     """Runs without nodes to ask."""
 
     def samples(self) -> list[Sample]:
@@ -58,13 +57,13 @@ class Seen(LiveRuns):
 
 
 @pytest.fixture
-def live() -> LiveRuns:
+def live() -> LiveSamples:
     made = Seen(1.0)
     made.ends = {("failed", "node-lost"): 2, ("done", ""): 1}
     return made
 
 
-def exported(live: LiveRuns) -> dict[str, dict[tuple[str, ...], float]]:
+def exported(live: LiveSamples) -> dict[str, dict[tuple[str, ...], float]]:
     """Values by name and labels (in the order of their names), as the parser of prometheus-client reads them."""
     registry = CollectorRegistry()
     registry.register(RunCollector(live))
@@ -75,7 +74,7 @@ def exported(live: LiveRuns) -> dict[str, dict[tuple[str, ...], float]]:
     return found
 
 
-def test_a_run_is_numbers_that_prometheus_reads(live: LiveRuns) -> None:
+def test_a_run_is_numbers_that_prometheus_reads(live: LiveSamples) -> None:
     found = exported(live)
     ranks = {state: value for (run, state), value in found["pylaunch_run_ranks"].items()}
     assert ranks == {"running": 2, "ended": 1, "unknown": 1, "waiting": 0}
@@ -96,8 +95,8 @@ def test_a_run_is_numbers_that_prometheus_reads(live: LiveRuns) -> None:
 
 
 def test_the_offset_of_a_node_is_to_the_clock_of_this_machine_as_it_is_set_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    onlooker = live_runs._Onlooker(PLAN, 1.0)
-    monkeypatch.setattr(live_runs, "time", SimpleNamespace(time=lambda: NOW + 100, monotonic=time.monotonic))
+    onlooker = Sampler(PLAN, 1.0)
+    monkeypatch.setattr(live_samples, "time", SimpleNamespace(time=lambda: NOW + 100, monotonic=time.monotonic))
     monkeypatch.setattr(steady_clock, "now", lambda: NOW)
     onlooker.show(UsageReported("n1", LOAD, 100.25))
     onlooker.look()
@@ -105,7 +104,7 @@ def test_the_offset_of_a_node_is_to_the_clock_of_this_machine_as_it_is_set_now(m
     assert onlooker.sample["node_clock_offset_seconds"]["7f3a9c01", "n1"] == 0.25
 
 
-def test_each_query_of_the_dashboard_names_exported_metrics_only(live: LiveRuns) -> None:
+def test_each_query_of_the_dashboard_names_exported_metrics_only(live: LiveSamples) -> None:
     dashboard = json.loads(DASHBOARD.read_text())
     queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     queries += [each["query"] for each in dashboard["templating"]["list"] if each["type"] == "query"]
@@ -114,7 +113,7 @@ def test_each_query_of_the_dashboard_names_exported_metrics_only(live: LiveRuns)
     assert named == exported(live).keys() - unused
 
 
-def test_the_guide_lists_each_metric_and_its_alerts_name_no_other(live: LiveRuns) -> None:
+def test_the_guide_lists_each_metric_and_its_alerts_name_no_other(live: LiveSamples) -> None:
     guide = (DASHBOARD.parents[3] / "docs/guides/metrics.md").read_text()
     assert {*re.findall(r"pylaunch_\w+", guide)} == exported(live).keys()
 
@@ -134,9 +133,9 @@ def test_only_ends_after_the_begin_count_and_each_once() -> None:
         runs.begin(replace(PLAN, run=run), "agent", NOW)
         runs.Recorder(run, lambda text: None).finish(replace(FAILED, ended_at=ended_at))
 
-    live = LiveRuns(1.0)
-    record("aaaa0000", live._since - 1)
-    record("bbbb0000", live._since + 1)
+    live = LiveSamples(1.0)
+    record("aaaa0000", live._runs._since - 1)
+    record("bbbb0000", live._runs._since + 1)
     for _ in range(2):
         live.refresh()
     assert [(key, count) for key, count in live.ends.items() if count] == [(("failed", "node-lost"), 1)]
@@ -145,20 +144,7 @@ def test_only_ends_after_the_begin_count_and_each_once() -> None:
     assert (sum(live.ends.values()), live.samples()) == (1, [])
 
 
-def test_no_more_runs_are_watched_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    over = threading.Event()
-    monkeypatch.setattr(live_runs, "MOST_RUNS", 2)
-    monkeypatch.setattr(live_runs, "watch_run", lambda *_: over.wait(60) and None)
-    live = LiveRuns(1.0)
-    for run in ("aaaa0000", "bbbb0000", "cccc0000"):
-        runs.begin(replace(PLAN, run=run), "agent", NOW)
-        live.refresh()
-    assert len(live._watchers) == 2
-    over.set()
-    live.close()
-
-
-def test_it_is_served_on_the_address_and_ends(live: LiveRuns) -> None:
+def test_it_is_served_on_the_address_and_ends(live: LiveSamples) -> None:
     with served(live, "127.0.0.1", 0) as port:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
             assert b"pylaunch_run_ranks{" in answer.read()

@@ -1,6 +1,7 @@
 """`pylaunch ps`: list runs."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -9,10 +10,13 @@ from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.load import source_of
 from pylaunch.model.hostset import fold
+from pylaunch.model.outcome import Status
 from pylaunch.model.plan import base_of
 from pylaunch.model.text.argv import pylaunch
+from pylaunch.model.text.sanitise import visible_line
 from pylaunch.runs.all_runs import adopt_runs
-from pylaunch.runs.status import list_runs
+from pylaunch.runs.existing.discover import Discovery
+from pylaunch.runs.status import RunReport, list_runs
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import discovered, find_each
 from pylaunch.terminal.listing import COLUMNS, part_cell, row, slurm_cell
@@ -22,40 +26,60 @@ from pylaunch.terminal.views import run_data
 @click.command()
 @click.argument("job", required=False, metavar="[JOB]")
 @options.role
-@click.option("-a", "--all", "everything", is_flag=True, help="Past runs too.")
+@click.option("-a", "--all", "past", is_flag=True, help="Past runs too.")
+@click.option("--failed", is_flag=True, help="Runs that failed, with the reason. Implies --all.")
+@click.option("--host", metavar="HOST", help="Runs on this host.")
 @options.nodes_know
 @options.as_json
-def command(job: str | None, *, role: str | None, everything: bool, inventory: Path | None, as_json: bool) -> int:
+def command(job: str | None, role: str | None, inventory: Path | None, host: str | None, **asked: bool) -> int:
     """List runs that are recorded here: the live ones and those not known to be clean, or with --all past ones too.
 
     With JOB, the id of a job of several roles: all of its runs.
     """
+    failed, past = asked["failed"], asked["past"] or asked["failed"]
     content: dict[str, object] = {}
-    found, where = None, ""
+    found, where = None, "" if host is None else f" on {host}"
     if inventory is not None:
         cluster = load_cluster(inventory)
         found = discovered(cluster)
-        adopt_runs(found, past=everything)
-        where = f" of the user that logs in to {fold(name for name in cluster.names if name not in found.silent)}"
+        adopt_runs(found, past=past)
+        where += f" of the user that logs in to {fold(name for name in cluster.names if name not in found.silent)}"
         content["hosts"] = document.hosts(cluster.names, found.silent, {})
     now = time.time()
-    chosen = None
-    if job is not None or role is not None:
-        chosen = {base_of(each.plan.run) for each in find_each(job, role, None, found=found).records}
-    listed = list_runs(past=everything or job is not None, on_note=console.say)
-    if chosen is not None:
-        listed = [each for each in listed if base_of(each.record.plan.run) in chosen]
-    if as_json:
+    listed = [
+        each
+        for each in _listed(job, role, found, past=past)
+        if (host is None or host in {node.host.name for node in each.record.plan.nodes})
+        and (not failed or (each.status.outcome is not None and each.status.outcome.status is Status.FAILED))
+    ]
+    if asked["as_json"]:
         document.show({**content, "runs": [run_data.summary(each, now) for each in listed]})
-        return ExitCode.DONE
-    if not listed:
+    elif listed:
+        _show(listed, now, with_reason=failed)
+    else:
         if inventory is None:
-            asked = pylaunch("ps", "-i", str(source_of(None) or "INVENTORY"))
-            where = f" among those recorded here; started elsewhere: {asked}"
-        console.say(f"no run is live{where}" + ("" if everything else "; past ones: pylaunch ps --all"))
-        return ExitCode.DONE
+            asked_hosts = pylaunch("ps", "-i", str(source_of(None) or "INVENTORY"))
+            where += f" among those recorded here; started elsewhere: {asked_hosts}"
+        state, hint = (" failed" if failed else "", "") if past else (" is live", "; past ones: pylaunch ps --all")
+        console.say(f"no run{state}{where}{hint}")
+    return ExitCode.DONE
+
+
+def _listed(job: str | None, role: str | None, found: Discovery | None, *, past: bool) -> list[RunReport]:
+    if job is None and role is None:
+        return list_runs(past=past, on_note=console.say)
+    chosen = {base_of(each.plan.run) for each in find_each(job, role, None, found=found).records}
+    listed = list_runs(past=True, on_note=console.say)
+    return [each for each in listed if base_of(each.record.plan.run) in chosen]
+
+
+def _show(listed: Sequence[RunReport], now: float, *, with_reason: bool) -> None:
     columns: tuple[str, ...] = COLUMNS
     rows = [row(each, now) for each in listed]
+    if with_reason:
+        columns = (*columns[:-1], "REASON")
+        reasons = [each.status.outcome.reason if each.status.outcome else "" for each in listed]
+        rows = [(*cells[:-1], visible_line(reason)) for cells, reason in zip(rows, reasons, strict=True)]
     if any(each.record.plan.slurm_jobs for each in listed):
         columns = (*columns[:-1], "SLURM JOB", columns[-1])
         rows = [(*cells[:-1], slurm_cell(each), cells[-1]) for cells, each in zip(rows, listed, strict=True)]
@@ -65,4 +89,3 @@ def command(job: str | None, *, role: str | None, everything: bool, inventory: P
     console.table(columns, rows)
     if any(each.status.outcome is not None and each.status.outcome.unproven for each in listed):
         console.say("\nhint: when the nodes of a run can be reached again, to prove it clean: pylaunch stop RUN")
-    return ExitCode.DONE

@@ -7,16 +7,27 @@ from pathlib import Path
 import click
 
 from pylaunch.cli.views import sweeping
+from pylaunch.cli.views.live_table import watch_all
 from pylaunch.cli.views.status import board_now, progress, watch_attempts
 from pylaunch.errors import ExitCode
+from pylaunch.inventory import load_cluster
 from pylaunch.model.hostset import fold_ranks
 from pylaunch.model.job import RolePart
 from pylaunch.model.run import RunRecord
+from pylaunch.runs.all_runs import adopt_runs
 from pylaunch.runs.prepare.slowness import slow_nodes
-from pylaunch.runs.status import RunReport, node_start_seconds, previous_attempt, report, start_seconds, statuses
+from pylaunch.runs.status import (
+    RunReport,
+    list_runs,
+    node_start_seconds,
+    previous_attempt,
+    report,
+    start_seconds,
+    statuses,
+)
 from pylaunch.store import runs
 from pylaunch.terminal import console, document, options
-from pylaunch.terminal.flags.resolve_run import find_each, name_in_job
+from pylaunch.terminal.flags.resolve_run import discovered, find_each, name_in_job
 from pylaunch.terminal.listing import COLUMNS, row, slurm_cell
 from pylaunch.terminal.views import run_data
 from pylaunch.terminal.views.board import Board
@@ -34,9 +45,16 @@ def command(run: str | None, *, role: str | None, inventory: Path | None, watch:
     """Show RUN (an id, or the beginning of one; the only live one without): nodes, ranks, state or outcome.
 
     With --watch: its progress as the nodes report it, on a terminal as a board, else as a line when something changes,
-    or as JSON, one object a line; at the end, its outcome. RUN may be a job of several roles: a line for each run.
+    or as JSON, one object a line; at the end, its outcome. Several live runs without RUN: a table of all. RUN may be a
+    job of several roles: a line for each run.
     """
     verbose, as_json = asked["verbose"], asked["as_json"]
+    if watch and run is None and role is None:
+        live = _live_runs(inventory)
+        if len(live) > 1:
+            watch_all(as_json=as_json)
+            return ExitCode.DONE
+        run = live[0].plan.run if live else None
     named = find_each(run, role, inventory)
     if watch:
         named.refuse_several("--watch")
@@ -59,6 +77,13 @@ def command(run: str | None, *, role: str | None, inventory: Path | None, watch:
         if watch and inventory is not None and record.plan.job.max_restarts:
             console.say(f"\nhint: started again elsewhere? pylaunch ps -i {inventory}")
     return ExitCode.DONE
+
+
+def _live_runs(inventory: Path | None) -> list[RunRecord]:
+    """Return the live runs that are recorded here, also those that the hosts of `inventory` know."""
+    if inventory is not None:
+        adopt_runs(discovered(load_cluster(inventory)), past=False)
+    return [each.record for each in list_runs(past=False, on_note=console.say) if each.status.outcome is None]
 
 
 def _show_job(job: RolePart, records: Sequence[RunRecord], *, as_json: bool) -> int:
