@@ -120,23 +120,6 @@ class StartFile:
     module: str
     """Module whose `started(flags, inventory, limit, judge, observing)` starts it and returns the exit code."""
 
-    slurm: str
-    """Module whose `sbatch_script(flags, inventory, limit, elsewhere, options)` returns its SbatchScript; flags that
-    are none of a start are `elsewhere`, and `options` are those of sbatch."""
-
-
-@dataclass(frozen=True)
-class SbatchScript:
-    """A file that a feature starts, as a script for sbatch."""
-
-    name: str
-    text: str
-    remarks: tuple[str, ...]
-    """Limits of the script, one line each. Its comments have them, too."""
-
-    secrets: tuple[str, ...]
-    """Names of the secrets of the job."""
-
 
 @dataclass(frozen=True)
 class NodesWanted:

@@ -2,4 +2,4 @@
 
 from pylaunch.terminal.doors import StartFile
 
-START_FILE = StartFile(".toml", "pylaunch.features.job.starting", slurm="pylaunch.features.job.rendering")
+START_FILE = StartFile(".toml", "pylaunch.features.job.starting")

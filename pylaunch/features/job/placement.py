@@ -19,8 +19,8 @@ class Part:
     cluster: Cluster
     """Its hosts with the devices that it may use."""
 
-    ports: Mapping[str, int | str] = field(default_factory=dict)
-    """Port on its first host by name; a text where a script finds the number."""
+    ports: Mapping[str, int] = field(default_factory=dict)
+    """Port on its first host by name."""
 
     @property
     def name(self) -> str:
@@ -37,7 +37,7 @@ class Part:
         return endpoint(self.first.rank_address, self.ports[port])
 
 
-def endpoint(address: str, port: int | str) -> str:
+def endpoint(address: str, port: int) -> str:
     """Return address and port as one word; an IPv6 address has brackets."""
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 

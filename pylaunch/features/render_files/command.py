@@ -15,24 +15,20 @@ from pylaunch.base.dataclass import dataclass, fields, replace
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features import start_file
 from pylaunch.features.render_files.files import Target, TargetOptions
-from pylaunch.features.render_files.files.content import FileSet, RenderedFile
 from pylaunch.features.render_files.work import RenderedPlan, render_plan, write_files
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.settings import SETTINGS, read_settings
 from pylaunch.model.job import Framework
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.terminal import console, document, options
-from pylaunch.terminal.doors import SbatchScript, StartFile
 from pylaunch.terminal.flags import environment, program
 from pylaunch.terminal.flags.start import AUTO, StartFlags, source_directory
 from pylaunch.terminal.group import CommandGroup
-from pylaunch.terminal.late_import import imported
 from pylaunch.terminal.views.start import StartView
 
 EXAMPLES = """\b
 Examples:
   pylaunch render slurm -i cluster.ini --partition gpu --time 4:00:00 -- train.py --lr 3 >train.sbatch
-  pylaunch render slurm -i cluster.ini job.toml >job.sbatch
   pylaunch render torchrun -i cluster.ini --output files -- train.py
 """
 
@@ -41,7 +37,7 @@ Option = Callable[[Any], Any]
 OTHER_LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 """Programs whose command lines are accepted as those of a script."""
 
-SBATCH = {"partition": "NAME", "time": "LIMIT", "account": "NAME", "qos": "NAME", "constraint": "FEATURES"}
+SBATCH = {"partition": "NAME", "time": "LIMIT"}
 """Options of sbatch with a flag of their own."""
 
 DECIDED_BY_PLAN = frozenset({
@@ -117,9 +113,6 @@ class RenderFlags:
     as_json: bool = False
     partition: str | None = None
     time: str | None = None
-    account: str | None = None
-    qos: str | None = None
-    constraint: str | None = None
     sbatch_arg: tuple[str, ...] = ()
 
     def sbatch(self) -> tuple[str, ...]:
@@ -156,10 +149,12 @@ def _rendered(target: Target, where: RenderFlags, typed: StartFlags) -> int:
     if read_settings(Path.cwd()).container_image is not None:
         console.say(f"note: {SETTINGS}: [container] is for pylaunch start; what render writes makes no containers")
     settings = TargetOptions(where.sbatch())
-    if (file := start_file(typed.words)) is not None:
-        made = _of_file(file, target, where, typed)
-    else:
-        made = _of_program(target, where, typed, settings)
+    if start_file(typed.words) is not None:
+        raise UsageError(
+            f"{typed.words[0]}: {target.value} starts one program, not the roles of a job file",
+            hint=pylaunch("start", typed.words[0]),
+        )
+    made = _of_program(target, where, typed, settings)
     if where.output is not None:
         made = write_files(made, where.output, replaces=where.force)
     if where.as_json:
@@ -167,21 +162,6 @@ def _rendered(target: Target, where: RenderFlags, typed: StartFlags) -> int:
     else:
         show(made)
     return ExitCode.DONE
-
-
-def _of_file(file: StartFile, target: Target, where: RenderFlags, typed: StartFlags) -> RenderedPlan:
-    """Return the script of a job of several roles. Raises UsageError for a target that cannot start one."""
-    path = typed.words[0]
-    if target is not Target.SLURM:
-        raise UsageError(
-            f"{path}: {target.value} starts one program, and not the roles of a job file",
-            hint=pylaunch("render", Target.SLURM.value, path),
-        )
-    elsewhere = frozenset(each.name for each in fields(RenderFlags))
-    door = imported(file.slurm)
-    script: SbatchScript = door.sbatch_script(typed, where.inventory, where.limit, elsewhere, where.sbatch())
-    made = FileSet((RenderedFile(script.name, script.text),), (f"sbatch {script.name}",), script.remarks)
-    return RenderedPlan(target, made, script.secrets)
 
 
 def _of_program(target: Target, where: RenderFlags, typed: StartFlags, settings: TargetOptions) -> RenderedPlan:
@@ -224,8 +204,7 @@ _subcommand(
     """Write a complete script for sbatch.
 
     Slurm chooses nodes and devices; the plan decides how many. Nodes with different numbers of ranks become a
-    heterogeneous job. A job file (job.toml) becomes a script that starts its roles in their order: see pylaunch help
-    roles.
+    heterogeneous job.
     """,
     _INTERFACE,
     _FRAMEWORK,

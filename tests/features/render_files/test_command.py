@@ -136,11 +136,12 @@ def test_an_unknown_target_lists_the_targets(capsys: Captured) -> None:
     ("words", "message"),
     [
         (("slurm",), "nothing to run"),
+        (("slurm", "job.toml"), "job.toml: slurm starts one program, not the roles of a job file"),
         (("torchrun", "--", "hostname"), "torchrun starts Python scripts, and hostname does not end in .py"),
         (("slurm", "--force", "--", "train.py"), "--force has no effect without --output"),
         (("slurm", "--sbatch-arg=--gres=gpu:8", "--", "train.py"), "--sbatch-arg --gres=gpu:8: the plan decides it"),
         (("slurm", "--partition", "a b", "--", "train.py"), "--partition=a b: expected one word without quotes"),
-        (("slurm", "--account", "x\n#SBATCH --wrap=y", "--", "train.py"), "expected one word without quotes"),
+        (("slurm", "--time", "x\n#SBATCH --wrap=y", "--", "train.py"), "expected one word without quotes"),
         (("slurm", "--nodes", "3", "--", "train.py"), "--nodes 3: the inventory has 2 hosts"),
     ],
 )

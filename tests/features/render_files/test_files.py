@@ -9,10 +9,10 @@ from pylaunch.errors import UsageError
 from pylaunch.features.render_files.files import Target, TargetOptions, render_files
 from pylaunch.features.render_files.files.content import file_stem, label
 from pylaunch.features.render_files.files.deepspeed import through_shell
+from pylaunch.features.render_files.files.shell import comments
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import PORT_ENTRY, RunPlan, plan_run
-from pylaunch.render.shell import comments
 from tests.features.render_files.samples import SAMPLES, planned, rendered
 
 TWO = (Host("n1", "10.0.0.1", devices=(0, 1)), Host("n2", "10.0.0.2", devices=(0,)))

@@ -7,12 +7,13 @@ numbers up. distributed_type MULTI_CPU does not start processes, and MULTI_GPU w
 
 import yaml
 
+from pylaunch.features.render_files.files import shell
 from pylaunch.features.render_files.files.content import FileSet, RenderedFile, file_stem, host_remarks, title
+from pylaunch.features.render_files.files.shell import comments
 from pylaunch.model.plan import NodePlan, RunPlan
 from pylaunch.model.text.argv import Argv, quoted
-from pylaunch.render import render, shell
+from pylaunch.render import render
 from pylaunch.render.environment import interpreter
-from pylaunch.render.shell import comments
 
 USE_CPU = "ACCELERATE_USE_CPU"
 SCRIPT_DIRECTORY = 'here=$(cd -- "$(dirname -- "$0")" && pwd)'

@@ -3,9 +3,9 @@
 import re
 
 from pylaunch.base.dataclass import dataclass
+from pylaunch.features.render_files.files import shell
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodePlan, RunPlan
-from pylaunch.render import shell
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 

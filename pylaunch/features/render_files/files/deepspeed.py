@@ -9,13 +9,14 @@ import re
 import shlex
 
 from pylaunch.errors import UsageError
+from pylaunch.features.render_files.files import shell
 from pylaunch.features.render_files.files.accelerate import SCRIPT_DIRECTORY
 from pylaunch.features.render_files.files.content import FileSet, RenderedFile, host_remarks, ssh_remarks, title
+from pylaunch.features.render_files.files.shell import comments, common_python
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
 from pylaunch.model.text.argv import Argv, quoted
-from pylaunch.render import render, shell
-from pylaunch.render.shell import comments, common_python
+from pylaunch.render import render
 
 HOSTFILE, VARIABLES, SCRIPT = "hostfile", "deepspeed.env", "deepspeed.sh"
 _IN_DOUBLE_QUOTES = re.compile(r'(["$`\\])')

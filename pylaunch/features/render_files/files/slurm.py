@@ -7,11 +7,11 @@ those that srun sets for each task.
 
 from itertools import groupby
 
+from pylaunch.features.render_files.files import shell, srun
 from pylaunch.features.render_files.files.content import FileSet, RenderedFile, host_remarks, label, title
+from pylaunch.features.render_files.files.shell import comments
 from pylaunch.model.plan import PORT_ENTRY, NodePlan, RunPlan
 from pylaunch.model.text.argv import quoted
-from pylaunch.render import shell, srun
-from pylaunch.render.shell import comments
 
 PORT_BY_JOB = 'export MASTER_PORT="$((61440 + SLURM_JOB_ID % 4096))"'
 """Above the ephemeral ports of Linux, and different for jobs on the same node."""

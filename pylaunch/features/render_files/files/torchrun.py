@@ -1,10 +1,11 @@
 """torchrun: for each node a script with the exact command."""
 
+from pylaunch.features.render_files.files import shell
 from pylaunch.features.render_files.files.content import FileSet, RenderedFile, file_stem, host_remarks, title
 from pylaunch.model.hostset import fold_ranks
 from pylaunch.model.plan import NodePlan, RunPlan
 from pylaunch.model.text.argv import Argv
-from pylaunch.render import render, shell
+from pylaunch.render import render
 from pylaunch.render.environment import interpreter
 
 

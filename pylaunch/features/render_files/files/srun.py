@@ -5,11 +5,11 @@ Names of hosts and device indexes of the inventory are in none of them, because 
 
 from collections.abc import Sequence
 
+from pylaunch.features.render_files.files.shell import common_python, rank_argv, shared_variables
 from pylaunch.model.job import Framework
 from pylaunch.model.plan import NodePlan, RunPlan
 from pylaunch.model.text.argv import Argv
 from pylaunch.render import render
-from pylaunch.render.shell import common_python, rank_argv, shared_variables
 
 SET_BY_SLURM = ("CUDA_VISIBLE_DEVICES", "JAX_COORDINATOR_ADDRESS", "OMPI_MCA_orte_hnp_uri")
 """Variables of the plan that name a device or a host. JAX reads Slurm's own variables."""

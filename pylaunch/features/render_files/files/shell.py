@@ -85,51 +85,6 @@ def change_directory(plan: RunPlan) -> list[str]:
     return [f"cd -- {shlex.quote(plan.job.workdir)}"]
 
 
-def rank_exports(command: NodeCommand) -> list[str]:
-    """Return lines that export the variables of one rank, computed from the shell variable LOCAL_RANK.
-
-    Ranks of a node are numbered consecutively, so a number that differs between them is LOCAL_RANK plus a constant.
-    """
-    lines: list[str] = []
-    for name, value in command.ranks[0].env.items():
-        if name == "LOCAL_RANK" or name.startswith(ELASTIC):
-            continue
-        if all(rank.env[name] == value for rank in command.ranks):
-            lines.append(f"export {name}={assigned(value)}")
-        else:
-            lines.append(f"export {name}=" + ('"$LOCAL_RANK"' if value == "0" else f"$(({value} + LOCAL_RANK))"))
-    return lines
-
-
-def all_ranks(count: int, exports: Sequence[str], argv: Argv) -> list[str]:
-    """Return lines that start `count` ranks, end all when one fails, and exit with its status.
-
-    `exports` set the variables of one rank from LOCAL_RANK.
-    """
-    if count == 1:
-        return ["export LOCAL_RANK=0", *exports, f"exec {quoted(argv)}"]
-    return [
-        "ranks=()",
-        f"for ((LOCAL_RANK = 0; LOCAL_RANK < {count}; LOCAL_RANK++)); do",
-        "  export LOCAL_RANK",
-        *(f"  {line}" for line in exports),
-        f"  {quoted(argv)} </dev/null &",
-        '  ranks+=("$!")',
-        "done",
-        """trap 'kill "${ranks[@]}" 2>/dev/null' INT TERM""",
-        "status=0",
-        'for _ in "${ranks[@]}"; do',
-        "  wait -n || {",
-        "    status=$?",
-        '    kill "${ranks[@]}" 2>/dev/null || true',
-        "    break",
-        "  }",
-        "done",
-        "wait",
-        'exit "$status"',
-    ]
-
-
 def wrapped(*groups: Argv, indent: str = "") -> list[str]:
     """Return one command as lines, a group of words on each, joined by backslashes."""
     lines = [quoted(group) for group in groups if group]
