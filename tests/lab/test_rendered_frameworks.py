@@ -1,4 +1,4 @@
-"""Files of `pylaunch render` for accelerate, DeepSpeed and JAX: their own launchers start them on real nodes."""
+"""Files of `pylaunch render` for accelerate and DeepSpeed: their own launchers start them on real nodes."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -7,15 +7,6 @@ from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.transport.process import Completed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-JAX_MEETS = """
-import sys
-import jax, jax.numpy as jnp
-jax.distributed.initialize()
-from jax.experimental import multihost_utils
-total = multihost_utils.process_allgather(jnp.ones(1)).sum()
-# One write for each line: the ranks of a node share a pipe.
-sys.stdout.write(f"process {jax.process_index()} of {jax.process_count()} sums {int(total)}\\n")
-"""
 
 
 def rendered(lab: Lab, target: str, *words: str) -> Path:
@@ -44,16 +35,6 @@ def test_accelerate_starts_one_world_from_the_configurations_of_its_machines(fra
     assert [each.returncode for each in ends] == [0, 0], [each.stderr[-3000:] for each in ends]
     assert [each.stdout.count(" of 4 on ") for each in ends] == [2, 2]
     assert "trained on 4 ranks" in ends[0].stdout
-
-
-def test_jax_finds_its_place_from_the_variables_of_its_files(framework_lab: Lab) -> None:
-    script = framework_lab.inventory.parent / "jax_meets.py"
-    script.write_text(JAX_MEETS)
-    directory = rendered(framework_lab, "jax", "--nproc-per-node", "2", "--", str(script))
-    ends = started(framework_lab, directory, {"n1": "jax-n1.sh", "n2": "jax-n2.sh"})
-    assert [each.returncode for each in ends] == [0, 0], [each.stderr[-3000:] for each in ends]
-    lines = sorted(line for each in ends for line in each.stdout.splitlines() if line.startswith("process"))
-    assert lines == [f"process {rank} of 4 sums 4" for rank in range(4)]
 
 
 def test_the_launcher_of_deepspeed_starts_the_ranks_of_its_script(framework_lab: Lab) -> None:
