@@ -31,7 +31,6 @@ IN_NO_TEST = {
     "pylaunch start --scheduler slurm": "needs nodes with 8 GPUs; tests/lab/test_slurm.py has the same options",
     "pylaunch start -- train.py": "is a line of a job script of Slurm; tests/lab/test_slurm.py",
     "pylaunch start --max-requeues 3": "is a line of a job script of Slurm; tests/lab/test_slurm.py",
-    "pylaunch start -i cluster.ini --debug-rank": "needs a terminal; tests/starts/test_debug_rank.py",
     "pylaunch start -i cluster.ini --sync . --python /opt/venv/": "needs vLLM; tests/starts/test_job.py",
     "pylaunch start -i cluster.ini --sync . --framework ray": "needs Ray; tests/starts/test_ray.py",
     "pylaunch start -i cluster.ini --workdir /shared/prime-rl": "needs prime-rl and GPUs",

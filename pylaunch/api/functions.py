@@ -10,7 +10,7 @@ from pylaunch.checks import check_hosts as checking
 from pylaunch.checks import suite
 from pylaunch.checks.result import Result
 from pylaunch.checks.selection import select
-from pylaunch.errors import ClusterNotReadyError, UsageError
+from pylaunch.errors import ClusterNotReadyError
 from pylaunch.features import judge_settings
 from pylaunch.inventory import load
 from pylaunch.model.cluster import Cluster
@@ -91,9 +91,6 @@ def start(
     The checks of a start run beside it, unless `options` chooses others. A start that is refused ends the run with
     Status.REFUSED. Raises UsageError for a job that does not fit the cluster.
     """
-    if job.debug_rank is not None:
-        hint = f"pylaunch start --debug-rank {job.debug_rank} -- …"
-        raise UsageError("debug_rank: a rank is debugged at a terminal", hint=hint)
     wanted = StartOptions(checks=at_start_checks()) if options is None else options
     early: list[StartEvent] = []
     given = {"container": container, "container_mount": tuple(container_mounts), "dry_run": False}

@@ -10,7 +10,6 @@ from typing import Any
 from pylaunch.base.dataclass import asdict, dataclass, replace
 from pylaunch.base.rank_environment import AGENT_VARIABLES, RUNTIME_PATH, ComposedVariable, Layer, compose
 from pylaunch.cli.asked_hosts import InventorySource
-from pylaunch.cli.lent_terminal import lent_terminal
 from pylaunch.cli.running import Presentation, run_planned
 from pylaunch.errors import ExitCode
 from pylaunch.features import judge_settings
@@ -44,15 +43,13 @@ def plan_and_run(
     asked = requested(typed, os.environ, options.long_options())
     source = source or InventorySource()
     flags, job = asked.flags, source.in_job(asked.job)
-    terminal = None if flags.dry_run else lent_terminal(job.debug_rank, detach=flags.detach, as_json=as_json)
-    wanted = replace(asked.options, terminal=terminal)
     with source.nodes(NodesWanted(inventory, limit, flags.nodes, flags.spares, flags.dry_run), job) as nodes:
         if source.is_inventory and not nodes.cluster.sources:
             console.say("no inventory, so this machine alone; others: -H gpu01,gpu02, or pylaunch init 'gpu[01-02]'")
         cluster = nodes.cluster
         planned = plan_start(cluster, job, judge_settings, StartView().show)
         planned = nodes.recorded(planned)
-        wanted = replace(wanted, requeues=nodes.requeues)
+        wanted = replace(asked.options, requeues=nodes.requeues)
         if wanted.turn is not None and source.is_inventory:
             wanted = replace(wanted, turn=wanted.turn.among(cluster, planned.plan))
         program.report_ranks_alone(asked.program, planned.plan.world_size)

@@ -86,7 +86,7 @@ def _show_document(planned: PlannedRun, view: StartView) -> None:
 
 
 def _followed(planned: PlannedRun, options: StartOptions, shown: Presentation, view: StartView) -> int:
-    options = replace(options, usage_every_s=USAGE_S if has_board() and options.terminal is None else 0.0)
+    options = replace(options, usage_every_s=USAGE_S if has_board() else 0.0)
 
     def show(event: StartEvent) -> None:
         view.show(event)

@@ -203,9 +203,6 @@ class JobSpec:
     rank_thread: bool = True
     """Each Python rank has a thread that answers for its stacks and collectives."""
 
-    debug_rank: int | None = None
-    """Rank that has the terminal of the person who starts the run."""
-
     ends_with_controller: bool = False
     """Stop if no controller has been heard for `node_timeout`."""
 

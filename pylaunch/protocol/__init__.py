@@ -59,8 +59,6 @@ from pylaunch.protocol.node_task import TREE as TREE
 from pylaunch.protocol.node_task import Need as Need
 from pylaunch.protocol.node_task import NodeTask as NodeTask
 from pylaunch.protocol.node_task import RankTask as RankTask
-from pylaunch.protocol.terminal import TerminalInput as TerminalInput
-from pylaunch.protocol.terminal import TerminalOutput as TerminalOutput
 from pylaunch.protocol.usage_report import Activity as Activity
 from pylaunch.protocol.usage_report import CaughtUp as CaughtUp
 from pylaunch.protocol.usage_report import FirstLine as FirstLine

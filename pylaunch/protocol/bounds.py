@@ -7,7 +7,6 @@ from typing import Any, Iterable, Iterator
 
 from pylaunch import protocol
 from pylaunch.base.layout import RUN_ID, STORED_IMAGE
-from pylaunch.protocol.terminal import MOST_ROWS, MOST_TYPED
 
 LONGEST_S = 1e9
 """About thirty years, in seconds."""
@@ -46,8 +45,6 @@ def _bounded_values(message: object) -> Iterator[tuple[str, Any, bool]]:
     elif isinstance(message, protocol.Examine):
         yield "serial", message.serial, 0 < message.serial <= LARGEST
         yield "within_s", message.within_s, 0 < message.within_s <= LONGEST_EXAMINATION_S
-    elif isinstance(message, protocol.TerminalInput):
-        yield from _terminal_values(message)
     elif isinstance(message, protocol.Notify):
         yield "signal", message.signal, message.signal in NOTICES
     elif isinstance(message, protocol.Stop):
@@ -61,12 +58,6 @@ def _follow_values(message: protocol.Follow) -> Iterator[tuple[str, Any, bool]]:
         yield where, count, count is None or 0 <= count <= LARGEST
     for where, interval in (("usage_s", message.usage_s), ("activity_s", message.activity_s)):
         yield where, interval, not interval or SHORTEST_USAGE_S <= interval <= LONGEST_S
-
-
-def _terminal_values(message: protocol.TerminalInput) -> Iterator[tuple[str, Any, bool]]:
-    yield "data", message.data, len(message.data) <= MOST_TYPED and all(byte <= "\xff" for byte in message.data)
-    for where, cells in (("rows", message.rows), ("columns", message.columns)):
-        yield where, cells, 0 <= cells <= MOST_ROWS
 
 
 def _task_values(task: protocol.NodeTask) -> Iterator[tuple[str, Any, bool]]:

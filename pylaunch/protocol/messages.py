@@ -15,8 +15,6 @@
                        ◄── RankEnd … of ranks and the launcher, HostEvidence when a failure stops the node
     Examine(serial)    ──►
                        ◄── RankView of each rank that runs (also before a stop), HostEvidence if requested, Examined
-    TerminalInput      ──►              for the rank that has a terminal
-                       ◄── TerminalOutput …  to the controller that sent input last
     Notify(signal)     ──►
                        ◄── RanksNotified: ranks that have a handler of the signal and got it, and those that have none
     Stop(grace, why)   ──►
@@ -33,7 +31,7 @@ from typing import Any
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
-from pylaunch.protocol import fields, terminal
+from pylaunch.protocol import fields
 from pylaunch.protocol.examination import (
     ChildProcess,
     Collective,
@@ -330,11 +328,11 @@ AGENT_STOPPED = "agent-stopped"
 """The agent exists and cannot answer, because of SIGSTOP."""
 
 
-TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Examine, terminal.TerminalInput, Notify, Stop)
+TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Examine, Notify, Stop)
 FROM_AGENT = (
     Hello, Pong, Ready, PeersTried, Refused, Released, RankStarted, FirstLine, Output, Skipped, Usage,
     Activity, CaughtUp, RankEnd, RanksNotified, Stopping, HostEvidence, PeersUnheard,
-    RankView, Examined, terminal.TerminalOutput, Finished, Failed,
+    RankView, Examined, Finished, Failed,
 )  # fmt: skip
 _PARTS: dict[str, type[Any]] = {cls.__name__: cls for cls in (
     NodeTask, RankTask, Need, ContainerTask, MountTask,

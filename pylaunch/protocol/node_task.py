@@ -127,9 +127,6 @@ class NodeTask:
     """Each Python rank has a thread that answers for its stacks and collectives. Without it, nothing
     of pylaunch runs in the process of a rank."""
 
-    terminal_rank: int | None = None
-    """Rank whose stdin, stdout and stderr are a terminal, which a person uses through the controller."""
-
     checks_gpus: bool = True
     """Refuse the run if NVIDIA's GPUs of `devices` are missing, broken or in use by others."""
 

@@ -44,13 +44,8 @@ def threads(node: NodePlan) -> dict[str, str]:
 
 
 def rank_environment(plan: RunPlan, node: NodePlan, rank: RankPlan) -> dict[str, str]:
-    """Return the variables that torchrun defines: https://docs.pytorch.org/docs/stable/elastic/run.html.
-
-    Beside a debugged rank, `breakpoint()` does nothing in the others: they have no terminal, and would fail at it.
-    """
-    debugged = plan.job.debug_rank
+    """Return the variables that torchrun defines: https://docs.pytorch.org/docs/stable/elastic/run.html."""
     return {
-        **({} if debugged in (None, rank.rank) else {"PYTHONBREAKPOINT": "0"}),
         "RANK": str(rank.rank),
         "LOCAL_RANK": str(rank.local_rank),
         "WORLD_SIZE": str(plan.world_size),

@@ -35,7 +35,6 @@ from pylaunch.runs import steady_clock
 from pylaunch.runs.attempts import AttemptIO, run_attempts
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
-from pylaunch.runs.follow.debug_session import DebugSession, PersonTerminal
 from pylaunch.runs.follow.job_time import beside, watch_job_time
 from pylaunch.runs.follow.run_events import Notice, RunEvent, recording
 from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
@@ -115,9 +114,6 @@ class StartOptions:
 
     usage_every_s: float = 0.0
     """Interval of `UsageReported`; 0 is never."""
-
-    terminal: PersonTerminal | None = None
-    """Terminal for the rank that the job names as `debug_rank`."""
 
     hold: Callable[[float], float] | None = None
     """Called in a thread before each release, when all nodes are ready, with the seconds that the release needs. It
@@ -324,20 +320,13 @@ class _Attempt:
         if options.hold is not None:
             # Twice: the release asks all nodes before it.
             instant = await session.unless_interrupted(asyncio.to_thread(options.hold, 2 * session.lead_s))
-        debug = self._debug_session(fleet)
-        if debug is not None:
-            await debug.request()
         async with standing_by(plan, self._recorded.archive.version, self._emit_run):
             started = await session.release(instant)
             self._released_at = time.monotonic()
             self._emit(RanksReleased(plan, started))
             streams = rank_streams(plan) if options.relays_output else []
-            if debug is not None:
-                streams = [each for each in streams if each not in rank_streams(plan, debug.rank)]
             follower = RunFollower(plan, fleet, self._emit_run, streams=streams)
             follower.relay.usage_every_s = options.usage_every_s
-            if debug is not None:
-                follower.relay.debug = debug
             follower.add_known(self._known)
             async with beside(watch_job_time(plan, commands.time_left, fleet.post)):
                 return await follower.follow()
@@ -353,12 +342,6 @@ class _Attempt:
         fleet.serve(planned.plan)
         checks.move(planned.plan)
         self._emit(AttemptStarted(planned.plan))
-
-    def _debug_session(self, fleet: Fleet) -> DebugSession | None:
-        rank, terminal = self.plan.job.debug_rank, self._options.terminal
-        if rank is None or terminal is None:
-            return None
-        return DebugSession(rank, self.plan.node_of_rank(rank).host.name, fleet, terminal)
 
     async def _judge(self, prepared: PreparedNodes, checks: ChecksAtStart) -> None:
         """Record the facts of the nodes. Raises ClusterNotReadyError when a run on them would not work."""

@@ -78,7 +78,7 @@ def with_classes(outcome: Outcome, catalogue: SignatureCatalogue, plan: RunPlan 
         if found.id == UNSET_VARIABLE:
             hint = "read RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which each rank has"
         if found.id == NO_TERMINAL:
-            hint = f"give the rank a terminal: pylaunch start --debug-rank {own[0].rank} -- …"
+            hint = "debug a rank over the network, with debugpy or remote-pdb, or read pylaunch stacks"
         if found.id == MISSING_MODULE and plan is not None and (python := _own_python(plan, own[0].host)):
             own_code = "ship its directory, --sync DIR, and start what imports its own package with -m PACKAGE.MODULE"
             hint = f"install the package for {python} on every host; code of your own: {own_code}"

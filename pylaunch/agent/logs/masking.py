@@ -126,19 +126,3 @@ class Mask:
 def _overwrite(descriptor: int, spans: Iterable[tuple[int, int]]) -> None:
     for start, end in spans:
         os.pwrite(descriptor, b"*" * (end - start), start)
-
-
-class MaskedStream:
-    """Masks output that arrives in parts. A possible beginning of a secret waits for the next part, or for the end."""
-
-    def __init__(self, mask: Mask) -> None:
-        self._mask = mask
-        self._before = self._kept = b""
-
-    def masked(self, data: bytes, *, is_last: bool = False) -> bytes:
-        """Return what can be shown after `data` has arrived."""
-        text = self._before + self._kept + data
-        begin = len(self._before)
-        end = len(text) if is_last else max(begin, self._mask.settled(text))
-        self._before, self._kept = text[max(0, end - self._mask.reach) : end], text[end:]
-        return self._mask.hide(text)[begin:end]

@@ -22,7 +22,6 @@ from pylaunch.agent.run import lifecycle
 from pylaunch.agent.run.examinations import Deliver, Examinations
 from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.run.ranks import session_scope
-from pylaunch.agent.run.ranks.rank_terminal import RankTerminal
 from pylaunch.agent.run.ranks.spawn import start_time
 from pylaunch.agent.run.ranks.worker_group import Ended, RankConnection, Started, WorkerGroup, name_of
 from pylaunch.agent.shared import processes, rank_files
@@ -85,13 +84,6 @@ class Run:
             loop.watch(started, partial(self._on_start, started))
         for lease in holdings.leases:
             loop.watch(lease, partial(holdings.answer, lease))
-        if workers.terminal is not None:
-            workers.terminal.begin(loop)
-
-    @property
-    def terminal(self) -> RankTerminal | None:
-        """Terminal of the rank that has one."""
-        return self._workers.terminal
 
     @property
     def stopping(self) -> protocol.Stopping | None:
@@ -260,7 +252,6 @@ class Run:
         for descriptor in [each for each, (_, pid) in self._workers.at_gate.items() if pid == ended.pid]:
             self._on_start(descriptor)
         self._look_for_first_lines()
-        self._workers.end_terminal(ended.rank)
         if ended.rank is None:
             self._on_launcher_end(ended, now)
         else:
@@ -403,7 +394,6 @@ class Run:
 
     def _finish(self, outcome: str, message: str) -> None:
         self._examinations.end()
-        self._workers.end_terminal(self.task.terminal_rank)
         grace_s = 0.0 if self.life.kill_at is not None and time.monotonic() > self.life.kill_at else LEFTOVER_GRACE_S
         left = [f"{process} survives SIGKILL" for process in processes.end_all(self._workers.all_processes, grace_s)]
         list(self._workers.reap(time.time()))

@@ -22,7 +22,7 @@ from pylaunch.agent.run import stop_request
 from pylaunch.agent.run.prepare import RefusedError, prepare_run
 from pylaunch.agent.run.ranks import spawn
 from pylaunch.agent.run.run import AT_LOGOUT, Run
-from pylaunch.agent.serve.connection import HIGH_WATER, Controller, Meter
+from pylaunch.agent.serve.connection import Controller, Meter
 from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import NodeOutcome, Record
@@ -83,9 +83,6 @@ class Supervisor:
         self._outcome: NodeOutcome | None = None
         self._peer_reason = ""
         """Reason of the stop, if it came from another node."""
-
-        self._at_terminal: Controller | None = None
-        """Controller that sent input for the terminal of a rank last."""
 
         self._owner: Controller | None = None
         self._controllers: list[Controller] = []
@@ -265,8 +262,6 @@ class Supervisor:
             controller.awaits_follow = False
         elif isinstance(message, protocol.Examine):
             self._examine(controller, message)
-        elif isinstance(message, protocol.TerminalInput):
-            self._take_terminal(controller, message)
         elif isinstance(message, protocol.Notify):
             self._notify(message.signal)
         elif isinstance(message, protocol.Stop):
@@ -285,11 +280,6 @@ class Supervisor:
     def _notify(self, signum: int) -> None:
         if self._run is not None and self._outcome is None:
             self._run.notify(signum)
-
-    def _take_terminal(self, controller: Controller, message: protocol.TerminalInput) -> None:
-        if self._run is not None and self._run.terminal is not None:
-            self._at_terminal = controller
-            self._run.terminal.take(message, controller.send)
 
     def _examine(self, controller: Controller, request: protocol.Examine) -> None:
         def deliver(views: list[protocol.RankView], facts: protocol.HostEvidence | None) -> None:
@@ -347,8 +337,6 @@ class Supervisor:
     def _serve_controller(self, controller: Controller) -> None:
         if self._run is not None:
             controller.start_following(self.directory, self._run.streams, self._run.mask, self._meters)
-            if controller is self._at_terminal and self._run.terminal is not None:
-                self._run.terminal.advance(has_room=controller.waiting < HIGH_WATER)
         more = controller.queue_available(self._record.events, ended=self._outcome is not None)
         if controller.flush() and controller.is_subscribed:
             self._deadline = max(self._deadline, time.monotonic() + DRAIN_S)
@@ -371,9 +359,6 @@ class Supervisor:
         self._loop.forget(controller.socket)
         self._controllers.remove(controller)
         controller.close()
-        if controller is self._at_terminal and self._run is not None and self._run.terminal is not None:
-            self._at_terminal = None
-            self._run.terminal.leave()
         if self._phase == "prepared" and controller is self._owner:
             self._stop("the controller disconnected before the start", 0.0)
         elif self._phase == "new" and not self._controllers:

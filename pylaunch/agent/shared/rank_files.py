@@ -33,19 +33,6 @@ def open_regular(path: str, flags: int = os.O_RDONLY, *, follow: bool = False) -
     return descriptor
 
 
-def open_terminal(path: str) -> int:
-    """Return a descriptor of the terminal `path`, which becomes that of the session of this process if it has none.
-
-    Raises OSError for anything but a terminal.
-    """
-    descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
-    if not os.isatty(descriptor):
-        os.close(descriptor)
-        raise OSError(errno.ENOTTY, "expected a terminal", path)
-    os.set_blocking(descriptor, True)
-    return descriptor
-
-
 def read(path: str, max_size: int, *, follow: bool = False) -> bytes:
     """Return the first `max_size` bytes of `path`. Raises OSError."""
     with open(open_regular(path, follow=follow), "rb") as source:

@@ -41,16 +41,9 @@ class SlurmSource:
 
     def in_job(self, job: JobSpec) -> JobSpec:
         """Return `job` with its requeues and its signal before the time limit. Raises UsageError for values."""
-        requeues = self.flags.max_requeues
-        if job.debug_rank is not None and requeues:
-            raise UsageError(
-                f"--debug-rank {job.debug_rank} and --max-requeues {requeues}: another attempt would begin without the "
-                "person at its prompt",
-                hint="omit --max-requeues",
-            )
         return replace(
             job,
-            max_requeues=requeues,
+            max_requeues=self.flags.max_requeues,
             checkpoint_signal=self.flags.checkpoint_signal,
             checkpoint_before_end=self.flags.notice(job.stop_grace),
         )

@@ -9,7 +9,6 @@ from collections.abc import Set
 from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.plan import NodePlan, RunPlan
-from pylaunch.protocol.terminal import MOST_WRITTEN
 from pylaunch.runs.connect.message_bounds import shortened
 
 LAUNCHER_STREAMS = ("launcher.out", "launcher.err")
@@ -41,7 +40,6 @@ class Scope:
         self._hosts = frozenset(each.host.name for each in plan.nodes)
         self._ranks = frozenset(rank.rank for rank in node.ranks)
         self._streams = frozenset(streams_of(node))
-        self._terminal_ranks = self._ranks & {plan.job.debug_rank}
         self._chooses_port = node is plan.coordinator and plan.job.rendezvous_port is None
 
     def confined(self, message: object, requested: Set[str]) -> object:
@@ -79,13 +77,7 @@ class Scope:
                 return replace(message, hosts=[host for host in message.hosts if host in self._hosts])
             case protocol.Ready():
                 return self._ready(message)
-        return self._terminal(message) if isinstance(message, protocol.TerminalOutput) else message
-
-    def _terminal(self, message: protocol.TerminalOutput) -> object:
-        is_bounded = len(message.data) <= MOST_WRITTEN and all(byte <= "\xff" for byte in message.data)
-        if message.rank in self._terminal_ranks and is_bounded:
-            return message
-        return ForeignMessage(f"the terminal of rank {message.rank}")
+        return message
 
     def _evidence(self, message: protocol.HostEvidence) -> protocol.HostEvidence:
         return replace(

@@ -1,11 +1,10 @@
-"""Relay what nodes send while their ranks run: output, load, and the terminal of a rank."""
+"""Relay what nodes send while their ranks run: output and load."""
 
 from collections.abc import Callable, Iterable
 
 from pylaunch import protocol
 from pylaunch.model.plan import RunPlan
 from pylaunch.runs.connect.fleet import Fleet
-from pylaunch.runs.follow.debug_session import DebugSession
 from pylaunch.runs.follow.run_events import (
     LIVE_LAG,
     Emitter,
@@ -28,9 +27,6 @@ class OutputRelay:
         streams: list[str],
         on_caught_up: Callable[[], None] = lambda: None,
     ) -> None:
-        self.debug: DebugSession | None = None
-        """Session of the rank that has the terminal of this controller."""
-
         self.usage_every_s = 0.0
         """Interval in seconds at which nodes report their load; 0 is never."""
 
@@ -51,14 +47,8 @@ class OutputRelay:
         offsets = {} if host is None else self._offsets[host]
         return protocol.Follow(offsets, self._streams, lag=LIVE_LAG, usage_s=self.usage_every_s, activity_s=activity_s)
 
-    def take(
-        self, host: str, message: protocol.Output | protocol.Skipped | protocol.Usage | protocol.TerminalOutput
-    ) -> None:
+    def take(self, host: str, message: protocol.Output | protocol.Skipped | protocol.Usage) -> None:
         """Emit a message of `host`."""
-        if isinstance(message, protocol.TerminalOutput):
-            if self.debug is not None:
-                self.debug.show(message)
-            return
         if isinstance(message, protocol.Usage):
             self._emit(UsageReported(host, on_our_clock(message, lambda time: self._fleet.our_time(host, time))))
             return
@@ -77,14 +67,3 @@ class OutputRelay:
             self._behind.discard(host)
         if not self._behind:
             self._on_caught_up()
-
-    def begin_debugging(self) -> None:
-        """Let the rank have the terminal, if there is one that was promised it."""
-        if self.debug is not None:
-            rank, host = self.debug.rank, self.debug.host
-            self._emit(Notice(f"rank {rank} on {host} has this terminal, Ctrl-C included; Ctrl-] stops the run"))
-            self.debug.begin()
-
-    def end_debugging(self) -> bool:
-        """Take the terminal back. Return True if the rank had it."""
-        return self.debug is not None and self.debug.end()

@@ -135,10 +135,8 @@ class RunFollower:
         watching = asyncio.ensure_future(self._watch_for_hangs())
         watching.add_done_callback(self._report_failure)
         try:
-            self.relay.begin_debugging()
             await self._follow_messages()
         finally:
-            self.relay.end_debugging()
             self._jobs.end()
             watching.cancel()
             await asyncio.wait({watching})
@@ -212,7 +210,7 @@ class RunFollower:
 
     async def _on_message(self, host: str, message: object) -> None:
         match message:
-            case protocol.Output() | protocol.Skipped() | protocol.Usage() | protocol.TerminalOutput():
+            case protocol.Output() | protocol.Skipped() | protocol.Usage():
                 self.relay.take(host, message)
             case protocol.RankStarted() | protocol.FirstLine() | protocol.RanksNotified():
                 self._on_begin(host, message)
@@ -285,8 +283,6 @@ class RunFollower:
                 self._unexplained.pop(host, None)
                 self._note(EventKind.CONTACT_REGAINED, host, "")
                 await self._fleet.broadcast(self.relay.request(hang_watch.interval_s(self._plan), host), [host])
-                if self.relay.debug is not None and self.relay.debug.host == host:
-                    await self.relay.debug.request()
                 if self._notice is not None:
                     await self._fleet.broadcast(self._notice, [host])  # Its agent obeys it once.
                 if (stop := self._state.stop) is not None:
@@ -316,8 +312,6 @@ class RunFollower:
         self._state = before.with_end(end, self._plan.job.failure_grace)
         if self._state is not before and end.rank is not None:
             self._record(Event(end.time, EventKind.RANK_ENDED, host, end.rank, described(end)))
-            if self.relay.debug is not None and self.relay.debug.rank == end.rank and self.relay.end_debugging():
-                self._emit(Notice(f"rank {end.rank} has ended; Ctrl-C stops the run"))
 
     def _on_stopping(self, host: str, message: protocol.Stopping) -> None:
         self._state = self._state.with_states(host, tuple(message.ranks))
@@ -360,7 +354,6 @@ class RunFollower:
             self._give_up_within(LAST_PROOF_S)
 
     async def _stop_all(self, stop: StopAll) -> None:
-        self.relay.end_debugging()
         if self._loading is None and not stop.by_hand:
             self._loading = asyncio.create_task(asyncio.to_thread(_judge))
         self._give_up_within(stop.grace.total_seconds() + PROOF_S)

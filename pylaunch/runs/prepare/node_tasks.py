@@ -44,7 +44,6 @@ def node_task(
         secret_arguments=list(secret_values(plan.job.command)),
         rank_thread=plan.job.rank_thread,
         checks_gpus=checks_gpus,
-        terminal_rank=next((rank.rank for rank in node.ranks if rank.rank == plan.job.debug_rank), None),
         container=None if plan.job.container is None else _container_task(plan.job.container),
     )
 

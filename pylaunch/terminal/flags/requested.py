@@ -1,9 +1,8 @@
 """The job that the flags of a start request, and the options of its start."""
 
-import os
 from collections.abc import Callable, Collection, Mapping
 
-from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
 from pylaunch.model.job import JobSpec
 from pylaunch.model.text.argv import pylaunch
@@ -49,9 +48,6 @@ def requested(
         raise
     program.report_misplaced(chosen, flags.workdir, tree, long_options)
     env = environment.given(flags, ours)
-    if flags.debug_rank is not None:
-        # What the rank writes is for this terminal.
-        env = replace(env, plain={"TERM": os.environ.get("TERM", "dumb"), **env.plain})
     chosen = program.with_variables(chosen, flags.framework, env.plain)
     job = flags.job(chosen.words, chosen.framework, env, tree, is_unread=chosen.is_unread)
     if tree is not None and (lacking := modules_not_shipped(tree, job.workdir, job.command[0])):

@@ -32,13 +32,6 @@ LEAST_LOG = 4 << 20
 """Bytes: less would cut the beginning of a log or the lines that explain a failure."""
 
 
-_NOT_WITH_DEBUG_RANK = {
-    "max_restarts": "another attempt would begin without the person at its prompt",
-    "on_hang": "a rank at a prompt does not advance, so hangs are not watched",
-}
-"""Flags that contradict --debug-rank, with the reason."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class StartFlags(EnvironmentFlags, sync.SyncFlags):
     """Flags of `pylaunch start`, as click parsed them. Defaults are those of the command line."""
@@ -65,7 +58,6 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
     on_hang: str = OnHang.OBSERVE.value
     hang_after: str = "30"
     no_rank_thread: bool = False
-    debug_rank: int | None = None
     detach: bool = False
     kill_on_disconnect: bool = False
     no_check: bool = False
@@ -95,8 +87,6 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
         self, words: Argv, framework: Framework, env: Environment, tree: Tree | None, *, is_unread: bool
     ) -> JobSpec:
         """Return the job. Raises UsageError for values out of range and for a script that is not in `tree`."""
-        self._refuse_debug_conflicts()
-        is_debugged = self.debug_rank is not None
         workdir = _workdir(self.workdir) if tree is None else sync.workdir(self.workdir, tree)
         job = JobSpec(
             command=words,
@@ -116,29 +106,18 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
             grace=None if self.grace is None else _seconds("--grace", self.grace),
             start_timeout=_seconds("--start-timeout", self.start_timeout),
             node_timeout=_node_timeout(self.node_timeout),
-            hang_after=None if is_debugged else _hang_after(self.hang_after),
+            hang_after=_hang_after(self.hang_after),
             on_hang=_on_hang(self.on_hang, self.hang_after, self.max_restarts),
             rank_thread=not self.no_rank_thread,
             max_restarts=self.max_restarts,
             fallback=_fallback(self.fallback, self.max_restarts),
             spares=self.spares,
             min_nodes=self.min_nodes,
-            debug_rank=self.debug_rank,
-            ends_with_controller=self.kill_on_disconnect or is_debugged,
+            ends_with_controller=self.kill_on_disconnect,
         )
         if tree is not None and (job.framework is not Framework.COMMAND or "/" in job.command[0]):
             sync.check_script(tree, workdir, job.script)
         return self.in_job(job)
-
-    def _refuse_debug_conflicts(self) -> None:
-        """Raise UsageError for a flag that has no meaning while a person debugs a rank."""
-        for name, reason in _NOT_WITH_DEBUG_RANK.items():
-            value = getattr(self, name)
-            if self.debug_rank is not None and value != getattr(StartFlags, name):
-                option = "--" + name.replace("_", "-")
-                raise UsageError(
-                    f"--debug-rank {self.debug_rank} and {option} {value}: {reason}", hint=f"omit {option}"
-                )
 
 
 def source_directory(workdir: str | None, tree: Tree | None) -> str:

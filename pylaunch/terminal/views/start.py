@@ -46,9 +46,6 @@ class StartView:
         self._begun: list[Event] = []
         """Starts and first lines of the ranks of the attempt that runs."""
 
-        self._is_timed = True
-        """The timing of first lines is printed: not where it could end the line of a prompt."""
-
         self._is_stopping = False
         """The attempt that runs is being stopped, because of a failure or by hand."""
 
@@ -89,10 +86,7 @@ class StartView:
                 self._timing, self._has_complaints = "", False
                 how = plan.job.framework.value + (f", environment {plan.env_name}" if plan.env_name else "")
                 console.say(f"run {plan.run}: {counted(plan.world_size, 'rank')} on {fold(plan.cluster.names)} ({how})")
-                is_debugged = plan.job.debug_rank is not None
-                view = Live(plan, leads=True)  # A board would take the terminal from the rank that has it.
-                self._live = view if is_debugged else self._open.enter_context(watching(plan, leads=True))
-                self._is_timed = not is_debugged
+                self._live = self._open.enter_context(watching(plan, leads=True))
             case AttemptRefused():
                 self._close()
                 console.say(hints.completed(event.error.render()))
@@ -117,12 +111,7 @@ class StartView:
         if event.kind in (EventKind.RANK_STARTED, EventKind.FIRST_LINE):
             self._begun.append(event)
         # Only the last event of all ranks can complete the timing, which reads all of them.
-        if (
-            event.kind is EventKind.FIRST_LINE
-            and self._is_timed
-            and len(self._begun) >= 2 * world_size
-            and not self._is_stopping
-        ):
+        if event.kind is EventKind.FIRST_LINE and len(self._begun) >= 2 * world_size and not self._is_stopping:
             timing = first_line_timing(self._begun, world_size)
             if timing is not None:
                 self._timed_at = max(each.time for each in self._begun)

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
-from pylaunch.base.dataclass import asdict, replace
+from pylaunch.base.dataclass import asdict
 from pylaunch.errors import UsageError
 from pylaunch.features.slurm import door, nodes
 from pylaunch.features.slurm.flags import NodeSource, SchedulerFlags, jobs_here, node_source, nodes_here, request
@@ -184,12 +184,6 @@ def test_the_job_has_the_requeues_and_the_signal_of_the_flags() -> None:
     job = SlurmSource(NodeSource.SUBMIT, flags, NONE).in_job(JOB)
     assert (job.max_requeues, job.checkpoint_signal, job.checkpoint_before_end) == (2, "TERM", timedelta(seconds=120))
     assert SlurmSource(NodeSource.INVENTORY, SchedulerFlags(), NONE).in_job(JOB) == JOB
-
-
-def test_requeues_contradict_a_debugged_rank() -> None:
-    source = SlurmSource(NodeSource.SUBMIT, SchedulerFlags(max_requeues=2), NONE)
-    with pytest.raises(UsageError, match="--debug-rank 1 and --max-requeues 2: another attempt"):
-        source.in_job(replace(JOB, debug_rank=1))
 
 
 def test_without_slurm_the_nodes_are_the_hosts_of_the_inventory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,10 +57,3 @@ def test_a_flag_or_a_secret_that_the_identity_of_ranks_overrides_is_a_warning() 
         f"warning: {name}: no effect: pylaunch sets this variable for each rank"
         for name in ("--env: RANK", "--env: PYLAUNCH_RUN", "--secret: MASTER_PORT")
     ]
-
-
-def test_a_flag_that_the_identity_of_some_ranks_overrides_has_an_effect() -> None:
-    job = JobSpec(("train.py",), Framework.DIRECT, "/", env={"PYTHONBREAKPOINT": "ipdb.set_trace"}, debug_rank=1)
-    plan = plan_run(CLUSTER, job, "7f3a9c01")
-    assert plan.world_size > 1
-    assert not [each for each in plan_findings(plan, render(plan), silent) if each.subject == "PYTHONBREAKPOINT"]

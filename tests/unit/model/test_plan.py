@@ -107,9 +107,3 @@ def test_what_a_restart_may_do_must_fit_the_cluster(changes: dict[str, int], com
     with pytest.raises(UsageError) as refused:
         plan_run(CLUSTER, job(**changes), "7f3a9c01")
     assert complaint in refused.value.message
-
-
-@pytest.mark.parametrize("rank", [-1, 7])
-def test_the_rank_that_is_debugged_must_be_in_the_world(rank: int) -> None:
-    with pytest.raises(UsageError, match=rf"--debug-rank {rank}: the run has 7 ranks, 0 … 6"):
-        plan_run(CLUSTER, job(debug_rank=rank), "7f3a9c01")

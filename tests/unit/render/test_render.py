@@ -37,12 +37,6 @@ def test_every_rank_runs_the_script_with_its_place_in_the_world() -> None:
     }  # fmt: skip
 
 
-def test_beside_a_debugged_rank_breakpoint_does_nothing_in_the_others() -> None:
-    plan = planned(Framework.DIRECT, "train.py", debug_rank=1, env={"PYTHONBREAKPOINT": "ipdb.set_trace"})
-    ranks = [rank.env.get("PYTHONBREAKPOINT") for _, node in render(plan) for rank in node.ranks]
-    assert ranks == ["0", None, "0"]
-
-
 def test_the_interface_of_the_inventory_reaches_every_library_in_its_own_spelling() -> None:
     (_, first), (_, second) = render(planned(Framework.TORCHRUN, "train.py"))
     assert first.env["GLOO_SOCKET_IFNAME"] == "eth1"

@@ -156,10 +156,10 @@ def test_the_hint_for_a_missing_module_names_the_python_that_lacks_it(
 
 
 @pytest.mark.parametrize("error", ["bdb.BdbQuit", "EOFError: EOF when reading a line"])
-def test_a_rank_without_a_terminal_gets_the_command_that_gives_it_one(error: str) -> None:
+def test_a_rank_without_a_terminal_is_told_how_to_debug_without_one(error: str) -> None:
     found = outcome_of(end(error)).causes[0]
     assert found.identifier == "rank-failed/terminal-missing"
-    assert found.hint == "give the rank a terminal: pylaunch start --debug-rank 1 -- …"
+    assert found.hint == "debug a rank over the network, with debugpy or remote-pdb, or read pylaunch stacks"
 
 
 def test_ranks_that_fail_alike_get_the_class_of_their_text_and_none_is_named() -> None:

@@ -59,12 +59,11 @@ class Exec:
     """Makes the process one of a container, where `argv` and `cwd` are; raises OSError. None: there is no container."""
 
 
-def spawn(what: Exec, outputs: tuple[str, ...], gate: tuple[int, int] | None = None) -> tuple[int, int]:
+def spawn(what: Exec, outputs: tuple[str, str], gate: tuple[int, int] | None = None) -> tuple[int, int]:
     """Fork a process that executes `what`, after `gate` if there is one. Returns its id and a descriptor to wait on.
 
-    `outputs` are the files to which stdout and stderr are appended, or the one device that becomes the terminal of the
-    process. `gate` is both ends of a pipe. For a program that cannot run, the process writes the reason to stderr and
-    exits with 127 or 126.
+    `outputs` are the files to which stdout and stderr are appended. `gate` is both ends of a pipe. For a program that
+    cannot run, the process writes the reason to stderr and exits with 127 or 126.
     """
     parent = os.getpid()
     reading, writing = os.pipe()
@@ -115,7 +114,7 @@ def start_time(reading: int) -> float | None:
     return _TIME.unpack(answer)[0] if len(answer) == _TIME.size else None
 
 
-def _become(what: Exec, outputs: tuple[str, ...], wait_at_gate: Callable[[], int]) -> None:
+def _become(what: Exec, outputs: tuple[str, str], wait_at_gate: Callable[[], int]) -> None:
     argv, env, code = what.argv, what.env, NOT_RUNNABLE
     try:
         signal_me_when_parent_dies(signal.SIGKILL)
@@ -140,14 +139,9 @@ def _become(what: Exec, outputs: tuple[str, ...], wait_at_gate: Callable[[], int
         os._exit(code)
 
 
-def _redirect(outputs: tuple[str, ...]) -> None:
-    if len(outputs) == 1:
-        terminal = rank_files.open_terminal(outputs[0])
-        for target in range(3):
-            os.dup2(terminal, target)
-        return
+def _redirect(outputs: tuple[str, str]) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    for target, path in ((1, outputs[0]), (2, outputs[1])):
+    for target, path in enumerate(outputs, 1):
         os.dup2(rank_files.open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), target)
 
 

@@ -17,7 +17,6 @@ from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import last_lines
 from pylaunch.agent.run.ranks import recorder_settings, spawn
 from pylaunch.agent.run.ranks.rank_entry import SOCKET
-from pylaunch.agent.run.ranks.rank_terminal import RankTerminal
 from pylaunch.agent.shared import processes, rank_files
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import NodeRoot, RunDirectory
@@ -158,9 +157,6 @@ class WorkerGroup:
         self.at_gate: dict[int, tuple[int | None, int]] = {}
         """Descriptor that is readable when a process passes the gate (see `spawn.start_time`) → rank, process id."""
 
-        self.terminal: RankTerminal | None = None
-        """Terminal of the rank that has one."""
-
         self._gate = os.pipe()
         self._port = 0
         self._short_directory: str | None = None
@@ -180,13 +176,6 @@ class WorkerGroup:
         """Fork the launcher or the ranks and wait until they are at the gate. Yields a reason for each that fails."""
         rank_report.make_room(self._directory)
         rank_files.replace(self._directory.file("hostfile"), self.task.hostfile.encode("utf-8", "surrogateescape"))
-        if self.task.terminal_rank is not None:
-            try:
-                logs = self._outputs(self.task.terminal_rank)
-                self.terminal = RankTerminal(self.task.terminal_rank, logs, self.mask)
-            except OSError as error:
-                yield f"no terminal for rank {self.task.terminal_rank}: {error.strerror} (is /dev/pts mounted?)"
-                return
         programs: list[tuple[int | None, list[str], dict[Layer, dict[str, str]]]]
         if self.task.launcher:
             # A launcher needs none of our modules, and looks for each of its own there first.
@@ -199,7 +188,7 @@ class WorkerGroup:
         for rank, argv, layers in programs:
             env = composed_values({**self._layers, **layers})
             what = spawn.Exec(argv, env, self.task.workdir, join)
-            pid, started = spawn.spawn(what, self._streams(rank), self._gate)
+            pid, started = spawn.spawn(what, self._outputs(rank), self._gate)
             self._ranks[pid] = rank
             self.at_gate[started] = (rank, pid)
         for started, (rank, _) in self.at_gate.items():
@@ -274,17 +263,6 @@ class WorkerGroup:
         name = LAUNCHER if rank is None else str(rank)
         return self._directory.stream(name + ".out"), self._directory.stream(name + ".err")
 
-    def _streams(self, rank: int | None) -> tuple[str, ...]:
-        """Return the log files of `rank`, or the terminal in their place."""
-        if self.terminal is not None and self.terminal.rank == rank:
-            return (self.terminal.device,)
-        return self._outputs(rank)
-
-    def end_terminal(self, rank: int | None) -> None:
-        """End the terminal of `rank`, if it is the one that has a terminal: its log is complete then."""
-        if self.terminal is not None and self.terminal.rank == rank:
-            self.terminal.end()
-
     def on_message(self, entry: RankConnection, line: bytes, *, refusal: str | None) -> Started | Ended | None:
         """Handle a message of a rank entry: its local rank, the start of its rank, or the end of its rank.
 
@@ -321,7 +299,7 @@ class WorkerGroup:
         entry.rank = mine.rank
         variables = composed_values(self._rank_layers(mine))
         env = {name: spawn.with_port(value, self._port) for name, value in variables.items()}
-        return {"argv": mine.argv, "env": env, "outputs": list(self._streams(mine.rank))}
+        return {"argv": mine.argv, "env": env, "outputs": list(self._outputs(mine.rank))}
 
     def reap(self, time: float) -> Iterator[Ended]:
         """Reap all children that have ended and yield those that are ranks or the launcher."""

@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 
 from pylaunch.base.dataclass import replace
-from pylaunch.cli.lent_terminal import lent_terminal
 from pylaunch.cli.running import Presentation, run_planned
 from pylaunch.errors import UsageError
 from pylaunch.features import judge_settings
@@ -48,7 +47,6 @@ def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: b
             hint=f"start it again: pylaunch start --secret {variable_of(secret_options(job.command)[0])} … "
             "-- the command that reads this variable",
         )
-    terminal = lent_terminal(job.debug_rank, detach=detach, as_json=as_json)
     tree = sync.again(job.sync, Path(before.sources[0]) if before.sources else None) if job.sync is not None else None
     if tree is not None and job.sync is not None:
         job = replace(job, sync=sync.as_asked(tree, job.sync.excludes, job.sync.includes))
@@ -57,5 +55,4 @@ def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: b
     planned = plan_start(hosts, job, judge_settings, StartView().show)
     workdir = job.workdir if tree is None else job.workdir.replace(TREE, f"a copy of {tree.directory}", 1)
     console.say(f"rerun of {before.run}: {quoted_with_env(job.env, job.command)}, in {workdir}")
-    options_of_start = StartOptions(at_start_checks(), secrets, tree, terminal=terminal)
-    return run_planned(planned, options_of_start, Presentation(detach, as_json))
+    return run_planned(planned, StartOptions(at_start_checks(), secrets, tree), Presentation(detach, as_json))

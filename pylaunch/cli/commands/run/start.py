@@ -124,12 +124,6 @@ Examples:
     help="Run nothing of pylaunch in the ranks: stacks come from py-spy or the kernel, and collectives are unknown.",
 )
 @click.option(
-    "--debug-rank",
-    type=int,
-    metavar="N",
-    help="Give rank N this terminal, for breakpoint() and input(); Ctrl-C is for that rank, Ctrl-] stops the run.",
-)
-@click.option(
     "--detach",
     is_flag=True,
     help="Return when the ranks run; pylaunch attach follows a run again, pylaunch logs -f a job.",

@@ -3,11 +3,9 @@
 import pytest
 
 from pylaunch import protocol
-from pylaunch.base.dataclass import replace
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.protocol.terminal import MOST_WRITTEN
 from pylaunch.runs.connect.confine import ForeignMessage, Scope, streams_of
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
@@ -105,18 +103,3 @@ def _texts(value: object) -> list[str]:
         return [str(each) for each in value.values()]
     listed = value if isinstance(value, list) else [value]
     return [each for each in listed if isinstance(each, str)]
-
-
-def test_only_the_node_of_the_rank_with_the_terminal_may_write_to_it_and_bounded() -> None:
-    debugged = plan_run(CLUSTER, replace(PLAN.job, debug_rank=2), "7f3a9c01")
-    first, second = (Scope(debugged, node) for node in debugged.nodes)
-    written = protocol.TerminalOutput(2, "\x1b[1m\xff" * 100)
-    assert second.confined(written, ALL) is written
-    for scope, message in (
-        (first, written),
-        (second, protocol.TerminalOutput(3, "x")),
-        (second, protocol.TerminalOutput(2, "x" * (MOST_WRITTEN + 1))),
-        (second, protocol.TerminalOutput(2, "\u0100")),
-        (SECOND, written),
-    ):
-        assert isinstance(scope.confined(message, ALL), ForeignMessage)

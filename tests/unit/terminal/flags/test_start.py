@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.cli.lent_terminal import lent_terminal
 from pylaunch.errors import UsageError
 from pylaunch.model.job import Framework, JobSpec, OnHang
 from pylaunch.model.secret import Secrets
@@ -40,31 +39,6 @@ def test_an_action_without_effect_is_refused() -> None:
         job(StartFlags(workdir="/", on_hang="stop", hang_after="off"))
     with pytest.raises(UsageError, match="--on-hang restart has no effect without --max-restarts"):
         job(StartFlags(workdir="/", on_hang="restart"))
-
-
-def test_hangs_are_not_watched_and_the_run_ends_with_its_controller_while_a_person_debugs() -> None:
-    debugged = job(StartFlags(workdir="/", debug_rank=1))
-    assert (debugged.debug_rank, debugged.hang_after, debugged.ends_with_controller) == (1, None, True)
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (StartFlags(debug_rank=1, max_restarts=2), "--debug-rank 1 and --max-restarts 2: another attempt"),
-        (StartFlags(debug_rank=1, on_hang="stop"), "--debug-rank 1 and --on-hang stop: a rank at a prompt"),
-    ],
-)
-def test_what_contradicts_a_debugged_rank_is_refused(flags: StartFlags, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        job(flags)
-
-
-@pytest.mark.parametrize(("detach", "as_json"), [(True, False), (False, True), (False, False)])
-def test_a_rank_gets_no_terminal_where_no_person_is(detach: bool, as_json: bool) -> None:
-    assert lent_terminal(None, detach=detach, as_json=as_json) is None
-    expected = "--detach" if detach else "--json" if as_json else "stdin is not a terminal"
-    with pytest.raises(UsageError, match=expected):
-        lent_terminal(0, detach=detach, as_json=as_json)
 
 
 def test_the_line_to_type_in_place_of_another_launchers_ships_the_same_directory(tmp_path: Path) -> None:
