@@ -12,7 +12,7 @@ from functools import partial
 
 from pylaunch import protocol
 from pylaunch.agent.evidence import disk_space
-from pylaunch.agent.run import hold, shipped_code
+from pylaunch.agent.run import shipped_code
 from pylaunch.agent.run.ranks.worker_group import archive
 from pylaunch.agent.serve import job_daemon, relay
 from pylaunch.agent.shared import clean, rank_files, record, run_lock
@@ -69,7 +69,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "job": ("job", "idle"),
     "runs": (),
     "ship": ("run",),
-    "hold": ("run",),
+    "keep": ("run",),
     "clean": (),
     "node": (),
 }
@@ -102,8 +102,8 @@ def _run_verb(verb: str, options: dict[str, str], root: NodeRoot) -> int:
         return relay.attach(root, options["run"], version())
     if verb == "ship":
         return shipped_code.serve(root, options["run"])
-    if verb == "hold":
-        return _hold(root, options["run"])
+    if verb == "keep":
+        return _keep(root)
     if verb == "job":
         start = partial(relay.start_supervisor, version=version())
         return job_daemon.JobDaemon(root, options["job"], start, idle_s=float(options["idle"])).serve()
@@ -119,11 +119,14 @@ def _run_verb(verb: str, options: dict[str, str], root: NodeRoot) -> int:
     return 0
 
 
-def _hold(root: NodeRoot, run: str) -> int:
-    """Hold devices; on a node of a Slurm job keep the daemon of that job alive meanwhile."""
+def _keep(root: NodeRoot) -> int:
+    """Keep the daemon of this Slurm job alive, on a node that no attempt uses, until stdin ends."""
     job = os.environ.get(JOB_VARIABLE)
-    with contextlib.closing(job_daemon.kept(root, job)) if job is not None else contextlib.nullcontext():
-        return hold.serve(root, run)
+    if job is None:
+        raise AgentError("keep: expected a node of a Slurm job")
+    with contextlib.closing(job_daemon.kept(root, job)):
+        sys.stdin.read()
+    return 0
 
 
 def _hello(root: NodeRoot) -> dict[str, object]:

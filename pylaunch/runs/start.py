@@ -51,7 +51,7 @@ from pylaunch.runs.prepare.session import (
     Session,
     TakenError,
 )
-from pylaunch.runs.prepare.spares import standing_by, vet
+from pylaunch.runs.prepare.spares import in_their_jobs, vet
 from pylaunch.runs.prove import finish
 from pylaunch.runs.start_checks import ChecksAtStart
 from pylaunch.runs.start_events import (
@@ -320,7 +320,7 @@ class _Attempt:
         if options.hold is not None:
             # Twice: the release asks all nodes before it.
             instant = await session.unless_interrupted(asyncio.to_thread(options.hold, 2 * session.lead_s))
-        async with standing_by(plan, self._recorded.archive.version, self._emit_run):
+        async with in_their_jobs(plan, self._recorded.archive.version):
             started = await session.release(instant)
             self._released_at = time.monotonic()
             self._emit(RanksReleased(plan, started))

@@ -34,7 +34,7 @@ FORGER = r"""
 import os, select, socket, sys, json
 os.setuid(int(sys.argv[1]))
 mode, names = sys.argv[2], sys.argv[3].split(",")
-own = {"run": "r1", "since": 1.0, "devices": [0], "spare": False}
+own = {"run": "r1", "since": 1.0, "devices": [0]}
 answer = {
     "silent": None,
     "deep": b"[" * 4000,
@@ -228,7 +228,6 @@ def test_sockets_are_listed_with_their_users_and_names_as_they_are() -> None:
             "run": st.text() | st.just("r1") | st.integers(),
             "since": st.floats() | st.integers() | st.none(),
             "devices": st.lists(st.integers() | st.text()) | st.none(),
-            "spare": st.booleans() | st.integers(),
         },
     ).map(lambda body: json.dumps(body).encode())
 )

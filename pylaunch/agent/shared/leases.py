@@ -50,9 +50,6 @@ class Holder:
     pid: int
     """0 if it does not accept a connection."""
 
-    is_spare: bool = False
-    """True for the device of a spare node: nothing runs on it until a node of the run fails."""
-
     uid: int = -1
     """User id of the listener, from the kernel; -1 if unknown."""
 
@@ -66,7 +63,7 @@ class Holder:
         if not self.run:
             return f"pid {self.pid} of {self.user}" if self.pid else f"a process of {self.user} that does not answer"
         since = time.strftime("%H:%M", time.localtime(self.since))
-        return f"run {self.run} of {self.user} since {since}{' (as a spare)' if self.is_spare else ''}"
+        return f"run {self.run} of {self.user} since {since}"
 
 
 def device_name(index: int, root: str, default_root: str) -> str:
@@ -110,9 +107,9 @@ def take(name: str) -> socket.socket | Holder:
             return Holder("", "somebody who takes it and gives it back", 0.0, [], 0)
 
 
-def answer(lease: socket.socket, run: str, devices: list[int], since: float, *, is_spare: bool = False) -> None:
+def answer(lease: socket.socket, run: str, devices: list[int], since: float) -> None:
     """Answer one process that asks for the holder of `lease`. Never blocks and never fails."""
-    body = {"run": run, "since": since, "devices": devices, "spare": is_spare}
+    body = {"run": run, "since": since, "devices": devices}
     with contextlib.suppress(OSError):
         client, _ = lease.accept()
         with client:
@@ -236,7 +233,7 @@ def decoded(received: bytes, uid: int, pid: int) -> Holder:
         return nothing
     if not all(isinstance(each, int) and each >= 0 for each in devices):
         return nothing
-    return Holder(run, user_name(uid), float(since), devices, pid, body.get("spare") is True, uid)
+    return Holder(run, user_name(uid), float(since), devices, pid, uid)
 
 
 def user_name(uid: int) -> str:
