@@ -21,7 +21,6 @@ from pylaunch.protocol.messages import PHASES as PHASES
 from pylaunch.protocol.messages import PROTOCOL as PROTOCOL
 from pylaunch.protocol.messages import SINCE as SINCE
 from pylaunch.protocol.messages import TO_AGENT as TO_AGENT
-from pylaunch.protocol.messages import TRY_AGAIN as TRY_AGAIN
 from pylaunch.protocol.messages import Examine as Examine
 from pylaunch.protocol.messages import Failed as Failed
 from pylaunch.protocol.messages import Finished as Finished

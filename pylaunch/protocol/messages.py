@@ -70,9 +70,6 @@ PAUSE_S = 2.0
 SINCE = "since"
 """In `Hello.knows`: this agent supports `Follow.since`."""
 
-TRY_AGAIN = "try-again"
-"""In `Hello.knows`: this agent answers TryPeers after the release, too."""
-
 EXAMINE = "examine"
 """In `Hello.knows`: this agent answers `Examine`."""
 
@@ -109,7 +106,7 @@ class TryPeers:
     """Ask the agent to connect to the agents of other hosts, whose ports are ephemeral like those of ranks."""
 
     ports: dict[str, int]
-    """Port by host; after the release the agent knows the ports, and these are ignored."""
+    """Port by host."""
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,6 @@ class Evidence:
     hosts: tuple[HostEvidence, ...] = ()
     """Facts of each host when it began to stop."""
 
-    tried: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Results of the connections that agents tried after the failure: host → peer → one of `neighbours.ENDS`."""
-
     findings: tuple[Finding, ...] = ()
     """Warnings of the start, also about facts in which the nodes differ (ATTESTATION)."""
 

@@ -153,10 +153,6 @@ class RunState(Evidence):
         """Add views that were taken because there was no progress."""
         return replace(self, quiet={**self.quiet, **{view.rank: view for view in views}})
 
-    def with_tried(self, host: str, ends: Mapping[str, str]) -> RunState:
-        """Add the results of the connections that `host` tried after the failure."""
-        return replace(self, tried={**self.tried, host: ends})
-
     def with_stopping(self, reason: str, grace: timedelta) -> RunState:
         """Stop all nodes because one node stops, ordered or on its own; `reason` names the origin."""
         return replace(self, stopping=self.stopping or reason).ordered(StopAll(reason, grace))

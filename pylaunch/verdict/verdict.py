@@ -315,19 +315,8 @@ def _of_lost(evidence: Evidence) -> _Observation:
     reason = lost_contact(silent, evidence.lost[silent[0]], answer=False)
     if is_signalled := evidence.signalled in hosts:
         reason += f"; before, {evidence.stopping.partition(': ')[2] if len(hosts) == 1 else evidence.stopping}"
-    witnesses = {
-        pair[0]: lines
-        for pair, lines in silent_pairs(evidence.hosts, evidence.tried).items()
-        if pair[1] in evidence.lost
-    }
+    witnesses = {pair[0]: lines for pair, lines in silent_pairs(evidence.hosts).items() if pair[1] in evidence.lost}
     lines = [line for found in witnesses.values() for line in found[:1]]
-    connected = [
-        (witness, peer)
-        for witness, ends in sorted(evidence.tried.items())
-        for peer, end in sorted(ends.items())
-        if peer in evidence.lost and end == "ok"
-    ]
-    lines += [f"{witness} still connects to {peer}, which is up" for witness, peer in connected]
     lines += [lost_contact([each], evidence.lost[each], answer=True) for each in hosts if each in evidence.answering]
     confidence = Certainty.CERTAIN if witnesses and len(hosts) == 1 else Certainty.LIKELY
     found = FailureCause("node-lost", reason, confidence, only(hosts), tuple(lines[:6]))
@@ -335,8 +324,6 @@ def _of_lost(evidence: Evidence) -> _Observation:
     if is_signalled:
         signalled = advised(replace(found, kind="signalled"), hosts)
         found = replace(found, question=signalled.question, hint=signalled.hint)
-    elif found.question and {*silent} <= {peer for _, peer in connected}:
-        found = replace(found, question=_UP_AND_SILENT.format(host=fold(silent)))
     elif found.question and (known := [each for each in _OF_SSH if each in evidence.lost[silent[0]]]):
         found = replace(found, question=_OF_SSH[known[0]].format(host=fold(silent)))
     return _Observation(reason, None, found)
@@ -352,10 +339,6 @@ def _answering(lost: Mapping[str, str]) -> str:
     return "; ".join([*clauses[:MOST_REASONS], *([f"the agents on {fold(rest)} are lost, too"] if rest else [])])
 
 
-_UP_AND_SILENT = (
-    "are the processes of {host} frozen (a suspended machine, no memory, a disk that hangs), or is its path to this"
-    " machine cut?"
-)
 _OF_SSH = {
     "no SSH server answers": "was {host} restarted or shut down, or did only its sshd end (its address answers)?",
     "host key changed": "was {host} installed again, or does its address lead to another machine?",

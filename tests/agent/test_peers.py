@@ -197,15 +197,3 @@ def test_the_key_is_written_nowhere(together: Together, tmp_path: Path) -> None:
     assert not [path for path, content in files.items() if KEY.encode() in content]
     environment = Path(f"/proc/{controllers[0].pid(0)}/environ").read_bytes()
     assert KEY.encode() not in environment
-
-
-def test_agents_of_a_released_run_try_each_other_again(together: Together) -> None:
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # It never listens, and nobody else can.
-        first, second, _ = together(PATIENT, PATIENT, PATIENT, ports={"n3": closed.getsockname()[1]})
-        first.send(protocol.TryPeers({"n2": 0, "n3": 0}))
-        second.send(protocol.TryPeers({"n1": 0}))
-        assert first.until(protocol.PeersTried).ends == {"n2": "ok", "n3": "refused"}
-        assert second.until(protocol.PeersTried).ends == {"n1": "ok"}
-    second.send(protocol.Stop(0.1, "by hand"))
-    assert first.until(protocol.Stopping).reason == "n2: by hand", "messages between the agents continue"

@@ -12,11 +12,9 @@ retransmissions. An agent from which nothing ever arrived is no lost node: a fir
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
-import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 
 from pylaunch import protocol
@@ -39,9 +37,6 @@ FAREWELL_S = 3.0
 OUTGOING = 128
 INCOMING = 256
 """Connections at a time; further ones are opened a moment later."""
-
-TRIAL_S = 1.5
-"""Shorter than the time for which a node holds its ranks after a victim. Linux repeats a lost SYN after 1 s."""
 
 
 @dataclass
@@ -115,30 +110,6 @@ class Peers:
         targets = {name: (*self._addresses[name], port) for name, port in ports.items() if name in self._addresses}
         ends = neighbours.try_connections(targets, self._reject, self._listener)
         return {name: ends.get(name, neighbours.NAMELESS) for name in ports if name != self._me}
-
-    def try_again(self, names: Iterable[str], deliver: Callable[[dict[str, str]], None]) -> None:
-        """Try connections to the agents of `names` on the ports of the release; `deliver` gets the results later."""
-        known = [self._peers[name] for name in names if name in self._peers]
-        targets: dict[str, neighbours.Target] = {peer.name: (peer.family, *peer.address) for peer in known}
-        reading, writing = os.pipe()
-        ends: dict[str, str] = {}
-
-        def work() -> None:
-            ends.update(neighbours.try_connections(targets, within_s=TRIAL_S))
-            os.close(writing)
-
-        def finish() -> None:
-            self._loop.forget(reading)
-            os.close(reading)
-            deliver(ends)
-
-        self._loop.watch(reading, finish)
-        threading.Thread(target=work, daemon=True).start()
-
-    @property
-    def is_started(self) -> bool:
-        """True from the release on."""
-        return bool(self._key)
 
     def _watch_listener(self, callback: Callable[[], None]) -> None:
         assert self._listener is not None

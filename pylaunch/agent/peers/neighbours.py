@@ -63,9 +63,8 @@ def try_connections(
     targets: dict[str, Target],
     on_incoming: Callable[[], None] = lambda: None,
     listener: socket.socket | None = None,
-    within_s: float = TRY_S,
 ) -> dict[str, str]:
-    """Connect to all `targets` at once, for `within_s` at most, and return the result of each. Nothing is sent.
+    """Connect to all `targets` at once, for TRY_S at most, and return the result of each. Nothing is sent.
 
     Calls `on_incoming` for connections that reach `listener` meanwhile.
     """
@@ -82,8 +81,8 @@ def try_connections(
             connecting.setblocking(False)
             connecting.connect_ex((address, port))  # The socket becomes writable when the connection succeeds or fails.
             selector.register(connecting, selectors.EVENT_WRITE, name)
-        until = time.monotonic() + within_s
-        left = within_s
+        until = time.monotonic() + TRY_S
+        left = TRY_S
         while len(ends) < len(targets) and left > 0:
             left = until - time.monotonic()  # At the end, look once more: this process may have been held up.
             for key, _ in selector.select(max(0.0, left)):

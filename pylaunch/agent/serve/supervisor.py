@@ -59,7 +59,7 @@ def hello(run: str, version: str, phase: str, running: list[int], node: str) -> 
     return protocol.Hello(
         protocol=protocol.PROTOCOL, version=version, run=run, host=os.uname().nodename,
         pid=os.getpid(), uid=os.getuid(), python=sys.version.split()[0], phase=phase, time=time.time(), running=running,
-        knows=[protocol.SINCE, protocol.TRY_AGAIN, protocol.EXAMINE], node=node,
+        knows=[protocol.SINCE, protocol.EXAMINE], node=node,
     )  # fmt: skip
 
 
@@ -247,7 +247,8 @@ class Supervisor:
         elif isinstance(message, protocol.Prepare):
             self._prepare(controller, message)
         elif isinstance(message, protocol.TryPeers):
-            self._try_peers(controller, message)
+            ends = {} if self._peers is None else self._peers.try_all(message.ports)
+            controller.send(protocol.PeersTried(ends))
         elif isinstance(message, protocol.Release):
             if controller is not self._owner or self._run is None:
                 raise protocol.WireError("Release from a connection that has not prepared the run")
@@ -294,18 +295,6 @@ class Supervisor:
             deliver([], None)
         else:
             self._run.examine(request, deliver)
-
-    def _try_peers(self, controller: Controller, message: protocol.TryPeers) -> None:
-        if self._peers is None or not self._peers.is_started:
-            ends = self._peers.try_all(message.ports) if self._peers is not None else {}
-            controller.send(protocol.PeersTried(ends))
-            return
-
-        def deliver(ends: dict[str, str]) -> None:
-            if controller in self._controllers:
-                controller.send(protocol.PeersTried(ends))
-
-        self._peers.try_again(message.ports, deliver)
 
     def _prepare(self, controller: Controller, message: protocol.Prepare) -> None:
         task = message.task

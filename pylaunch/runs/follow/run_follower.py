@@ -26,7 +26,6 @@ from pylaunch.runs.follow.job_time import JobTimeNews, ends_with_job
 from pylaunch.runs.follow.output_relay import OutputRelay
 from pylaunch.runs.follow.rank_views import RunSample, host_evidence, rank_view
 from pylaunch.runs.follow.run_events import Emitter, Notice
-from pylaunch.runs.prepare.peer_connections import ConnectionTrials
 from pylaunch.store.account import user_and_host
 from pylaunch.transport.slurm import commands
 from pylaunch.verdict.hangs.suspicion import HangReport
@@ -80,7 +79,6 @@ class RunFollower:
         ranks = {node.host.name: frozenset(rank.rank for rank in node.ranks) for node in plan.nodes}
         address = plan.coordinator.host.rank_address
         self._state = RunState(ranks, address=address, is_server=plan.job.framework.is_server)
-        self._trials = ConnectionTrials(plan, fleet)
         self._examiner = RunExaminer(fleet, lambda: self._state.live, self._on_sample)
         self._hang_watch = HangWatch(plan, self._examiner.examine, lambda: self._state)
         self._bounds = EventBounds()
@@ -156,7 +154,6 @@ class RunFollower:
                 break
             ordered = self._state.stop
             await self._on_message(host, message)
-            await self._trials.after(message, self._state.live)
             self._examiner.wake()
             self.relay.note_caught_up(host, message, self._state.live)
             if self._state.stop is not None and self._state.stop != ordered:
@@ -230,8 +227,6 @@ class RunFollower:
                 self._state = self._state.with_facts(host_evidence(host, message, self._fleet.clock(host)))
             case protocol.RankView() | protocol.Examined() | protocol.HostEvidence() | protocol.Activity():
                 self._on_view(host, message)
-            case protocol.PeersTried():
-                self._state = self._state.with_tried(host, message.ends)
             case protocol.PeersUnheard():
                 self._note_unheard(host, message.hosts)
             case HangNews() | JobAnswer() | Interrupted():

@@ -1,25 +1,19 @@
 """Connections between the nodes of a run, tried once all of them are prepared: ranks will open the same.
 
-They are tried again, as cheap probes of the network, when something is wrong during the run.
-
 Every agent listens on an ephemeral port, as NCCL and gloo do. Each tries the agents of others, in both directions. A
 packet that a firewall drops costs TRY_S of `agent/peers/neighbours.py`; connections that succeed cost one round trip.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pylaunch import protocol
-from pylaunch.model.plan import RunPlan
-from pylaunch.runs.connect.fleet import Fleet, NodeSilent
+from pylaunch.runs.connect.fleet import Fleet
 
 ALL_PAIRS = 32
 """Up to this many nodes, every node tries every other: 992 connections, 31 from each."""
 
 ANSWER_S = 6.0
 """Time-out for the answer of an agent: three times that of a connection which nobody accepts."""
-
-MOST_TRIALS = 3
-"""Trials during a run before the first victim."""
 
 
 def targets(hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -47,21 +41,3 @@ async def try_connections(fleet: Fleet, ports: Mapping[str, int]) -> dict[str, M
         host: {peer: end for peer, end in tried.ends.items() if peer in wanted.get(host, ())}
         for host, tried in answers.items()
     }
-
-
-class ConnectionTrials:
-    """Lets the agents connect to each other again during a run, after the first victim and when a node is silent."""
-
-    def __init__(self, plan: RunPlan, fleet: Fleet) -> None:
-        self._targets = targets([node.host.name for node in plan.nodes])
-        self._fleet = fleet
-        self._trials = 0
-
-    async def after(self, message: object, live: Collection[str]) -> None:
-        """Begin a trial between the `live` hosts if `message` calls for one."""
-        is_victim = isinstance(message, protocol.RankEnd) and message.symptom != ""
-        if not (is_victim or isinstance(message, NodeSilent)) or self._trials >= MOST_TRIALS:
-            return
-        self._trials = MOST_TRIALS if is_victim else self._trials + 1
-        able = sorted(set(self._fleet.knowing(protocol.TRY_AGAIN)).intersection(live))
-        await self._fleet.send({host: protocol.TryPeers(dict.fromkeys(self._targets[host], 0)) for host in able})

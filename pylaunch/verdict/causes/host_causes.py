@@ -14,7 +14,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, RankEnd
 from pylaunch.verdict.causes.cause_kinds import advised
 from pylaunch.verdict.causes.overrides import connected_elsewhere, meetings, overridden
-from pylaunch.verdict.causes.unanswered import OK, Pair, silent_pairs
+from pylaunch.verdict.causes.unanswered import Pair, silent_pairs
 from pylaunch.verdict.causes.xid import XidKind, explain
 from pylaunch.verdict.failure_evidence import Evidence, seconds
 from pylaunch.verdict.hangs.judge import judge_hang
@@ -271,7 +271,7 @@ COUNTED_LINKS = ("carrier_changes", "link_downed")
 
 def network_causes(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause | RejectedCause]:
     """Yield the causes in the network."""
-    pairs = silent_pairs(evidence.hosts, evidence.tried)
+    pairs = silent_pairs(evidence.hosts)
     yield from _links(evidence, first, {host for pair in pairs for host in pair})
     yield from _paths(evidence, pairs)
     yield from _readers(evidence)
@@ -291,11 +291,7 @@ def _paths(evidence: Evidence, pairs: dict[Pair, list[str]]) -> Iterator[Failure
         yield _path(text, lines, Named(host, None))
     elif len(edges) == 1:
         ((one, other),) = (tuple(sorted(edge)) for edge in edges)
-        ends = [evidence.tried.get(a, {}).get(b, "") for a, b in ((one, other), (other, one))]
-        text = f"{one} and {other} no longer reach each other: a firewall or a route"
-        if OK in ends:
-            text = f"connections of ranks between {one} and {other} get no answer, and new ones do: a firewall"
-        yield _path(text, lines, None)
+        yield _path(f"{one} and {other} no longer reach each other: a firewall or a route", lines, None)
     else:
         yield _path(f"hosts {fold(hosts)} no longer reach each other", lines, None)
 

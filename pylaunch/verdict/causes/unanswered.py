@@ -8,8 +8,6 @@ from pylaunch.protocol.node_evidence import HostEvidence, StuckConnection
 SILENT_RETRANSMITS = 3
 """Retransmissions in a row that show a silent path: together they take more than a second."""
 
-OK, REFUSED = "ok", "refused"
-
 Pair = tuple[str, str]
 
 
@@ -62,19 +60,9 @@ def unanswered_connections(
                 yield UnansweredConnection(each.host, peer, connection)
 
 
-def silent_pairs(
-    hosts: Iterable[HostEvidence], tried: Mapping[str, Mapping[str, str]] | None = None
-) -> dict[Pair, list[str]]:
-    """Return the pairs of hosts whose packets are not answered, with the lines that show it.
-
-    `tried`: results of new connections between the agents, by host and peer.
-    """
+def silent_pairs(hosts: Iterable[HostEvidence]) -> dict[Pair, list[str]]:
+    """Return the pairs of hosts whose packets are not answered, with the lines that show it."""
     found: dict[Pair, list[str]] = {}
     for each in unanswered_connections(hosts):
         found.setdefault((each.host, each.peer), []).append(str(each))
-    for host, ends in (tried or {}).items():
-        for peer, end in ends.items():
-            if host != peer and not end.startswith((OK, REFUSED, "nameless")):
-                text = "timed out" if end == "silent" else end
-                found.setdefault((host, peer), []).append(f"{peer} no longer accepts connections from {host} ({text})")
     return {pair: sorted(lines) for pair, lines in sorted(found.items())}

@@ -111,7 +111,6 @@ class EvidenceSet:
     states: Mapping[str, tuple[RankState, ...]] = field(default_factory=states)
     hosts: tuple[HostEvidence, ...] = ()
     lost: Mapping[str, str] = field(default_factory=dict)
-    tried: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     views: tuple[RankView, ...] = ()
     ranks: Mapping[str, frozenset[int]] = field(default_factory=lambda: RANKS)
@@ -124,7 +123,7 @@ class EvidenceSet:
         known = {facts.host for facts in self.hosts}
         others = tuple(facts(host) for host in RANKS if host not in known and host not in self.lost)
         return Evidence(
-            self.ranks, self.ends, self.states, self.lost, (*self.hosts, *others), self.tried, self.findings,
+            self.ranks, self.ends, self.states, self.lost, (*self.hosts, *others), self.findings,
             self.views, self.answering, self.restarted,
             stopping=self.stopping,
         )  # fmt: skip
@@ -282,16 +281,13 @@ SETS = (
                 hosts=(facts("n2", rises={"mlx5_0/1 link_downed": 1}),)),
     EvidenceSet("blocked between two hosts", (*VICTIMS, ended(1)), "path-blocked", "likely", None, states(waiting(1)),
                 (facts("n1", stuck=(stuck("n2", retransmits=5),)),)),
-    EvidenceSet("blocked between two hosts, tried again", (*VICTIMS, ended(1)), "path-blocked", "likely", None,
-                states(waiting(1)), tried={"n1": {"n2": "silent", "n3": "ok"}, "n3": {"n1": "ok", "n2": "ok"}}),
     EvidenceSet("one host is cut off", (*VICTIMS, ended(1)), "path-blocked", "likely", NODE_2, states(waiting(1)),
-                tried={"n1": {"n2": "silent", "n3": "ok"}, "n3": {"n1": "ok", "n2": "silent"}}),
+                (facts("n1", stuck=(stuck("n2", retransmits=5),)), facts("n3", stuck=(stuck("n2", retransmits=5),)))),
     EvidenceSet("everybody is cut off", (*VICTIMS, victim(1, 100.1)), "path-blocked", "likely", None,
-                tried={"n1": {"n2": "silent", "n3": "silent"}, "n3": {"n1": "silent", "n2": "silent"}}),
+                hosts=(facts("n1", stuck=(stuck("n2", retransmits=5), stuck("n3", retransmits=5))),
+                       facts("n3", stuck=(stuck("n1", retransmits=5), stuck("n2", retransmits=5))))),
     EvidenceSet("one retransmission is no blocked path", (*VICTIMS, victim(1, 100.1)), None, None, None,
                 hosts=(facts("n1", stuck=(stuck("n2", retransmits=1),)),)),
-    EvidenceSet("a refused connection is no blocked path", (*VICTIMS, victim(1, 100.1)), None, None, None,
-                tried={"n1": {"n2": "refused"}}),
     EvidenceSet("a peer does not read", (*VICTIMS, victim(1, 100.1)), "not-reading", "possible", None,
                 hosts=(facts("n1", stuck=(stuck("n2", probes=3),)),)),
     EvidenceSet("file server silent, the rank waits for it", (*VICTIMS, ended(1)), "storage", "likely", N2,

@@ -66,7 +66,7 @@ def test_the_order_of_reports_changes_nothing(case: EvidenceSet, random: Random)
     random.shuffle(hosts)
     other = replace(
         evidence, ends=tuple(ends), hosts=tuple(hosts), states=shuffled(evidence.states),
-        lost=shuffled(evidence.lost), tried=shuffled(evidence.tried), ranks=shuffled(evidence.ranks),
+        lost=shuffled(evidence.lost), ranks=shuffled(evidence.ranks),
     )  # fmt: skip
     assert verdict(other) == verdict(evidence)
 
@@ -101,10 +101,6 @@ def _without_one(evidence: Evidence, data: st.DataObject) -> Evidence:
         ],
         "kernel": [_poorer(evidence, each, kernel=()) for each in evidence.hosts],
         "connections": [_poorer(evidence, each, stuck=()) for each in evidence.hosts],
-        "tried": [
-            replace(evidence, tried={host: ends for host, ends in evidence.tried.items() if host != gone})
-            for gone in evidence.tried
-        ],
         "views": [
             replace(evidence, views=tuple(each for each in evidence.views if each is not gone))
             for gone in evidence.views
@@ -154,13 +150,12 @@ def test_a_message_from_the_kernel_of_another_host_is_no_evidence_for_a_rank() -
     assert not any("nfs" in line for line in top.evidence)
 
 
-@pytest.mark.parametrize("case", [each for each in SETS if each.hosts or each.tried], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [each for each in SETS if each.hosts], ids=lambda case: case.name)
 def test_a_host_can_accuse_no_other_host(case: EvidenceSet) -> None:
     """The facts of a host are what it says: alone, they name at most that host."""
     victims = (victim(0), victim(1, 100.1), victim(2, 100.2))
-    for host in {*(each.host for each in case.hosts), *case.tried}:
+    for host in {each.host for each in case.hosts}:
         mine = [each for each in case.hosts if each.host == host]
         others = [facts(name) for name in RANKS if name not in {each.host for each in mine}]
-        tried = {host: case.tried[host]} if host in case.tried else {}
-        found = verdict(Evidence(RANKS, victims, states(), hosts=(*mine, *others), tried=tried))
+        found = verdict(Evidence(RANKS, victims, states(), hosts=(*mine, *others)))
         assert found.named is None or found.named.host == host

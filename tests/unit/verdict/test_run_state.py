@@ -6,7 +6,7 @@ import pytest
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangFinding, HangKind
 from pylaunch.model.outcome import Named, Status
-from pylaunch.protocol.node_evidence import HostEvidence, RankEnd, RankState
+from pylaunch.protocol.node_evidence import HostEvidence, RankEnd, RankState, StuckConnection
 from pylaunch.verdict.run_state import RunState, StopAll
 from tests.unit.verdict.hangs.views import IN_OPEN, calls, default_group, view
 
@@ -275,20 +275,20 @@ def test_only_the_first_report_of_each_host_and_rank_is_evidence() -> None:
     facts = HostEvidence("n2", 5.0, 0.0, clock_step_s=40.0)
     seen = view(1, calls(3, over=True), IN_OPEN, [default_group(2)])
     state = TWO.with_facts(facts).with_facts(replace(facts, clock_step_s=0.0))
-    state = state.with_view(seen).with_view(replace(seen, pid=7)).with_tried("n1", {"n2": "silent"})
+    state = state.with_view(seen).with_view(replace(seen, pid=7))
     assert state.hosts == (facts,)
     assert state.views == (seen,)
-    assert state.tried == {"n1": {"n2": "silent"}}
 
 
 def test_the_outcome_of_a_failure_has_its_causes_and_the_facts_of_hosts() -> None:
     waited = replace(end(0, "n1", code=1), symptom="timed out waiting for other ranks")
     state = TWO.with_end(waited, GRACE).with_states("n1", ()).with_states("n2", (RankState(1, "S", 9.0, None),))
-    facts = HostEvidence("n2", 5.0, 0.0)
-    outcome = finished(state.with_facts(facts).with_tried("n1", {"n2": "silent"})).outcome(9.0)
+    cut_off = StuckConnection(0, "ESTABLISHED", "10.0.0.2", 41000, 65536, 0, 5, 0)
+    facts = (HostEvidence("n1", 5.0, 0.0, stuck=(cut_off,)), HostEvidence("n2", 5.0, 0.0, addresses=("10.0.0.2",)))
+    outcome = finished(state.with_facts(facts[0]).with_facts(facts[1])).outcome(9.0)
     assert outcome.reason.startswith("n1 and n2 no longer reach each other: a firewall or a route; rank 0 on n1 ")
     assert [each.kind for each in outcome.causes] == ["path-blocked", "rank-silent"]
-    assert (outcome.named, outcome.hosts) == (None, (facts,))
+    assert (outcome.named, outcome.hosts) == (None, facts)
     assert [each.why for each in outcome.rejected] == ["the effect of another failure on this rank"]
 
 

@@ -118,17 +118,6 @@ def test_the_end_of_a_slurm_job_accuses_none_of_its_nodes() -> None:
     assert mixed.causes[0].kind == "node-lost"
 
 
-def test_a_connection_to_a_lost_node_shows_that_it_is_up_and_no_more() -> None:
-    """The kernel accepts it also for an agent that is stopped: the path from this machine may be as good."""
-    lost = {"n2": "no heartbeat for 5 s (the agent of run 7f3a (pid 41) is stopped (SIGSTOP))"}
-    evidence = Evidence(RANKS, (victim(0, 5.0, LOST),), {}, lost, tried={"n1": {"n2": "ok"}})
-    (cause,) = judge_lost(evidence).causes
-    assert cause.evidence == ("n1 still connects to n2, which is up",)
-    assert cause.question.startswith("are the processes of n2 frozen"), "it does not ask again whether n2 is up"
-    (answers,) = judge_lost(replace(evidence, answering=frozenset({"n2"}))).causes
-    assert (answers.kind, answers.question.partition(":")[0]) == ("agent-lost", "who stopped it")
-
-
 def test_a_failure_that_a_lost_agent_passed_on_is_the_cause_unless_another_node_is_lost_too() -> None:
     passed_on = "n2: rank 1 ended with exit code 1"
     alone = Evidence(RANKS, (), {}, {"n2": "no heartbeat for 5 s"}, stopping=passed_on)
