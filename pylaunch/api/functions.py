@@ -23,7 +23,6 @@ from pylaunch.runs import attach as attaching
 from pylaunch.runs import start as starting
 from pylaunch.runs.all_runs import discover_runs, find_job, find_run
 from pylaunch.runs.connect.interruptible import Interrupter
-from pylaunch.runs.follow.run_events import Notice
 from pylaunch.runs.prepare.leftovers import end_leftovers
 from pylaunch.runs.start import StartOptions
 from pylaunch.runs.start_checks import at_start_checks
@@ -87,14 +86,14 @@ def start(
     """Start `job` on `cluster` and return as soon as the run has an id and a record on this machine.
 
     `container` and `container_mounts` are values of `--container` and `--container-mount`; without them, those of
-    `pylaunch.toml` in the working directory hold. An image that this machine sends is converted before the return.
+    `pylaunch.toml` in the working directory hold.
     The checks of a start run beside it, unless `options` chooses others. A start that is refused ends the run with
     Status.REFUSED. Raises UsageError for a job that does not fit the cluster.
     """
     wanted = StartOptions(checks=at_start_checks()) if options is None else options
     early: list[StartEvent] = []
-    given = {"container": container, "container_mount": tuple(container_mounts), "dry_run": False}
-    job = features.job_changes({**given, "say": lambda line: early.append(Notice(line))})(job)
+    given = {"container": container, "container_mount": tuple(container_mounts)}
+    job = features.job_changes(given)(job)
     planned = starting.plan_start(cluster, job, judge_settings, early.append)
     if wanted.ends_leftovers:
         end_leftovers(planned.plan, early.append)

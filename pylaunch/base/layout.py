@@ -26,7 +26,6 @@
     short                    link to a directory in /tmp for the sockets of ranks, which ends with the run
   jobs/<job>.sock            relays ask the daemon of a Slurm job here for a supervisor
   blobs/<ab>/<sha256>        content of shipped code
-  images/<sha256>/image      image of containers that a controller sent; the directory's time is that of its last use
   trees/<run>/               shipped code of one run: the working directory of all its attempts
   trees/<run>.json           the manifest of that tree
 """
@@ -42,11 +41,6 @@ from pylaunch.base.dataclass import dataclass
 SOCKETS = ("agent.sock", "ranks.sock")
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 JOB_ID = re.compile(r"[0-9]{1,12}\Z")
-IMAGES = "@images"
-"""First part of the path of an image in the store of the node root."""
-
-IMAGE_FILE = "image"
-STORED_IMAGE = re.compile(f"{IMAGES}/[0-9a-f]{{64}}/{IMAGE_FILE}\\Z")
 JOB_VARIABLE = "PYLAUNCH_SLURM_JOB"
 """Variable of an agent that srun starts: the id of its Slurm job, whose daemon starts supervisors."""
 
@@ -139,10 +133,6 @@ class NodeRoot:
     @property
     def trees(self) -> str:
         return os.path.join(self.path, "trees")
-
-    @property
-    def images(self) -> str:
-        return os.path.join(self.path, "images")
 
     def blob(self, digest: str) -> str:
         return os.path.join(self.blobs, digest[:2], digest)

@@ -1,7 +1,7 @@
 """Layers of the environment of a rank, and which layer wins. Pure; the controller and the agent both compose with it.
 
 The controller knows the layers from DEFAULTS to FLAGS and sends them composed, as `NodeTask.env`. The agent adds the
-layers below (IMAGE to NODE) and those above. Nothing else decides which value a rank gets.
+layers below (RECORDER to NODE) and those above. Nothing else decides which value a rank gets.
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ class Layer(Enum):
 
     RECORDER = "flight recorder"
     """Settings of torch's flight recorder, which records the last collectives of a rank."""
-
-    IMAGE = "image"
-    """Variables of the configuration of a container's image."""
 
     USER = "user"
     """HOME, USER, LOGNAME and SHELL from the user database of the node."""

@@ -4,13 +4,10 @@ request = plan_check(cluster, job, needs, checks)    no host is contacted
 found   = check(request)                             one question to every host; nothing is changed
 """
 
-import posixpath
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.base.layout import IMAGES, NodeRoot
 from pylaunch.checks import suite
 from pylaunch.checks.check import Check
 from pylaunch.checks.result import Result, result
@@ -78,14 +75,9 @@ def with_warning(found: Result, check: str, text: str, fix: str) -> Result:
 def _wanted(plan: RunPlan, needs: Needs) -> Wanted:
     """Return the needs of the run; without a script, only those that were named."""
     job = plan.job
-    rooms = needs.rooms
-    if (image := job.sent_image) is not None:
-        path = posixpath.dirname(image.image.replace(IMAGES, NodeRoot("{node_root}").images))
-        size = Path(image.file).stat().st_size
-        rooms += (Room("the image of the container", path, size, Severity.FAIL, "pylaunch_node_root"),)
     wanted = replace(
         wanted_by(plan, files=needs.files, checkpoint_dir=needs.checkpoint_dir, infiniband=needs.infiniband),
-        rooms=rooms,
+        rooms=needs.rooms,
         port=job.rendezvous_port or USUAL_PORT,
         any_port=job.rendezvous_port is None,
     )

@@ -6,9 +6,6 @@ from pylaunch.checks.survey import Wanted
 from pylaunch.model.job import Framework
 from pylaunch.model.plan import RunPlan
 
-ANY_FILE = "/dev/null"
-"""File on each node, in place of an image that a start sends: `check` asks what a file needs."""
-
 
 def wanted_by(
     plan: RunPlan, *, files: Sequence[str] = (), checkpoint_dir: str = "", infiniband: bool = False
@@ -28,7 +25,7 @@ def wanted_by(
         files=tuple(files),
         checkpoint_dir=checkpoint_dir,
         temporary_dir=job.env.get("TMPDIR", ""),
-        container="" if job.container is None else job.container.image if job.sent_image is None else ANY_FILE,
+        container="" if job.container is None else job.container.image,
         infiniband=infiniband,
         connected=scripted,
         listen_by_name=frozenset(

@@ -70,7 +70,6 @@ Commands = Sequence[tuple[NodePlan, NodeCommand]]
 
 ON_THE_NODE = {
     Layer.RECORDER: "TORCH_FR_BUFFER_SIZE, TORCH_FR_DUMP_TEMP_FILE, TORCH_NCCL_DUMP_ON_TIMEOUT",
-    Layer.IMAGE: "variables of the configuration of an image that nodes receive",
     Layer.USER: "HOME, USER, LOGNAME, SHELL of the user on the node",
     Layer.ROUTE: "NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME, TP_SOCKET_IFNAME: the interface to the other nodes",
     Layer.NODE: f"{NODE_ENVIRONMENT} of the node, where provision wrote it",
@@ -137,7 +136,7 @@ def _environment_lines(plan: RunPlan, commands: Commands) -> Iterator[str]:
     names = sorted({name for row in rows for name in row.variables})
     for layer in Layer:
         found = {name: [row for row in rows if _is_of(row, name, layer)] for name in names}
-        if layer in ON_THE_NODE and (layer is not Layer.IMAGE or plan.job.container is not None):
+        if layer in ON_THE_NODE:
             yield f"  {layer.value}: {ON_THE_NODE[layer]}"
         elif layer is Layer.LAUNCHER and any(command.launcher for _, command in commands):
             yield f"  {layer.value}: {OF_TORCHRUN}"
@@ -245,4 +244,4 @@ def _variables(composed: Iterable[tuple[str, ComposedVariable]]) -> list[dict[st
 
 
 def _container(container: Container) -> dict[str, object]:
-    return {"image": container.source or container.image, "mounts": [asdict(each) for each in container.mounts]}
+    return {"image": container.image, "mounts": [asdict(each) for each in container.mounts]}

@@ -52,7 +52,7 @@ def read_settings(directory: Path) -> Settings:
         _text(content, "scheduler", 'scheduler = "slurm"', "a name"),
         slurm,
         environment_name(env["name"], f"{settings.name}: env.name") if "name" in env else None,
-        _text(container, "image", '[container] with image = "torch.tar"', "an image", "container."),
+        _text(container, "image", '[container] with image = "/data/torch.sif"', "an image", "container."),
         _mounts(container.get("mounts", [])),
     )
 

@@ -93,23 +93,15 @@ class Container:
     """Root directory of the ranks, in place of that of their node."""
 
     image: str
-    """Path on every node: a directory, a squashfs or a SIF; of an image that nodes receive, in their store."""
+    """Path on every node: a directory, a squashfs or a SIF."""
 
     mounts: tuple[MountTask, ...] = ()
-    source: str = ""
-    """Archive or name of the image that nodes receive from this machine; "" for a path on the nodes."""
-
-    file: str = ""
-    """File of this machine with that image."""
-
-    env: Mapping[str, str] = field(default_factory=dict)
-    """Variables of the configuration of that image."""
 
     @property
     def words(self) -> str:
         """The image with its mounts, as an option names them."""
         mounts = [f"{each.source}:{each.target}{':ro' * each.read_only}" for each in self.mounts]
-        return " with ".join(filter(None, (self.source or self.image, ", ".join(mounts))))
+        return " with ".join(filter(None, (self.image, ", ".join(mounts))))
 
 
 STOP_GRACE = timedelta(seconds=10)
@@ -226,11 +218,6 @@ class JobSpec:
     def script(self) -> str | None:
         """Script that ranks run; None for a module."""
         return None if self.command[:1] == ("-m",) else self.command[0]
-
-    @property
-    def sent_image(self) -> Container | None:
-        """Container whose image this machine sends to nodes that lack it; None for a path on the nodes."""
-        return self.container if self.container is not None and self.container.file else None
 
     @property
     def stop_grace(self) -> timedelta:

@@ -22,12 +22,10 @@ MODULES = {
 OTHERS = {"mpirun": "-np", "mpiexec": "-n", "srun": "-n", "horovodrun": "-np"}
 """Launchers that span nodes on their own, and their flag for the number of ranks."""
 CONTAINERS = {
-    ("docker", "run"): ("", "docker-daemon:{image}"),
-    ("podman", "run"): ("podman save {image} -o image.tar; ", "image.tar"),
-    **{(tool, verb): ("", "{path}") for tool in ("apptainer", "singularity") for verb in ("exec", "run")},
-    ("enroot", "start"): ("enroot export -o image.sqsh {image}; ", "./image.sqsh"),
+    *(("docker", "run"), ("podman", "run"), ("enroot", "start")),
+    *((tool, verb) for tool in ("apptainer", "singularity") for verb in ("exec", "run")),
 }
-"""Commands that run a program in a container → what to do first, and the value of --container."""
+"""Commands that run a program in a container."""
 MOUNTS = ("-v", "--volume", "-B", "--bind", "-m", "--mount", "--container-mounts")
 WRAPPERS = ("uv", "poetry", "pipenv", "conda", "mamba", "micromamba", "pixi", "hatch", "nohup")
 """Programs in whose environment another one runs: `uv run torchrun train.py`."""
@@ -333,14 +331,11 @@ def _refusal_of_mpi(program: str, rest: Argv) -> UsageError:
 def _refusal_of_container(program: str, rest: Argv) -> UsageError:
     starts = (at for at, word in enumerate(rest) if _is_python(word) or _is_script(word) or word in LAUNCHERS)
     at = next(starts, 0)
-    image, words = ("IMAGE", ("train.py",)) if not at or rest[at - 1].startswith("-") else (rest[at - 1], rest[at:])
-    first, container = CONTAINERS[program, rest[0]]
-    path = image if image.startswith(("/", ".")) or ":" in image else f"./{image}"
-    given = ("--container", container.format(image=image, path=path), *_mounts(rest))
+    image, words = (rest[at - 1], rest[at:]) if at else ("", ("train.py",))
+    given = ("--container", image if image.startswith("/") else "/data/image.sif", *_mounts(rest))
     return UsageError(
         f"{program} {rest[0]} would start one container per rank, without the variables of the rank",
-        hint=f"{first.format(image=quoted((image,)))}{pylaunch('start', *given, '--', *words)}"
-        " (more: pylaunch help containers)",
+        hint=f"{pylaunch('start', *given, '--', *words)} (the image has to be on every node: pylaunch help containers)",
     )
 
 

@@ -6,7 +6,7 @@ import signal
 from typing import Any, Iterable, Iterator
 
 from pylaunch import protocol
-from pylaunch.base.layout import RUN_ID, STORED_IMAGE
+from pylaunch.base.layout import RUN_ID
 
 LONGEST_S = 1e9
 """About thirty years, in seconds."""
@@ -81,9 +81,7 @@ def _task_values(task: protocol.NodeTask) -> Iterator[tuple[str, Any, bool]]:
     if task.container is not None:
         mounts = task.container.mounts
         yield "mounts", len(mounts), len(mounts) <= MOST_MOUNTS
-        yield from _variables("container", task.container.env)
-        image = "/" if STORED_IMAGE.match(task.container.image) else task.container.image
-        for path in (image, *(path for each in mounts for path in (each.source, each.target))):
+        for path in (task.container.image, *(path for each in mounts for path in (each.source, each.target))):
             yield "container", path, path.startswith("/") and "\0" not in path and ".." not in path.split("/")
     yield from _texts("needs", (need.path for need in task.needs))
     for where, text in (("workdir", task.workdir), ("python", task.python), ("env_file", task.env_file or "")):

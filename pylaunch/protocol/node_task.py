@@ -43,12 +43,9 @@ class ContainerTask:
     """Container of the ranks and the launcher of a node."""
 
     image: str
-    """Path on the node: a directory, a squashfs or a SIF. `layout.STORED_IMAGE` is one that the
-    controller sent."""
+    """Path on the node: a directory, a squashfs or a SIF."""
 
     mounts: list[MountTask]
-    env: dict[str, str] = field(default_factory=dict)
-    """Variables of the configuration of the image."""
 
 
 @dataclass(frozen=True)

@@ -15,16 +15,13 @@ def node_layers(
 ) -> Mapping[Layer, Mapping[str, str]]:
     """Return the layers that all processes of the run on `node` share, with the variables of its `framework`.
 
-    The interpreter's directory leads PATH. Defaults give way to the variables of an image; the agent adds the others of
-    the image below all layers.
+    The interpreter's directory leads PATH.
     """
-    image = {} if plan.job.container is None else plan.job.container.env
-    path = ":".join(filter(None, (dirname(interpreter(plan, node)), image.get("PATH", SYSTEM_PATH))))
-    defaults = {"LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
+    path = ":".join(filter(None, (dirname(interpreter(plan, node)), SYSTEM_PATH)))
     is_named = node.devices or node.host.withholds_devices
     devices = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, node.devices))} if is_named else {}
     return {
-        Layer.DEFAULTS: {"PATH": path, **{name: image.get(name, value) for name, value in defaults.items()}},
+        Layer.DEFAULTS: {"PATH": path, "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1"},
         Layer.FRAMEWORK: framework or {},
         Layer.INVENTORY: {**_interface(node.host.interface), **devices},
         Layer.FLAGS: {**_interface(plan.job.interface), **plan.job.env},

@@ -69,7 +69,6 @@ from pylaunch.runs.start_events import (
     TurnLost,
     Waiting,
 )
-from pylaunch.runs.sync.images import ImageTransfers
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.store import runs
 from pylaunch.store.node_record import pack
@@ -99,9 +98,6 @@ class StartOptions:
 
     tree: Tree | None = None
     """The working tree, for a job that says `sync`."""
-
-    images: ImageTransfers = field(default_factory=ImageTransfers)
-    """Runs that share them send each image once."""
 
     turn: Turn | None = None
     """Wait in the queue while other runs hold devices or ports; None is refused instead."""
@@ -372,10 +368,7 @@ def _recorded(planned: PlannedRun, archive: AgentArchive, emit: Emit) -> Recorde
 def _launch(recorded: RecordedRun, options: StartOptions) -> Launch:
     archive, planned = recorded.archive, recorded.planned
     record = pack(planned.plan, archive.version, recorded.created_at)
-    return Launch(
-        planned.plan, planned.commands, archive, record, options.secrets, options.tree, options.images,
-        options.checks_gpus,
-    )  # fmt: skip
+    return Launch(planned.plan, planned.commands, archive, record, options.secrets, options.tree, options.checks_gpus)
 
 
 def _with_fit_spares(recorded: RecordedRun, options: StartOptions, emit: Emit, source: InterruptSource) -> RecordedRun:
@@ -383,12 +376,10 @@ def _with_fit_spares(recorded: RecordedRun, options: StartOptions, emit: Emit, s
     plan = recorded.plan
     if not plan.spares:
         return recorded
-    options.images.expect(plan.job.sent_image, plan.spares, plan.cluster)
     asked = planned_run(standby(plan))
     launch = Launch(
-        asked.plan, asked.commands, recorded.archive, "", options.secrets, options.tree, options.images,
-        options.checks_gpus,
-    )  # fmt: skip
+        asked.plan, asked.commands, recorded.archive, "", options.secrets, options.tree, options.checks_gpus
+    )
     with _refusal_recorded(recorded.recorder, lambda: False):
         reasons = vet(launch, recording(recorded.recorder, emit), source)
     for host, why in reasons.items():

@@ -14,8 +14,6 @@ import pytest
 
 import pylaunch
 from pylaunch import protocol
-from pylaunch.agent.piped import images
-from pylaunch.probe.program import FROM_STDIN, program
 from pylaunch.runs.prepare import archive
 from tests.agent.controller import Node, task
 
@@ -76,13 +74,6 @@ def test_every_module_that_runs_on_nodes_imports_on_every_supported_python(pytho
     words = [str(python), "-B", "-I", "-S", "-c", IMPORT_ALL, str(tmp_path), *modules]
     ended = subprocess.run(words, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
-
-
-@pytest.mark.parametrize("python", SUPPORTED, ids=lambda path: path.parts[-3])
-def test_every_supported_python_answers_whether_a_node_has_an_image(python: Path, tmp_path: Path) -> None:
-    script = program(images.has, str(tmp_path), "0/image")
-    asked = subprocess.run([python, *FROM_STDIN], input=script, capture_output=True, check=True)
-    assert json.loads(asked.stdout.splitlines()[-1]).keys() == {"has", "free", "store"}
 
 
 @pytest.mark.parametrize("python", SUPPORTED, ids=lambda path: path.parts[-3])

@@ -35,10 +35,6 @@ AGENT = (
 )
 ROWS = {
     Layer.RECORDER: ("TORCH_FR_BUFFER_SIZE, TORCH_FR_DUMP_TEMP_FILE, TORCH_NCCL_DUMP_ON_TIMEOUT", RECORDER),
-    Layer.IMAGE: (
-        "any",
-        "`ENV` of an image that nodes receive; its `PATH`, `LANG` and `PYTHONUNBUFFERED` replace those of `defaults`",
-    ),
     Layer.USER: ("HOME, USER, LOGNAME, SHELL", "the user database of the node"),
     Layer.ROUTE: (
         "NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME, TP_SOCKET_IFNAME, NCCL_SOCKET_FAMILY",

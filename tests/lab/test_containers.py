@@ -4,10 +4,7 @@ These starts need pylaunch.features.containers. The image is a squashfs on a dir
 torch are mounted from the nodes.
 """
 
-import contextlib
 import json
-import os
-import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,17 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.piped.piece_source import PIECE
 from pylaunch.errors import ExitCode
 from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node_faults.faults import Cut, Fill, SlowCable, inject
 from pylaunch.transport.process import Completed
 from tests.lab.controller import must_be_clean, newest, starting
-from tests.starts.containers import image_of_this_machine, save_as_docker, sif_of
+from tests.starts.containers import image_of_this_machine, sif_of
 from tests.waiting import wait_until
 
 ROLE = "container_engine"
-SIZE = 64 << 20
 FILE = f"/etc/tmpfiles.d/90-pylaunch-{ROLE}.conf"
 TRAIN = """\
 import os, sys, time
@@ -128,27 +122,23 @@ def test_nodes_without_bubblewrap_are_refused_and_the_role_brings_what_a_start_n
     nothing_is_left(lab)
 
 
-def test_an_archive_of_docker_and_a_sif_are_images_too(cluster: Lab, words: tuple[str, ...]) -> None:
+def test_a_sif_is_an_image_too(cluster: Lab, words: tuple[str, ...]) -> None:
     shared = cluster.inventory.parent
     image = str(shared / "image.sqsh")
-    save_as_docker(shared / "image", shared / "saved.tar")
     (shared / "saved.sif").write_bytes(sif_of(Path(image).read_bytes()))
-    for name in ("saved.tar", "saved.sif"):
-        done = start(cluster, tuple(word.replace(image, f"{shared}/{name}") for word in words), "run")
-        assert done.returncode == ExitCode.DONE, done.stderr
-        assert ("n[1-3]: received the image after" in done.stderr) == (name == "saved.tar")
-        nothing_is_left(cluster)
+    done = start(cluster, tuple(word.replace(image, f"{shared}/saved.sif") for word in words), "run")
+    assert done.returncode == ExitCode.DONE, done.stderr
+    nothing_is_left(cluster)
 
 
 def test_a_user_other_than_root_starts_ranks_in_a_directory_and_in_files(cluster: Lab) -> None:
     shared = cluster.inventory.parent
-    save_as_docker(shared / "image", shared / "saved.tar")
     for node in cluster:
         node.run("sh", "-ec", f"cp -r {shared}/image {shared}/image.sqsh /srv; chmod -R a+rX /srv")
     (shared / "user.ini").write_text(cluster.inventory.read_text().replace("ansible_user=root", "ansible_user=ml"))
     inventory = ("-i", str(shared / "user.ini"))
     words = ("--workdir", "/", "--framework", "command", "--no-check", "--container-mount", "/usr:/usr:ro")
-    for image in ("/srv/image", "/srv/image.sqsh", f"{shared}/saved.tar"):
+    for image in ("/srv/image", "/srv/image.sqsh"):
         container = ("--container", image)
         checked = cluster.pylaunch("check", *inventory, "--only", "containers", *container)
         assert checked.returncode == ExitCode.DONE, checked.stdout
@@ -164,77 +154,6 @@ def test_a_user_other_than_root_starts_ranks_in_a_directory_and_in_files(cluster
     refused = cluster.pylaunch("check", *inventory, "--only", "containers", "--container", "/srv/image.sqsh")
     cluster["n3"].run("chmod", "666", "/dev/fuse")
     assert "n3: /dev/fuse cannot be opened, which mounts an image: Permission denied" in refused.stdout
-
-
-def received(lab: Lab) -> int:
-    """Return the bytes that all nodes have received so far."""
-    files = "cat /sys/class/net/*/statistics/rx_bytes"
-    return sum(sum(map(int, node.run("sh", "-c", files).stdout.split())) for node in lab)
-
-
-def start_of_new_image(lab: Lab, words: tuple[str, ...]) -> Callable[[], subprocess.Popen[str]]:
-    """Return a function that begins a start with an image of SIZE bytes, which no node has."""
-    shared = lab.inventory.parent
-    (shared / "image" / "weights").write_bytes(os.urandom(SIZE))
-    save_as_docker(shared / "image", shared / "big.tar")
-    (shared / "image" / "weights").unlink()
-    own = (word.replace(str(shared / "image.sqsh"), str(shared / "big.tar")) for word in words)
-    line = ("start", "-i", str(lab.inventory), *own, "--framework", "command", "--", "test", "-e", "/marker")
-    env = {**os.environ, **lab.environment}
-    return lambda: subprocess.Popen(lab.command(*line), env=env, stderr=subprocess.PIPE, text=True)
-
-
-def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Return exit code and messages of a start that ends."""
-    messages = process.communicate(timeout=180)[1]
-    return process.returncode, messages
-
-
-def test_two_starts_of_one_image_at_one_moment_send_it_once(cluster: Lab, words: tuple[str, ...]) -> None:
-    begin, before = start_of_new_image(cluster, words), received(cluster)
-    (one, of_one), (other, of_other) = map(ended, [begin(), begin()])
-    assert (one, other) == (ExitCode.DONE, ExitCode.DONE), of_one + of_other
-    sent = sum(map(int, re.findall(r"this machine sent (\d+) MiB", of_one + of_other)))
-    # A slow piece is sent twice.
-    assert SIZE >> 20 <= sent < 2 * (SIZE >> 20), of_one + of_other
-    assert received(cluster) - before < 5 * SIZE
-    nothing_is_left(cluster)
-
-
-def test_an_image_arrives_after_its_controller_was_killed_a_link_was_cut_and_a_disk_was_full(
-    cluster: Lab, words: tuple[str, ...]
-) -> None:
-    begin = start_of_new_image(cluster, words)
-
-    def arrives() -> bool:
-        du = "du -s --block-size=1 /var/tmp/pylaunch-0/images/*/.pylaunch-push-* | cut -f1"
-        return int(cluster["n3"].run("sh", "-c", du, check=False).stdout or 0) > 2 * PIECE
-
-    with contextlib.ExitStack() as slow:
-        for node in cluster:
-            slow.enter_context(inject(node, SlowCable(30)))
-        killed = begin()
-        wait_until(arrives, "n3 has pieces")
-        killed.kill()
-        killed.communicate()
-        cut = begin()
-        wait_until(arrives, "n3 keeps its pieces")
-        with inject(cluster["n3"], Cut()):
-            code, messages = ended(cut)
-    assert code == ExitCode.CLUSTER_NOT_READY
-    assert "1 of 3 hosts cannot take part, so no rank was started\n  n3: " in messages
-    store = cluster["n3"].run("sh", "-c", "dirname /var/tmp/pylaunch-0/images/*/.pylaunch-push-*").stdout.strip()
-    with inject(cluster["n3"], Fill(store)):
-        code, messages = ended(begin())
-    assert code == ExitCode.CLUSTER_NOT_READY
-    full = r"n3: it did not receive the image: \d+ MiB are needed in \S+/images and .* are free"
-    assert re.search(full, messages), messages
-    assert "sending the image" not in messages
-    code, messages = ended(begin())
-    assert code == ExitCode.DONE, messages
-    assert "n3: received the image after " in messages
-    assert "this machine sent 0 bytes" in messages
-    nothing_is_left(cluster)
 
 
 def test_a_node_with_another_image_is_refused(cluster: Lab, words: tuple[str, ...]) -> None:

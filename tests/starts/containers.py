@@ -1,12 +1,8 @@
 """Images of the programs of this machine, in which ranks start as in any other image."""
 
 import base64
-import hashlib
-import io
-import json
 import shutil
 import struct
-import tarfile
 import zlib
 from pathlib import Path
 
@@ -50,23 +46,6 @@ def sif_of(squashfs: bytes) -> bytes:
     start = bytearray(zlib.decompress(base64.b64decode(_SIF_START)))
     struct.pack_into("<q", start, SIF_ROOT + 25, len(squashfs))
     return bytes(start) + squashfs
-
-
-def save_as_docker(image: Path, archive: Path) -> None:
-    """Write the directory `image` as `docker save` writes an image of one layer."""
-    layer = io.BytesIO()
-    with tarfile.open(fileobj=layer, mode="w") as tar:
-        tar.add(image, ".")
-    layers = {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer.getvalue()).hexdigest()}"]}
-    variables = {"Env": ["PATH=/usr/bin:/of/the/image", "OWN=of the image", "LANG=C"]}
-    config = {"architecture": "amd64", "os": "linux", "config": variables, "rootfs": layers}
-    manifest = [{"Config": "config.json", "RepoTags": ["torch:mine"], "Layers": ["layer.tar"]}]
-    parts = {"config.json": json.dumps(config).encode(), "manifest.json": json.dumps(manifest).encode()}
-    with tarfile.open(archive, "w") as tar:
-        for name, content in {**parts, "layer.tar": layer.getvalue()}.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
 
 
 def hide_programs(node: Directory) -> None:

@@ -17,7 +17,7 @@ from pylaunch.agent.shared import processes
 from pylaunch.errors import ExitCode
 from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster, ended
-from tests.starts.containers import hide_programs, image_of_this_machine, in_container, save_as_docker
+from tests.starts.containers import hide_programs, image_of_this_machine, in_container
 
 SEES = """\
 import os
@@ -59,59 +59,14 @@ def test_ranks_see_the_image_and_of_their_node_the_directory_of_work_and_the_dev
     assert not [each for each in processes.mine() if any(processes.run_of(each.pid, root) for root in roots)]
 
 
-def test_an_archive_of_docker_is_converted_and_sent_once_and_ranks_have_its_variables(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path
-) -> None:
-    if not (shutil.which("squashfuse") and shutil.which("mksquashfs") and os.access("/dev/fuse", os.W_OK)):
-        pytest.skip("needs squashfuse and /dev/fuse")
-    cluster = directories("n1", "n2")
-    image = image_of_this_machine(tmp_path / "image")
-    (image / "weights").write_bytes(os.urandom(12 << 20))
-    save_as_docker(image, tmp_path / "saved.tar")
-    container = in_container(tmp_path / "saved.tar")
-
-    def started() -> subprocess.CompletedProcess[str]:
-        words = ("--framework", "command", "--workdir", str(tmp_path), "--env", "OWN=of the flag", *container)
-        shown = 'test -e /marker && echo "$OWN, $LANG, $PATH"'
-        return ended(cluster.begin("start", "-i", str(cluster.inventory), *words, "--", "sh", "-c", shown))
-
-    first = started()
-    assert first.returncode == ExitCode.DONE, first.stderr
-    assert first.stdout.count("of the flag, C, /usr/bin:/of/the/image") == 2
-    assert "image saved.tar → squashfs, " in first.stderr
-    assert "n[1-2]: received the image after " in first.stderr
-    second = started()
-    assert second.returncode == ExitCode.DONE, second.stderr
-    assert "image" not in second.stderr
-    (stored,) = cluster.nodes["n2"].path.glob("root/images/*/image")
-    content = stored.read_bytes()
-    stored.chmod(0o600)
-    stored.write_bytes(content[:-1] + b"x")
-    changed = started()
-    assert changed.returncode == ExitCode.CLUSTER_NOT_READY
-    assert f"n2: image {stored} was changed on this host, and is removed" in changed.stderr
-    repaired = started()
-    assert repaired.returncode == ExitCode.DONE, repaired.stderr
-    assert "n2: received the image after " in repaired.stderr
-    (image / "z").write_text("what the last layer adds")
-    save_as_docker(image, tmp_path / "saved.tar")
-    added = started()
-    assert added.returncode == ExitCode.DONE, added.stderr
-    sent = re.search(r"n\[1-2\]: received the image after .*; this machine sent ([\d.]+) MiB", added.stderr)
-    assert sent is not None, added.stderr
-    assert float(sent[1]) < 12, "pieces that the nodes have of the image before are not sent"
-
-
 def test_python_starts_in_the_container_of_the_project_and_prints_nothing(
     directories: Callable[..., DirectoryCluster],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    if not (shutil.which("squashfuse") and shutil.which("mksquashfs") and os.access("/dev/fuse", os.W_OK)):
-        pytest.skip("needs squashfuse and /dev/fuse")
-    save_as_docker(image_of_this_machine(tmp_path / "image"), tmp_path / "saved.tar")
-    (tmp_path / "pylaunch.toml").write_text('[container]\nimage = "saved.tar"\nmounts = ["/usr:/usr:ro"]\n')
+    image = image_of_this_machine(tmp_path / "image")
+    (tmp_path / "pylaunch.toml").write_text(f'[container]\nimage = "{image}"\nmounts = ["/usr:/usr:ro"]\n')
     monkeypatch.chdir(tmp_path)
     cluster = api.load_cluster(directories("n1").inventory)
     job = api.Job(("sh", "-c", "test -e /marker"), api.Framework.COMMAND, str(tmp_path))
@@ -119,38 +74,21 @@ def test_python_starts_in_the_container_of_the_project_and_prints_nothing(
     bare = api.start(cluster, job, api.StartOptions(), container="none")
     assert inside.wait(timeout_s=60).status is api.Status.DONE
     assert bare.wait(timeout_s=60).status is api.Status.FAILED
-    assert any("image saved.tar → squashfs, " in str(each.event) for each in inside.events())
     assert capfd.readouterr() == ("", "")
     with pytest.raises(api.UsageError, match="--container-mount /a:/b: the ranks have no container"):
         api.check(cluster, job, container="none", container_mounts=("/a:/b",))
 
 
-def test_a_node_that_cannot_take_the_image_has_one_reason_and_another_one_names_its_working_directory(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path
-) -> None:
-    if not (shutil.which("squashfuse") and shutil.which("mksquashfs") and os.access("/dev/fuse", os.W_OK)):
-        pytest.skip("needs squashfuse and /dev/fuse")
-    cluster = directories("n1", "n2")
-    (cluster.nodes["n1"].path / "root" / "images").touch()
-    save_as_docker(image_of_this_machine(tmp_path / "image"), tmp_path / "saved.tar")
-    words = ("--framework", "command", "--workdir", "/no/where", *in_container(tmp_path / "saved.tar"))
-    refused = ended(cluster.begin("start", "-i", str(cluster.inventory), *words, "--", "true"))
-    assert refused.returncode == ExitCode.CLUSTER_NOT_READY
-    (first, second) = [line for line in refused.stderr.splitlines() if line.startswith("  n")]
-    assert first.startswith("  n1: it did not receive the image: ")
-    assert second == "  n2: working directory /no/where does not exist"
-
-
 ROLES = """\
 [roles.trainer]
 program = ["sh", "-c", "test -e /marker && grep -q / {place}/bare && touch {place}/trained"]
-container = "{place}/saved.tar"
+container = "{place}/image"
 container-mount = "/usr:/usr:ro"
 after = "watcher"
 shared = true
 [roles.second]
 program = ["test", "-e", "/marker"]
-container = "{place}/saved.tar"
+container = "{place}/image"
 container-mount = "/usr:/usr:ro"
 shared = true
 [roles.watcher]
@@ -164,53 +102,14 @@ shared = true
 def test_a_trainer_runs_in_an_image_and_a_watcher_beside_it_without_one(
     directories: Callable[..., DirectoryCluster], tmp_path: Path
 ) -> None:
-    if not (shutil.which("squashfuse") and shutil.which("mksquashfs") and os.access("/dev/fuse", os.W_OK)):
-        pytest.skip("needs squashfuse and /dev/fuse")
     cluster = directories("n1", "n2")
-    save_as_docker(image_of_this_machine(tmp_path / "image"), tmp_path / "saved.tar")
+    image_of_this_machine(tmp_path / "image")
     (tmp_path / "job.toml").write_text(ROLES.format(place=tmp_path))
     words = ("start", "-i", str(cluster.inventory), "--framework", "command", "--workdir", str(tmp_path))
     planned = cluster.run(*words, "--dry-run", str(tmp_path / "job.toml"))
-    assert planned.stdout.count(f"    container: {tmp_path}/saved.tar with /usr:/usr:ro\n") == 2
-    done = cluster.run(*words, str(tmp_path / "job.toml"), code=ExitCode.DONE)
-    assert done.stderr.count("image saved.tar → squashfs, ") == 1
+    assert planned.stdout.count(f"    container: {tmp_path}/image with /usr:/usr:ro\n") == 2
+    cluster.run(*words, str(tmp_path / "job.toml"), code=ExitCode.DONE)
     assert (tmp_path / "trained").exists()
-
-
-REPLICAS = """\
-[roles.server]
-program = ["test", "-e", "/marker"]
-container = "{place}/saved.tar"
-nodes = 1
-replicas = 2
-[roles.client]
-program = ["test", "-e", "/marker"]
-container = "{place}/saved.tar"
-nodes = 1
-"""
-
-
-def test_an_image_of_several_replicas_and_roles_or_of_a_spare_leaves_this_machine_once(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path
-) -> None:
-    if not (shutil.which("squashfuse") and shutil.which("mksquashfs") and os.access("/dev/fuse", os.W_OK)):
-        pytest.skip("needs squashfuse and /dev/fuse")
-    cluster = directories("n1", "n2", "n3")
-    image = image_of_this_machine(tmp_path / "image")
-    (image / "weights").write_bytes(os.urandom(12 << 20))
-    save_as_docker(image, tmp_path / "saved.tar")
-    (tmp_path / "job.toml").write_text(REPLICAS.format(place=tmp_path))
-    words = ("start", "-i", str(cluster.inventory), "--framework", "command", "--workdir", "/")
-    mounts = ("--container-mount", "/usr:/usr:ro")
-    done = cluster.run(*words, *mounts, str(tmp_path / "job.toml"), code=ExitCode.DONE)
-    received = re.findall(r"(n\S+): received the image after .*; this machine sent (\d+) MiB", done.stderr)
-    assert [hosts for hosts, _ in received] == ["n[1-3]"], done.stderr
-    assert int(received[0][1]) < 24, "each piece is sent about once"
-    (image / "weights").write_bytes(os.urandom(1 << 20))
-    save_as_docker(image, tmp_path / "saved.tar")
-    spared = ("--nodes", "2", "--spares", "1", "--max-restarts", "1", *in_container(tmp_path / "saved.tar"))
-    done = cluster.run(*words, *spared, "--", "test", "-e", "/marker", code=ExitCode.DONE)
-    assert re.findall(r"(\S+): received the image", done.stderr) == ["n[1-3]"], done.stderr
 
 
 def test_a_plan_has_the_container(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> None:

@@ -174,16 +174,11 @@ class ContainerHolder:
 def start_container(task: protocol.NodeTask, root: NodeRoot, directory: RunDirectory) -> JoinableContainer:
     """Start the holder for the container of `task`. Raises ContainerError or OSError; nothing is left then."""
     assert task.container is not None
-    path, wanted = image.on_node(task.container.image, root)
+    path = task.container.image
     try:
-        if wanted and not os.path.exists(path):
-            raise image.ImageError(f"image {path} is not there", "start again: the controller sends it")
         engine, opener = _programs(is_file=image.squashfs_offset(path) is not None)
         places = mounts.places(task, root)
         digest = image.digest(path, root)
-        if wanted not in ("", digest):
-            os.unlink(path)
-            raise image.ImageError(f"image {path} was changed on this host, and is removed", "start again")
         offset = image.squashfs_offset(path)  # Of the file with this digest: it could be another one before.
     except image.ImageError as error:
         raise ContainerError(protocol.Reason("container-image", str(error), error.hint)) from None

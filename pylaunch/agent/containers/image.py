@@ -8,21 +8,17 @@ import json
 import os
 import shlex
 import stat
-import time
 from typing import BinaryIO
 
 from pylaunch.agent.containers import sif
 from pylaunch.agent.shared import rank_files
 from pylaunch.base import untrusted_json
-from pylaunch.base.layout import STORED_IMAGE, NodeRoot
+from pylaunch.base.layout import NodeRoot
 
 MAGIC = b"hsqs"
 """First bytes of a squashfs."""
 
 TAR, TAR_AT = b"ustar", 257
-UNUSED_S = 14 * 86400.0
-"""An image in the store that no run has used for this long is removed."""
-
 CHUNK = 1 << 20
 MOST_KNOWN = 16
 """Images whose hash is remembered."""
@@ -36,20 +32,6 @@ class ImageError(Exception):
     def __init__(self, text: str, hint: str = "") -> None:
         super().__init__(text)
         self.hint = hint
-
-
-def on_node(image: str, root: NodeRoot) -> tuple[str, str]:
-    """Return the path of the image that a task names, and the hash that it has to have; "" for any."""
-    if not STORED_IMAGE.match(image):
-        return image, ""
-    wanted = image.split("/")[1]
-    with contextlib.suppress(OSError):
-        os.utime(os.path.join(root.images, wanted))
-        for name in os.listdir(root.images):
-            directory = os.path.join(root.images, name)
-            if time.time() - os.stat(directory).st_mtime > UNUSED_S:
-                rank_files.remove(directory)
-    return os.path.join(root.images, *image.split("/")[1:]), f"sha256:{wanted}"
 
 
 def squashfs_offset(image: str) -> int | None:
@@ -80,7 +62,7 @@ def _place(image: str, source: BinaryIO) -> int:
     if start[sif.MAGIC_AT :].startswith(sif.MAGIC):
         return sif.squashfs_offset(source)
     if start[TAR_AT:] == TAR:
-        hint = "name a file of the controller: there, a start makes a squashfs of it and sends that to the nodes"
+        hint = f"apptainer build image.sif docker-archive:{shlex.quote(image)}, then --container the path of that"
         raise ImageError(f"image {image} is a tar archive", hint)
     return 0
 

@@ -18,16 +18,11 @@ import time
 from typing import Any, Iterable, Iterator
 
 from pylaunch.agent.piped.piece_source import Span, spans
-from pylaunch.agent.shared import rank_files
 
 CHUNK = 1 << 20
 STAGING = ".pylaunch-push-"
 FLUSHED = 32 << 20
 """Bytes after which a file is flushed: the flush at the end is short, and no standstill."""
-
-OLDER = 3
-UNLIKE = 16
-"""Pieces in a row that an older file has not, after which it is read no further."""
 
 ABANDONED_S = 7 * 86400
 """A directory of pieces without a change for this long belongs to a push that nobody repeats."""
@@ -57,9 +52,6 @@ class PieceStore:
         self._piece: int = order["piece"]
         self._hashes: list[bytes] = [bytes.fromhex(each) for each in order["hashes"]]
         self._is_flushed: bool = order["is_flushed"]
-        self._relatives: str = order.get("relatives", "")
-        """Directory of directories with files of the same names, which may be older versions of those to come."""
-
         self._staging = os.path.join(self._base, STAGING + order["id"])
         self._ends: list[int] = []
         for _, _, size, _ in self._files:
@@ -106,44 +98,6 @@ class PieceStore:
                 content = b"".join(self._read(spans))
                 self.hashed += len(content)
                 self.have[piece] = hashlib.sha256(content).digest() == self._hashes[piece]
-        for index, (path, *_) in enumerate(self._files):
-            for older in () if self._present[index] else self._older(path):
-                self._take_pieces(index, older)
-
-    def _older(self, path: str) -> list[str]:
-        """Return older versions of the file `path`: what has its place, and the relatives that were used last."""
-        used = []
-        for entry in os.scandir(self._relatives) if self._relatives else ():
-            with contextlib.suppress(OSError):  # Removed meanwhile.
-                used.append((entry.stat(follow_symlinks=False).st_mtime, os.path.join(entry.path, path)))
-        own = os.path.join(self._base, path)
-        return [own, *[each for _, each in sorted(used, reverse=True) if each != own][:OLDER]]
-
-    def _take_pieces(self, index: int, older: str) -> None:
-        """Keep the pieces of a new file that an older one has at the same place."""
-        begin = self._ends[index] - self._files[index][2]
-        unlike = 0
-        try:
-            descriptor = rank_files.open_regular(older)
-        except OSError:
-            return
-        with os.fdopen(descriptor, "rb", buffering=0) as file:
-            for piece in range(-(-begin // self._piece), len(self.have)):
-                size, at = self.size_of(piece), piece * self._piece - begin
-                if at + size > self._files[index][2] or unlike == UNLIKE:
-                    break
-                if self.have[piece]:
-                    continue
-                try:
-                    content = os.pread(file.fileno(), size, at)
-                except OSError:
-                    break
-                self.hashed += len(content)
-                unlike += 1
-                if len(content) == size:
-                    with contextlib.suppress(WrongPieceError):
-                        self.write(piece, content)
-                        unlike = 0
 
     def _check_targets(self) -> None:
         """Raise StoreError for a link or a file in the place of a directory, and the other way round."""

@@ -36,7 +36,7 @@ from typing import Any, Callable
 
 from pylaunch.agent.piped.piece_source import PieceSource, SourceError
 from pylaunch.agent.piped.piece_store import PieceStore, StoreError, WrongPieceError, reason
-from pylaunch.base.layout import IMAGES, AgentError, open_root
+from pylaunch.base.layout import AgentError, open_root
 
 FETCHERS = 4
 """Pieces that this node fetches at the same time."""
@@ -302,9 +302,6 @@ def main(root: str) -> None:
     try:
         if order["base"] is None:
             order["base"] = open_root(root).blobs
-        elif order["base"].split("/")[0] == IMAGES:
-            order["relatives"] = open_root(root).images
-            order["base"] = order["relatives"] + order["base"][len(IMAGES) :]
         store = PieceStore(order)
         node = PieceNode(order, store)
         _begin(node.report)

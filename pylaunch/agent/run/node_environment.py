@@ -30,8 +30,7 @@ def completed(task: protocol.NodeTask) -> protocol.NodeTask:
 
     Raises NodeEnvironmentError if the node's file cannot be read or has another format.
     """
-    image = {} if task.container is None else task.container.env
-    layers = {Layer.IMAGE: image, Layer.USER: user(), Layer.NODE: _node_file(task.env_file), JOB: task.env}
+    layers = {Layer.USER: user(), Layer.NODE: _node_file(task.env_file), JOB: task.env}
     layers[Layer.ROUTE] = rank_interface.by_route(task, composed_values(layers))
     return replace(task, env=composed_values(layers))
 

@@ -1,7 +1,6 @@
 """Options of a start that give its ranks a container."""
 
 import contextlib
-import functools
 import re
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from pathlib import Path
@@ -10,14 +9,11 @@ from typing import Any
 import click
 
 from pylaunch.base.dataclass import replace
-from pylaunch.base.layout import IMAGE_FILE, IMAGES
-from pylaunch.checks.wanted import ANY_FILE
 from pylaunch.errors import UsageError
-from pylaunch.features.containers.local_image import LocalImage, is_of_this_machine, local_image
 from pylaunch.inventory.settings import SETTINGS, read_settings
 from pylaunch.model.job import Container, JobSpec
+from pylaunch.model.text.argv import quoted
 from pylaunch.protocol.node_task import MountTask
-from pylaunch.terminal import console
 from pylaunch.terminal.options import together
 
 READ_ONLY = "ro"
@@ -31,13 +27,13 @@ NONE = "none"
 """Value of --container for ranks without one, against a default."""
 
 WITH_IMAGE = "--container IMAGE, or omit --container-mount"
-AN_IMAGE = 'image = "torch.tar" there, or image = "none" if only a start with --container IMAGE has the mounts'
+AN_IMAGE = 'image = "/data/torch.sif" there, or image = "none" if only a start with --container IMAGE has the mounts'
 
 options = together(
     click.option(
         "--container", metavar="IMAGE",
-        help="Root directory of the ranks: a docker save or OCI archive of this machine, the name of an image in a "
-        "registry, or a directory, a squashfs or a SIF that is on every node; none: no container.",
+        help="Root directory of the ranks: the path of a directory, a squashfs or a SIF on every node; none: no "
+        "container.",
     ),
     click.option(
         "--container-mount", multiple=True, metavar="SRC:DST[:ro]",
@@ -52,7 +48,7 @@ def in_job(given: MutableMapping[str, Any]) -> Callable[[JobSpec], JobSpec]:
     Values that are not given are those of the settings in the working directory.
     """
     typed_image, typed_mounts = given.pop("container"), given.pop("container_mount")
-    say, own = given.get("say", console.say), given.get("own", ())
+    own = given.get("own", ())
     settings = read_settings(Path.cwd())
     image: str | None = typed_image or settings.container_image
     are_mounts_given = typed_mounts or "container_mount" in own
@@ -72,17 +68,16 @@ def in_job(given: MutableMapping[str, Any]) -> Callable[[JobSpec], JobSpec]:
     with _errors_of(are_mounts_given):
         mounts = _mounts(words)
     with _errors_of(typed_image):
-        made = None if given.get("dry_run") is False else _unmade(image, mounts, is_check="dry_run" not in given)
+        container = Container(_on_nodes(image), mounts)
 
     def changed(job: JobSpec) -> JobSpec:
-        with _errors_of(typed_image):
-            return replace(job, container=made or _made(image, mounts, say), python=job.python or PYTHON)
+        return replace(job, container=container, python=job.python or PYTHON)
 
     return changed
 
 
 def _leave_out_of_tree(image: str, given: MutableMapping[str, Any]) -> None:
-    """Exclude an image that is in the tree to ship: nodes receive it on its own."""
+    """Exclude an image that is in the tree to ship: nodes have it."""
     path, tree = Path(image).resolve(), Path(given.get("sync") or "/dev/null").resolve()
     if path.is_relative_to(tree) and path.exists():
         pattern = re.sub(r"([\\*?\[ ])", r"\\\1", f"/{path.relative_to(tree)}")
@@ -107,33 +102,12 @@ def _mounts(words: Sequence[str]) -> tuple[MountTask, ...]:
     return mounts
 
 
-def _unmade(image: str, mounts: tuple[MountTask, ...], *, is_check: bool) -> Container:
-    """Return the container of a plan, or of a check, for which no image is made. Raises UsageError."""
-    is_here = is_of_this_machine(image)
-    if is_check and is_here:
-        at_hand = local_image(image, makes=False)
-        return Container(ANY_FILE, mounts) if at_hand is None else _sent(image, mounts, at_hand)
-    return Container(image if is_here else _on_nodes(image), mounts)
-
-
-@functools.lru_cache(16)  # A program that starts many jobs gives each a `say` of its own.
-def _made(image: str, mounts: tuple[MountTask, ...], say: Callable[[str], None]) -> Container:
-    """Return the container of a start, whose image may have to be made on this machine. Raises UsageError."""
-    made = local_image(image, say)
-    if made is None:
-        return Container(_on_nodes(image), mounts)
-    return _sent(image, mounts, made)
-
-
-def _sent(image: str, mounts: tuple[MountTask, ...], made: LocalImage) -> Container:
-    return Container(f"{IMAGES}/{made.sha256}/{IMAGE_FILE}", mounts, source=image, file=made.file, env=made.env)
-
-
 def _on_nodes(image: str) -> str:
     if not image.startswith("/"):
-        reason = "not a file of this machine, nor an absolute path on the nodes, nor a name with a tag"
-        name = "" if image.startswith(".") else f", or docker://{image}"
-        raise UsageError(f"--container {image}: {reason}", hint=f"{Path(image).resolve()}{name}")
+        here = image if Path(image).is_file() else "image.sif"
+        made = "" if Path(image).exists() else f"apptainer build image.sif docker://{image.removeprefix('docker://')}; "
+        hint = f"{made}pylaunch push {quoted((here,))} /data/, then --container {quoted((f'/data/{Path(here).name}',))}"
+        raise UsageError(f"--container {image}: not an absolute path on the nodes", hint=hint)
     return _absolute("--container", image)
 
 

@@ -27,7 +27,6 @@ from pylaunch.model.outcome import Outcome
 from pylaunch.model.setting import Judge
 from pylaunch.runs.start import StartOptions, plan_start
 from pylaunch.runs.start_events import RanksReleased, StartEvent
-from pylaunch.runs.sync.images import ImageTransfers
 from pylaunch.store import runs
 from pylaunch.store.paths import job_log
 from pylaunch.terminal import console, document, hints
@@ -81,12 +80,7 @@ def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge:
         if current().as_json:
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         console.say(f"job {job.name} is {job_id(planned)}: {counted(len(planned), 'run')}")
-        images = ImageTransfers()
-        for each in planned:
-            images.expect(each.planned.plan.job.sent_image, each.part.cluster.hosts, each.part.cluster)
-        watched = [
-            replace(each, options=replace(each.options, images=images), observers=observing.new()) for each in planned
-        ]
+        watched = [replace(each, observers=observing.new()) for each in planned]
         if background is not None:
             watched = [replace(each, options=_without_output(each)) for each in watched]
 

@@ -49,4 +49,4 @@ def node_task(
 
 
 def _container_task(container: Container) -> ContainerTask:
-    return ContainerTask(container.image, list(container.mounts), dict(container.env))
+    return ContainerTask(container.image, list(container.mounts))

@@ -28,7 +28,6 @@ from pylaunch.runs.prepare.barrier import Barrier, Decision
 from pylaunch.runs.prepare.node_tasks import node_task
 from pylaunch.runs.prepare.peer_connections import try_connections
 from pylaunch.runs.prepare.slowness import slow_nodes
-from pylaunch.runs.sync.images import ImageTransfers
 from pylaunch.runs.sync.ship import NotShippedError, ship, shipped_lines
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.transport.silence import AWAITED
@@ -116,7 +115,6 @@ class Launch:
     tree: Tree | None = None
     """The code, for a job that says `sync`."""
 
-    images: ImageTransfers = field(default_factory=ImageTransfers)
     checks_gpus: bool = True
 
 
@@ -175,7 +173,7 @@ class Session:
         await self.unless_interrupted(self._connect(install))
         connected = shipped = time.monotonic()
         self._phases = {"connect": connected - begun}
-        if (self._launch.tree is not None or self._plan.job.sent_image is not None) and self._fleet.links:
+        if self._launch.tree is not None and self._fleet.links:
             await self.unless_interrupted(self._ship(self._launch.tree))
             shipped = time.monotonic()
             self._phases["ship"] = self._ship_s = shipped - connected
@@ -244,17 +242,9 @@ class Session:
             else:
                 self._refuse(name, "the agent was installed, but no archive there has its content (sha256sum)", None)
 
-    async def _ship(self, tree: Tree | None) -> None:
-        """Ship the code of the run, and the image of its container, to every connected node."""
+    async def _ship(self, tree: Tree) -> None:
+        """Ship the code of the run to every connected node."""
         cluster = self._plan.cluster.only(tuple(self._fleet.links))
-        if (image := self._plan.job.sent_image) is not None:
-            failed = await self._launch.images.send(image, cluster, lambda line: self._emit(Notice(line)))
-            if failed:  # None may have it then.
-                self._known |= {(name, "container-image") for name in cluster.names}
-            for name, (why, hint) in failed.items():
-                self._refuse(name, f"it did not receive the image: {why}", hint)
-        if tree is None:
-            return
         self._emit(Notice(f"shipping code to {fold(self._fleet.links)}"))
         answers = await ship(tree, self._fleet, cluster, lambda line: self._emit(Notice(line)))
         for name, answer in answers.items():

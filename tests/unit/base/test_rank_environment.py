@@ -25,6 +25,6 @@ def test_no_layer_of_a_node_is_between_those_that_the_controller_sends_merged() 
 
 def test_the_order_is_that_of_the_documentation() -> None:
     assert [layer.value for layer in Layer] == [
-        "flight recorder", "image", "user", "route", "node file", "defaults", "framework", "inventory", "flags",
+        "flight recorder", "user", "route", "node file", "defaults", "framework", "inventory", "flags",
         "secrets", "launcher", "identity", "agent",
     ]  # fmt: skip

@@ -95,7 +95,7 @@ def test_a_hash_that_cannot_be_remembered_is_still_the_hash(tmp_path: Path, monk
         (
             bytes(257) + b"ustar",
             "is a tar archive",
-            "name a file of the controller: there, a start makes a squashfs of",
+            "apptainer build image.sif docker-archive:",
         ),
         (None, "does not exist", "pylaunch push IMAGE "),
     ],

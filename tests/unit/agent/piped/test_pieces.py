@@ -115,45 +115,6 @@ def test_a_file_that_is_there_already_is_not_received_again(payload: Payload, tm
     assert (tmp_path / "node/tree/c").read_bytes() == b"few"
 
 
-def test_pieces_that_an_older_version_has_at_the_same_place_are_not_received_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(piece_store, "OLDER", 2)
-    pieces_of = [os.urandom(PIECE) for _ in range(4)]
-    new, image = tmp_path / "new", tmp_path / "node/images/2"
-    new.write_bytes(b"".join(pieces_of))
-    payload = read_payload([new], f"{image}/image")
-    older = [bytearray(b"".join(pieces_of[:2])), bytearray(b"".join(pieces_of[:3]) + b"end")]
-    older[0][0] ^= 1  # As the superblock of a squashfs.
-    older[1][0] ^= 1
-    for place, content in zip((image / "image", tmp_path / "node/images/1/image"), older, strict=True):
-        place.parent.mkdir(parents=True)
-        place.write_bytes(content)
-    (tmp_path / "node/images/no file/image").mkdir(parents=True)
-    alone = opened(payload)
-    store = PieceStore({**order(payload), "id": "other", "relatives": f"{tmp_path}/node/images"})
-    assert alone.have == [False, True, False, False]
-    store.open()
-    assert store.have == [False, True, True, False]
-    for piece in (0, 3):
-        store.write(piece, payload.read(piece))
-    store.prove()
-    store.finish()
-    assert (image / "image").read_bytes() == new.read_bytes()
-    assert (tmp_path / "node/images/1/image").read_bytes() == older[1]
-
-
-def test_a_file_that_only_has_the_place_of_another_is_not_read_to_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(piece_store, "UNLIKE", 2)
-    (tmp_path / "new").write_bytes(os.urandom(4 * PIECE))
-    (tmp_path / "node").mkdir()
-    (tmp_path / "node/new").write_bytes(bytes(5 * PIECE))
-    store = opened(read_payload([tmp_path / "new"], f"{tmp_path}/node/"))
-    assert (store.have, store.hashed) == ([False] * 4, 2 * PIECE)
-
-
 def test_no_link_leads_out_of_the_destination(payload: Payload, tmp_path: Path) -> None:
     (tmp_path / "node").mkdir()
     (tmp_path / "elsewhere").mkdir()
