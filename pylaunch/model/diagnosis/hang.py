@@ -96,6 +96,9 @@ class HangFinding:
     delays_all: bool = False
     """All other ranks wait in a collective for the late ones, which show no healthy phase that takes long."""
 
+    stands_still: bool = False
+    """Every rank that runs was viewed, and none of its threads and processes worked: the run can't advance."""
+
     @property
     def is_hang(self) -> bool:
         """True unless the ranks advance or work, or the evidence shows nothing."""

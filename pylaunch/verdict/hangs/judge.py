@@ -50,7 +50,16 @@ def judge_hang(evidence: HangEvidence) -> tuple[HangFinding, ...]:
     likely = [each for each in hosts if not _is_high(each)]
     found += [*late, *likely] if any(map(_is_high, late)) else [*likely, *late]
     found = found or [*_stacks_alone(snapshot)] or [_undecided(snapshot)]
-    return (with_host_lines(with_outside_calls(found[0], snapshot, graph), evidence), *found[1:])
+    best = _with_standstill(with_outside_calls(found[0], snapshot, graph), snapshot)
+    return (with_host_lines(best, evidence), *found[1:])
+
+
+def _with_standstill(finding: HangFinding, snapshot: Snapshot) -> HangFinding:
+    """Return `finding` with the evidence that no rank works, unless it accuses a host for a reason of the host."""
+    if not finding.is_hang or not snapshot.still_s or (finding.hosts and not finding.ranks):
+        return finding
+    line = f"no rank used a processor or moved data for {snapshot.still_s:.0f} s"
+    return replace(finding, stands_still=True, evidence=(*finding.evidence, line))
 
 
 def _is_high(finding: HangFinding) -> bool:
@@ -321,6 +330,13 @@ def _held(snapshot: Snapshot, graph: WaitGraph, silent: list[int]) -> HangFindin
     elif all(rank in snapshot.views and snapshot.views[rank].source == "helper" for rank in silent):
         why = snapshot.places(silent)  # They answered, and their call belongs to no group that the others know.
     waits = _who_waits(snapshot, graph)
+    if any(map(snapshot.work, silent)):
+        return HangFinding(
+            HangKind.BUSY, f"{waits}; {snapshot.who(silent)} {why}", Confidence.MEDIUM if named else Confidence.LOW,
+            named, snapshot.hosts_of(named), snapshot.lines(), "it neither computes nor moves data in later samples",
+            f"pylaunch stacks {snapshot.evidence.run} --rank {silent[0]}",
+            _all_others_wait(snapshot, {rank for call in graph.pending for rank in call.waiting}, silent),
+        )  # fmt: skip
     return HangFinding(
         HangKind.INTERPRETER_HELD if named else HangKind.LATE,
         f"{waits}; {snapshot.who(silent)} {why}",
@@ -399,10 +415,9 @@ def _stuck(snapshot: Snapshot) -> Iterator[HangFinding]:
     elif snapshot.views:
         sleeps = all({view.wchan, view.syscall} & TIMED_SLEEPS for view in snapshot.views.values())
         rests = sleeps or in_phase
-        if not rests and all(map(snapshot.is_constant, snapshot.views)):
-            lead = f"{others}, and no other rank" if others else "no rank"
+        if not rests and not others and all(map(snapshot.is_constant, snapshot.views)):
             yield HangFinding(
-                HangKind.STUCK, f"{lead} computes or changes its place: {_sides(snapshot)}", Confidence.LOW, (), (),
+                HangKind.STUCK, f"no rank computes or changes its place: {_sides(snapshot)}", Confidence.LOW, (), (),
                 snapshot.lines(), "a rank computes, or changes its stack", hint,
             )  # fmt: skip
         elif rests or others:
@@ -413,10 +428,10 @@ def _stuck(snapshot: Snapshot) -> Iterator[HangFinding]:
 
 
 def _ended_well(snapshot: Snapshot) -> str:
-    """Return "ranks 0,2 exited with code 0" where most ranks did and none ended otherwise; else ""."""
+    """Return "ranks 0,2 exited with code 0" where half of the ranks or more did and none ended otherwise; else ""."""
     ended = snapshot.evidence.ended
-    is_most = 2 * len(ended) > len(snapshot.world) and {*ended.values()} == {"exited with code 0"}
-    return f"{snapshot.who(ended)} exited with code 0" if is_most else ""
+    is_half = 2 * len(ended) >= len(snapshot.world) and {*ended.values()} == {"exited with code 0"}
+    return f"{snapshot.who(ended)} exited with code 0" if is_half else ""
 
 
 def _sides(snapshot: Snapshot) -> str:

@@ -170,6 +170,19 @@ class Snapshot:
             return []
         return [] if _sign_of_work(last) or any(starmap(_moves, pairwise(last))) else last
 
+    @cached_property
+    def still_s(self) -> float:
+        """Seconds for which all ranks that run stand still and nothing shows that they wait for something outside.
+
+        0 if a rank did not answer, works, polls at several lines, sleeps for a time that it chose, or is in a phase
+        that takes long in healthy runs; or if another of its threads is in the user's code: it may wait for a server.
+        """
+        running = [rank for rank in self.world if rank not in self.evidence.ended]
+        looks = [self.lately(rank) for rank in running]
+        if not running or not all(looks) or any(map(_may_wait_outside, looks)):
+            return 0.0
+        return min(views[-1].time - views[0].time for views in looks)
+
     def moves_data(self, rank: int) -> bool:
         """Return True if `rank` read or wrote data between its last two views."""
         history = self.history.get(rank, [])[-2:]
@@ -253,6 +266,15 @@ class Snapshot:
                 elif last:
                     parts.append(f"{group.shown_call(last, rank)} is over")
         return "; ".join([*parts, self.place(rank).removeprefix("is ")])
+
+
+def _may_wait_outside(looks: Sequence[RankView]) -> bool:
+    view = looks[-1]
+    polls = len({signature(each) for each in looks if main_stack(each) is not None}) > 1
+    others = (thread for thread in view.threads if not thread.is_main)
+    is_in_thread = any(own_frame(thread.frames) is not None for thread in others)
+    sleeps = bool({view.wchan, view.syscall} & TIMED_SLEEPS)
+    return polls or is_in_thread or sleeps or has_left_script(view) or slow_phase(view) is not None
 
 
 def stopped_child(view: RankView) -> ChildProcess | None:

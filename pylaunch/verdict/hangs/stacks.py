@@ -66,6 +66,9 @@ TERMINAL_WAITS = frozenset({"n_tty_read", "tty_read"})
 DISTRIBUTED = ("/torch/distributed/distributed_c10d.py", "/jax/experimental/multihost_utils.py")
 """Modules whose functions all ranks call together."""
 
+RPC = "/torch/distributed/rpc/api.py"
+"""The same of its function `shutdown`; a decorator of torch is its outermost frame."""
+
 POINT_TO_POINT = frozenset(
     {"send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list", "monitored_barrier"}
 )
@@ -149,7 +152,7 @@ def _distributed_call(stack: ThreadStack) -> str:
     for frame in stack.frames:
         if is_own(frame):
             break
-        if frame.path.endswith(DISTRIBUTED):
+        if frame.path.endswith(DISTRIBUTED) or (frame.function == "shutdown" and frame.path.endswith(RPC)):
             called = frame.function
     return called
 

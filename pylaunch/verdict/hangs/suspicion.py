@@ -240,7 +240,9 @@ class Suspicion:
         if len(self.samples) < 2 or quiet_s < self._limit_s(finding) or is_known:
             return self, None
         # Before the first steps, all ranks wait in init_process_group for long on a slow machine.
-        may_end = finding.is_hang and (self.is_settled or finding.confidence is not Confidence.LOW)
+        if finding.stands_still and self.is_settled:
+            finding = replace(finding, confidence=Confidence.HIGH)
+        may_end = finding.is_hang and finding.confidence is Confidence.HIGH
         report = HangReport(finding, now - self.still_since, may_end, self.is_exact)
         return replace(self, reported=identity), report
 

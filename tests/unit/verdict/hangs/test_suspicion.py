@@ -1,19 +1,30 @@
 """Alarms come in time for hangs, and never for slow phases of healthy runs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangKind
-from pylaunch.protocol.examination import Frame, RankView
+from pylaunch.protocol.examination import Frame, RankView, ThreadStack
 from pylaunch.protocol.usage_report import RankSigns
 from pylaunch.verdict.hangs.judge import judge_hang
 from pylaunch.verdict.hangs.snapshot import HangEvidence
 from pylaunch.verdict.hangs.suspicion import HangReport, ProgressResumed, Suspicion
-from tests.unit.verdict.hangs.views import IN_ALL_REDUCE, SITE, brief, calls, default_group, one_late, recorded, view
+from tests.unit.verdict.hangs.views import (
+    IN_ALL_REDUCE,
+    IN_OPEN,
+    SITE,
+    brief,
+    calls,
+    default_group,
+    one_late,
+    recorded,
+    view,
+)
 from tests.unit.verdict.hangs.watched_runs import AFTER_S, MAIN, World, after_start, aged, silent, watched
 
 
@@ -52,6 +63,62 @@ def test_ranks_that_all_wait_for_the_start_of_torch_end_no_run() -> None:
     assert isinstance(starting, HangReport)
     assert isinstance(settled, HangReport)
     assert (starting.may_end_run, settled.may_end_run) == (False, True)
+
+
+def in_thread(seen: RankView) -> RankView:
+    """Return `seen` with another thread in the user's code."""
+    uploads = ThreadStack("Thread-1", is_main=False, frames=(Frame("upload", "/job/train.py", 30),))
+    return replace(seen, step=7, threads=(*seen.threads, uploads))
+
+
+@pytest.mark.parametrize(
+    ("changed", "ends"),
+    [
+        (lambda seen: replace(seen, step=7), True),
+        (in_thread, False),
+        (lambda seen: replace(seen, step=7, wchan="hrtimer_nanosleep"), False),
+        (lambda seen: replace(seen, step=7, threads=()) if seen.rank else replace(seen, step=7), False),
+    ],
+    ids=["stand still", "a thread may wait for a server", "sleep", "one shows no stack"],
+)
+def test_a_hang_that_accuses_nobody_ends_a_run_only_if_no_rank_works_nor_can_wait_for_anything_outside(
+    changed: Callable[[RankView], RankView], ends: bool
+) -> None:
+    views = [changed(each) for each in one_late(2, 1)]
+    reports = [report for _, report in watched(silent(views), 200) if isinstance(report, HangReport)]
+    assert [report.may_end_run for report in reports] == [ends]
+    assert (reports[0].finding.ranks, reports[0].finding.confidence is Confidence.HIGH) == ((), ends)
+    assert any(line.startswith("no rank used a processor") for line in reports[0].finding.evidence) == (
+        reports[0].finding.stands_still
+    )
+
+
+def test_a_rank_whose_c_code_computes_while_it_keeps_the_interpreter_lock_is_slow() -> None:
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
+        views = one_late(4, 1)
+        views[1] = replace(views[1], source="signal", groups=(), collectives=(), cpu_s=now)
+        return [RankSigns(0, 100, 7)], views
+
+    [(at, report)] = watched(world, 300)
+    assert isinstance(report, HangReport)
+    assert (report.finding.kind, report.finding.ranks, report.may_end_run) == (HangKind.BUSY, (1,), False)
+    assert at <= 46
+
+
+@pytest.mark.parametrize("polls", [0.0, 0.2], ids=["idle", "threads of the library poll"])
+def test_a_rank_that_never_came_to_the_end_of_rpc_is_named_though_no_rank_shows_a_collective(polls: float) -> None:
+    api = f"{SITE}/torch/distributed/rpc/api.py"
+    leaves = (Frame("wait", "/usr/lib/python3.11/threading.py", 1), Frame("shutdown", api, 3), Frame("wrapper", api, 9))
+
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
+        views = [view(rank, (), (*(leaves if rank != 1 else IN_OPEN), MAIN), []) for rank in range(3)]
+        return [RankSigns(0, 100, 7)], [replace(each, cpu_s=polls * now) for each in views]
+
+    [(at, report)] = watched(world, 300)
+    assert isinstance(report, HangReport)
+    assert (report.finding.is_hang, report.finding.ranks) == (not polls, (1,))
+    assert report.finding.text.startswith("ranks 0,2 wait in shutdown; rank 1 on n01 is in ")
+    assert at <= 46
 
 
 def test_the_same_finding_is_reported_once() -> None:
@@ -291,7 +358,7 @@ def test_ranks_that_finish_one_after_the_other_are_no_hang(letter: str) -> None:
 @pytest.mark.parametrize(
     ("function", "cpu", "at", "text"),
     [
-        ("upload", 0.0, 45, "hang: ranks 1-3 exited with code 0, and no other rank computes or changes its place"),
+        ("upload", 0.0, 45, "ranks 1-3 exited with code 0; rank 0 on n00 is in upload (train.py:3)"),
         ("upload", 1.0, 45, "ranks 1-3 exited with code 0; rank 0 on n00 is in upload (train.py:3)"),
         ("", 0.0, 45, "ranks 1-3 exited with code 0; rank 0 on n00 shows no stack"),
         ("evaluate", 1.0, 300, "ranks 1-3 exited with code 0; rank 0 on n00 is evaluating: evaluate (train.py:3)"),
