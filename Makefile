@@ -13,7 +13,7 @@ help:
 	@echo "make lab            start three lab nodes (make lab-down removes them)"
 	@echo "make benchmarks     measure the numbers of the documentation"
 	@echo "make faults         inject every fault of the fault matrix on lab nodes"
-	@echo "make accuracy       start runs with every fault of pylaunch drill on lab nodes, and score the verdicts (40 minutes)"
+	@echo "make accuracy       start runs with every fault of the drill on lab nodes, and score the verdicts (40 minutes)"
 
 setup:
 	@scripts/setup
@@ -39,10 +39,10 @@ docs: setup
 	@scripts/docs
 
 lab: setup
-	@.venv/bin/pylaunch lab up -n 3 --inventory-out cluster.ini
+	@.venv/bin/python -m lab up -n 3 --inventory-out cluster.ini
 
 lab-down: setup
-	@.venv/bin/pylaunch lab down
+	@.venv/bin/python -m lab down
 
 benchmarks: setup
 	@scripts/benchmarks

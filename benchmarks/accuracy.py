@@ -21,8 +21,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from pylaunch.features.lab.cluster import spec
-from pylaunch.features.lab.cluster.lab import Lab
+from lab import spec
+from lab.lab import TOOL, Lab
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
@@ -30,10 +30,12 @@ PAGE = ROOT / "docs/reference/accuracy.md"
 HEAD = """\
 # Accuracy of verdicts
 
-Every fault of `pylaunch drill` on a lab of three nodes with one rank each: {when}, PyTorch, JAX, accelerate and
-DeepSpeed on CPUs, 2 cores for all nodes and the controller, defaults of `pylaunch start` but `--on-hang stop`.
+Every fault of the drill (`python -m lab drill`) on a lab of three nodes with one rank each: {when},
+PyTorch, JAX, accelerate and DeepSpeed on CPUs, 2 cores for all nodes and the controller, defaults of
+`pylaunch start` but `--on-hang stop`.
 `benchmarks/accuracy.py --seed {seed}` repeats it and writes this page. The rank with the fault is chosen at random
-among those after rank 0; names that end in `rank0` have it there. [Drills](../guides/drill.md) explains the columns.
+among those after rank 0; names that end in `rank0` have it there.
+[The lab](../contributing/lab.md) explains the columns.
 
 The faults and the rules were written by the same people, and rules were mended after earlier drills: other faults may
 fare worse. GPUs, NCCL and InfiniBand are not part of it.
@@ -64,10 +66,8 @@ def provisioned(lab: Lab, directory: Path) -> None:
 
 def drilled(lab: Lab, seed: int, names: list[str]) -> dict[str, Any]:
     """Run the drills; their lines go to stderr."""
-    words = ("drill", "--lab", lab.spec.name, "--seed", str(seed), "--json", *names)
-    done = subprocess.run(
-        lab.command(*words), env={**os.environ, **lab.environment}, stdout=subprocess.PIPE, check=False
-    )
+    words = (*TOOL, "drill", "--lab", lab.spec.name, "--seed", str(seed), "--json", *names)
+    done = subprocess.run(words, env={**os.environ, **lab.environment}, stdout=subprocess.PIPE, check=False)
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 

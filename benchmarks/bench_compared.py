@@ -20,7 +20,7 @@ from typing import Any
 
 from on_lab import PYLAUNCH, ssh_config
 
-from pylaunch.features.lab.cluster.lab import Lab
+from lab.lab import Lab
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
-from on_lab import PYLAUNCH, asked, head, lab, pylaunch, row
+from on_lab import asked, head, lab, pylaunch, row
 
 LINKS = ("bin", "sbin", "lib", "lib64")
 INSTALL = (
@@ -45,7 +46,17 @@ def main() -> None:
     with lab(given.nodes) as inventory:
         for number in range(given.nodes):
             name = f"bench{os.getpid()}"
-            command = (*PYLAUNCH, "lab", "ssh", "--name", name, f"n{number + 1}", "--", f"{INSTALL} && {MAKE}")
+            command = (
+                sys.executable,
+                "-m",
+                "lab",
+                "ssh",
+                "--name",
+                name,
+                f"n{number + 1}",
+                "--",
+                f"{INSTALL} && {MAKE}",
+            )
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         seconds: dict[str, list[float]] = {kind: [] for kind in KINDS}
         for run in range(given.runs + 1):

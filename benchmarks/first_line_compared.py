@@ -23,7 +23,7 @@ from pathlib import Path
 
 from on_lab import need_pdsh, ssh_config
 
-from pylaunch.features.lab.cluster.lab import Lab
+from lab.lab import Lab
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 

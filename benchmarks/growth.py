@@ -28,7 +28,7 @@ from pathlib import Path
 
 from on_lab import PYLAUNCH, lab, newest_events
 
-from pylaunch.features.lab.cluster.lab import Lab
+from lab.lab import Lab
 from pylaunch.inventory import load_cluster
 from pylaunch.store.paths import project_known_hosts
 from pylaunch.transport.openssh.sharing import control_directory

@@ -25,7 +25,7 @@ from pathlib import Path
 from growth import HEAD, Cost, called, line, start_seconds, table
 from slurm_start import allocation, slurm_lab
 
-from pylaunch.features.lab.cluster.lab import Lab
+from lab.lab import Lab
 
 START = ("start", "--framework", "command", "--workdir", "/", "--", "true")
 _STEPS = re.compile(r"REQUEST_JOB_STEP_CREATE\s*\(\s*\d+\)\s*count:(\d+)")

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pylaunch.features.lab.cluster import locks, spec
-from pylaunch.features.lab.cluster.images import image
+from lab import locks, spec
+from lab.images import image
 from pylaunch.transport import process
 
 
@@ -26,9 +26,8 @@ def timed(action: Callable[[], object]) -> float:
 
 
 def lab(*arguments: str) -> None:
-    """Run `pylaunch lab …` in a new process."""
-    program = "from pylaunch.cli.main import main; main()"
-    process.run((sys.executable, "-P", "-c", program, "lab", *arguments)).checked()
+    """Run `python -m lab …` in a new process."""
+    process.run((sys.executable, "-P", "-m", "lab", *arguments)).checked()
 
 
 def row(what: str, seconds: list[float]) -> str:

@@ -23,8 +23,8 @@ from statistics import median, quantiles
 from bench_compared import provisioned
 
 import pylaunch.features.bench.ranks as program
+from lab.lab import Lab
 from pylaunch.features.bench.judgement.measurements import LatencyTimed, Readings
-from pylaunch.features.lab.cluster.lab import Lab
 
 PREFIX = "latency resolution: "
 """As in `delayed_latency/rank.py`."""

@@ -35,11 +35,16 @@ def lab(nodes: int) -> Iterator[Path]:
         os.environ["XDG_STATE_HOME"] = directory
         inventory = Path(directory) / "cluster.ini"
         name = f"bench{os.getpid()}"
-        pylaunch("lab", "up", "-n", str(nodes), "--name", name, "--inventory-out", str(inventory))
+        lab_tool("up", "-n", str(nodes), "--name", name, "--inventory-out", str(inventory))
         try:
             yield inventory
         finally:
-            pylaunch("lab", "down", "--name", name)
+            lab_tool("down", "--name", name)
+
+
+def lab_tool(*arguments: str) -> None:
+    """Run `python -m lab`."""
+    subprocess.run((sys.executable, "-P", "-m", "lab", *arguments), stdout=subprocess.DEVNULL, check=True)
 
 
 def pylaunch(*arguments: str) -> str:

@@ -13,9 +13,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from lab.lab import Lab
 from pylaunch.checks import mesh, suite
 from pylaunch.checks.survey import Wanted
-from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.inventory import load_cluster
 
 

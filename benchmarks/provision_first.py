@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pylaunch.features.lab.cluster.lab import Lab
+from lab.lab import Lab
 from pylaunch.inventory import load_cluster
 
 ROOT = Path(__file__).resolve().parents[1]

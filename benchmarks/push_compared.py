@@ -28,10 +28,10 @@ from pathlib import Path
 
 import on_lab
 
-from pylaunch.features.lab.cluster import network, spec
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node_faults.faults import SHAPED_BURST
-from pylaunch.features.lab.cluster.nodes.node import LabNode
+from lab import network, spec
+from lab.lab import Lab
+from lab.node_faults.faults import SHAPED_BURST
+from lab.nodes.node import LabNode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.text.size import parse_size

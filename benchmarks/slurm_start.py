@@ -24,8 +24,8 @@ from typing import Any
 
 from on_lab import PYLAUNCH, asked, head, row
 
-from pylaunch.features.lab.cluster import lab as labs
-from pylaunch.features.lab.cluster.lab import Lab, Request
+from lab import lab as labs
+from lab.lab import Lab, Request
 
 KILL_RANK_1 = "[ $RANK = 1 ] && kill -9 $$; sleep 60"
 DATE = ("date", "+%s.%N")

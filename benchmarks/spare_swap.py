@@ -20,8 +20,8 @@ from typing import Any
 
 from on_lab import PYLAUNCH, asked, head, row
 
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node_faults.faults import Kill, inject
+from lab.lab import Lab
+from lab.node_faults.faults import Kill, inject
 
 SCRIPT = "echo up; [ $TORCHELASTIC_RESTART_COUNT = 0 ] && exec sleep 600; exit 0"
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import on_lab
 import push_compared
 
-from pylaunch.features.lab.cluster.lab import Lab
+from lab.lab import Lab
 from pylaunch.inventory import load_cluster
 from pylaunch.model.text.size import parse_size
 

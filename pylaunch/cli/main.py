@@ -154,13 +154,13 @@ def pylaunch() -> None:
     """Run a verb."""
 
 
-def main() -> None:
-    """Entry point: run the command line and exit with one of the documented codes."""
+def main(command: click.Command = pylaunch, name: str = "pylaunch") -> None:
+    """Entry point: run the command line of `command` and exit with one of the documented codes."""
     _open_closed_streams()
     interrupts.install("interrupted twice: ended at once, without waiting for anything", ExitCode.INTERRUPTED)
     if console.is_terminal(sys.stderr):
         AWAITED.report_to(_say_silent)
-    code = run(sys.argv[1:])
+    code = run(sys.argv[1:], command=command, name=name)
     interrupts.leaving()
     sys.exit(code)
 
@@ -181,13 +181,15 @@ def _open_closed_streams() -> None:
             setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115 -- open until the end
 
 
-def run(arguments: list[str], *, offers_keys: bool = True) -> int:
+def run(
+    arguments: list[str], *, offers_keys: bool = True, command: click.Command = pylaunch, name: str = "pylaunch"
+) -> int:
     """Run one command line and return its exit code. Prints errors, as text and as JSON.
 
     Where only host keys are not accepted, a terminal shows them; if a person accepts them, the command line runs again.
     """
     invocation = Invocation()
-    code, error = _ended(arguments, invocation)
+    code, error = _ended(arguments, invocation, command, name)
     if error is not None:
         error.hint = error.hint and hints.completed(error.hint, invocation)
         trust = _trust(error) if offers_keys and not invocation.as_json else []
@@ -209,10 +211,12 @@ def run(arguments: list[str], *, offers_keys: bool = True) -> int:
     return code
 
 
-def _ended(arguments: list[str], invocation: Invocation) -> tuple[int, PylaunchError | None]:
+def _ended(
+    arguments: list[str], invocation: Invocation, command: click.Command, name: str
+) -> tuple[int, PylaunchError | None]:
     """Return the exit code, and the error that led to it."""
     try:
-        answer = pylaunch.main(arguments, prog_name="pylaunch", standalone_mode=False, obj=invocation)
+        answer = command.main(arguments, prog_name=name, standalone_mode=False, obj=invocation)
     except PylaunchError as error:
         return error.exit_code, error
     except click.exceptions.Abort:
@@ -224,7 +228,7 @@ def _ended(arguments: list[str], invocation: Invocation) -> tuple[int, PylaunchE
         before_the_job = arguments[: arguments.index("--")] if "--" in arguments else arguments
         invocation.as_json = invocation.as_json or "--json" in before_the_job
         context = getattr(error, "ctx", None)
-        asked = context.command_path if context is not None else "pylaunch"
+        asked = context.command_path if context is not None else name
         if isinstance(error, click.NoSuchOption):
             return ExitCode.USAGE, _no_such_option(error, asked)
         return ExitCode.USAGE, UsageError(error.format_message(), hint=f"{asked} --help")

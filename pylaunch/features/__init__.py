@@ -33,7 +33,6 @@ FEATURES = (
     "explain",
     "init",
     "job",
-    "lab",
     "metrics",
     "push",
     "render_files",

@@ -38,7 +38,7 @@ def project_environment(inventory: Path, name: str | None = None) -> Path:
 
 
 def project_known_hosts(inventory: Path) -> Path:
-    """Return the host keys `pylaunch trust` and `pylaunch lab` accepted for this project."""
+    """Return the host keys `pylaunch trust` accepted for this project."""
     return project_directory(inventory) / "known_hosts"
 
 

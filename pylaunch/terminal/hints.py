@@ -21,7 +21,7 @@ from pylaunch.terminal import console
 from pylaunch.terminal.invocation import Invocation, current
 
 WITH_INVENTORY = (
-    "provision", "verify", "check", "doctor", "bench", "drill", "start", "gpus", "clean", "trust",
+    "provision", "verify", "check", "doctor", "bench", "start", "gpus", "clean", "trust",
     "push", "env lock", "env show", "env remove", "render slurm", "render torchrun", "render accelerate",
     "render deepspeed",
 )  # fmt: skip

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
 JOBS_OF_VERBS = {
     "ranks.bench_rank": "bench",
-    "ranks.drill_rank": "drill",
     "pylaunch.runtime.communication_test": "doctor",
 }
 """Modules that verbs start as a job, with arguments of their own → the verb."""

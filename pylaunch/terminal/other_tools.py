@@ -36,12 +36,8 @@ _TYPED_FOR = {
     "init": "new inventory discover",
     "help cluster.ini": "configuration",
     "help": "docs man guide topics",
-    "lab down": "lab.delete lab.destroy lab.stop lab.rm lab.remove",
-    "lab up": "lab.create lab.start lab.new",
-    "lab status": "lab.ls lab.list lab.ps lab.show lab.get",
-    "lab ssh n1": "lab.exec lab.shell lab.login",
 }
-"""Words after `pylaunch` → words of other tools that lead to them; `lab.ls` is typed as `pylaunch lab ls`."""
+"""Words of other tools → the words after `pylaunch` that do their work; `render.sbatch` is typed `render sbatch`."""
 
 _SCHEDULER_OPTIONS = {
     "--ntasks-per-node": "--nproc-per-node",

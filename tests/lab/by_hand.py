@@ -4,8 +4,8 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.nodes.node import LabNode
+from lab.lab import Lab
+from lab.nodes.node import LabNode
 from pylaunch.inventory import load_cluster
 from pylaunch.transport import process
 from pylaunch.transport.connections import connector_of

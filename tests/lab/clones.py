@@ -1,6 +1,6 @@
 """Copies of a provisioned node, for stories that need several of them and not how they became so."""
 
-from pylaunch.features.lab.cluster.lab import Lab
+from lab.lab import Lab
 from pylaunch.transport import process
 
 

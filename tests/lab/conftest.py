@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from lab import lab as labs
+from lab import spec
+from lab.images import tools
+from lab.lab import Lab
+from lab.slurm import are_idle
 from pylaunch.features import FEATURES
-from pylaunch.features.lab.cluster import lab as labs
-from pylaunch.features.lab.cluster import spec
-from pylaunch.features.lab.cluster.images import tools
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.slurm import are_idle
 from pylaunch.transport import process
 from pylaunch.transport.process import Completed
 from tests.hinted_commands import hints_must_be_accepted

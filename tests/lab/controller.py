@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.nodes.node import LabNode
+from lab.lab import Lab
+from lab.nodes.node import LabNode
 from pylaunch.transport.process import Completed
 from tests.hinted_commands import hints_must_be_accepted
 from tests.waiting import DEADLINE_S, wait_until

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from pylaunch.features.lab.cluster.lab import Lab
+from lab.lab import Lab
 
 
 @dataclass(frozen=True)

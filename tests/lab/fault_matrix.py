@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from lab.lab import Lab
 from pylaunch.cli.commands.prepare import check as verb
 from pylaunch.cli.main import run
-from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.model.diagnosis.finding import Severity
 from pylaunch.model.hostset import fold
 from tests.lab import faults_core, faults_devices, faults_network

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node_faults.resource_faults import Stall
-from pylaunch.features.lab.cluster.nodes.node import LabNode
+from lab.lab import Lab
+from lab.node_faults.resource_faults import Stall
+from lab.nodes.node import LabNode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.transport.connections import disconnect

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import yaml
 
-from pylaunch.features.lab.cluster.images.recipe import USER
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.nodes.node import LabNode
+from lab.images.recipe import USER
+from lab.lab import Lab
+from lab.nodes.node import LabNode
 from tests.lab.by_hand import launcher, pids
 from tests.lab.fault_case import Case
 

@@ -4,10 +4,10 @@ import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
-from pylaunch.features.lab.cluster import network
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node_faults.faults import Direction
-from pylaunch.features.lab.cluster.nodes.node import LabNode
+from lab import network
+from lab.lab import Lab
+from lab.node_faults.faults import Direction
+from lab.nodes.node import LabNode
 from pylaunch.model.plan import NODE_ENVIRONMENT
 from tests.lab.fault_case import Case
 from tests.lab.faults_core import relogin

@@ -5,8 +5,8 @@ import os
 import re
 from pathlib import Path
 
-from pylaunch.features.lab.cluster import lab as labs
-from pylaunch.features.lab.cluster import spec
+from lab import lab as labs
+from lab import spec
 
 
 def name_of(process: int, number: int) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from pylaunch.features.lab.cluster.lab import Lab
+from lab.lab import Lab
 from tests.waiting import wait_until
 
 PROJECT = Path(__file__).parents[2]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from lab.lab import Lab
+from lab.node_faults.faults import SlowCable, inject
+from lab.nodes.node import LabNode
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node_faults.faults import SlowCable, inject
-from pylaunch.features.lab.cluster.nodes.node import LabNode
 from tests.waiting import wait_until
 
 MBPS = 50.0

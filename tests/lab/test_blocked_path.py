@@ -6,9 +6,9 @@ A rank with a time-out fails; one without waits for ever.
 import json
 from pathlib import Path
 
+from lab.lab import Lab
+from lab.node_faults.faults import Direction, Filter, inject
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node_faults.faults import Direction, Filter, inject
 from tests.lab.controller import events, must_be_clean, newest, starting
 
 PORT = 4711

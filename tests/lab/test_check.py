@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pylaunch.features.lab.cluster.lab import Lab
+from lab.lab import Lab
 from pylaunch.transport.process import Completed
 from tests.lab import faults_core
 from tests.lab.controller import must_be_clean

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
+from lab.lab import Lab
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.transport.process import Completed
 from tests.lab.controller import events, starting
 from tests.waiting import wait_until

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
+from lab.images.recipe import USER
+from lab.lab import Lab
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.images.recipe import USER
-from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.transport.process import Completed
 from tests.lab.by_hand import alive, launcher, listener, pids
 from tests.lab.controller import must_be_clean, starting

@@ -5,9 +5,8 @@ import os
 import signal
 import subprocess
 
+from lab.lab import TOOL, Lab
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
-from tests.json_pages import undescribed
 from tests.lab.controller import listed, must_be_clean
 from tests.waiting import wait_until
 
@@ -16,9 +15,8 @@ PYTHON = ("--python", "/usr/bin/python3")
 
 def test_faults_of_ranks_and_of_a_node_are_judged_rightly(lab: Lab) -> None:
     names = ("plain.nothing", "plain.raises", "plain.is_killed", "plain.power", "plain.agent")
-    done = lab.pylaunch("drill", "--lab", lab.spec.name, *PYTHON, "--seed", "1", "--json", *names, timeout_s=300)
+    done = lab.tool("drill", "--lab", lab.spec.name, *PYTHON, "--seed", "1", "--json", *names, timeout_s=300)
     document = json.loads(done.stdout)
-    assert undescribed(document, "pylaunch drill") == set()
     assert [each["fault"] for each in document["drills"]] == list(names)
     assert [each["reason"] for each in document["drills"] if not each["right"]] == []
     assert done.returncode == ExitCode.DONE, done.stderr
@@ -27,7 +25,7 @@ def test_faults_of_ranks_and_of_a_node_are_judged_rightly(lab: Lab) -> None:
 
 def test_a_drill_without_its_program_is_skipped_and_says_why(lab: Lab) -> None:
     words = ("drill", "--lab", lab.spec.name, *PYTHON, "--library", "torch", "torch.nothing", "torch.raises")
-    done = lab.pylaunch(*words, timeout_s=300)
+    done = lab.tool(*words, timeout_s=300)
     assert done.returncode == ExitCode.JOB_FAILED
     assert "skipped  torch.raises" in done.stderr
     assert "No module named 'torch'" in done.stderr
@@ -35,7 +33,7 @@ def test_a_drill_without_its_program_is_skipped_and_says_why(lab: Lab) -> None:
 
 def test_a_drill_whose_run_is_refused_is_skipped_with_the_reason(lab: Lab) -> None:
     words = ("drill", "--lab", lab.spec.name, "--python", "/nowhere/python", "--json", "plain.raises")
-    done = lab.pylaunch(*words, timeout_s=300)
+    done = lab.tool(*words, timeout_s=300)
     assert done.returncode == ExitCode.JOB_FAILED
     document = json.loads(done.stdout)
     assert document["drills"] == []
@@ -44,11 +42,11 @@ def test_a_drill_whose_run_is_refused_is_skipped_with_the_reason(lab: Lab) -> No
 
 
 def test_hosts_that_are_no_lab_need_consent(lab: Lab) -> None:
-    refused = lab.pylaunch("drill", "-i", str(lab.inventory), *PYTHON, "plain.raises", timeout_s=120)
+    refused = lab.tool("drill", "-i", str(lab.inventory), *PYTHON, "plain.raises", timeout_s=120)
     assert refused.returncode == ExitCode.USAGE
     assert "--yes" in refused.stderr
     assert "fail or hang on purpose" in refused.stderr
-    refused = lab.pylaunch("drill", "-i", str(lab.inventory), *PYTHON, "--yes", "plain.power", timeout_s=120)
+    refused = lab.tool("drill", "-i", str(lab.inventory), *PYTHON, "--yes", "plain.power", timeout_s=120)
     assert refused.returncode == ExitCode.USAGE
     assert "plain.power: faults of nodes are injected into a lab only" in refused.stderr
 
@@ -56,7 +54,7 @@ def test_hosts_that_are_no_lab_need_consent(lab: Lab) -> None:
 def test_ctrl_c_ends_the_run_of_a_drill_and_the_drill(lab: Lab) -> None:
     words = ("drill", "--lab", lab.spec.name, *PYTHON, "plain.is_quiet", "plain.is_noisy")
     process = subprocess.Popen(
-        lab.command(*words), env={**os.environ, **lab.environment}, stderr=subprocess.PIPE, text=True
+        (*TOOL, *words), env={**os.environ, **lab.environment}, stderr=subprocess.PIPE, text=True
     )
     try:
         wait_until(lambda: any("is_quiet" in json.dumps(run) for run in listed(lab)), "its run is live")

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lab.lab import Lab
+from lab.nodes.node import LabNode
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.nodes.node import LabNode
 from pylaunch.transport.process import Completed
 from tests.lab.controller import Gate, events, is_clean, listed, must_be_clean, newest, of_runs, starting
 from tests.waiting import wait_until

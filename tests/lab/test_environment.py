@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.lab import Lab
+from lab.nodes.node import LabNode
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.nodes.node import LabNode
 from pylaunch.inventory import load_cluster
 from pylaunch.transport import process
 from pylaunch.transport.connections import close_all, connector_of

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pylaunch.features.lab.cluster.lab import Lab
+from lab.lab import Lab
 from tests.lab import faults_core
 from tests.lab.fault_case import Case
 from tests.lab.fault_matrix import FAULTS, check, look

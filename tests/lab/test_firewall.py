@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from lab.lab import Lab
+from lab.node_faults.faults import Injected
+from lab.nodes.node import LabNode
 from pylaunch.agent.shared import processes
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node_faults.faults import Injected
-from pylaunch.features.lab.cluster.nodes.node import LabNode
 from pylaunch.inventory import load_cluster
 from pylaunch.store import content
 from pylaunch.transport import process

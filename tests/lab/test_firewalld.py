@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from lab.lab import Lab
+from lab.nodes.node import LabNode
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.nodes.node import LabNode
 from tests.lab.firewall import OTHER_PORT, RANK_PORT, RENDEZVOUS_PORT, Guarded, echo, is_armed
 from tests.waiting import DEADLINE_S, wait_until
 

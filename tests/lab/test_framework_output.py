@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.lab import Lab
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.model.text.argv import Argv
 from tests.lab.controller import must_be_clean
 from tests.lab.test_frameworks import EXAMPLES, leaving, start

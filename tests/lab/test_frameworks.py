@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.lab import Lab
 from pylaunch.errors import ExitCode
 from pylaunch.features.bench.judgement.operations import Operation
-from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.transport.process import Completed
 from tests.json_pages import documented
 from tests.lab.controller import must_be_clean, starting

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.lab import Lab
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.model.hostset import fold
 from tests.lab.controller import must_be_clean
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
+from lab import status
+from lab.lab import Lab
+from lab.node_faults.faults import Direction, Isolate, SlowCable, inject
+from lab.node_faults.resource_faults import LittleMemory, Stall
+from lab.nodes.node import LabNode
 from pylaunch.errors import LabError
-from pylaunch.features.lab.cluster import status
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node_faults.faults import Direction, Isolate, SlowCable, inject
-from pylaunch.features.lab.cluster.node_faults.resource_faults import LittleMemory, Stall
-from pylaunch.features.lab.cluster.nodes.node import LabNode
 from pylaunch.transport.process import Completed
 from tests.waiting import wait_until
 
@@ -203,12 +203,12 @@ def is_shifted(seconds: float, ask: Callable[[], Completed]) -> bool:
 
 def test_a_shifted_clock_is_seen_by_new_programs_and_over_ssh(pair: Lab, node: LabNode) -> None:
     date = ("date", "+%s")
-    over_ssh = ("lab", "ssh", "--name", pair.spec.name, node.name, *date)
+    over_ssh = ("ssh", "--name", pair.spec.name, node.name, *date)
     with node.shift_clock(-3600):
         assert is_shifted(-3600, lambda: node.run(*date))
-        assert is_shifted(-3600, lambda: pair.pylaunch(*over_ssh).checked())
+        assert is_shifted(-3600, lambda: pair.tool(*over_ssh).checked())
         assert is_shifted(0, lambda: pair["n1"].run(*date))
-    assert is_shifted(0, lambda: pair.pylaunch(*over_ssh).checked())
+    assert is_shifted(0, lambda: pair.tool(*over_ssh).checked())
     assert node.run("ls", "/dev/shm").stdout == ""
 
 
@@ -223,13 +223,13 @@ def test_a_node_with_a_shifted_clock_can_be_killed_and_booted(node: LabNode) -> 
 def test_faults_are_there_on_the_command_line_with_their_undo(pair: Lab, node: LabNode) -> None:
     where = ("--name", pair.spec.name)
     for fault in (("cut", "n2"), ("filter", "n2", "22"), ("freeze", "n2"), ("kill", "n2")):
-        pair.pylaunch("lab", "fault", *fault, *where).checked()
+        pair.tool("fault", *fault, *where).checked()
         assert is_silent(node), fault
-        pair.pylaunch("lab", "fault", *fault, "--undo", *where).checked()
+        pair.tool("fault", *fault, "--undo", *where).checked()
         assert ssh_answers(node), fault
 
 
 def test_a_node_that_does_not_exist_is_refused(pair: Lab) -> None:
-    answer = pair.pylaunch("lab", "fault", "cut", "n9", "--name", pair.spec.name)
+    answer = pair.tool("fault", "cut", "n9", "--name", pair.spec.name)
     assert answer.returncode == 2
     assert "has no node n9: it has n1, n2" in answer.stderr

@@ -2,17 +2,16 @@
 
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from lab import locks, network, spec
+from lab.lab import TOOL, Lab, down
+from lab.nodes import cgroup
+from lab.nodes.waiting import reached
 from pylaunch.errors import LabError, UsageError
-from pylaunch.features.lab.cluster import locks, network, spec
-from pylaunch.features.lab.cluster.lab import Lab, down
-from pylaunch.features.lab.cluster.nodes import cgroup
-from pylaunch.features.lab.cluster.nodes.waiting import reached
 from pylaunch.transport import process
 
 
@@ -84,7 +83,7 @@ def test_labs_live_side_by_side(fresh_lab: Callable[..., Lab]) -> None:
     assert first["n1"].address != second["n1"].address
     first.down()
     assert second["n1"].read("/etc/which") == "second"
-    assert second.pylaunch("lab", "ssh", "--name", second.spec.name, "n1", "cat", "/etc/which").stdout == "second"
+    assert second.tool("ssh", "--name", second.spec.name, "n1", "cat", "/etc/which").stdout == "second"
 
 
 def test_a_lab_that_is_up_is_not_made_again(fresh_lab: Callable[..., Lab]) -> None:
@@ -98,10 +97,8 @@ def test_a_lab_that_is_up_is_not_made_again(fresh_lab: Callable[..., Lab]) -> No
 @pytest.mark.parametrize("reaches", ["lab.json", "nodes/n1/upper", "nodes/n2/console.log", "complete"])
 def test_up_recovers_from_an_up_that_was_killed(lab_name: str, reaches: str) -> None:
     killed = subprocess.Popen(
-        [sys.executable, "-P", "-c", "from pylaunch.cli.main import main; main()",
-         "lab", "up", "--name", lab_name, "--nodes", "2"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        (*TOOL, "up", "--name", lab_name, "--nodes", "2"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     directory = spec.lab_paths(lab_name).directory
     assert reached((directory / reaches).exists, timeout_s=120)
     killed.send_signal(signal.SIGKILL)
@@ -145,9 +142,7 @@ def test_a_name_that_leads_elsewhere_is_refused(name: str) -> None:
 
 def test_down_finishes_what_a_killed_down_began(lab_name: str) -> None:
     lab = Lab.up(lab_name, nodes=2)
-    killed = subprocess.Popen(
-        lab.command("lab", "down", "--name", lab_name), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    killed = subprocess.Popen((*TOOL, "down", "--name", lab_name), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     assert reached(lambda: not lab.spec.paths.complete.exists(), timeout_s=120)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
@@ -164,7 +159,7 @@ def test_a_frozen_node_does_not_keep_the_lab_from_going(lab_name: str) -> None:
 
 
 def test_a_lab_that_does_not_exist_is_named_with_those_that_do(lab: Lab) -> None:
-    answer = lab.pylaunch("lab", "down", "--name", "nowhere")
+    answer = lab.tool("down", "--name", "nowhere")
     assert answer.returncode == 3
     assert "no lab named nowhere" in answer.stderr
     assert lab.spec.name in answer.stderr

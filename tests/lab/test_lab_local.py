@@ -4,9 +4,14 @@ import json
 import sys
 from pathlib import Path
 
+from lab.lab import TOOL
 from pylaunch.errors import ExitCode
 from pylaunch.transport import process
 from pylaunch.transport.process import Completed
+
+
+def tool(*arguments: str) -> Completed:
+    return process.run((*TOOL, *arguments))
 
 
 def pylaunch(*arguments: str) -> Completed:
@@ -15,9 +20,7 @@ def pylaunch(*arguments: str) -> Completed:
 
 def test_local_nodes_are_an_inventory_and_directories_and_say_so(lab_name: str, tmp_path: Path) -> None:
     inventory = tmp_path / "cluster.ini"
-    up = pylaunch(
-        "lab", "up", "--local", "--name", lab_name, "--nodes", "2", "--inventory-out", str(inventory)
-    ).checked()
+    up = tool("up", "--local", "--name", lab_name, "--nodes", "2", "--inventory-out", str(inventory)).checked()
     assert up.stdout == f"{inventory}\n"
     assert "not machines of their own" in up.stderr
     ansible = (str(Path(sys.executable).with_name("ansible-inventory")), "-i", str(inventory), "--list")
@@ -27,22 +30,22 @@ def test_local_nodes_are_an_inventory_and_directories_and_say_so(lab_name: str, 
     assert hosts["n1"]["interface"] == "lo"
     assert hosts["n1"]["pylaunch_node_root"] != hosts["n2"]["pylaunch_node_root"]
     assert Path(hosts["n2"]["pylaunch_node_root"]).is_dir()
-    status = pylaunch("lab", "status", "--name", lab_name, "--json").checked()
+    status = tool("status", "--name", lab_name, "--json").checked()
     assert [node["state"] for node in json.loads(status.stdout)["hosts"]] == ["local", "local"]
-    pylaunch("lab", "down", "--name", lab_name).checked()
+    tool("down", "--name", lab_name).checked()
     assert not Path(hosts["n2"]["pylaunch_node_root"]).exists()
 
 
 def test_a_fault_that_needs_a_machine_is_refused_for_a_local_node(lab_name: str) -> None:
-    pylaunch("lab", "up", "--local", "--name", lab_name).checked()
-    answer = pylaunch("lab", "fault", "cut", "n1", "--name", lab_name)
+    tool("up", "--local", "--name", lab_name).checked()
+    answer = tool("fault", "cut", "n1", "--name", lab_name)
     assert answer.returncode == 3
     assert f"lab {lab_name} has local nodes" in answer.stderr
 
 
 def test_a_job_runs_across_local_nodes(lab_name: str, tmp_path: Path) -> None:
     inventory = tmp_path / "cluster.ini"
-    pylaunch("lab", "up", "--local", "--name", lab_name, "-n", "2", "--inventory-out", str(inventory)).checked()
+    tool("up", "--local", "--name", lab_name, "-n", "2", "--inventory-out", str(inventory)).checked()
     job = ("--workdir", "/", "--framework", "command", "--", "sh", "-c", "echo $RANK of $WORLD_SIZE")
     run = pylaunch("start", "-i", str(inventory), *job)
     assert run.returncode == ExitCode.DONE, run.stderr

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from pylaunch.features.lab.cluster.lab import Lab
+from lab.lab import Lab
 from pylaunch.store.paths import project_known_hosts
 from pylaunch.transport import process
 
@@ -73,12 +73,12 @@ def certificates(bundle: str) -> set[str]:
 
 def test_lab_ssh_gives_a_line_to_the_shell_of_the_node_as_ssh_does(lab: Lab) -> None:
     name = ("--name", lab.spec.name)
-    answer = lab.pylaunch("lab", "ssh", *name, "n2", "--", "printf '%s|' 'a  b' --x; hostname; exit 7")
+    answer = lab.tool("ssh", *name, "n2", "--", "printf '%s|' 'a  b' --x; hostname; exit 7")
     assert (answer.returncode, answer.stdout) == (7, "a  b|--x|n2\n")
 
 
 def test_status_is_json_for_programs(lab: Lab) -> None:
-    answer = lab.pylaunch("lab", "status", "--name", lab.spec.name, "--json").checked()
+    answer = lab.tool("status", "--name", lab.spec.name, "--json").checked()
     nodes = json.loads(answer.stdout)["hosts"]
     assert [(node["host"], node["state"], node["link"]) for node in nodes] == [
         (name, "running", "up") for name in ("n1", "n2", "n3")

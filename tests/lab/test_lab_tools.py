@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.features.lab.cluster.images import tools
+from lab.images import tools
 
 APT_GET = """\
 #!/bin/sh

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
+from lab.lab import Lab
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
 from tests.lab.by_hand import launcher, with_devices
 from tests.lab.controller import listed, starting
 from tests.waiting import wait_until

@@ -4,8 +4,8 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 
+from lab.lab import Lab
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
 from tests.lab.controller import Gate, listed, must_be_clean, newest, of_runs, starting
 from tests.waiting import wait_until
 

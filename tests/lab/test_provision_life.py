@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from lab.lab import Lab
+from lab.nodes import boot
+from lab.nodes.node import LabNode
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.nodes import boot
-from pylaunch.features.lab.cluster.nodes.node import LabNode
 from pylaunch.transport import process
 
 

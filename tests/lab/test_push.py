@@ -5,10 +5,10 @@ import os
 import subprocess
 from pathlib import Path
 
+from lab.lab import Lab
+from lab.node_faults.faults import Fill, Isolate, inject
 from pylaunch.agent.piped.piece_source import PIECE
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node_faults.faults import Fill, Isolate, inject
 from pylaunch.terminal.options import LEAST_RATE
 from tests.waiting import wait_until
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pylaunch.features.lab.cluster.lab import Lab
+from lab.lab import Lab
 from tests.lab.faults_network import FAULTS
 
 

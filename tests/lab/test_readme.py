@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.lab import Lab
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
 from tests.documented_commands import ROOT
 from tests.guides import on_real_nodes
 from tests.hinted_commands import hints_must_be_accepted

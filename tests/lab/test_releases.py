@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
+from lab.images import image, tools
+from lab.images.releases import RELEASES
+from lab.lab import Lab
 from pylaunch.errors import ExitCode, LabError
-from pylaunch.features.lab.cluster.images import image, tools
-from pylaunch.features.lab.cluster.images.releases import RELEASES
-from pylaunch.features.lab.cluster.lab import Lab
 from tests.roles.conftest import site
 
 SELECTED = os.environ.get("PYLAUNCH_TEST_RELEASES", "").split()

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.lab import Lab
+from lab.node_faults.faults import Kill, inject
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node_faults.faults import Kill, inject
 from tests.lab.controller import must_be_clean, starting
 
 COMMAND = ("--workdir", "/tmp", "--framework", "command")

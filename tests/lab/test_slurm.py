@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.lab import Lab
+from lab.node_faults.faults import Freeze, inject
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node_faults.faults import Freeze, inject
 from pylaunch.model.text.argv import quoted
 from pylaunch.transport.process import Completed
 from tests.lab.controller import listed, must_be_clean, starting

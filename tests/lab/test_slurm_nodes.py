@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.lab import Lab
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
 from tests.lab.controller import Gate, must_be_clean, starting
 from tests.lab.slurm_jobs import COMMAND, attached, failed, job_of, skip_requeue_delay, state
 from tests.waiting import DEADLINE_S, wait_until

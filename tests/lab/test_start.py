@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from lab.lab import Lab
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.transport.process import Completed
 from tests.lab.by_hand import with_devices
 from tests.lab.controller import Gate, events, is_clean, listed, must_be_clean, newest, of_runs, starting

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from lab.lab import Lab
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
 from tests.lab.faults_network import one_way_filtered
 
 JOB = ("--framework", "direct", "--workdir", "/tmp", "--python", "/usr/bin/python3")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.lab import Lab
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.model.hostset import expand
 from tests.lab.controller import Gate, must_be_clean, starting
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from lab.lab import Lab
+from lab.node_faults.faults import Cut, inject
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.node_faults.faults import Cut, inject
 from tests.lab.controller import Gate, Started, is_clean, must_be_clean, starting
 from tests.waiting import DEADLINE_S, wait_until
 

@@ -8,7 +8,7 @@ import pytest
 import testinfra
 from testinfra.host import Host
 
-from pylaunch.features.lab.cluster.lab import Lab
+from lab.lab import Lab
 from pylaunch.inventory import load_cluster
 from pylaunch.provision.environments.environment import LockRequest, lock
 from pylaunch.store import content

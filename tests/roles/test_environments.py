@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.lab import Lab
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.provision.environments.environment import (
     EnvironmentManifest,
     LockRequest,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.images.recipe import USER
+from lab.nodes.node import LabNode
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.images.recipe import USER
-from pylaunch.features.lab.cluster.nodes.node import LabNode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
 from pylaunch.protocol.readings.roles import LimitReading

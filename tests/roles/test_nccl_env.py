@@ -4,7 +4,7 @@ from collections.abc import Iterator
 import pytest
 from testinfra.host import Host
 
-from pylaunch.features.lab.cluster.nodes.node import LabNode
+from lab.nodes.node import LabNode
 from tests.roles.conftest import NODES, Provisioned
 
 

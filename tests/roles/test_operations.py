@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from lab.lab import Lab
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.inventory import load_cluster
 from pylaunch.transport import process
 from pylaunch.transport.connections import connector_of, disconnect

@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from lab.lab import Lab
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster.lab import Lab
 from pylaunch.transport.process import Completed
 from tests.roles.conftest import Provisioned
 

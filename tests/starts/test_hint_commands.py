@@ -51,7 +51,6 @@ REFUSED = (
     "render slurm --sbatch-arg=--nodes=3 -- train.py",
     "render slurm --force -- train.py",
     "collect --limit 1KB",
-    "drill --lab lab nothing",
     "provision --exit-code",
     "env lock --python /usr/bin/python3 requirements.txt",
     "env show",
@@ -60,8 +59,6 @@ REFUSED = (
     "logs 7f3a",
     "help nothing",
     "help inventry",
-    "lab up perf",
-    "lab down --name nothing",
 )
 
 

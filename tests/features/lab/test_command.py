@@ -1,19 +1,24 @@
-"""`pylaunch lab` says to which lab and which node it did something, and leads to --name."""
+"""`python -m lab` says to which lab and which node it did something, and leads to --name."""
 
 from types import SimpleNamespace
 
 import pytest
 
+from lab import lab as labs
+from lab import spec
+from lab.__main__ import NAME, command
+from lab.node_faults import faults
 from pylaunch.cli import main
 from pylaunch.errors import ExitCode
-from pylaunch.features.lab.cluster import lab as labs
-from pylaunch.features.lab.cluster import spec
-from pylaunch.features.lab.cluster.node_faults import faults
 from pylaunch.model.cluster import Host
 from pylaunch.transport.connections import login
 
 Captured = pytest.CaptureFixture[str]
 NOTE = "note: other labs are up: perf; --name chooses one"
+
+
+def run(*words: str) -> int:
+    return main.run(list(words), command=command, name=NAME)
 
 
 @pytest.fixture(autouse=True)
@@ -37,17 +42,17 @@ def _labs(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_was_done_names_the_lab_and_the_node_and_other_labs(line: str, printed: str, capsys: Captured) -> None:
-    assert main.run(["lab", *line.split()]) == ExitCode.DONE
+    assert run(*line.split()) == ExitCode.DONE
     assert capsys.readouterr().err.splitlines() == [printed, NOTE]
 
 
 @pytest.mark.parametrize("verb", ["up", "down", "status"])
 def test_a_name_without_its_option_gets_it(verb: str, capsys: Captured) -> None:
-    assert main.run(["lab", verb, "perf"]) == ExitCode.USAGE
+    assert run(verb, "perf") == ExitCode.USAGE
     assert capsys.readouterr().err.splitlines() == [
-        f"error: pylaunch lab {verb} takes no argument: perf",
+        f"error: python -m lab {verb} takes no argument: perf",
         "",
-        f"hint: pylaunch lab {verb} --name perf",
+        f"hint: python -m lab {verb} --name perf",
     ]
 
 
@@ -58,12 +63,7 @@ def test_a_login_gives_its_words_to_the_shell_as_ssh_does() -> None:
 
 
 def test_lab_without_a_command_is_its_help_and_no_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["lab"]) == ExitCode.USAGE
+    assert run() == ExitCode.USAGE
     printed = capsys.readouterr()
-    assert printed.err.startswith("Usage: pylaunch lab ")
+    assert printed.err.startswith("Usage: python -m lab ")
     assert "error:" not in printed.err
-
-
-def test_a_word_of_another_tool_leads_to_the_one_of_lab(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["lab", "destroy"]) == ExitCode.USAGE
-    assert capsys.readouterr().err.splitlines()[-1] == "hint: pylaunch lab down"

@@ -5,13 +5,13 @@ from typing import Any, cast
 
 import pytest
 
+from lab.network import POOL, next_subnet
+from lab.node_faults import resource_faults
+from lab.node_faults.faults import Fill
+from lab.node_faults.resource_faults import LittleMemory
+from lab.nodes.cgroup import Cgroup, own_directory
+from lab.nodes.machine import Machine
 from pylaunch.errors import LabError
-from pylaunch.features.lab.cluster.network import POOL, next_subnet
-from pylaunch.features.lab.cluster.node_faults import resource_faults
-from pylaunch.features.lab.cluster.node_faults.faults import Fill
-from pylaunch.features.lab.cluster.node_faults.resource_faults import LittleMemory
-from pylaunch.features.lab.cluster.nodes.cgroup import Cgroup, own_directory
-from pylaunch.features.lab.cluster.nodes.machine import Machine
 
 HYBRID = """\
 30 25 0:26 / /sys/fs/cgroup rw - tmpfs tmpfs rw

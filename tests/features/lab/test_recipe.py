@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
+from lab.images.recipe import Recipe, apt_settings, codename, repositories
 from pylaunch.errors import LabError
-from pylaunch.features.lab.cluster.images.recipe import Recipe, apt_settings, codename, repositories
 
 TARGETS = """\
 http://mirror.example/debian/|bookworm-updates|main

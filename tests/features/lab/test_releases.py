@@ -1,8 +1,8 @@
 import pytest
 
+from lab.images.recipe import Recipe, Repository
+from lab.images.releases import repositories
 from pylaunch.errors import UsageError
-from pylaunch.features.lab.cluster.images.recipe import Recipe, Repository
-from pylaunch.features.lab.cluster.images.releases import repositories
 
 BOOKWORM = (
     Repository("http://mirror.example/debian/", "bookworm", ("main", "contrib")),

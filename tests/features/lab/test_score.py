@@ -4,15 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from pylaunch.features.lab.drill import exercise
-from pylaunch.features.lab.drill.catalogue import DRILLS, Drill, Effect, Library, NodeFault, Subject
-from pylaunch.features.lab.drill.command import totals
-from pylaunch.features.lab.drill.score import Naming, Observed, score
+from lab.drill.catalogue import DRILLS, Drill, Effect, Library, NodeFault, Subject
+from lab.drill.command import totals
+from lab.drill.score import Naming, Observed, score
 from pylaunch.model.diagnosis.cause import Certainty, FailureCause
 from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.node_evidence import RankEnd
-from pylaunch.terminal.listing import job_words
 
 GUILTY = Named("n2", 1)
 RAISES = Drill(Library.TORCH, "raises", Effect.ENDS, ("loss is NaN",), ("rank-failed",))
@@ -123,7 +121,3 @@ def test_names_are_unique_and_each_program_is_tried_healthy_first() -> None:
         assert first.effect is Effect.NONE
     assert sum(each.effect is Effect.ENDS for each in DRILLS) >= 50
     assert sum(each.effect is Effect.NONE for each in DRILLS) >= 20
-
-
-def test_a_run_of_drill_is_shown_as_the_verb() -> None:
-    assert job_words((*exercise.MODULE, "torch", "raises")) == "pylaunch drill"

@@ -2,11 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from lab import spec
+from lab.cluster_file import with_host_keys
+from lab.network import cable
+from lab.spec import LabSpec, Machines
 from pylaunch.errors import LabError, UsageError
-from pylaunch.features.lab.cluster import spec
-from pylaunch.features.lab.cluster.cluster_file import with_host_keys
-from pylaunch.features.lab.cluster.network import cable
-from pylaunch.features.lab.cluster.spec import LabSpec, Machines
 
 
 @pytest.fixture(autouse=True)

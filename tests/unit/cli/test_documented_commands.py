@@ -45,7 +45,7 @@ def test_a_command_of_the_documentation_is_accepted(
 def test_commands_are_found() -> None:
     found = documented_commands()
     assert len(found) > 150
-    assert {"start", "lab", "render", "bench", "stacks", "env"} <= {each.verb for each in found}
+    assert {"start", "render", "bench", "stacks", "env"} <= {each.verb for each in found}
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[3] / "pylaunch"
-ON_NODES = ("agent", "runtime", "features/lab")
-"""Run on nodes, or make nodes of this machine."""
+ON_NODES = ("agent", "runtime")
+"""Run on nodes."""
 
 ONLY_LINUX = {
     "pidfd_open", "pidfd_send_signal", "epoll", "prctl", "sched_getaffinity", "pipe2", "setns", "unshare",

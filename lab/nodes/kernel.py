@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from pylaunch.features.lab.cluster.spec import labs_directory
+from lab.spec import labs_directory
 
 _SYS = Path("/proc/sys")
 _NEEDED = {

@@ -4,13 +4,13 @@ import contextlib
 from collections.abc import Collection
 from pathlib import Path
 
+from lab import locks, slurm, spec
+from lab.images import recipe, releases
+from lab.images.recipe import Recipe
+from lab.images.tools import Report
+from lab.spec import IMAGES
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import LabError
-from pylaunch.features.lab.cluster import locks, slurm, spec
-from pylaunch.features.lab.cluster.images import recipe, releases
-from pylaunch.features.lab.cluster.images.recipe import Recipe
-from pylaunch.features.lab.cluster.images.tools import Report
-from pylaunch.features.lab.cluster.spec import IMAGES
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
 

@@ -1,4 +1,4 @@
-"""`pylaunch lab`: a real cluster on this machine."""
+"""`python -m lab`: a real cluster on this machine, for demonstrations, tests and benchmarks."""
 
 import functools
 from collections.abc import Callable
@@ -7,21 +7,23 @@ from typing import Any
 
 import click
 
+from lab import lab as labs
+from lab import slurm, spec
+from lab import status as lab_status
+from lab.drill.command import command as drill
+from lab.images import tools
+from lab.images.recipe import ADDITIONS
+from lab.images.releases import RELEASES
+from lab.lab import Lab, Request
+from lab.node_faults import faults
+from lab.node_faults.faults import Direction, Fault
+from lab.node_faults.resource_faults import LittleMemory, Stall
 from pylaunch.base.dataclass import asdict
+from pylaunch.cli.main import main
 from pylaunch.errors import UsageError
-from pylaunch.features.lab.cluster import lab as labs
-from pylaunch.features.lab.cluster import slurm, spec
-from pylaunch.features.lab.cluster import status as lab_status
-from pylaunch.features.lab.cluster.images import tools
-from pylaunch.features.lab.cluster.images.recipe import ADDITIONS
-from pylaunch.features.lab.cluster.images.releases import RELEASES
-from pylaunch.features.lab.cluster.lab import Lab, Request
-from pylaunch.features.lab.cluster.node_faults import faults
-from pylaunch.features.lab.cluster.node_faults.faults import Direction, Fault
-from pylaunch.features.lab.cluster.node_faults.resource_faults import LittleMemory, Stall
 from pylaunch.model.cluster import Host, SshOptions
 from pylaunch.model.hostset import fold
-from pylaunch.model.text.argv import pylaunch, quoted
+from pylaunch.model.text.argv import quoted
 from pylaunch.store.paths import project_known_hosts
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.group import CommandGroup
@@ -31,6 +33,9 @@ from pylaunch.transport.connections import login
 name_option = click.option(
     "--name", default="lab", show_default=True, help="Which lab; labs of different names live side by side."
 )
+
+
+NAME = "python -m lab"
 
 
 class OfOneLab(click.Command):
@@ -43,7 +48,7 @@ class OfOneLab(click.Command):
         if ctx.args and not ctx.resilient_parsing:
             raise UsageError(
                 f"{ctx.command_path} takes no argument: {ctx.args[0]}",
-                hint=pylaunch(*ctx.command_path.split()[1:], "--name", ctx.args[0]),
+                hint=f"{ctx.command_path} --name {quoted((ctx.args[0],))}",
             )
         return rest
 
@@ -56,7 +61,7 @@ def _say_which(lab: str, what: str) -> None:
         console.say(f"note: other labs are up: {', '.join(others)}; --name chooses one")
 
 
-@click.group(cls=CommandGroup)
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
     """A real cluster on this machine: systemd nodes with their own sshd, network, packages and services."""
 
@@ -140,7 +145,7 @@ def status(name: str, as_json: bool) -> None:
 @click.argument("node")
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED)
 def ssh(name: str, node: str, argv: tuple[str, ...]) -> int:
-    """Log in to NODE over SSH with the lab's key, or run a command there: pylaunch lab ssh n1 -- 'uname -a; uptime'.
+    """Log in to NODE over SSH with the lab's key, or run a command there: python -m lab ssh n1 -- 'uname -a; uptime'.
 
     As with ssh, the words are joined with spaces, and the shell of NODE reads them.
     """
@@ -264,3 +269,9 @@ def clock(seconds: float) -> Fault:
     time; those that already run and static ones still see the true time, and so does chrony's view of the kernel.
     """
     return faults.Clock(seconds)
+
+
+command.add_command(drill, "drill")
+
+if __name__ == "__main__":
+    main(command, NAME)

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable
 from ipaddress import IPv4Network
 
+from lab.spec import LabSpec, Machines, labs_directory, machine_name, short_name
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import LabError
-from pylaunch.features.lab.cluster.spec import LabSpec, Machines, labs_directory, machine_name, short_name
 from pylaunch.transport import process
 
 POOL = IPv4Network("10.213.0.0/16")

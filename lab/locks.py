@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Literal
 
+from lab.nodes.waiting import reached
+from lab.spec import labs_directory
 from pylaunch.errors import LabError
-from pylaunch.features.lab.cluster.nodes.waiting import reached
-from pylaunch.features.lab.cluster.spec import labs_directory
 
 # A process that a killed holder has just forked keeps the lock until it executes its program.
 _INHERITED_S = 2.0

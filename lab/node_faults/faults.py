@@ -9,11 +9,11 @@ from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Protocol
 
+from lab import network
+from lab.nodes import boot
+from lab.nodes.machine import CLOCK_ENVIRONMENT, Machine
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import LabError
-from pylaunch.features.lab.cluster import network
-from pylaunch.features.lab.cluster.nodes import boot
-from pylaunch.features.lab.cluster.nodes.machine import CLOCK_ENVIRONMENT, Machine
 
 
 class Fault(Protocol):

@@ -6,13 +6,13 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from lab.drill.catalogue import NodeFault
+from lab.node_faults import faults
+from lab.node_faults.faults import Fault
+from lab.node_faults.resource_faults import LittleMemory, Stall
+from lab.nodes.machine import Machine
+from lab.nodes.node import LabNode
 from pylaunch.errors import LabError
-from pylaunch.features.lab.cluster.node_faults import faults
-from pylaunch.features.lab.cluster.node_faults.faults import Fault
-from pylaunch.features.lab.cluster.node_faults.resource_faults import LittleMemory, Stall
-from pylaunch.features.lab.cluster.nodes.machine import Machine
-from pylaunch.features.lab.cluster.nodes.node import LabNode
-from pylaunch.features.lab.drill.catalogue import NodeFault
 
 STALLED = "/mnt/pylaunch-drill"
 """Directory whose file system does not answer."""

@@ -3,10 +3,10 @@
 import contextlib
 from pathlib import Path
 
+from lab.nodes.cgroup import Cgroup
+from lab.spec import LabSpec, Machines, NodePaths, machine_name
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import LabError
-from pylaunch.features.lab.cluster.nodes.cgroup import Cgroup
-from pylaunch.features.lab.cluster.spec import LabSpec, Machines, NodePaths, machine_name
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
 from pylaunch.transport.process import Completed
@@ -58,7 +58,7 @@ class Machine:
                 return pid
         raise LabError(
             f"node {self.name} of lab {self.lab.name} is not up",
-            hint=f"pylaunch lab fault kill {self.name} --undo --name {self.lab.name}",
+            hint=f"python -m lab fault kill {self.name} --undo --name {self.lab.name}",
         )
 
     def command(self, *argv: str) -> Argv:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from lab.images.recipe import Repository
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
-from pylaunch.features.lab.cluster.images.recipe import Repository
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,11 @@
 import contextlib
 from pathlib import Path, PurePosixPath
 
+from lab.nodes.cgroup import END_TIMEOUT_S
+from lab.nodes.machine import Machine
+from lab.nodes.waiting import reached
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import LabError
-from pylaunch.features.lab.cluster.nodes.cgroup import END_TIMEOUT_S
-from pylaunch.features.lab.cluster.nodes.machine import Machine
-from pylaunch.features.lab.cluster.nodes.waiting import reached
 
 _SERVES_NOTHING = """\
 import ctypes, os, signal, socket, sys

@@ -1,4 +1,4 @@
-"""`pylaunch drill`: inject faults, and score the verdicts."""
+"""`python -m lab drill`: inject faults, and score the verdicts."""
 
 import random
 from collections import Counter
@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
+from lab.drill.catalogue import DRILLS, Drill, Effect, Library
+from lab.drill.exercise import Ground, SkippedDrill, exercise_all
+from lab.drill.score import DrillScore, Naming
+from lab.lab import Lab
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ExitCode, UsageError
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.drill.catalogue import DRILLS, Drill, Effect, Library
-from pylaunch.features.lab.drill.exercise import Ground, SkippedDrill, exercise_all
-from pylaunch.features.lab.drill.score import DrillScore, Naming
 from pylaunch.inventory import load_cluster
 from pylaunch.model.job import Framework
 from pylaunch.runs.connect.interruptible import signals
@@ -21,9 +21,9 @@ from pylaunch.terminal import console, document, options
 
 EXAMPLES = """\b
 Examples:
-  pylaunch lab up && pylaunch drill --lab lab --library plain --python /usr/bin/python3
-  pylaunch drill --lab lab --library torch --effect hangs
-  pylaunch drill -i cluster.ini --yes torch.raises torch.is_killed
+  python -m lab up && python -m lab drill --lab lab --library plain --python /usr/bin/python3
+  python -m lab drill --lab lab --library torch --effect hangs
+  python -m lab drill -i cluster.ini --yes torch.raises torch.is_killed
 """
 
 
@@ -103,7 +103,7 @@ def _chosen(names: tuple[str, ...], flags: DrillFlags) -> tuple[Drill, ...]:
     known = {each.name for each in DRILLS}
     for name in names:
         if name not in known:
-            raise UsageError(f"no fault is named {name}", hint="pylaunch drill --list")
+            raise UsageError(f"no fault is named {name}", hint="python -m lab drill --list")
     chosen = tuple(
         each
         for each in DRILLS
@@ -112,7 +112,7 @@ def _chosen(names: tuple[str, ...], flags: DrillFlags) -> tuple[Drill, ...]:
         and (not flags.effect or each.effect.value in flags.effect)
     )
     if not chosen:
-        raise UsageError("no fault has this library and effect", hint="pylaunch drill --list")
+        raise UsageError("no fault has this library and effect", hint="python -m lab drill --list")
     return chosen
 
 
@@ -121,12 +121,12 @@ def _harmless(chosen: tuple[Drill, ...], flags: DrillFlags) -> tuple[Drill, ...]
     harmless = tuple(each for each in chosen if each.is_harmless)
     if not harmless:
         raise UsageError(
-            f"{', '.join(harmful)}: faults of nodes are injected into a lab only", hint="pylaunch drill --lab NAME"
+            f"{', '.join(harmful)}: faults of nodes are injected into a lab only", hint="python -m lab drill --lab NAME"
         )
     if not flags.yes:
         raise UsageError(
             "the hosts of this inventory are no lab: drills start runs there that fail or hang on purpose",
-            hint="with your consent: the same command with --yes; without: pylaunch lab up, pylaunch drill --lab lab",
+            hint="with your consent: the same command with --yes; without: python -m lab up, then drill --lab lab",
         )
     if harmful:
         console.say(f"note: {len(harmful)} faults of nodes are left out: these hosts are no lab")

@@ -4,14 +4,14 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from lab.nodes.machine import Machine
+from lab.spec import LabSpec
 from pylaunch.errors import UsageError
-from pylaunch.features.lab.cluster.nodes.machine import Machine
-from pylaunch.features.lab.cluster.spec import LabSpec
 from pylaunch.store.paths import project_known_hosts
 
 _REAL = """\
-# Written by `pylaunch lab up --name {name}`: {count} systemd nodes on this machine.
-# Remove them with `pylaunch lab down --name {name}`.
+# Written by `python -m lab up --name {name}`: {count} systemd nodes on this machine.
+# Remove them with `python -m lab down --name {name}`.
 
 # One line per host, in rank order: address, user and key of SSH.
 [cluster]
@@ -19,8 +19,8 @@ _REAL = """\
 """
 
 _LOCAL = """\
-# Written by `pylaunch lab up --name {name}`: {count} local nodes, which are directories of this machine.
-# Remove them with `pylaunch lab down --name {name}`.
+# Written by `python -m lab up --name {name}`: {count} local nodes, which are directories of this machine.
+# Remove them with `python -m lab down --name {name}`.
 
 # One line per node, in rank order: pylaunch keeps the files of the node in pylaunch_node_root.
 [cluster]

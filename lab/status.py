@@ -1,9 +1,9 @@
 """The current state of a lab's nodes, always read from the system."""
 
+from lab import network, spec
+from lab.lab import Lab
+from lab.nodes.machine import Machine
 from pylaunch.base.dataclass import dataclass
-from pylaunch.features.lab.cluster import network, spec
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.cluster.nodes.machine import Machine
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 
+from lab.drill.catalogue import Drill, Effect, Subject
 from pylaunch.base.dataclass import dataclass, field
-from pylaunch.features.lab.drill.catalogue import Drill, Effect, Subject
 from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.model.run import Event, EventKind
 

@@ -1,9 +1,9 @@
 """A node of a lab: its container and its faults."""
 
+from lab.node_faults import faults
+from lab.node_faults.faults import Direction, Injected
+from lab.nodes.machine import Machine
 from pylaunch.base.dataclass import dataclass
-from pylaunch.features.lab.cluster.node_faults import faults
-from pylaunch.features.lab.cluster.node_faults.faults import Direction, Injected
-from pylaunch.features.lab.cluster.nodes.machine import Machine
 
 
 @dataclass(frozen=True)

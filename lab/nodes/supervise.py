@@ -1,6 +1,6 @@
 """Become a node's nspawn: join the node's cgroup, mount its root in a private mount namespace, and exec.
 
-Run as `python -m pylaunch.features.lab.cluster.nodes.supervise CGROUP LOWER NODE_DIRECTORY nspawn-words…` in a mount
+Run as `python -m lab.nodes.supervise CGROUP LOWER NODE_DIRECTORY nspawn-words…` in a mount
 namespace of its own.
 """
 
@@ -10,8 +10,8 @@ import resource
 import sys
 from pathlib import Path
 
+from lab.spec import NodePaths
 from pylaunch.errors import LabError
-from pylaunch.features.lab.cluster.spec import NodePaths
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from pylaunch.base.dataclass import asdict, dataclass
 from pylaunch.errors import LabError, UsageError
 from pylaunch.model.text import typed_json
-from pylaunch.model.text.argv import pylaunch
+from pylaunch.model.text.argv import quoted
 from pylaunch.store.paths import state_directory
 
 SYSTEM_LABS = Path("/var/lib/pylaunch/lab")
@@ -175,7 +175,7 @@ def unknown(name: str) -> LabError:
     there = names()
     evidence = [f"labs on this machine: {', '.join(there)}"] if there else ["there is no lab on this machine"]
     near = difflib.get_close_matches(name, there, n=1)
-    hint = f"--name {near[0] if near else 'NAME'}" if there else pylaunch("lab", "up", "--name", name)
+    hint = f"--name {near[0] if near else 'NAME'}" if there else quoted(("python", "-m", "lab", "up", "--name", name))
     return LabError(f"no lab named {name}", evidence=evidence, hint=hint)
 
 

@@ -8,11 +8,11 @@ import hashlib
 import shlex
 from collections.abc import Mapping, Sequence
 
+from lab.images.tools import Report
+from lab.nodes.machine import Machine
+from lab.nodes.waiting import reached
+from lab.spec import LabSpec
 from pylaunch.errors import LabError
-from pylaunch.features.lab.cluster.images.tools import Report
-from pylaunch.features.lab.cluster.nodes.machine import Machine
-from pylaunch.features.lab.cluster.nodes.waiting import reached
-from pylaunch.features.lab.cluster.spec import LabSpec
 
 ADDITION = "slurm"
 SERVICES = ("slurmctld", "slurmd", "munge")
@@ -26,7 +26,7 @@ GPUS = (3, 1)
 """GPUs of the first nodes, for Slurm alone: each is a name of /dev/null. Further nodes have none."""
 
 _CONFIGURATION = """\
-# Written by pylaunch lab, for tests only.
+# Written by python -m lab, for tests only.
 ClusterName=lab
 SlurmctldHost={controller.name}({controller.address})
 SlurmUser=root
@@ -101,7 +101,7 @@ def start(spec: LabSpec, nodes: Sequence[Machine], report: Report) -> None:
         raise LabError(
             f"Slurm of lab {spec.name} is not ready within {READY_S:g} s",
             evidence=[*shown.stdout.splitlines(), *shown.stderr.splitlines()],
-            hint=f"pylaunch lab ssh --name {spec.name} {first.name} -- tail /var/log/slurmctld.log",
+            hint=f"python -m lab ssh --name {spec.name} {first.name} -- tail /var/log/slurmctld.log",
         )
     commands = spec.paths.slurm_commands
     commands.mkdir()

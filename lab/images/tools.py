@@ -4,10 +4,10 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from lab import locks
+from lab.nodes import cgroup
+from lab.spec import SYSTEM_LABS
 from pylaunch.errors import LabError
-from pylaunch.features.lab.cluster import locks
-from pylaunch.features.lab.cluster.nodes import cgroup
-from pylaunch.features.lab.cluster.spec import SYSTEM_LABS
 from pylaunch.transport import process
 
 Report = Callable[[str], None]

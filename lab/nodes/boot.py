@@ -7,12 +7,12 @@ import time
 import uuid
 from pathlib import Path
 
+from lab import network, slurm
+from lab.images import recipe
+from lab.nodes.machine import Machine
+from lab.nodes.waiting import reached
+from lab.spec import short_name
 from pylaunch.errors import LabError
-from pylaunch.features.lab.cluster import network, slurm
-from pylaunch.features.lab.cluster.images import recipe
-from pylaunch.features.lab.cluster.nodes.machine import Machine
-from pylaunch.features.lab.cluster.nodes.waiting import reached
-from pylaunch.features.lab.cluster.spec import short_name
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
 
@@ -132,7 +132,7 @@ class Boot:
         process.start_daemon(
             (
                 "unshare", "--mount", "--propagation", "slave", "--",
-                sys.executable, "-P", "-m", "pylaunch.features.lab.cluster.nodes.supervise",
+                sys.executable, "-P", "-m", "lab.nodes.supervise",
                 str(node.cgroup.directory), node.machines.image, str(paths.directory), *nspawn(node),
             ),
             log=paths.console,

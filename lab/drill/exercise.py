@@ -10,14 +10,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from lab.drill.catalogue import BASIC, Drill, Effect, Library
+from lab.drill.node_faults import STALLED, NodeFaultInjector
+from lab.drill.score import DrillScore, Observed, score
+from lab.lab import Lab
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.checks.occupancy.clean import clean_hosts
 from pylaunch.errors import ClusterNotReadyError, LabError, PylaunchError
 from pylaunch.features import judge_settings
-from pylaunch.features.lab.cluster.lab import Lab
-from pylaunch.features.lab.drill.catalogue import BASIC, Drill, Effect, Library
-from pylaunch.features.lab.drill.node_faults import STALLED, NodeFaultInjector
-from pylaunch.features.lab.drill.score import DrillScore, Observed, score
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.job import TREE, USUAL_PORT, Framework, JobSpec, OnHang, Sync
 from pylaunch.model.outcome import Named, Outcome

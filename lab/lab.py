@@ -7,19 +7,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
+from lab import cluster_file, locks, network, slurm, spec
+from lab.images import image, recipe, releases, tools
+from lab.images.tools import Report
+from lab.nodes import boot, cgroup, kernel
+from lab.nodes.cgroup import Cgroup
+from lab.nodes.node import LabNode
+from lab.spec import LabSpec, Machines
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import LabError, PylaunchError, UsageError
-from pylaunch.features.lab.cluster import cluster_file, locks, network, slurm, spec
-from pylaunch.features.lab.cluster.images import image, recipe, releases, tools
-from pylaunch.features.lab.cluster.images.tools import Report
-from pylaunch.features.lab.cluster.nodes import boot, cgroup, kernel
-from pylaunch.features.lab.cluster.nodes.cgroup import Cgroup
-from pylaunch.features.lab.cluster.nodes.node import LabNode
-from pylaunch.features.lab.cluster.spec import LabSpec, Machines
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
 from pylaunch.transport.connections import close_all
 from pylaunch.transport.process import Completed
+
+TOOL = (sys.executable, "-P", "-m", "lab")
+"""Command line of this tool."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Lab:
         if kept.machines is None:
             raise LabError(
                 f"lab {name} has local nodes: they are directories, not machines to enter, cut or freeze",
-                hint="as root, on a machine with systemd-nspawn: pylaunch lab up --name NAME",
+                hint="as root, on a machine with systemd-nspawn: python -m lab up --name NAME",
             )
         return cls(kept, kept.machines)
 
@@ -114,6 +117,10 @@ class Lab:
             found["PATH"] = f"{self.spec.paths.slurm_commands}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         return found
 
+    def tool(self, *arguments: str, timeout_s: float | None = None) -> Completed:
+        """Run `python -m lab` to its end."""
+        return process.run((*TOOL, *arguments), env=self.environment, timeout_s=timeout_s)
+
     def pylaunch(
         self, *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None,
         timeout_s: float | None = None,
@@ -128,7 +135,7 @@ def start(request: Request, report: Report) -> Lab:
     """Create the requested lab. Raises LabError when it is up already, or when this machine cannot have real nodes."""
     check(request)
     if (why_not := tools.obstacle()) is not None:
-        raise LabError(f"no real nodes on this machine: {why_not}", hint="pylaunch lab up --local")
+        raise LabError(f"no real nodes on this machine: {why_not}", hint="python -m lab up --local")
     with locks.changing_lab(request.name):
         clear_remains(request.name, report)
         tools.ensure(report)
@@ -149,7 +156,7 @@ def removed_on_failure(name: str, report: Report) -> Iterator[None]:
         try:
             _remove(name)
         except PylaunchError as error:
-            report(f"lab {name} was not removed: {error}; type: pylaunch lab down --name {name}")
+            report(f"lab {name} was not removed: {error}; type: python -m lab down --name {name}")
         raise
 
 
@@ -204,7 +211,7 @@ def clear_remains(name: str, report: Report) -> None:
     if not spec.lab_paths(name).directory.exists():
         return
     if name in spec.names() and spec.lab_paths(name).complete.exists() and is_alive(spec.load(name)):
-        raise LabError(f"lab {name} is up already", hint=f"pylaunch lab down --name {name}")
+        raise LabError(f"lab {name} is up already", hint=f"python -m lab down --name {name}")
     report(f"removing the remains of an earlier lab {name}")
     _remove(name)
 

@@ -9,9 +9,9 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+from lab.nodes.waiting import reached
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import LabError
-from pylaunch.features.lab.cluster.nodes.waiting import reached
 
 END_TIMEOUT_S = 60.0
 

@@ -1,0 +1,1 @@
+"""`python -m lab drill`: inject faults into real runs, and score what pylaunch says about each."""

@@ -1,1 +1,0 @@
-"""`pylaunch drill`: inject faults into real runs, and score what pylaunch says about each."""
