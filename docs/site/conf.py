@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from pylaunch.cli import reference
+
 project = "pylaunch"
 project_copyright = "The pylaunch authors"
 root_doc = "docs/index"
@@ -19,3 +23,12 @@ html_title = "pylaunch"
 html_extra_path = ["redirect"]
 html_copy_source = False
 html_use_index = False
+
+
+def _fill(app: Any, page: str, source: list[str]) -> None:
+    source[0] = reference.filled(source[0])
+
+
+def setup(app: Any) -> None:
+    """Fill the pages of the reference with their data."""
+    app.connect("source-read", _fill)

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
+from pylaunch.cli import reference
 from pylaunch.errors import UsageError
 from pylaunch.store.content import content_directory
 from pylaunch.terminal import console, hints
@@ -31,7 +32,7 @@ def command(topic: str | None) -> None:
         near = difflib.get_close_matches(topic, known, n=3)
         meant = f"did you mean {' or '.join(f'pylaunch help {each}' for each in near)}?"
         raise UsageError(f"no page about {topic}", hint=meant if near else "all pages: pylaunch help")
-    console.data(known[topic].read_text(encoding="utf-8"))
+    console.data(reference.filled(known[topic].read_text(encoding="utf-8")))
 
 
 _FOLDERS = ("docs/guides", "docs/reference", "docs/concepts")
