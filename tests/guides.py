@@ -27,7 +27,7 @@ IN_NO_TEST = {
     "pylaunch start -i cluster.ini --sync examples -- deepspeed_train": "tests/lab/test_framework_output.py trains it",
     "pylaunch start --scheduler slurm": "needs nodes with 8 GPUs; tests/lab/test_slurm.py has the same options",
     "pylaunch start -- train.py": "is a line of a job script of Slurm; tests/lab/test_slurm.py",
-    "pylaunch start --max-requeues 3": "is a line of a job script of Slurm; tests/lab/test_slurm.py",
+    "pylaunch start --grace 100": "is a line of a job script of Slurm; tests/lab/test_slurm.py",
     "pylaunch start -i cluster.ini --sync . --python /opt/venv/": "needs vLLM; tests/starts/test_job.py",
     "pylaunch start -i cluster.ini --sync . --framework ray": "needs Ray; tests/starts/test_ray.py",
     "pylaunch start -i cluster.ini --workdir /shared/prime-rl": "needs prime-rl and GPUs",

@@ -25,10 +25,6 @@ class InventorySource:
 
     is_inventory = True
 
-    def in_job(self, job: JobSpec) -> JobSpec:
-        """Return `job`."""
-        return job
-
     @contextlib.contextmanager
     def nodes(self, wanted: NodesWanted, job: JobSpec) -> Iterator[StartNodes]:
         """Provide the hosts. Raises InventoryError."""

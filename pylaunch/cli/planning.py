@@ -42,14 +42,13 @@ def plan_and_run(
     as_json = current().as_json
     asked = requested(typed, os.environ, options.long_options())
     source = source or InventorySource()
-    flags, job = asked.flags, source.in_job(asked.job)
+    flags, job, wanted = asked.flags, asked.job, asked.options
     with source.nodes(NodesWanted(inventory, limit, flags.nodes, flags.spares, flags.dry_run), job) as nodes:
         if source.is_inventory and not nodes.cluster.sources:
             console.say("no inventory, so this machine alone; others: -H gpu01,gpu02, or pylaunch init 'gpu[01-02]'")
         cluster = nodes.cluster
         planned = plan_start(cluster, job, judge_settings, StartView().show)
         planned = nodes.recorded(planned)
-        wanted = replace(asked.options, requeues=nodes.requeues)
         if wanted.turn is not None and source.is_inventory:
             wanted = replace(wanted, turn=wanted.turn.among(cluster, planned.plan))
         program.report_ranks_alone(asked.program, planned.plan.world_size)

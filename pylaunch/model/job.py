@@ -158,13 +158,6 @@ class JobSpec:
     fallback: bool = False
     """Restart without InfiniBand and RoCE after they failed, and with gloo after NCCL failed."""
 
-    max_requeues: int = 0
-    """Number of times that the Slurm job returns to the queue, to continue the run on nodes of another time."""
-
-    checkpoint_before_end: timedelta | None = None
-    """Time before the end of the Slurm job at which ranks get `checkpoint_signal`; None is never."""
-
-    checkpoint_signal: str = "USR1"
     env: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
     """Names of further variables of every rank, whose values are sent to nodes only."""
@@ -207,7 +200,7 @@ class JobSpec:
     @property
     def may_have_attempts(self) -> bool:
         """The run may have more than one attempt."""
-        return self.max_restarts > 0 or self.max_requeues > 0
+        return self.max_restarts > 0
 
     @property
     def entry(self) -> Argv:

@@ -74,9 +74,6 @@ class Outcome:
     hosts: tuple[HostEvidence, ...] = ()
     """Facts of each host when it began to stop because of a failure."""
 
-    out_of_time: bool = False
-    """The end of the time of its Slurm job ended the attempt: another one can continue from its checkpoint."""
-
     is_hang: bool = False
     """The run was ended because its ranks did not advance (`JobSpec.on_hang`)."""
 

@@ -73,9 +73,7 @@ class RunPlan:
 
     @property
     def attempt_words(self) -> str:
-        """Number of this attempt for a person: "restart 1 of 3", or "attempt 2" where requeues add attempts."""
-        if self.job.max_requeues or self.restart > self.job.max_restarts:
-            return f"attempt {self.restart + 1}"
+        """Number of this attempt for a person: "restart 1 of 3"."""
         return f"restart {self.restart} of {self.job.max_restarts}"
 
     @property
@@ -213,13 +211,6 @@ def replan(plan: RunPlan, names: Sequence[str]) -> RunPlan:
         spares=tuple(hosts.values()),
         restart=restart,
     )
-
-
-def moved(plan: RunPlan, cluster: Cluster) -> RunPlan:
-    """Return the plan of the attempt after `plan`, on hosts of another allocation. Pure. Raises UsageError."""
-    restart = plan.restart + 1
-    there = plan_run(cluster, plan.job, f"{base_of(plan.run)}.{restart}")
-    return replace(there, restart=restart, submitted_job=plan.submitted_job)
 
 
 def standby(plan: RunPlan) -> RunPlan:

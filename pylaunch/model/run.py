@@ -34,7 +34,6 @@ class EventKind(Enum):
     ADVANCING = "advancing"
     """Ranks advance again after a hang was reported."""
 
-    CHECKPOINT_ASKED = "checkpoint_asked"
     """Ranks of the host got a signal after which they save a checkpoint."""
 
     STOP_ASKED = "stop_asked"

@@ -13,6 +13,7 @@ OVER = frozenset((
 ))
 # fmt: on
 GRANTED = "RUNNING"
+QUEUED = "PENDING"
 ENDING = "COMPLETING"
 """State of a job until Slurm has ended its processes on all nodes; the state in which it has ended follows."""
 
@@ -30,14 +31,9 @@ def cancellation_of_job(job: str, by: str) -> str:
     return f"Slurm job {job} was cancelled{f' by {by}' if by else ''} (scancel)"
 
 
-def requeue_of_job(job: str) -> str:
-    """Return the reason why no node of `job`, which had nodes before, can be reached now."""
-    return f"Slurm job {job} is in the queue again"
-
-
 def ended_job(reason: str) -> str:
-    """Return the job of a `reason` of `end_of_job` or `requeue_of_job`; "" for another reason."""
-    found = re.fullmatch(r"Slurm job (\d+(?:\+\d+)?) (?:has ended|is in the queue again)", reason)
+    """Return the job of a `reason` of `end_of_job`; "" for another reason."""
+    found = re.fullmatch(r"Slurm job (\d+(?:\+\d+)?) has ended", reason)
     return "" if found is None else found[1]
 
 
@@ -49,9 +45,6 @@ class JobRequest:
     name: str = "pylaunch"
     options: Argv = ()
     """Options of sbatch: `--partition=gpu`."""
-
-    may_requeue: bool = False
-    """Slurm may put the job into the queue again after it had its nodes."""
 
 
 @dataclass(frozen=True)
@@ -81,22 +74,6 @@ class JobState:
 
 
 @dataclass(frozen=True)
-class JobLife:
-    """State of a job, and the number of times that it was put into the queue again."""
-
-    state: str
-    restarts: int = 0
-    element: str = ""
-    """Id of an element of an array, such as 14_3: the job id of one of them is that of the whole array, too. "" for
-    other jobs."""
-
-    @property
-    def is_over(self) -> bool:
-        """The job has ended, or Slurm has forgotten it."""
-        return self.state in OVER or self.state == UNKNOWN
-
-
-@dataclass(frozen=True)
 class JobDetails:
     """A job as scontrol describes it, with its GPUs."""
 
@@ -115,11 +92,6 @@ class JobDetails:
         if not self.gpus:
             return {}
         return {name: self.gpus.get(name, 0) if self.shares_gpus else None for name in nodes}
-
-
-def times(count: int) -> str:
-    """Return a number of times in words: "1 time", "2 times"."""
-    return f"{count} time{'' if count == 1 else 's'}"
 
 
 @dataclass(frozen=True)
@@ -150,9 +122,6 @@ class SlurmJob:
 
     components: dict[str, str] = field(default_factory=dict)
     """Ids of the components of a heterogeneous job, such as 14+1, by node; empty for a job of one component."""
-
-    is_ours: bool = False
-    """pylaunch submitted the job for one run, and cancels it at the end."""
 
     def id_of(self, node: str) -> str:
         """Return the id of the job whose steps reach `node`: its component in a heterogeneous job."""

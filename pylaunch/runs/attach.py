@@ -9,12 +9,10 @@ from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
 from pylaunch.runs.existing.reach import attach_all, raise_if_none
-from pylaunch.runs.follow.job_time import beside, watch_job_time
 from pylaunch.runs.follow.run_events import Notice, RunEvent, recording
 from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
 from pylaunch.runs.prove import finish
 from pylaunch.store import runs
-from pylaunch.transport.slurm import commands
 
 
 @dataclass(frozen=True)
@@ -73,10 +71,7 @@ def attach(
             follower.leads = leads
             raise_if_none(record, await fleet.unless_interrupted(attach_all(fleet, record, follower)))
             emit_run(Event(steady_clock.now(), EventKind.ATTACHED))
-            if not leads:
-                return await follower.follow()
-            async with beside(watch_job_time(record.plan, commands.time_left, fleet.post)):
-                return await follower.follow()
+            return await follower.follow()
 
         try:
             outcome = on_fleet(record.plan, record.agent, follow, source=source, last_s=LAST_S)

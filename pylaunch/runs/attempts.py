@@ -41,9 +41,6 @@ class AttemptIO:
     clock: Callable[[], float]
     """Seconds; only differences count."""
 
-    has_nodes: Callable[[], bool]
-    """The hosts still belong to the run: Slurm may have requeued their job."""
-
 
 def policy_of(plan: RunPlan) -> Policy:
     """Return the restarts that the user allows for `plan`, the first attempt."""
@@ -60,8 +57,6 @@ def run_attempts(plan: RunPlan, io: AttemptIO) -> Attempt:
     while True:
         last = io.attempt(plan)
         attempts.append((io.clock(), last))
-        if not io.has_nodes():
-            return last
         decision = next_attempt(policy, hosts, attempts, io.clock())
         if isinstance(decision, Over) or io.is_asked_to_stop():
             why = decision.why if isinstance(decision, Over) else "the run was stopped"

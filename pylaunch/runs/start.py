@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Protocol
 
 from pylaunch import __version__
 from pylaunch.base.dataclass import dataclass, field, replace
@@ -26,7 +25,7 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.job import JobSpec
 from pylaunch.model.outcome import Outcome, Status
-from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan, moved, on_hosts, plan_run, standby
+from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan, on_hosts, plan_run, standby
 from pylaunch.model.run import Event, EventKind, ran_s
 from pylaunch.model.secret import MASK, Secrets, secret_options, variable_of
 from pylaunch.model.setting import Judge
@@ -35,7 +34,6 @@ from pylaunch.runs import steady_clock
 from pylaunch.runs.attempts import AttemptIO, run_attempts
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
-from pylaunch.runs.follow.job_time import beside, watch_job_time
 from pylaunch.runs.follow.run_events import Notice, RunEvent, recording
 from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
 from pylaunch.runs.prepare.agreement import compare_nodes
@@ -72,18 +70,7 @@ from pylaunch.runs.start_events import (
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.store import runs
 from pylaunch.store.node_record import pack
-from pylaunch.transport.slurm import commands
 from pylaunch.verdict.restart import Attempt
-
-
-class Requeues(Protocol):
-    """The next nodes of a run whose Slurm job returns to the queue."""
-
-    def has_nodes(self) -> bool:
-        """Return whether the job still has the nodes of the attempt."""
-
-    def next_cluster(self, plan: RunPlan, outcome: Outcome) -> Cluster | None:
-        """Return the nodes on which the run continues after the attempt `plan`; None if this controller starts none."""
 
 
 @dataclass(frozen=True)
@@ -114,9 +101,6 @@ class StartOptions:
     hold: Callable[[float], float] | None = None
     """Called in a thread before each release, when all nodes are ready, with the seconds that the release needs. It
     returns when the ranks may start, with the instant of their start in seconds since the epoch."""
-
-    requeues: Requeues | None = None
-    """Continue the run when its Slurm job returns to the queue."""
 
     checks_gpus: bool = True
     """Nodes verify the GPUs of their ranks while they prepare."""
@@ -205,7 +189,7 @@ def run(recorded: RecordedRun, options: StartOptions, emit: Emit, interrupts: In
     try:
         first = _with_fit_spares(recorded, options, emit, source)
 
-        plans = [first.plan]
+        plans: list[RunPlan] = []
 
         def attempt(plan: RunPlan) -> Attempt:
             plans.append(plan)
@@ -218,17 +202,9 @@ def run(recorded: RecordedRun, options: StartOptions, emit: Emit, interrupts: In
                 if this is not first:
                     this.recorder.give_up_charge()
 
-        requeues = options.requeues
-        has_nodes = (lambda: True) if requeues is None else requeues.has_nodes
-        is_asked_to_stop = partial(runs.is_asked_to_stop, first.plan.run)
-        io = AttemptIO(attempt, is_asked_to_stop, emit, time.monotonic, has_nodes)
+        io = AttemptIO(attempt, partial(runs.is_asked_to_stop, first.plan.run), emit, time.monotonic)
         ended = run_attempts(first.plan, io).outcome
-        while requeues is not None and not is_asked_to_stop():
-            cluster = requeues.next_cluster(plans[-1], ended)
-            if cluster is None:
-                break
-            ended = run_attempts(moved(plans[-1], cluster), io).outcome
-        emit(RunEnded(plans[1], ended))
+        emit(RunEnded(plans[0], ended))
         return ended
     finally:
         recorded.recorder.give_up_charge()
@@ -324,8 +300,7 @@ class _Attempt:
             follower = RunFollower(plan, fleet, self._emit_run, streams=streams)
             follower.relay.usage_every_s = options.usage_every_s
             follower.add_known(self._known)
-            async with beside(watch_job_time(plan, commands.time_left, fleet.post)):
-                return await follower.follow()
+            return await follower.follow()
 
     def _session(self, fleet: Fleet) -> Session:
         return Session(_launch(self._recorded, self._options), fleet, self._emit_run)

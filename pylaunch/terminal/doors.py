@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pylaunch.model.job import JobSpec
     from pylaunch.model.outcome import Outcome
     from pylaunch.runs.attach import AttachEvent
-    from pylaunch.runs.start import PlannedRun, Requeues
+    from pylaunch.runs.start import PlannedRun
     from pylaunch.runs.start_events import StartEvent
 
 
@@ -138,9 +138,8 @@ class StartNodes:
 
     cluster: Cluster
     recorded: Callable[[PlannedRun], PlannedRun] = lambda planned: planned
-    """Return a plan of these nodes as it is recorded, as the next attempt of a run that they had before."""
+    """Return a plan of these nodes as it is recorded."""
 
-    requeues: Requeues | None = None
     end: Callable[[bool], None] = lambda is_good: None
     """End nodes that are there for this start alone; the argument is the success of the run."""
 
@@ -151,9 +150,6 @@ class StartSource(Protocol):
     @property
     def is_inventory(self) -> bool:
         """Its nodes are those of the inventory."""
-
-    def in_job(self, job: JobSpec) -> JobSpec:
-        """Return `job` with what the flags of the source say about it. Raises UsageError."""
 
     def nodes(self, wanted: NodesWanted, job: JobSpec) -> AbstractContextManager[StartNodes]:
         """Provide nodes for a block that plans `job`; an exception in it ends what was allocated."""

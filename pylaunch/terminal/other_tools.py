@@ -39,6 +39,10 @@ _TYPED_FOR = {
 }
 """Words of other tools → the words after `pylaunch` that do their work; `render.sbatch` is typed `render sbatch`."""
 
+_FOR_SBATCH = (
+    "--cpus-per-task", "-c", "--mem", "--job-name", "-J", "--reservation", "--account", "-A", "--qos", "--constraint",
+    "-C", "--gres", "--gpus-per-node", "--exclusive",
+)  # fmt: skip
 _SCHEDULER_OPTIONS = {
     "--ntasks-per-node": "--nproc-per-node",
     "--nodelist": "--limit",
@@ -51,10 +55,8 @@ _SCHEDULER_OPTIONS = {
     "-N": "--nodes",
     "-p": "--partition",
     "-t": "--time",
-    "-A": "--account",
-    "-C": "--constraint",
     "-w": "--limit",
-    **dict.fromkeys(("--cpus-per-task", "-c", "--mem", "--job-name", "-J", "--reservation"), "--sbatch-arg"),
+    **dict.fromkeys(_FOR_SBATCH, "--sbatch-arg"),
 }
 
 

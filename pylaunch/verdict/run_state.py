@@ -62,15 +62,6 @@ class RunState(Evidence):
     """Time on our clock when a person first requested the end, here or elsewhere."""
 
     by_hand_reason: str = ""
-    notified: frozenset[int] = frozenset()
-    """Ranks that got the signal ahead of the end of their Slurm job."""
-
-    is_time_up: bool = False
-    """The time of the Slurm job is nearly over, and ranks were signalled to save a checkpoint or are being stopped."""
-
-    job_end: str = ""
-    """Reason of a stop ahead of the end of the Slurm job; "" without one."""
-
     hang: HangFinding | None = None
     """Finding that ended the run."""
 
@@ -91,9 +82,7 @@ class RunState(Evidence):
             # A victim: its node delays its own stop until the other ranks have ended or been examined.
             return after
         if not end.failed:
-            is_missed = (
-                self.is_server and len(self.ranks) > 1 and not end.stopped and self.stop is None and not self.notified
-            )
+            is_missed = self.is_server and len(self.ranks) > 1 and not end.stopped and self.stop is None
             return after.with_stopping(f"{end.who} has ended, and the server needs it", grace) if is_missed else after
         who = "a launcher" if end.rank is None else "a rank"
         # The first end that is reported need not be the cause: the verdict names that.
@@ -172,18 +161,6 @@ class RunState(Evidence):
         gone = {host: reason for host in hosts if host in self.live}
         return replace(self, lost={**self.lost, **gone}).with_stop_by_hand(reason, grace, at)
 
-    def with_notified(self, ranks: Iterable[int]) -> RunState:
-        """Add ranks that got the signal after which they save a checkpoint and end; none before it was ordered."""
-        return replace(self, notified=self.notified.union(ranks)) if self.is_time_up else self
-
-    def with_time_up(self) -> RunState:
-        """Note that the time of the Slurm job is nearly over."""
-        return replace(self, is_time_up=True)
-
-    def with_job_end(self, reason: str, grace: timedelta) -> RunState:
-        """Stop all nodes because their Slurm job ends; another attempt may follow, unlike after a stop by hand."""
-        return replace(self, job_end=self.job_end or reason).ordered(StopAll(reason, grace))
-
     def ordered(self, stop: StopAll) -> RunState:
         """Add an order to stop. The first reason stays; the shorter grace wins."""
         if self.stop is None:
@@ -228,11 +205,6 @@ class RunState(Evidence):
             status, reason = Status.FAILED, verdict.reason
         elif by_hand and not ended_well:
             status, reason = Status.STOPPED, self.by_hand_reason
-        elif self.job_end and not is_whole:
-            status, reason = Status.STOPPED, self.job_end
-        elif is_whole and self.notified:
-            # A checkpoint is no proof that the work is done.
-            status, reason = Status.STOPPED, "every rank exited with code 0 after the signal to save a checkpoint"
         elif is_whole:
             # A node that is lost after its ranks ended may not be clean, and is not the end of the work.
             status, reason = (
@@ -251,7 +223,6 @@ class RunState(Evidence):
         shown, named = (None, None) if verdict is None else (verdict.shown, verdict.named)
         return Outcome(
             status, reason, now, self.ends, leftovers, unproven, shown, named, by_hand=by_hand, hosts=self.hosts,
-            out_of_time=status is Status.STOPPED and self.is_time_up and not by_hand,
             causes=() if verdict is None else verdict.causes, rejected=() if verdict is None else verdict.rejected,
             answering=answering, unreadable=self.unreadable,
         )  # fmt: skip

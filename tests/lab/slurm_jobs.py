@@ -19,12 +19,12 @@ COMMAND = ("--workdir", "/tmp", "--framework", "command")
 PATIENT = "echo up $RANK; exec sleep 300"
 
 SAVES = """
-[ -e {file} ] && echo "attempt $TORCHELASTIC_RESTART_COUNT continues" && exit 0
-trap 'touch {file}; echo saved; exit 0' {signal}
+[ -e {file} ] && echo continues && exit 0
+trap 'touch {file}; echo saved; exit 0' TERM
 echo up
 while :; do sleep 0.1; done
 """
-"""A rank that saves a checkpoint after a signal, and is done once there is one."""
+"""A rank that saves a checkpoint after SIGTERM, and is done once there is one."""
 
 QUEUED_FOR_S = 3
 """Slurm rejects the credential of a requeued job that is no newer than the end of the job before, in whole seconds."""

@@ -166,78 +166,39 @@ def test_one_line_of_a_job_script_starts_on_the_nodes_of_its_job(slurm: Lab) -> 
     must_be_clean(slurm)
 
 
-def test_a_job_script_at_its_time_limit_is_requeued_and_its_run_continues_unattended(slurm: Lab) -> None:
-    options = ("--max-requeues", "2", "--checkpoint-before-end", "35", *COMMAND)
-    rank = ("sh", "-c", SAVES.format(file="/tmp/of-script", signal="USR1"))
-    line = quoted((sys.executable, "-P", "-m", "pylaunch", "start", *options, "--", *rank))
-    script = f"#!/bin/sh\nexport PYTHONPATH={PROJECT} XDG_STATE_HOME=/tmp/state\n{line} >> /tmp/unattended 2>&1\n"
-    words = ("sbatch", "--parsable", "--nodes=3", "--time=1", "--requeue", "--ntasks-per-node=1", "--output=/dev/null")
-    job = slurm["n1"].run(*words, stdin=script.encode()).stdout.strip()
+def script_of(options: tuple[str, ...], file: str) -> bytes:
+    """A job script that becomes pylaunch, whose ranks save a checkpoint after SIGTERM; its output is in `file`."""
+    rank = ("sh", "-c", SAVES.format(file="/tmp/checkpoint"))
+    line = quoted((sys.executable, "-P", "-m", "pylaunch", "start", *options, *COMMAND, "--", *rank))
+    return f"#!/bin/sh\nexport PYTHONPATH={PROJECT} XDG_STATE_HOME=/tmp/state\nexec {line} >> {file} 2>&1\n".encode()
+
+
+SBATCH = ("sbatch", "--parsable", "--nodes=3", "--ntasks-per-node=1", "--output=/dev/null")
+
+
+def test_a_job_script_that_slurm_requeues_starts_again_and_continues_from_the_checkpoint(slurm: Lab) -> None:
+    file, first = "/tmp/requeued", slurm["n1"]
+    job = first.run(*SBATCH, "--requeue", stdin=script_of((), file)).stdout.strip()
+    wait_until(lambda: first.run("cat", file, check=False).stdout.count("| up") == 3, "the ranks run")
+    first.run("scontrol", "requeue", job)
     skip_requeue_delay(slurm, job)
     wait_until(lambda: state(slurm, job) == "COMPLETED", "the job is done")
-    written = slurm["n1"].run("cat", "/tmp/unattended").stdout
-    assert "SIGUSR1 to the ranks, which may save a checkpoint" in written
+    written = first.run("cat", file).stdout
+    assert written.count("| continues") == 3, written
+    assert "n[1-3]: clean" in written
+    for node in slurm:
+        node.run("rm", "-f", "/tmp/checkpoint")
+    must_be_clean(slurm)
+
+
+def test_a_signal_to_the_job_script_ahead_of_the_time_limit_is_time_for_a_checkpoint(slurm: Lab) -> None:
+    file, first = "/tmp/signalled", slurm["n1"]
+    first.run(*SBATCH, "--time=1", "--signal=B:TERM@35", stdin=script_of(("--grace", "20"), file))
+    wait_until(lambda: not jobs(slurm), "the job has ended")
+    written = first.run("cat", file).stdout
     assert written.count("| saved") == 3, written
-    assert f"Slurm job {job} requeued (its time limit, 1 of 2); the run continues as " in written, written
-    assert f"Slurm job {job} was requeued 1 time: run " in written
-    assert written.count("| attempt 1 continues") == 3, written
-    must_be_clean(slurm)
-
-
-def test_an_element_of_an_array_is_requeued_without_the_others(slurm: Lab) -> None:
-    """The last element of an array has its id: for Slurm, this is the id of all elements, too."""
-    options = ("--max-requeues", "2", "--checkpoint-before-end", "35", *COMMAND)
-    rank = ("sh", "-c", SAVES.format(file="/tmp/of-element", signal="USR1"))
-    line = quoted((sys.executable, "-P", "-m", "pylaunch", "start", *options, "--", *rank))
-    script = f"""#!/bin/sh
-[ $SLURM_JOB_ID = $SLURM_ARRAY_JOB_ID ] || exec sleep 300
-export PYTHONPATH={PROJECT} XDG_STATE_HOME=/tmp/state
-{line} >> /tmp/element 2>&1
-"""
-    words = ("sbatch", "--parsable", "--array=0-1", "--nodes=1", "--time=1", "--requeue", "--output=/dev/null")
-    array = slurm["n1"].run(*words, stdin=script.encode()).stdout.strip()
-    # The other element has no time limit of a minute: it has to run until the end of the story.
-    slurm["n1"].run("scontrol", "update", f"JobId={array}_0", "TimeLimit=10")
-    requeued = f"Slurm job {array} requeued (its time limit, 1 of 2)"
-    shown = ("cat", "/tmp/element")
-    wait_until(lambda: any(requeued in node.run(*shown, check=False).stdout for node in slurm), "it is requeued")
-    wait_until(lambda: state(slurm, f"{array}_1") == "PENDING", "it is in the queue again")
-    assert state(slurm, f"{array}_0") == "RUNNING"
-    cancelled(slurm, array)
-    must_be_clean(slurm)
-
-
-def test_a_preempted_job_is_followed_through_the_queue_and_its_run_continues(slurm: Lab, tmp_path: Path) -> None:
-    rank = ("sh", "-c", SAVES.format(file="/tmp/of-preempted", signal="TERM"))
-    with starting(
-        slurm, tmp_path, "--nodes", "3", "--exclusive", "--max-requeues", "1", *COMMAND, "--", *rank
-    ) as started:
-        started.says("| up", times=3)
-        job = job_of(started.stderr)
-        urgent = slurm["n1"].run("salloc", "--no-shell", "--nodes=3", "--exclusive", "--partition=urgent").stderr
-        started.says(f"Slurm job {job} requeued (Slurm: preempted, a node failed, or by hand, 1 of 1)")
-        slurm["n1"].run("scancel", urgent.split()[-1])
-        skip_requeue_delay(slurm, job)
-        assert started.ends() == ExitCode.DONE, started.stderr
-        assert started.stdout.count("| attempt 1 continues") == 3, started.stdout
-        assert f"Slurm job {job} ended: COMPLETED" in started.stderr
-    must_be_clean(slurm)
-
-
-def test_a_job_without_requeues_left_ends_ahead_of_its_time_limit_with_the_reason(slurm: Lab, tmp_path: Path) -> None:
-    # Ranks are stopped 45 s before the limit of a minute.
-    options = ("--nodes", "2", "--time", "1", "--max-requeues", "1", "--checkpoint-before-end", "58", "--grace", "25")
-    with starting(slurm, tmp_path, *options, *COMMAND, "--", "sh", "-c", PATIENT) as started:
-        started.says("| up", times=2)
-        job = job_of(started.stderr)
-        started.says(f"Slurm job {job} requeued (its time limit, 1 of 1)")
-        skip_requeue_delay(slurm, job)
-        started.says("| up", times=4)
-        assert started.ends() == ExitCode.INTERRUPTED, started.stderr
-        assert (
-            f"Slurm job {job} is not requeued: --max-requeues is 1, and the job was requeued 1 time" in started.stderr
-        )
-        assert started.stderr.count("n[1-2]: clean") == 2
+    assert "stopped: pylaunch received SIGTERM" in written
+    assert "n[1-3]: clean" in written
     must_be_clean(slurm)
 
 
@@ -245,8 +206,8 @@ def test_a_job_without_requeues_left_ends_ahead_of_its_time_limit_with_the_reaso
     ("options", "words", "hint"),
     [
         (("--partition", "nope"), "Invalid partition name specified", "sinfo -s"),
-        (("--gres", "tpu:8"), "Invalid generic resource (gres) specification", "%G"),
-        (("--gres", "gpu:8"), "Requested node configuration is not available", "%G"),
+        (("--sbatch-arg=--gres=tpu:8",), "Invalid generic resource (gres) specification", "%G"),
+        (("--sbatch-arg=--gres=gpu:8",), "Requested node configuration is not available", "%G"),
         (("--sbatch-arg=--bogus",), "unrecognized option '--bogus'", "sbatch --help"),
         (("--time", "999:00:00"), "PartitionTimeLimit", "time limits"),
     ],
@@ -307,8 +268,6 @@ def test_components_of_a_heterogeneous_job_are_one_run(slurm: Lab, tmp_path: Pat
         "n1 0 0/2 of 4 sees 0,1", "n1 1 1/2 of 4 sees 0,1", "n2 2 0/1 of 4 sees", "n3 3 0/1 of 4 sees all",
     ]  # fmt: skip
     assert "n[1-3]: clean" in started.stderr
-    refused = slurm.pylaunch("start", "--max-requeues", "1", *COMMAND, "--", "hostname", env=inside)
-    assert (refused.returncode, "has 2 components" in refused.stderr) == (ExitCode.USAGE, True), refused.stderr
     cancelled(slurm, ids[0])
     must_be_clean(slurm)
 

@@ -2,9 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,32 +10,19 @@ from pylaunch.cli.main import run
 from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.features.slurm import allocation
 from pylaunch.features.slurm.allocation import (
-    Allocation,
     JobNews,
-    Pause,
     allocate,
     allocation_here,
-    cluster_of,
     end_job,
 )
-from pylaunch.features.slurm.requeue import JobRequeues, continued_run
-from pylaunch.model.cluster import Cluster, Connection, Host
-from pylaunch.model.diagnosis.cause import Certainty, FailureCause
-from pylaunch.model.job import Framework, JobSpec
-from pylaunch.model.outcome import Outcome, Status
-from pylaunch.model.plan import plan_run
-from pylaunch.model.slurm_job import JobRequest, SlurmJob, SlurmNode
-from pylaunch.store import runs
-from pylaunch.store.paths import run_paths
+from pylaunch.model.cluster import Connection
+from pylaunch.model.slurm_job import JobRequest
 
 PROGRAMS = {
     "sbatch": "cat > script; [ ! -e refusal ] || { cat refusal >&2; exit 1; }; echo 7",
     "squeue": '[ ! -s silent ] || { sed -i 1d silent; echo "slurm_load_jobs error: Unable to contact slurm controller '
     '(connect failure)" >&2; exit 1; }; head -n 1 states; [ "$(wc -l < states)" -le 1 ] || sed -i 1d states',
-    "scontrol": 'case "$*" in *node*) cat nodes;; requeue*) cp after-requeue job; [ ! -e killed ] || . ./killed; '
-    "[ ! -e restarted ] || mv restarted away;;"
-    '*) [ ! -s away ] || { sed -i 1d away; echo "Unable to contact slurm controller" >&2; '
-    "exit 1; }; cat job;; esac",
+    "scontrol": 'case "$*" in *node*) cat nodes;; *) cat job;; esac',
     "scancel": '[ ! -e deaf ] || { echo "scancel: error: Unable to contact slurm controller" >&2; exit 1; }; '
     'echo "$@" >> cancelled; [ ! -e after-cancel ] || cp after-cancel states',
     "srun": "cat devices",
@@ -264,180 +248,3 @@ def test_a_job_on_a_node_that_does_not_answer_is_reported_and_no_error(
     end_job("7", events.append, is_good=True, pause=slurm.pause)
     line = "note: Slurm job 7 was cancelled and is still COMPLETING on n2: a node does not answer"
     assert events == [JobNews(line)]
-
-
-PLAN = plan_run(
-    Cluster(tuple(Host(name, "10.0.0.1", Connection.SLURM, slurm_job="7") for name in ("n1", "n2"))),
-    JobSpec(("train.py",), Framework.DIRECT, "/home/ml", max_requeues=2),
-    "7f3a9c01",
-)
-OUT_OF_TIME = Outcome(Status.STOPPED, "", 0.0, (), {}, out_of_time=True)
-LOST = Outcome(
-    Status.FAILED, "", 0.0, (), {}, causes=(FailureCause("node-lost", "n2 lost: timed out", Certainty.LIKELY),)
-)
-LIFE = "JobId=7 JobState={} Restarts={} Nodes=n[1-2] CPU_IDs=0 Mem=0 GRES= x=1\n"
-
-
-TOO_OFTEN = JobNews(
-    "Slurm job 7 is not requeued: --max-requeues is 2, and the job was requeued 2 times; a new start continues from "
-    "the last checkpoint"
-)
-BY_ITS_SCRIPT = JobNews(
-    "Slurm job 7 requeued (its time limit, 1 of 2); the run continues as 7f3a9c01.1, when Slurm starts its script again"
-)
-
-
-def requeues(events: list[JobNews], pause: Pause, *, is_ours: bool = True, restarts: int = 0) -> JobRequeues:
-    """The requeues of job 7, whose nodes are n1 and n2 of another address."""
-    job = SlurmJob("7", (SlurmNode("n1", "10.1.0.1"), SlurmNode("n2", "10.1.0.2")), is_ours=is_ours)
-    return JobRequeues(Allocation(job, cluster_of(job), events.append), restarts, pause)
-
-
-def test_a_job_at_the_end_of_its_time_is_requeued_and_followed_to_its_next_nodes(slurm: FakeSlurm) -> None:
-    slurm.write(job=LIFE.format("RUNNING", 0), after_requeue=LIFE.format("PENDING", 1))
-    slurm.write(states=PENDING.format("BeginTime", "2026-11-22T19:40:30") + RUNNING)
-    events: list[JobNews] = []
-    followed = requeues(events, slurm.pause)
-    cluster = followed.next_cluster(PLAN, OUT_OF_TIME)
-    assert cluster is not None
-    assert [host.address for host in cluster.hosts] == ["10.0.0.1", "10.0.0.2"]
-    assert lines(events) == [
-        "Slurm job 7 requeued (its time limit, 1 of 2); the run continues as 7f3a9c01.1",
-        "Slurm job 7 is PENDING (BeginTime), estimated start 2026-11-22 19:40:30",
-        "Slurm job 7 has n[1-2] after T s",
-    ]
-    assert followed.has_nodes()
-    assert not slurm.read("cancelled")
-
-
-def test_a_job_that_has_lost_a_node_is_requeued_as_often_as_permitted(slurm: FakeSlurm) -> None:
-    slurm.write(job=LIFE.format("RUNNING", 0), after_requeue=LIFE.format("PENDING", 1), states=RUNNING)
-    events: list[JobNews] = []
-    assert requeues(events, slurm.pause).next_cluster(PLAN, LOST) is not None
-    assert events[0] == JobNews("Slurm job 7 requeued (a lost node, 1 of 2); the run continues as 7f3a9c01.1")
-    slurm.write(job=LIFE.format("RUNNING", 2))
-    assert requeues(events, slurm.pause, restarts=2).next_cluster(PLAN, LOST) is None
-    assert events[-1] == TOO_OFTEN
-
-
-def test_a_controller_of_slurm_that_is_restarted_costs_a_requeued_job_no_place_in_the_queue(slurm: FakeSlurm) -> None:
-    slurm.write(job=LIFE.format("RUNNING", 0), after_requeue=LIFE.format("PENDING", 1), restarted="\n" * 3)
-    slurm.write(states=RUNNING)
-    events: list[JobNews] = []
-    assert requeues(events, slurm.pause).next_cluster(PLAN, OUT_OF_TIME) is not None
-    assert [each.line.partition("(")[0] for each in events[:2]] == [
-        "Slurm job 7 requeued ", "note: Slurm does not answer ",
-    ]  # fmt: skip
-    assert lines(events)[2:] == ["Slurm job 7 has n[1-2] after T s"]
-    assert not slurm.read("cancelled")
-
-
-def test_in_a_job_of_somebody_else_its_script_starts_the_next_attempt(slurm: FakeSlurm) -> None:
-    slurm.write(job=LIFE.format("RUNNING", 0), after_requeue=LIFE.format("PENDING", 1))
-    events: list[JobNews] = []
-    assert requeues(events, slurm.pause, is_ours=False).next_cluster(PLAN, OUT_OF_TIME) is None
-    assert events == [BY_ITS_SCRIPT]
-
-
-WITHIN_ITS_JOB = """
-from pylaunch.transport import interrupts
-from pylaunch.features.slurm.allocation import wait
-from tests.starts.test_slurm_jobs import OUT_OF_TIME, PLAN, requeues
-
-interrupts.install("", 130)
-events = []
-requeues(events, wait, is_ours=False).next_cluster(PLAN, OUT_OF_TIME)
-print(*(each.line for each in events))
-"""
-
-
-@pytest.mark.parametrize(
-    ("kills", "after", "reported"),
-    [
-        ("$PPID", "COMPLETING", "Slurm job 7 requeued"),
-        ("$PPID $$", "COMPLETING", "Slurm job 7 requeued"),
-        ("$PPID $$", "RUNNING", "Slurm job 7 is not requeued"),
-    ],
-    ids=["this-process", "scontrol-too", "before-the-request"],
-)
-def test_slurm_ends_a_requeued_job_at_once_and_the_requeue_is_still_reported(
-    slurm: FakeSlurm, kills: str, after: str, reported: str
-) -> None:
-    slurm.write(job=LIFE.format("RUNNING", 0), after_requeue=LIFE.format(after, 0), killed=f"kill -TERM {kills}\n")
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    words = [sys.executable, "-c", WITHIN_ITS_JOB]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(reported)
-
-
-def test_a_job_that_slurm_requeues_too_often_is_cancelled_with_the_reason(slurm: FakeSlurm) -> None:
-    slurm.write(job=LIFE.format("PENDING", 3))
-    events: list[JobNews] = []
-    followed = requeues(events, slurm.pause)
-    assert not followed.has_nodes()
-    assert followed.next_cluster(PLAN, Outcome(Status.FAILED, "", 0.0, (), {})) is None
-    assert events == [TOO_OFTEN]
-    assert slurm.read("cancelled") == "7\n"
-
-
-ELEMENTS = """\
-JobId=7 ArrayJobId=7 ArrayTaskId=2 JobState={} Restarts={}
-JobId=8 ArrayJobId=7 ArrayTaskId=1 JobState=COMPLETED Restarts=0
-"""
-
-
-def test_of_an_array_only_the_element_of_the_run_is_requeued_or_cancelled(slurm: FakeSlurm) -> None:
-    """Job 7 is the last element of the array 7, and Slurm takes 7 for all elements."""
-    slurm.write(job=ELEMENTS.format("RUNNING", 0), after_requeue=ELEMENTS.format("PENDING", 1))
-    events: list[JobNews] = []
-    requeues(events, slurm.pause, is_ours=False).next_cluster(PLAN, OUT_OF_TIME)
-    assert events == [BY_ITS_SCRIPT]
-    assert slurm.read("scontrol.words").splitlines()[-1] == "requeue 7_2"
-    slurm.write(job=ELEMENTS.format("PENDING", 3))
-    requeues(events, slurm.pause, is_ours=False).next_cluster(PLAN, OUT_OF_TIME)
-    assert slurm.read("cancelled") == "7_2\n"
-
-
-def test_a_requeued_job_that_is_cancelled_in_the_queue_ends_the_run(slurm: FakeSlurm) -> None:
-    slurm.write(job=LIFE.format("PENDING", 1), states="7|CANCELLED|None|N/A||7\n")
-    with pytest.raises(ClusterNotReadyError, match=r"Slurm job 7 ended before it had its nodes \(CANCELLED\)"):
-        requeues([], slurm.pause).next_cluster(PLAN, OUT_OF_TIME)
-
-
-@pytest.fixture
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-def test_a_script_that_slurm_starts_again_continues_its_last_run(state: None) -> None:
-    notes: list[str] = []
-    runs.begin(PLAN, "0123", 1.0)
-    now = replace(PLAN, run="11112222")
-    after = continued_run(now, "7", 1, notes.append)
-    assert (after.run, after.restart) == ("7f3a9c01.1", 1)
-    assert notes == ["Slurm job 7 was requeued 1 time: run 7f3a9c01 continues as 7f3a9c01.1"]
-    outcome = runs.read("7f3a9c01").outcome
-    assert outcome is not None
-    assert outcome.reason == "Slurm ended job 7 and put it into the queue again"
-
-    runs.begin(after, "0123", 2.0)
-    os.utime(run_paths(after.run).plan, (3e9, 3e9))
-    assert continued_run(now, "7", 2, notes.append).run == "7f3a9c01.2"
-
-
-def test_a_run_of_another_job_or_command_or_one_that_is_done_is_not_continued(state: None) -> None:
-    notes: list[str] = []
-    runs.begin(PLAN, "0123", 1.0)
-    other = replace(PLAN, run="11112222", job=replace(PLAN.job, command=("other.py",)))
-    for job, plan in (("8", replace(PLAN, run="11112222")), ("7", other)):
-        after = continued_run(plan, job, 2, notes.append)
-        assert (after.run, after.restart) == ("11112222.2", 2)
-    assert all("no record of its run is here" in note for note in notes)
-    runs.Recorder(PLAN.run, notes.append).finish(Outcome(Status.DONE, "", 2.0, (), {}))
-    assert continued_run(replace(PLAN, run="11112222"), "7", 1, notes.append).run == "11112222"
-
-
-def test_a_script_that_slurm_starts_too_often_is_refused(state: None) -> None:
-    with pytest.raises(ClusterNotReadyError, match="was requeued 3 times, and --max-requeues is 2"):
-        continued_run(PLAN, "7", 3, lambda text: None)

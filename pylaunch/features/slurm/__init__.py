@@ -6,7 +6,6 @@ job_here      the job of this process, which is asked while the modules of a sta
 nodes         the nodes of a start, and the hosts of other verbs in a job
 allocation    submits a job, waits in the queue, ends the job
 job_script    the script of a submitted job; daemons: a step with an agent on each node of another job
-requeue       continues a run when its job returns to the queue
 
 The core reaches nodes through a job, shows it and follows its end, because records of runs name it.
 """

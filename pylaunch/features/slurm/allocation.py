@@ -81,8 +81,8 @@ NEVER = {
 
 
 ENDING_HINTS = {
-    "TIMEOUT": "a longer --time; or --max-requeues 3, with which a run continues from its checkpoint",
-    "PREEMPTED": "--max-requeues 3: the run then continues when the job has nodes again",
+    "TIMEOUT": "a longer --time, or start again from the last checkpoint",
+    "PREEMPTED": "a job script with --requeue starts again on its own: pylaunch help slurm",
     "NODE_FAIL": "sinfo -R lists the nodes that are down, with the reason",
     "OUT_OF_MEMORY": "more memory of each node: --sbatch-arg=--mem=SIZE, or --sbatch-arg=--mem=0 for all of it",
     "DEADLINE": "a later --sbatch-arg=--deadline=TIME",
@@ -117,9 +117,7 @@ class Allocation:
     emit: EmitJob
 
     def start_agents(self) -> None:
-        """Start an agent on each node of a job that pylaunch did not submit; a submitted job does that itself."""
-        if self.job.is_ours:
-            return
+        """Start an agent on each node of the job; the script of a submitted job does that itself."""
         steps = defaultdict[tuple[str, int | None, str], list[str]](list)
         for node in self.job.nodes:
             gpus = self.job.requests.get(node.name)
@@ -129,12 +127,8 @@ class Allocation:
             start_daemons(job, tuple(hosts), build(), gpus)
 
     def end(self, *, is_good: bool) -> None:
-        """End a job that pylaunch submitted, COMPLETED after a good run and FAILED after another, and wait for its end.
-
-        Leaves other jobs as they are.
-        """
-        if self.job.is_ours:
-            end_job(self.job.id, self.emit, is_good=is_good)
+        """End a job that pylaunch submitted, COMPLETED after a good run and FAILED after another. Return at its end."""
+        end_job(self.job.id, self.emit, is_good=is_good)
 
 
 def allocate(request: JobRequest, emit: EmitJob, pause: Pause = wait) -> Allocation:
@@ -148,20 +142,6 @@ def allocate(request: JobRequest, emit: EmitJob, pause: Pause = wait) -> Allocat
         return _once_granted(job, emit, pause)
 
 
-def granted_again(before: Allocation, restarts: int, pause: Pause = wait) -> Allocation:
-    """Return the nodes that a job gets after it had those of `before`, when it was requeued `restarts` times.
-
-    An exception, such as Ctrl-C, cancels the job. Raises ClusterNotReadyError for a job that ends in the queue.
-    """
-    job, emit = before.job.id, before.emit
-    with _cancelled_on_error(job, emit):
-        lives = _answers(lambda: commands.job_life(job), job, emit, pause)
-        # Until its nodes are released, the job is listed with them.
-        while not (life := next(lives)).is_over and life.restarts <= restarts:
-            continue
-        return _once_granted(job, emit, pause)
-
-
 def _once_granted(job: str, emit: EmitJob, pause: Pause) -> Allocation:
     began = time.monotonic()
     state = _granted(job, emit, pause)
@@ -169,7 +149,7 @@ def _once_granted(job: str, emit: EmitJob, pause: Pause) -> Allocation:
         details = pool.submit(commands.job_details, job)
         nodes = commands.nodes_of(state.nodes)
     devices, requests = _devices(job, details.result(), nodes)
-    found = SlurmJob(job, nodes, devices, requests, is_ours=True)
+    found = SlurmJob(job, nodes, devices, requests)
     emit(_granted_news(found, f" after {time.monotonic() - began:.1f} s"))
     return Allocation(found, cluster_of(found), emit)
 

@@ -49,4 +49,4 @@ def hosts_here(inventory: Path | None, limit: str | None) -> "Cluster | None":
 def end_nodes(plan: "RunPlan", outcome: "Outcome | None") -> None:
     """End the job that was submitted for the run of `plan`, whose first controller has ended; None: a person does."""
     if plan.submitted_job is not None:
-        imported("pylaunch.features.slurm.nodes").end_submitted_for(plan.submitted_job, plan.job, outcome)
+        imported("pylaunch.features.slurm.nodes").end_submitted_for(plan.submitted_job, outcome)

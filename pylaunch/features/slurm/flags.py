@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from datetime import timedelta
 from enum import Enum
 
 import click
@@ -12,12 +11,10 @@ from pylaunch.errors import UsageError
 from pylaunch.inventory.settings import SETTINGS, Settings
 from pylaunch.model.slurm_job import JobRequest
 from pylaunch.model.text.argv import Argv
-from pylaunch.runs.follow.job_time import REQUEUE_S
 from pylaunch.terminal.options import together
 
 AUTO, NONE, SLURM = "auto", "none", "slurm"
 JOB_ID = "SLURM_JOB_ID"
-RESTART_COUNT = "SLURM_RESTART_COUNT"
 STEP_TASKS = "SLURM_STEP_NUM_TASKS"
 PTY = "SLURM_PTY_PORT"
 """Set in the step of a shell (srun --pty), which runs in one of its tasks only."""
@@ -30,11 +27,6 @@ FIRST_COMPONENT = "SLURM_JOB_ID_HET_GROUP_0"
 
 NODES = r"SLURM_JOB_NODELIST(?:_HET_GROUP_\d{1,3})?"
 
-SIGNALS = ("USR1", "USR2", "TERM")
-USUAL_NOTICE_S = 120.0
-LEAST_NOTICE_S = 10.0
-"""slurmctld enforces time limits with a delay, and squeue prints whole seconds."""
-
 options = together(
     click.option(
         "--scheduler", type=click.Choice([AUTO, SLURM, NONE]), default=AUTO, show_default=True,
@@ -42,26 +34,8 @@ options = together(
     ),
     click.option("--partition", metavar="NAME", help="Slurm: partition."),
     click.option("--time", metavar="TIME", help="Slurm: time limit, such as 4:00:00 or 2-00:00:00."),
-    click.option("--account", metavar="NAME", help="Slurm: account to charge."),
-    click.option("--qos", metavar="NAME", help="Slurm: quality of service."),
-    click.option("--constraint", metavar="LIST", help="Slurm: features that the nodes must have."),
-    click.option("--gres", metavar="LIST", help="Slurm: generic resources of each node, such as gpu:8."),
-    click.option("--gpus-per-node", metavar="N", help="Slurm: GPUs of each node, such as 8 or h100:8."),
-    click.option("--exclusive", is_flag=True, help="Slurm: share the nodes with no other job."),
     click.option(
         "--sbatch-arg", multiple=True, metavar="OPTION", help="Slurm: a further option of sbatch, --mem=0. Repeatable."
-    ),
-    click.option(
-        "--max-requeues", type=int, default=0, metavar="N",
-        help="Slurm: at the time limit or after a preemption, continue in the queue again, up to N times.",
-    ),
-    click.option(
-        "--checkpoint-before-end", type=float, metavar="SECONDS",
-        help="Slurm: signal the ranks this long before the time limit.  [default: 120 with --max-requeues, else never]",
-    ),
-    click.option(
-        "--checkpoint-signal", type=click.Choice(SIGNALS), default=SIGNALS[0], show_default=True,
-        help="Slurm: the signal after which ranks save a checkpoint and exit with code 0.",
     ),
 )  # fmt: skip
 
@@ -73,37 +47,7 @@ class SchedulerFlags:
     scheduler: str = AUTO
     partition: str | None = None
     time: str | None = None
-    account: str | None = None
-    qos: str | None = None
-    constraint: str | None = None
-    gres: str | None = None
-    gpus_per_node: str | None = None
-    exclusive: bool = False
     sbatch_arg: tuple[str, ...] = ()
-    max_requeues: int = 0
-    checkpoint_before_end: float | None = None
-    checkpoint_signal: str = SIGNALS[0]
-
-    def notice(self, stop_grace: timedelta) -> timedelta | None:
-        """Return the time before the end of the job at which ranks are signalled; None for never.
-
-        Raises UsageError for a time that is too short, and for a negative number of requeues.
-        """
-        if self.max_requeues < 0:
-            raise UsageError(f"--max-requeues {self.max_requeues}: expected 0 or more")
-        seconds = self.checkpoint_before_end
-        if seconds is None:
-            if not self.max_requeues:
-                return None
-            seconds = USUAL_NOTICE_S
-        least = stop_grace.total_seconds() + REQUEUE_S if self.max_requeues else LEAST_NOTICE_S
-        if not least < seconds <= 86400:
-            of = "--grace and the requeue need" if self.max_requeues else "Slurm needs"
-            raise UsageError(
-                f"--checkpoint-before-end {seconds:g}: expected more than {least:g} s, which {of}, and at most 86400",
-                hint=f"--checkpoint-before-end {max(USUAL_NOTICE_S, 2 * least):g}",
-            )
-        return timedelta(seconds=seconds)
 
 
 class NodeSource(Enum):
@@ -117,9 +61,7 @@ class NodeSource(Enum):
     """The Slurm job in which pylaunch runs."""
 
 
-_OF_RUN = ("max_requeues", "checkpoint_before_end")
-_OF_ANY_START = ("scheduler", "checkpoint_signal", *_OF_RUN)
-_OF_SLURM = tuple(each.name for each in fields(SchedulerFlags) if each.name not in _OF_ANY_START)
+_OF_SBATCH = tuple(each.name for each in fields(SchedulerFlags) if each.name != "scheduler")
 
 
 def node_source(
@@ -134,7 +76,7 @@ def node_source(
             f'{SETTINGS}: scheduler: expected "{SLURM}" or "{NONE}", got {settings.scheduler!r}',
             hint='scheduler = "slurm"',
         )
-    typed = [name for name in _OF_SLURM if getattr(flags, name)]
+    typed = [name for name in _OF_SBATCH if getattr(flags, name)]
     job = environment.get(JOB_ID)
     wants = flags.scheduler
     if wants == AUTO and not job:
@@ -145,9 +87,8 @@ def node_source(
             "--scheduler slurm together with an inventory: Slurm chooses the nodes of a job that pylaunch submits",
             hint="omit the inventory, or name the nodes: --sbatch-arg=--nodelist=n1,n2",
         )
-    of_run = [name for name in _OF_RUN if getattr(flags, name)]
-    if (typed or of_run) and source is NodeSource.INVENTORY:
-        raise UsageError(f"{_option([*typed, *of_run][0])} has no effect without Slurm", hint="--scheduler slurm")
+    if typed and source is NodeSource.INVENTORY:
+        raise UsageError(f"{_option(typed[0])} has no effect without Slurm", hint="--scheduler slurm")
     if typed and source is NodeSource.HERE:
         raise UsageError(
             f"{_option(typed[0])} has no effect in Slurm job {job}, whose nodes are there already",
@@ -186,13 +127,12 @@ def request(flags: SchedulerFlags, settings: Settings, nodes: int | None, spares
         raise UsageError("--scheduler slurm needs the number of nodes", hint="--nodes 4")
     if spares < 0:
         raise UsageError("--spares: expected 0 or more")
-    options = _sbatch_options(_completed(flags, settings))
-    return JobRequest(nodes + spares, options=options, may_requeue=flags.max_requeues > 0)
+    return JobRequest(nodes + spares, options=_sbatch_options(_completed(flags, settings)))
 
 
 def _completed(flags: SchedulerFlags, settings: Settings) -> dict[str, object]:
     """Return the values of the flags; those of the settings where a flag was not given."""
-    known = {name.replace("_", "-"): name for name in _OF_SLURM}
+    known = {name.replace("_", "-"): name for name in _OF_SBATCH}
     if unknown := sorted(set(settings.slurm) - set(known)):
         raise UsageError(
             f"{SETTINGS}: slurm: unknown key: {', '.join(unknown)}", hint=f"the keys are {', '.join(known)}"
@@ -202,32 +142,31 @@ def _completed(flags: SchedulerFlags, settings: Settings) -> dict[str, object]:
 
 def _setting(settings: Settings, key: str) -> object:
     value = settings.slurm.get(key)
-    expected = {"exclusive": (bool, "true or false"), "sbatch-arg": (list, "a list of options")}
-    kind, words = expected.get(key, ((str, int), "a text or a number"))
-    is_bool = isinstance(value, bool)
-    if value is not None and (not isinstance(value, kind) or (is_bool and key != "exclusive")):
+    kind, words = (list, "a list of options") if key == "sbatch-arg" else ((str, int), "a text or a number")
+    if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
         raise UsageError(f"{SETTINGS}: slurm: {key}: expected {words}, got {value!r}")
     return value
 
 
+_OF_A_SCRIPT = {
+    "--signal": "Slurm would signal the agents of pylaunch, not the ranks",
+    "--requeue": "Slurm would start the agents of the job again, and no controller with them",
+}
+"""Options of sbatch for jobs whose controller is in the job."""
+
+
 def _sbatch_options(values: Mapping[str, object]) -> Argv:
-    words = []
-    for name, value in values.items():
-        if name == "sbatch_arg":
-            continue
-        if name == "exclusive":
-            words += ["--exclusive"] if value else []
-        elif value is not None:
-            words.append(f"{_option(name)}={value}")
+    words = [f"{_option(name)}={value}" for name, value in values.items() if name != "sbatch_arg" and value is not None]
     further = values["sbatch_arg"] or ()
     assert isinstance(further, list | tuple)
     for word in map(str, further):
         if not word.startswith("-"):
             raise UsageError(f"--sbatch-arg {word}: expected an option of sbatch", hint="--sbatch-arg=--mem=0")
-        if word.startswith("--signal") and not word.startswith("--signal=B:"):
+        name = word.partition("=")[0]
+        if name in _OF_A_SCRIPT:
             raise UsageError(
-                f"--sbatch-arg {word}: Slurm would signal the agents of pylaunch, not the ranks",
-                hint="--checkpoint-before-end 120 --checkpoint-signal USR1",
+                f"--sbatch-arg {word}: {_OF_A_SCRIPT[name]}",
+                hint="a job script with it, which ends with: exec pylaunch start … (pylaunch help slurm)",
             )
         words.append(word)
     return tuple(words)

@@ -5,11 +5,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.errors import UsageError
+from pylaunch.base.dataclass import dataclass
 from pylaunch.features.slurm import flags as scheduler
 from pylaunch.features.slurm.allocation import Allocation, JobNews, allocation_here
-from pylaunch.features.slurm.flags import JOB_ID, NodeSource, SchedulerFlags
+from pylaunch.features.slurm.flags import NodeSource, SchedulerFlags
 from pylaunch.inventory.settings import Settings, read_settings
 from pylaunch.model.job import JobSpec
 from pylaunch.terminal.doors import NodesWanted, StartNodes
@@ -39,15 +38,6 @@ class SlurmSource:
         """Its nodes are those of the inventory."""
         return self.kind is NodeSource.INVENTORY
 
-    def in_job(self, job: JobSpec) -> JobSpec:
-        """Return `job` with its requeues and its signal before the time limit. Raises UsageError for values."""
-        return replace(
-            job,
-            max_requeues=self.flags.max_requeues,
-            checkpoint_signal=self.flags.checkpoint_signal,
-            checkpoint_before_end=self.flags.notice(job.stop_grace),
-        )
-
     def nodes(self, wanted: NodesWanted, job: JobSpec) -> AbstractContextManager[StartNodes]:
         """Provide the nodes for a block, which plans; see `nodes_of_start`."""
         provided: AbstractContextManager[StartNodes] = imported("pylaunch.features.slurm.nodes").nodes_of_start(
@@ -66,12 +56,6 @@ def source_of_start(flags: SchedulerFlags, *, has_inventory: bool, starts_agents
     if kind is not NodeSource.HERE:
         return SlurmSource(kind, flags, settings)
     jobs = scheduler.jobs_here(os.environ)
-    if len(jobs) > 1 and flags.max_requeues:
-        raise UsageError(
-            f"--max-requeues {flags.max_requeues}: Slurm job {os.environ[JOB_ID]} has {len(jobs)} components, and "
-            "pylaunch requeues jobs of one",
-            hint="omit --max-requeues",
-        )
     thread = ThreadPoolExecutor(1, thread_name_prefix="Slurm")
     asked = thread.submit(_asked, jobs, starts_agents=starts_agents)
     thread.shutdown(wait=False)

@@ -2,7 +2,8 @@
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from pylaunch.base.dataclass import replace
@@ -10,9 +11,8 @@ from pylaunch.errors import UsageError
 from pylaunch.features import judge_settings
 from pylaunch.features.slurm import flags as scheduler
 from pylaunch.features.slurm.allocation import Allocation, JobNews, allocate, allocation_here, end_submitted
-from pylaunch.features.slurm.flags import JOB_ID, RESTART_COUNT, NodeSource, SchedulerFlags
+from pylaunch.features.slurm.flags import JOB_ID, NodeSource, SchedulerFlags
 from pylaunch.features.slurm.job_here import JobHere, SlurmSource
-from pylaunch.features.slurm.requeue import JobRequeues, continued_run, not_requeued
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.limit import limited
 from pylaunch.inventory.load import source_of
@@ -22,10 +22,9 @@ from pylaunch.model.job import JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.slurm_job import JobRequest
 from pylaunch.model.text.argv import quoted
-from pylaunch.runs.start import PlannedRun, plan_start, planned_run
+from pylaunch.runs.start import PlannedRun, plan_start
 from pylaunch.terminal import console, hints
 from pylaunch.terminal.doors import NodesWanted, StartNodes
-from pylaunch.verdict.requeue import requeue_cause
 
 
 def _show(news: JobNews) -> None:
@@ -45,48 +44,48 @@ def nodes_of_start(source: SlurmSource, wanted: NodesWanted, job: JobSpec) -> It
         yield StartNodes(load_cluster(wanted.inventory, limit=wanted.limit))
         return
     if source.asked is not None:
-        yield _here(source.asked.result(), source.flags, wanted, job)
+        yield StartNodes(_here(source.asked.result(), source.flags, wanted))
         return
     if wanted.limit is not None:
         raise UsageError(f"--limit {wanted.limit}: Slurm chooses the nodes", hint="--sbatch-arg=--nodelist=n1,n2")
     asked = scheduler.request(source.flags, source.settings, wanted.nodes, wanted.spares)
     if wanted.dry_run:
-        console.say(f"with --dry-run no job is submitted; its options: {quoted(('sbatch', *asked.options))}")
+        words = quoted(("sbatch", f"--nodes={asked.nodes}", *asked.options))
+        console.say(f"with --dry-run no job is submitted; its options: {words}")
         yield StartNodes(_unknown_nodes(asked))
         return
     plan_start(_unknown_nodes(asked), job, judge_settings, lambda event: None)
     allocation = allocate(asked, _show)
     try:
-        yield _allocated(allocation.cluster, allocation, 0, job)
+        yield _submitted(allocation)
     except BaseException:
         allocation.end(is_good=False)
         raise
 
 
-def _allocated(cluster: Cluster, allocation: Allocation, restarts: int, job: JobSpec) -> StartNodes:
-    """Return `cluster`, nodes of a Slurm job that was requeued `restarts` times, for a start of `job`."""
+def _submitted(allocation: Allocation) -> StartNodes:
+    """Return the nodes of a job that pylaunch submitted, and that ends with the run."""
 
     def recorded(planned: PlannedRun) -> PlannedRun:
-        """Return the next attempt of a run whose job was requeued, and the id of a job that pylaunch submitted."""
-        if restarts:
-            planned = planned_run(continued_run(planned.plan, allocation.job.id, restarts, console.say))
-        if not allocation.job.is_ours:
-            return planned
         return replace(planned, plan=replace(planned.plan, submitted_job=allocation.job.id))
 
-    requeues = JobRequeues(allocation, restarts) if job.max_requeues else None
-    return StartNodes(cluster, recorded, requeues, lambda is_good: allocation.end(is_good=is_good))
+    return StartNodes(allocation.cluster, recorded, lambda is_good: allocation.end(is_good=is_good))
 
 
-def end_submitted_for(job_id: str, job: JobSpec, outcome: Outcome | None) -> None:
+def end_submitted_for(job_id: str, outcome: Outcome | None) -> None:
     """End the Slurm job that was submitted for a run whose first controller has ended; None: a person ends the run."""
-    if outcome is not None and job.max_requeues and requeue_cause(outcome):
-        _show(not_requeued(job_id, "the controller that would request it has ended"))
     end_submitted(job_id, _show, is_good=outcome is not None and outcome.status is Status.DONE)
 
 
+_GPUS = re.compile(r"--(?:gpus-per-node=|gres=(?:\S+,)?gpu:)(?:[A-Za-z][\w.-]*:)?(\d{1,4})(?:,\S+)?")
+"""Options of sbatch that say how many GPUs each node has."""
+
+
 def _unknown_nodes(wanted: JobRequest) -> Cluster:
-    return Cluster(tuple(Host(f"node{each + 1}", f"node{each + 1}", Connection.NONE) for each in range(wanted.nodes)))
+    """Return the nodes of a job that was not submitted, with as many devices as its options request for each node."""
+    count = next((int(found[1]) for option in wanted.options if (found := _GPUS.fullmatch(option))), 0)
+    names = [f"node{each + 1}" for each in range(wanted.nodes)]
+    return Cluster(tuple(Host(name, name, Connection.NONE, devices=tuple(range(count))) for name in names))
 
 
 def _check_size(wanted: NodesWanted, allocation: Allocation) -> None:
@@ -100,7 +99,7 @@ def _check_size(wanted: NodesWanted, allocation: Allocation) -> None:
         )
 
 
-def _here(here: JobHere, flags: SchedulerFlags, wanted: NodesWanted, job: JobSpec) -> StartNodes:
+def _here(here: JobHere, flags: SchedulerFlags, wanted: NodesWanted) -> Cluster:
     """Return the nodes of the job in which pylaunch runs, as far as an inventory or a limit selects them."""
     for event in here.events:
         _show(event)
@@ -110,8 +109,7 @@ def _here(here: JobHere, flags: SchedulerFlags, wanted: NodesWanted, job: JobSpe
     named = wanted.inventory if is_named else source_of(None)
     without = f"--scheduler {scheduler.SLURM} without -i"
     over_ssh = f"--scheduler {scheduler.NONE}"
-    cluster = _selected(allocation, named, wanted.limit, (without, over_ssh))
-    return _allocated(cluster, allocation, _restarts(os.environ), job)
+    return _selected(allocation, named, wanted.limit, (without, over_ssh))
 
 
 def hosts_of_job(inventory: Path | None, limit: str | None) -> Cluster:
@@ -172,9 +170,3 @@ def _granted_devices(host: Host, allocation: Allocation) -> tuple[int, ...]:
 
 def _listed(devices: tuple[int, ...]) -> str:
     return ",".join(map(str, devices)) or "none"
-
-
-def _restarts(environment: Mapping[str, str]) -> int:
-    """Return how often Slurm has requeued the job of this process: no variable is 0."""
-    count = environment.get(RESTART_COUNT, "")
-    return int(count) if count.isascii() and count.isdecimal() else 0

@@ -1,7 +1,8 @@
 """Read the logs of a run from its nodes."""
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncIterator, Coroutine, Sequence
 
 from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass
@@ -13,7 +14,6 @@ from pylaunch.runs.connect.confine import ForeignMessage, overstepped
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.runs.connect.interruptible import InterruptSource, on_fleet
 from pylaunch.runs.existing.reach import raise_if_none
-from pylaunch.runs.follow.job_time import beside
 from pylaunch.runs.follow.run_events import LIVE_LAG, Emitter, LinesWritten, Notice, skipped_line
 
 LOOK_S = 1.0
@@ -66,6 +66,17 @@ def read_logs(record: RunRecord, emit: Emitter, query: LogQuery, source: Interru
             await relay(fleet, emit, query)
 
     on_fleet(record.plan, record.agent, work, source=source)
+
+
+@contextlib.asynccontextmanager
+async def beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Run `work` beside this block, which ends it."""
+    task = asyncio.ensure_future(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def relay(fleet: Fleet, emit: Emitter, query: LogQuery) -> None:

@@ -15,7 +15,6 @@ MOST_HANGS = 100
 """Reports of hangs, and of their ends, that are recorded: they follow from signs of life that nodes report."""
 
 _ONCE = (EventKind.RANK_STARTED, EventKind.FIRST_LINE, EventKind.RANK_ENDED)
-_ONCE_PER_HOST = (EventKind.CHECKPOINT_ASKED,)
 _CONTACT = (EventKind.CONTACT_LOST, EventKind.CONTACT_REGAINED)
 _HANG = (EventKind.HANG, EventKind.ADVANCING)
 
@@ -36,7 +35,7 @@ class EventBounds:
     def notice(self, event: Event) -> str:
         """Return a line for a person when `event` is the first one beyond its bound; "" otherwise."""
         key, most = _bound(event)
-        if event.kind in (*_ONCE, *_ONCE_PER_HOST) or most is None or self._counts[key] != most + 1:
+        if event.kind in _ONCE or most is None or self._counts[key] != most + 1:
             return ""
         where = f" of {event.host}" if event.kind in _CONTACT else ""
         return f"note: {most} events {event.kind.value}{where} are recorded; further ones are not"
@@ -53,8 +52,6 @@ def _bound(event: Event) -> tuple[tuple[object, ...], int | None]:
     """Return the key under which `event` is counted, and the number that is recorded; None for all."""
     if event.kind in _ONCE:
         return (event.kind, event.rank), 1
-    if event.kind in _ONCE_PER_HOST:
-        return (event.kind, event.host), 1
     if event.kind in _CONTACT:
         return (event.kind, event.host), MOST_CONTACTS
     if event.kind in _HANG:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.slurm_job import ENDING, JobState, cancellation_of_job, end_of_job, requeue_of_job
+from pylaunch.model.slurm_job import ENDING, QUEUED, JobState, cancellation_of_job, end_of_job
 from pylaunch.runs import steady_clock
 
 POLL_S = 0.5
@@ -44,9 +44,9 @@ class JobAnswer:
             return ""
         if self.is_cancelled:
             return cancellation_of_job(self.job, self.state.by)
-        if self.state.is_over or self.state.state == ENDING:
-            return end_of_job(self.job)
-        return requeue_of_job(self.job) if self.was_ending or self.state.state == "PENDING" else ""
+        # A job that Slurm has put into the queue again has other nodes next.
+        is_over = self.state.is_over or self.was_ending or self.state.state in (ENDING, QUEUED)
+        return end_of_job(self.job) if is_over else ""
 
     @property
     def is_cancelled(self) -> bool:

@@ -1,14 +1,13 @@
 """Follow a run from its release (or attach) to its end, as `verdict.run_state` decides."""
 
 import asyncio
-import signal
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 
 from pylaunch import protocol
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.finding import Finding
-from pylaunch.model.hostset import fold, named_ranks
+from pylaunch.model.hostset import fold
 from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
@@ -22,7 +21,6 @@ from pylaunch.runs.follow.event_bounds import EventBounds
 from pylaunch.runs.follow.examiner import RunExaminer
 from pylaunch.runs.follow.hang_watch import HangNews, HangWatch
 from pylaunch.runs.follow.job_end import JobAnswer, JobQuestions
-from pylaunch.runs.follow.job_time import JobTimeNews, ends_with_job
 from pylaunch.runs.follow.output_relay import OutputRelay
 from pylaunch.runs.follow.rank_views import RunSample, host_evidence, rank_view
 from pylaunch.runs.follow.run_events import Emitter, Notice
@@ -88,7 +86,6 @@ class RunFollower:
 
         self._interrupts = 0
         self._has_noted_unheard = False
-        self._notice: protocol.Notify | None = None
         self._give_up_at: float | None = None
         self._loading: asyncio.Task[Judge] | None = None
         """Loads what judges a failure, while the nodes stop."""
@@ -104,24 +101,6 @@ class RunFollower:
     def nothing_there(self, host: str) -> None:
         """Count `host`, which knows nothing of this run, as finished and not proven clean: its files may be gone."""
         self._state = self._state.with_unknown(host, self._plan.job.failure_grace)
-
-    async def _on_job_time(self, news: JobTimeNews) -> None:
-        """Ask the ranks for a checkpoint, or stop them so that the job can return to the queue."""
-        job, left = news.job, f"{news.left_s:.0f} s"
-        self._state = self._state.with_time_up()
-        if news.stops:
-            self._state = self._state.with_job_end(f"Slurm job {job} ends in {left}", self._plan.job.stop_grace)
-            return
-        name = self._plan.job.checkpoint_signal
-        self._emit(Notice(f"Slurm job {job} ends in {left}: SIG{name} to the ranks, which may save a checkpoint"))
-        self._notice = protocol.Notify(int(signal.Signals[f"SIG{name}"]))
-        await self._fleet.broadcast(self._notice, self._state.live)
-
-    def _on_notified(self, host: str, message: protocol.RanksNotified) -> None:
-        self._state = self._state.with_notified(message.ranks)
-        without = f"; no handler of it: {named_ranks(message.without)}" if message.without else ""
-        text = f"SIG{self._plan.job.checkpoint_signal} to {named_ranks(message.ranks) or 'no rank'}{without}"
-        self._event(EventKind.CHECKPOINT_ASKED, host, message.time, rank=None, text=text)
 
     async def follow(self) -> Outcome:
         """Relay output and events until every node has finished or is lost."""
@@ -209,7 +188,7 @@ class RunFollower:
         match message:
             case protocol.Output() | protocol.Skipped() | protocol.Usage():
                 self.relay.take(host, message)
-            case protocol.RankStarted() | protocol.FirstLine() | protocol.RanksNotified():
+            case protocol.RankStarted() | protocol.FirstLine():
                 self._on_begin(host, message)
             case protocol.RankEnd():
                 self._on_end(host, message)
@@ -278,21 +257,15 @@ class RunFollower:
                 self._unexplained.pop(host, None)
                 self._note(EventKind.CONTACT_REGAINED, host, "")
                 await self._fleet.broadcast(self.relay.request(hang_watch.interval_s(self._plan), host), [host])
-                if self._notice is not None:
-                    await self._fleet.broadcast(self._notice, [host])  # Its agent obeys it once.
                 if (stop := self._state.stop) is not None:
                     await self._order_stop(stop, [host])
-            case JobTimeNews():
-                await self._on_job_time(message)
             case ForeignMessage():
                 self._emit(Notice(overstepped(host, message)))
             case _:
                 pass  # Pong, and Released after a reconnect.
 
-    def _on_begin(self, host: str, message: protocol.RankStarted | protocol.FirstLine | protocol.RanksNotified) -> None:
-        if isinstance(message, protocol.RanksNotified):
-            self._on_notified(host, message)
-        elif isinstance(message, protocol.RankStarted):
+    def _on_begin(self, host: str, message: protocol.RankStarted | protocol.FirstLine) -> None:
+        if isinstance(message, protocol.RankStarted):
             self._state = self._state.with_started(message.rank)
             self._event(EventKind.RANK_STARTED, host, message.time, rank=message.rank, text=f"pid {message.pid}")
         else:
@@ -336,11 +309,7 @@ class RunFollower:
         self._has_noted_unheard = True
 
     def _interrupt(self, reason: str) -> None:
-        if self._interrupts == 0 and ends_with_job(self._plan, reason):
-            # No stop by hand: Slurm may put the job into the queue again, and the run continues then.
-            self._interrupts += 1
-            self._state = self._state.with_job_end(f"{reason}: Slurm ends the job", self._plan.job.stop_grace)
-        elif self._interrupts == 0:
+        if self._interrupts == 0:
             self._emit(Notice(STOPS))
             self.order_stop(f"{reason} ({user_and_host()})", self._plan.job.stop_grace)
         else:

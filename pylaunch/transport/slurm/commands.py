@@ -2,12 +2,11 @@
 
 import os
 import re
-import signal
 from collections.abc import Mapping, Sequence
 
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
-from pylaunch.model.slurm_job import UNKNOWN, JobDetails, JobLife, JobRequest, JobState, SlurmNode
+from pylaunch.model.slurm_job import UNKNOWN, JobDetails, JobRequest, JobState, SlurmNode
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process
 from pylaunch.transport.process import Completed, ProgramNotFoundError
@@ -49,7 +48,7 @@ def submit(request: JobRequest, script: str) -> str:
     """Submit `script` and return the id of its job. Raises ClusterNotReadyError with the words of sbatch."""
     options = (
         "--parsable", f"--nodes={request.nodes}", "--ntasks-per-node=1", f"--job-name={request.name}", "--no-kill",
-        "--requeue" if request.may_requeue else "--no-requeue", "--chdir=/", "--output=/dev/null",
+        "--no-requeue", "--chdir=/", "--output=/dev/null",
         f"--export={_EXPORTED}",
     )  # fmt: skip
     ended = _run(("sbatch", *options, *request.options), stdin=script.encode())
@@ -88,37 +87,6 @@ def job_at_end(job: str) -> JobState:
         return state
     ended = _run(("sacct", "--allocations", "--noheader", "--parsable2", f"--jobs={job}", "--format=JobID,State"))
     return replace(state, by=readings.canceller(ended.stdout, job))
-
-
-def job_life(job: str) -> JobLife:
-    """Return the state and the restarts of `job`; UNKNOWN for one that Slurm has forgotten.
-
-    Raises ClusterNotReadyError.
-    """
-    answer = _known("scontrol show job", "scontrol", "--oneliner", "show", "job", job)
-    return JobLife(UNKNOWN) if answer is None else readings.job_life(answer, job)
-
-
-def time_left(job: str) -> float | None:
-    """Return the seconds until the time limit of `job`; None for a job without one. Raises ClusterNotReadyError."""
-    ended = _run(("squeue", "--noheader", f"--jobs={job}", f"--format={readings.TIME_FORMAT}"))
-    if not ended.ok:
-        raise _failed("squeue", ended)
-    return readings.time_left(ended.stdout, job)
-
-
-def requeue(job: str) -> bool:
-    """Put `job` into the queue again. Raises ClusterNotReadyError with Slurm's words.
-
-    Return False where SIGTERM ended scontrol, so that nobody knows whether slurmctld has accepted the request: within
-    `job`, Slurm sends it to every process as soon as it has.
-    """
-    ended = _run(("scontrol", "requeue", job))
-    if ended.returncode == -signal.SIGTERM:
-        return False
-    if not ended.ok:
-        raise _failed("scontrol requeue", ended)
-    return True
 
 
 def nodes_of(listed: str) -> tuple[SlurmNode, ...]:

@@ -2,11 +2,13 @@
 
 import re
 
-from pylaunch.model.slurm_job import end_of_job, requeue_of_job
+from pylaunch.model.slurm_job import end_of_job
 from pylaunch.transport.connector import ConnectionFailure
 
-_OVER = re.compile(r"Invalid job id|already completing or completed|Job has been revoked|Job is no longer|has expired")
-_PENDING = re.compile(r"Job is pending execution|Job/step is pending")
+_OVER = re.compile(
+    r"Invalid job id|already completing or completed|Job has been revoked|Job is no longer|has expired"
+    r"|Job is pending execution|Job/step is pending"
+)
 _REMOVED = re.compile(r"Unable to create step .*Requested node configuration is not available|Node failure on ")
 """A step on one node that uses nothing of the job is refused only when the job does not have that node any more."""
 
@@ -45,8 +47,6 @@ def step_failure(job: str, host: str, stderr: str) -> ConnectionFailure:
     """Return why srun did not run a step of `job` on `host`."""
     if _OVER.search(stderr):
         return ConnectionFailure(end_of_job(job), f"scontrol show job {job} shows its end", is_final=True)
-    if _PENDING.search(stderr):
-        return ConnectionFailure(requeue_of_job(job), f"squeue --start -j {job}", is_final=True)
     if _REMOVED.search(stderr):
         return ConnectionFailure(
             f"Slurm has removed {host} from job {job}, as it does with a node that failed",

@@ -9,17 +9,13 @@ import re
 from collections.abc import Mapping
 
 from pylaunch.model.hostset import expand
-from pylaunch.model.slurm_job import UNKNOWN, JobDetails, JobLife, JobState, SlurmNode
+from pylaunch.model.slurm_job import UNKNOWN, JobDetails, JobState, SlurmNode
 
 STATE_FORMAT = "%A|%T|%r|%S|%N|%i"
 """Fields of squeue: id, state, reason, estimated start, nodes, and the id as people write it: 14+1 for a component of a
 heterogeneous job, 14_1 for an element of an array."""
 
-TIME_FORMAT = "%A|%i|%L"
-"""Fields of squeue: id, the id as people write it, and the time until the time limit."""
-
 _SUBMITTED = re.compile(r"(\d+)(?:;\S+)?")
-_TIME_LEFT = re.compile(r"(?:(?:(\d{1,5})-)?(\d{1,3}):)?(\d{1,3}):(\d{2})")
 _CANCELLED_BY = re.compile(r"\|CANCELLED by (\d+)")
 _NO_ESTIMATE = ("N/A", "Unknown", "")
 _DOWN = re.compile(r"\bDOWN\b|NOT_RESPONDING|UNKNOWN|\*")
@@ -66,17 +62,6 @@ def canceller(output: str, job: str) -> str:
         return f"uid {found[1]}"
 
 
-def job_life(output: str, job: str) -> JobLife:
-    """Return the state and the restarts of `job` in the output of `scontrol --oneliner show job`."""
-    values = _of_job(output, job)[1]
-    restarts, element = values.get("Restarts", ""), values.get("ArrayTaskId", "")
-    return JobLife(
-        values.get("JobState", UNKNOWN),
-        int(restarts) if restarts.isdecimal() else 0,
-        f"{values['ArrayJobId']}_{element}" if element.isdecimal() and "ArrayJobId" in values else "",
-    )
-
-
 def job_details(output: str, job: str) -> JobDetails:
     """Return `job`, or its component 14+1, in the output of `scontrol --oneliner --details show job`."""
     line, values = _of_job(output, job)
@@ -94,19 +79,6 @@ def _of_job(output: str, job: str) -> tuple[str, Mapping[str, str]]:
         if job in (values.get("JobId"), f"{values.get('HetJobId')}+{values.get('HetJobOffset')}"):
             return line, values
     return "", {}
-
-
-def time_left(output: str, job: str) -> float | None:
-    """Return the seconds of `job` in the output of squeue with TIME_FORMAT, such as 7|7|1-02:03:04.
-
-    None for a job without a limit.
-    """
-    lines = (line.strip().split("|") for line in output.splitlines())
-    found = next((_TIME_LEFT.fullmatch(words[-1]) for words in lines if job in words[:-1]), None)
-    if found is None:
-        return None
-    days, hours, minutes, seconds = (int(each or 0) for each in found.groups())
-    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
 
 def nodes(output: str) -> tuple[SlurmNode, ...]:

@@ -1,6 +1,5 @@
 """Flags that take the nodes from Slurm: their source, and the options of sbatch."""
 
-from datetime import timedelta
 from pathlib import Path
 
 import click
@@ -14,6 +13,7 @@ from pylaunch.features.slurm.job_here import SlurmSource
 from pylaunch.inventory.settings import Settings
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
 from pylaunch.terminal.doors import NodesWanted
 from pylaunch.terminal.invocation import Invocation
 
@@ -47,10 +47,8 @@ def test_the_source_of_the_nodes(
     ("flags", "environment", "has_inventory", "error"),
     [
         (SchedulerFlags(scheduler="slurm"), {}, True, "together with an inventory"),
-        (SchedulerFlags(gpus_per_node="8"), {}, False, "--gpus-per-node has no effect without Slurm"),
-        (SchedulerFlags(max_requeues=1), {}, False, "--max-requeues has no effect without Slurm"),
-        (SchedulerFlags(checkpoint_before_end=60.0), {}, True, "--checkpoint-before-end has no effect without Slurm"),
-        (SchedulerFlags(exclusive=True), IN_JOB, False, "--exclusive has no effect in Slurm job 7"),
+        (SchedulerFlags(time="1:00:00"), {}, False, "--time has no effect without Slurm"),
+        (SchedulerFlags(partition="gpu"), IN_JOB, False, "--partition has no effect in Slurm job 7"),
         (
             SchedulerFlags(),
             {**IN_JOB, "SLURM_STEP_NUM_TASKS": "2"},
@@ -98,18 +96,17 @@ def test_an_unknown_scheduler_of_the_settings_is_refused() -> None:
 
 
 def test_the_job_has_nodes_for_the_spares_too_and_flags_win_over_settings() -> None:
-    flags = SchedulerFlags(time="1:00:00", gpus_per_node="8", sbatch_arg=("--mem=0",))
-    settings = Settings(slurm={"time": "2:00:00", "partition": "gpu", "exclusive": True})
+    flags = SchedulerFlags(time="1:00:00", sbatch_arg=("--mem=0",))
+    settings = Settings(slurm={"time": "2:00:00", "partition": "gpu"})
     made = request(flags, settings, nodes=4, spares=1)
     assert made.nodes == 5
-    assert set(made.options) == {"--time=1:00:00", "--gpus-per-node=8", "--partition=gpu", "--exclusive", "--mem=0"}
-    assert made.options[-1] == "--mem=0"
+    assert made.options == ("--partition=gpu", "--time=1:00:00", "--mem=0")
 
 
 def test_options_of_the_settings_are_given_to_sbatch() -> None:
-    settings = Settings(slurm={"sbatch-arg": ["--mem=0", "--requeue"], "gpus-per-node": 4})
+    settings = Settings(slurm={"sbatch-arg": ["--mem=0", "--exclusive"], "time": 90})
     made = request(SchedulerFlags(), settings, nodes=1, spares=0)
-    assert made.options == ("--gpus-per-node=4", "--mem=0", "--requeue")
+    assert made.options == ("--time=90", "--mem=0", "--exclusive")
 
 
 @pytest.mark.parametrize(
@@ -118,7 +115,6 @@ def test_options_of_the_settings_are_given_to_sbatch() -> None:
         (SchedulerFlags(), NONE, None, "needs the number of nodes"),
         (SchedulerFlags(), NONE, 0, "needs the number of nodes"),
         (SchedulerFlags(), Settings(slurm={"partitoin": "gpu"}), 1, "unknown key: partitoin"),
-        (SchedulerFlags(), Settings(slurm={"exclusive": "yes"}), 1, "exclusive: expected true or false"),
         (SchedulerFlags(), Settings(slurm={"time": True}), 1, "time: expected a text or a number"),
         (SchedulerFlags(), Settings(slurm={"sbatch-arg": "--mem=0"}), 1, "sbatch-arg: expected a list"),
         (SchedulerFlags(sbatch_arg=("mem=0",)), NONE, 1, "--sbatch-arg mem=0: expected an option of sbatch"),
@@ -131,59 +127,41 @@ def test_requests_that_make_no_job_are_refused(
         request(flags, settings, nodes, spares=0)
 
 
-GRACE = timedelta(seconds=10)
+@pytest.mark.parametrize(
+    ("option", "error"),
+    [
+        ("--signal=USR1@60", "Slurm would signal the agents of pylaunch, not the ranks"),
+        ("--requeue", "Slurm would start the agents of the job again, and no controller with them"),
+    ],
+)
+def test_options_for_jobs_with_their_controller_inside_are_refused(option: str, error: str) -> None:
+    with pytest.raises(UsageError, match=error) as refused:
+        request(SchedulerFlags(sbatch_arg=(option,)), NONE, 2, 0)
+    assert refused.value.hint is not None
+    assert "pylaunch help slurm" in refused.value.hint
 
 
 @pytest.mark.parametrize(
-    ("flags", "seconds"),
+    ("option", "ranks"),
     [
-        (SchedulerFlags(), None),
-        (SchedulerFlags(checkpoint_before_end=30.0), 30.0),
-        (SchedulerFlags(max_requeues=1), 120.0),
-        (SchedulerFlags(max_requeues=1, checkpoint_before_end=31.0), 31.0),
+        ("--gpus-per-node=8", 16),
+        ("--gpus-per-node=h100:4", 8),
+        ("--gres=gpu:h100:2", 4),
+        ("--gres=tpu:8", 2),
+        ("--mem=0", 2),
     ],
 )
-def test_ranks_are_signalled_ahead_of_the_time_limit(flags: SchedulerFlags, seconds: float | None) -> None:
-    assert flags.notice(GRACE) == (None if seconds is None else timedelta(seconds=seconds))
-
-
-@pytest.mark.parametrize(
-    ("flags", "error"),
-    [
-        (SchedulerFlags(max_requeues=-1), "--max-requeues -1: expected 0 or more"),
-        (SchedulerFlags(checkpoint_before_end=10.0), "expected more than 10 s, which Slurm needs"),
-        (
-            SchedulerFlags(max_requeues=1, checkpoint_before_end=30.0),
-            "more than 30 s, which --grace and the requeue need",
-        ),
-        (SchedulerFlags(checkpoint_before_end=float("nan")), "--checkpoint-before-end nan: expected"),
-    ],
-)
-def test_times_that_are_too_short_are_refused(flags: SchedulerFlags, error: str) -> None:
-    with pytest.raises(UsageError, match=error):
-        flags.notice(GRACE)
-
-
-def test_a_job_may_be_requeued_only_where_the_run_continues() -> None:
-    assert request(SchedulerFlags(max_requeues=1), NONE, 2, 0).may_requeue
-    assert not request(SchedulerFlags(), NONE, 2, 0).may_requeue
-
-
-def test_a_signal_of_slurm_that_would_end_the_agents_is_refused() -> None:
-    with pytest.raises(UsageError, match="Slurm would signal the agents of pylaunch, not the ranks"):
-        request(SchedulerFlags(sbatch_arg=("--signal=USR1@60",)), NONE, 2, 0)
-    assert request(SchedulerFlags(sbatch_arg=("--signal=B:USR1@60",)), NONE, 2, 0).options == ("--signal=B:USR1@60",)
+def test_a_plan_without_a_job_has_the_requested_gpus_of_each_node(
+    option: str, ranks: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = SlurmSource(NodeSource.SUBMIT, SchedulerFlags(sbatch_arg=(option,)), NONE)
+    with source.nodes(NodesWanted(None, None, 2, 0, dry_run=True), JOB) as provided:
+        assert plan_run(provided.cluster, JOB, "7f3a9c01").world_size == ranks
+    assert f"its options: sbatch --nodes=2 {option}\n" in capsys.readouterr().err
 
 
 CLUSTER = Cluster((Host("n2", "10.0.0.2"),))
 JOB = JobSpec(("train.py",), Framework.DIRECT, "/")
-
-
-def test_the_job_has_the_requeues_and_the_signal_of_the_flags() -> None:
-    flags = SchedulerFlags(max_requeues=2, checkpoint_signal="TERM")
-    job = SlurmSource(NodeSource.SUBMIT, flags, NONE).in_job(JOB)
-    assert (job.max_requeues, job.checkpoint_signal, job.checkpoint_before_end) == (2, "TERM", timedelta(seconds=120))
-    assert SlurmSource(NodeSource.INVENTORY, SchedulerFlags(), NONE).in_job(JOB) == JOB
 
 
 def test_without_slurm_the_nodes_are_the_hosts_of_the_inventory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +174,7 @@ def test_without_slurm_the_nodes_are_the_hosts_of_the_inventory(monkeypatch: pyt
     monkeypatch.setattr(nodes, "load_cluster", load_cluster)
     source = SlurmSource(NodeSource.INVENTORY, SchedulerFlags(), NONE)
     with source.nodes(NodesWanted(Path("cluster.ini"), "n2", None, 0, dry_run=True), JOB) as provided:
-        assert (provided.cluster, provided.requeues) == (CLUSTER, None)
+        assert provided.cluster == CLUSTER
     assert asked == [(Path("cluster.ini"), "n2")]
 
 

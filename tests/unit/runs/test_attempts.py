@@ -14,8 +14,7 @@ JOB = JobSpec(("train.py",), Framework.TORCHRUN, "/home/ml", spares=1, max_resta
 class Story:
     """Attempts with given outcomes, and the reports about them."""
 
-    def __init__(self, *ends: Outcome, stopped: bool = False, has_nodes: bool = True) -> None:
-        self._has_nodes = has_nodes
+    def __init__(self, *ends: Outcome, stopped: bool = False) -> None:
         self.reports: list[Restarting | NoRestart] = []
         self.started: list[tuple[str, tuple[str, ...]]] = []
         self._ends: Iterator[Outcome] = iter(ends)
@@ -24,7 +23,6 @@ class Story:
             lambda: stopped,
             self.reports.append,
             lambda: float(len(self.started)),
-            lambda: self._has_nodes,
         )
 
     def _attempt(self, plan: RunPlan) -> Attempt:
@@ -49,14 +47,6 @@ def test_a_lost_node_is_replaced_and_the_run_continues() -> None:
     (restarting,) = story.reports
     assert isinstance(restarting, Restarting)
     assert (restarting.plan.run, restarting.why) == ("7f3a9c01.1", "s1 in place of n1: lost")
-
-
-def test_an_attempt_whose_slurm_job_was_requeued_is_not_restarted_on_its_hosts() -> None:
-    ended = lost("n1")
-    story = Story(ended, has_nodes=False)
-    assert story.play().outcome is ended
-    assert len(story.started) == 1
-    assert story.reports == []
 
 
 def test_without_replacement_hosts_the_run_ends() -> None:

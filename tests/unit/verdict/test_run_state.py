@@ -60,12 +60,11 @@ def test_what_fails_once_a_person_has_stopped_the_run_is_a_consequence() -> None
 
 def test_a_run_whose_ranks_all_failed_once_a_person_had_stopped_it_is_not_called_done() -> None:
     """They ended before the order to stop arrived, so none of them was stopped."""
-    for known in (TWO, TWO.with_time_up().with_notified([0, 1])):
-        state = known.with_stop_by_hand("by ada", GRACE, 5.0)
-        for rank in range(2):
-            state = state.with_end(end(rank, f"n{rank + 1}", code=1, at=5.05), GRACE)
-        outcome = finished(state).outcome(9.0)
-        assert (outcome.status, outcome.reason) == (Status.STOPPED, "by ada")
+    state = TWO.with_stop_by_hand("by ada", GRACE, 5.0)
+    for rank in range(2):
+        state = state.with_end(end(rank, f"n{rank + 1}", code=1, at=5.05), GRACE)
+    outcome = finished(state).outcome(9.0)
+    assert (outcome.status, outcome.reason) == (Status.STOPPED, "by ada")
 
 
 def test_a_run_whose_ranks_had_all_ended_well_is_not_called_stopped() -> None:
@@ -290,50 +289,3 @@ def test_the_outcome_of_a_failure_has_its_causes_and_the_facts_of_hosts() -> Non
     assert [each.kind for each in outcome.causes] == ["path-blocked", "rank-silent"]
     assert (outcome.named, outcome.hosts) == (None, facts)
     assert [each.why for each in outcome.rejected] == ["the effect of another failure on this rank"]
-
-
-def saved(state: RunState) -> RunState:
-    """Both ranks exit with code 0."""
-    return finished(state.with_end(end(0, "n1"), GRACE).with_end(end(1, "n2"), GRACE))
-
-
-def test_ranks_that_end_well_after_the_signal_to_save_a_checkpoint_are_not_called_done() -> None:
-    outcome = saved(TWO.with_time_up().with_notified([0])).outcome(9.0)
-    assert (outcome.status, outcome.out_of_time) == (Status.STOPPED, True)
-
-
-def test_without_a_rank_that_got_the_signal_a_good_end_is_done() -> None:
-    outcome = saved(TWO.with_time_up().with_notified([])).outcome(9.0)
-    assert (outcome.status, outcome.out_of_time) == (Status.DONE, False)
-
-
-def test_a_node_cannot_report_a_signal_that_was_not_ordered() -> None:
-    assert saved(TWO.with_notified([0, 1])).outcome(9.0).status is Status.DONE
-
-
-def test_a_stop_ahead_of_the_end_of_the_job_lets_another_attempt_follow() -> None:
-    state = TWO.with_time_up().with_job_end("Slurm job 7 ends in 30 s", GRACE)
-    assert state.stop == StopAll("Slurm job 7 ends in 30 s", GRACE)
-    state = state.with_end(end(0, "n1"), GRACE).with_end(end(1, "n2", signal=15, stopped=True), GRACE)
-    outcome = finished(state).outcome(9.0)
-    assert (outcome.status, outcome.reason) == (Status.STOPPED, "Slurm job 7 ends in 30 s")
-    assert (outcome.by_hand, outcome.out_of_time) == (False, True)
-
-
-def test_a_rank_that_fails_before_the_end_of_the_job_is_the_cause() -> None:
-    state = TWO.with_time_up().with_notified([0, 1]).with_end(end(1, "n2", code=1), GRACE)
-    outcome = finished(state.with_end(end(0, "n1", signal=15, stopped=True), GRACE)).outcome(9.0)
-    assert (outcome.status, outcome.out_of_time) == (Status.FAILED, False)
-    assert "rank 1 on n2 exited with code 1" in outcome.reason
-
-
-def test_the_end_of_a_job_by_slurm_alone_is_no_end_of_its_time() -> None:
-    state = TWO.with_job_end("pylaunch received SIGTERM: Slurm ends the job", GRACE)
-    outcome = finished(state.with_end(end(1, "n2", signal=15, stopped=True), GRACE)).outcome(9.0)
-    assert (outcome.status, outcome.out_of_time) == (Status.STOPPED, False)
-
-
-def test_a_server_that_saves_before_the_end_of_its_slurm_job_is_not_a_failure() -> None:
-    state = replace(TWO, is_server=True).with_time_up().with_notified([0, 1]).with_end(end(1, "n2"), GRACE)
-    assert state.stop is None
-    assert finished(state.with_end(end(0, "n1"), GRACE)).outcome(9.0).status is Status.STOPPED

@@ -20,7 +20,7 @@ Examples:
   pylaunch start -i cluster.ini --sync . -m package.train --lr 3
   pylaunch start -i cluster.ini -- hostname
   pylaunch start -i cluster.ini job.toml
-  pylaunch start --scheduler slurm --nodes 4 --gpus-per-node 8 --time 8:00:00 -- train.py
+  pylaunch start --scheduler slurm --nodes 4 --time 8:00:00 -- train.py
 """
 
 

@@ -11,8 +11,7 @@ from pylaunch.model.plan import plan_run
 from pylaunch.model.run import RunRecord
 from pylaunch.runs.connect.agent_link import AgentLink
 from pylaunch.runs.connect.fleet import Fleet
-from pylaunch.runs.existing.logs import LogQuery, relay, report_silence
-from pylaunch.runs.follow.job_time import beside
+from pylaunch.runs.existing.logs import LogQuery, beside, relay, report_silence
 from pylaunch.transport.local import LocalConnector
 from pylaunch.transport.process import Child
 from tests.unit.runs.follow.test_run_follower import Listener

@@ -12,7 +12,7 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.model.run import Event, EventKind
-from pylaunch.model.slurm_job import JobState, end_of_job, ended_job, requeue_of_job
+from pylaunch.model.slurm_job import JobState, end_of_job, ended_job
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Lost
 from pylaunch.runs.follow import job_end
 from pylaunch.runs.follow.job_end import JobAnswer, JobQuestions
@@ -83,8 +83,8 @@ def test_slurm_is_asked_once_for_all_nodes_of_a_job_and_until_it_has_ended() -> 
         (("TIMEOUT",), end_of_job("7")),
         (("UNKNOWN",), end_of_job("7")),
         (("COMPLETING",), end_of_job("7")),
-        (("PENDING",), requeue_of_job("7")),
-        (("COMPLETING", "RUNNING"), requeue_of_job("7")),
+        (("PENDING",), end_of_job("7")),
+        (("COMPLETING", "RUNNING"), end_of_job("7")),
         (("COMPLETING", "NODE_FAIL"), end_of_job("7")),
     ],
 )

@@ -46,16 +46,12 @@ def test_the_words_that_explain_a_failure(stderr: str, words: str) -> None:
         FORGOTTEN,
         EXPIRED,
         "srun: error: Unable to create step for job 7: Job/step already completing or completed\n",
+        "srun: error: Unable to create step for job 7: Job is pending execution\n",
     ],
 )
 def test_after_the_end_of_its_job_no_attempt_reaches_a_node(stderr: str) -> None:
     failure = step_failure("7", "n1", stderr)
     assert (failure.reason, failure.is_final) == ("Slurm job 7 has ended", True)
-
-
-def test_a_job_in_the_queue_has_no_steps() -> None:
-    failure = step_failure("7", "n1", "srun: error: Unable to create step for job 7: Job is pending execution\n")
-    assert (failure.reason, failure.is_final) == ("Slurm job 7 is in the queue again", True)
 
 
 def test_other_failures_have_the_words_of_srun() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pylaunch.model.slurm_job import UNKNOWN, JobDetails, JobLife, JobState, SlurmNode
+from pylaunch.model.slurm_job import UNKNOWN, JobDetails, JobState, SlurmNode
 from pylaunch.transport.slurm import readings
 
 NODE = (
@@ -145,44 +145,6 @@ def test_devices_differ_by_node_and_a_node_whose_devices_have_no_numbers_is_miss
 def test_a_node_has_gpus_that_slurm_manages(gres: str, has_gpus: bool) -> None:
     (node,) = readings.nodes(NODE.format("n1", "10.0.0.1", "IDLE").replace("Gres=(null)", f"Gres={gres}"))
     assert node.has_gpus is has_gpus
-
-
-@pytest.mark.parametrize(
-    ("output", "seconds"),
-    [
-        ("0:52\n", 52.0), ("59:59\n", 3599.0), ("1:02:03\n", 3723.0), ("2-01:02:03\n", 176523.0),
-        ("UNLIMITED\n", None), ("NOT_SET\n", None), ("INVALID\n", None), ("", None),
-    ],
-)  # fmt: skip
-def test_the_time_that_is_left(output: str, seconds: float | None) -> None:
-    assert readings.time_left(f"7|7|{output}", "7") == seconds
-
-
-@pytest.mark.parametrize(("job", "seconds"), [("1", 290.0), ("3", 70.0), ("2", None), ("16+1", 30.0), ("5", None)])
-def test_the_time_of_an_element_of_an_array_is_its_own(job: str, seconds: float | None) -> None:
-    listed = "3|1_1|1:10\n2|1_0|UNLIMITED\n1|1_2|4:50\n17|16+1|0:30\n"
-    assert readings.time_left(listed, job) == seconds
-
-
-@pytest.mark.parametrize(
-    ("output", "life"),
-    [
-        ("JobId=3 JobName=pylaunch JobState=PENDING Reason=BeginTime Requeue=1 Restarts=1 BatchFlag=1\n",
-         JobLife("PENDING", 1)),
-        ("JobId=3 JobName=pylaunch JobState=RUNNING Reason=None Requeue=0 Restarts=0\n", JobLife("RUNNING")),
-        ("", JobLife(UNKNOWN)),
-    ],
-)  # fmt: skip
-def test_the_restarts_of_a_job(output: str, life: JobLife) -> None:
-    assert readings.job_life(output, "3") == life
-
-
-def test_the_element_of_an_array_that_has_its_id_is_not_taken_for_another() -> None:
-    line = "JobId={0} ArrayJobId=1 ArrayTaskId={1} JobName=s.sh JobState={2} Reason=None Requeue=1 Restarts={3}\n"
-    listed = line.format(1, 2, "RUNNING", 0) + line.format(3, 1, "PENDING", 2) + line.format(2, 0, "COMPLETED", 0)
-    assert readings.job_life(listed, "1") == JobLife("RUNNING", 0, "1_2")
-    assert readings.job_life(listed, "3") == JobLife("PENDING", 2, "1_1")
-    assert readings.job_life(listed, "4") == JobLife(UNKNOWN)
 
 
 @pytest.mark.parametrize(
