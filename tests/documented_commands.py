@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs/guides").glob("*.md")))
 _BLOCK = re.compile(r"(?:^ {4,}\S.*\n(?:\n(?= {4,}\S))?)+", re.MULTILINE)
 _PROGRAMS = "pylaunch|sinfo|scontrol|pip|export|mkdir|make|kubectl|ssh-keygen|ufw|ansible-playbook|apptainer|docker"
-_LINE = re.compile(rf"^ *(?:\$ )?(?:sudo )?((?:[A-Z_]+=\S+ )*(?:{_PROGRAMS}) .*)$", re.MULTILINE)
+_LINE = re.compile(rf"^ *(?:\$ )?(?:sudo |exec )?((?:[A-Z_]+=\S+ )*(?:{_PROGRAMS}) .*)$", re.MULTILINE)
 _PYTHON = re.compile(
     r"^```python\n((?:.*\n)*?)```$|^(?= {4}(?:import|from|def|with) )((?: {4}.*\n|\n(?= {4}))+)", re.MULTILINE
 )

@@ -1,8 +1,6 @@
 """Python in README.md, the guides and references: it compiles, and what a reader can copy alone runs."""
 
-import signal
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import pytest
@@ -22,19 +20,7 @@ def test_python_of_a_page_compiles(page: Path) -> None:
 def test_the_pages_with_python_are_known() -> None:
     """Those of lab.md, python.md and first-cluster.md run: tests/lab/test_lab_life.py, tests/starts/test_python_api.py
     and test_guides.py."""
-    assert set(PAGES) == {"first-cluster.md", "lab.md", "python.md", "ray.md", "runtime.md", "slurm.md"}
-
-
-def test_the_handler_of_the_guide_to_slurm_notes_the_signal() -> None:
-    (source,) = python_in(PAGES["slurm.md"])
-    names: dict[str, Any] = {"stops": False}
-    before = signal.getsignal(signal.SIGUSR1)
-    try:
-        exec(source, names)
-        signal.raise_signal(signal.SIGUSR1)
-        assert names["stops"] is True
-    finally:
-        signal.signal(signal.SIGUSR1, before)
+    assert set(PAGES) == {"first-cluster.md", "lab.md", "python.md", "ray.md", "runtime.md"}
 
 
 def test_the_driver_of_the_guide_to_ray_asks_the_cluster_for_its_nodes(capsys: pytest.CaptureFixture[str]) -> None:
