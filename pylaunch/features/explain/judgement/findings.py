@@ -1,6 +1,6 @@
-"""Causes that no single text shows: comparisons of the ranks in the logs, and tables of tools. Pure.
+"""Causes that no single text shows: comparisons of the ranks in the logs. Pure.
 
-A further reader of tables or comparison of ranks is a module with FORMS and `read`, named in `forms.py`. The judgement
+A further comparison of ranks is a module with FORMS and `read`, named in `indications.py`. The judgement
 ranks findings after roots that a signature knows, and before exceptions and errors that none knows.
 """
 
@@ -30,11 +30,11 @@ class LogFinding:
 
 
 MOST_INDICATED = 3
-"""Causes that tables and comparisons name at most."""
+"""Causes that comparisons name at most."""
 
 
 def findings_of(facts: LogFacts, indications: Sequence[Indication]) -> list[LogFinding]:
-    """Return the causes that tables and comparisons name, each once."""
+    """Return the causes that comparisons name, each once."""
     found: dict[str, LogFinding] = {}
     for each in naming(facts, indications):
         clue = Clue(each.cause, each.text, each.names or Confidence.LOW, each.ranks, because=each.because)

@@ -6,7 +6,7 @@ A finder (`findings.py`) that needs lines of a log adds its topic to TOPICS, and
 from pylaunch.features.explain.judgement.errors.error_form import shape_of
 from pylaunch.features.explain.judgement.errors.error_words import ANCHORS, WEAK_ANCHORS
 from pylaunch.features.explain.judgement.indications.form import LogForm
-from pylaunch.features.explain.judgement.indications.forms import FORMS
+from pylaunch.features.explain.judgement.indications.indications import FORMS
 from pylaunch.verdict.logs.scan import LogSearch
 from pylaunch.verdict.logs.signature import SignatureCatalogue
 from pylaunch.verdict.logs.topic import LineTopic

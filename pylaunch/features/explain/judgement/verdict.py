@@ -1,7 +1,7 @@
-"""Judge the logs of a run: causes that signatures, comparisons and tables show, or the first error by its form. Pure.
+"""Judge the logs of a run: causes that signatures and comparisons show, or the first error by its form. Pure.
 
 1. Roots that a signature knows come first (`verdict.logs.judgement`).
-2. Then what several lines show together: ranks that differ, tables of tools.
+2. Then what several lines show together: ranks that differ.
 3. Then exceptions, signals and symptoms that signatures know.
 4. Without an error, the last lines show where the programs stand, and what they wait for.
 5. Without a known cause, the first error by its form is shown. Where the form of its words shows a class of causes,

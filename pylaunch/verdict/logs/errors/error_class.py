@@ -13,9 +13,15 @@ from functools import lru_cache
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.verdict.logs.errors.errno_words import named_errno
-from pylaunch.verdict.logs.errors.library_forms import OF_IMPORTS, OF_LIBRARIES, refused_option
-from pylaunch.verdict.logs.errors.other_processes import LONGEST, is_of_another, is_report
-from pylaunch.verdict.logs.errors.tool_forms import KILLED_CHILD, NO_SERVER, OF_TOOLS, OUTSIDE
+from pylaunch.verdict.logs.errors.library_forms import OF_IMPORTS, refused_option
+from pylaunch.verdict.logs.errors.other_processes import (
+    KILLED_CHILD,
+    LONGEST,
+    NO_SERVER,
+    OUTSIDE,
+    is_of_another,
+    is_report,
+)
 from pylaunch.verdict.logs.traceback import is_of_library
 
 
@@ -115,6 +121,8 @@ OF_PROGRAMS: tuple[tuple[str, Confidence, str], ...] = (
      (r"(?:UC[XC]|TL_[A-Z]{2,9}) +(?:ERROR|FATAL)(?!.{0,200}/dev/shm)|PML \w+ cannot be selected"
      r"|(?i:no components were able to be opened)|No active.{0,20}transport")),
     ("ssh-authentication", MEDIUM, r"Permission denied (?:\(|, please try again)"),
+    ("host-oom stopped-from-outside", MEDIUM, KILLED_CHILD),
+    ("shared-cache-race", MEDIUM, r"\[Errno 26\]|Text file busy"),
 )  # fmt: skip
 """Class, confidence and form of the lines of programs that are not the ranks' own."""
 
@@ -369,7 +377,7 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
 )  # fmt: skip
 """Classes, confidence and form: the first class is the usual one, and others that the words admit follow."""
 
-_EVERY = (*OF_PROGRAMS, *OF_TOOLS, *OF_LIBRARIES, *FORMS, *OF_IMPORTS)
+_EVERY = (*OF_PROGRAMS, *FORMS, *OF_IMPORTS)
 _COMPILED = [(causes.split(), confidence, re.compile(form)) for causes, confidence, form in _EVERY]
 
 _OWN = re.compile(f"{_MISMATCH}|{OUTSIDE}|{NO_SERVER}|{KILLED_CHILD}|ResumeTimeout|incompatible constructor arguments")

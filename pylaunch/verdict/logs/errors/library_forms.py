@@ -1,39 +1,10 @@
-"""Forms of messages of libraries: what they need, what they removed, and the options that they refuse. Pure."""
+"""Failed imports, and exceptions of libraries about the options that they refuse. Pure."""
 
 import re
 
 from pylaunch.model.diagnosis.confidence import Confidence
 
-LOW, MEDIUM = Confidence.LOW, Confidence.MEDIUM
-
-_NOT = r"(?:cannot|can't|can not|could not|couldn't|unable to|failed to)"
-_DEVICE = r"(?:CUDA|GPU|XPU|HPU|NPU|TPU)"
-
-OF_LIBRARIES: tuple[tuple[str, Confidence, str], ...] = (
-    ("package-mismatch", MEDIUM,
-     (r"(?i:\binstall \S{1,40} from (?:the )?(?:main|master)\b|\bincompatible (?:constructor|function) arguments"
-      r"|\bversion must be (?:at least|greater|[<>=]=?|newer|older|\d)"
-      r"|\d(?:\.\w{1,20})? or (?:later|newer|higher|above)\b|\b(?:has|have) been (?:removed|renamed|moved) in v?\d)"
-      r"|\brequires? [A-Z][\w.-]{1,40} [<>=]=? ?v?\d+\.\d")),
-    ("uneven-data gpu-memory", MEDIUM, r"(?:ranks|workers|processes) (?:\w+ ){0,3}out of sync\b"),
-    ("backend-missing", MEDIUM, r"(?i:\bsupport has not been built\b)"),
-    ("import-path", MEDIUM,
-     (rf"(?i:\b(?:be|(?:ensure|make sure)\b.{{1,90}} (?:is|are)) installed\b"
-      rf"|\b{_NOT} (?:be )?import(?:ed)?\b(?! name|.{{0,200}}following error)"
-      r"|\binstall (?:an? |the )?\S{1,60} (?:to use|first|if you|before|with|via|using|from|by|or)\b)")),
-    ("compiler-missing", MEDIUM, rf"(?i:\b(?:{_NOT} find|no) (?:an? )?(?:\w+ )?(?:C(?:\+\+)?|host) compiler)"),
-    ("gpu-missing", MEDIUM,
-     (rf"(?i:\b{_DEVICE}s?(?: devices?)? (?:is|are) (?:required|needed|not available)\b"
-      rf"|\brequires? (?:an? |at least (?:one|\d+) )?(?:NVIDIA |AMD )?{_DEVICE}s?(?: devices?)?(?:$|[.,;:]))")),
-    ("hub-access", MEDIUM, r"(?i:\bauthentication failed\b)"),
-    ("hub-unreachable hub-access", MEDIUM, r"(?i:\b(?:check your|no|not have) (?:internet|network) \w)"),
-    ("env-syntax", MEDIUM,
-     (r"\b(?:[A-Z]{3,}_[A-Z_\d]+|[A-Z]{3,}(?= env))(?: env\w* var\w*)? must be"
-     r" (?!set|def|provided)")),
-    ("framework-config", MEDIUM,
-     r"(?i:\balready exists\b.{0,120}(?:overwrite|exist_ok|--\w|another|different)|\btrust_remote_code=)"),
-)  # fmt: skip
-"""Classes, confidence and form of what a library needs of the environment, as in `OF_TOOLS`."""
+LOW = Confidence.LOW
 
 OF_IMPORTS = (
     ("import-path package-mismatch", LOW,

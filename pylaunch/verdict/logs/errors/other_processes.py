@@ -1,4 +1,4 @@
-"""Words of errors that only report another process, whose log holds the cause. Pure."""
+"""Words of errors that only report another process, whose log holds the cause, and of own failures. Pure."""
 
 import re
 
@@ -29,6 +29,23 @@ _VICTIM = re.compile(
     r"|ConnectionPool\(host=.{1,300}connection refused|SIGTERM|SIGKILL|aborted due to)"
 )
 """Words of a process that lost another one, or waited for it."""
+
+OUTSIDE = (
+    r"HTTPS?ConnectionPool\(host='[\w.-]{1,80}\.(?:ai|cn|co|com|dev|io|net|org)', port=(?:80|443)\b"
+    r"|ailed to connect to [\w.-]{1,80}\.(?:ai|cn|co|com|dev|io|net|org) port (?:80|443)\b"
+    r"|<urlopen error \[Errno 1(?:01|10)\]|Couldn't reach '[^']{1,200}' on the Hub"
+)
+"""Words of a server on the Internet that does not answer."""
+
+NO_SERVER = (
+    r"Failed to establish a new connection: \[Errno 1(?:10|11|13)\]"
+    r"|(?i:failed to connect to (?:\w+ ){0,3}(?:controller|scheduler)\b)"
+    r"|Unable to connect to the server: (?:dial|read|net/http|EOF)"
+)
+"""Words of a client whose server does not accept the connection."""
+
+KILLED_CHILD = r"(?i:process) \d{1,5} terminated with signal SIGKILL"
+"""Words of a parent (torch.multiprocessing) that sends no SIGKILL of its own."""
 
 
 def is_of_another(text: str) -> bool:

@@ -6,8 +6,7 @@ from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.verdict.logs.errors.error_class import MEDIUM, ErrorClass, error_class
 from pylaunch.verdict.logs.errors.frames import class_of_frame
-from pylaunch.verdict.logs.errors.other_processes import is_of_another, is_report
-from pylaunch.verdict.logs.errors.tool_forms import KILLED_CHILD
+from pylaunch.verdict.logs.errors.other_processes import KILLED_CHILD, is_of_another, is_report
 from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role, Signature, SignatureCatalogue

@@ -59,19 +59,6 @@ def test_rank_0_may_use_another_name_for_the_same_port() -> None:
     assert "launcher-config" not in {each.cause.id for each in verdict_on(log + LATE).causes}
 
 
-@pytest.mark.parametrize(("number", "ranks"), [(3, (1,)), (4, ())])
-def test_ranks_whose_last_collectives_differ_are_named_against_the_majority(
-    number: int, ranks: tuple[int, ...]
-) -> None:
-    line = "[I ProcessGroupWrapper.cpp:562] [Rank {}] Running collective: CollectiveFingerPrint(SequenceNumber={}, {}\n"
-    log = "".join(
-        line.format(rank, number if rank == 1 else 4, "OpType=BROADCAST, TensorShape=[73], TensorDtypes=Byte")
-        for rank in range(3)
-    )
-    first = verdict_on(log).first
-    assert (() if first is None else first.ranks) == ranks
-
-
 def test_a_missing_start_line_is_no_cause_beside_an_error() -> None:
     error = LATE.replace("ring.RendezvousTimeout: 2/3 ranks joined after 5s", "KeyError: 'text'")
     found = verdict_on(started((0, 3, HERE), (2, 3, HERE)) + error).causes

@@ -98,7 +98,6 @@ COUNTED = {
         "app-device-mapping"
     ),
     "CUDA failed to initialize.\n   [[ System not yet initialized (error 802) ]]": "fabric-manager",
-    "Unknown PJRT_DEVICE 'CUDA'": "backend-missing env-syntax",
     "failed: Gloo AllReduce failed: [gloo/transport/tcp/buffer.cc:72] Read timeout [::1]:38624": "rank-absent",
     "The task with ID 9 is infeasible and cannot currently be executed. It requires {CPU,1},{GPU,6} for execution": (
         "resources-missing"
@@ -111,17 +110,10 @@ COUNTED = {
 }
 
 OF_TOOLS = {
-    "Warning: Failed to lock /fs: [Errno 30] Read-only file system: '/fs'\nError executing job with overrides: []": (
-        "file-missing"
-    ),
     f"{TRACEBACK}    torch.save(state, 'x')\n  File \"/e/site-packages/torch/serialization.py\", line 3, in save\n"
     "FileNotFoundError: [Errno 2] No such file or directory: '/srv/out/optimizer.pt'": "file-missing checkpoint-race",
     f'{TRACEBACK}  File "error.pxi", line 79, in lib.check_status\nlib.ArrowIOError: Encountered unexpected': (
         "unexplained"
-    ),
-    f"{LIBRARY}struct.error: unpack requires a buffer of 4\n"
-    f"-----\n{LIBRARY}orbit.NoValidAddressesFound: unable to connect": (
-        "network-interface coordinator-unreachable firewall-port"
     ),
     "RuntimeError: Failed to SSH to 10.128.0.10 after timeout 600s, with Timeout: not ready.": "ssh-unreachable",
     "n1:1:1 [0] p2p.cc:262 NCCL WARN Cuda failure 'peer access is not supported between these devices'": "no-transport",
@@ -140,8 +132,6 @@ OF_TOOLS = {
     "requests.exceptions.ConnectionError: HTTPConnectionPool(host='n1.orbit.org', port=8080): Max retries exceeded with"
     " url: /a (Caused by NewConnectionError('[Errno 111] Connection refused'))": "unexplained",
     "builtins.ConnectionError: ray client connection timeout": "coordinator-unreachable",
-    "google.api_core.exceptions.Forbidden: 403 GET https://storage.orbit.org/a: no access": "hub-access",
-    "POOL_EXHAUSTED: The zone does not have enough resources available": "resources-missing",
     "requests.exceptions.ConnectTimeout: HTTPSConnectionPool(host='api.orbit.org', port=443): Max retries exceeded with"
     " url: /a (Caused by ConnectTimeoutError('Connection to api.orbit.org timed out.'))": "hub-unreachable",
     "init(37): gethostbyname failed, p9 (errno 1)\n: Bad file descriptor": "dns-hosts",
@@ -180,8 +170,6 @@ OF_TOOLS = {
     "check(1):  Auto-detection of PMI version failed. Found both.\nFatal error in internal_Init_thread: x": "mpi-pmi",
     "n1:rank0:  Trying to connect from eth0 port 1 (subnet 10.1.0.7/32) to a node (IP=10.2.0.8/32 TCP=4 UDP=5) on a"
     " different subnet 10.2.0.8/32": "ofi-provider",
-    "Failed to start the instance i-07\nInsufficient capacity.": "resources-missing",
-    "Found no quota for a2-big in region west-4": "resources-missing",
     "flag provided but not defined: -orbit-image": "script-arguments",
     "[ERROR] Command not found: nvidia-container-cli, see\n[ERROR] /etc/98-nvidia.sh exited with return code 1": (
         "container-gpu"

@@ -33,12 +33,6 @@ def raised(rank: int, *errors: str) -> str:
 
 CLEANUP = "AttributeError: 'Run' object has no attribute 'opt'"
 DUBIOUS = "fatal: detected dubious ownership in repository at '/srv/code'"
-TWO_ENDPOINTS = "".join(
-    f"[{host}] + torchrun --nnodes=2 --rdzv-backend=c10d --rdzv-endpoint={host}:29480 t.py\n"
-    + 3 * f"[{host}] waiting\n"
-    + f"[{host}] torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError\n"
-    for host in ("w0", "w1")
-)
 UNREACHABLE = (
     NO_ROUTE.format("[9990:0:b0ca::]:19")
     + "torch.distributed.DistNetworkError: The client socket has failed to connect to any network address of"
@@ -77,10 +71,6 @@ DECIDED = [
     (raised(1, ABSENT), "library-mismatch: rank 1: A native library"),
     (FALLBACK + FULL_MESH, "hosts-loopback: gloo could not connect all ranks: a rank announced its loopback"),
     (FULL_MESH, "network-interface or hosts-loopback or firewall-port: gloo could not connect"),
-    (
-        TWO_ENDPOINTS,
-        "launcher-config: the nodes of one run are started with different --rdzv_endpoint: w0:29480 and w1:29480",
-    ),
     (UNREACHABLE, "coordinator-unreachable: this node has no route to 10.2.7.14"),
     (CRASH, "native-crash: a process crashed in string_at (/srv/pipe.py:6)"),
 ]
@@ -182,7 +172,6 @@ UNREACHED = "WARNING: Open MPI failed to TCP connect to a peer MPI process.  Thi
     [
         ("FAILED_PRECONDITION: orbit is registered already\n", ""),
         ('{"level":"info","ts":1.5,"msg":"Failed to apply plan 7 with error: no orbit"}\n', ""),
-        ('spec.groups[0].env: Invalid value: "null"\n' + "kind: Plan\n" * 30, "launcher-config"),
         ("Warning Unhealthy 2m (x4 over 5d) kubelet Startup probe failed: No devices were found\n", "gpu-missing"),
         ("$ ./plan\n$ echo $?\n213\n", "unexplained"),
         ("$ on-all-hosts -- pkill -f 'python'\n10:15 n1 Terminated\n10:15 n2 Terminated\n", "stopped-from-outside"),

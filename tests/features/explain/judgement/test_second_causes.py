@@ -113,8 +113,6 @@ NO_ROOM = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memo
         ),
         ("curl: (60) SSL certificate problem: self-signed certificate in certificate chain\n", "hub-unreachable"),
         ("7.0  train  OUT_OF_ME+  0:125\n", "host-oom"),
-        ("ERROR: ROCk module is NOT loaded, possibly no GPU devices\n", "gpu-missing"),
-        ("ERROR: (QuotaExceeded) cores of the family exceed the approved quota\n", "resources-missing"),
         (
             f"{SHIM}\nnvidia-container-cli: initialization error: nvml error: driver/library version mismatch\n",
             "driver-mismatch",
@@ -178,7 +176,6 @@ IMPORT = "ImportError: cannot import name 'MAJOR' from 'builder' (/tmp/builder.p
         (f"[rank3]: [WARNING] Unable to find latest file at ckpt/latest\n{CUT_OF_0}", "unexplained"),
         (f"[WARNING]  unable to import orbit, please install it\n{CUT_TRACE}{IMPORT}", "import-path"),
         (f"{CUT_TRACE}{IMPORT}", "package-mismatch"),
-        ('ERROR:error_handler:{\n  "message": "RuntimeError: Permission denied",\n', "access-denied"),
         ("Ignore import error when loading orbit.plan: No module named 'plan'\n", ""),
         (
             f"0% 0:6=0s bb79b6{' ' * 200}enroot-a: failed to set capabilities: Operation not permitted\n",

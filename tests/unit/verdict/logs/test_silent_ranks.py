@@ -189,7 +189,7 @@ JOINED = "torch.distributed.DistStoreError: Timed out after 13 seconds waiting f
 @pytest.mark.parametrize(
     ("error", "is_first", "cause"),
     [
-        ("ValueError: The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL.", True, "env-syntax"),
+        ("MemoryError: Unable to allocate 31.2 GiB for an array", True, "host-oom"),
         ("ModuleNotFoundError: No module named 'timm'", False, "import-path"),
         ("AttributeError: 'NoneType' object has no attribute 'close'", False, "rank-missing"),
         ("OSError: connection refused by the store", True, "rank-missing"),

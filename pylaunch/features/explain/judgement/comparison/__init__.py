@@ -1,4 +1,4 @@
-"""Comparison of the ranks and nodes in the logs: identities, collectives, versions, networks and variables. Pure.
+"""Comparison of the ranks in the logs: start lines, collectives, steps and values. Pure.
 
 A difference names the ranks that differ only against a majority; without one it says that they disagree.
 """

@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.features.explain.judgement.comparison.identities import NCCL_INIT
-from pylaunch.features.explain.judgement.indications.form import OF_A_TABLE, Excerpts, LogExcerpt, LogForm, ranks_in
+from pylaunch.features.explain.judgement.indications.form import OF_A_REPORT, Excerpts, LogExcerpt, LogForm, ranks_in
 from pylaunch.features.explain.judgement.indications.indication import Indication
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.majority import majority
@@ -27,14 +26,26 @@ CALL = LogForm(
     ),
     most=256,
 )
+NCCL_INIT = LogForm(
+    "nccl-init",
+    (" - Init ",),
+    re.compile(
+        r"(?:^|[\s\]>])(?P<host>[\w.-]{1,253}):(?P<pid>\d{1,9}):\d{1,9} \[\w{1,7}\] NCCL INFO "
+        r"(?:ncclCommInit\w{0,20} )?comm (?P<comm>0x[0-9a-f]{1,16}) rank (?P<rank>\d{1,6}) n[rR]anks"
+        r" (?P<world>\d{1,6}) cudaDev"
+        r" \d{1,3}.{0,60}?busId (?P<bus>[0-9a-f]{1,16})"
+        r"(?: commId (?P<id>0x[0-9a-f]{1,16}))? - Init (?P<state>START|COMPLETE)"
+    ),
+    most=256,
+)
 STALLED = LogForm(
     "horovod-stalled",
     ("missing ranks: ", "ready ranks: "),
     re.compile(r"\[(?:missing|ready) ranks: [\d, ]{1,400}\]"),
     most=32,
 )
-MISSING = LogForm("horovod-missing", ("Missing ranks:",), re.compile(r"^Missing ranks:"), follows=64, most=OF_A_TABLE)
-FORMS = (CALL, STALLED, MISSING)
+MISSING = LogForm("horovod-missing", ("Missing ranks:",), re.compile(r"^Missing ranks:"), follows=64, most=OF_A_REPORT)
+FORMS = (CALL, NCCL_INIT, STALLED, MISSING)
 
 _TENSOR = re.compile(r"(?P<name>[^\s,\[\]]{1,300}) \[(?P<kind>missing|ready) ranks: (?P<ranks>[\d, ]{1,400})\]")
 _OF_RANK = re.compile(r"^(?P<rank>\d{1,6}): ?\[(?P<tensors>.{1,900})")

@@ -6,7 +6,7 @@ Forms: https://docs.pytorch.org/tutorials/unstable/flight_recorder_tutorial.html
 import re
 from collections.abc import Iterator
 
-from pylaunch.features.explain.judgement.indications.form import OF_A_TABLE, Excerpts, LogExcerpt, LogForm, ranks_in
+from pylaunch.features.explain.judgement.indications.form import OF_A_REPORT, Excerpts, LogExcerpt, LogForm, ranks_in
 from pylaunch.features.explain.judgement.indications.indication import Indication
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.hostset import named_ranks
@@ -16,7 +16,7 @@ NOT_ALL = LogForm(
     ("Not all ranks joining collective",),
     re.compile(r"Not all ranks joining collective(?:,? ?:? sequence number:)? ?(?P<number>\d{1,12})?"),
     follows=10,
-    most=OF_A_TABLE,
+    most=OF_A_REPORT,
 )
 DESYNC = LogForm(
     "desync-report",

@@ -1,4 +1,4 @@
-"""Texts that are recognised by their form: tables of tools, and lines in which a rank states facts. Pure."""
+"""Texts that are recognised by their form: lines in which a rank states facts. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pylaunch.base.dataclass import dataclass
 from pylaunch.verdict.logs.line import LogTime, Origin
 
-OF_A_TABLE = 3
-"""Tables of one kind that are kept of a process, at the beginning of a log and at its end."""
+OF_A_REPORT = 3
+"""Reports of one kind that are kept of a process, at the beginning of a log and at its end."""
 
 OF_A_FACT = 64
 """Lines of one kind that are kept of a process."""

@@ -1,4 +1,4 @@
-"""Causes that tables and differences between ranks show, and their weight for causes that other texts name. Pure."""
+"""Causes that differences between ranks show, and their weight for causes that other texts name. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ _OF_A_START = ("rank-missing", "coordinator-unreachable", "hosts-loopback", "fir
 
 _STOPS = ("stopped-from-outside", "scheduler-stop")
 _ORDER = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}
-_LESS = {Confidence.HIGH: Confidence.MEDIUM, Confidence.MEDIUM: Confidence.LOW, Confidence.LOW: Confidence.LOW}
 _MORE = {Confidence.LOW: Confidence.MEDIUM, Confidence.MEDIUM: Confidence.HIGH, Confidence.HIGH: Confidence.HIGH}
 
 
@@ -38,7 +37,7 @@ def naming(facts: LogFacts, indications: Iterable[Indication]) -> Iterator[Indic
 
     A wait names none if the programs continue after its last report, whatever fails later.
     """
-    named = [each for each in indications if each.names is not None and not each.contradicts]
+    named = [each for each in indications if each.names is not None]
     has_failed, over = any(facts.failures.values()), waits_over(facts)
     for each in sorted(named, key=lambda each: _ORDER[each.names or Confidence.LOW]):
         if (each.may_end and each.excerpt.file in over) or (each.of_victims and not _is_behind(each, facts)):
@@ -71,7 +70,7 @@ def waits_over(facts: LogFacts) -> frozenset[str]:
 
 
 def weighed(match: LogMatch, clue: Clue, indications: Iterable[Indication], over: Container[str]) -> Clue:
-    """Return a clue with the confidence that the indications for and against its cause leave it.
+    """Return a clue with the confidence that the indications for its cause give it.
 
     A report of stalled ranks is benign in the logs of `over`, as `waits_over` returns them.
     """
@@ -90,9 +89,7 @@ def weighed(match: LogMatch, clue: Clue, indications: Iterable[Indication], over
         and (not stall.is_beside or match.signature.id == LIMIT)
     ):
         return Clue(stall.cause, stall.text, Confidence.MEDIUM, stall.ranks, Role.ROOT, stall.because)
-    about = [each for each in indications if each.cause == clue.cause and not each.stalls]
-    against = [each for each in about if each.contradicts]
-    support = [each for each in about if not each.contradicts]
+    support = [each for each in indications if each.cause == clue.cause and not each.stalls]
     if support:
         naming_ranks = next((each for each in support if each.ranks or each.is_beside), None)
         if naming_ranks is not None and not clue.ranks:
@@ -101,8 +98,6 @@ def weighed(match: LogMatch, clue: Clue, indications: Iterable[Indication], over
         confidence = _MORE[clue.confidence] if is_surer else clue.confidence
         because = clue.because or (support[0].text if is_surer else "")
         return replace(clue, confidence=confidence, because=because)
-    if against:
-        return replace(clue, confidence=_LESS[clue.confidence], because=f"against it: {against[0].text}")
     return clue
 
 

@@ -1,4 +1,4 @@
-"""Indication: a fact of a table, or a difference between ranks, that supports a cause or contradicts it. Pure."""
+"""Indication: a difference between ranks that supports a cause. Pure."""
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.explain.judgement.indications.form import LogExcerpt
@@ -7,7 +7,7 @@ from pylaunch.model.diagnosis.confidence import Confidence
 
 @dataclass(frozen=True)
 class Indication:
-    """Fact that speaks for or against a cause."""
+    """Fact that supports a cause."""
 
     cause: str
     """Id of the class."""
@@ -21,9 +21,6 @@ class Indication:
 
     names: Confidence | None = None
     """Confidence with which it names the cause where no other text does; None if it supports other texts only."""
-
-    contradicts: bool = False
-    """The fact speaks against the cause."""
 
     ranks: tuple[int, ...] = ()
     """Ranks that differ from a majority."""

@@ -1,14 +1,16 @@
 """Indications in the logs: texts of known forms, as the scan kept them, read by all readers. Pure."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pylaunch.features.explain.judgement.comparison import stalls, steps, values
+from pylaunch.features.explain.judgement.comparison import announcements, collectives, reports, stalls, steps, values
 from pylaunch.features.explain.judgement.comparison.beside import shapes_of
-from pylaunch.features.explain.judgement.indications.form import LogExcerpt, LogForm
-from pylaunch.features.explain.judgement.indications.forms import FORMS, READERS
+from pylaunch.features.explain.judgement.indications.form import Excerpts, LogExcerpt, LogForm
 from pylaunch.features.explain.judgement.indications.indication import Indication
 from pylaunch.verdict.logs.scan import LogScan
+
+FORMS: tuple[LogForm, ...] = (*collectives.FORMS, *reports.FORMS, *announcements.FORMS)
+READERS: tuple[Callable[[Excerpts], Iterable[Indication]], ...] = (announcements.read, collectives.read, reports.read)
 
 
 def indications_in(scans: Sequence[LogScan]) -> list[Indication]:
