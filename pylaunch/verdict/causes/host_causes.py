@@ -291,9 +291,9 @@ def _paths(evidence: Evidence, pairs: dict[Pair, list[str]]) -> Iterator[Failure
         yield _path(text, lines, Named(host, None))
     elif len(edges) == 1:
         ((one, other),) = (tuple(sorted(edge)) for edge in edges)
-        yield _path(f"{one} and {other} no longer reach each other: a firewall or a route", lines, None)
+        yield _path(f"connections of ranks between {one} and {other} get no answer: a firewall or a route", lines, None)
     else:
-        yield _path(f"hosts {fold(hosts)} no longer reach each other", lines, None)
+        yield _path(f"connections of ranks between hosts {fold(hosts)} get no answer", lines, None)
 
 
 def _path(text: str, lines: list[str], named: Named | None) -> FailureCause:
