@@ -219,6 +219,9 @@ class RankView:
     is_other_rank: bool = False
     """Another launcher in the rank started the process that is shown, and gave it another rank or world size."""
 
+    handles: str = ""
+    """Exception that its main thread handles, or that waits for a `finally`: "ValueError: bad batch (train.py:9)"."""
+
 
 SOURCES = ("helper", "signal", "py-spy", "")
 

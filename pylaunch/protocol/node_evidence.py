@@ -22,10 +22,10 @@ class OutOfMemory:
     """The killed process was this rank; otherwise that is likely."""
 
     limit: int
-    """Memory limit in bytes."""
+    """Memory limit in bytes; for "outside", the least memory that the host had available."""
 
     of: str
-    """Owner of the limit: "cgroup" or "host"."""
+    """Owner of the limit: "cgroup", "host", or "outside": a container or job around the node has it."""
 
 
 @dataclass(frozen=True)

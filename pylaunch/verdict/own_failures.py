@@ -29,6 +29,9 @@ _OF_BUILD = re.compile(r"have NCCL built in|only supported with GPUs|(?i:unknown
 _OF_PROGRAM = re.compile(r"(?:ModuleNotFound|Import|Attribute|Name|Syntax|Indentation)Error\b")
 """Begin of errors that every rank gets at the same line, unless its node or its data differ."""
 
+_OF_LIMITS = (Signals.SIGXCPU, Signals.SIGXFSZ, Signals.SIGSYS)
+"""Signals of the kernel to a process that reached a limit, or made a system call that a filter forbids."""
+
 
 def kind_of(end: RankEnd) -> str:
     """Return the kind of a failure that no other rank caused, one of `cause_kinds.KINDS`."""
@@ -40,6 +43,8 @@ def kind_of(end: RankEnd) -> str:
         return "out-of-memory"
     if _GPU.search(end.error):
         return "gpu"
+    if end.signal in _OF_LIMITS:
+        return "limit"
     if end.signal is not None and end.signal != Signals.SIGABRT and interruption(end) is None:
         return "rank-killed"
     return "rank-failed"

@@ -76,5 +76,8 @@ def _status(end: RankEnd) -> str:
 
 def _memory(kill: OutOfMemory) -> str:
     likely = "" if kill.certain else "likely "
+    if kill.of == "outside":
+        left = f"the host had {shown_size(kill.limit)} available"
+        return f"{likely}out of memory by a limit outside of this node, of its container or job ({left})"
     limit = "memory" if kill.of == "host" else "limit"
     return f"{likely}out of memory ({limit} of the {kill.of}: {shown_size(kill.limit)})"

@@ -3,6 +3,7 @@
 A class adds to a cause and never names another rank: the ends of all ranks have decided whose failure was the first.
 """
 
+import re
 from collections.abc import Sequence
 
 from pylaunch.base.dataclass import replace
@@ -41,6 +42,9 @@ DIRECTING = (
 
 GENERAL = ("rank-failed", "launcher-failed")
 """Kinds that the class of a text makes more precise."""
+
+_RUN = re.compile(r"\bRUN\b")
+"""Word in hints in whose place the run is."""
 
 
 def scan_of_end(search: LogSearch, end: RankEnd) -> LogScan:
@@ -86,7 +90,10 @@ def with_classes(outcome: Outcome, catalogue: SignatureCatalogue, plan: RunPlan 
             cause, kind=found.kind, question=found.sure, hint=hint, text_class=found.id, page=f"{PAGES}{found.page}"
         )
 
-    return replace(outcome, causes=tuple(recognised(each) for each in outcome.causes))
+    found = [recognised(each) for each in outcome.causes]
+    if plan is not None:
+        found = [replace(each, hint=_RUN.sub(plan.run, each.hint)) for each in found]
+    return replace(outcome, causes=tuple(found))
 
 
 def _own_python(plan: RunPlan, host: str) -> str | None:

@@ -362,6 +362,7 @@ class Examination:
             rank_report.last_step(self._run.directory, question.rank), process.main_cpu_s,
             process.main_switches, self._moved.get(question.rank),
             used, age_s(answer, questions), tuple(answer.outside), listed, count, self._request.serial, is_other,
+            answer.handles,
         )  # fmt: skip
 
 

@@ -17,6 +17,9 @@ LOOK_S = 1.0
 KEPT = 30
 """Samples: on a busy host, a process ends seconds after the kernel chose it."""
 
+LEFT = 0.5
+"""Share of the host's memory that was available while the kernel ended a process, from which another limit ended it."""
+
 
 @dataclass(frozen=True)
 class Counts:
@@ -24,6 +27,8 @@ class Counts:
 
     of_host: int | None
     of_cgroup: int | None
+    available: int = 0
+    """Available memory of the host in bytes."""
 
 
 class Memory:
@@ -53,15 +58,23 @@ class Memory:
         if is_logged:
             return protocol.OutOfMemory(True, *_of_host())
         if rise_of_cgroup is None and rise_of_host and by_sigkill:
-            return protocol.OutOfMemory(False, *_of_host())
+            return self._outside() or protocol.OutOfMemory(False, *_of_host())
         return None
+
+    def _outside(self) -> protocol.OutOfMemory | None:
+        """Return a kill by a limit that this node does not see, if the host had memory left: its least in the last
+        seconds."""
+        least = min(each.available for each in self._samples[-3:])
+        is_left = least > LEFT * meminfo()["MemTotal"]
+        return protocol.OutOfMemory(False, least, "outside") if is_left else None
 
     def _rises(self, before: Counts) -> tuple[int | None, int | None]:
         now = self._counts()
         return _rise(before.of_host, now.of_host), _rise(before.of_cgroup, now.of_cgroup)
 
     def _counts(self) -> Counts:
-        return Counts(cgroups.oom_kills(), kills_in(self._cgroups[0]) if self._cgroups else None)
+        of_cgroup = kills_in(self._cgroups[0]) if self._cgroups else None
+        return Counts(cgroups.oom_kills(), of_cgroup, meminfo().get("MemAvailable", 0))
 
     def _limit(self) -> tuple[int, str]:
         """Return the tightest limit of the cgroup and its ancestors, else the memory of the host."""

@@ -90,6 +90,7 @@ def answer(words: "list[str]", main: int, began: float) -> str:
         "collectives": collectives, "note": "; ".join(notes), "meeting": meeting(used_to_meet(running_frames(main))),
         "age_s": round(time.monotonic() - began, 3),
         "outside": outside_calls(getattr(sys.modules.get(DISTRIBUTED), "__warningregistry__", {})),
+        "handles": handled(main),
     }  # fmt: skip
     return dumped(fields)
 
@@ -106,6 +107,24 @@ def frames_of_threads() -> "dict[int, list[tuple[Any, int | None]]]":
         if stack[0][0] is not frames_of_threads.__code__:
             stacks[ident] = stack
     return stacks
+
+
+def handled(thread: int) -> str:
+    """Return the exception that `thread` handles, or that waits until a `finally` is over, with its place; "" for none.
+
+    Python has it from 3.10 on. Texts that are no `str` are omitted: making them would run code of the script.
+    """
+    every: dict[int, Any] = getattr(sys, "_current_exceptions", dict)()
+    current = every.get(thread)
+    error = current[1] if isinstance(current, tuple) else current
+    if error is None:
+        return ""
+    trace, place = error.__traceback__, ""
+    while trace is not None:
+        place = f" ({trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno})"
+        trace = trace.tb_next
+    texts = [each for each in error.args[:1] if type(each) is str]
+    return ": ".join((type(error).__name__, *texts))[:LONGEST_TEXT] + place
 
 
 def ends(stack: "list[Any]") -> "list[Any]":

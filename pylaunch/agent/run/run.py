@@ -8,7 +8,7 @@ import time
 from functools import partial
 
 from pylaunch import protocol
-from pylaunch.agent.evidence import disk_space, symptoms
+from pylaunch.agent.evidence import disk_space, node_changes, symptoms
 from pylaunch.agent.evidence.first_lines import FirstLines
 from pylaunch.agent.evidence.kernel_messages import KernelLog
 from pylaunch.agent.evidence.node_facts import NodeFacts
@@ -64,6 +64,7 @@ class Run:
         self._terminated_at = 0.0  # Time of the first SIGTERM to ranks.
         self._first_lines = FirstLines(record.directory)
         self._memory = Memory()
+        self._at_start = node_changes.NodeAtStart(self.task.python)
         self._kernel = KernelLog()
         self._facts = NodeFacts(self._kernel)
         self._examinations = Examinations(workers, self._facts, record.directory, loop)
@@ -282,7 +283,7 @@ class Run:
         if failure is not None and ended.signal in (None, signal.SIGABRT):
             error = error or symptoms.last_exception(last)
         if failure is not None and not ended.was_signalled:
-            error = "; ".join(filter(None, (error, *self._full_file_systems())))
+            error = "; ".join(filter(None, (error, *self._of_node(ended.signal, error))))
         memory = None
         if failure is not None and not symptom:
             by_sigkill = ended.signal == signal.SIGKILL
@@ -334,12 +335,16 @@ class Run:
     def _is_failing(self) -> bool:
         return self.life.awaits_settling and rank_states.are_failing(self.life.running, self.streams)
 
-    def _full_file_systems(self) -> list[str]:
-        """Return the full file systems among those that the run uses; a traceback may be lost there as well."""
+    def _of_node(self, number: int | None, error: str) -> list[str]:
+        """Return what the node explains of a failure: a limit, what it no longer has, full file systems.
+
+        These are those that the run uses; a traceback may be lost there as well.
+        """
         temporary = self.task.env.get("TMPDIR", "/tmp")
         own = self._record.directory
-        full = disk_space.full([own.path, self.task.workdir, temporary, "/dev/shm"])
-        return full or disk_space.over_quota(own.stream(".probe"))
+        used = [own.path, self.task.workdir, temporary, "/dev/shm", *node_changes.existing_directory(error)]
+        full = disk_space.full(used) or disk_space.over_quota(own.stream(".probe"))
+        return [*node_changes.limits_reached(number, error), *self._at_start.changes(error), *full]
 
     def _rank_states(self) -> list[protocol.RankState]:
         """Return the states of ranks that have not ended on their own, now or before a launcher ended them."""

@@ -50,7 +50,7 @@ def judge_hang(evidence: HangEvidence) -> tuple[HangFinding, ...]:
     likely = [each for each in hosts if not _is_high(each)]
     found += [*late, *likely] if any(map(_is_high, late)) else [*likely, *late]
     found = found or [*_stacks_alone(snapshot)] or [_undecided(snapshot)]
-    best = _with_standstill(with_outside_calls(found[0], snapshot, graph), snapshot)
+    best = _with_exceptions(_with_standstill(with_outside_calls(found[0], snapshot, graph), snapshot), snapshot)
     return (with_host_lines(best, evidence), *found[1:])
 
 
@@ -60,6 +60,22 @@ def _with_standstill(finding: HangFinding, snapshot: Snapshot) -> HangFinding:
         return finding
     line = f"no rank used a processor or moved data for {snapshot.still_s:.0f} s"
     return replace(finding, stands_still=True, evidence=(*finding.evidence, line))
+
+
+def _with_exceptions(finding: HangFinding, snapshot: Snapshot) -> HangFinding:
+    """Return `finding` with the exception of ranks that wait in a joint call while they handle it.
+
+    A `finally` or a handler with a barrier keeps it from ending the rank: it is the cause where few ranks have one.
+    """
+    found = {rank: view.handles for rank, view in sorted(snapshot.views.items()) if view.handles}
+    found = {rank: text for rank, text in found.items() if distributed_call(snapshot.views[rank])}
+    if not finding.is_hang or not found or 2 * len(found) >= len(snapshot.world):
+        return finding
+    first = min(found)
+    text = f"{snapshot.who([first])} had {found[first]} before, and waits while it handles it; {finding.text}"
+    ranks = tuple(found) if snapshot.may_name(found) else ()
+    hint = "let the exception end the rank: no barrier in `finally` or `except`"
+    return replace(finding, text=text, ranks=ranks, hosts=snapshot.hosts_of(ranks), hint=hint)
 
 
 def _is_high(finding: HangFinding) -> bool:
@@ -347,6 +363,8 @@ def _held(snapshot: Snapshot, graph: WaitGraph, silent: list[int]) -> HangFindin
 
 # Stacks alone
 
+APART = "are at different places"
+
 
 def _stacks_alone(snapshot: Snapshot) -> Iterator[HangFinding]:
     """Judge ranks without a pending collective: point-to-point calls, older versions of torch, other programs."""
@@ -398,12 +416,12 @@ def _stuck(snapshot: Snapshot) -> Iterator[HangFinding]:
     if people:
         named = tuple(people)
         yield HangFinding(
-            HangKind.STUCK, f"{snapshot.who(named)} {snapshot.places(named)}", Confidence.MEDIUM, named,
+            HangKind.STUCK, f"{snapshot.who(named)} {snapshot.places(named, APART)}", Confidence.MEDIUM, named,
             snapshot.hosts_of(named), snapshot.lines(), "a person answers", "answer it, or remove the call",
         )  # fmt: skip
     elif working:
         yield HangFinding(
-            HangKind.BUSY, f"{lead}; {snapshot.who(working)} {snapshot.places(working)}", Confidence.LOW, (), (),
+            HangKind.BUSY, f"{lead}; {snapshot.who(working)} {snapshot.places(working, APART)}", Confidence.LOW, (), (),
             snapshot.lines(), "no rank computes", hint, is_last,
         )  # fmt: skip
     elif at_locks := sorted(rank for rank, view in snapshot.views.items() if slow_phase(view) is SlowPhase.BUILD_LOCK):

@@ -233,13 +233,13 @@ class Snapshot:
             return f"is in {shown}" + (" and reads or writes data" if moves else "") + _shown_stopped(view)
         return f"shows no stack ({view.note})" if view.note else "shows no stack"
 
-    def places(self, ranks: Iterable[int]) -> str:
-        """Return the common place of `ranks`, or that of the first one."""
+    def places(self, ranks: Iterable[int], else_where: str = "do not call it") -> str:
+        """Return the common place of `ranks`; else `else_where`, and the place of the first one."""
         listed = sorted(ranks)
         first = self.place(listed[0])
         if len(listed) > 1:
             plural = first.replace("is ", "are ", 1) if first.startswith("is ") else first
-            return plural if len({self.place(rank) for rank in listed}) == 1 else f"do not call it; the first {first}"
+            return plural if len({self.place(rank) for rank in listed}) == 1 else f"{else_where}; the first {first}"
         return first
 
     def lines(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ Three hosts with one rank each. Times are seconds; the first failure is at 100.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from signal import SIGABRT, SIGBUS, SIGKILL, SIGSEGV, SIGTERM
+from signal import SIGABRT, SIGBUS, SIGKILL, SIGSEGV, SIGTERM, SIGXCPU
 from typing import Any
 
 from pylaunch.base import kernel_log
@@ -173,6 +173,7 @@ SETS = (
     EvidenceSet("SIGSEGV with the kernel's line", (killed(1, signum=SIGSEGV), *BOTH_LEFT), "rank-killed", "certain",
                 N2,
                 WAITS_0, (facts("n2", says(CRASH, 100.0, 1)),)),
+    EvidenceSet("limit of processor time", (killed(1, signum=SIGXCPU), *BOTH_LEFT), "limit", "certain", N2, WAITS_0),
     EvidenceSet("OOM kill in its cgroup", (killed(1, out_of_memory=MEMORY), *BOTH_LEFT), "out-of-memory", "certain",
                 N2,
                 WAITS_0, (facts("n2", says(KILL, 100.0, 1), rises={"memory oom_kill": 1}),)),

@@ -155,6 +155,44 @@ def test_the_hint_for_a_missing_module_names_the_python_that_lacks_it(
     assert with_classes(before, CATALOGUE, plan).causes[0].hint.startswith(hint)
 
 
+MISSING = "FileNotFoundError: [Errno 2] No such file or directory: '/data/x/7.bin'"
+
+
+@pytest.mark.parametrize(
+    ("error", "identifier"),
+    [
+        (f"{MISSING}; /data was mounted at the start and is not mounted now", "storage/node-changed"),
+        (f"{MISSING}; the directory /data/x is missing, and /data has changed since the start", "storage/node-changed"),
+        (
+            (
+                "ModuleNotFoundError: No module named 'plan'; the Python of the ranks was there at the start and is "
+                "gone: /opt/env/bin/python"
+            ),
+            "storage/node-changed",
+        ),
+        (
+            (
+                "ModuleNotFoundError: No module named 'plan'; /opt/current/bin/python was in /opt/v1/bin at the start "
+                "and is in /opt/v2/bin now"
+            ),
+            "storage/node-changed",
+        ),
+        (MISSING, "rank-failed/file-missing"),
+    ],
+)
+def test_what_changed_on_a_node_since_the_start_is_not_to_be_put_on_every_node(error: str, identifier: str) -> None:
+    found = outcome_of(end(error)).causes[0]
+    assert found.identifier == identifier
+    assert ("on every node" in found.hint) == (error == MISSING)
+
+
+def test_a_hint_has_the_run() -> None:
+    plan = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("a.py",), Framework.DIRECT, "/"), "7f3a9c01")
+    before = outcome_of(end("ValueError: x"))
+    asked = replace(before, causes=tuple(replace(each, hint="pylaunch stacks RUN --rank 1") for each in before.causes))
+    assert with_classes(asked, CATALOGUE, plan).causes[0].hint == "pylaunch stacks 7f3a9c01 --rank 1"
+
+
 @pytest.mark.parametrize("error", ["bdb.BdbQuit", "EOFError: EOF when reading a line"])
 def test_a_rank_without_a_terminal_is_told_how_to_debug_without_one(error: str) -> None:
     found = outcome_of(end(error)).causes[0]

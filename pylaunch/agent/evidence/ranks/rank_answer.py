@@ -44,6 +44,8 @@ class RankAnswer:
     """Seconds since the program began."""
 
     outside: list[str] = field(default_factory=list)
+    handles: str = ""
+    """Exception that the main thread handles."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,8 @@ def decoded_answer(line: bytes) -> RankAnswer:
         meeting = _meeting(body)
         outside = list(map(_text, at_most(body["outside"], bounds.MOST_GROUPS)))
         note, age = _text(body["note"]), _seconds(body["age_s"])
-        return RankAnswer(threads, groups, collectives, note, meeting, age, outside)
+        handles = _text(body["handles"])
+        return RankAnswer(threads, groups, collectives, note, meeting, age, outside, handles)
     except (KeyError, TypeError) as error:
         raise ValueError(f"expected stacks and collectives: {error}") from None
 

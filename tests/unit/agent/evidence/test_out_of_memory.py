@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
+from pylaunch.agent.evidence import out_of_memory
 from pylaunch.agent.evidence.out_of_memory import LOOK_S, Memory
+from pylaunch.agent.shared import cgroups
 from pylaunch.protocol.node_evidence import OutOfMemory
 
 MIB = 1 << 20
@@ -68,3 +72,15 @@ def test_an_oom_kill_in_the_root_cgroup_is_not_certainly_ours(tmp_path: Path) ->
 
 def test_nothing_is_reported_without_cgroups_and_without_oom_kills_of_the_host(tmp_path: Path) -> None:
     assert Memory("", str(tmp_path)).killer(by_sigkill=True) is None
+
+
+@pytest.mark.parametrize(("available", "of"), [(200, "host"), (900, "outside")])
+def test_a_kill_that_only_the_host_counts_was_by_another_limit_if_the_host_had_memory_left(
+    available: int, of: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kills = iter([0, 1, 1])
+    monkeypatch.setattr(out_of_memory, "meminfo", lambda: {"MemTotal": 1000, "MemAvailable": available})
+    monkeypatch.setattr(cgroups, "oom_kills", lambda: next(kills))
+    assert Memory("", str(tmp_path)).killer(by_sigkill=True) == OutOfMemory(
+        False, available if of == "outside" else 1000, of
+    )

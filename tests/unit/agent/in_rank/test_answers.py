@@ -1,10 +1,11 @@
 """Entries of torch's flight recorder become rows of an answer."""
 
+import threading
 from typing import Any, cast
 
 import pytest
 
-from pylaunch.agent.in_rank.answers import Places, outside_calls, rows
+from pylaunch.agent.in_rank.answers import Places, handled, outside_calls, rows
 
 OVER = 6
 """Index of "the collective is over" in a row."""
@@ -38,3 +39,26 @@ def test_calls_of_groups_that_a_rank_is_not_in_are_those_that_torch_warned_of() 
         ("reduce_op is deprecated", FutureWarning, 1): True,
     }  # fmt: skip
     assert outside_calls(warned) == ["all_reduce", "broadcast"]
+
+
+class OddError(Exception):
+    def __str__(self) -> str:
+        raise AssertionError("no code of the script runs")
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [(ValueError("bad batch"), "ValueError: bad batch"), (OddError(7), "OddError"), (None, "")],
+)
+def test_the_exception_for_which_a_finally_waits_is_known(error: Exception | None, shown: str) -> None:
+    found = []
+    try:
+        try:
+            if error is not None:
+                raise error
+        finally:
+            found.append(handled(threading.get_ident()))
+    except (ValueError, OddError):
+        pass
+    assert found[0].partition(" (")[0] == shown
+    assert ("(test_answers.py:" in found[0]) == (error is not None)

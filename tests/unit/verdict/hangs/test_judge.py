@@ -391,6 +391,11 @@ def test_plain_programs_that_sleep_for_a_chosen_time_or_compute_are_no_hang() ->
     assert not judge_hang(HangEvidence("7f3a", {0: "n00", 1: "n01", 2: "n02"}, (first, busy)))[0].is_hang
 
 
+IN_BARRIER = (
+    Frame("barrier", f"{SITE}/torch/distributed/distributed_c10d.py", 4000),
+    Frame("main", "/job/train.py", 12),
+)
+
 IN_BATON = (
     Frame("wait", f"{SITE}/torch/utils/file_baton.py", 50),
     Frame("_jit_compile", f"{SITE}/torch/utils/cpp_extension.py", 2400),
@@ -437,3 +442,21 @@ def test_the_order_of_the_answers_does_not_matter(order: list[int], name: str) -
         tuple(sample[index] for index in order if index < len(sample)) for sample in asked.samples
     )
     assert judge_hang(replace(asked, samples=shuffled)) == judge_hang(asked)
+
+
+def test_a_rank_whose_exception_waits_for_a_barrier_in_a_finally_is_the_cause() -> None:
+    views = one_late(4, 2, IN_BARRIER)
+    views[2] = replace(views[2], handles="ValueError: bad batch (train.py:9)")
+    best = judge_hang(evidence(views))[0]
+    assert best.ranks == (2,)
+    assert best.text.startswith("rank 2 on n02 had ValueError: bad batch (train.py:9) before, and waits while it")
+    every = [replace(each, handles="StopIteration (train.py:3)") for each in views]
+    assert "StopIteration" not in judge_hang(evidence(every))[0].text, "all ranks do it"
+
+
+def test_ranks_at_different_places_that_no_call_refers_to_are_not_said_to_lack_a_call() -> None:
+    frames = [(Frame("plan", "/job/train.py", 5),), (Frame("take", "/job/train.py", 9),)]
+    first, second = evidence([view(rank, (), frames[rank], []) for rank in range(2)]).samples
+    busy = tuple(replace(each, cpu_s=each.cpu_s + 4) for each in second)
+    text = judge_hang(HangEvidence("7f3a", {0: "n00", 1: "n01"}, (first, busy)))[0].text
+    assert text == "no output and no step; ranks 0-1 are at different places; the first is in plan (train.py:5)"
