@@ -167,6 +167,9 @@ class _Judge:
         self._facts = facts
         self._weigh = weigh
         self._rejected: list[RejectedText] = []
+        self._against = {cause: match for match in facts.matches for cause in match.signature.against}
+        """Facts of the logs that exclude a class, by class."""
+
         self._standing: set[str] = set()
         """Signatures of texts that inform of a failure which no process survived."""
 
@@ -229,7 +232,17 @@ class _Judge:
         reader = read_gpu_memory if match.signature.id == "cuda-oom" else read
         clue = reader(match, self._facts)
         clue = of_one_rank(clue, self._facts, match)
-        return self._weigh(match, with_rank(clue, self._facts.ends, match))
+        return self._without_excluded(match, self._weigh(match, with_rank(clue, self._facts.ends, match)))
+
+    def _without_excluded(self, match: LogMatch, clue: Clue) -> Clue:
+        """Return a clue without the classes that a fact of the logs excludes; it is no cause if none is left."""
+        if clue.cause not in self._against or _role(match, clue) not in (Role.ROOT, Role.WARNING):
+            return clue
+        why = f"against it: {visible_line(self._against[clue.cause].text.strip())[:HEAD]}"
+        if left := [each for each in clue.also if each not in self._against]:
+            return replace(clue, cause=left[0], text=match.signature.means, also=tuple(left[1:]), because=why)
+        self._reject(Candidate(match, clue, 0), why)
+        return replace(clue, role=Role.CONTEXT)
 
     def _fatal(self, roots: list[Candidate], reports: list[Candidate]) -> list[Candidate]:
         """Return the roots that ended a process. Without one, those that it survived count if the end is reported.

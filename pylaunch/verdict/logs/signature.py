@@ -105,6 +105,9 @@ class Signature:
     also: tuple[CauseClass, ...] = ()
     """Other classes that print the same text: the text alone does not show which of them it is."""
 
+    against: tuple[str, ...] = ()
+    """Classes of causes that the fact of a context excludes: a text of theirs has another cause."""
+
     shows: tuple[str, ...] = ()
     """Forms of what the text is about, such as "{host} port {port}", with groups of the expression; the first counts
     whose groups are all in the text."""
@@ -133,7 +136,7 @@ class SignatureCatalogue:
 
 
 _REQUIRED = {"role", "means", "anchors", "pattern", "example", "sources"}
-_OPTIONAL = {"also", "apart", "cause", "confidence", "explains", "generic", "spans", "shows", "yields_to"}
+_OPTIONAL = {"against", "also", "apart", "cause", "confidence", "explains", "generic", "spans", "shows", "yields_to"}
 _OF_A_CAUSE = {"page", "kind", "title", "sure", "check", "fix"}
 
 
@@ -175,8 +178,10 @@ def _signature(key: str, page: str, entry: Mapping[str, object], causes: Mapping
         raise ValueError(f"signature {key}: role {role.value} with cause {name}")
     if name is not None and name not in causes:
         raise ValueError(f"signature {key}: unknown cause {name}")
-    also = _texts(key, entry.get("also", []))
-    if unknown := {*also} - set(causes):
+    also, against = _texts(key, entry.get("also", [])), _texts(key, entry.get("against", []))
+    if against and role is not Role.CONTEXT:
+        raise ValueError(f"signature {key}: only a context is a fact against causes")
+    if unknown := {*also, *against} - set(causes):
         raise ValueError(f"signature {key}: unknown causes {', '.join(sorted(unknown))}")
     return Signature(
         id=key,
@@ -195,6 +200,7 @@ def _signature(key: str, page: str, entry: Mapping[str, object], causes: Mapping
         confidence=Confidence(entry.get("confidence", (Confidence.MEDIUM if also else Confidence.HIGH).value)),
         apart=_text(key, entry["apart"]) if "apart" in entry else "",
         also=tuple(causes[each] for each in also),
+        against=against,
         shows=_texts(key, entry.get("shows", [])),
     )
 

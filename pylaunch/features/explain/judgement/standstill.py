@@ -39,9 +39,14 @@ def stands_at(catalogue: SignatureCatalogue, facts: LogFacts) -> list[tuple[LogM
     clue = default(first, Confidence.MEDIUM if others else Confidence.LOW)
     ranks = tuple(sorted({each.origin.rank for each in same if each.origin.rank is not None}))
     if not others or not ranks:
-        return [(first, Clue(clue.cause, clue.text, clue.confidence, because="it is the last line of the log"))]
+        return [(first, Clue(clue.cause, clue.text, clue.confidence, because=_of_end(first, facts)))]
     because = "the other ranks are further in the start"
     return [(first, Clue(clue.cause, f"{named_ranks(ranks)}: {clue.text}", clue.confidence, ranks, because=because))]
+
+
+def _of_end(wait: LogMatch, facts: LogFacts) -> str:
+    after = any(line.line > wait.line for line in facts.by_file[wait.file].tail)
+    return "nothing after it shows progress" if after else "it is the last line of the log"
 
 
 def _of_log(scan: LogScan, waits: Sequence[Signature]) -> list[LogMatch]:

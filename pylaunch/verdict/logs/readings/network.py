@@ -65,10 +65,16 @@ def gai(match: LogMatch, facts: LogFacts) -> Clue:
         return Clue("dns-hosts", f"{host} has no address of this family", LOW, role=Role.BENIGN)
     why = "the resolver does not answer" if code == "-3" else "the name is unknown"
     harmless = {each.signature.id for each in facts.matches if each.signature.role in (Role.CONTEXT, Role.BENIGN)}
-    is_alone = facts.ids <= {match.signature.id, *harmless} and not any(scan.exceptions for scan in facts.scans)
+    is_once = len(facts.of(match.signature.id)) < AGAIN
+    is_alone = (
+        is_once and facts.ids <= {match.signature.id, *harmless} and not any(scan.exceptions for scan in facts.scans)
+    )
     return Clue("dns-hosts", f"{host} cannot be resolved: {why}", HIGH, role=Role.BENIGN if is_alone else None,
                 because="one line of torch, which tries again: no failure" if is_alone else "")  # fmt: skip
 
+
+AGAIN = 3
+"""Lines about a name that is not found from which on it is no name that comes up while the ranks start."""
 
 _PORT = re.compile(
     r"\bport:? ?`?(\d{2,5})\b|(?:\]|0\.0\.0\.0|to \S{1,80}):(\d{2,5}) \(errno|\('[^']{0,60}', (\d{2,5})\)"
@@ -88,8 +94,26 @@ def address_in_use(match: LogMatch, facts: LogFacts) -> Clue:
         return Clue("duplicate-launch", f"{len(origins)} processes listen on {named}: the launcher runs more than "
                        "once on the node, or several nodes have node rank 0", MEDIUM,
                        because="several processes print the same port")  # fmt: skip
+    if (launchers := _launchers_of_srun(facts)) > 1:
+        text = f"srun starts a launcher for each task: {launchers} of them ended, because another one of the node has"
+        return Clue("duplicate-launch", f"{text} {named}", MEDIUM, because="the tasks of one node that srun reports")
     also = () if port else ("duplicate-launch",)
     return Clue("port-in-use", f"{named} is already in use", HIGH if port else MEDIUM, also=also)
+
+
+def _launchers_of_srun(facts: LogFacts) -> int:
+    """Return the number of tasks on one node that ended because another task has their port; 0 where it is no such
+    launch.
+
+    Either srun is seen to start a launcher, or all tasks but one ended.
+    """
+    for match in facts.of("slurm-task-exit"):
+        parts = re.findall(r"(\d{1,5})(?:-(\d{1,5}))?", match.groups["tasks"])
+        tasks = {task for low, high in parts for task in range(int(low), int(high or low) + 1)}
+        all_but_one = len({*range(max(tasks, default=0) + 1)} - tasks) == 1
+        if len(tasks) > 1 and ("srun-launcher" in facts.ids or all_but_one):
+            return len(tasks)
+    return 0
 
 
 def bind_other(match: LogMatch, facts: LogFacts) -> Clue:

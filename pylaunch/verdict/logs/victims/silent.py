@@ -26,6 +26,9 @@ from pylaunch.verdict.logs.victims.timeouts import TIMEOUTS
 MOST_PLACES = 3
 MOST_KEYS = 1000
 _KEY = re.compile(r"(?://(?:cpu|gloo)//\d{1,9}/|rank[_:]?)(\d{1,7})\b|//cuda//\d{1,9}()\b")
+_OF_A_GROUP = re.compile(r"/default_pg/\d{1,9}//(?P<group>\d{1,9})//(?:cpu|gloo|cuda)//\d{1,9}/(?P<member>\d{1,7})\b")
+"""Key of a group of some ranks. Its last number counts the members of the group."""
+
 _PUBLISHES = re.compile(
     r"(?i)\b(?:set|sets|publish\w{0,3}|register\w{0,3}|announc\w{1,3}) (?:key )?['\"]?(?P<key>[\w./-]{3,200})"
 )
@@ -197,6 +200,11 @@ def _of_key(facts: LogFacts, ends: RankEnds) -> Clue | None:
     for match in facts.of("c10d-wait-timeout"):
         if found := _KEY.search(match.groups["keys"]):
             owners[int(found[1] or 0)].add(match.line)
+    if groups := [
+        each for match in facts.of("c10d-wait-timeout") if (each := _OF_A_GROUP.search(match.groups["keys"]))
+    ]:
+        text = f"member {groups[0]['member']} of process group {groups[0]['group']} never joined it"
+        return Clue("rank-missing", text, Confidence.MEDIUM, because="the key has the number of a member of that group")
     missing = tuple(rank for rank in sorted(owners) if rank not in ends.victims)
     if len(missing) != 1 or (len(ends.silent) == 1 and ends.silent != missing):
         return None

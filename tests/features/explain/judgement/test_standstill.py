@@ -120,3 +120,12 @@ def test_an_error_precedes_the_line_at_which_another_rank_waits() -> None:
     assert verdict.failed
     assert verdict.first_error is not None
     assert verdict.first_error.evidence.who == "rank 2 on n2"
+
+
+@pytest.mark.parametrize(
+    ("after", "because"), [("", "it is the last line of the log"), ("hello\n", "nothing after it shows progress")]
+)
+def test_a_wait_is_the_last_line_only_where_none_follows(after: str, because: str) -> None:
+    first = verdict_on(f"start\nNCCL version 2.21.5+cuda12.4\n{after}").first
+    assert first is not None
+    assert first.because == because
