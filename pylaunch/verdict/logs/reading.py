@@ -47,7 +47,6 @@ from pylaunch.verdict.logs.readings.system import (
 )
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.victims.hung import own_watchdog, where_it_hung
 
 LOW, MEDIUM, HIGH = Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH
 
@@ -136,9 +135,7 @@ def _desync(match: LogMatch, facts: LogFacts) -> Clue:
 
 
 def _death_signal(match: LogMatch, facts: LogFacts) -> Clue:
-    """Return where the run hung, else the signal; of low confidence a SIGTERM to a run without progress."""
-    if (hung := where_it_hung(match, facts)) is not None:
-        return hung
+    """Return the signal; of low confidence a SIGTERM to a run without progress."""
     named = {name: value.removeprefix("SIG") for name, value in match.groups.items()}
     is_term = not {"15", "TERM"}.isdisjoint(named.values())
     return default(match, LOW if is_term and not facts.made_progress else None)
@@ -203,7 +200,6 @@ READERS: dict[str, Reader] = {
     "nccl-cudafail": cuda_of_nccl,
     "nccl-desync": _desync,
     "elastic-death-signal": _death_signal,
-    "own-watchdog": own_watchdog,
     "monitored-barrier": _barrier_of_gloo,
     "ranks-never-joined": _never_joined,
     "collective-mismatch": _mismatch,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from pylaunch.base.dataclass import replace
-from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, error_form
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.verdict.logs.errors.error_class import ErrorClass, error_class
 from pylaunch.verdict.logs.evidence import EvidenceLine
@@ -15,9 +14,6 @@ from pylaunch.verdict.logs.traceback import CUT
 
 BEFORE = 20
 """Lines of the same process before an exception among which the error that led to it is."""
-
-OUTPUT = 6
-"""Lines before CalledProcessError among which the program's error is."""
 
 _FROM_OUTSIDE = (
     "hub-access", "hub-unreachable", "hub-rate-limit", "dns-hosts", "storage-full", "disk-error", "stale-files",
@@ -64,20 +60,6 @@ def led_to(facts: LogFacts, exception: EvidenceLine) -> tuple[KeptLine, ErrorCla
             return line, replace(found, confidence=Confidence.LOW)
         if found is not None and ((found.cause in _FROM_OUTSIDE and is_related) or _NO_IMPORT.search(line.text)):
             return line, found
-    return None
-
-
-def printed_by_program(facts: LogFacts, rank: int) -> tuple[KeptLine, ErrorClass] | None:
-    """Return the error that a program printed right before its rank raised CalledProcessError for its exit status."""
-    for scan in facts.scans:
-        for unit in scan.exceptions:
-            if unit.origin.rank == rank and unit.chain[-1].type.endswith("CalledProcessError"):
-                near = [each for each in (*scan.sampled, *scan.tail) if 0 < unit.line - each.line <= OUTPUT]
-                for line in near:
-                    form = error_form(line.text) if line.origin.rank in (None, rank, scan.origin.rank) else None
-                    if form is not None and form.weight < ErrorWeight.FAILURE:
-                        why = "its rank ran the program that printed it"
-                        return line, error_class(line.text) or ErrorClass("program-error", Confidence.MEDIUM, why)
     return None
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.features.explain.judgement.consequences import led_to, printed_by_program
+from pylaunch.features.explain.judgement.consequences import led_to
 from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, error_form
 from pylaunch.features.explain.judgement.errors.first_error import (
     ErrorLines,
@@ -25,7 +25,6 @@ from pylaunch.features.explain.judgement.findings import LogFinding, findings_of
 from pylaunch.features.explain.judgement.indications.indicated import STALL, waits_over, weighed
 from pylaunch.features.explain.judgement.indications.indications import indications_in
 from pylaunch.features.explain.judgement.standstill import stands_at
-from pylaunch.model.hostset import named_ranks
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.attempts import last_attempts
 from pylaunch.verdict.logs.errors.error_class import ErrorClass, error_class
@@ -127,9 +126,6 @@ def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan]) -> LogVe
         causes, error = (named, *causes), None
     if causes and causes[0].signature in _MAY_FOLLOW and (before := led_to(facts, causes[0].evidence[0])) is not None:
         causes = (_of_line(catalogue, evidence_of(before[0]), before[1]), *causes)
-    if causes and len(causes[0].ranks) == 1 and "CalledProcessError: " in causes[0].text:
-        ran = printed_by_program(facts, causes[0].ranks[0])
-        causes = (*(_printed(catalogue, causes[0], *each) for each in (ran,) if each is not None), *causes)
     if not (texts.failed or causes or (error is not None and error.weight is not ErrorWeight.FAILURE)):
         causes = tuple(cause_of(catalogue, facts, *each) for each in stands_at(catalogue, facts))
         if error is None and not causes:
@@ -192,13 +188,6 @@ def _of_line(catalogue: SignatureCatalogue, line: EvidenceLine, found: ErrorClas
     text = visible_line(line.text)[:LONGEST_TEXT]
     return LogCause(catalogue.causes[found.cause], WORDS, text, found.confidence, (), None, (line,), found.because,
                     tuple(catalogue.causes[each] for each in found.also))  # fmt: skip
-
-
-def _printed(catalogue: SignatureCatalogue, end: LogCause, line: KeptLine, found: ErrorClass) -> LogCause:
-    """Return the error of a program that a rank ran, of which the end of the rank is a consequence."""
-    cause = _of_line(catalogue, evidence_of(line), found)
-    text = f"{named_ranks(end.ranks)} ran a program that failed: {cause.text}"[:LONGEST_TEXT]
-    return replace(cause, text=text, ranks=end.ranks, evidence=(*cause.evidence, *end.evidence))
 
 
 def _place(facts: LogFacts, line: EvidenceLine) -> str:

@@ -5,7 +5,6 @@ import re
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.verdict.logs.errors.error_class import MEDIUM, ErrorClass, error_class
-from pylaunch.verdict.logs.errors.frames import class_of_frame
 from pylaunch.verdict.logs.errors.other_processes import KILLED_CHILD, is_of_another, is_report
 from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
@@ -19,16 +18,6 @@ _VICTIMS = (
     "ConnectionResetError", "BrokenPipeError", "ConnectionAbortedError", "ConnectionRefusedError", "_InactiveRpcError",
     "AioRpcError", "BrokenBarrierError",
 )  # fmt: skip
-_REFUSED = re.compile(
-    r"\bStatusCode\.(?P<status>UNIMPLEMENTED|INVALID_ARGUMENT|NOT_FOUND|FAILED_PRECONDITION|OUT_OF_RANGE|ALREADY_EXISTS"
-    r"|PERMISSION_DENIED|UNAUTHENTICATED|RESOURCE_EXHAUSTED)\b"
-    r"(?:.{0,40}?details = (?P<details>.{1,200}?)(?: debug_error|$))?"
-)
-"""Status of gRPC by which a server that works refuses a call; after others it is gone, late or failed itself."""
-
-_PRINTS = re.compile(r"\bprint ?\(|\bstd(?:out|err)\.(?:write|flush)\(")
-"""Calls that write to the output of a process."""
-
 _OF_A_GROUP = re.compile(r"Peer|Rank|Collective|Rendezvous|Barrier|Lost|Disconnect")
 """Names of exceptions of a library for collectives."""
 
@@ -70,19 +59,15 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
     raised = _before_handler(unit)
     name = raised.type.rpartition(".")[2]
     role, cause, found = Role.ROOT, "program-error", None
-    if (known := _refused_or_unread(unit, raised)) is not None:
-        raised, found = known
-    elif name in _VICTIMS:
+    if name in _VICTIMS:
         role, cause = Role.SYMPTOM, "peer-lost"
     elif name in _WAITED and (not raised.message or name == "GetTimeoutError"):
         role, cause = Role.SYMPTOM, "unexplained"
     elif name in _STOPS:
         role, cause = Role.SYMPTOM, "stopped-from-outside"
     elif raised.type == CUT:
-        found = class_of_frame(raised.more)
-        shown = f"in {raised.more.partition(' in ')[2]}" if found else "the last frame is its place"
-        raised = replace(raised, message=f"the log ends before it; {shown}")
-        role, cause = Role.ROOT if found else Role.WRAPPER, "unexplained"
+        raised = replace(raised, message="the log ends before it; the last frame is its place")
+        role, cause = Role.WRAPPER, "unexplained"
     elif (
         name.partition("(")[0] in _REPORTS
         and not (name == "SystemExit" and _WORDS.search(raised.message))
@@ -112,19 +97,6 @@ def exception_match(catalogue: SignatureCatalogue, unit: ExceptionUnit) -> tuple
         return match, Clue(cause, text, confidence, (odd,), because=because)
     also: tuple[str, ...] = () if found is None else found.also
     return match, Clue(cause, f"{raised.text[:300]}{place}", confidence, because=because, also=also)
-
-
-def _refused_or_unread(unit: ExceptionUnit, raised: RaisedException) -> tuple[RaisedException, ErrorClass] | None:
-    """Return a call of gRPC that the server refused, or a print whose reader has ended; None for the loss of a peer."""
-    if refused := _REFUSED.search(raised.more):
-        cause = "package-mismatch" if refused["status"] == "UNIMPLEMENTED" else "program-error"
-        message = f"{' '.join(filter(None, refused.groups()))}: the server refused the call"
-        return replace(raised, message=message), ErrorClass(cause, MEDIUM, f"gRPC's status {refused['status']}")
-    if raised.type == "BrokenPipeError" and not raised.call and _PRINTS.search(raised.source):
-        message = "a print failed: the reader of its output, such as `head` or `tee`, has ended"
-        because = f"the line {raised.source[:80]!r}"
-        return replace(raised, message=message), ErrorClass("stopped-from-outside", MEDIUM, because)
-    return None
 
 
 def _of_program(raised: RaisedException, found: ErrorClass | None) -> tuple[str, ErrorClass | None]:

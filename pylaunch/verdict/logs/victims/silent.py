@@ -17,27 +17,16 @@ from pylaunch.model.text.sanitise import visible_line
 from pylaunch.verdict.logs.errors.error_class import OF_PROGRAMS, error_class
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.readings.clue import Clue
-from pylaunch.verdict.logs.scan import KeptLine, LogMatch
+from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
 from pylaunch.verdict.logs.victims.launcher_exits import STOPS
 from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS, AT_WORK, ENDED, LONGEST_LINE, SIGNALS, RankEnds
 from pylaunch.verdict.logs.victims.timeouts import TIMEOUTS
 
 MOST_PLACES = 3
-MOST_KEYS = 1000
 _KEY = re.compile(r"(?://(?:cpu|gloo)//\d{1,9}/|rank[_:]?)(\d{1,7})\b|//cuda//\d{1,9}()\b")
 _OF_A_GROUP = re.compile(r"/default_pg/\d{1,9}//(?P<group>\d{1,9})//(?:cpu|gloo|cuda)//\d{1,9}/(?P<member>\d{1,7})\b")
 """Key of a group of some ranks. Its last number counts the members of the group."""
-
-_PUBLISHES = re.compile(
-    r"(?i)\b(?:set|sets|publish\w{0,3}|register\w{0,3}|announc\w{1,3}) (?:key )?['\"]?(?P<key>[\w./-]{3,200})"
-)
-_DATA_TIME = re.compile(
-    r"(?i)^.{0,40}?\brank[ =:]?(?P<rank>\d{1,6})\b.{0,80}?\b(?:data|load(?:ing)?|input|fetch)(?:[_ -]?time)?[ =:]{1,4}"
-    r"(?P<seconds>\d{1,6}\.\d{1,4}) ?s\b"
-)
-_SLOW, _TIMES, _LEAST = 1.0, 5, 3
-"""Seconds and multiple of the times of all others by which the data of one of this many ranks are late."""
 
 _FAILS = re.compile(
     r"(?i)\b(?:crash\w{0,4}|stop(?:s|ped|ping)?|abort\w{0,4}|exit\w{0,3}|quit\w{0,4}|giv\w{2,3} up"
@@ -85,8 +74,7 @@ def read_silent(facts: LogFacts) -> Clue | None:
     if len(stopped) == 1 and ends.victims - {*stopped}:
         text = f"rank {stopped[0]} was interrupted (SIGINT), and the others lost it"
         return Clue("stopped-from-outside", text, Confidence.MEDIUM, stopped, because="KeyboardInterrupt in one rank")
-    return (of_report(ends) or _of_abort(facts, ends) or _of_key(facts, ends) or _of_name(facts)
-            or _of_data(facts) or _of_one(facts, ends)
+    return (of_report(ends) or _of_abort(facts, ends) or _of_key(facts, ends) or _of_one(facts, ends)
             or _of_places(facts, ends) or _of_leaver(facts, ends))  # fmt: skip
 
 
@@ -211,45 +199,6 @@ def _of_key(facts: LogFacts, ends: RankEnds) -> Clue | None:
     rank = missing[0]
     text = f"rank {rank} never joined the group: the others waited for its key in the store{ends.shown_last(rank)}"
     return Clue("rank-missing", text, Confidence.HIGH, missing, because="the key ends with its number")
-
-
-def _of_name(facts: LogFacts) -> Clue | None:
-    """Return the key that a process published under its full host name while others wait for the short one."""
-    lines = [line.text for scan in facts.scans for line in (*scan.sampled, *scan.tail)]
-    published = {found["key"].strip("/") for text in lines if (found := _PUBLISHES.search(text))}
-    waited = {
-        key.strip("/")
-        for match in facts.of("c10d-wait-timeout")
-        for key in match.text.partition("keys: ")[2].split(", ")
-    }
-    pairs = [
-        (key, other)
-        for key in sorted(waited - published)[:MOST_KEYS]
-        for other in sorted(published - waited)[:MOST_KEYS]
-        if other.startswith(f"{key}.") or key.startswith(f"{other}.")
-    ]
-    if len(pairs) != 1:
-        return None
-    ((key, other),) = pairs
-    text = f"a process published {other!r} while others waited for {key!r}: one has a host name with its domain"
-    return Clue("program-error", text, Confidence.MEDIUM, because="the keys of the store in the log")
-
-
-def _of_data(facts: LogFacts) -> Clue | None:
-    """Return the only rank whose last time for its data is far above that of all others."""
-    times: dict[int, tuple[float, KeptLine]] = {}
-    for line in (line for scan in facts.scans for line in (*scan.sampled, *scan.tail)):
-        if found := _DATA_TIME.search(line.text):
-            times[int(found["rank"])] = float(found["seconds"]), line
-    if len(times) < _LEAST:
-        return None
-    *_, second, slowest = sorted(times, key=lambda rank: times[rank][0])
-    seconds, line = times[slowest]
-    if seconds < max(_SLOW, _TIMES * times[second][0]) or facts.steps_after(line.file, line.line) > len(times):
-        return None
-    shown = visible_line(line.text)[:LONGEST_LINE]
-    text = f"rank {slowest} waited for its data while the others waited for it: {shown!r}"
-    return Clue("data-wait", text, Confidence.MEDIUM, (slowest,), because="the times that the ranks print")
 
 
 def _of_one(facts: LogFacts, ends: RankEnds) -> Clue | None:

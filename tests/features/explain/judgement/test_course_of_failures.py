@@ -258,28 +258,6 @@ def test_the_exception_of_a_task_of_ray_is_after_that_of_its_driver() -> None:
     assert (found.cause.id, found.text) == ("program-error", "KeyError: '<unk>' (/srv/tune.py:12)")
 
 
-REFUSED = "grpc._channel._InactiveRpcError: <_InactiveRpcError of RPC that terminated with:\n\tstatus = StatusCode.{}\n"
-
-
-@pytest.mark.parametrize(
-    ("status", "cause"),
-    [("UNIMPLEMENTED", "package-mismatch"), ("PERMISSION_DENIED", "program-error"), ("UNAVAILABLE", "peer-lost")],
-)
-def test_the_status_of_grpc_separates_a_refusal_from_a_server_that_is_gone(status: str, cause: str) -> None:
-    found = first_cause(raised(REFUSED.format(status) + '\tdetails = "Method not found!"'))
-    assert found.cause.id == cause
-    assert ('"Method not found!"' in found.text) == (status != "UNAVAILABLE")
-    assert (found.because == f"gRPC's status {status}") == (status != "UNAVAILABLE")
-
-
-@pytest.mark.parametrize(("call", "cause"), [("print(3)", "stopped-from-outside"), ("sock.sendall(b'')", "peer-lost")])
-def test_a_print_into_a_closed_pipe_lost_the_reader_of_the_output_and_no_peer(call: str, cause: str) -> None:
-    own = raised("BrokenPipeError: [Errno 32] Broken pipe", prefix="[rank0]: ").replace("call()", call)
-    found = first_cause(own + raised(LOST, prefix="[rank1]: "))
-    assert found.cause.id == cause
-    assert (found.ranks == (0,)) == (cause != "peer-lost")
-
-
 def test_a_guard_of_memory_names_the_process_of_the_rank_that_it_killed() -> None:
     guard = 'earlyoom[1]: sending SIGKILL to process 14 uid 1004 "python3": oom_score 1311\n'
     agent = f"E1128 04:59:31.8 8 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: -9) {PID}"

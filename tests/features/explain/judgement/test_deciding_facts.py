@@ -6,15 +6,6 @@ from tests.features.explain.judgement.verdicts import first_cause, verdict_on
 
 LOST = "RuntimeError: [gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:40105."
 SHAPES = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (3x5 and 4x4)"
-EXIT = "subprocess.CalledProcessError: Command '['git', 'log']' returned non-zero exit status 128."
-FIRST_END = """\
-Root Cause (first observed failure):
-[0]:
-  time      : 2026-11-28_04:58:50
-  host      : n1
-  rank      : 0 (local_rank: 0)
-  exitcode  : 1 (pid: 9)
-"""
 NO_ROUTE = "The client socket has failed to connect to {} (errno: 101 - Network is unreachable).\n"
 FULL_MESH = "[rank1]: RuntimeError: Gloo connectFullMesh failed with [pair.cc:144] no error\n"
 FALLBACK = (
@@ -32,7 +23,6 @@ def raised(rank: int, *errors: str) -> str:
 
 
 CLEANUP = "AttributeError: 'Run' object has no attribute 'opt'"
-DUBIOUS = "fatal: detected dubious ownership in repository at '/srv/code'"
 UNREACHABLE = (
     NO_ROUTE.format("[9990:0:b0ca::]:19")
     + "torch.distributed.DistNetworkError: The client socket has failed to connect to any network address of"
@@ -60,10 +50,6 @@ DECIDED = [
     ),
     (raised(1, SHAPES), "program-error or framework-config or data-damaged: rank 1: The shapes"),
     (raised(0, "RuntimeError: shape '[2, 16]' is invalid for input of size 768"), "program-error: rank 0: Runtime"),
-    (
-        f"{DUBIOUS}\n{raised(0, EXIT)}{raised(1, LOST)}{FIRST_END}",
-        f"program-error: rank 0 ran a program that failed: {DUBIOUS}",
-    ),
     (
         raised(0, "datasets.table.CastError: Couldn't cast", "datasets.exceptions.DatasetGenerationError: x"),
         "data-damaged: rank 0: The files of a dataset",

@@ -7,7 +7,6 @@ import pytest
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.errors.error_class import FORMS, OF_PROGRAMS, error_class
-from pylaunch.verdict.logs.errors.frames import class_of_frame
 from pylaunch.verdict.logs.errors.library_forms import OF_IMPORTS
 from tests.unit.verdict.logs.judged import cause_in, scanned
 
@@ -211,21 +210,6 @@ def test_a_name_that_a_library_does_not_define_is_a_fault_of_its_release() -> No
     found = error_class(text, "/srv/run/train.py:8", "/srv/run/train.py:8")
     assert found is not None
     assert found.cause == "program-error"
-
-
-@pytest.mark.parametrize(
-    ("shown", "causes"),
-    [
-        ("/e/torch/distributed/rendezvous.py:232 in _get_env_or_raise: raise _env_error(env_var)", "env-missing"),
-        ("/usr/lib/python3.11/os.py:679 in __getitem__: raise KeyError(key) from None", "env-missing"),
-        ("/e/torch/utils/cpp_extension.py:387 in _check_cuda_version: raise RuntimeError(", "extension-build"),
-        ("/e/orbit/__init__.py:6 in <module>: from .plan import Planner", ""),
-        ("/srv/train.py:8 in main: train(planner)", ""),
-    ],
-)
-def test_the_last_frame_of_a_traceback_that_is_cut_off_shows_a_class(shown: str, causes: str) -> None:
-    found = class_of_frame(shown)
-    assert ("" if found is None else " ".join((found.cause, *found.also))) == causes
 
 
 def test_a_value_error_where_a_checkpoint_is_read_is_about_the_checkpoint() -> None:

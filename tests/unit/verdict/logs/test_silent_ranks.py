@@ -279,27 +279,6 @@ def test_a_prompt_that_nobody_answers_is_the_cause_of_the_timeouts_and_blames_no
     assert (found.cause.id, found.ranks) == ("terminal-missing", ())
 
 
-@pytest.mark.parametrize(("slow", "cause"), [("7.70", "data-wait"), ("0.90", "rank-absent")])
-def test_the_rank_whose_time_for_data_is_far_above_that_of_all_others_is_named(slow: str, cause: str) -> None:
-    times = {0: "0.05", 1: "0.05", 2: slow}
-    late = [f"05:02:17 rank{rank} it 16 data {each}s total {slow}s" for rank, each in times.items()]
-    waited = [line for rank in (0, 1, 2) for line in raised(rank, 7, "all_reduce", LATE)]
-    found = judged({"all.log": [*late, *waited]})
-    assert found.cause.id == cause
-    assert (found.ranks == (2,)) == (cause == "data-wait")
-    later = [f"rank{rank} step {step}" for step in (17, 18) for rank in times]
-    assert judged({"all.log": [*late, *later, *waited]}).ranks == (), "all ranks have made progress since"
-
-
-@pytest.mark.parametrize(("name", "is_found"), [("cn-03.example.org", True), ("cn-04", False)])
-def test_a_key_under_the_full_name_of_a_host_is_not_the_short_one_that_others_wait_for(
-    name: str, is_found: bool
-) -> None:
-    error = "torch.distributed.DistStoreError: wait timeout after 14000ms, keys: /ready/cn-01, /ready/cn-03"
-    found = judged({"all.log": ["cn-01: set ready/cn-01", f"{name}: set ready/{name}", *raised(0, 9, "wait", error)]})
-    assert (f"'ready/{name}'" in found.text) == is_found
-
-
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_rank_whose_launcher_signalled_it_after_the_failure_of_others_was_not_stopped_from_outside(
     *, is_first: bool

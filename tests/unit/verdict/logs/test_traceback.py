@@ -70,4 +70,4 @@ def test_a_log_that_ends_within_the_name_of_an_exception_shows_its_frame() -> No
     log = 'Traceback (most recent call last):\n  File "/srv/a.py", line 7, in ask\n    raise _env_error(name)\nValueE'
     (unit,) = scanned(log).exceptions
     assert (unit.chain[-1].type, unit.chain[-1].more) == (CUT, "/srv/a.py:7 in ask: raise _env_error(name)")
-    assert causes(log) == ["env-missing"]
+    assert causes(log) == ["unexplained"]
