@@ -191,6 +191,24 @@ def test_slow_phases_of_one_rank_are_no_hang(directories: Callable[..., Director
     assert hangs(cluster) == []
 
 
+def test_a_healthy_run_is_not_ended_while_one_call_computes_and_an_upload_waits_for_its_server(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    """Both take three times the limit, the upload after the other ranks have exited with 0."""
+    cluster = directories("n1", "n2")
+    body = (
+        f"{WAIT_FOR_PEERS}"
+        "if rank == 0:\n    until = time.monotonic() + 6\n"
+        "    while time.monotonic() < until:\n        sum(range(30_000_000))\n"
+        "    step(10)\n"
+        "    upload = threading.Thread(target=wait_for_peers, daemon=True)\n    upload.start()\n"
+        "    upload.join(6)\n"
+        "else:\n    threading.Timer(7, os._exit, (0,)).start()\n    wait_for_peers()\n"
+    )
+    ended(starts(cluster, written(tmp_path, body), "--on-hang", "stop"), LONG_S, code=ExitCode.DONE)
+    assert hangs(cluster) == []
+
+
 MEETING = """\
 import os, time
 def _create_c10d_store(hostname, port, rank, world_size):
