@@ -55,7 +55,7 @@ def plan_and_run(
         if flags.dry_run:
             show_plan(planned.plan, planned.commands, as_json=as_json)
             return ExitCode.DONE
-        shown = Presentation(flags.detach, as_json, flags.collect, observers, nodes.end)
+        shown = Presentation(flags.detach, as_json, flags.save_logs, observers, nodes.end)
     try:
         return run_planned(planned, wanted, shown)
     except TakenError as error:

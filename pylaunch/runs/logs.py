@@ -117,7 +117,7 @@ class Collector:
             with _opened(self._directory, output.host, output.stream, is_new=path not in self.files) as file:
                 file.write(content)
         except OSError as error:
-            raise UsageError(f"--collect {self._directory}: {path} cannot be written: {error.strerror}") from None
+            raise UsageError(f"--save-logs {self._directory}: {path} cannot be written: {error.strerror}") from None
         self.files.add(path)
         self.size += len(content)
 

@@ -27,7 +27,7 @@ WITH_INVENTORY = (
 )  # fmt: skip
 """Verbs that read an inventory. Verbs that take a RUN find the hosts in its record."""
 
-OF_RUN = ("status", "logs", "attach", "stop", "stacks", "report", "collect", "fetch", "ps")
+OF_RUN = ("status", "logs", "attach", "stop", "stacks", "report", "fetch", "ps")
 """Verbs that take a RUN: after one with an inventory, others find the hosts by it, too."""
 
 ENVIRONMENT = "pylaunch provision --roles python_env"

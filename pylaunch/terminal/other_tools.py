@@ -28,7 +28,7 @@ _TYPED_FOR = {
     "stacks RUN": "trace py-spy pystack debug hang dump",
     "explain RUN": "analyze events",
     "report RUN": "html sreport seff",
-    "collect RUN": "download archive bundle issue support",
+    "report RUN --archive": "download archive bundle issue support",
     "provision": "setup install deploy ansible ansible-playbook playbook configure",
     "env lock requirements.txt": "lock pip venv add compile conda",
     "trust": "login auth keyscan ssh-keyscan keys",

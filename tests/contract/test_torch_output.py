@@ -61,7 +61,16 @@ def test_ranks_print_the_same_as_under_plain_torchrun(torch_python: Path, elsewh
     with no_process_stays(cluster):
         for framework, python in (("direct", torch_python), ("direct", elsewhere), ("torchrun", elsewhere)):
             logs = tmp_path / f"logs-{framework}-{python.parents[1].name}"
-            words = ("--framework", framework, "--python", str(python), "--nproc-per-node", "2", "--collect", str(logs))
+            words = (
+                "--framework",
+                framework,
+                "--python",
+                str(python),
+                "--nproc-per-node",
+                "2",
+                "--save-logs",
+                str(logs),
+            )
             ended(cluster.begin("start", *where, *words, "--", str(script)), code=ExitCode.DONE)
             lines = [line for file in logs.rglob("[01].*") for line in file.read_text().splitlines()]
             assert sorted(lines) == expected, (framework, python)

@@ -78,7 +78,7 @@ def test_ranks_print_no_line_that_their_own_launcher_does_not_print(
 ) -> None:
     words = (str(EXAMPLES / script[0]), *script[1:])
     size = ("--limit", "n1", "--nproc-per-node", "2")
-    run = start(framework_lab, plain.__name__, *size, "--collect", str(tmp_path), "--", *words)
+    run = start(framework_lab, plain.__name__, *size, "--save-logs", str(tmp_path), "--", *words)
     assert run.returncode == ExitCode.DONE, run.stderr
     must_print_no_more(framework_lab, tmp_path, plain(free_port(), *words))
 
@@ -88,7 +88,7 @@ def test_deepspeed_trains_with_its_configuration_and_prints_no_line_that_it_does
 ) -> None:
     config = ("--deepspeed", f"--deepspeed_config={EXAMPLES / 'deepspeed.json'}")
     words = (leaving(framework_lab, "deepspeed_train.py"), *config, "--epochs=1")
-    run = start(framework_lab, "deepspeed", "--collect", str(tmp_path), "--", *words)
+    run = start(framework_lab, "deepspeed", "--save-logs", str(tmp_path), "--", *words)
     assert run.returncode == ExitCode.DONE, run.stderr
     assert "rank 1 of 2 on n2: ZeRO 1" in run.stdout
     assert "trained on 2 ranks" in run.stdout

@@ -23,7 +23,7 @@ def resident(status: str) -> int:
 def test_logs_are_chosen_by_rank_node_pattern_and_end_and_can_be_collected(lab: Lab, tmp_path: Path) -> None:
     script = 'for step in 1 2 3; do echo "rank $RANK step $step"; done; echo "warn $RANK" >&2'
     collected = tmp_path / "collected"
-    flags = (*COMMAND, "--nproc-per-node", "2", "--collect", str(collected))
+    flags = (*COMMAND, "--nproc-per-node", "2", "--save-logs", str(collected))
     run = lab.pylaunch("start", "-i", str(lab.inventory), *flags, "--", "sh", "-c", script)
     assert run.returncode == ExitCode.DONE, run.stderr
     assert "collected 12 logs" in run.stderr

@@ -43,13 +43,13 @@ HOSTS = {
     "runs.md": ("gpu01", "gpu02", "gpu03"),
     "shell.md": ("gpu01", "gpu02", "gpu03", "gpu04"),
 }
-OF_A_FAILED_RUN = {"bug-report.md", "explain.md", "report.md"}
+OF_A_FAILED_RUN = {"explain.md", "report.md"}
 """Their runs fail, and one has failed before the first line."""
 
 OF_A_LIVE_RUN = {"logs.md", "runs.md"}
 """Ranks train until a line of LETS_RUNS_END is typed."""
 
-LETS_RUNS_END = re.compile(r"pylaunch (rerun|start --collect)\b")
+LETS_RUNS_END = re.compile(r"pylaunch (rerun|start --save-logs)\b")
 JOB = "51c0e7aa"
 """Id of a job of several roles on the pages."""
 

@@ -50,7 +50,6 @@ REFUSED = (
     "render torchrun -- jaxed.py",
     "render slurm --sbatch-arg=--nodes=3 -- train.py",
     "render slurm --force -- train.py",
-    "collect --limit 1KB",
     "provision --exit-code",
     "env lock --python /usr/bin/python3 requirements.txt",
     "env show",

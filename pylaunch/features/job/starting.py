@@ -42,7 +42,7 @@ from pylaunch.terminal.views.start import lines
 from pylaunch.transport.background import Background, Foreground, fork_to_background
 
 NOT_IN_A_ROLE = frozenset({
-    "words", "nodes", "dry_run", "detach", "collect", "queue", "queue_timeout", "kill_on_disconnect",
+    "words", "nodes", "dry_run", "detach", "save_logs", "queue", "queue_timeout", "kill_on_disconnect",
     "in_job", "choice",
 })  # fmt: skip
 """Options of `start` that are about a whole start, or that a job of several roles does not have."""

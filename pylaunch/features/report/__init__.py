@@ -1,8 +1,8 @@
-"""A run as a file: the HTML report (`report`, `start --report`), and the archive for a bug report (`collect`).
+"""A run as a file: the HTML report (`report`, `start --report`), and an archive with it (`report --archive`).
 
 page/        pure: the report as text
 write        reads what is known about a run, from its record and its nodes
-collect      the archive, which contains the report
+archive      the archive, which contains the report
 at_end       the report of a start that failed
 """
 
@@ -10,16 +10,11 @@ from pylaunch.store.output_directory import OUTPUT_DIRECTORY
 from pylaunch.terminal.doors import ObserverOption, Verb, VerbGroup
 
 VERBS = {
-    "collect": Verb(
-        "pylaunch.features.report.collect_command",
-        "Put everything about a run into one archive, for a bug report",
-        after="stacks",
-        group=VerbGroup.DIAGNOSE,
-    ),
     "report": Verb(
         "pylaunch.features.report.command",
-        "Write a run as one HTML file: cause, timeline, stacks, logs",
-        after="collect",
+        "Write a run as one HTML file, or as an archive with its logs",
+        after="stacks",
+        group=VerbGroup.DIAGNOSE,
     ),
 }
 

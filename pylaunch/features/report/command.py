@@ -1,11 +1,14 @@
-"""`pylaunch report`: a run as one HTML file that opens offline."""
+"""`pylaunch report`: a run as one HTML file that opens offline, or as an archive with its logs."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from pylaunch.errors import ExitCode
+from pylaunch.features.report.archive import write_archive
 from pylaunch.features.report.write import write_report
+from pylaunch.model.run import RunRecord
 from pylaunch.model.text.size import shown_size
 from pylaunch.store.output_directory import OUTPUT_DIRECTORY, output_file
 from pylaunch.terminal import console, document, hints, options
@@ -15,6 +18,7 @@ EXAMPLES = """\b
 Examples:
   pylaunch report
   pylaunch report 7f3a -o why.html
+  pylaunch report 7f3a --archive
   pylaunch start -i cluster.ini --report -- train.py
 """
 
@@ -23,26 +27,38 @@ Examples:
 @options.run
 @options.role
 @options.nodes_know
-@options.output(f"File to write.  [default: {OUTPUT_DIRECTORY}/pylaunch-RUN.html]")
+@click.option("--archive", is_flag=True, help="Write an archive: page, record, logs, hosts as they are now.")
+@options.output(f"File to write.  [default: {OUTPUT_DIRECTORY}/pylaunch-RUN.html, or .tar.gz for an archive]")
 @options.as_json
-def command(run: str | None, *, role: str | None, inventory: Path | None, output: Path | None, as_json: bool) -> int:
-    """Write RUN (the newest one without) as one HTML file: why it failed, timeline, stacks, collectives, last lines.
+def command(run: str | None, role: str | None, inventory: Path | None, output: Path | None, **asked: bool) -> int:
+    """Write RUN (the newest one without) as one HTML file: why it failed, timeline, last lines.
 
     The file needs no network and no JavaScript. Secrets are masked. The last lines of ranks are read from the
-    nodes that answer. RUN may be a job of several roles: a file for each of its runs.
+    nodes that answer; what is missing is listed. RUN may be a job of several roles: a file for each of its runs.
     """
     named = find_each(run, role, inventory, find_newest)
     if output is not None:
         named.refuse_several("--output", str(output))
     found = []
     for record in named.records:
-        file = output or output_file(f"pylaunch-{record.plan.run}.html")
-        size, missing = write_report(record, file, hints.of_run(record.plan))
-        found.append({"run": record.plan.run, "report": str(file), "bytes": size, "missing": list(missing)})
-        if not as_json:
-            for line in missing:
+        result = _archive(record, output) if asked["archive"] else _page(record, output)
+        found.append({"run": record.plan.run, **result})
+        if not asked["as_json"]:
+            for line in result["missing"]:
                 console.say(f"missing: {line}")
-            console.data(str(file))
-            console.say(f"run {record.plan.run}: report of {shown_size(size)}, secrets masked")
+            console.data(str(result["file"]))
+            console.say(f"run {record.plan.run}: {shown_size(result['bytes'])}, secrets masked")
     document.show(found[0] if named.job is None else {"job": named.job.job, "runs": found})
     return ExitCode.DONE
+
+
+def _page(record: RunRecord, output: Path | None) -> dict[str, Any]:
+    file = output or output_file(f"pylaunch-{record.plan.run}.html")
+    size, missing = write_report(record, file, hints.of_run(record.plan))
+    return {"file": str(file), "bytes": size, "missing": list(missing)}
+
+
+def _archive(record: RunRecord, output: Path | None) -> dict[str, Any]:
+    file = output or output_file(f"pylaunch-{record.plan.run}.tar.gz")
+    made = write_archive(record, file)
+    return {"file": str(file), "bytes": file.stat().st_size, "files": sorted(made.texts), "missing": made.missing}

@@ -1,4 +1,4 @@
-"""Facts about a run for a bug report: versions, placement, environment of ranks, hosts as they are now."""
+"""Facts about a run: versions, environment of ranks, hosts as they are now."""
 
 import platform
 import sys
@@ -48,28 +48,6 @@ def versions(record: RunRecord) -> dict[str, object]:
         "python": sys.version,
         "system": platform.platform(),
         "packages": {name: package_version(name) for name in PACKAGES},
-    }
-
-
-def topology(plan: RunPlan) -> dict[str, object]:
-    """Return the hosts of `plan` with their places, ranks and devices."""
-    return {
-        "coordinator": plan.coordinator.host.name,
-        "world_size": plan.world_size,
-        "nodes": [
-            {
-                "host": node.host.name,
-                "node_rank": node.node_rank,
-                "address": node.host.address,
-                "rank_address": node.host.rank_address,
-                "interface": node.host.interface,
-                "topology": list(node.host.topology),
-                "ranks": [rank.rank for rank in node.ranks],
-                "devices": list(node.devices),
-            }
-            for node in plan.nodes
-        ],
-        "spares": [host.name for host in plan.spares],
     }
 
 

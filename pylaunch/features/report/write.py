@@ -5,9 +5,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pylaunch import features
-from pylaunch.errors import PylaunchError, UsageError
-from pylaunch.features.report.log_excerpts import read_ends
+from pylaunch.features.report.log_ends import read_ends
 from pylaunch.features.report.page.content import ReportInput
 from pylaunch.features.report.page.html import page
 from pylaunch.features.report.page.ranks import ONE_LOG, SHOWN_LINES
@@ -15,7 +13,6 @@ from pylaunch.features.report.run_facts import versions
 from pylaunch.inventory.known_secrets import known_secrets
 from pylaunch.model.run import RunRecord
 from pylaunch.model.text.redaction import Redaction
-from pylaunch.render import render
 from pylaunch.runs.follow.run_follower import rank_streams
 from pylaunch.store import runs
 from pylaunch.store.new_file import new_file, refuse_existing
@@ -42,22 +39,12 @@ def report_content(record: RunRecord) -> ReportInput:
     """Return everything that is known about the run, with the last lines of its ranks where nodes answer."""
     logs, missing = _last_lines(record)
     known = versions(record)
-    attestation = runs.attestation(record.plan.run)
-    attested = {} if attestation is None else attestation.hosts
-    try:
-        section = features.measured(record)
-    except UsageError as error:
-        section, missing = None, (*missing, error.message)
     return ReportInput(
         record,
         time.time(),
         findings=runs.findings(record.plan.run),
-        views=runs.views(record.plan.run),
         logs=logs,
-        facts={name: host.facts.get("essentials", {}) for name, host in attested.items()},
-        variables=_variables(record),
         versions={name: str(known[name]) for name in ("pylaunch", "agent", "python", "system")},
-        measured=section,
         missing=missing,
     )
 
@@ -73,12 +60,3 @@ def _last_lines(record: RunRecord) -> tuple[dict[int, str], tuple[str, ...]]:
         if text.strip() and (channel == "err" or int(rank) not in logs):
             logs[int(rank)] = text
     return logs, found.missing
-
-
-def _variables(record: RunRecord) -> dict[str, dict[str, str]]:
-    if record.is_foreign:
-        return {}
-    try:
-        return {node.host.name: dict(command.env) for node, command in render(record.plan)}
-    except PylaunchError:
-        return {}

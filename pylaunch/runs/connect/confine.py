@@ -1,6 +1,6 @@
 """Limit the messages of a node to its own part of the run. Pure.
 
-Streams become files under `--collect`, ranks decide how a run ended, and ports are sent to other nodes. So a node may
+Streams become files under `--save-logs`, ranks decide how a run ended, and ports are sent to other nodes. So a node may
 report only its own ranks, streams that the controller requested, and ports that exist.
 """
 

@@ -53,7 +53,7 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
     grace: float | None = None
     start_timeout: float = 60.0
     log_limit: str = "1GiB"
-    collect: Path | None = None
+    save_logs: Path | None = None
     node_timeout: float = 10.0
     on_hang: str = OnHang.OBSERVE.value
     hang_after: str = "30"

@@ -10,6 +10,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.model.diagnosis.cause import Certainty, FailureCause, Named, RejectedCause
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.finding import ATTESTATION
+from pylaunch.model.diagnosis.hang import HangKind
 from pylaunch.model.hostset import fold
 from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, RankEnd
 from pylaunch.verdict.causes.cause_kinds import advised
@@ -18,7 +19,6 @@ from pylaunch.verdict.causes.unanswered import Pair, silent_pairs
 from pylaunch.verdict.causes.xid import XidKind, explain
 from pylaunch.verdict.failure_evidence import Evidence, seconds
 from pylaunch.verdict.hangs.judge import judge_hang
-from pylaunch.verdict.hangs.recorded_views import ACROSS_RANKS
 from pylaunch.verdict.hangs.snapshot import HangEvidence
 from pylaunch.verdict.own_failures import sounds_like_a_victim
 
@@ -248,6 +248,13 @@ def _memory_line(facts: HostEvidence) -> Iterator[str]:
 
 
 MOST_DISAGREEMENTS = 2
+
+
+ACROSS_RANKS = (
+    HangKind.OTHER_CALL, HangKind.OTHER_PLACE, HangKind.EXTRA_CALL, HangKind.GROUP_ORDER, HangKind.LATE,
+    HangKind.INTERPRETER_HELD, HangKind.RESTARTED,
+)  # fmt: skip
+"""Findings from which no other rule concludes."""
 
 
 def view_causes(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:

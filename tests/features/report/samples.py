@@ -10,8 +10,7 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.model.run import Event, EventKind, RunRecord
-from pylaunch.protocol.examination import Collective, Frame, ProcessGroup, RankView, ThreadStack
-from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, RankEnd, StuckConnection
+from pylaunch.protocol.node_evidence import RankEnd
 
 BEGUN = 1_780_000_000.0
 CAUSE = 149
@@ -48,7 +47,10 @@ def events(of: RunPlan) -> tuple[Event, ...]:
         for rank in node.ranks:
             found.append(Event(BEGUN + 3 + late / 10, EventKind.RANK_STARTED, name, rank.rank, "pid 4242"))
     phases = {"connect": 0.9, "prepare": 1.2, "release": 0.1, "skew": 0.06}
-    return (*found, Event(BEGUN + 3.1, EventKind.RELEASED, seconds=phases))
+    hang = Event(
+        BEGUN + 60, EventKind.HANG, text=f"hang: ranks 0-148 wait for rank 149 {HOSTILE[:90]}", lines=(HOSTILE[:400],)
+    )
+    return (*found, Event(BEGUN + 3.1, EventKind.RELEASED, seconds=phases), hang)
 
 
 def ends(of: RunPlan, cause: int) -> tuple[RankEnd, ...]:
@@ -75,14 +77,6 @@ CAUSES = (
     FailureCause("storage-stall", "a disk was slow", Certainty.POSSIBLE, evidence=("io full 31 %",)),
 )  # fmt: skip
 REJECTED = (RejectedCause("rank 3 lost its connection", "it is a victim of rank 149"),)
-HOSTS = (
-    HostEvidence(
-        "gpu038", BEGUN + 63, 0.001,
-        kernel=(KernelEvent("oom-kill", BEGUN + 62, "Out of memory: Killed process 4242 (python)", rank=149),),
-        stuck=(StuckConnection(150, "ESTABLISHED", "10.0.0.1", 29500, 4096, 0, 7, 0),),
-        rises={"eth0 carrier_changes": 2}, missing=("kernel messages need root",),
-    ),
-)  # fmt: skip
 
 
 def record(of: RunPlan, cause: int) -> RunRecord:
@@ -94,40 +88,8 @@ def record(of: RunPlan, cause: int) -> RunRecord:
         BEGUN + 64, all_ends, {}, first_failure=first, named=Named(first.host, cause),
         evidence=("the kernel killed process 4242 (python) of cgroup /pylaunch/7f3a9c01", "memory.max 4294967296"),
     )  # fmt: skip
-    with_causes = replace(outcome, causes=CAUSES, rejected=REJECTED, hosts=HOSTS)
+    with_causes = replace(outcome, causes=CAUSES, rejected=REJECTED)
     return RunRecord(of, "0123456789abcdef", BEGUN, events(of), with_causes, started_by="alice on laptop")
-
-
-def views(of: RunPlan, cause: int) -> tuple[RankView, ...]:
-    """All ranks but `cause` wait in collective 412 of group dp."""
-    group = ProcessGroup("0", "dp", tuple(range(of.world_size)))
-    found = []
-    for node in of.nodes:
-        for rank in node.ranks:
-            is_late = rank.rank == cause
-            call = (
-                Frame("read_shard", "/srv/data.py", 71) if is_late else Frame("all_reduce", "/env/torch/dist.py", 2877)
-            )
-            outer = Frame("train", "/srv/train.py", 214)
-            last = Collective("0", 411 if is_late else 412, "all_reduce", ((4096, 1024),), ((4096, 1024),),
-                              ("float32",), is_retired=is_late)  # fmt: skip
-            stack = ThreadStack("MainThread", is_main=True, frames=(call, outer))
-            found.append(
-                RankView(
-                    rank.rank,
-                    node.host.name,
-                    BEGUN + 60,
-                    0.001,
-                    4242,
-                    "D" if is_late else "S",
-                    31.0,
-                    "helper",
-                    threads=(stack,),
-                    groups=(group,),
-                    collectives=(last,),
-                )
-            )
-    return tuple(found)
 
 
 FINDINGS = (
@@ -140,11 +102,8 @@ FINDINGS = (
 def large() -> ReportInput:
     """256 ranks on 64 nodes, of which one reads a file while the others wait for it."""
     of = plan(64, 4)
-    names = [node.host.name for node in of.nodes]
-    facts = {name: {"torch": "2.13.0", "nccl": "2.27.3" if name != "gpu007" else "2.26.2"} for name in names}
-    variables = {name: {"NCCL_DEBUG": "WARN", "OMP_NUM_THREADS": "8" if name != "gpu009" else "1"} for name in names}
     return ReportInput(
-        record(of, CAUSE), BEGUN + 70, FINDINGS, views(of, CAUSE), facts=facts, variables=variables,
+        record(of, CAUSE), BEGUN + 70, FINDINGS,
         versions={"pylaunch": "0.1.0", "python": "3.11.7"}, missing=("gpu064: no route to host",),
     )  # fmt: skip
 
@@ -156,20 +115,13 @@ def hostile() -> ReportInput:
     assert base.outcome is not None
     evil = HOSTILE[:400]
     cause = FailureCause(evil, evil, Certainty.LIKELY, evidence=(evil,), question=evil, hint=evil)
-    facts = HostEvidence(evil, BEGUN, 0.0, (KernelEvent(evil, BEGUN, evil),), rises={evil: 1}, missing=(evil,))
     outcome = replace(
         base.outcome, reason=HOSTILE[:3000], evidence=(HOSTILE[:500],), hint="<b>hint</b>", causes=(cause, cause),
-        rejected=(RejectedCause(evil, evil),), hosts=(facts,),
+        rejected=(RejectedCause(evil, evil),),
     )  # fmt: skip
     finding = Finding("code.tree", Severity.FAIL, ("gpu001",), evil, evil, evidence=(evil,))
-    place = Frame("<script>f</script>", "</code></pre>", 1)
-    view = RankView(
-        1, "gpu002", BEGUN, 0.1, 7, "\u202e", 0.0, "helper", note="<script>",
-        threads=(ThreadStack("m", is_main=True, frames=(place,)),),
-        collectives=(Collective("<i>", 1, "</table>", ((1,),), (), ("<b>",), is_retired=False),),
-    )  # fmt: skip
     return ReportInput(
-        replace(base, outcome=outcome), BEGUN + 70, (finding,), (view,), logs={0: HOSTILE, 1: HOSTILE},
-        facts={"gpu001": {"<x>": "</dl>"}, "gpu002": {"<x>": "\u202e"}}, variables={}, versions={"<v>": "</main>"},
+        replace(base, outcome=outcome), BEGUN + 70, (finding,), logs={0: HOSTILE, 1: HOSTILE},
+        versions={"<v>": "</main>"},
         missing=("<script>alert(2)</script>",),
     )  # fmt: skip

@@ -94,7 +94,10 @@ Examples:
     help="Bytes that each log file may take on its node; the beginning and the newest stay. 0: no limit.",
 )
 @click.option(
-    "--collect", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Bring all logs here at the end."
+    "--save-logs",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Bring all logs here at the end.",
 )
 @features.observer_options("start")
 @click.option(

@@ -46,13 +46,13 @@ class LogFlags:
 @click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Begin with the last N lines of each log.")
 @click.option("--since", metavar="WHEN", help="Only what was written since: 10m, 1h30m ago or 2026-03-01T14:30.")
 @click.option(
-    "--collect",
+    "--save-logs",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
     help="Copy all logs to DIR/HOST/RANK.out and .err instead of showing them.",
 )
 @click.option("--launcher", is_flag=True, help="What the nodes' launchers (torchrun) say, instead of the ranks.")
-def command(run: str | None, *, role: str | None, inventory: Path | None, collect: Path | None, **asked: Any) -> int:
+def command(run: str | None, *, role: str | None, inventory: Path | None, save_logs: Path | None, **asked: Any) -> int:
     """Show what the ranks of RUN (the only live one without) wrote: their stdout on stdout, their stderr on stderr.
 
     RUN may be a job of several roles: the output of all of its runs, each line with its role.
@@ -61,9 +61,9 @@ def command(run: str | None, *, role: str | None, inventory: Path | None, collec
     since = None if flags.since is None else options.since("--since", flags.since)
     named = find_each(run, role, inventory)
     records = named.records
-    if collect is not None:
-        _refuse_beside_collect(flags)
-        places = [collect if len(records) == 1 else collect / name_in_job(record) for record in records]
+    if save_logs is not None:
+        _refuse_beside_save_logs(flags)
+        places = [save_logs if len(records) == 1 else save_logs / name_in_job(record) for record in records]
         copying = [partial(copy_logs, each, place) for each, place in zip(records, places, strict=True)]
         return _read_parts(records, copying, at_once=False)
     for option, value in (("--rank", flags.rank), ("--node", flags.node)):
@@ -110,8 +110,8 @@ def _read(record: RunRecord, flags: LogFlags, since: float | None, label: str, i
     follow_logs(record, query, live.show, interrupts, only_with=flags.grep)
 
 
-def _refuse_beside_collect(flags: LogFlags) -> None:
+def _refuse_beside_save_logs(flags: LogFlags) -> None:
     """Raises UsageError for flags that choose what is shown."""
     beside = [f"--{name}" for name, value in vars(flags).items() if value not in (None, False)]
     if beside:
-        raise UsageError(f"--collect cannot be combined with {beside[0]}", hint="pylaunch logs --collect DIR")
+        raise UsageError(f"--save-logs cannot be combined with {beside[0]}", hint="pylaunch logs --save-logs DIR")

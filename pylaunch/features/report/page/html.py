@@ -6,10 +6,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from pylaunch.features.report.page import ranks, timeline
 from pylaunch.features.report.page.content import ReportInput
-from pylaunch.features.report.page.host_rows import differing, host_lines, shared, waiting_rows
 from pylaunch.model.hostset import alike, fold
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
+from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.model.text.argv import pylaunch, quoted, quoted_with_env
 from pylaunch.model.text.moments import in_utc
 from pylaunch.model.text.sanitise import rank_output, visible
@@ -17,6 +17,7 @@ from pylaunch.model.text.sanitise import rank_output, visible
 MOST_FINDINGS = 200
 MOST_EVIDENCE = 40
 MOST_CAUSES = 20
+MOST_REPORTS = 20
 LONGEST_TEXT = 600
 """Characters of a text in a sentence."""
 
@@ -48,7 +49,6 @@ def page(content: ReportInput, hide: Callable[[str], str], complete: Callable[[s
         "cause": causes[0] if causes else None,
         "other_causes": causes[1:MOST_CAUSES],
         "rejected": () if outcome is None else outcome.rejected[:MOST_CAUSES],
-        "host_evidence": host_lines(plan, outcome, record.created_at),
         "shown": _shown(outcome, hosts),
         "top_lines": TOP_LINES,
         "plan": plan,
@@ -63,17 +63,11 @@ def page(content: ReportInput, hide: Callable[[str], str], complete: Callable[[s
         "skew": None if skew is None else timeline.seconds_text(skew),
         "start": timeline.start_timeline(record),
         "course": timeline.run_timeline(record),
-        "waiting": waiting_rows(content),
-        "stacks": ranks.by_stack(content.views, plan.job.workdir),
-        "collectives": ranks.by_collective(content.views),
+        "hangs": _hangs(record),
         "host_ranks": prominent,
         "other_ranks": [host for host in hosts if host not in prominent],
         "findings": content.findings[:MOST_FINDINGS],
-        "measured": None if content.measured is None else content.measured(hide),
         "fold": fold,
-        "fact_differences": differing(content.facts),
-        "variable_differences": differing(content.variables),
-        "shared_facts": shared(content.facts),
         "versions": content.versions,
         "rows_of_plan": _plan_rows(plan),
         "missing": content.missing,
@@ -141,6 +135,12 @@ def _refusals(plan: RunPlan, outcome: Outcome | None) -> list[tuple[str, str]]:
     """Return each reason once with the hosts that refused for it, in the order of the plan."""
     refused = {} if outcome is None else outcome.refusals
     return alike({host: refused[host] for host in plan.in_order(refused)})
+
+
+def _hangs(record: RunRecord) -> list[tuple[str, Event]]:
+    """Return the reports that ranks do not advance, or advance again, each with its time after the start."""
+    reports = [event for event in record.events if event.kind in (EventKind.HANG, EventKind.ADVANCING)]
+    return [(timeline.seconds_text(event.time - record.created_at), event) for event in reports[-MOST_REPORTS:]]
 
 
 def _shown(outcome: Outcome | None, hosts: tuple[ranks.HostRanks, ...]) -> ranks.RankLines | None:

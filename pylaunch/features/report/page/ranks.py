@@ -1,20 +1,16 @@
-"""Ranks for a report: grouped by stack, by collective, and by host with their last lines. Pure."""
+"""Ranks for a report: by host, with their last lines. Pure."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.report.page.content import ReportInput
 from pylaunch.features.report.page.timeline import bar_of, seconds_text
-from pylaunch.model.hostset import fold, fold_ranks
+from pylaunch.model.hostset import fold_ranks
 from pylaunch.model.outcome import Named
 from pylaunch.model.plan import NodePlan
 from pylaunch.model.text.excerpt import bounded
-from pylaunch.protocol.examination import Collective, RankView
 from pylaunch.protocol.node_evidence import RankEnd
-from pylaunch.verdict.stack_groups import PROCESS_STATES, StackGroup, shown_stack, stack_groups
 
-MOST_GROUPS = 64
-MOST_FRAMES = 40
 SHOWN_LINES = 30
 ALL_LOGS = 1_000_000
 """Characters of the last lines of all ranks together."""
@@ -54,53 +50,6 @@ class HostRanks:
     def has_lines(self) -> bool:
         """True if there is more to show than the summary."""
         return any(rank.lines or rank.is_named for rank in self.ranks)
-
-
-def by_stack(views: Sequence[RankView], workdir: str) -> list[dict[str, object]]:
-    """Return the ranks grouped by the stack of their main threads, the smallest group first.
-
-    Each has its frames, innermost first, and its place: the innermost frame and the innermost one of the user's code,
-    or the reason why there is none.
-    """
-    smallest_first = sorted(stack_groups(views), key=lambda group: len(group.views))
-    return [_stack_row(group, workdir) for group in smallest_first[:MOST_GROUPS]]
-
-
-def _stack_row(group: StackGroup, workdir: str) -> dict[str, object]:
-    first = group.views[0]
-    shown = shown_stack(group.stack, workdir)
-    own = [frame.text for frame in shown[1:] if frame.is_own]
-    places = [*(frame.text for frame in shown[:1]), *own[:1]]
-    states = sorted({PROCESS_STATES.get(view.state, f"state {view.state}") for view in group.views})
-    return {
-        "ranks": fold_ranks(group.ranks),
-        "count": len(group.views),
-        "hosts": fold(dict.fromkeys(view.host for view in group.views)),
-        "place": " ← ".join(places) or first.note or ", ".join(filter(None, (first.syscall, first.wchan))) or "unknown",
-        "state": ", ".join(states),
-        "frames": tuple(map(str, group.stack[:MOST_FRAMES])),
-    }
-
-
-def by_collective(views: Iterable[RankView]) -> list[tuple[str, int, str, str, str]]:
-    """Return group, number, ranks, call and state of the last collective of every rank, equal ones in one row."""
-    rows: dict[tuple[str, int, str, str], list[int]] = {}
-    for view in views:
-        names = {group.name: group.description or group.name for group in view.groups}
-        last: dict[str, Collective] = {}
-        for each in view.collectives:
-            if not each.is_p2p:
-                last[each.group] = each
-        for group, each in last.items():
-            key = (names.get(group, group), each.sequence, _call(each), "finished" if each.is_retired else "waiting")
-            rows.setdefault(key, []).append(view.rank)
-    found = sorted(rows.items(), key=lambda row: (row[0][0], -row[0][1], row[0][2]))[: 2 * MOST_GROUPS]
-    return [(group, number, fold_ranks(sorted(ranks)), call, state) for (group, number, call, state), ranks in found]
-
-
-def _call(each: Collective) -> str:
-    sizes = ", ".join("x".join(map(str, size)) or "scalar" for size in each.input_sizes[:4])
-    return " ".join(filter(None, (each.operation, f"({sizes})" if sizes else "", ", ".join(each.dtypes[:4]))))
 
 
 def by_host(content: ReportInput, hide: Callable[[str], str]) -> tuple[HostRanks, ...]:

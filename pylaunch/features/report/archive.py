@@ -1,4 +1,4 @@
-"""Collect everything about a run for a bug report in one archive, with secrets masked. Works when nodes are down."""
+"""A run as one archive, with secrets masked: page, record, logs, hosts as they are now. Works when nodes are down."""
 
 import gzip
 import io
@@ -16,13 +16,12 @@ from pylaunch import __version__
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.checks.finding_lines import all_lines
 from pylaunch.features.report import run_facts
-from pylaunch.features.report.log_excerpts import MARK, read_excerpts
+from pylaunch.features.report.log_ends import read_ends
 from pylaunch.features.report.page.html import page
 from pylaunch.features.report.write import report_content
 from pylaunch.inventory.known_secrets import known_secrets
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import RunRecord
-from pylaunch.model.text.excerpt import bounded
 from pylaunch.model.text.redaction import Redaction
 from pylaunch.model.text.size import shown_size
 from pylaunch.runs.connect.confine import LAUNCHER_STREAMS
@@ -35,11 +34,15 @@ from pylaunch.terminal import console
 LIMIT = 50_000_000
 """Bytes of all files of an archive before compression."""
 
-LEAST_LIMIT = 1_000_000
+MARK = "[pylaunch: lines are omitted here]"
+"""Line between the beginning and the end of a file of the record that is cut."""
+
 _RECORD_SHARE = 4
 """Files of the record may take one part of so many of the limit; logs take what the record leaves."""
 
 _LEAST_LOG = 2000
+_SHORT_LINE = 40
+"""Bytes: decides how many last lines are requested."""
 
 
 @dataclass
@@ -48,7 +51,7 @@ class RunArchive:
 
     mask: Redaction
     texts: dict[str, str] = field(default_factory=dict)
-    left_out: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
 
     def add(self, name: str, text: str) -> None:
         self.texts[name] = self.mask.hide(text)
@@ -56,15 +59,15 @@ class RunArchive:
     def add_json(self, name: str, value: object) -> None:
         self.add(name, json.dumps(value, indent=2, default=msgspec.to_builtins) + "\n")
 
-    def leave_out(self, line: str) -> None:
-        self.left_out.append(self.mask.hide(line))
+    def miss(self, line: str) -> None:
+        self.missing.append(self.mask.hide(line))
 
     @property
     def size(self) -> int:
         return sum(len(text.encode("utf-8", "surrogateescape")) for text in self.texts.values())
 
 
-def collect(record: RunRecord, file: Path, limit: int) -> RunArchive:
+def write_archive(record: RunRecord, file: Path, limit: int = LIMIT) -> RunArchive:
     """Write the archive of a run to `file`. Raises UsageError if the file exists or cannot be written."""
     refuse_existing(file)
     content = RunArchive(Redaction(known_secrets(record.plan, os.environ)))
@@ -92,10 +95,10 @@ def _add_record(content: RunArchive, record: RunRecord, most: int) -> None:
             size = path.stat().st_size
             text = path.read_text(encoding="utf-8", errors="replace") if size <= limit else _ends_of(path, limit)
         except OSError as error:
-            content.leave_out(f"{name}: {error.strerror}")
+            content.miss(f"{name}: {error.strerror}")
             continue
         if size > limit:
-            content.leave_out(f"{name}: the middle of {shown_size(size)} is omitted")
+            content.miss(f"{name}: the middle of {shown_size(size)} is omitted")
         content.add(name, text)
 
 
@@ -111,10 +114,9 @@ def _ends_of(path: Path, limit: int) -> str:
 
 def _add_plan(content: RunArchive, record: RunRecord) -> None:
     content.add_json("versions.json", run_facts.versions(record))
-    content.add_json("topology.json", run_facts.topology(record.plan))
     environment = run_facts.environment(record)
     if isinstance(environment, str):
-        content.leave_out(f"environment.json: {environment}")
+        content.miss(f"environment.json: {environment}")
     else:
         content.add_json("environment.json", environment)
 
@@ -123,7 +125,7 @@ def _add_hosts(content: RunArchive, record: RunRecord) -> None:
     """Add facts and findings of the hosts as they are now."""
     now = run_facts.hosts_now(record.plan)
     for host, reason in now.unreachable.items():
-        content.leave_out(f"hosts: {host}: {reason}")
+        content.miss(f"hosts: {host}: {reason}")
     if now.facts:
         content.add_json("hosts/facts.json", now.facts)
         content.add("hosts/findings.txt", "".join(f"{line}\n" for line in all_lines(now.findings)))
@@ -135,22 +137,22 @@ def _add_logs(content: RunArchive, record: RunRecord, most: int) -> None:
     streams = [*rank_streams(plan), *LAUNCHER_STREAMS]
     logs = 2 * plan.world_size + 2 * len(plan.nodes)
     limit = max(_LEAST_LOG, (most - content.size) // logs)
-    found = read_excerpts(record, streams, limit)
+    found = read_ends(record, streams, max(1, limit // _SHORT_LINE), limit)
     for (host, stream), text in found.texts.items():
         # A character takes up to four bytes: the bound of the archive is in bytes.
         content.add(f"logs/{_plain(host)}/{_plain(stream)}", _within(text, limit))
     if found.cut:
-        content.leave_out(f"logs: only the beginning and the end, {shown_size(limit)} each, of {_named(found.cut)}")
+        content.miss(f"logs: only the end, {shown_size(limit)} at most, of {_named(found.cut)}")
     for reason in found.missing:
-        content.leave_out(f"logs: {reason}")
+        content.miss(f"logs: {reason}")
     silent = sorted({node.host.name for node in plan.nodes} - {host for host, _ in found.texts})
     if silent and not found.missing:
-        content.leave_out(f"logs: no output of ranks on {fold(silent)}")
+        content.miss(f"logs: no output of ranks on {fold(silent)}")
 
 
 def _within(text: str, limit: int) -> str:
     size = len(text.encode("utf-8", "surrogateescape"))
-    return text if size <= limit else bounded(text, max(4, len(text) * limit // size - len(MARK) - 2), MARK)
+    return text if size <= limit else text[-(len(text) * limit // size) :]
 
 
 def _named(streams: frozenset[tuple[str, str]]) -> str:
@@ -168,7 +170,6 @@ _ABOUT = (
     ("record/", "the run's record on the controller: plan, events, outcome, facts of the nodes; all attempts"),
     ("report.html", "the run as one page, see pylaunch help report"),
     ("versions.json", "pylaunch, agent, Python, operating system of the controller"),
-    ("topology.json", "hosts, addresses, ranks and devices"),
     ("environment.json", "command lines and variables of ranks, by layer"),
     ("hosts/", "facts of the hosts and findings of pylaunch check, when the archive was made"),
     ("logs/", "output of ranks and launchers: logs/HOST/RANK.out and .err"),
@@ -180,11 +181,11 @@ def _readme(record: RunRecord, content: RunArchive) -> str:
     outcome = record.outcome
     verdict = "no outcome is recorded" if outcome is None else f"{outcome.status.value}: {outcome.reason}"
     listed = [f"  {name:<17} {text}" for name, text in _ABOUT if any(each.startswith(name) for each in content.texts)]
-    missing = [f"  {line}" for line in content.left_out] or ["  nothing"]
+    missing = [f"  {line}" for line in content.missing] or ["  nothing"]
     return "\n".join(
         [
             f"Run {record.plan.run}: {verdict}",
-            f"Collected by pylaunch {__version__} at {now}",
+            f"Written by pylaunch {__version__} at {now}",
             "",
             "Content",
             *listed,

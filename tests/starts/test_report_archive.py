@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
+from pylaunch.features.report.archive import write_archive
+from pylaunch.store import runs
 from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster, ended
 
@@ -52,9 +54,9 @@ def failed_run(cluster: DirectoryCluster) -> str:
     return next(iter(cluster.outcomes()))
 
 
-def collected(cluster: DirectoryCluster, *words: str) -> subprocess.CompletedProcess[str]:
-    """`pylaunch collect` to its end."""
-    return ended(cluster.begin("collect", *words), ENDS_S)
+def archived(cluster: DirectoryCluster, *words: str) -> subprocess.CompletedProcess[str]:
+    """`pylaunch report --archive` to its end."""
+    return ended(cluster.begin("report", "--archive", *words), ENDS_S)
 
 
 def content(archive: Path, run: str) -> dict[str, str]:
@@ -69,9 +71,9 @@ def content(archive: Path, run: str) -> dict[str, str]:
 def test_no_secret_is_in_an_archive_and_everything_else_is(cluster: DirectoryCluster, tmp_path: Path) -> None:
     run = failed_run(cluster)
     archive = tmp_path / "report.tar.gz"
-    done = collected(cluster, run, "-o", str(archive), "--json")
+    done = archived(cluster, run, "-o", str(archive), "--json")
     assert done.returncode == ExitCode.DONE, done.stderr
-    document = documented(done.stdout, "pylaunch collect")
+    document = documented(done.stdout, "pylaunch report")
     texts = content(archive, run)
     assert sorted(texts) == document["files"]
     assert [(name, secret) for name, text in texts.items() for secret in SECRETS.values() if secret in text] == []
@@ -79,11 +81,10 @@ def test_no_secret_is_in_an_archive_and_everything_else_is(cluster: DirectoryClu
     assert {f"record/{run}/{name}" for name in recorded} <= set(texts)
     assert "rank 1 uses *" in texts["logs/n2/1.out"]
     assert "is wrong" in texts["logs/n1/0.out"]
-    assert json.loads(texts["topology.json"])["nodes"][1]["ranks"] == [1]
     layers = json.loads(texts["environment.json"])["nodes"]["n1"]["layers"]
     assert layers["flags"]["NCCL_DEBUG"] == "WARN"
     assert json.loads(texts["versions.json"])["agent"]
-    late = {line.split(": ")[1] for line in document["left_out"] if line.startswith("hosts: ")}
+    late = {line.split(": ")[1] for line in document["missing"] if line.startswith("hosts: ")}
     assert set(json.loads(texts.get("hosts/facts.json", "{}"))) | late == {"n1", "n2"}
     assert "exited with code 3" in texts["README.txt"]
 
@@ -94,7 +95,7 @@ def test_a_node_that_is_down_is_named_and_an_archive_is_never_replaced(
     run = failed_run(cluster)
     (cluster.nodes["n2"].path / "python3").rename(cluster.nodes["n2"].path / "gone")
     archive = tmp_path / "report.tar.gz"
-    done = collected(cluster, "-i", str(cluster.inventory), "-o", str(archive))
+    done = archived(cluster, "-i", str(cluster.inventory), "-o", str(archive))
     assert done.returncode == ExitCode.DONE, done.stderr
     assert done.stdout == f"{archive}\n"
     texts = content(archive, run)
@@ -106,25 +107,23 @@ def test_a_node_that_is_down_is_named_and_an_archive_is_never_replaced(
     assert f"record/{run}/outcome.json" in texts
 
     before = archive.read_bytes()
-    again = collected(cluster, run, "-o", str(archive))
+    again = archived(cluster, run, "-o", str(archive))
     assert again.returncode == ExitCode.USAGE
     assert "exists already" in again.stderr
     assert archive.read_bytes() == before
 
 
-def test_long_logs_keep_their_beginning_and_their_end(cluster: DirectoryCluster, tmp_path: Path) -> None:
+def test_long_logs_keep_their_end_within_the_limit(cluster: DirectoryCluster, tmp_path: Path) -> None:
     script = cluster.inventory.parent / "job"
     script.write_text('i=0; while [ $i -lt 60000 ]; do i=$((i+1)); echo "step $i of rank $RANK, and some more"; done\n')
-    process = cluster.start("--", "sh", str(script))
-    ended(process, ENDS_S)
+    ended(cluster.start("--", "sh", str(script)), ENDS_S)
+    (run,) = cluster.outcomes()
     archive = tmp_path / "report.tar.gz"
-    done = collected(cluster, *cluster.outcomes(), "-o", str(archive), "--limit", "1MB")
-    assert done.returncode == ExitCode.DONE, done.stderr
-    texts = content(archive, next(iter(cluster.outcomes())))
+    write_archive(runs.read(run), archive, 1_000_000)
+    texts = content(archive, run)
     for name, rank in (("logs/n1/0.out", 0), ("logs/n2/1.out", 1)):
         lines = texts[name].splitlines()
-        assert lines[0] == f"step 1 of rank {rank}, and some more"
         assert lines[-1] == f"step 60000 of rank {rank}, and some more"
-        assert "[pylaunch: lines are omitted here]" in lines
+        assert 1000 < len(lines) < 60000
     assert sum(map(len, texts.values())) <= 1_000_000 + len(texts["README.txt"])
-    assert "only the beginning and the end" in texts["README.txt"]
+    assert "logs: only the end" in texts["README.txt"]
