@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from pylaunch.model.job import JobSpec
     from pylaunch.model.outcome import Outcome
     from pylaunch.model.plan import RunPlan
-    from pylaunch.model.run import RunRecord
     from pylaunch.model.setting import Circumstances, LintFinding, Setting
-    from pylaunch.terminal.doors import Measured, StartSource
+    from pylaunch.terminal.doors import StartSource
 
 FEATURES = (
     "bench",
@@ -43,7 +42,7 @@ FEATURES = (
     "notify",
 )
 """Packages of this package. Their doors: VERBS, SUBCOMMANDS, OBSERVER, OBSERVER_OF_ALL_RUNS, START_FILE, NODES,
-JOB_OPTIONS, REPORT_SECTION, JUDGE.
+JOB_OPTIONS, JUDGE.
 
 At the end of a run, observers act in this order: `notify` names the files that those before it have written.
 """
@@ -52,16 +51,6 @@ At the end of a run, observers act in this order: `notify` names the files that 
 def _packages() -> Iterator[ModuleType]:
     for name in FEATURES:
         yield imported(f"{__name__}.{name}")
-
-
-def measured(record: RunRecord) -> Measured | None:
-    """Return the section of a report about the measurement that a run was a part of. Raises UsageError for damage."""
-    for package in _packages():
-        module: str = getattr(package, "REPORT_SECTION", "")
-        section: Measured | None = imported(module).measured(record) if module else None
-        if section is not None:
-            return section
-    return None
 
 
 def verbs() -> dict[str, Verb]:

@@ -42,11 +42,6 @@ def project_known_hosts(inventory: Path) -> Path:
     return project_directory(inventory) / "known_hosts"
 
 
-def project_bench_baseline(inventory: Path) -> Path:
-    """Return the file of the bandwidths that later measurements of this cluster are compared with."""
-    return project_directory(inventory) / "bench-baseline.json"
-
-
 @dataclass(frozen=True)
 class JobFiles:
     """Files of the agents that pylaunch starts in a Slurm job which it did not submit."""
@@ -84,8 +79,6 @@ class RunPaths:
         """Views of ranks that their nodes took before they stopped them, one JSON object a line."""
         self.findings = directory / "findings.jsonl"
         """Findings of the checks that ran beside the start, one JSON object a line; absent without any."""
-        self.bench = directory / "bench.json"
-        """Results of the measurement that the run was a part of; absent unless `pylaunch bench` made the run."""
         self.controller = directory / "controller"
         """Locked by the controller in charge of the run for as long as it lives; holds its process id."""
         self.log = directory / "controller.log"

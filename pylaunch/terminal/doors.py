@@ -1,4 +1,4 @@
-"""The doors through which a feature joins the command line: verbs, observers of runs, nodes of a start, a section."""
+"""The doors through which a feature joins the command line: verbs, observers of runs, nodes of a start."""
 
 from __future__ import annotations
 
@@ -166,7 +166,3 @@ class MeasuredSection:
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
-
-
-Measured = Callable[[Callable[[str], str]], MeasuredSection]
-"""Return the section; the argument masks secrets."""

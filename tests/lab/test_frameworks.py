@@ -8,9 +8,7 @@ import pytest
 
 from lab.lab import Lab
 from pylaunch.errors import ExitCode
-from pylaunch.features.bench.judgement.operations import Operation
 from pylaunch.transport.process import Completed
-from tests.json_pages import documented
 from tests.lab.controller import must_be_clean, starting
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -191,27 +189,6 @@ def test_jax_finds_its_place_without_arguments(framework_lab: Lab) -> None:
     assert run.returncode == ExitCode.DONE, run.stderr
     assert "process 3 of 4 on n2" in run.stdout
     assert "fitted on 4 processes: loss 0.00" in run.stdout
-    must_be_clean(framework_lab)
-
-
-def test_bench_measures_and_checks_the_collectives_of_jax(framework_lab: Lab) -> None:
-    words = ("--backend", "jax", "--stage", "sweep", "--max-size", "64K", "--iterations", "3", "--warm-up", "1")
-    measured = framework_lab.pylaunch("bench", "-i", str(framework_lab.inventory), *words, "--json", timeout_s=280)
-    assert measured.returncode == ExitCode.DONE, measured.stderr
-    found = documented(measured.stdout, "pylaunch bench")
-    assert (found["backend"], found["ranks"], found["hosts"]) == ("jax", 2, ["n1", "n2"])
-    assert [(each["stage"], each["state"]) for each in found["stages"]] == [
-        ("barrier", "ok"), ("correctness", "ok"), ("sweep", "ok"),
-    ]  # fmt: skip
-    assert "right sums on 2 ranks, jax " in found["stages"][1]["text"]
-    sizes: dict[str, list[int]] = {}
-    for each in found["collectives"]:
-        sizes.setdefault(each["operation"], []).append(each["bytes"])
-        assert each["wrong"] == 0
-        assert each["busbw_gbps"] > 0
-    without_broadcast = {each.value for each in Operation} - {"broadcast"}
-    assert sizes == {name: [4096, 16384, 65536] for name in without_broadcast}
-    assert found["omitted"] == [{"operation": "broadcast", "bytes": 4096, "reason": "JAX has no broadcast on the CPU"}]
     must_be_clean(framework_lab)
 
 

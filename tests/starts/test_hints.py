@@ -42,11 +42,11 @@ def test_an_interpreter_of_the_agent_that_no_host_has(
     assert hint in ended.stdout + ended.stderr
 
 
-def test_bench_on_hosts_that_do_not_answer_names_doctor_with_the_inventory(cluster: DirectoryCluster) -> None:
+def test_bench_on_hosts_that_do_not_answer_names_check_with_the_inventory(cluster: DirectoryCluster) -> None:
     ended = cluster.run("bench", "-i", str(cluster.inventory), code=ExitCode.CLUSTER_NOT_READY)
     assert "broken   connect: 2 of 2 hosts cannot be asked from here (n[1-2])" in ended.stderr
     assert "  n[1-2]: no Python at /opt/typo/python3" in ended.stderr
-    assert f"hint: pylaunch doctor -i {cluster.inventory}" in ended.stderr.splitlines()
+    assert f"hint: pylaunch check -i {cluster.inventory}" in ended.stderr.splitlines()
     assert "incomplete: connect is broken; not measured: barrier, " in ended.stderr
 
 

@@ -1,7 +1,6 @@
 """`pylaunch bench`: communication tests, and the node or link that is slow."""
 
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,9 @@ from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features.bench import view
 from pylaunch.features.bench.judgement.operations import Operation
-from pylaunch.features.bench.judgement.summary import BenchSummary
 from pylaunch.features.bench.judgement.sweep import DEFAULT_LARGEST, checked_sweep
-from pylaunch.features.bench.run.baselines import baseline_path, compared, read_baseline, save_baseline
-from pylaunch.features.bench.run.events import USUAL, BenchRequest, BenchResult, BenchStage
+from pylaunch.features.bench.run.events import BenchRequest, BenchResult, BenchStage
 from pylaunch.features.bench.run.measure import BACKENDS, bench, chosen_backend
-from pylaunch.features.bench.run.summary_file import write_bench_summary
 from pylaunch.inventory import load_cluster
 from pylaunch.runs.connect.interruptible import signals
 from pylaunch.terminal import console, document, options
@@ -25,8 +21,8 @@ from pylaunch.terminal.live_area import working
 EXAMPLES = """\b
 Examples:
   pylaunch bench -i cluster.ini
-  pylaunch bench -i cluster.ini --stage pairs --stage compute
-  pylaunch bench -i cluster.ini --stage sweep --operation all-reduce --max-size 1G --csv sweep.csv
+  pylaunch bench -i cluster.ini --stage pairs --plot pairs.svg
+  pylaunch bench -i cluster.ini --stage sweep --operation all-reduce --max-size 1G --table
 """
 
 
@@ -45,14 +41,9 @@ class BenchFlags:
     nproc_per_node: int | None
     interface: str | None
     no_ib: bool
-    beside: str
-    data: str
     python: str | None
     seed: int | None
-    csv: Path | None
-    plots: Path | None
-    html: Path | None
-    save_baseline: bool
+    plot: Path | None
     table: bool
 
 
@@ -63,7 +54,7 @@ class BenchFlags:
     "--stage",
     type=click.Choice([each.value for each in BenchStage]),
     multiple=True,
-    help="Only this stage; can be repeated.  [default: all, read with --data]",
+    help="Only this stage; can be repeated.  [default: all]",
 )
 @click.option(
     "--operation",
@@ -76,7 +67,7 @@ class BenchFlags:
     type=click.Choice(BACKENDS),
     default="auto",
     show_default=True,
-    help="auto: nccl if every host has devices, else gloo on the CPU; jax: JAX's own gloo on the CPU.",
+    help="auto: nccl if every host has devices, else gloo on the CPU.",
 )
 @click.option("--min-size", metavar="SIZE", help="Smallest payload of the sweep.  [default: 4K]")
 @click.option("--max-size", metavar="SIZE", help="Largest payload of the sweep.  [default: 64M; 1G with nccl]")
@@ -86,65 +77,37 @@ class BenchFlags:
 @click.option("--nproc-per-node", type=int, metavar="N", help="Ranks on each host.  [default: one per device]")
 @click.option("--interface", metavar="NAME", help="Network interface of the ranks on every host.")
 @click.option("--no-ib", is_flag=True, help="Without InfiniBand and RoCE: NCCL uses TCP.")
-@click.option(
-    "--beside",
-    metavar="no-ib|INTERFACE",
-    default="",
-    help="Sweep again without InfiniBand or over INTERFACE, and compare.",
-)
-@click.option("--data", metavar="PATH", default="", help="Read this file or directory on every host, and time it.")
 @click.option("--python", metavar="PATH", help="Interpreter of the ranks.  [default: the provisioned environment]")
 @click.option("--seed", type=int, metavar="N", help="Choice of the rounds of pairs.  [default: random]")
-@click.option("--csv", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the sweep there.")
 @click.option(
-    "--plots",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIRECTORY",
-    help="Write bandwidth.svg, latency.svg and pairs.svg there, those of them that were measured.",
-)
-@click.option(
-    "--html",
+    "--plot",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write verdicts, plots and table there.",
+    help="Write the rates of all pairs of hosts there, as SVG.",
 )
-@click.option("--save-baseline", is_flag=True, help="Keep the bandwidths, to compare later measurements with them.")
 @click.option("--table", is_flag=True, help="Print the results of all sizes below the verdicts.")
 @options.as_json
 def command(inventory: Path | None, limit: str | None, as_json: bool, **given: Any) -> int:
     """Measure the communication between all hosts, and name the node or link that is slow.
 
     Stages: every host connects to every other one; all ranks meet; a small all-reduce is checked; collectives are timed
-    over sizes; latency; rounds of disjoint pairs; compute and memory of each device. The first broken stage ends the
+    over sizes; latency; rounds of disjoint pairs. The first broken stage ends the
     measurement. Rates are decimal: 1 GB/s is 10^9 bytes per second. Exit code 3 for a broken stage, 1 for a slow node,
-    link, path or device and for a regression. An interrupt ends the measurement, too: what was measured before is
+    link or path. An interrupt ends the measurement, too: what was measured before is
     shown and written, marked as incomplete (exit code 130).
     """
     flags = BenchFlags(**given)
     cluster = load_cluster(inventory, limit=limit)
     request = _request(flags)
     backend = chosen_backend(cluster, request)
-    kept = baseline_path(cluster)
-    if flags.save_baseline and kept is None:
-        raise UsageError(
-            "--save-baseline: it is kept beside an inventory file, and there is none", hint="-i cluster.ini"
-        )
-    for option, path in (("--csv", flags.csv), ("--html", flags.html)):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise UsageError(f"{option} {path}: cannot be written: no such directory: {path.parent}")
-    if kept is not None:
-        read_baseline(kept)  # One that cannot be read ends the command before minutes of measuring.
+    if flags.plot is not None and not flags.plot.absolute().parent.is_dir():
+        raise UsageError(f"--plot {flags.plot}: cannot be written: no such directory: {flags.plot.parent}")
     if flags.max_size is None and backend in DEFAULT_LARGEST:
         largest = max(DEFAULT_LARGEST[backend], request.sweep.smallest)
         request = replace(request, sweep=replace(request.sweep, largest=largest))
     with working("measuring") as change:
-        result = compared(bench(cluster, request, view.BenchView(change).take, signals), request, cluster)
-    if flags.save_baseline and (result.is_broken or result.incomplete is not None):
-        console.say("warning: no baseline is kept: the measurement is incomplete or broken")
-    elif flags.save_baseline:
-        console.say(f"baseline: {save_baseline(result, request, cluster)}")
-    keep_results(view.summary(result), console.say)
-    _write(flags, result)
+        result = bench(cluster, request, view.BenchView(change).take, signals)
+    _write_plot(flags.plot, result)
     if as_json:
         document.show(view.as_json(result))
     else:
@@ -154,31 +117,18 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
     if result.is_broken:
         return ExitCode.CLUSTER_NOT_READY
     verdict = result.verdict
-    found = (
-        [each for found in result.stragglers.values() for each in found if each.is_confirmed],
-        result.regressions,
-        *(() if verdict is None else (verdict.nodes, verdict.links, verdict.apart)),
-    )
-    return ExitCode.JOB_FAILED if any(found) else ExitCode.DONE
+    is_slow = verdict is not None and bool(verdict.nodes or verdict.links or verdict.apart)
+    return ExitCode.JOB_FAILED if is_slow else ExitCode.DONE
 
 
-def _write(flags: BenchFlags, result: BenchResult) -> None:
-    """Write the files of `flags`."""
-    if flags.csv is not None:
-        with options.writing("--csv", flags.csv):
-            flags.csv.write_text(view.as_csv(result), encoding="utf-8")
-    if flags.plots is not None:
-        with options.writing("--plots", flags.plots):
-            drawn = view.plots(result)
-            if drawn:
-                flags.plots.mkdir(parents=True, exist_ok=True)
-            else:
-                console.say(f"--plots {flags.plots}: no plot is written, because nothing was measured that has one")
-            for name, plot in drawn.items():
-                (flags.plots / name).write_text(plot, encoding="utf-8")
-    if flags.html is not None:
-        with options.writing("--html", flags.html):
-            flags.html.write_text(view.as_html(result), encoding="utf-8")
+def _write_plot(file: Path | None, result: BenchResult) -> None:
+    if file is None:
+        return
+    if not (plot := view.pair_plot(result)):
+        console.say(f"--plot {file}: not written: no pair of hosts was measured")
+        return
+    with options.writing("--plot", file):
+        file.write_text(plot, encoding="utf-8")
 
 
 def _request(flags: BenchFlags) -> BenchRequest:
@@ -187,33 +137,13 @@ def _request(flags: BenchFlags) -> BenchRequest:
         sweep = checked_sweep(flags.min_size, flags.max_size, flags.iterations, flags.warm_up, flags.time_limit)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    if BenchStage.READ.value in flags.stage and not flags.data:
-        raise UsageError("--stage read: no file to read", hint="--data /path/of/the/training/data")
-    if BenchStage.PAIRS.value in flags.stage and flags.backend == "jax":
-        raise UsageError(
-            "--stage pairs --backend jax: a collective of JAX has all ranks, so pairs cannot be measured alone",
-            hint="--backend gloo, with torch in the environment of the ranks",
-        )
-    chosen = [BenchStage(name) for name in flags.stage] or [*USUAL, *([BenchStage.READ] if flags.data else [])]
     return BenchRequest(
-        stages=frozenset(chosen),
+        stages=frozenset(map(BenchStage, flags.stage)) or frozenset(BenchStage),
         backend=flags.backend,
         sweep=replace(sweep, operations=tuple(map(Operation, flags.operation or Operation))),
         python=flags.python,
         ranks_per_node=flags.nproc_per_node,
         interface=flags.interface,
         uses_infiniband=not flags.no_ib,
-        beside=flags.beside,
-        data=flags.data,
         seed=random.randrange(10**6) if flags.seed is None else flags.seed,
     )
-
-
-def keep_results(summary: BenchSummary, complain: Callable[[str], None]) -> None:
-    """Write `summary` to the record of each of its runs; call `complain` with the first error."""
-    for run in summary.runs:
-        try:
-            write_bench_summary(run, summary)
-        except OSError as error:
-            complain(f"warning: pylaunch report {run} will lack these results: {error.strerror}")
-            return

@@ -1,4 +1,4 @@
-"""Results of `pylaunch bench`, as lines like those of nccl-tests and as JSON.
+"""Results of `pylaunch bench`, as lines like those of nccl-tests, as JSON and as a plot.
 
 Rates are decimal (1 GB/s is 10^9 bytes/s), sizes are bytes.
 """
@@ -8,43 +8,28 @@ from statistics import median, quantiles
 
 from pylaunch.base.dataclass import asdict
 from pylaunch.errors import PylaunchError
-from pylaunch.features.bench.judgement.baseline import levels
 from pylaunch.features.bench.judgement.bounds import Judgement, judged_bandwidth
 from pylaunch.features.bench.judgement.measurements import CollectiveTimed, LatencyTimed
 from pylaunch.features.bench.judgement.operations import algorithm_bandwidth, bus_bandwidth
-from pylaunch.features.bench.judgement.page import bench_page
-from pylaunch.features.bench.judgement.peers import Straggler
-from pylaunch.features.bench.judgement.summary import (
-    BenchSummary,
-    drawn,
-    latency_samples,
-    lowest_rates,
-    sections,
-    size_results,
-)
+from pylaunch.features.bench.judgement.plots import pair_heatmap
 from pylaunch.features.bench.run.events import (
+    AGAIN,
     BenchBegun,
     BenchEvent,
     BenchResult,
     BenchStage,
     StageEndedOnAll,
     StageState,
-    again,
 )
 from pylaunch.features.bench.run.progress import NOTHING
 from pylaunch.model.hostset import fold
-from pylaunch.model.text import argv
 from pylaunch.runs.follow.run_events import Notice
 from pylaunch.terminal import console, hints
-from pylaunch.terminal.doors import MeasuredSection
 
 HEADER = f"{'operation':<15} {'bytes':>12} {'time':>10} {'algbw':>9} {'busbw':>9} {'wrong':>6}"
 MOST_TRIPS = 8
 LONGEST_TRIPS = 3
 """Round trips with a line, of more than MOST_TRIPS."""
-
-LEAST_WAITED = 0.05
-OTHER_WORK = "other work on the host or chance may explain it"
 
 UNITS = f"{'':<15} {'':>12} {'us':>10} {'GB/s':>9} {'GB/s':>9}"
 
@@ -104,8 +89,7 @@ def conclude(result: BenchResult, *, with_table: bool) -> None:
             console.say(line)
     elif result.collectives:
         omitted = f"; larger sizes of {len(result.omitted)} are omitted" if result.omitted else ""
-        shown = argv.pylaunch("report", *result.runs[:1])
-        console.say(f"results of collectives: {len(result.collectives)}{omitted}; with --table, or {shown}")
+        console.say(f"results of collectives: {len(result.collectives)}{omitted}; shown with --table")
 
 
 def table(result: BenchResult) -> Iterator[str]:
@@ -130,11 +114,9 @@ def incomplete_line(result: BenchResult) -> str:
 def with_next_steps(error: PylaunchError, result: BenchResult) -> PylaunchError:
     """Add to `error`, which ended the measurement, how to see the results and how to measure the rest."""
     steps = [] if error.hint is None else [error.hint]
-    if result.collectives or result.latencies or result.pair_rates or result.compute:
-        steps.append(f"these results with plots: {argv.pylaunch('report', result.runs[0])}")
     found = result.incomplete
     missing = () if found is None else (found.stage, *found.not_measured)
-    stages = [each for each in BenchStage if {each.value, again(each)} & set(missing)]
+    stages = [each for each in BenchStage if each.value in missing or (each is BenchStage.PAIRS and AGAIN in missing)]
     if stages:
         steps.append(f"the rest: the same command with {' '.join(f'--stage {each.value}' for each in stages)}")
     error.hint = "\n      ".join(steps) or None
@@ -146,32 +128,10 @@ def conclusions(result: BenchResult) -> Iterator[str]:
     if result.incomplete is not None:
         yield incomplete_line(result)
     yield from _pairs(result)
-    for kind, found in result.stragglers.items():
-        yield from (straggler_line(kind, each) for each in found)
-    yield from result.unjudged
-    for regression in result.regressions:
-        yield (
-            f"regression: {regression.operation} of {regression.size} bytes: {regression.now:.3f} GB/s, baseline "
-            f"of {result.baseline_made_at[:10]} {regression.before:.3f} GB/s ({-regression.loss:.0%}, noise "
-            f"{regression.noise:.1%})"
-        )
     if result.dropped:
         yield f"warning: {result.dropped} lines of ranks were no measurements and are not used"
     yield from _latency_lines(result)
     yield from _bounds(result)
-    yield from _beside(result)
-
-
-def straggler_line(kind: str, found: Straggler) -> str:
-    """Return the verdict on one device or data path that was slow at first."""
-    what = f"{kind} of {found.name} at {found.share:.0%} of the median of its peers"
-    if not found.again:
-        return f"not confirmed: {what}, once: there is no second measurement"
-    later = f"{median(found.again):.0%} in {len(found.again)} measurements after it"
-    if found.is_confirmed:
-        return f"slow: {what}, {later}"
-    waited = f"{found.waited:.0%} of the time, other processes had a processor that it was ready for"
-    return f"not confirmed: {what} once, {later}; {waited if found.waited >= LEAST_WAITED else OTHER_WORK}"
 
 
 def _latency_lines(result: BenchResult) -> Iterator[str]:
@@ -200,21 +160,6 @@ def _bounds(result: BenchResult) -> Iterator[str]:
         else:
             reasons.add(found)
     yield from sorted(reasons)
-
-
-def _beside(result: BenchResult) -> Iterator[str]:
-    """Yield both rates, for the largest size of each collective on both networks."""
-    ranks = result.conditions.ranks
-    other = {(each.operation, each.size): each for each in result.beside}
-    both = [
-        each for each in sorted(result.collectives, key=lambda each: each.size) if (each.operation, each.size) in other
-    ]
-    for operation, each in {each.operation: each for each in both}.items():
-        here, there = (
-            bus_bandwidth(operation, each.size, median(found.seconds), ranks)
-            for found in (each, other[(operation, each.size)])
-        )
-        yield f"{operation.value}: {here:.3f} GB/s, over the other network {there:.3f} GB/s ({here / there:.2f} times)"
 
 
 def _pairs(result: BenchResult) -> Iterator[str]:
@@ -247,56 +192,21 @@ def _latencies(each: LatencyTimed) -> tuple[float, float, float]:
     return min(each.seconds) * 1e6, median(each.seconds) * 1e6, high * 1e6
 
 
-def as_csv(result: BenchResult) -> str:
-    """Return the results of all collectives, one a line; of an incomplete measurement, the last line says so."""
-    lines = ["operation,bytes,seconds,algbw_GBps,busbw_GBps,wrong,iterations,ranks,backend"]
-    for each in result.collectives:
-        seconds = median(each.seconds)
-        bus = bus_bandwidth(each.operation, each.size, seconds, result.conditions.ranks)
-        lines.append(
-            f"{each.operation.value},{each.size},{seconds:.9f},{algorithm_bandwidth(each.size, seconds):.6f},{bus:.6f},"
-            f"{each.wrong},{each.iterations},{result.conditions.ranks},{result.conditions.backend}"
-        )
-    if result.incomplete is not None:
-        lines.append(f'"# {incomplete_line(result)}"')
-    return "\n".join(lines) + "\n"
+def pair_plot(result: BenchResult) -> str:
+    """Return the rates of all pairs as SVG; "" where none was measured."""
+    rates = {pair: found for pair, found in result.pair_rates.items() if found}
+    return pair_heatmap(result.hosts, rates, incomplete_line(result)) if rates else ""
 
 
-def summary(result: BenchResult) -> BenchSummary:
-    """Return what the records of the runs keep, with stages and verdicts as they are printed."""
-    ranks = result.conditions.ranks
-    return BenchSummary(
-        result.hosts, result.conditions.backend, ranks, result.runs,
-        (*map(stage_line, result.stages), *conclusions(result)),
-        size_results(result.collectives, ranks), latency_samples(result.latencies), lowest_rates(result.pair_rates),
-        incomplete_line(result),
-    )  # fmt: skip
-
-
-def plots(result: BenchResult) -> dict[str, str]:
-    """Return the plots: name of a file → SVG."""
-    return {f"{name}.svg": plot for name, plot in drawn(summary(result), result.hosts).items()}
-
-
-def as_html(result: BenchResult) -> str:
-    """Return everything as one page."""
-    ranks = result.conditions.ranks
-    rows = [row(each, ranks).split() for each in result.collectives]
-    about = f"pylaunch bench: {ranks} ranks on {fold(result.hosts)}, backend {result.conditions.backend}"
-    columns = ("operation", "bytes", "time, us", "algbw, GB/s", "busbw, GB/s", "wrong")
-    return bench_page(
-        MeasuredSection(
-            about + (", incomplete" if result.incomplete is not None else ""),
-            list(conclusions(result)), sections(summary(result), result.hosts), columns, rows,
-        ),
-        [(stage_line(each), each.state in (StageState.BROKEN, StageState.INTERRUPTED)) for each in result.stages],
-    )  # fmt: skip
+def _noise(each: CollectiveTimed) -> float:
+    """Return the standard deviation of the parts of the iterations, relative to their median."""
+    middle = median(each.seconds)
+    return 1.4826 * median(abs(one - middle) for one in each.seconds) / middle
 
 
 def as_json(result: BenchResult) -> dict[str, object]:
     """Return all results as data."""
     names, verdict, found = result.hosts, result.verdict, result.incomplete
-    noise = levels(result.collectives, result.conditions.ranks)
     return {
         "hosts": list(names),
         "backend": result.conditions.backend,
@@ -311,8 +221,8 @@ def as_json(result: BenchResult) -> dict[str, object]:
                 "bytes": each.size,
                 "seconds": median(each.seconds),
                 "algbw_gbps": algorithm_bandwidth(each.size, median(each.seconds)),
-                "busbw_gbps": noise[(each.operation.value, each.size)].busbw_gbps,
-                "noise": noise[(each.operation.value, each.size)].noise,
+                "busbw_gbps": bus_bandwidth(each.operation, each.size, median(each.seconds), result.conditions.ranks),
+                "noise": _noise(each),
                 "wrong": each.wrong,
                 "iterations": each.iterations,
             }
@@ -320,14 +230,6 @@ def as_json(result: BenchResult) -> dict[str, object]:
         ],
         "omitted": [
             {"operation": each.operation.value, "bytes": each.size, "reason": each.reason} for each in result.omitted
-        ],
-        "beside": [
-            {
-                "operation": each.operation.value,
-                "bytes": each.size,
-                "busbw_gbps": bus_bandwidth(each.operation, each.size, median(each.seconds), result.conditions.ranks),
-            }
-            for each in result.beside
         ],
         "latencies": [_latency(each) for each in result.latencies],
         "pairs": [
@@ -349,26 +251,6 @@ def as_json(result: BenchResult) -> dict[str, object]:
         "slow_path": [] if verdict is None else [names[each] for each in verdict.apart],
         "unclear": [] if verdict is None else [names[each] for each in verdict.unclear],
         "abstained": None if verdict is None else verdict.abstained or None,
-        "compute": [
-            {"rank": rank, "device": each.device, "flops": each.flops, "memory_gbps": each.memory / 1e9}
-            for rank, each in sorted(result.compute.items())
-        ],
-        "reads": [
-            {"host": host, "bytes": each.size, "seconds": each.seconds} for host, each in sorted(result.reads.items())
-        ],
-        "stragglers": _stragglers(result, are_confirmed=True),
-        "unconfirmed": _stragglers(result, are_confirmed=False),
-        "regressions": [
-            {
-                "operation": each.operation,
-                "bytes": each.size,
-                "baseline_gbps": each.before,
-                "busbw_gbps": each.now,
-                "loss": each.loss,
-                "noise": each.noise,
-            }
-            for each in result.regressions
-        ],
         "incomplete": None if found is None else {**asdict(found), "state": found.state.value},
         "conclusions": list(conclusions(result)),
     }  # fmt: skip
@@ -385,12 +267,3 @@ def _latency(each: LatencyTimed) -> Mapping[str, object]:
         "median_us": middle,
         "p99_us": high,
     }
-
-
-def _stragglers(result: BenchResult, *, are_confirmed: bool) -> list[Mapping[str, object]]:
-    return [
-        {"work": kind, "name": each.name, "share": each.share, "again": list(each.again), "waited": each.waited}
-        for kind, found in result.stragglers.items()
-        for each in found
-        if each.is_confirmed is are_confirmed
-    ]

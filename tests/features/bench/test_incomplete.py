@@ -1,21 +1,18 @@
 """A measurement that is interrupted or fails keeps what was measured, says so in every output, and accuses nobody."""
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features.bench.ranks.rounds import pairs_of
 from pylaunch.features.bench.run import bench_run
-from pylaunch.features.bench.run.events import OTHER_SWEEP, BenchRequest, BenchResult, BenchStage, StageState, again
+from pylaunch.features.bench.run.events import AGAIN, BenchRequest, BenchResult, BenchStage, StageState
 from pylaunch.features.bench.run.measure import bench
-from pylaunch.features.bench.view import as_csv, as_html, as_json, conclusions, plots, summary, with_next_steps
+from pylaunch.features.bench.view import as_json, conclusions, pair_plot, with_next_steps
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
@@ -25,7 +22,7 @@ from pylaunch.runs.start import PlannedRun, StartOptions
 from pylaunch.runs.start_events import Emit, RunBegun
 
 NODES = 4
-ALL_RANKS = frozenset(BenchStage) - {BenchStage.CONNECT, BenchStage.READ}
+ALL_RANKS = frozenset(BenchStage) - {BenchStage.CONNECT}
 INTERRUPTED = Outcome(Status.STOPPED, "interrupted", 0.0, (), {})
 DONE = Outcome(Status.DONE, "all ranks ended", 0.0, (), {})
 FAILED = Outcome(Status.FAILED, "rank 2 on n3 exited with 1", 0.0, (), {})
@@ -53,12 +50,6 @@ def collective(size: int) -> list[Line]:
 
 def latency() -> list[Line]:
     return [("latency", 0, {"of": "all-reduce", "size": 4, "seconds": [1e-5, 2e-5]})]
-
-
-def compute(ranks: Sequence[int], slow: int | None = None) -> list[Line]:
-    return [
-        ("compute", rank, {"device": "cpu", "flops": 1e9 if rank != slow else 5e8, "memory": 1e10}) for rank in ranks
-    ]
 
 
 def rounds(count: int, slow: int | None = None) -> Callable[[RunPlan], list[Line]]:
@@ -119,21 +110,10 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runs]:
     assert len(found.plans) == len(found.each)
 
 
-def measured(beside: str = "", stages: frozenset[BenchStage] = ALL_RANKS, data: str = "") -> BenchResult:
+def measured(stages: frozenset[BenchStage] = ALL_RANKS) -> BenchResult:
     cluster = Cluster(tuple(Host(f"n{number + 1}", f"10.0.0.{number + 1}") for number in range(NODES)))
-    request = BenchRequest(stages=stages, backend="gloo", beside=beside, data=data)
+    request = BenchRequest(stages=stages, backend="gloo")
     return bench(cluster, request, lambda event: None, lambda receiver, last_s: pytest.fail("nothing is started"))
-
-
-def again_compute(slow: int | None) -> Callable[[RunPlan], list[Line]]:
-    """As many measurements of the devices as the second run requests."""
-
-    def lines(plan: RunPlan) -> list[Line]:
-        words = plan.job.command
-        assert words[words.index("--stages") + 1] == "compute"
-        return compute(range(NODES), slow=slow) * int(words[words.index("--repeats") + 1])
-
-    return lines
 
 
 def accused(result: BenchResult) -> list[str]:
@@ -142,7 +122,7 @@ def accused(result: BenchResult) -> list[str]:
 
 def test_sizes_that_are_complete_are_kept_in_every_output_which_is_marked(runs: Runs) -> None:
     runs.each = [((met(), collective(4096), collective(16384)), INTERRUPTED)]
-    result = measured(beside="eth1")
+    result = measured()
     assert result.ended_by is not None
     assert result.ended_by.exit_code == ExitCode.INTERRUPTED
     assert result.ended_by.message == "interrupted: the run of bench is stopped"
@@ -153,37 +133,23 @@ def test_sizes_that_are_complete_are_kept_in_every_output_which_is_marked(runs: 
     ]
     reached = "2 results, the last one all-reduce of 16384 bytes"
     assert result.stages[-1].text == f"measured of it: {reached}"
-    line = (
-        f"incomplete: sweep was interrupted, measured of it: {reached}; "
-        f"not measured: latency, pairs, compute, {OTHER_SWEEP}"
-    )
+    line = f"incomplete: sweep was interrupted, measured of it: {reached}; not measured: latency, pairs"
     assert next(conclusions(result)) == line
-    rows = list(csv.reader(io.StringIO(as_csv(result))))
-    assert [row[1] for row in rows[1:-1]] == ["4096", "16384"]
-    assert rows[-1] == [f"# {line}"]
     assert as_json(result)["incomplete"] == {
         "stage": "sweep", "state": "interrupted", "reached": reached,
-        "not_measured": ("latency", "pairs", "compute", OTHER_SWEEP),
+        "not_measured": ("latency", "pairs"),
     }  # fmt: skip
-    assert ", incomplete</h1>" in as_html(result)
-    assert summary(result).incomplete == line
-    for plot in plots(result).values():
-        assert line in [each.text for each in ElementTree.fromstring(plot).iter("{http://www.w3.org/2000/svg}title")]
     hint = with_next_steps(result.ended_by, result).hint
-    assert hint is not None
-    assert hint.splitlines() == [
-        f"these results with plots: pylaunch report {runs.plans[0].run}",
-        "      the rest: the same command with --stage sweep --stage latency --stage pairs --stage compute",
-    ]
+    assert hint == "the rest: the same command with --stage sweep --stage latency --stage pairs"
 
 
 def test_a_complete_measurement_has_no_mark(runs: Runs) -> None:
     every = (met(), collective(4096), end("sweep"), latency(), end("latency"), rounds(3), end("pairs"))
-    runs.each = [((*every, compute(range(NODES)), end("compute")), DONE)]
+    runs.each = [(every, DONE)]
     result = measured()
     assert result.incomplete is None
     assert result.ended_by is None
-    assert "incomplete" not in as_csv(result) + as_html(result) + "".join(plots(result).values())
+    assert "incomplete" not in pair_plot(result)
     assert as_json(result)["incomplete"] is None
 
 
@@ -204,18 +170,9 @@ def test_rounds_that_are_incomplete_accuse_nobody(runs: Runs, outcome: Outcome, 
 
 
 @pytest.mark.parametrize("outcome", [INTERRUPTED, FAILED])
-def test_rounds_that_are_complete_and_all_normal_keep_their_verdict(runs: Runs, outcome: Outcome) -> None:
-    before = (met(), end("sweep"), end("latency"), rounds(3), end("pairs"))
-    runs.each = [((*before, compute((0, 1, 2), slow=2)), outcome)]
-    result = measured()
-    assert "pairs: no slow node and no slow link among 6 measured pairs" in list(conclusions(result))
-    assert "compute: no verdict: 3 of 4 ranks reported" in list(conclusions(result))
-    assert accused(result) == []
-
-
-@pytest.mark.parametrize("outcome", [INTERRUPTED, FAILED])
 def test_suspects_that_were_not_measured_again_are_not_accused(runs: Runs, outcome: Outcome) -> None:
-    runs.each = [((met(), end("sweep"), end("latency"), rounds(3, slow=2), end("pairs")), outcome)]
+    first = (met(), end("sweep"), end("latency"), rounds(3, slow=2), end("pairs"))
+    runs.each = [(first, DONE), ((met(),), outcome)]
     result = measured()
     assert result.verdict is not None
     assert result.verdict.unclear == (2,)
@@ -225,13 +182,14 @@ def test_suspects_that_were_not_measured_again_are_not_accused(runs: Runs, outco
 
 def test_an_interrupt_of_the_second_run_keeps_the_first(runs: Runs) -> None:
     every = (met(), collective(4096), end("sweep"), end("latency"), rounds(3, slow=2), end("pairs"))
-    runs.each = [((*every, compute(range(NODES)), end("compute")), DONE), ((met(), rounds(1, slow=2)), INTERRUPTED)]
-    result = measured(beside="eth1")
+    runs.each = [(every, DONE), ((met(), rounds(1, slow=2)), INTERRUPTED)]
+    result = measured()
     assert len(result.collectives) == 1
     assert result.incomplete is not None
-    assert (result.incomplete.stage, result.incomplete.not_measured) == (again(BenchStage.PAIRS), (OTHER_SWEEP,))
+    assert (result.incomplete.stage, result.incomplete.not_measured) == (AGAIN, ())
     assert accused(result) == []
     assert result.runs == tuple(plan.run for plan in runs.plans)
+    assert with_next_steps(UsageError("x"), result).hint == "the rest: the same command with --stage pairs"
 
 
 @pytest.mark.parametrize(
@@ -239,22 +197,22 @@ def test_an_interrupt_of_the_second_run_keeps_the_first(runs: Runs) -> None:
     [InterruptedBeforeReleaseError("interrupted before any rank was started"), KeyboardInterrupt("interrupted")],
 )
 def test_an_interrupt_before_the_ranks_of_the_second_run_keeps_the_first(runs: Runs, interrupt: BaseException) -> None:
-    runs.each = [((met(), collective(4096), end("sweep")), DONE), ((), interrupt)]
-    result = measured(beside="eth1", stages=frozenset({BenchStage.SWEEP}))
-    assert len(result.collectives) == 1
+    runs.each = [((met(), rounds(3, slow=2), end("pairs")), DONE), ((), interrupt)]
+    result = measured(stages=frozenset({BenchStage.PAIRS}))
+    assert len(result.pair_rates) == 6
     assert result.ended_by is not None
     assert result.ended_by.exit_code == ExitCode.INTERRUPTED
     assert result.incomplete is not None
-    assert result.incomplete.stage == OTHER_SWEEP
+    assert result.incomplete.stage == AGAIN
 
 
 def test_a_second_run_that_cannot_begin_keeps_the_first(runs: Runs) -> None:
     error = UsageError("the record cannot be written: No space left on device")
-    runs.each = [((met(), collective(4096), end("sweep")), DONE), ((), error)]
-    result = measured(beside="eth1", stages=frozenset({BenchStage.SWEEP}))
+    runs.each = [((met(), rounds(3, slow=2), end("pairs")), DONE), ((), error)]
+    result = measured(stages=frozenset({BenchStage.PAIRS}))
     assert result.is_broken
     assert result.stages[-1].text == error.message
-    assert len(result.collectives) == 1
+    assert len(result.pair_rates) == 6
 
 
 def test_an_interrupt_before_anything_was_measured_is_an_error(runs: Runs) -> None:
@@ -276,67 +234,14 @@ def test_an_interrupted_run_that_is_not_proven_clean_is_not_called_stopped(runs:
 def test_wrong_values_break_the_sweep_and_the_rest_is_measured(runs: Runs) -> None:
     wrong = collective(4096)
     wrong[0][2]["wrong"] = 7
-    every = (met(), wrong, end("sweep"), end("latency"), rounds(3), end("pairs"), compute(range(NODES)))
-    runs.each = [((*every, end("compute")), DONE)]
+    runs.each = [((met(), wrong, end("sweep"), end("latency"), rounds(3), end("pairs")), DONE)]
     result = measured()
     assert result.is_broken
     assert result.incomplete is None
-
-
-COMPUTE = frozenset({BenchStage.COMPUTE})
-
-
-def test_a_device_that_is_slow_in_a_second_run_too_is_named(runs: Runs) -> None:
-    first = (met(), compute(range(NODES), slow=2), end("compute"))
-    runs.each = [(first, DONE), ((met(), again_compute(slow=2), end("compute")), DONE)]
-    result = measured(stages=COMPUTE)
-    assert accused(result) == [
-        "slow: matrix product of rank 2 on n3 at 50% of the median of its peers, 50% in 6 measurements after it"
-    ]
-    assert result.incomplete is None
-    assert result.compute[2].flops == 5e8
-    assert [(each.stage, each.state) for each in result.stages[3:]] == [
-        (BenchStage.BARRIER, StageState.OK), (BenchStage.CORRECTNESS, StageState.OK),
-        (BenchStage.COMPUTE, StageState.OK),
-    ]  # fmt: skip
-
-
-def test_a_device_that_was_slow_once_is_not_accused(runs: Runs) -> None:
-    first = (met(), compute(range(NODES), slow=2), end("compute"))
-    runs.each = [(first, DONE), ((met(), again_compute(slow=None), end("compute")), DONE)]
-    result = measured(stages=COMPUTE)
-    assert accused(result) == []
-    (line,) = conclusions(result)
-    assert line == (
-        "not confirmed: matrix product of rank 2 on n3 at 50% of the median of its peers once, 100% in 6 measurements "
-        "after it; other work on the host or chance may explain it"
-    )
-
-
-def test_a_healthy_cluster_has_one_run(runs: Runs) -> None:
-    runs.each = [((met(), compute(range(NODES)), end("compute")), DONE)]
-    assert list(conclusions(measured(stages=COMPUTE))) == []
-
-
-@pytest.mark.parametrize("outcome", [INTERRUPTED, FAILED])
-def test_a_device_whose_second_run_did_not_end_is_not_accused(runs: Runs, outcome: Outcome) -> None:
-    runs.each = [((met(), compute(range(NODES), slow=2), end("compute")), DONE), ((met(),), outcome)]
-    result = measured(stages=COMPUTE)
-    assert accused(result) == []
-    assert result.incomplete is not None
-    assert result.incomplete.stage == again(BenchStage.COMPUTE)
-    assert "not confirmed: matrix product of rank 2 on n3 at 50% of the median of its peers, once: " in (
-        "\n".join(conclusions(result))
-    )
-    assert with_next_steps(UsageError("interrupted"), result).hint == (
-        f"these results with plots: pylaunch report {runs.plans[0].run}\n"
-        "      the rest: the same command with --stage compute"
-    )
 
 
 def test_a_measurement_that_is_broken_before_it_measures_draws_nothing(runs: Runs) -> None:
     runs.each = [((each_rank("barrier"),), FAILED)]
     result = measured()
     assert result.is_broken
-    assert plots(result) == {}
-    assert "<svg" not in as_html(result)
+    assert pair_plot(result) == ""

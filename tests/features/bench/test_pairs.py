@@ -4,9 +4,8 @@ import random
 
 import pytest
 
-from pylaunch.features.bench.judgement.confirmation import PairVerdict, confirmations, pair_verdict
+from pylaunch.features.bench.judgement.confirmation import PairVerdict, chance, confirmations, pair_verdict
 from pylaunch.features.bench.judgement.pairs import PairRate, round_numbers, screened
-from pylaunch.features.bench.judgement.peers import chance
 from pylaunch.features.bench.ranks.rounds import pairs_of, partner
 from tests.features.bench.simulated_cluster import SimulatedCluster, planted, simulated
 

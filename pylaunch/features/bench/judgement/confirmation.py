@@ -7,13 +7,20 @@ A node is slow only if its rates are low in the first rounds and in these, and i
 nodes, however noisy, one verdict in 1 / MOST_ERROR names a good node.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from math import comb
 from statistics import median
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.bench.judgement.pairs import LOW, MOST_NOISE, Pair, PairRate, Screening, other_of
-from pylaunch.features.bench.judgement.peers import MOST_ERROR, MOST_ROUNDS, best_chance, chance
 from pylaunch.features.bench.ranks.rounds import pairs_of, round_count
+
+MOST_ERROR = 1e-4
+"""Probability that chance makes a verdict name any good node."""
+
+MOST_ROUNDS = 16
+"""Rounds that confirm a suspicion."""
 
 MOST_LINK_ERROR = 1e-3
 """As MOST_ERROR, for links, of which there are far more, each with fewer rates."""
@@ -263,3 +270,20 @@ def _slow_links(
         is_low = len(fresh) >= FEWEST_ROUNDS and max(rates) < screening.link_threshold * usual
         if is_low and chance(rates, others, candidates) <= MOST_LINK_ERROR:
             yield SlowLink(link, median(rates) / usual, median(rates))
+
+
+def chance(draws: Sequence[float], others: Sequence[float], candidates: int) -> float:
+    """Return a bound of the probability that chance makes `draws` of any of `candidates` as low among `others`.
+
+    The test compares ranks and assumes no distribution: of k rates of a suspect and K of others, the probability that
+    the k are among the lowest k + t is C(k + t, t) / C(k + K, k), for each of the nodes that could be the suspect.
+    """
+    if not draws or not others:
+        return 1.0
+    below = bisect_left(sorted(others), max(draws))
+    return min(1.0, candidates * comb(len(draws) + below, below) / comb(len(draws) + len(others), len(draws)))
+
+
+def best_chance(draws: int, others: int, candidates: int) -> float:
+    """Return the bound of `chance` for rates that are lower than all of `others` but one."""
+    return candidates * (draws + 1) / comb(draws + others, draws)

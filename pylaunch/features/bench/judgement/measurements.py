@@ -30,8 +30,6 @@ Seconds = Annotated[float, msgspec.Meta(ge=1e-9, le=86400)]
 """A nanosecond at least, the resolution of the clock: a smaller number would make rates that are not finite."""
 
 Times = Annotated[tuple[Seconds, ...], msgspec.Meta(min_length=1, max_length=MOST_TIMES)]
-Waited = Annotated[float, msgspec.Meta(ge=0, le=0.99)]
-Rate = Annotated[float, msgspec.Meta(ge=0, le=1e24)]
 Text = Annotated[str, msgspec.Meta(max_length=200)]
 
 
@@ -92,44 +90,13 @@ class PairTimed(_Line, frozen=True, kw_only=True, tag="pair"):
     seconds: Times
 
 
-class ComputeTimed(_Line, frozen=True, kw_only=True, tag="compute"):
-    """Speed of one device."""
-
-    device: Text
-    flops: Rate
-    memory: Rate
-    """Bytes per second, read and written."""
-
-    flops_waited: Waited = 0.0
-    """Share of the time in which other processes had a processor that this rank was ready for."""
-
-    memory_waited: Waited = 0.0
-
-
-class FileRead(_Line, frozen=True, kw_only=True, tag="read"):
-    """Sequential read of the data path."""
-
-    size: Count
-    seconds: Annotated[float, msgspec.Meta(ge=0, le=86400)]
-
-
 class StageEnded(_Line, frozen=True, kw_only=True, tag="end"):
     """A stage ended on all ranks."""
 
     stage: Text
 
 
-Measured = (
-    BarrierPassed
-    | SumChecked
-    | CollectiveTimed
-    | Omitted
-    | LatencyTimed
-    | PairTimed
-    | ComputeTimed
-    | FileRead
-    | StageEnded
-)
+Measured = BarrierPassed | SumChecked | CollectiveTimed | Omitted | LatencyTimed | PairTimed | StageEnded
 
 
 @dataclass

@@ -1,63 +1,22 @@
-"""Results as SVG: bandwidth over size, rates of pairs, distribution of latency. Pure.
+"""Rates of pairs as SVG. Pure.
 
-Each plot is one `<svg>` without scripts and without references to other files. Names of hosts are escaped. A `note`,
+The plot is one `<svg>` without scripts and without references to other files. Names of hosts are escaped. A `note`,
 for example that the measurement is incomplete, is a line above the plot.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
 from pylaunch.features.bench.judgement.pairs import Pair
-from pylaunch.model.text.size import shown_size
 
-WIDTH, HEIGHT = 720, 360
-LEFT, RIGHT, TOP, BOTTOM = 64, 150, 24, 40
+WIDTH = 720
+LEFT, TOP = 64, 24
 FONT = 11
 GLYPH = 0.6
 """Width of a character, relative to the size of its font."""
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-"""Distinct also for colour-blind readers (Okabe and Ito)."""
-
 MOST_CELLS = 64
 """Hosts on one side of the heatmap; of more, the slowest are shown."""
-
-Curve = Sequence[tuple[float, float]]
-
-
-def bandwidth_plot(curves: Mapping[str, Curve], note: str = "") -> str:
-    """Return bus bandwidth (GB/s, more than 0) over size (bytes) of each collective, both logarithmic."""
-    sizes = [size for curve in curves.values() for size, _ in curve]
-    rates = [rate for curve in curves.values() for _, rate in curve]
-    x = _Scale(min(sizes), max(sizes), LEFT, WIDTH - RIGHT)
-    y = _Scale(min(rates), max(rates), HEIGHT - BOTTOM, TOP)
-    parts = [_text(x.at(size), HEIGHT - 18, shown_size(int(size)), "middle") for size in _some(sorted(set(sizes)), 7)]
-    parts += [line for rate in _decades(min(rates), max(rates)) for line in _rule(y.at(rate), f"{rate:g} GB/s")]
-    for curve, colour in zip(curves.values(), COLOURS, strict=False):
-        points = " ".join(f"{x.at(size):.1f},{y.at(rate):.1f}" for size, rate in curve)
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-    parts += _legend(list(curves))
-    return _svg("bus bandwidth over size", parts, HEIGHT, note)
-
-
-def latency_plot(samples: Mapping[str, Sequence[float]], note: str = "") -> str:
-    """Return the share of messages that took at most so many microseconds; `samples` are sorted seconds."""
-    least = min(values[0] for values in samples.values()) * 1e6
-    most = max(values[-1] for values in samples.values()) * 1e6
-    x = _Scale(least, most, LEFT, WIDTH - RIGHT)
-    parts = [_text(x.at(each), HEIGHT - 18, f"{each:g} us", "middle") for each in _decades(least, most)]
-    for share in (0.0, 0.5, 0.99):
-        parts += _rule(HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - TOP), f"{share:.0%}")
-    for values, colour in zip(samples.values(), COLOURS, strict=False):
-        last = max(1, len(values) - 1)
-        points = " ".join(
-            f"{x.at(value * 1e6):.1f},{HEIGHT - BOTTOM - index / last * (HEIGHT - BOTTOM - TOP):.1f}"
-            for index, value in enumerate(values)
-        )
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-    parts += _legend(list(samples))
-    return _svg("share of messages that took at most so long", parts, HEIGHT, note)
 
 
 def pair_heatmap(hosts: Sequence[str], rates: Mapping[Pair, Sequence[float]], note: str = "") -> str:
@@ -108,46 +67,6 @@ def _shade(share: float) -> str:
     low, high = (178, 24, 43), (209, 229, 240)
     red, green, blue = (round(a + (b - a) * share) for a, b in zip(low, high, strict=True))
     return f"#{red:02x}{green:02x}{blue:02x}"
-
-
-class _Scale:
-    """Logarithmic axis."""
-
-    def __init__(self, least: float, most: float, begin: float, end: float) -> None:
-        self._low = math.log(max(least, 1e-12))
-        self._span = max(math.log(max(most, 1e-12)) - self._low, 1e-9)
-        self._begin, self._end = begin, end
-
-    def at(self, value: float) -> float:
-        share = (math.log(max(value, 1e-12)) - self._low) / self._span
-        return self._begin + share * (self._end - self._begin)
-
-
-def _decades(least: float, most: float) -> list[float]:
-    first, last = math.ceil(math.log10(least) - 1e-9), math.floor(math.log10(most) + 1e-9)
-    found = [10.0**power for power in range(first, last + 1)]
-    return found or [least, most]
-
-
-def _some(values: list[float], most: int) -> list[float]:
-    step = max(1, math.ceil(len(values) / most))
-    return values[::step]
-
-
-def _rule(y: float, label: str) -> list[str]:
-    return [
-        f'<line x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}" stroke="#ddd"/>',
-        _text(LEFT - 6, y + 4, label, "end"),
-    ]
-
-
-def _legend(names: list[str]) -> list[str]:
-    parts = []
-    for index, (name, colour) in enumerate(zip(names, COLOURS, strict=False)):
-        y = TOP + 16 * index
-        parts.append(f'<rect x="{WIDTH - RIGHT + 10}" y="{y - 9}" width="10" height="10" fill="{colour}"/>')
-        parts.append(_text(WIDTH - RIGHT + 26, y, name, "start"))
-    return parts
 
 
 def _text(x: float, y: float, text: str, anchor: str, font: float = FONT) -> str:

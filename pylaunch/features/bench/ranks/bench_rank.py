@@ -1,4 +1,4 @@
-"""One rank of `pylaunch bench`, with torch or JAX: python -m ranks.bench_rank --help
+"""One rank of `pylaunch bench`, with torch: python -m ranks.bench_rank --help
 
 Stages, each of which all ranks enter together:
 
@@ -7,8 +7,6 @@ Stages, each of which all ranks enter together:
     sweep        collectives over sizes: time, and elements with a wrong value
     latency      time of the smallest all-reduce and of a round trip between two nodes
     pairs        rounds of disjoint pairs of nodes, all pairs of a round at once
-    compute      matrix product and memory copy of each device
-    read         sequential read of a file, once on each node
 
 Each measurement is one line: PREFIX and a JSON object. Nothing is judged here. Times are seconds, sizes bytes.
 """
@@ -18,14 +16,11 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pylaunch.runtime import failure
 from pylaunch.runtime.communication_test import IMPORT_LIMIT, TIMEOUT, time_limited
@@ -33,9 +28,7 @@ from pylaunch.runtime.initialize import roll_call
 from pylaunch.runtime.patience import Patience
 from pylaunch.runtime.place import place
 
-from . import collectives, jax_collectives
-from .collectives import ELEMENT, Collectives, NotSupportedError
-from .jax_collectives import JaxCollectives
+from .collectives import ELEMENT, Collectives, NotSupportedError, connected
 from .rounds import partner
 
 PREFIX = "pylaunch bench: "
@@ -50,23 +43,13 @@ ROUND_TRIPS = 1000
 SHOWN_TIMES = 200
 """Times that a line about latency carries, evenly chosen from the sorted ones."""
 
-MATRIX, CPU_MATRIX = 8192, 1024
-COPIED, CPU_COPIED = 1 << 30, 64 << 20
-COMPUTE_S = 1.0
-MOST_WAITED = 0.99
-READ = 256 << 20
-CHUNK = 4 << 20
-
-if TYPE_CHECKING:
-    Ranks = Collectives | JaxCollectives
-
 
 def report(kind: str, **fields: object) -> None:
     sys.stdout.write(PREFIX + json.dumps({"kind": kind, "rank": MINE.rank, **fields}) + "\n")
     sys.stdout.flush()
 
 
-def sweep(ranks: Ranks, given: argparse.Namespace) -> None:
+def sweep(ranks: Collectives, given: argparse.Namespace) -> None:
     """Time each collective at each size. What would exceed the time limit is omitted."""
     begun = time.monotonic()
     for operation in given.operations:
@@ -91,7 +74,7 @@ def sweep(ranks: Ranks, given: argparse.Namespace) -> None:
                        iterations=count // blocks * blocks, warm_up=given.warm_up)  # fmt: skip
 
 
-def timed(ranks: Ranks, run: Callable[[], None], count: int) -> float:
+def timed(ranks: Collectives, run: Callable[[], None], count: int) -> float:
     """Return the mean time of `count` calls of `run`, which all ranks begin together."""
     ranks.barrier()
     begun = time.perf_counter()
@@ -101,22 +84,22 @@ def timed(ranks: Ranks, run: Callable[[], None], count: int) -> float:
     return (time.perf_counter() - begun) / count
 
 
-def latency(ranks: Ranks, given: argparse.Namespace) -> None:
-    """Time the smallest all-reduce, then round trips between the nodes of the first round (not with JAX)."""
+def latency(ranks: Collectives, given: argparse.Namespace) -> None:
+    """Time the smallest all-reduce, then round trips between the nodes of the first round."""
     run, size = ranks.prepared("all-reduce", 4)
     times = each_timed(ranks, run)
     if MINE.rank == 0:
         report("latency", of="all-reduce", size=size, seconds=times)
     peer = peer_in_round(given.rounds[0] if given.rounds else 0)
     ranks.barrier()
-    if peer is not None and isinstance(ranks, Collectives):
+    if peer is not None:
         half = [seconds / 2 for seconds in each_timed(ranks, ranks.round_trip(peer, 4))]
         if MINE.rank < peer:
             report("latency", of="round trip", peer=peer, size=4, seconds=half)
     ranks.barrier()
 
 
-def each_timed(ranks: Ranks, run: Callable[[], None]) -> list[float]:
+def each_timed(ranks: Collectives, run: Callable[[], None]) -> list[float]:
     times = []
     for number in range(ROUND_TRIPS + ROUND_TRIPS // 10):
         seconds = elapsed(ranks, run)
@@ -149,7 +132,7 @@ def exchanged(ranks: Collectives, peer: int, size: int, seconds: float, iteratio
     return size, [elapsed(ranks, run) for _ in range(count)]
 
 
-def elapsed(ranks: Ranks, run: Callable[[], object]) -> float:
+def elapsed(ranks: Collectives, run: Callable[[], object]) -> float:
     begun = time.perf_counter()
     run()
     ranks.synchronize()
@@ -167,90 +150,10 @@ def peer_of(nodes: dict[int, int]) -> int | None:
     return None if node is None else node * MINE.local_world_size + MINE.local_rank
 
 
-def compute(ranks: Ranks, given: argparse.Namespace) -> None:
-    """Measure this rank's device: it does not communicate, and all ranks do it at once."""
-    side, copied = (MATRIX, COPIED) if ranks.is_accelerator else (CPU_MATRIX, CPU_COPIED)
-    product, copy = ranks.matrix_product(side), ranks.copy(copied)
-    for _ in range(given.repeats):
-        ranks.barrier()
-        of_product, product_waited = repeated(ranks, product)
-        of_copy, copy_waited = repeated(ranks, copy)
-        report("compute", device=ranks.device_name, flops=2 * side**3 / of_product, memory=2 * copied / of_copy,
-               flops_waited=product_waited, memory_waited=copy_waited)  # fmt: skip
-
-
-def repeated(ranks: Ranks, run: Callable[[], object]) -> tuple[float, float]:
-    """Return the median time of `run`, called for COMPUTE_S after a warm-up, and the share that other processes took.
-
-    That share is the longest time in which a thread was ready and had no processor. An accelerator needs none.
-    """
-    for _ in range(FEWEST):
-        run()
-    ranks.synchronize()
-    times: list[float] = []
-    before, begun = waiting(), time.perf_counter()
-    while time.perf_counter() < begun + COMPUTE_S or len(times) < FEWEST:
-        times.append(elapsed(ranks, run))
-    lasted = time.perf_counter() - begun
-    waited = max((seconds - before.get(task, 0.0) for task, seconds in waiting().items()), default=0.0)
-    return sorted(times)[len(times) // 2], 0.0 if ranks.is_accelerator else min(waited / lasted, MOST_WAITED)
-
-
-def waiting() -> dict[str, float]:
-    """Return the seconds in which each thread of this process waited for a processor; {} if the kernel counts none."""
-    found = {}
-    for path in Path("/proc/self/task").glob("*/schedstat"):
-        with suppress(OSError):  # The thread has ended.
-            found[path.parent.name] = int(path.read_text().split()[1]) / 1e9
-    return found
-
-
-def read(ranks: Ranks, given: argparse.Namespace) -> None:
-    """Read up to READ bytes of the data path, without the page cache where the file system permits."""
-    for _ in range(given.repeats):
-        read_once(given)
-        ranks.barrier()
-
-
-def read_once(given: argparse.Namespace) -> None:
-    if MINE.local_rank == 0 and given.data:
-        size, seconds = 0, 0.0
-        for path in files_of(Path(given.data)):
-            begun = time.perf_counter()
-            size += bytes_read(path, READ - size)
-            seconds += time.perf_counter() - begun
-            if size >= READ:
-                break
-        if not size:
-            sys.exit(f"--data {given.data}: no file with content on this host")
-        report("read", size=size, seconds=seconds)
-
-
-def files_of(path: Path) -> Iterator[Path]:
-    if path.is_file():
-        yield path
-    for directory, _, names in sorted(os.walk(path)):
-        yield from (Path(directory, name) for name in sorted(names))
-
-
-def bytes_read(path: Path, most: int) -> int:
-    size = 0
-    with path.open("rb", buffering=0) as file:
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        while size < most:
-            chunk = file.read(min(CHUNK, most - size))
-            if not chunk:
-                break
-            size += len(chunk)
-    return size
-
-
 STAGES: dict[str, Callable[[Any, argparse.Namespace], None]] = {
     "sweep": sweep,
     "latency": latency,
     "pairs": pairs,
-    "compute": compute,
-    "read": read,
 }
 
 
@@ -259,14 +162,12 @@ def main() -> None:
     if MINE.world_size > 1:
         roll_call(MINE, Patience(tries=2, first_s=10.0))
     report("barrier")
-    framework = "jax" if given.backend == "jax" else "torch"
-    with time_limited(f"import {framework}", IMPORT_LIMIT):
-        importlib.import_module(framework)
+    with time_limited("import torch", IMPORT_LIMIT):
+        importlib.import_module("torch")
     failure.watch()
     roll_call(MINE, Patience(tries=1, first_s=IMPORT_LIMIT.total_seconds()))  # One may import slowly.
     with time_limited("connecting all ranks and a small all-reduce", TIMEOUT + timedelta(seconds=15)):
-        connected = jax_collectives.connected if framework == "jax" else collectives.connected
-        ranks: Ranks = connected(MINE, given.backend, TIMEOUT)
+        ranks = connected(MINE, given.backend, TIMEOUT)
         wrong = ranks.wrong("all-reduce", 4096)
     report("correctness", wrong=wrong, framework=ranks.version, device=ranks.device_name)
     if wrong:
@@ -292,8 +193,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=numbers, default=(), help="numbers of rounds, see rounds.py")
     parser.add_argument("--pairs", type=explicit_pairs, default=(), help="further rounds of nodes: 0-3,1-2;0-1")
     parser.add_argument("--pair-size", type=int, default=8 << 20)
-    parser.add_argument("--repeats", type=int, default=1, help="measurements of the stages compute and read")
-    parser.add_argument("--data", default="", help="file or directory to read")
     return parser.parse_args()
 
 

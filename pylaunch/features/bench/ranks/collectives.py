@@ -180,18 +180,6 @@ class Collectives:
         if self.is_accelerator:
             self.torch.cuda.synchronize()
 
-    def matrix_product(self, side: int) -> Callable[[], object]:
-        """Return a product of two square matrices, in bfloat16 on an accelerator."""
-        kind = self.torch.bfloat16 if self.is_accelerator else self.torch.float32
-        left = self.torch.ones(side, side, dtype=kind, device=self.device)
-        return lambda: self.torch.mm(left, left)
-
-    def copy(self, size: int) -> Callable[[], object]:
-        """Return a copy of `size` bytes in the memory of the device."""
-        source = self.torch.ones(size // ELEMENT, device=self.device)
-        target = self.torch.empty_like(source)
-        return lambda: target.copy_(source)
-
     def close(self) -> None:
         """Disconnect all ranks."""
         self.dist.destroy_process_group()

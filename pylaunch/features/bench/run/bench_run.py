@@ -47,7 +47,7 @@ DIRECTORY = Path(program.__file__).parent
 SHIPPED, NOT_SHIPPED = DIRECTORY.parent, ("/*.py",)
 MODULE = ("-m", "ranks.bench_rank")
 MARGIN_S = 240.0
-"""For imports, connections, compute and latency, beside the sweep. It ends ranks that cannot end on their own."""
+"""For imports, connections and latency, beside the sweep. It ends ranks that cannot end on their own."""
 
 START_TIMEOUT = timedelta(seconds=60)
 PAIR_SIZE = {"nccl": 256 << 20}
@@ -56,12 +56,10 @@ USUAL_PAIR_SIZE = 8 << 20
 
 @dataclass(frozen=True)
 class RoundPlan:
-    """Rounds of pairs of one run, and repetitions of other stages."""
+    """Rounds of pairs of one run."""
 
     numbers: tuple[int, ...] = ()
     explicit: tuple[tuple[Pair, ...], ...] = ()
-    repeats: int = 1
-    """Measurements of compute and read."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -70,7 +68,6 @@ class RoundPlan:
         return (
             *(("--rounds", ",".join(map(str, self.numbers))) if self.numbers else ()),
             *(("--pairs", pairs) if pairs else ()),
-            *(("--repeats", str(self.repeats)) if self.repeats > 1 else ()),
         )
 
     def pairs(self, nodes: int) -> list[Iterable[Pair]]:
@@ -83,14 +80,13 @@ def job(request: BenchRequest, backend: str, stages: tuple[BenchStage, ...], rou
     tree = read_tree(SHIPPED, NOT_SHIPPED)
     sweep = request.sweep
     of_ranks = [each.value for each in stages if each is not BenchStage.CONNECT and each not in OF_ALL_RUNS]
-    data = ("--data", request.data) if request.data else ()
     command = (
         *MODULE, "--backend", backend, "--stages", ",".join(of_ranks),
         "--operations", ",".join(each.value for each in sweep.operations),
         "--sizes", ",".join(map(str, sweep.sizes())),
         "--iterations", str(sweep.iterations), "--warm-up", str(sweep.warm_up),
         "--seconds", f"{sweep.seconds_per_size:g}", "--time-limit", f"{sweep.time_limit_s:g}",
-        "--pair-size", str(PAIR_SIZE.get(backend, USUAL_PAIR_SIZE)), *rounds.words, *data,
+        "--pair-size", str(PAIR_SIZE.get(backend, USUAL_PAIR_SIZE)), *rounds.words,
     )  # fmt: skip
     manifest = tree.manifest
     return JobSpec(

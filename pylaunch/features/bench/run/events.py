@@ -5,18 +5,14 @@ from enum import Enum
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import PylaunchError
-from pylaunch.features.bench.judgement.baseline import Regression
 from pylaunch.features.bench.judgement.bounds import Conditions
 from pylaunch.features.bench.judgement.confirmation import PairVerdict
 from pylaunch.features.bench.judgement.measurements import (
     CollectiveTimed,
-    ComputeTimed,
-    FileRead,
     LatencyTimed,
     Omitted,
 )
 from pylaunch.features.bench.judgement.pairs import Pair
-from pylaunch.features.bench.judgement.peers import Straggler
 from pylaunch.features.bench.judgement.sweep import Sweep
 from pylaunch.runs.follow.run_events import Notice
 
@@ -30,26 +26,13 @@ class BenchStage(Enum):
     SWEEP = "sweep"
     LATENCY = "latency"
     PAIRS = "pairs"
-    COMPUTE = "compute"
-    READ = "read"
 
 
 OF_ALL_RUNS = (BenchStage.BARRIER, BenchStage.CORRECTNESS)
 """Stages that every run of ranks begins with."""
 
-USUAL = (BenchStage.CONNECT, *OF_ALL_RUNS, BenchStage.SWEEP, BenchStage.LATENCY, BenchStage.PAIRS, BenchStage.COMPUTE)
-
-
-OTHER_SWEEP = "sweep over the other network"
-"""Run of `--beside`."""
-
-NO_IB = "no-ib"
-"""Network without InfiniBand and RoCE."""
-
-
-def again(stage: BenchStage) -> str:
-    """Return the name of `stage` in the second run, which decides about slow nodes, links and devices."""
-    return f"{stage.value} of the suspects again"
+AGAIN = "pairs of the suspects again"
+"""Name of the second run, which decides about slow nodes and links."""
 
 
 class StageState(Enum):
@@ -67,19 +50,13 @@ class StageState(Enum):
 class BenchRequest:
     """Request of a person."""
 
-    stages: frozenset[BenchStage] = frozenset(USUAL)
+    stages: frozenset[BenchStage] = frozenset(BenchStage)
     backend: str = "auto"
     sweep: Sweep = field(default_factory=Sweep)
     python: str | None = None
     ranks_per_node: int | None = None
     interface: str | None = None
     uses_infiniband: bool = True
-    beside: str = ""
-    """Network of a second sweep: NO_IB, or the name of an interface; "" for none."""
-
-    data: str = ""
-    """File or directory on every node that the stage `read` reads."""
-
     seed: int = 0
     """Choice of the rounds of pairs."""
 
@@ -117,7 +94,7 @@ class Incomplete:
     """End of a measurement before everything that was requested was measured."""
 
     stage: str
-    """In which it ended: name of a stage of the first run, that of `again`, or OTHER_SWEEP."""
+    """In which it ended: name of a stage of the first run, or AGAIN."""
 
     state: StageState
     """Of that stage."""
@@ -143,28 +120,9 @@ class BenchResult:
     pair_rates: Mapping[Pair, tuple[float, ...]] = field(default_factory=dict)
     """Indexes of two hosts → GB/s in each round."""
 
-    beside: tuple[CollectiveTimed, ...] = ()
-    """Results over the other network."""
-
     verdict: PairVerdict | None = None
-    compute: Mapping[int, ComputeTimed] = field(default_factory=dict)
-    """Speed of each device, by rank."""
-
-    reads: Mapping[str, FileRead] = field(default_factory=dict)
-    """Result of reading the data path, by host."""
-
-    stragglers: Mapping[str, tuple[Straggler, ...]] = field(default_factory=dict)
-    """Kind of work → ranks or hosts that were slow at first, confirmed or not."""
-
-    regressions: tuple[Regression, ...] = ()
-    baseline_made_at: str = ""
-    """Time of the baseline that was compared with; "" without one."""
-
     dropped: int = 0
     """Lines of ranks that were not understood."""
-
-    unjudged: tuple[str, ...] = ()
-    """Reasons why kinds of work were not compared, one line each."""
 
     incomplete: Incomplete | None = None
     """None if everything that was requested was measured."""

@@ -1,8 +1,8 @@
 """Measure the communication of a cluster in stages, and name the node or link that is slow.
 
     connect      every node connects to every other one (the connection matrix of `pylaunch check`)
-    one run      barrier, correctness, sweep, latency, pairs, compute, read: `bench_run`
-    second run   only for suspects: slow pairs with nodes that are known good, slow devices beside the others again
+    one run      barrier, correctness, sweep, latency, pairs: `bench_run`
+    second run   only for suspects: slow pairs with nodes that are known good
 
 Ranks measure, `judgement` judges, this module acts on the verdict. A broken stage and an interrupt end the measurement;
 what was measured before is the result.
@@ -22,20 +22,15 @@ from pylaunch.features.bench.judgement.bounds import Conditions, HostSpeeds
 from pylaunch.features.bench.judgement.confirmation import PairVerdict, confirmations, pair_verdict
 from pylaunch.features.bench.judgement.measurements import (
     CollectiveTimed,
-    ComputeTimed,
-    FileRead,
     LatencyTimed,
     Omitted,
-    Readings,
 )
 from pylaunch.features.bench.judgement.pairs import Pair, Screening, round_numbers, screened
 from pylaunch.features.bench.judgement.sweep import MOST_RANKS
 from pylaunch.features.bench.run.bench_run import MARGIN_S, BenchRun, RoundPlan, job
-from pylaunch.features.bench.run.device_rates import by_rank, peers_of
 from pylaunch.features.bench.run.events import (
-    NO_IB,
+    AGAIN,
     OF_ALL_RUNS,
-    OTHER_SWEEP,
     BenchEmit,
     BenchRequest,
     BenchResult,
@@ -43,7 +38,6 @@ from pylaunch.features.bench.run.events import (
     Incomplete,
     StageEndedOnAll,
     StageState,
-    again,
 )
 from pylaunch.features.bench.run.progress import NOTHING
 from pylaunch.model.cluster import Cluster
@@ -60,17 +54,12 @@ CONNECT_CHECKS = ("reach.host", "network.interface", "network.ports", "network.p
 CONNECT_S = 20.0
 """For the answer of each host."""
 
-BACKENDS = ("auto", "nccl", "gloo", "mpi", "jax")
+BACKENDS = ("auto", "nccl", "gloo", "mpi")
 
 
 def chosen_backend(cluster: Cluster, request: BenchRequest) -> str:
     """Return the backend of `request` on `cluster`. Raises UsageError for one that cannot work there."""
     without = [host.name for host in cluster.hosts if not host.devices]
-    if request.beside == NO_IB and (request.backend not in ("auto", "nccl") or without):
-        raise UsageError(
-            f"--beside {NO_IB}: only NCCL uses InfiniBand, and the ranks would use another backend",
-            hint="--beside INTERFACE",
-        )
     if request.backend == "auto":
         return "gloo" if without else "nccl"
     if request.backend == "nccl" and without:
@@ -109,9 +98,6 @@ class _Measuring:
     """Rounds of pairs of the second run."""
 
     second: BenchRun | None = None
-    other: BenchRun | None = None
-    """Sweep over the other network."""
-
     ended_by: InterruptedBeforeReleaseError | None = None
 
     def result(self) -> BenchResult:
@@ -153,23 +139,19 @@ class _Measuring:
         return replace(self._collected(plan), incomplete=self._incomplete(wanted), ended_by=self.ended_by)
 
     def _measure(self, spec: JobSpec, of_ranks: tuple[BenchStage, ...], rounds: RoundPlan) -> None:
-        """Run all ranks, up to three times."""
+        """Run all ranks, and again for suspects."""
         if self._is_broken or not of_ranks:
             return
         self.first = self._begun(spec, tuple(dict.fromkeys((*OF_ALL_RUNS, *of_ranks))), rounds)
         self._finish(self.first)
         self._screen()
-        if self._again and not self._is_broken:
-            self._measure_again()
-        if self.request.beside and BenchStage.SWEEP in of_ranks and not self._is_broken:
-            self._measure_beside()
+        if self.screening is not None and self.rounds_again and not self._is_broken:
+            self._measure_again(self.screening)
 
     def _unfit(self, stage: BenchStage) -> str:
         """Return the reason why this cluster cannot have `stage`; "" if it can."""
         if stage in (BenchStage.CONNECT, BenchStage.PAIRS) and len(self.cluster.hosts) < 2:
             return "one host has no network to others"
-        if stage is BenchStage.PAIRS and self.backend == "jax":
-            return "a collective of JAX has all ranks"
         return ""
 
     def _skip_unfit(self) -> None:
@@ -229,36 +211,14 @@ class _Measuring:
             self.screening = screened(self.first.pair_rates(), len(self.cluster.hosts))
             self.rounds_again = confirmations(self.screening)
 
-    def _measure_beside(self) -> None:
-        """Measure the sweep again over the other network."""
-        name = self.request.beside
-        request = replace(self.request, uses_infiniband=False)
-        request = request if name == NO_IB else replace(request, interface=name)
-        self.emit(Notice(f"the same sweep over {name}" if name != NO_IB else "the same sweep without InfiniBand"))
-        spec = job(request, self.backend, (BenchStage.SWEEP,), RoundPlan())
-        self.other = self._begun(spec, (*OF_ALL_RUNS, BenchStage.SWEEP), RoundPlan())
-        self._finish(self.other)
-
-    @property
-    def _again(self) -> dict[BenchStage, int]:
-        """Return the stages of the second run, and the number of measurements of each."""
-        pairs = {BenchStage.PAIRS: len(self.rounds_again)} if self.rounds_again else {}
-        return {**pairs, **peers_of(self.first).repeats()}
-
-    def _measure_again(self) -> None:
-        """Measure the suspects beside other nodes, and pairs with other partners."""
-        stages = self._again
-        if self.screening is not None and self.rounds_again:
-            suspects = fold(sorted({self.cluster.names[node] for node in self.screening.suspects}))
-            what = suspects or f"{len(self.screening.links)} pairs"
-            self.emit(Notice(f"slow in the rounds of pairs: {what}; measuring again with other partners"))
-        for kind, found in peers_of(self.first).verdict(peers_of(None)).items():
-            what = ", ".join(each.name for each in found)
-            self.emit(Notice(f"slow once: {kind} of {what}; measuring again beside the others"))
-        repeats = max((count for stage, count in stages.items() if stage is not BenchStage.PAIRS), default=1)
-        rounds = RoundPlan(explicit=self.rounds_again, repeats=repeats)
-        spec = job(self.request, self.backend, tuple(stages), rounds)
-        self.second = self._begun(spec, (*OF_ALL_RUNS, *stages), rounds)
+    def _measure_again(self, screening: Screening) -> None:
+        """Measure suspects with other partners."""
+        suspects = fold(sorted({self.cluster.names[node] for node in screening.suspects}))
+        what = suspects or f"{len(screening.links)} pairs"
+        self.emit(Notice(f"slow in the rounds of pairs: {what}; measuring again with other partners"))
+        rounds = RoundPlan(explicit=self.rounds_again)
+        spec = job(self.request, self.backend, (BenchStage.PAIRS,), rounds)
+        self.second = self._begun(spec, (*OF_ALL_RUNS, BenchStage.PAIRS), rounds)
         self._finish(self.second)
 
     def _verdict(self) -> PairVerdict | None:
@@ -285,9 +245,8 @@ class _Measuring:
     def _incomplete(self, wanted: tuple[BenchStage, ...]) -> Incomplete | None:
         """Return where the measurement ended; None if it measured everything in `wanted`."""
         later = [each.value for each in wanted if not self._has_measured(each)]
-        later += [again(each) for each in self._again if self.second is None or not self.second.has_measured(each)]
-        if self.request.beside and BenchStage.SWEEP in wanted and self.other is None:
-            later.append(OTHER_SWEEP)
+        if self.rounds_again and (self.second is None or not self.second.has_all_pairs):
+            later.append(AGAIN)
         last = next((each for each in self.stages if each.state in (StageState.BROKEN, StageState.INTERRUPTED)), None)
         if last is None:
             is_over = self.ended_by is None or not later
@@ -297,9 +256,7 @@ class _Measuring:
             return Incomplete(last.stage.value, last.state, NOTHING, tuple(later))
         if last.state is StageState.BROKEN and run.has_measured(last.stage) and not later:
             return None
-        name = OTHER_SWEEP if run is self.other else last.stage.value
-        if run is self.second:
-            name = again(last.stage if last.stage in self._again else next(iter(self._again)))
+        name = AGAIN if run is self.second else last.stage.value
         return Incomplete(name, last.state, run.reached(last.stage), tuple(each for each in later if each != name))
 
     def _has_measured(self, stage: BenchStage) -> bool:
@@ -309,20 +266,12 @@ class _Measuring:
 
     def _collected(self, plan: RunPlan) -> BenchResult:
         names = plan.cluster.names
-        lines = [line for run in self.runs if run is not self.other for line in run.readings.lines]
-        beside = [] if self.other is None else self.other.readings.of(CollectiveTimed)
+        lines = [line for run in self.runs for line in run.readings.lines]
         by_pair: dict[Pair, tuple[float, ...]] = {}
         for run in self.runs:
             for each in run.pair_rates():
                 by_pair[each.pair] = (*by_pair.get(each.pair, ()), each.rate)
-        readings = Readings(0) if self.first is None else self.first.readings
-        compute = {rank: measured[0] for rank, measured in by_rank(readings, ComputeTimed, plan).items()}
-        reads = {
-            plan.node_of_rank(rank).host.name: measured[0]
-            for rank, measured in by_rank(readings, FileRead, plan).items()
-        }
         warm_up = min((each.warm_up for each in lines if isinstance(each, CollectiveTimed)), default=0)
-        peers = peers_of(self.first)
         conditions = Conditions(self.backend, plan.world_size, len(plan.nodes[0].ranks), warm_up, self.speeds)
         return BenchResult(
             names, conditions, tuple(self.stages),
@@ -330,8 +279,7 @@ class _Measuring:
             tuple(line for line in lines if isinstance(line, CollectiveTimed)),
             tuple(line for line in lines if isinstance(line, Omitted) and line.rank == 0),
             tuple({(line.of, line.rank): line for line in lines if isinstance(line, LatencyTimed)}.values()),
-            by_pair, tuple(beside), self._verdict(), compute, reads, peers.verdict(peers_of(self.second)),
-            dropped=sum(run.readings.dropped for run in self.runs), unjudged=peers.unjudged,
+            by_pair, self._verdict(), dropped=sum(run.readings.dropped for run in self.runs),
         )  # fmt: skip
 
 
@@ -342,7 +290,7 @@ def _connected(survey: Survey, findings: Iterable[Finding]) -> StageEndedOnAll:
         lines = tuple(line for each in shared_failures(survey.cluster, survey.unreachable) for line in each.lines)
         text = f"{len(survey.unreachable)} of {len(survey.cluster.hosts)} hosts cannot be asked from here"
         silent = tuple(survey.unreachable)
-        return StageEndedOnAll(BenchStage.CONNECT, StageState.BROKEN, text, silent, lines, ("pylaunch doctor",))
+        return StageEndedOnAll(BenchStage.CONNECT, StageState.BROKEN, text, silent, lines, ("pylaunch check",))
     if bad:
         hosts = tuple(sorted({host for each in bad for host in each.hosts}))
         return StageEndedOnAll(

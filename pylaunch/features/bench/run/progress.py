@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from pylaunch.features.bench.judgement.measurements import (
     BarrierPassed,
     CollectiveTimed,
-    ComputeTimed,
-    FileRead,
     LatencyTimed,
     Readings,
     SumChecked,
@@ -18,7 +16,6 @@ NOTHING = "nothing"
 _OF_RANKS = {
     BenchStage.BARRIER: BarrierPassed,
     BenchStage.CORRECTNESS: SumChecked,
-    BenchStage.COMPUTE: ComputeTimed,
 }
 """Stages in which each rank writes one line."""
 
@@ -32,8 +29,6 @@ def partial_result(stage: BenchStage, readings: Readings, pairs: tuple[int, int]
         return f"{measured} of {planned} pairs" if measured else NOTHING
     if stage is BenchStage.LATENCY:
         return _counted(len(readings.of(LatencyTimed)), "latency", "latencies")
-    if stage is BenchStage.READ:
-        return _counted(len({each.rank for each in readings.of(FileRead)}), "host", "hosts")
     kind = _OF_RANKS.get(stage)
     ranks = 0 if kind is None else len({each.rank for each in readings.of(kind)})
     return f"{ranks} of {readings.ranks} ranks" if ranks else NOTHING
