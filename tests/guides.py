@@ -36,7 +36,6 @@ IN_NO_TEST = {
     "pylaunch start -i cluster.ini --container": "needs an image on the nodes; tests/starts/test_containers.py",
     "pylaunch start -i cluster.ini --sync . --container": "needs an image; tests/starts/test_containers.py",
     "pylaunch check -H": "needs hosts that the resolver knows; tests/lab/test_hosts_without_a_file.py",
-    "pylaunch doctor -H": "needs hosts that the resolver knows; tests/lab/test_hosts_without_a_file.py",
     "pylaunch push ": "needs files of the reader; tests/starts/test_push.py and tests/lab/test_push.py push others",
     "pylaunch metrics": "serves until Ctrl-C; tests/starts/test_metrics.py",
     "ssh-keygen -lf": "is typed on the console of a host",

@@ -28,7 +28,6 @@ FEATURES = (
     "bench",
     "containers",
     "demo",
-    "doctor",
     "explain",
     "init",
     "job",

@@ -43,7 +43,7 @@ def discover_runs(cluster: Cluster) -> Discovery:
         raise ClusterNotReadyError(
             "no host answered",
             evidence=error_lines(cluster.hosts, found.silent),
-            hint="\n      ".join(found.hints) or "pylaunch doctor",
+            hint="\n      ".join(found.hints) or "pylaunch check",
         )
     return found
 

@@ -1,4 +1,4 @@
-"""`python -m pylaunch.runtime.communication_test`: the job of `pylaunch doctor`, one rank on each host.
+"""`python -m pylaunch.runtime.communication_test`: the job of `pylaunch check --trial`, one rank on each host.
 
     barrier      all ranks meet at rank 0, over plain sockets on the rendezvous port
     import       torch, or jax where torch is absent; all ranks meet again, because one may import slowly

@@ -21,7 +21,7 @@ from pylaunch.terminal import console
 from pylaunch.terminal.invocation import Invocation, current
 
 WITH_INVENTORY = (
-    "provision", "verify", "check", "doctor", "bench", "start", "gpus", "clean", "trust",
+    "provision", "verify", "check", "bench", "start", "gpus", "clean", "trust",
     "push", "env lock", "env show", "env remove", "render slurm", "render torchrun", "render accelerate",
     "render deepspeed",
 )  # fmt: skip
@@ -40,7 +40,6 @@ _ANY_COMMAND = re.compile(rf"\bpylaunch (?:{'|'.join((*WITH_INVENTORY, *OF_RUN))
 _PROVISION = re.compile(
     r"(?:pylaunch env lock \S+ && )?pylaunch provision(?: --deep)?(?: --roles (\w+))?(?: --limit \S+)?"
 )
-_NEEDS_INVENTORY = re.compile(r"pylaunch (?:doctor|drift)\b")
 _END = re.compile(r"\bpylaunch |[;\n]|\s-- ")
 _NAMED = re.compile(r"\s(?:-i|-H|--inventory|--hosts|--lab|--scheduler slurm)\b")
 
@@ -50,7 +49,7 @@ def completed(text: str, invocation: Invocation | None = None) -> str:
     quote brackets of hosts, and put `env lock` before a step that needs an environment."""
     given = invocation or current()
     if given.has_slurm_nodes:
-        text = _NEEDS_INVENTORY.sub("pylaunch check", _PROVISION.sub(_without_provision, text))
+        text = _PROVISION.sub(_without_provision, text)
     if ENVIRONMENT in text and not _has_environment(given):
         text = text.replace(ENVIRONMENT, _LOCK + ENVIRONMENT)
     text = _HOSTS.sub(lambda found: quoted((found[0],)), text)

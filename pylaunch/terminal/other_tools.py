@@ -23,7 +23,7 @@ _TYPED_FOR = {
     "start --dry-run -- train.py": "plan preview",
     "gpus": "sinfo devices nvidia-smi nodes hosts free",
     "check": "ping test preflight validate diff compare",
-    "doctor": "diagnose why",
+    "check --trial": "diagnose why",
     "bench": "benchmark nccl-tests all-reduce perf",
     "stacks RUN": "trace py-spy pystack debug hang dump",
     "explain RUN": "analyze events",

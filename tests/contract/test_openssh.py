@@ -405,29 +405,29 @@ def test_what_is_wrong_with_the_program_alone_is_not_blamed_on_the_account(serve
     assert answer.reason.startswith("the probe failed (exit code 1)")
 
 
-def first_broken_layer(capsys: pytest.CaptureFixture[str]) -> tuple[str, list[str]]:
-    """Name and hints of the first broken layer of the project's inventory, as `pylaunch doctor` prints it."""
-    assert run(["doctor", "-i", "cluster.ini", "--json"]) == ExitCode.CLUSTER_NOT_READY
+def what_fails(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    """Evidence and fix of the only check of connections that fails in the project."""
+    words = ["check", "-i", "cluster.ini", "--only", "reach", "--trial", "--json"]
+    assert run(words) == ExitCode.CLUSTER_NOT_READY
     found = json.loads(capsys.readouterr().out)
-    (broken,) = [layer for layer in found["layers"] if layer["state"] == "broken"]
-    assert broken["layer"] == found["broken"]
-    assert broken["hosts"] == ["n1"]
-    return broken["layer"], broken["hints"]
+    (failed,) = [each for each in found["findings"] if each["severity"] == "fail"]
+    assert (failed["hosts"], found["trial"]) == (["n1"], None)
+    return "\n".join((failed["check"], failed["text"], *failed["evidence"])), failed["fix"]
 
 
-def test_doctor_separates_an_unknown_host_key_from_a_refused_login(
+def test_check_separates_an_unknown_host_key_from_a_refused_login(
     server: Server, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    layer, hints = first_broken_layer(capsys)
-    assert layer == "host key"
-    assert any("pylaunch trust" in hint for hint in hints)
+    found, fix = what_fails(capsys)
+    assert "host key: shows " in found
+    assert "pylaunch trust" in fix
     trusted(server, known_hosts(project))
-    layer, hints = first_broken_layer(capsys)
-    assert layer == "login"
-    assert any("ssh " in hint for hint in hints)
+    found, fix = what_fails(capsys)
+    assert "login: " in found
+    assert "ssh " in fix
 
 
-def test_doctor_walks_through_ssh_and_stops_at_a_shell_that_prints(
+def test_a_trial_goes_through_ssh_and_stops_at_a_shell_that_prints(
     server: Server, project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trusted(server, known_hosts(project))
@@ -438,13 +438,11 @@ def test_doctor_walks_through_ssh_and_stops_at_a_shell_that_prints(
         f"pylaunch_node_root={tmp_path}/node\n"
     )
     with forced(server, 'echo welcome; eval \\"$SSH_ORIGINAL_COMMAND\\"'):
-        layer, hints = first_broken_layer(capsys)
-    assert layer == "shell"
-    assert hints == ["in its rc files, move what prints below: case $- in *i*) ;; *) return ;; esac"]
+        found, fix = what_fails(capsys)
+    assert found.startswith("reach.shell")
+    assert fix == "in its rc files, move what prints below: case $- in *i*) ;; *) return ;; esac"
     close_connections()
-    assert run(["doctor", "-i", "cluster.ini", "--python", sys.executable, "--json"]) == ExitCode.DONE
-    layers = {each["layer"]: each["state"] for each in json.loads(capsys.readouterr().out)["layers"]}
-    assert {name for name, state in layers.items() if state == "skipped"} == {
-        "network between hosts", "framework import", "all-reduce",
-    }  # fmt: skip
-    assert {layers["host key"], layers["login"], layers["shell"], layers["agent"], layers["barrier"]} == {"ok"}
+    words = ["check", "-i", "cluster.ini", "--only", "reach", "--python", sys.executable, "--trial", "--json"]
+    assert run(words) == ExitCode.DONE
+    layers = {each["layer"]: each["state"] for each in json.loads(capsys.readouterr().out)["trial"]["layers"]}
+    assert layers == {"agent": "ok", "barrier": "ok", "framework import": "skipped", "all-reduce": "skipped"}

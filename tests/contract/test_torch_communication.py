@@ -1,4 +1,4 @@
-"""The job of `pylaunch doctor` with real torch: a barrier over plain sockets, then an all-reduce of gloo."""
+"""The job of `pylaunch check --trial` with real torch: a barrier over plain sockets, then an all-reduce of gloo."""
 
 import json
 import os
@@ -34,19 +34,19 @@ def test_two_ranks_meet_and_sum(torch_python: Path) -> None:
 
 
 def walked(cluster: DirectoryCluster, python: Path, code: int) -> dict[str, dict[str, Any]]:
-    """Layers by name, as `pylaunch doctor` finds them for ranks with this interpreter."""
-    words = ("doctor", "-i", str(cluster.inventory), "--python", str(python), "--json")
+    """Layers of `check --trial` by name, for ranks with this interpreter."""
+    words = ("check", "-i", str(cluster.inventory), "--python", str(python), "--only", "reach", "--trial", "--json")
     found = ended(cluster.begin(*words), ENDS_S, code=code)
-    return {each["layer"]: each for each in json.loads(found.stdout)["layers"]}
+    return {each["layer"]: each for each in json.loads(found.stdout)["trial"]["layers"]}
 
 
-def test_doctor_proves_the_last_layers(torch_python: Path, tmp_path: Path) -> None:
+def test_the_trial_proves_the_last_layers(torch_python: Path, tmp_path: Path) -> None:
     layers = walked(made_of_directories(tmp_path, ("n1", "n2")), torch_python, ExitCode.DONE)
     assert layers["framework import"]["text"].startswith("torch 2.")
     assert (layers["all-reduce"]["state"], layers["all-reduce"]["text"]) == ("ok", "correct sum on 2 ranks")
 
 
-def test_doctor_stops_at_an_all_reduce_that_fails_on_one_host(torch_python: Path, tmp_path: Path) -> None:
+def test_the_trial_stops_at_an_all_reduce_that_fails_on_one_host(torch_python: Path, tmp_path: Path) -> None:
     """An interpreter whose gloo gets another interface as a rank of n2, and which answers everything else."""
     python = tmp_path / "python"
     other = "export GLOO_SOCKET_IFNAME=ib77"

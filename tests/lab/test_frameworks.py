@@ -69,7 +69,7 @@ runtime.barrier()
 """
 
 
-DOCTOR_WITHOUT_TORCH = """
+TRIAL_WITHOUT_TORCH = """
 import sys
 sys.modules["torch"] = None
 from pylaunch.runtime import communication_test
@@ -192,8 +192,8 @@ def test_jax_finds_its_place_without_arguments(framework_lab: Lab) -> None:
     must_be_clean(framework_lab)
 
 
-def test_the_job_of_doctor_sums_with_jax_where_torch_is_absent(framework_lab: Lab) -> None:
-    run = start(framework_lab, "direct", "--", script(framework_lab, "without_torch.py", DOCTOR_WITHOUT_TORCH))
+def test_the_job_of_the_trial_sums_with_jax_where_torch_is_absent(framework_lab: Lab) -> None:
+    run = start(framework_lab, "direct", "--", script(framework_lab, "without_torch.py", TRIAL_WITHOUT_TORCH))
     assert run.returncode == ExitCode.DONE, run.stderr
     assert run.stdout.count("pylaunch communication test: barrier") == 2
     assert run.stdout.count("pylaunch communication test: import jax ") == 2

@@ -21,14 +21,17 @@ def job(lab: Lab) -> tuple[str, ...]:
     return ("start", "-i", str(lab.inventory), *JOB)
 
 
-def broken_layer(lab: Lab, layer: str) -> dict[str, Any]:
-    """`layer`, which `pylaunch doctor` has to report as the first broken one."""
-    found = lab.pylaunch("doctor", "-i", str(lab.inventory), "--python", "/usr/bin/python3", "--json")
+def failed_check(lab: Lab, check: str) -> dict[str, Any]:
+    """The finding of `check`, which ends `pylaunch check --trial` before any rank."""
+    deciding = "reach,storage,time,network,python_env"
+    words = ("--python", "/usr/bin/python3", "--only", deciding, "--trial", "--json")
+    found = lab.pylaunch("check", "-i", str(lab.inventory), *words)
     assert found.returncode == ExitCode.CLUSTER_NOT_READY, found.stderr
-    layers = {each["layer"]: each for each in json.loads(found.stdout)["layers"]}
-    assert [name for name, each in layers.items() if each["state"] == "broken"] == [layer]
-    assert layers["login"]["state"] == layers["shell"]["state"] == "ok"
-    broken: dict[str, Any] = layers[layer]
+    document = json.loads(found.stdout)
+    assert document["trial"] is None
+    failed, *_ = [each for each in document["findings"] if each["severity"] == "fail"]
+    assert failed["check"] == check
+    broken: dict[str, Any] = failed
     return broken
 
 
@@ -47,10 +50,10 @@ def test_ports_blocked_in_one_direction_refuse_a_start_and_both_hosts_are_named(
         )
         assert alone.ok, alone.stderr
         assert "warn  n1: connections from it to ephemeral ports of n2" in alone.stderr
-        found = broken_layer(lab, "network between hosts")
+        found = failed_check(lab, "network.ports")
         assert found["hosts"] == ["n1"]
         assert re.match(r"connections from it to ephemeral ports .*of n2 get no answer", found["text"])
-        assert any(mends in hint for hint in found["hints"])
+        assert mends in found["fix"]
     assert lab.pylaunch(*job, "--", SCRIPT).stdout.count("a rank ran") == 3
 
 
@@ -59,9 +62,9 @@ def test_a_clock_that_is_20_s_off_refuses_a_start(lab: Lab, job: tuple[str, ...]
         started = lab.pylaunch(*job, "--", SCRIPT)
         assert (started.returncode, started.stdout) == (ExitCode.CLUSTER_NOT_READY, ""), started.stderr
         assert re.search(r"FAIL  n2: its clock is (19|20)\.\d s ahead of the others", started.stderr)
-        found = broken_layer(lab, "clocks")
+        found = failed_check(lab, "time.offset")
         assert found["hosts"] == ["n2"]
         assert re.match(r"its clock is (19|20)\.\d s ahead of the others", found["text"])
-        assert found["hints"] == [f"pylaunch provision -i {lab.inventory} --roles time_sync"]
+        assert found["fix"] == f"pylaunch provision -i {lab.inventory} --roles time_sync"
         in_spite = lab.pylaunch(*job, "--skip", "time.offset", "--", SCRIPT)
         assert in_spite.stdout.count("a rank ran") == 3, in_spite.stderr

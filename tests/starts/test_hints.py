@@ -25,11 +25,6 @@ def cluster(directories: Callable[..., DirectoryCluster]) -> DirectoryCluster:
     [
         (("start", "--", "true"), "  n[1-2]: no Python at /opt/typo/python3", f"hint: {CORRECT}"),
         (("check", "--only", "reach"), "FAIL  n[1-2]: no Python at /opt/typo/python3  [reach.host]", f"fix: {CORRECT}"),
-        (
-            ("doctor",),
-            "broken   Python of the agent    n[1-2]: no Python at /opt/typo/python3",
-            f"hint: {CORRECT}",
-        ),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )

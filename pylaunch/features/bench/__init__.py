@@ -11,6 +11,6 @@ VERBS = {
     "bench": Verb(
         "pylaunch.features.bench.command",
         "Measure the communication between hosts; name what is slow",
-        after="doctor",
+        after="check",
     ),
 }

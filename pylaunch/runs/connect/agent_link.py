@@ -268,7 +268,7 @@ def why_ended(connector: Connector, ended: Completed) -> LinkError:
         )
     return NoAgentError(
         f"the connection to its agent ended ({describe_exit(ended.returncode)}): {last_line(ended.stderr)}",
-        pylaunch("doctor", "--limit", host.name),
+        pylaunch("check", "--limit", host.name),
     )
 
 

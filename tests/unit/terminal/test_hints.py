@@ -60,7 +60,6 @@ def test_after_a_verb_of_a_run_that_was_given_an_inventory_the_next_one_gets_it_
             "install python3 there: pylaunch provision",
             "install python3 there: ask the administrator of the nodes for it",
         ),
-        ("pylaunch doctor --limit n1", "pylaunch check --limit n1"),
     ],
 )
 def test_nobody_is_to_provision_the_nodes_of_a_slurm_job(hint: str, shown: str) -> None:
@@ -70,7 +69,8 @@ def test_nobody_is_to_provision_the_nodes_of_a_slurm_job(hint: str, shown: str) 
 def test_hints_about_a_recorded_run_know_whose_its_nodes_are() -> None:
     nodes = Cluster((Host("n1", "n1", Connection.SLURM, slurm_job="7"),), sources=("/a.ini",))
     plan = plan_run(nodes, JobSpec(("a",), Framework.COMMAND, "/"), "eeeeeeee")
-    assert of_run(plan)("pylaunch doctor") == "pylaunch check -i /a.ini"
+    assert of_run(plan)("pylaunch check") == "pylaunch check -i /a.ini"
+    assert of_run(plan)("pylaunch provision") == "ask the administrator of the nodes for it"
 
 
 def test_the_next_step_of_a_run_names_the_inventory_of_its_start_unless_that_is_the_one_found_here(

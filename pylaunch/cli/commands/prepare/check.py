@@ -17,6 +17,7 @@ from pylaunch.checks.selection import select
 from pylaunch.checks.start_table import START_TABLE, AtStart, Row
 from pylaunch.checks.survey import Room
 from pylaunch.cli.asked_hosts import hosts_to_ask
+from pylaunch.cli.views import trial
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.finding import Severity
@@ -26,6 +27,7 @@ from pylaunch.model.pasted import taken_apart
 from pylaunch.model.plan import RunPlan
 from pylaunch.provision.environments.environment import read_manifest
 from pylaunch.runs.sync.tree import Tree
+from pylaunch.runs.trial import TrialState
 from pylaunch.store.paths import project_environment
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags import sync
@@ -42,6 +44,7 @@ Examples:
   pylaunch check -i cluster.ini --sync . -- train.py
   pylaunch check -i cluster.ini --only storage,python_env.libraries --json
   pylaunch check -i cluster.ini --fix
+  pylaunch check -i cluster.ini --trial
   pylaunch check --list storage.room
 """
 
@@ -66,6 +69,7 @@ class CheckFlags(sync.SyncFlags):
     junit_file: Path | None
     fix: bool
     yes: bool
+    trial: bool
 
 
 @click.command(context_settings={"allow_interspersed_args": False}, epilog=EXAMPLES)
@@ -100,6 +104,7 @@ class CheckFlags(sync.SyncFlags):
 @click.option("--junit", "junit_file", type=click.Path(path_type=Path, dir_okay=False), help="Write JUnit XML too.")
 @click.option("--fix", "fix", is_flag=True, help="Run the roles that findings name on their hosts, and check again.")
 @click.option("--yes", is_flag=True, help="With --fix: do not ask.")
+@click.option("--trial", is_flag=True, help="Layer by layer to the first broken one; at the end, a real all-reduce.")
 @options.as_json
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[-- SCRIPT [ARGS]...]")
 def command(
@@ -108,7 +113,8 @@ def command(
     """Ask every host whether a run would work, and if not, why and what to type.
 
     With SCRIPT, also what that run needs: interpreter, libraries, code and files that must be the same everywhere.
-    Changes nothing but what --fix shows first. Exit code 3 when something fails.
+    Changes nothing but what --fix shows first. With --trial, where no check failed, a job with one rank on each host
+    meets at a barrier and sums numbers with gloo (or JAX) on the CPU. Exit code 3 when something fails.
     """
     in_job = features.job_changes(asked)
     flags = CheckFlags(**asked)
@@ -138,11 +144,24 @@ def command(
 
         with options.writing("--junit", flags.junit_file):
             flags.junit_file.write_text(junit(found))
+    if flags.trial:
+        return _try(found, request.cluster, flags.python, as_json=as_json)
     if as_json:
         document.show(findings.as_json(found))
     else:
         _show(found)
     return ExitCode.CLUSTER_NOT_READY if found.failed else ExitCode.DONE
+
+
+def _try(found: Result, cluster: Cluster, python: str | None, *, as_json: bool) -> int:
+    """Show the layers of the checks and, if none is broken, those of the trial."""
+    if not as_json:
+        trial.show_layers(found)
+    run, layers = ("", []) if found.failed else trial.tried(cluster, python, is_shown=not as_json)
+    if as_json:
+        document.show({**findings.as_json(found), "trial": None if found.failed else trial.as_json(run, layers)})
+    is_broken = found.failed or any(each.state is TrialState.BROKEN for each in layers)
+    return ExitCode.CLUSTER_NOT_READY if is_broken else ExitCode.DONE
 
 
 def _room_of_environment(cluster: Cluster) -> tuple[Room, ...]:

@@ -24,11 +24,11 @@ def test_an_interpreter_that_is_not_there_is_corrected_in_the_inventory_unless_i
     )
 
 
-def test_a_program_that_is_no_agent_is_left_to_doctor() -> None:
-    """The interpreter may be another program, too old, or killed; doctor asks it alone."""
+def test_a_program_that_is_no_agent_is_left_to_check() -> None:
+    """The interpreter may be another program, too old, or killed; `check` asks it alone."""
     host = Host("n2", "10.0.0.2", agent_python="/bin/true")
     reason = "the connection to its agent ended (exit code 0): no output"
-    assert ended(host, 0) == (reason, "pylaunch doctor --limit n2")
+    assert ended(host, 0) == (reason, "pylaunch check --limit n2")
 
 
 def test_a_node_root_of_two_users_becomes_one_for_each() -> None:

@@ -1,15 +1,13 @@
-"""Layers that the trial of `pylaunch doctor` proves, from the lines of its ranks and its outcome."""
+"""Layers that the trial of `pylaunch check` proves, from the lines of its ranks and its outcome."""
 
 import pytest
 
-from pylaunch.errors import InventoryError
-from pylaunch.features.doctor.diagnose import Trial, diagnose
-from pylaunch.features.doctor.layers import LayerResult, LayerState, StartLayer
-from pylaunch.model.cluster import Cluster
 from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.runs.follow.run_events import LinesWritten
+from pylaunch.runs.trial import COMMAND, Trial, TrialLayer
 from pylaunch.runtime import communication_test as trial
+from pylaunch.terminal.listing import job_words
 
 DONE = Outcome(Status.DONE, "every rank exited with code 0", 9.0, (), {})
 END = RankEnd(1, "n2", 1, None, 8.0, stopped=False, last_lines=("OSError: libcudart",))
@@ -21,7 +19,7 @@ BOTH = ("n1", "n2")
 IMPORTED, SUMMED = f"{trial.IMPORT} torch 2.13.0", f"{trial.ALL_REDUCE} torch 3"
 
 
-def after(outcome: Outcome, reported: dict[str, tuple[str, ...]]) -> list[LayerResult]:
+def after(outcome: Outcome, reported: dict[str, tuple[str, ...]]) -> list[TrialLayer]:
     """Layers of the trial after the ranks of these hosts printed these stages."""
     job = Trial(("n1", "n2"), run="7f3a", python="/env/bin/python")
     for stage, hosts in reported.items():
@@ -70,15 +68,5 @@ def test_the_hint_imports_the_framework_that_the_other_hosts_imported() -> None:
     assert result.hints[0] == "repeat it on n2: /env/bin/python -c 'import jax'"
 
 
-def test_everything_after_a_broken_layer_is_skipped() -> None:
-    def unreadable() -> Cluster:
-        raise InventoryError("2 errors in the inventory", evidence=["cluster.ini:3: gpus"], hint="correct it")
-
-    printed: list[LayerResult] = []
-    found = diagnose(unreadable, on_result=printed.append)
-    assert found.results[:1] == tuple(printed)
-    assert [result.layer for result in found.results] == list(StartLayer)
-    assert found.broken is not None
-    assert (found.broken.layer, found.broken.hints) == (StartLayer.INVENTORY, ("correct it",))
-    assert {result.state for result in found.results[1:]} == {LayerState.SKIPPED}
-    assert found.results[-1].text == "needs the layer inventory"
+def test_the_run_of_the_trial_is_shown_as_the_verb() -> None:
+    assert job_words(COMMAND) == "pylaunch check --trial"
