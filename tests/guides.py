@@ -21,8 +21,6 @@ IN_NO_TEST = {
     "pylaunch trust --replace --limit gpu01": "needs a host with another key; tests/lab/test_provision_life.py",
     "pylaunch trust -i cluster.ini --replace": "needs a host with another key; tests/lab/test_provision_life.py",
     "pylaunch env lock -i cluster.ini examples/": "needs a wheel of DeepSpeed; tests/lab/conftest.py locks this file",
-    "pylaunch bench -i cluster.ini --stage sweep --beside no-ib": "needs NCCL",
-    "pylaunch bench -i cluster.ini --stage sweep --no-ib": "needs NCCL and a second interface",
     "pylaunch start -i cluster.ini --sync examples -- accelerate_train": "tests/lab/test_frameworks.py trains it",
     "pylaunch start -i cluster.ini --sync examples -- deepspeed_train": "tests/lab/test_framework_output.py trains it",
     "pylaunch start --scheduler slurm": "needs nodes with 8 GPUs; tests/lab/test_slurm.py has the same options",
