@@ -42,7 +42,7 @@ def refuse_errors(findings: Sequence[LintFinding], warn: Callable[[str], None]) 
         raise UsageError(
             f"{count} cannot be obeyed",
             evidence=[_with_instead(finding) for finding in errors],
-            hint="every variable is described in pylaunch help environment-variables",
+            hint="the same for files: pylaunch env lint FILE",
         )
 
 

@@ -2,7 +2,6 @@
 
 judgement   pure: the catalogue of variables, and the findings about settings
 command     `env lint`
-view        findings as lines and as JSON
 """
 
 SUBCOMMANDS = {"env": "pylaunch.features.variables.command"}

@@ -1,8 +1,6 @@
 """Variables of NCCL, PyTorch, gloo and JAX, and findings about those that are set. Pure.
 
-kinds               values that a variable can have
-variable            facts about one variable, with their source
-nccl, frameworks    the catalogue
-lint, together      settings judged alone, by the registry of all known variables, and by each other
+catalogue           names and the few values that are judged, read from catalogue.toml
+lint, together      settings judged alone, and by each other
 files               NCCL's own files, and lines NAME=VALUE
 """

@@ -8,11 +8,11 @@ sets a variable of a strange name.
 import re
 from collections.abc import Iterator
 
-from pylaunch.features.variables.judgement.nccl import CODE
-from pylaunch.model.setting import LintFinding, LintLevel, Setting, VariablePlace
+from pylaunch.model.setting import LintFinding, LintLevel, Setting, Source, VariablePlace
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LONGEST_VALUE = 1023
+_CODE = Source("NCCL source, src/misc/param.cc", "https://github.com/NVIDIA/nccl")
 _Read = tuple[list[Setting], list[LintFinding]]
 
 
@@ -40,7 +40,7 @@ def _problems(line: str, where: str) -> Iterator[LintFinding]:
     shown = bare if _NAME.fullmatch(bare) else "this line"
 
     def wrong(message: str, instead: str | None) -> LintFinding:
-        return LintFinding(LintLevel.ERROR, where, shown, message, instead, CODE)
+        return LintFinding(LintLevel.ERROR, where, shown, message, instead, _CODE)
 
     if line.lstrip().startswith("#"):
         yield wrong("a comment begins in the first column; NCCL takes this for a setting", "# in front of all blanks")

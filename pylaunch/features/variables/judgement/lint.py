@@ -6,120 +6,74 @@ A value is shown only where its variable is known: what somebody put under anoth
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
-from pylaunch.features.variables.judgement import frameworks, nccl
-from pylaunch.features.variables.judgement.kinds import Number
-from pylaunch.features.variables.judgement.variable import UnreadVariable, Variable
+from pylaunch.features.variables.judgement.catalogue import Catalogue, catalogue
 from pylaunch.model.setting import Circumstances, LintFinding, LintLevel, Setting, VariablePlace
 
-VARIABLES = {each.name: each for each in (*nccl.VARIABLES, *frameworks.VARIABLES)}
-UNREAD: dict[str, UnreadVariable] = {each.name: each for each in (*nccl.UNREAD, *frameworks.UNREAD)}
-
-FAMILIES = ("NCCL_", "TORCH_NCCL_", "TORCH_FR_", "TORCHELASTIC_", "GLOO_", "JAX_", "XLA_PYTHON_CLIENT_", "XLA_CLIENT_")
-"""Names that begin so are known completely: one that is not in the registry is a mistake, or newer than it."""
-
 _ONE_SLIP = 0.92
-"""Likeness of two names of these families that differ by one or two letters."""
+"""Likeness of two names that differ by one or two letters."""
 
 _ALIKE = 0.8
-
-
-def _nearest(name: str, likeness: float) -> Variable | None:
-    found = get_close_matches(name, VARIABLES, n=1, cutoff=likeness)
-    return VARIABLES[found[0]] if found else None
+_OFF = ("", "0", "false", "off", "no", "n", "f")
 
 
 def lint(settings: Iterable[Setting], circumstances: Circumstances | None = None) -> tuple[LintFinding, ...]:
     """All findings about `settings`, each judged alone; in their order."""
-    known = circumstances or Circumstances()
-    return tuple(finding for setting in settings for finding in _findings(setting, known))
+    known, names = circumstances or Circumstances(), catalogue()
+    return tuple(finding for setting in settings for finding in _findings(setting, known, names))
 
 
-def _findings(setting: Setting, known: Circumstances) -> Iterator[LintFinding]:
-    variable = VARIABLES.get(setting.name)
-    if variable is not None:
-        yield from _of_known(setting, variable, known)
-    elif setting.name in UNREAD:
-        unread = UNREAD[setting.name]
-        severity = LintLevel.ERROR if setting.place is VariablePlace.NCCL_CONF else LintLevel.WARNING
-        yield LintFinding(
-            severity,
-            setting.where,
-            setting.name,
-            f"nothing reads it{_but_yours(setting)}",
-            unread.instead,
-            unread.source,
-        )
-    elif setting.name.startswith(FAMILIES):
-        yield _unknown(setting)
-    if setting.place is VariablePlace.NCCL_CONF and not setting.name.startswith("NCCL_"):
+def _findings(setting: Setting, known: Circumstances, names: Catalogue) -> Iterator[LintFinding]:
+    name, is_nccls = setting.name, setting.place is VariablePlace.NCCL_CONF
+    unread = LintLevel.ERROR if is_nccls else LintLevel.WARNING
+    if name in names.sources:
+        yield from _of_known(setting, known, names)
+    elif name in names.removed:
+        last, instead = names.removed[name]
+        text = f"nothing reads it since NCCL {last}"
+        yield LintFinding(unread, setting.where, f"{name}={setting.value}", text, instead or None)
+    elif name in names.unread:
+        text = "nothing reads it" if is_nccls else "nothing reads it, unless your own program does"
+        yield LintFinding(unread, setting.where, name, text, names.unread[name])
+    elif name.startswith(names.complete):
+        yield _unknown(setting, names)
+    if is_nccls and not name.startswith("NCCL_"):
         text = "NCCL alone reads this file, too late for others"
-        yield LintFinding(LintLevel.WARNING, setting.where, setting.name, text, "set it in the environment of the job")
+        yield LintFinding(LintLevel.WARNING, setting.where, name, text, "set it in the environment of the job")
 
 
-def _but_yours(setting: Setting) -> str:
-    return "" if setting.place is VariablePlace.NCCL_CONF else ", unless your own program does"
-
-
-def _unknown(setting: Setting) -> LintFinding:
-    meant = _nearest(setting.name, _ONE_SLIP)
-    if meant is not None:
-        return LintFinding(LintLevel.ERROR, setting.where, setting.name, "no such variable", meant.name, meant.source)
-    like = _nearest(setting.name, _ALIKE)
+def _unknown(setting: Setting, names: Catalogue) -> LintFinding:
+    meant = get_close_matches(setting.name, names.sources, n=1, cutoff=_ONE_SLIP)
+    if meant:
+        return LintFinding(LintLevel.ERROR, setting.where, setting.name, "no such variable", meant[0])
+    like = get_close_matches(setting.name, names.sources, n=1, cutoff=_ALIKE)
     text = "not known here: a plug-in's, newer than this list, or a mistake"
-    hint = f"did you mean {like.name}?" if like is not None else None
-    return LintFinding(LintLevel.WARNING, setting.where, setting.name, text, hint)
+    return LintFinding(
+        LintLevel.WARNING, setting.where, setting.name, text, f"did you mean {like[0]}?" if like else None
+    )
 
 
-def _of_known(setting: Setting, variable: Variable, known: Circumstances) -> Iterator[LintFinding]:
-    def found(severity: LintLevel, message: str, instead: str | None = None) -> LintFinding:
-        return LintFinding(severity, setting.where, _shown(setting), message, instead, variable.source)
+def _of_known(setting: Setting, known: Circumstances, names: Catalogue) -> Iterator[LintFinding]:
+    name, value = setting.name, setting.value
 
-    if variable.until is not None:
-        severity = LintLevel.ERROR if setting.place is VariablePlace.NCCL_CONF else LintLevel.WARNING
-        yield found(severity, f"nothing reads it since {variable.until}", variable.instead)
+    def found(level: LintLevel, message: str, instead: str | None = None) -> LintFinding:
+        return LintFinding(level, setting.where, f"{name}={value}", message, instead, names.sources[name])
+
+    if (new := names.renamed.get(name)) is not None:
+        yield found(LintLevel.WARNING, "deprecated", new if "=" in new else f"{new}={value}")
+    if value and (problem := names.complaint(name, value)) is not None:
+        yield found(LintLevel.ERROR, problem, _repaired(setting, names))
         return
-    if variable.instead is not None:
-        yield found(LintLevel.WARNING, "deprecated", _renamed(setting, variable.instead))
-    problem = variable.kind.complaint(setting.value)
-    if problem is not None and setting.value:
-        yield found(LintLevel.ERROR, problem + _as_read(setting, variable), _repaired(setting, variable))
-    elif (
-        variable.debug_only
-        and setting.place is not VariablePlace.PROCESS
-        and known.debug is not None
-        and _acts(setting)
-    ):
+    is_kept = setting.place is not VariablePlace.PROCESS and value.lower() not in _OFF
+    if name in names.debug_only and is_kept and known.debug is not None:
         text = "for debugging: not to be kept, where it makes later jobs slow or makes them fail"
-        yield found(known.debug, text, f"--env {setting.name}={setting.value} for one job")
+        yield found(known.debug, text, f"--env {name}={value} for one job")
 
 
-def _shown(setting: Setting) -> str:
-    return f"{setting.name}={setting.value}"
-
-
-def _renamed(setting: Setting, instead: str) -> str:
-    return instead if "=" in instead else f"{instead}={setting.value}"
-
-
-def _acts(setting: Setting) -> bool:
-    """It says something else than "off", which is what it is without being set."""
-    return setting.value.lower() not in ("", "0", "false", "off", "no", "n", "f")
-
-
-def _as_read(setting: Setting, variable: Variable) -> str:
-    """Value that NCCL uses for text that is no number: it neither warns nor refuses."""
-    if not setting.name.startswith("NCCL_") or not isinstance(variable.kind, Number):
-        return ""
-    if Number().complaint(setting.value) is None:
-        return ""
-    return f"; NCCL silently takes it for {Number.read(setting.value)}"
-
-
-def _repaired(setting: Setting, variable: Variable) -> str | None:
+def _repaired(setting: Setting, names: Catalogue) -> str | None:
     """Return the setting without surplus characters of its value, if that makes the value valid."""
     words = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
     bare = setting.value.strip().strip("'\"").strip().replace(", ", ",")
     for value in (bare, words.get(bare.lower(), bare)):
-        if variable.kind.complaint(value) is None:
+        if names.complaint(setting.name, value) is None:
             return f"{setting.name}={value}"
     return None
