@@ -50,7 +50,6 @@ _CORE = {
         "clean": "Remove processes and files of runs that are over",
         "version": "Print the versions of pylaunch and its tools, for a bug report",
         "help": "Print a page of the guides and of the reference",
-        "completion": "Print the script that completes command lines in a shell",
     },
 }
 """Verbs of the core: each is the module of the same name in its group of `cli/commands/`."""
