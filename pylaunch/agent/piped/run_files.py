@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import glob
-import hashlib
 import json
 import os
 import signal
@@ -20,12 +19,6 @@ from pylaunch.base.layout import AgentError, open_root
 
 TREE = "@tree"
 CHUNK = 1 << 20
-COMPARED = 1 << 20
-"""Bytes of the largest file whose content is compared between nodes."""
-
-MOST_COMPARED = 64 << 20
-"""Bytes of all files whose content is compared."""
-
 LOOKS_S = 40.0
 """Time for the search; the controller waits for a minute."""
 
@@ -70,7 +63,6 @@ def _time_is_up(number: int, frame: object) -> None:
 
 def _search(found: dict[str, Any], directory: str, patterns: list[str], most: int) -> bool:
     """Add the files that match to `found`; return True where there are more than `most`."""
-    compared = 0
     for pattern in patterns:
         for path in glob.iglob(os.path.join(glob.escape(directory), pattern), recursive=True):
             if len(found) >= most:
@@ -80,9 +72,6 @@ def _search(found: dict[str, Any], directory: str, patterns: list[str], most: in
                 status = os.stat(path)
                 if name in found or not stat.S_ISREG(status.st_mode) or _is_in_cycle(directory, os.path.dirname(name)):
                     continue
-                digest = ""
-                if status.st_size <= COMPARED and compared <= MOST_COMPARED:
-                    digest, compared = _digest(path), compared + status.st_size
             except OSError:
                 continue  # It is gone, or may not be read: then `send_files` has the reason.
             found[name] = {
@@ -90,7 +79,6 @@ def _search(found: dict[str, Any], directory: str, patterns: list[str], most: in
                 "size": status.st_size,
                 "mtime_ns": status.st_mtime_ns,
                 "inode": status.st_ino,
-                "digest": digest,
             }
     return False
 
@@ -108,16 +96,8 @@ def _is_in_cycle(directory: str, below: str) -> bool:
     return False
 
 
-def _digest(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            return hashlib.sha256(file.read(COMPARED)).hexdigest()
-    except PermissionError:
-        return ""
-
-
-def send_files(place: tuple[str, str, str], wanted: list[tuple[str, int, int, int]]) -> None:
-    """Write the files of `wanted` (path, size, mtime_ns, offset) from their offsets to stdout, one after the other.
+def send_files(place: tuple[str, str, str], wanted: list[tuple[str, int, int]]) -> None:
+    """Write the files of `wanted` (path, size, mtime_ns) to stdout, one after the other.
 
     Each is "N" and N bytes, repeatedly, and then "end", or "error" with a reason. These are lines.
     """
@@ -127,9 +107,9 @@ def send_files(place: tuple[str, str, str], wanted: list[tuple[str, int, int, in
     except AgentError as error:
         out.write(b"error %s\n" % _line(str(error)))
         return
-    for path, size, mtime_ns, offset in wanted:
+    for path, size, mtime_ns in wanted:
         try:
-            _send(out, os.path.join(directory, path), (size, mtime_ns), offset)
+            _send(out, os.path.join(directory, path), (size, mtime_ns))
         except BrokenPipeError:
             return
         except OSError as error:
@@ -137,10 +117,9 @@ def send_files(place: tuple[str, str, str], wanted: list[tuple[str, int, int, in
         out.flush()
 
 
-def _send(out: BinaryIO, path: str, version: tuple[int, int], offset: int) -> None:
+def _send(out: BinaryIO, path: str, version: tuple[int, int]) -> None:
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-        left = version[0] - offset
-        file.seek(offset)
+        left = version[0]
         while left > 0 and _is_version(file, version):
             chunk = file.read(min(CHUNK, left))
             if not chunk:

@@ -19,8 +19,6 @@ class NodeFile(msgspec.Struct, frozen=True):
     size: int
     mtime_ns: int
     inode: int
-    digest: str
-    """SHA-256 of a small file; "" for others."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ def place_of(path: str) -> tuple[str, ...] | None:
         return None
     if names[-1].startswith(".") and names[-1].endswith(".part"):
         return None  # Names of what has arrived of other files.
-    return names if all(len(name.encode()) <= LONGEST_NAME - len(".part") - 42 for name in names) else None
+    return names if all(len(name.encode()) <= LONGEST_NAME - len("..part") for name in names) else None
 
 
 def choose_files(listings: Mapping[str, Sequence[NodeFile]]) -> tuple[list[Fetched], list[str]]:
@@ -94,7 +92,5 @@ def _refusal(host: str, paths: Sequence[str]) -> str:
 
 
 def _is_same(one: NodeFile, other: NodeFile) -> bool:
-    """Return True for equal content, or for one file of a file system that both hosts have."""
-    if one.digest or other.digest:
-        return one.digest == other.digest
+    """Return True for one file of a file system that both hosts have."""
     return (one.size, one.mtime_ns, one.inode) == (other.size, other.mtime_ns, other.inode)

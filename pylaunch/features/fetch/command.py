@@ -39,8 +39,8 @@ def command(
 ) -> int:
     """Bring files in the working directory of RUN that match a PATTERN (quoted: * ? [a-z] **) here from all nodes.
 
-    What all nodes have alike is brought once; files that differ get a directory for each host. A file that was
-    interrupted continues, and a file here that differs is kept.
+    A file of a shared file system is brought once; other files of the same name get a directory for each host. A file
+    here that differs is kept.
     """
     record = find(run, inventory)
     target = directory or output_file(DIRECTORY.replace("RUN", record.plan.run))

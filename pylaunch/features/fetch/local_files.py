@@ -1,19 +1,16 @@
-"""Write files below one directory. No name and no link of what is there leads out of it.
-
-A file that is not complete is `.NAME.SIZE-MTIME.part`: the same version of the file continues it.
-"""
+"""Write files below one directory. No name and no link of what is there leads out of it."""
 
 import contextlib
-import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from pathlib import Path
 
 from pylaunch.features.fetch.choice import Fetched
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
 class Presence(Enum):
@@ -27,7 +24,7 @@ class Presence(Enum):
 
 
 def presence(directory: Path, wanted: Fetched) -> Presence:
-    """Return what is here in the place of `wanted`."""
+    """Return what is here in the place of `wanted`. Raises OSError for a place that cannot be used."""
     status = None
     with contextlib.suppress(FileNotFoundError), _parent(directory, wanted, make=False) as parent:
         status = os.stat(wanted.place[-1], dir_fd=parent, follow_symlinks=False)
@@ -37,57 +34,22 @@ def presence(directory: Path, wanted: Fetched) -> Presence:
     return Presence.SAME if same and stat.S_ISREG(status.st_mode) else Presence.DIFFERENT
 
 
-def arrived(directory: Path, wanted: Fetched) -> int:
-    """Return the bytes of `wanted` that have arrived before. Raises OSError for a place that cannot be used."""
-    with contextlib.suppress(FileNotFoundError), _parent(directory, wanted, make=False) as parent:
-        return os.stat(_name(wanted), dir_fd=parent, follow_symlinks=False).st_size
-    return 0
-
-
-def _name(wanted: Fetched) -> str:
-    return f".{wanted.place[-1]}.{wanted.file.size}-{wanted.file.mtime_ns}.part"
-
-
-class PartialFile:
-    """The bytes of a file that have arrived."""
-
-    def __init__(self, parent: int, wanted: Fetched) -> None:
-        self._parent, self._wanted = parent, wanted
-        self._name = _name(wanted)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
-        self.descriptor = os.open(self._name, flags, 0o666, dir_fd=parent)
-        status = os.fstat(self.descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > wanted.file.size:
-            os.close(self.descriptor)
-            raise OSError(errno.EINVAL, f"{self._name} is no part of this file")
-        self.size = status.st_size
-
-    def write(self, data: bytes) -> None:
-        """Append `data`."""
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self.descriptor, view) :]
-        self.size += len(data)
-
-    def complete(self) -> None:
-        """Give the file its time and its name."""
-        os.utime(self.descriptor, ns=(self._wanted.file.mtime_ns, self._wanted.file.mtime_ns))
-        os.rename(self._name, self._wanted.place[-1], src_dir_fd=self._parent, dst_dir_fd=self._parent)
-
-    def discard(self) -> None:
-        """Remove what has arrived: the file changed on its node."""
-        os.unlink(self._name, dir_fd=self._parent)
-
-
-@contextlib.contextmanager
-def partial(directory: Path, wanted: Fetched) -> Iterator[PartialFile]:
-    """Open what has arrived of `wanted`, or begin it. Raises OSError."""
+def write_file(directory: Path, wanted: Fetched, contents: Iterable[bytes]) -> None:
+    """Write `contents` to the place of `wanted`, whole or not at all. Raises OSError, and what `contents` raises."""
     with _parent(directory, wanted, make=True) as parent:
-        made = PartialFile(parent, wanted)
+        part = f".{wanted.place[-1]}.part"
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part, dir_fd=parent)
         try:
-            yield made
-        finally:
-            os.close(made.descriptor)
+            with open(os.open(part, _NEW, 0o666, dir_fd=parent), "wb") as file:  # noqa: PTH123 -- relative to `parent`
+                file.writelines(contents)
+                file.flush()
+                os.utime(file.fileno(), ns=(wanted.file.mtime_ns, wanted.file.mtime_ns))
+            os.rename(part, wanted.place[-1], src_dir_fd=parent, dst_dir_fd=parent)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(part, dir_fd=parent)
+            raise
 
 
 @contextlib.contextmanager

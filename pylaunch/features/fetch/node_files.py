@@ -1,5 +1,6 @@
 """List and read files on the nodes of a run, over the connections of all verbs."""
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -122,24 +123,21 @@ class NodeStream:
         except PylaunchError as error:
             raise NodeStoppedError(error.message) from None
         if not data:
-            raise NodeStoppedError("the connection ended; the same command continues")
+            raise NodeStoppedError("the connection ended")
         return data
 
 
-def stream(
-    plan: RunPlan,
-    name: str,
-    wanted: Sequence[tuple[Fetched, int]],
-    together: Together,
-    use: Callable[[NodeStream], None],
-) -> None:
-    """Let `use` read the files (with offsets) that the host `name` sends. Raises NodeStoppedError."""
+@contextlib.contextmanager
+def stream(plan: RunPlan, name: str, wanted: Sequence[Fetched], together: Together) -> Iterator[NodeStream]:
+    """Have the host `name` send the files for a block, one after the other. Raises NodeStoppedError."""
     host = plan.cluster[name]
-    words = [(each.file.path, each.file.size, each.file.mtime_ns, offset) for each, offset in wanted]
+    words = [(each.file.path, each.file.size, each.file.mtime_ns) for each in wanted]
     script = program(run_files.send_files, _place(plan, host), words)
     argv = connector_of(host, plan.cluster.known_hosts).argv((host.agent_python, *FROM_STDIN))
     try:
         with together.reading(argv, stdin=script, silence_s=SILENCE_S) as read:
-            use(NodeStream(read))
+            yield NodeStream(read)
+    except NodeStoppedError:
+        raise
     except PylaunchError as error:
         raise NodeStoppedError(error.message) from None

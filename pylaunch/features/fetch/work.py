@@ -1,28 +1,21 @@
 """Fetch: list, choose, and bring the files of several nodes side by side."""
 
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.features.fetch.choice import Fetched, choose_files, refuse_patterns
-from pylaunch.features.fetch.local_files import PartialFile, Presence, arrived, partial, presence
-from pylaunch.features.fetch.node_files import NodeStoppedError, NodeStream, NotSentError, list_on_nodes, stream
+from pylaunch.features.fetch.local_files import Presence, presence, write_file
+from pylaunch.features.fetch.node_files import NodeStoppedError, NotSentError, list_on_nodes, stream
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.text.size import shown_size
+from pylaunch.terminal.views.live import counted
 from pylaunch.transport.process import Together
 
 NODES_AT_ONCE = 8
-FILES_AT_ONCE = 500
-"""Files that one program on a node sends."""
-
-FIRST_S = 2.0
-EACH_S = 10.0
-"""Times of the lines of progress."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +83,8 @@ def fetch(request: FetchRequest, say: Callable[[str], None]) -> FetchResult:
     planned = [each.wanted for each in found if each.status == "planned"]
     if request.is_dry or not planned:
         return FetchResult(request, found, dict(lists.failed), notes)
-    done = _Transfer(request, planned, say).run()
+    say(f"fetching {shown_size(sum(each.file.size for each in planned))} in {counted(len(planned), 'file')}")
+    done = {each.wanted: each for each in _transferred(request, planned)}
     return FetchResult(request, [done.get(each.wanted, each) for each in found], dict(lists.failed), notes)
 
 
@@ -106,83 +100,30 @@ def _compared(request: FetchRequest, wanted: Fetched) -> FileResult:
     return FileResult(wanted, "planned")
 
 
-class _Transfer:
-    """The transfer of all files, with progress."""
+def _transferred(request: FetchRequest, planned: Sequence[Fetched]) -> list[FileResult]:
+    """Fetch the files of several nodes side by side."""
+    by_host: dict[str, list[Fetched]] = {}
+    for each in planned:
+        by_host.setdefault(each.host, []).append(each)
+    # In this order: the pool waits for its threads, which end when their processes do.
+    with ThreadPoolExecutor(min(NODES_AT_ONCE, len(by_host))) as pool, Together() as together:
+        results = pool.map(lambda host: _of_host(request, host, by_host[host], together), by_host)
+        return [each for of_host in results for each in of_host]
 
-    def __init__(self, request: FetchRequest, planned: Sequence[Fetched], say: Callable[[str], None]) -> None:
-        self._request, self._planned, self._say = request, planned, say
-        self._lock = threading.Lock()
-        self._results: dict[Fetched, FileResult] = {}
-        self._bytes = 0
-        self._next_line_at = time.monotonic() + FIRST_S
 
-    def run(self) -> dict[Fetched, FileResult]:
-        """Return the result of each file."""
-        by_host: dict[str, list[Fetched]] = {}
-        for each in self._planned:
-            by_host.setdefault(each.host, []).append(each)
-        # In this order: the pool waits for its threads, which end when their processes do.
-        with ThreadPoolExecutor(min(NODES_AT_ONCE, len(by_host))) as pool, Together() as together:
-            futures = [pool.submit(self._of_host, host, files, together) for host, files in by_host.items()]
-            for future in as_completed(futures):
-                future.result()
-        return self._results
-
-    def _of_host(self, host: str, files: Sequence[Fetched], together: Together) -> None:
-        for begin in range(0, len(files), FILES_AT_ONCE):
-            batch = files[begin : begin + FILES_AT_ONCE]
-            offsets = self._offsets(batch)
-            try:
-                stream(self._request.plan, host, offsets, together, self._takes(offsets))
-            except NodeStoppedError as error:
-                for each in files[begin:]:
-                    if each not in self._results:
-                        self._add(FileResult(each, "failed", error.message))
-                return
-
-    def _offsets(self, files: Sequence[Fetched]) -> list[tuple[Fetched, int]]:
-        found = []
-        for each in files:
-            try:
-                found.append((each, arrived(self._request.directory, each)))
-            except OSError as error:
-                self._add(FileResult(each, "failed", error.strerror or str(error)))
-        return found
-
-    def _takes(self, wanted: Sequence[tuple[Fetched, int]]) -> Callable[[NodeStream], None]:
-        def take(node: NodeStream) -> None:
-            for each, offset in wanted:
+def _of_host(request: FetchRequest, host: str, files: Sequence[Fetched], together: Together) -> list[FileResult]:
+    done: list[FileResult] = []
+    try:
+        with stream(request.plan, host, files, together) as node:
+            for each in files:
                 try:
-                    with partial(self._request.directory, each) as file:
-                        self._add(self._taken(node.contents(each.file.size - offset), file, each))
+                    write_file(request.directory, each, node.contents(each.file.size))
+                except NotSentError as error:
+                    done.append(FileResult(each, "failed", error.message))
                 except OSError as error:
                     raise NodeStoppedError(f"{each.place[-1]}: {error.strerror or error}") from None
-
-        return take
-
-    def _taken(self, contents: Iterator[bytes], file: PartialFile, wanted: Fetched) -> FileResult:
-        try:
-            for data in contents:
-                file.write(data)
-                self._count(len(data))
-        except NotSentError as error:
-            file.discard()
-            return FileResult(wanted, "failed", error.message)
-        try:
-            file.complete()
-        except OSError as error:
-            return FileResult(wanted, "failed", f"{wanted.place[-1]}: {error.strerror or error}")
-        return FileResult(wanted, "fetched")
-
-    def _count(self, size: int) -> None:
-        with self._lock:
-            self._bytes += size
-            if time.monotonic() >= self._next_line_at:
-                self._next_line_at = time.monotonic() + EACH_S
-                whole = sum(each.file.size for each in self._planned)
-                ended = f"{len(self._results)} of {len(self._planned)} files"
-                self._say(f"fetched {shown_size(self._bytes)} of {shown_size(whole)}, {ended}")
-
-    def _add(self, result: FileResult) -> None:
-        with self._lock:
-            self._results[result.wanted] = result
+                else:
+                    done.append(FileResult(each, "fetched"))
+    except NodeStoppedError as error:
+        done += [FileResult(each, "failed", error.message) for each in files[len(done) :]]
+    return done

@@ -1,35 +1,39 @@
 """Files are written below one directory, whatever links are there; answers that are no file are refused."""
 
 import io
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pylaunch.features.fetch.choice import Fetched, NodeFile
-from pylaunch.features.fetch.local_files import Presence, arrived, partial, presence
+from pylaunch.features.fetch.local_files import Presence, presence, write_file
 from pylaunch.features.fetch.node_files import NodeStoppedError, NodeStream, NotSentError
 
 TIME = 1_780_000_000_123_456_789
 
 
 def wanted(*place: str, size: int = 4, mtime_ns: int = TIME) -> Fetched:
-    return Fetched("n1", NodeFile("/".join(place), size, mtime_ns, 7, ""), place)
+    return Fetched("n1", NodeFile("/".join(place), size, mtime_ns, 7), place)
 
 
-def test_a_file_continues_where_it_was_interrupted_and_has_its_time_at_the_end(tmp_path: Path) -> None:
-    each = wanted("ckpt", "a.pt")
-    with partial(tmp_path / "to", each) as file:
-        file.write(b"ab")
-    assert presence(tmp_path / "to", each) is Presence.ABSENT
-    assert arrived(tmp_path / "to", each) == 2
-    assert arrived(tmp_path / "to", wanted("ckpt", "a.pt", mtime_ns=TIME + 1)) == 0
-    with partial(tmp_path / "to", each) as file:
-        file.write(b"cd")
-        file.complete()
-    assert (tmp_path / "to/ckpt/a.pt").read_bytes() == b"abcd"
-    assert presence(tmp_path / "to", each) is Presence.SAME
-    assert presence(tmp_path / "to", wanted("ckpt", "a.pt", mtime_ns=TIME + 1)) is Presence.DIFFERENT
-    assert [path.name for path in (tmp_path / "to/ckpt").iterdir()] == ["a.pt"]
+def test_a_file_is_whole_and_has_its_time_or_is_not_there(tmp_path: Path) -> None:
+    each, to = wanted("ckpt", "a.pt"), tmp_path / "to"
+
+    def broken() -> Iterator[bytes]:
+        yield b"ab"
+        raise NotSentError("it changed")
+
+    with pytest.raises(NotSentError):
+        write_file(to, each, broken())
+    assert presence(to, each) is Presence.ABSENT
+    assert list((to / "ckpt").iterdir()) == []
+    (to / "ckpt/.a.pt.part").write_bytes(b"of a command that was killed")
+    write_file(to, each, [b"ab", b"cd"])
+    assert (to / "ckpt/a.pt").read_bytes() == b"abcd"
+    assert presence(to, each) is Presence.SAME
+    assert presence(to, wanted("ckpt", "a.pt", mtime_ns=TIME + 1)) is Presence.DIFFERENT
+    assert [path.name for path in (to / "ckpt").iterdir()] == ["a.pt"]
 
 
 def test_no_link_leads_out_of_the_directory(tmp_path: Path) -> None:
@@ -37,22 +41,15 @@ def test_no_link_leads_out_of_the_directory(tmp_path: Path) -> None:
     outside.mkdir()
     to.mkdir()
     (to / "ckpt").symlink_to(outside)
-    with pytest.raises(OSError, match=r"Not a directory|symbolic"), partial(to, wanted("ckpt", "a.pt")):
-        pass
     with pytest.raises(OSError, match=r"Not a directory|symbolic"):
-        arrived(to, wanted("ckpt", "a.pt"))
-    (to / f".b.pt.4-{TIME}.part").symlink_to(outside / "secret")
-    with pytest.raises(OSError, match="symbolic"), partial(to, wanted("b.pt")):
-        pass
+        write_file(to, wanted("ckpt", "a.pt"), [b"abcd"])
+    with pytest.raises(OSError, match=r"Not a directory|symbolic"):
+        presence(to, wanted("ckpt", "a.pt"))
+    (to / ".b.pt.part").symlink_to(outside / "secret")
+    write_file(to, wanted("b.pt"), [b"abcd"])
     (to / "c.pt").symlink_to(outside / "secret")
     assert presence(to, wanted("c.pt")) is Presence.DIFFERENT
     assert list(outside.iterdir()) == []
-
-
-def test_a_longer_rest_of_an_earlier_transfer_is_not_continued(tmp_path: Path) -> None:
-    (tmp_path / f".a.pt.4-{TIME}.part").write_bytes(b"12345")
-    with pytest.raises(OSError, match="no part of this file"), partial(tmp_path, wanted("a.pt")):
-        pass
 
 
 def contents(sent: bytes, left: int) -> bytes:
