@@ -12,15 +12,12 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 from functools import partial
 
-from pylaunch import __version__
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.checks.check import Check
 from pylaunch.errors import ClusterNotReadyError, PylaunchError
 from pylaunch.inventory.variable_findings import plan_findings, refuse_errors
-from pylaunch.model.attestation import Attestation, HostRecord
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.job import JobSpec
@@ -316,9 +313,7 @@ class _Attempt:
 
     async def _judge(self, prepared: PreparedNodes, checks: ChecksAtStart) -> None:
         """Record the facts of the nodes. Raises ClusterNotReadyError when a run on them would not work."""
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        found = {host: HostRecord({"essentials": facts}) for host, facts in prepared.essentials.items()}
-        self._recorded.recorder.attest(Attestation(now, __version__, found))
+        self._recorded.recorder.keep_essentials(prepared.essentials)
         differences = compare_nodes(self.plan.cluster, prepared.essentials, judged_elsewhere=checks.judged)
         for each in differences:
             self._with_findings(FindingReported(each))

@@ -71,8 +71,8 @@ class RunPaths:
         self.directory = directory
         self.plan = directory / "plan.json"
         """The plan, as decided."""
-        self.attestation = directory / "attestation.json"
-        """Facts of its nodes when they were prepared; absent if the run was never prepared."""
+        self.essentials = directory / "essentials.json"
+        """Facts that must be equal on its nodes, as they were prepared; absent if the run was never prepared."""
         self.events = directory / "events.jsonl"
         """Events, appended as they happen, one JSON object a line."""
         self.views = directory / "views.jsonl"

@@ -11,7 +11,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,7 +19,6 @@ import msgspec
 
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
-from pylaunch.model.attestation import Attestation, parse
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.diagnosis.finding import Finding
 from pylaunch.model.outcome import Outcome
@@ -139,10 +138,10 @@ class Recorder:
         with _refused_if_unwritten(self._paths.directory):
             write_whole(self._paths.plan, msgspec.json.encode(head))
 
-    def attest(self, attestation: Attestation) -> None:
-        """Write the facts of the nodes."""
+    def keep_essentials(self, essentials: Mapping[str, Mapping[str, str]]) -> None:
+        """Write what the nodes reported of facts that must be equal: host → fact → value."""
         with self._errors_reported():
-            write_whole(self._paths.attestation, attestation.text.encode())
+            write_whole(self._paths.essentials, msgspec.json.encode(essentials))
 
     def append(self, entry: Event | RankView | Finding) -> None:
         """Append an event, a view of a rank, or a finding beside the start; it is written when this returns."""
@@ -322,14 +321,6 @@ def views(run: str) -> tuple[RankView, ...]:
 def findings(run: str) -> tuple[Finding, ...]:
     """Return the findings of the checks that ran beside the start of `run`."""
     return _entries(run_paths(run).findings, Finding)
-
-
-def attestation(run: str) -> Attestation | None:
-    """Return the facts of the nodes of `run`; None if it was never prepared, or if they were changed."""
-    try:
-        return parse(run_paths(run).attestation.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
 
 
 def ids() -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -153,16 +153,3 @@ class StartSource(Protocol):
 
     def nodes(self, wanted: NodesWanted, job: JobSpec) -> AbstractContextManager[StartNodes]:
         """Provide nodes for a block that plans `job`; an exception in it ends what was allocated."""
-
-
-@dataclass(frozen=True)
-class MeasuredSection:
-    """A measurement for a page; in a report, its texts are masked and bounded."""
-
-    about: str
-    verdicts: Sequence[str]
-    plots: Mapping[str, str]
-    """Heading → SVG, safe to insert as it is."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]

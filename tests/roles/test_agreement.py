@@ -29,9 +29,9 @@ def test_a_start_on_nodes_that_differ_warns_and_keeps_what_they_were(
     assert started.ok, started.stderr
     assert "warn  n2: environment digest: " in started.stderr
     assert f"fix: pylaunch provision -i {provisioned.lab.inventory} --roles python_env --limit n2" in started.stderr
-    (kept,) = Path(provisioned.lab.environment["XDG_STATE_HOME"]).glob("pylaunch/runs/*/attestation.json")
-    digests = {host: body["digest"] for host, body in json.loads(kept.read_text())["hosts"].items()}
-    assert digests["n1"] == digests["n3"] != digests["n2"]
+    (kept,) = Path(provisioned.lab.environment["XDG_STATE_HOME"]).glob("pylaunch/runs/*/essentials.json")
+    essentials = json.loads(kept.read_text())
+    assert essentials["n1"] == essentials["n3"] != essentials["n2"]
 
 
 def test_a_start_refuses_nodes_that_differ_where_the_inventory_says_so(

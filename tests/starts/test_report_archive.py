@@ -77,7 +77,7 @@ def test_no_secret_is_in_an_archive_and_everything_else_is(cluster: DirectoryClu
     texts = content(archive, run)
     assert sorted(texts) == document["files"]
     assert [(name, secret) for name, text in texts.items() for secret in SECRETS.values() if secret in text] == []
-    recorded = ("plan.json", "events.jsonl", "outcome.json", "attestation.json")
+    recorded = ("plan.json", "events.jsonl", "outcome.json", "essentials.json")
     assert {f"record/{run}/{name}" for name in recorded} <= set(texts)
     assert "rank 1 uses *" in texts["logs/n2/1.out"]
     assert "is wrong" in texts["logs/n1/0.out"]
