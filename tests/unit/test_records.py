@@ -13,12 +13,10 @@ SHARED = 0.7
 """Share of the fields of the longer record, from which on two records state one fact."""
 
 KNOWN = {
-    ("Baseline", "_BaselineFile"),
     ("Failure", "Progress"),
     ("KernelEvent", "KernelLine"),
     ("LabSpec", "Request"),
     ("LatencyTimed", "PairTimed"),
-    ("LayerResult", "StageEndedOnAll"),
     ("LeaseHolder", "Listener"),
     ("LinesWritten", "Output"),
     ("LinesWritten", "RankLine"),
@@ -27,6 +25,7 @@ KNOWN = {
     ("RankStarted", "Started"),
     ("RunRecord", "_Head"),
     ("SharedFailure", "Unreachable"),
+    ("StageEndedOnAll", "TrialLayer"),
 }
 """Pairs that are there: a record of a message and its value on the controller, and accidents. None may be added."""
 
