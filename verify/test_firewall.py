@@ -29,19 +29,11 @@ def in_charge(as_root: Host) -> str:
     """The firewall that decides about packets on the host."""
     if as_root.run("systemctl is-active firewalld.service").stdout.strip() == "active":
         return "firewalld"
-    if as_root.exists("ufw") and "Status: active" in as_root.run("ufw status").stdout:
-        return "ufw"
     return "nftables"
 
 
 def admitted(host: Host, in_charge: str) -> set[str]:
     """Addresses that rules of the kernel let in as members."""
-    if in_charge == "ufw":
-        rules = "".join(
-            host.check_output(f"{program} --list-rules {chain}")
-            for program, chain in (("iptables", "ufw-user-input"), ("ip6tables", "ufw6-user-input"))
-        )
-        return {match.partition("/")[0] for match in re.findall(r" -s (\S+) .*-j ACCEPT", rules)}
     sets = {"firewalld": "firewalld pylaunch-members", "nftables": "pylaunch members"}[in_charge]
     found: set[str] = set()
     for version in (4, 6):
@@ -52,19 +44,12 @@ def admitted(host: Host, in_charge: str) -> set[str]:
 
 def closed(host: Host, in_charge: str) -> str:
     """The rules of the kernel that close ports to strangers, as text."""
-    if in_charge == "ufw":
-        listed = host.check_output("iptables --list-rules ufw-user-input")
-        return "\n".join(line for line in listed.splitlines() if "-j REJECT" in line)
     chain = {"firewalld": "firewalld filter_IN_policy_pylaunch_post", "nftables": "pylaunch input"}[in_charge]
     return str(host.check_output(f"nft list chain inet {chain}"))
 
 
 def test_the_kernel_lets_every_member_in_and_nobody_else(wanted: dict[str, Any], as_root: Host, in_charge: str) -> None:
-    members = admitted(as_root, in_charge)
-    assert set(wanted["members"]) <= members
-    if in_charge != "ufw":
-        # The rules of others stand among ours there.
-        assert members == set(wanted["members"])
+    assert admitted(as_root, in_charge) == set(wanted["members"])
 
 
 def test_the_ports_of_ranks_are_closed_to_strangers(wanted: dict[str, Any], as_root: Host, in_charge: str) -> None:
@@ -91,7 +76,7 @@ def test_ssh_is_open_to_everyone(wanted: dict[str, Any], as_root: Host, in_charg
 
 
 def test_the_next_boot_brings_them_back(wanted: dict[str, Any], as_root: Host, in_charge: str) -> None:
-    unit = {"firewalld": "firewalld", "ufw": "ufw", "nftables": "pylaunch-firewall"}[in_charge]
+    unit = {"firewalld": "firewalld", "nftables": "pylaunch-firewall"}[in_charge]
     assert as_root.run("systemctl is-enabled %s", f"{unit}.service").stdout.strip() == "enabled"
 
 

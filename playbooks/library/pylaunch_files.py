@@ -15,7 +15,6 @@ import pwd
 import re
 import shutil
 import stat
-import subprocess
 import sys
 import tempfile
 
@@ -322,11 +321,6 @@ def main():
             change(*arguments)
         except (OSError, KeyError) as error:
             failures.append("%s: %s" % (path, getattr(error, "strerror", None) or error))
-    present = [path for path in writer.paths if os.path.lexists(path)]
-    if present and not writer.is_check and os.path.exists("/sys/fs/selinux/enforce"):
-        os.environ["PATH"] = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
-        with contextlib.suppress(FileNotFoundError):
-            subprocess.run(["restorecon", "-i", "--", *present], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     answer = {name: getattr(writer, name) for name in ("paths", "diff", "replaced", "created")}
     answer["changed"] = bool(writer.paths) or writer.was_interrupted
     answer["is_marked"] = asked.get("mark") is not None and os.path.lexists(asked["mark"])

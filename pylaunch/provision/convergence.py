@@ -10,10 +10,10 @@ from pathlib import Path
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.model.cluster import Cluster, Connection
 from pylaunch.probe.ask import NoPython, Unreachable
-from pylaunch.provision.desired import USUAL_FAMILY, Content, Desired, render
+from pylaunch.provision.desired import Content, Desired, render
 from pylaunch.provision.errors import refuse_unknown
 from pylaunch.provision.observed.drift import Change, Note, changes_of, notes, package_subject
-from pylaunch.provision.observed.facts import Facts, ansible_family
+from pylaunch.provision.observed.facts import Facts
 from pylaunch.provision.observed.probe import Answer, probe_hosts
 from pylaunch.provision.state import PACKAGE_LOCK, RoleState, questions
 from pylaunch.store import content
@@ -144,18 +144,13 @@ def survey(request: ProvisionRequest, *, host_facts: bool = False) -> ProvisionS
     With `host_facts`, hosts also report facts that no role manages. Raises ProvisionError for hosts whose distribution
     the roles do not support.
     """
-    found = _judged(request, _desired(request, USUAL_FAMILY), host_facts=host_facts)
-    families = {host: ansible_family(facts.distribution) for host, facts in found.facts.items()}
+    found = _judged(request, _desired(request), host_facts=host_facts)
     refuse_unknown(found.desired.hosts, {host: facts.distribution for host, facts in found.facts.items()})
-    # The desired state depends on the distribution, which the first survey finds: survey hosts of other families again.
-    for family in {each for each in families.values() if each is not None} - {USUAL_FAMILY}:
-        these = replace(request, cluster=request.cluster.only([host for host in families if families[host] == family]))
-        found = found.with_(_judged(these, _desired(these, family), host_facts=host_facts))
     return found
 
 
-def _desired(request: ProvisionRequest, family: str) -> Desired:
-    desired = render(request.content, request.cluster, only=request.roles, extra_vars=request.extra_vars, family=family)
+def _desired(request: ProvisionRequest) -> Desired:
+    desired = render(request.content, request.cluster, only=request.roles, extra_vars=request.extra_vars)
     return _without_own_limits(request.cluster, desired)
 
 

@@ -32,9 +32,6 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.provision.role_variables import HostVariables, RoleVariables, complaints
 from pylaunch.provision.state import RoleState, parse_state
 
-USUAL_FAMILY = "Debian"
-"""The os_family of hosts that have not been probed yet."""
-
 
 @dataclass(frozen=True)
 class Desired:
@@ -62,9 +59,8 @@ def render(
     *,
     only: Sequence[str] = (),
     extra_vars: Mapping[str, object] | None = None,
-    family: str = USUAL_FAMILY,
 ) -> Desired:
-    """Render the desired state of every host of `cluster`, for all roles or those in `only`, for one os_family.
+    """Render the desired state of every host of `cluster`, for all roles or those in `only`.
 
     Raises UsageError for a role the playbook does not have and for misspelt or impossible variables of roles,
     ProvisionError where Ansible cannot render a variable.
@@ -78,7 +74,7 @@ def render(
                 f"no such role: {', '.join(unknown)}", hint=f"roles: {', '.join(each.name for each in listed)}"
             )
         chosen = [each for each in listed if not only or each.name in only]
-        renderer = _Renderer(loader, content, cluster, {**(extra_vars or {}), "ansible_facts": {"os_family": family}})
+        renderer = _Renderer(loader, content, cluster, {**(extra_vars or {})})
         renderer.refuse_bad_variables(cluster.names, [each.name for each in listed])
         with _without_waste():
             hosts = renderer.states(cluster.names, chosen)

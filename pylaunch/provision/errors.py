@@ -10,12 +10,12 @@ from pylaunch.model.hostset import alike, fold
 from pylaunch.probe.ask import NoPython, Unreachable
 from pylaunch.protocol.readings.roles import DistributionReading
 from pylaunch.provision.observed.drift import Change
-from pylaunch.provision.observed.facts import ansible_family
+from pylaunch.provision.observed.facts import is_supported
 from pylaunch.provision.state import RoleState
 from pylaunch.transport.runner import Failure
 
 _REINSTALL = (
-    "on {hosts}: apt-get install --reinstall python3-minimal, or dnf reinstall python3; or name another interpreter"
+    "on {hosts}: apt-get install --reinstall python3-minimal; or name another interpreter"
     " in the inventory: ansible_python_interpreter="
 )
 _HINTS: tuple[tuple[str, str], ...] = (
@@ -58,11 +58,11 @@ def refuse_unknown(
     unknown = {
         host: (distribution["name"],)
         for host, distribution in distributions.items()
-        if ansible_family(distribution) is None and any(state.depends_on_distribution for state in desired[host])
+        if not is_supported(distribution) and any(state.depends_on_distribution for state in desired[host])
     }
     if unknown:
         raise ProvisionError(
-            f"the roles know the families of Debian and of Red Hat, and not the distribution of {fold(unknown)}",
+            f"the roles are for Debian and Ubuntu, and not for the distribution of {fold(unknown)}",
             evidence=[f"{hosts}  {name}" for hosts, name in alike(unknown)],
             hint="set pylaunch_unprivileged=true for these hosts to install the Python environment alone, or leave them"
             " out with --limit",

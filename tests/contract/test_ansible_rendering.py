@@ -121,23 +121,6 @@ def test_the_member_that_serves_time_is_open_to_those_that_ask_and_no_other_is(t
     assert wanted == {"n1": [], "n2": [123]}
 
 
-def test_red_hats_family_has_its_own_names_and_chrony_gets_its_directory(tmp_path: Path) -> None:
-    cluster = inventory(tmp_path)
-    debian, red_hat = (
-        state_of("time_sync", render(OURS, cluster, family=family).hosts["n1"]) for family in ("Debian", "RedHat")
-    )
-    assert (debian.services, debian.blocks) == (("chrony.service",), ())
-    assert red_hat.services == ("chronyd.service",)
-    assert red_hat.packages == debian.packages == ("chrony",)
-    (block,) = red_hat.blocks
-    directories = {line.split()[1] for line in block.content.splitlines()}
-    read = {str(Path(file.path).parent) for file in red_hat.files if file.only_without_capability is None}
-    assert directories == read
-    (drop_in,) = (file for file in red_hat.files if file.only_without_capability is not None)
-    assert drop_in.path == "/etc/systemd/system/chronyd.service.d/90-pylaunch.conf"
-    assert "ExecStart=/usr/sbin/chronyd -x $OPTIONS" in drop_in.content.splitlines()
-
-
 def test_the_engine_of_containers_is_off_and_changes_the_kernel_and_fuse_only_as_its_variables_say(
     tmp_path: Path,
 ) -> None:

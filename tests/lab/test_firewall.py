@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import json
 import os
 import signal
 import socket
@@ -356,34 +355,3 @@ def test_switched_off_it_leaves_nothing_of_ours_and_all_of_others(guarded: Guard
     left = node.run("find", "/etc", "/usr/local", "/var/lib/pylaunch", "/run/systemd", "-name", "*firewall*")
     assert left.stdout == ""
     assert guarded.provision().stderr.startswith("2 hosts: nothing to change")
-
-
-def test_where_ufw_is_enabled_its_rules_hold_ours_and_keep_their_own(guarded: Guarded) -> None:
-    node = guarded.lab["n3"]
-    node.run("apt-get", "install", "-qq", "--yes", "ufw")
-    node.run("ufw", "allow", "22/tcp")
-    node.run("ufw", "--force", "enable")
-    before = node.run("ufw", "status").stdout
-    echo(node, RENDEZVOUS_PORT)
-    guarded.members(("n2", "n3"))
-    guarded.settings()
-    first = guarded.provision("--limit", "n3")
-    assert first.ok, first.stderr
-    assert guarded.plan("--limit", "n3") == {"n3": []}
-    assert guarded.knock("n2", "n3", RENDEZVOUS_PORT) == "open"
-    assert guarded.knock("n1", "n3", RENDEZVOUS_PORT) == "refused"
-
-    with_ours = node.run("ufw", "status").stdout
-    guarded.members(("n1", "n2", "n3"))
-    cluster = load_cluster(guarded.inventory)
-    wanted = json.loads(node.read("/etc/pylaunch/firewall/wanted.json"))
-    wanted["members"].append(cluster.hosts[0].address)
-    node.write("/etc/pylaunch/firewall/wanted.json", json.dumps(wanted))
-    node.run("python3", "-IB", "/usr/local/lib/pylaunch/firewall", "arm", "--within", "1")
-    wait_until(lambda: not is_armed(node), "nobody confirmed, so ufw has its former rules back")
-    wait_until(lambda: node.run("ufw", "status").stdout == with_ours, "and the kernel has them")
-
-    guarded.settings(firewall_enabled=False)
-    off = guarded.provision("--limit", "n3")
-    assert off.ok, off.stderr
-    assert node.run("ufw", "status").stdout == before

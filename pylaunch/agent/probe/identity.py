@@ -18,11 +18,6 @@ def read_os_release(text: str) -> DistributionReading:
     return {"name": found.get("PRETTY_NAME", ids[0]), "ids": ids}
 
 
-def has_rpm() -> bool:
-    """Return True where the distribution consists of rpm packages; rpm may be installed elsewhere too."""
-    return bool({"rhel", "fedora", "centos"} & set(distribution()["ids"]))
-
-
 def bounding_capabilities() -> int:
     """Bit mask of the capabilities that the first process of this host may ever have."""
     for line in text_of("/proc/1/status").splitlines():

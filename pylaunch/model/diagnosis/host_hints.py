@@ -15,7 +15,7 @@ _PLACE = "\0"
 def agent_python(host: Host) -> str:
     """Return the hint for a host without a working interpreter for the agent; Ansible installs only the usual one."""
     if host.agent_python == Host.agent_python:
-        return f"install python3 on {host.name} (apt-get, dnf, or pylaunch provision), or set its pylaunch_agent_python"
+        return f"install python3 on {host.name} (apt-get, or pylaunch provision), or set its pylaunch_agent_python"
     return f"correct pylaunch_agent_python or ansible_python_interpreter of {host.name} in the inventory"
 
 

@@ -21,9 +21,8 @@ T = TypeVar("T")
 CAPABILITIES = {"CAP_SYS_RESOURCE": 24, "CAP_SYS_TIME": 25}
 """Bits of the capabilities that roles require."""
 
-FAMILIES = {"debian": "Debian", "ubuntu": "Debian", "rhel": "RedHat", "fedora": "RedHat", "centos": "RedHat"}
-"""Distributions that others say they are like, or are: what Ansible calls their os_family."""
-
+SUPPORTED = frozenset({"debian", "ubuntu"})
+"""Distributions that the roles know; others say that they are like one of them."""
 
 Answers = Mapping[str, T | Unmeasured | None]
 """Answers of one kind, by what was asked about. None: there is no such thing on the host."""
@@ -32,9 +31,9 @@ HostFacts = Mapping[str, Mapping[str, str | None]]
 """Group → fact → value. A group that could not be read is {"unreadable": reason}; empty where nobody asked."""
 
 
-def ansible_family(distribution: DistributionReading) -> str | None:
-    """Return Ansible's word for a distribution: "Debian" or "RedHat"; None for one that the roles do not know."""
-    return next((FAMILIES[each] for each in distribution["ids"] if each in FAMILIES), None)
+def is_supported(distribution: DistributionReading) -> bool:
+    """Return whether the roles know a distribution."""
+    return not SUPPORTED.isdisjoint(distribution["ids"])
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import Unreachable, interpret, understood
-from pylaunch.provision.observed.facts import ansible_family
+from pylaunch.provision.observed.facts import is_supported
 from pylaunch.provision.observed.probe import parse_facts
 from pylaunch.transport.answers import MALFORMED
 from pylaunch.transport.process import Completed
@@ -168,5 +168,5 @@ def test_any_answer_becomes_complete_facts_or_is_refused(identity: dict[str, Any
     except MALFORMED:
         return
     assert isinstance(facts.hostname, str)
-    assert isinstance(ansible_family(facts.distribution), str | None)
+    assert isinstance(is_supported(facts.distribution), bool)
     assert isinstance(facts.exists["/b"], bool | None) or hasattr(facts.exists["/b"], "reason")

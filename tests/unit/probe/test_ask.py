@@ -37,7 +37,7 @@ def test_a_probe_that_fails_is_reported_with_its_last_output() -> None:
     [
         (
             Host.agent_python,
-            "install python3 on n1 (apt-get, dnf, or pylaunch provision), or set its pylaunch_agent_python",
+            "install python3 on n1 (apt-get, or pylaunch provision), or set its pylaunch_agent_python",
         ),
         ("/opt/typo/python3", "correct pylaunch_agent_python or ansible_python_interpreter of n1 in the inventory"),
     ],

@@ -26,7 +26,7 @@ ALWAYS = {"shared.text", "probe.identity", "probe.registry", "probe.readers.role
             {"host_facts": ["/usr/bin/python3"]},
             {
                 "shared.installed", "shared.essentials", "shared.programs", "probe.altered", "probe.commands",
-                "probe.gpu", "probe.readers.roles.files", "probe.readers.roles.packages",
+                "probe.gpu", "probe.readers.roles.files",
                 "probe.readers.roles.services", "probe.readers.hosts.host_facts",
             },
         ),
@@ -62,7 +62,7 @@ def test_a_distribution_that_no_role_knows_is_refused_by_its_name() -> None:
     wanted = (RoleState("time_sync", packages=("chrony",)),)
     with pytest.raises(ProvisionError) as caught:
         refuse_unknown({"n1": wanted, "n2": wanted, "n3": wanted}, {"n1": DEBIAN, "n2": LEAP, "n3": LEAP})
-    assert "not the distribution of n[2-3]" in caught.value.message
+    assert "not for the distribution of n[2-3]" in caught.value.message
     assert caught.value.evidence == ("n[2-3]  openSUSE Leap 15.6",)
     assert caught.value.hint is not None
     assert "pylaunch_unprivileged=true" in caught.value.hint

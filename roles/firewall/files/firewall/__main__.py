@@ -5,8 +5,8 @@ Installed by pylaunch (role firewall).
     arm ──► armed/ ──► confirm ──► confirmed.json and the rules that are loaded at boot
                └─────► restore     by a timer, --within seconds after arm; at the next boot; or by hand
 
-confirm and restore both rename `armed/`, so exactly one of them happens. The backend is firewalld if it runs, ufw if it
-is enabled, otherwise a separate nftables table. Nothing else is changed.
+confirm and restore both rename `armed/`, so exactly one of them happens. The backend is firewalld if it runs,
+otherwise a separate nftables table. Nothing else is changed.
 """
 
 from __future__ import annotations

@@ -6,19 +6,23 @@ import re
 from typing import Union
 
 from firewalld import Firewalld
-from host import is_active, text_of
+from host import RefusedError, is_active, text_of
 from nftables import Nftables
-from ufw import Ufw
 
-Backend = Union[Firewalld, Ufw, Nftables]
-BACKENDS = (Firewalld, Ufw, Nftables)
+Backend = Union[Firewalld, Nftables]
+BACKENDS = (Firewalld, Nftables)
 
 
 def in_charge() -> Backend:
-    """Return the active backend. Raises RefusedError if it is not supported."""
+    """Return the active backend. Raises RefusedError if it is not supported: no table can overrule what ufw drops."""
     if is_active("firewalld.service"):
         return Firewalld.supported()
-    return Ufw() if re.search(r"^ENABLED=yes$", text_of("/etc/ufw/ufw.conf"), re.MULTILINE) else Nftables()
+    if re.search(r"^ENABLED=yes$", text_of("/etc/ufw/ufw.conf"), re.MULTILINE):
+        raise RefusedError(
+            "ufw is enabled, and this role writes no rules for it: open the ports by hand (ufw allow from ADDRESS), or "
+            "disable ufw"
+        )
+    return Nftables()
 
 
 def named(name: str) -> Backend:

@@ -1,4 +1,4 @@
-"""nftables backend, for hosts on which neither ufw nor firewalld is active."""
+"""nftables backend, for hosts on which firewalld is not active."""
 
 from __future__ import annotations
 

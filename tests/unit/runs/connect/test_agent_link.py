@@ -20,7 +20,7 @@ def test_an_interpreter_that_is_not_there_is_corrected_in_the_inventory_unless_i
         "correct pylaunch_agent_python or ansible_python_interpreter of n2 in the inventory",
     )
     assert ended(Host("n2", "10.0.0.2"), PYTHON_ABSENT)[1] == (
-        "install python3 on n2 (apt-get, dnf, or pylaunch provision), or set its pylaunch_agent_python"
+        "install python3 on n2 (apt-get, or pylaunch provision), or set its pylaunch_agent_python"
     )
 
 

@@ -14,10 +14,8 @@ from typing import Dict, Optional
 from pylaunch.agent.probe import gpu
 from pylaunch.agent.probe.altered import touched_files
 from pylaunch.agent.probe.commands import output_of
-from pylaunch.agent.probe.identity import has_rpm
 from pylaunch.agent.probe.readers.roles import services, settings
 from pylaunch.agent.probe.readers.roles.files import named
-from pylaunch.agent.probe.readers.roles.packages import RPM_VERSIONS, read_rpm
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import essentials
 from pylaunch.agent.shared.installed import MARKER, installed_digest
@@ -157,8 +155,6 @@ def distributions(python: str) -> Group:
 @reader("host_facts.packages", DEADLINE_S)
 def packages(_question: None) -> Group:
     """Return every installed package of the distribution."""
-    if has_rpm():
-        return {f"package {name}": version for name, version in read_rpm(output_of([*RPM_VERSIONS, "-qa"])).items()}
     output = output_of(["dpkg-query", "--show", "--showformat", "${db:Status-Status} ${binary:Package} ${Version}\n"])
     rows = [line.split() for line in output.splitlines()]
     return {f"package {row[1]}": row[2] for row in rows if len(row) == 3 and row[0] == "installed"}

@@ -5,13 +5,10 @@ from __future__ import annotations
 import fcntl
 import os
 import pwd
-import re
 import struct
 
 from pylaunch.agent.probe.commands import output_of
-from pylaunch.agent.probe.identity import has_rpm
 from pylaunch.agent.probe.registry import reader, reader_of_each
-from pylaunch.agent.shared.text import text_of
 
 _FLOCK = struct.Struct("hhqqi4x")
 """`struct flock` of 64-bit Linux: type, whence, start, length, pid (fcntl(2))."""
@@ -47,15 +44,12 @@ def _described(pid: int) -> str:
 
 DEADLINE_S = 25.0
 DPKG_VERSIONS = ["dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Status} ${Version}\n"]
-RPM_VERSIONS = ["rpm", "--queryformat", "%{NAME} %{EPOCHNUM}:%{VERSION}-%{RELEASE}.%{ARCH}\n"]
-VERSION_LOCKS = "/etc/dnf/plugins/versionlock.list"
-"""Locks of `dnf versionlock`."""
 
 
 @reader("packages.installed", DEADLINE_S)
 def installed(names: list[str]) -> list[str | None]:
     """Return the installed version of each package; None for those that are not installed."""
-    found = rpm_versions(names) if has_rpm() else dpkg_versions(output_of([*DPKG_VERSIONS, "--", *names]))
+    found = dpkg_versions(output_of([*DPKG_VERSIONS, "--", *names]))
     return [found.get(name) for name in names]
 
 
@@ -65,39 +59,12 @@ def dpkg_versions(output: str) -> dict[str, str]:
     return {row[0]: row[2] for row in rows if len(row) == 3 and row[1] == "installed"}
 
 
-def rpm_versions(names: list[str]) -> dict[str, str]:
-    """Return package → version of those that are installed."""
-    return read_rpm(output_of([*RPM_VERSIONS, "--query", "--", *names]))
-
-
-def read_rpm(output: str) -> dict[str, str]:
-    """Return package → epoch:version-release.arch from the output of RPM_VERSIONS. ValueError for its errors."""
-    installed = {}
-    for line in output.splitlines():
-        if re.fullmatch(r"package \S+ is not installed", line):
-            continue
-        name, _, version = line.partition(" ")
-        if not re.fullmatch(r"\d+:\S+-\S+", version):
-            raise ValueError(line[:200])
-        installed[name] = version
-    return installed
-
-
 @reader("packages.held", DEADLINE_S)
 def held(names: list[str]) -> list[bool | None]:
     """Return for each package True where the package manager does not upgrade it; None if it is not installed."""
-    if has_rpm():
-        locks = text_of(VERSION_LOCKS) if os.path.exists(VERSION_LOCKS) else ""
-        versions = rpm_versions(names)
-        return [is_locked(name, locks) if name in versions else None for name in names]
     output = output_of(["dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Want}\n", "--", *names])
     wanted = dict(line.split() for line in output.splitlines() if len(line.split()) == 2)
     return [None if name not in wanted else wanted[name] == "hold" for name in names]
-
-
-def is_locked(name: str, locks: str) -> bool:
-    """Return True if one of dnf's version locks (`chrony-0:4.5-3.el9.*`; ! excludes a version) names the package."""
-    return any(re.match(re.escape(name) + r"-\d", line.strip()) for line in locks.splitlines())
 
 
 @reader_of_each("packages.lock_holder")
