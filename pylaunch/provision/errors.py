@@ -35,10 +35,14 @@ _HINTS: tuple[tuple[str, str], ...] = (
     ("No space left on device", "free space on {hosts}, then: pylaunch provision --limit {hosts}"),
     ("/var/lib/dpkg/lock", "wait until that process has ended, then: pylaunch provision --limit {hosts}"),
     ("/var/lib/apt/lists/lock", "wait until that process has ended, then: pylaunch provision --limit {hosts}"),
+    ("Failed to lock apt", "wait until that process has ended, then: pylaunch provision --limit {hosts}"),
     ("dpkg was interrupted", "on {hosts}: dpkg --configure -a, then: pylaunch provision --limit {hosts}"),
     ("Failed to fetch", "{hosts} must reach a package mirror: apt-get update there says more"),
     ("Temporary failure resolving", "{hosts} must reach a package mirror: apt-get update there says more"),
     ("has no installation candidate", "{hosts} must reach a package mirror: apt-get update there says more"),
+    ("Could not fetch updated apt files", "{hosts} must reach a package mirror: apt-get update there says more"),
+    ("Failed to update apt cache", "{hosts} must reach a package mirror: apt-get update there says more"),
+    ("No package matching", "{hosts} must reach a package mirror: apt-get update there says more"),
     ("Unable to locate package", "{hosts} must reach a package mirror: apt-get update there says more"),
 )
 
