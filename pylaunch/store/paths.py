@@ -59,11 +59,6 @@ def job_files(job: str, version: str) -> JobFiles:
     return JobFiles(directory / f"{version}.pyz", directory / f"{job}.log")
 
 
-def job_log(job: str) -> Path:
-    """Return the output of a controller in the background, of a job of several roles."""
-    return state_directory() / "jobs" / f"{job}.log"
-
-
 class RunPaths:
     """The files of one run."""
 

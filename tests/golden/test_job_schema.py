@@ -3,7 +3,7 @@
 import json
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 import jsonschema  # type: ignore[import-untyped]
@@ -30,9 +30,9 @@ OWN: dict[str, Any] = {
     "devices": {"type": "boolean"},
     "ports": {"anyOf": [{"type": "array", "items": WORD}, {"type": "object", "additionalProperties": PORT}]},
     "after": WORDS,
-    "ready": {"type": "string", "pattern": f"^({'|'.join(each.value for each in ReadyBy)}):."},
+    "ready": {"type": "string", "pattern": f"^({'|'.join(get_args(ReadyBy))}):."},
     "ready-timeout": {"type": "number", "exclusiveMinimum": 0},
-    "on-failure": {"enum": [each.value for each in OnFailure]},
+    "on-failure": {"enum": list(get_args(OnFailure))},
     "service": {"type": "boolean"},
 }
 

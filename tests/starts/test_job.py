@@ -1,7 +1,6 @@
 """`pylaunch start job.toml`: servers and a trainer that uses them, on directories of this machine."""
 
 import json
-import os
 import socket
 import subprocess
 from collections.abc import Callable
@@ -10,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.features.job import on_node, starting
+from pylaunch.features.job import on_node
 from pylaunch.features.job.controller import TEST_EVERY_S
 from tests.json_pages import documented
 from tests.starts.cluster import CommandLine, DirectoryCluster, ended
-from tests.waiting import wait_until
 
 SERVER = """\
 import http.server, os, sys
@@ -138,22 +136,19 @@ def test_a_server_that_listens_elsewhere_is_never_ready_and_the_reason_is_printe
     assert "trainer was not started" in job.stderr
 
 
-def test_a_role_starts_when_another_one_has_marked_its_first_step_and_the_shipped_tree_is_read_once(
+def test_a_role_starts_when_another_one_has_written_a_line_and_the_shipped_tree_is_read_once(
     cluster: DirectoryCluster,
 ) -> None:
-    stepping = (
-        "import time\nfrom pylaunch import runtime\nfor step in range(600):\n runtime.step(step)\n time.sleep(1)\n"
-    )
     tree = cluster.inventory.parent / "tree"
     tree.mkdir()
-    (tree / "server.py").write_text(stepping)
+    (tree / "server.py").write_text("import time; print('serves 7', flush=True); time.sleep(600)")
     (tree / "trainer.py").write_text("print('trained')")
     (tree / ".gitignore").write_text("*.log")
     (tree / "x.log").write_text("x")
-    sets = ("--set", "server.ready=step:1", "--set", 'trainer.program=["trainer.py"]', "--set", "trainer.workdir=.")
-    job = start(cluster, f"--sync={tree}", *sets)
+    sets = ("server.ready=output:serves", 'trainer.program=["trainer.py"]', "trainer.workdir=.")
+    job = start(cluster, f"--sync={tree}", *(word for each in sets for word in ("--set", each)))
     assert job.returncode == ExitCode.DONE, job.stderr
-    assert job.stderr.count("ready (step:1): rank 0 marked step ") == 2
+    assert job.stderr.count("ready (output:serves): rank 0: serves 7") == 2
     assert job.stderr.count("note: .gitignore leaves out 1 file") == 1
 
 
@@ -275,29 +270,6 @@ def test_nodes_from_slurm_are_refused_with_the_way_to_an_inventory(cluster: Dire
     assert "--scheduler none -i cluster.ini" in job.stderr
 
 
-def test_a_detached_job_continues_until_it_is_stopped_and_a_refusal_is_printed(cluster: DirectoryCluster) -> None:
-    (cluster.inventory.parent / "trainer.py").write_text("import time; print('trains', flush=True); time.sleep(600)")
-    refused = start(cluster, "--detach", "--json", "--set", "trainer.workdir=/nonexistent")
-    assert refused.returncode == json.loads(refused.stdout)["exit_code"] == ExitCode.CLUSTER_NOT_READY
-    assert "error: job rl: trainer was not started: 1 of 1 hosts cannot take part" in refused.stderr
-
-    shown = start(cluster, "--detach", "--json")
-    assert shown.returncode == ExitCode.DONE, shown.stderr
-    job = documented(shown.stdout, "pylaunch start")["id"]
-    assert f"job {job} continues in the background" in shown.stderr
-    log = cluster.state / f"pylaunch/jobs/{job}.log"
-    wait_until(lambda: "trainer  started in" in log.read_text(), "the trainer runs")
-    assert "trains" not in log.read_text()
-    newest = log.with_name("newest.log")
-    newest.touch()
-    os.utime(newest, (2**32, 2**32))
-    starting.prune(log.parent, keep=1)
-    assert {*log.parent.iterdir()} == {log, newest}, "the log of a job that runs stays, that of the refused one goes"
-    cluster.run("stop", job, code=ExitCode.DONE)
-    wait_until(lambda: log.read_text().splitlines()[-1].startswith("job rl stopped"), "the controller has ended")
-    assert [each["status"] for each in cluster.outcomes().values()].count("stopped") == 5
-
-
 def test_a_trainer_that_raises_ends_the_job_with_its_name_and_the_servers_are_stopped(
     cluster: DirectoryCluster,
 ) -> None:
@@ -318,19 +290,18 @@ def test_too_few_hosts_are_refused_before_any_is_contacted(cluster: DirectoryClu
     assert "[roles.trainer] needs 2 of the hosts n[1-3]: replica 0 needs 2 and finds 1" in job.stderr
 
 
-def test_the_tests_of_readiness_see_http_tcp_and_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    def seen(by: str, target: str, path: str = "") -> tuple[bool, str]:
-        on_node.print_readiness({"by": by, "target": target, "path": path}, "127.0.0.1", "7f3a9c01", 1e9)
+def test_the_tests_of_readiness_see_ports(capsys: pytest.CaptureFixture[str]) -> None:
+    def seen(port: int) -> tuple[bool, str]:
+        on_node.print_readiness(port, "", "127.0.0.1", "7f3a9c01", 1e9)
         answer = json.loads(capsys.readouterr().out)
         return answer["ready"], answer["why"]
 
     assert TEST_EVERY_S > 0
-    assert seen("file", str(tmp_path)) == (True, f"{tmp_path} exists")
     with socket.create_server(("127.0.0.1", 0)) as here, socket.create_server(("127.0.0.2", 0)) as elsewhere:
         port = here.getsockname()[1]
-        assert seen("tcp", str(port)) == (True, f"127.0.0.1:{port} accepts connections")
-        assert seen("tcp", str(elsewhere.getsockname()[1]))[0] is False
-    assert seen("tcp", str(port)) == (False, f"127.0.0.1:{port}: connection refused")
+        assert seen(port) == (True, f"127.0.0.1:{port} accepts connections")
+        assert seen(elsewhere.getsockname()[1])[0] is False
+    assert seen(port) == (False, f"127.0.0.1:{port}: connection refused")
 
 
 @pytest.mark.parametrize("framework", ["vllm", "sglang"])
@@ -378,3 +349,10 @@ def test_the_example_with_vllm_runs_with_a_stand_in_whose_servers_end_after_the_
     assert job.stdout.count("Qwen/Qwen2.5-0.5B-Instruct: 'Ranks meet at'") == 2
     assert job.stdout.count("Application shutdown complete.") == 2
     assert job.stderr.count("ready (http:http/health)") == 2
+
+
+def test_a_job_stays_with_its_controller_and_the_hint_keeps_that_alive(cluster: DirectoryCluster) -> None:
+    refused = start(cluster, "--detach")
+    assert refused.returncode == ExitCode.USAGE
+    assert "error: --detach: not for a job of several roles" in refused.stderr
+    assert "hint: the controller starts and ends roles as long as the job runs: nohup pylaunch start" in refused.stderr

@@ -4,7 +4,8 @@ import contextlib
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
@@ -24,16 +25,16 @@ from pylaunch.features.job.course import (
     PartReleased,
     ReadinessSeen,
 )
-from pylaunch.features.job.job_file import ReadyBy, ReadyTest
+from pylaunch.features.job.job_file import ReadyTest
 from pylaunch.features.job.placement import Part
-from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.cluster import Cluster
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind
 from pylaunch.probe.ask import Asking, ask, understood_all
 from pylaunch.probe.program import program
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.interruptible import Interrupter
-from pylaunch.runs.follow.run_events import LinesWritten, UsageReported
+from pylaunch.runs.follow.run_events import LinesWritten
 from pylaunch.runs.follow.run_follower import LAST_S
 from pylaunch.runs.prepare.leftovers import end_leftovers
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
@@ -83,16 +84,6 @@ class PartOver:
     error: PylaunchError | None = None
 
 
-@dataclass(frozen=True)
-class JobEnd:
-    """End of a job."""
-
-    course: Course
-    parts: Mapping[str, PartOver]
-    files: tuple[Path, ...]
-    """Files about its runs that observers wrote."""
-
-
 Show = Callable[[PlannedPart, "StartEvent | PartOver"], None]
 """Shows an event of a part; called in the thread of the part."""
 
@@ -102,17 +93,12 @@ def free_ports(parts: Sequence[Part]) -> dict[str, list[int]]:
 
     Raises ClusterNotReadyError for a host that cannot be asked.
     """
-    wanted: dict[str, int] = {}
-    hosts: dict[str, Host] = {}
-    for part in parts:
-        count = sum(not number for number in part.role.ports.values())
-        if count:
-            host = hosts.setdefault(part.first.rank_address, part.first)
-            wanted[host.name] = wanted.get(host.name, 0) + count
+    wanted = Counter(part.first.rank_address for part in parts for number in part.role.ports.values() if not number)
     if not wanted:
         return {}
-    programs = {host: program(on_node.print_free_ports, count) for host, count in wanted.items()}
-    cluster = Cluster(tuple(hosts.values()), known_hosts=parts[0].cluster.known_hosts)
+    hosts = {part.first.rank_address: part.first for part in reversed(parts)}
+    programs = {hosts[address].name: program(on_node.print_free_ports, count) for address, count in wanted.items()}
+    cluster = Cluster(tuple(hosts[address] for address in wanted), known_hosts=parts[0].cluster.known_hosts)
     answers = ask(cluster, programs)
     found, failed = understood_all(answers, cluster, lambda answer: [_port(each) for each in answer["free"]])
     if failed:
@@ -121,7 +107,7 @@ def free_ports(parts: Sequence[Part]) -> dict[str, list[int]]:
             evidence=[f"{name}: {why.reason}" for name, why in failed.items()],
             hint=next((why.hint for why in failed.values() if why.hint), None),
         )
-    return {address: found[host.name] for address, host in hosts.items()}
+    return {address: found[hosts[address].name] for address in wanted}
 
 
 def _port(value: object) -> int:
@@ -135,7 +121,6 @@ class _PartRun:
 
     def __init__(self, planned: PlannedPart, show: Show, heard: SimpleQueue[CourseEvent]) -> None:
         self.planned = planned
-        self.over: PartOver | None = None
         self.files: tuple[Path, ...] = ()
         self.name = planned.part.name
         self._show = show
@@ -149,9 +134,7 @@ class _PartRun:
         self._stop_reason = ""
         self._interrupts = 0
         ready = planned.part.role.ready
-        is_line = ready is not None and ready.by is ReadyBy.OUTPUT
-        self._step = int(ready.target) if ready is not None and ready.by is ReadyBy.STEP else None
-        self._text = ready.target if ready is not None and is_line else None
+        self._text = ready.target if ready is not None and ready.by == "output" else None
         self.thread = threading.Thread(target=self._run, name=f"part {self.name}", daemon=True)
 
     def let_go(self, instant: float) -> None:
@@ -178,28 +161,11 @@ class _PartRun:
         return self._instant
 
     def _run(self) -> None:
-        planned = self.planned.planned
-        usage_every_s = 0.0 if self._step is None else TEST_EVERY_S
-        options = replace(self.planned.options, hold=self._hold, usage_every_s=usage_every_s)
-        over: PartOver
+        status, reason = Status.REFUSED, "a bug in pylaunch, whose trace is printed"
         try:
-            if options.ends_leftovers:
-                end_leftovers(planned.plan, self._emit)
-            outcome = run(begin(planned, self._emit), options, self._emit, self._interrupter)
-            over = PartOver(outcome)
-            status, reason = outcome.status, outcome.reason
-        except InterruptedBeforeReleaseError as error:
-            over, status, reason = PartOver(None, error), Status.STOPPED, error.message
-        except PylaunchError as error:
-            over, status, reason = PartOver(None, error), Status.REFUSED, error.message
-        except (
-            BaseException
-        ) as error:  # A bug: the thread prints its trace, and the nodes end a run without controller.
-            self._heard.put(PartEnded(self.name, Status.REFUSED, f"{type(error).__name__}: {error}"))
-            raise
-        self.over = over
-        self._show(self.planned, over)
-        self._heard.put(PartEnded(self.name, status, reason))
+            over, status, reason = self._through()
+        finally:  # Also after a bug: the nodes end a run without controller.
+            self._heard.put(PartEnded(self.name, status, reason))
         # The job continues meanwhile: a slow target of a notification delays no stop.
         was_stopped = status is Status.STOPPED and over.outcome is None
         stopped = Outcome(status, reason, steady_clock.now(), (), {}) if was_stopped else None
@@ -208,6 +174,22 @@ class _PartRun:
             observer.at_end(ending)
         self.files = tuple(ending.files)
 
+    def _through(self) -> tuple[PartOver, Status, str]:
+        """Run the part to its end."""
+        planned = self.planned.planned
+        options = replace(self.planned.options, hold=self._hold)
+        try:
+            if options.ends_leftovers:
+                end_leftovers(planned.plan, self._emit)
+            outcome = run(begin(planned, self._emit), options, self._emit, self._interrupter)
+            over, status, reason = PartOver(outcome), outcome.status, outcome.reason
+        except InterruptedBeforeReleaseError as error:
+            over, status, reason = PartOver(None, error), Status.STOPPED, error.message
+        except PylaunchError as error:
+            over, status, reason = PartOver(None, error), Status.REFUSED, error.message
+        self._show(self.planned, over)
+        return over, status, reason
+
     def _emit(self, event: StartEvent) -> None:
         self._show(self.planned, event)
         for observer in self.planned.observers:
@@ -215,11 +197,6 @@ class _PartRun:
         match event:
             case RanksReleased(start=started):
                 self._heard.put(PartReleased(self.name, started.instant))
-            case UsageReported() if self._step is not None:
-                done = next((mark for mark in event.usage.steps if mark.step >= self._step), None)
-                if done is not None:
-                    why = f"rank {done.rank} marked step {done.step}"
-                    self._heard.put(ReadinessSeen(self.name, is_ready=True, why=why))
             case AttemptEnded(plan, outcome) if outcome.status is Status.FAILED:
                 self._heard.put(_failure(self.name, plan.attempt, outcome))
             case Event(kind=EventKind.STOP_ASKED):
@@ -244,13 +221,17 @@ def lead_together_s(leads: Sequence[float]) -> float:
     return max(leads) + min(WAKES_S * len(leads), MOST_WAKES_S)
 
 
-def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course], None]) -> JobEnd:
-    """Run all parts to the end of the job. `changed` gets each new state, in this thread, which receives signals."""
+def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course], None]) -> tuple[Course, list[Path]]:
+    """Run all parts to the end of the job; return its last state, and the files that observers wrote.
+
+    `changed` gets each new state, in this thread, which receives signals.
+    """
     heard: SimpleQueue[CourseEvent] = SimpleQueue()
     runs = {each.part.name: _PartRun(each, show, heard) for each in parts}
     course = Course({each.part.name: each.part.role for each in parts}, time.monotonic())
     testers: dict[str, threading.Thread] = {}
-    with _signals_to(heard):
+    signals = interrupts.received_by(lambda number: heard.put(Interrupt(interrupts.signal_words(number))), LAST_S + 1)
+    with signals:  # A SimpleQueue may be written to by a signal handler.
         for each in runs.values():
             each.thread.start()
         while not course.is_over:
@@ -267,7 +248,7 @@ def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course]
             for name, state in course.parts.items():
                 ready = state.role.ready
                 is_alive = name in testers and testers[name].is_alive()
-                if state.is_tested and ready is not None and ready.is_asked and not is_alive:
+                if state.is_tested and ready is not None and ready.by != "output" and not is_alive:
                     testers[name] = _tester(runs[name].planned, ready, course, heard)
             deadline = course.deadline()
             with contextlib.suppress(Empty):
@@ -276,15 +257,7 @@ def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course]
         for each in runs.values():
             each.thread.join()
     changed(course)
-    files = tuple(file for each in runs.values() for file in each.files)
-    return JobEnd(course, {name: each.over or PartOver(None) for name, each in runs.items()}, files)
-
-
-@contextlib.contextmanager
-def _signals_to(heard: SimpleQueue[CourseEvent]) -> Iterator[None]:
-    """Turn SIGINT and SIGTERM into events. A SimpleQueue may be written to by a signal handler."""
-    with interrupts.received_by(lambda number: heard.put(Interrupt(interrupts.signal_words(number))), LAST_S + 1.0):
-        yield
+    return course, [file for each in runs.values() for file in each.files]
 
 
 def _tester(
@@ -309,9 +282,8 @@ def _tester(
 def readiness(planned: PlannedPart, ready: ReadyTest, age_s: float) -> tuple[bool, str]:
     """Return whether a part is ready, and what was seen: a test on its first host, `age_s` after its release."""
     part, host = planned.part, planned.part.first
-    target = ready.target if ready.by is ReadyBy.FILE else str(part.ports.get(ready.target, ready.target))
-    test = {"by": ready.by.value, "target": target, "path": ready.path}
-    script = program(on_node.print_readiness, test, host.rank_address, planned.run, age_s)
+    port = part.ports.get(ready.target) or int(ready.target)
+    script = program(on_node.print_readiness, port, ready.path, host.rank_address, planned.run, age_s)
     cluster = replace(part.cluster, hosts=(host,))
     answers = ask(cluster, {host.name: script}, how=Asking(TEST_TIMEOUT_S))
     found, failed = understood_all(

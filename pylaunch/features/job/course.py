@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.features.job.job_file import JobRole, OnFailure
+from pylaunch.features.job.job_file import JobRole
 from pylaunch.model.outcome import Status
 
 TOGETHER_S = 0.2
@@ -69,8 +69,8 @@ class PartState:
     @property
     def tested_until(self) -> float:
         """Monotonic time at which it has taken too long; the first test is awaited, and its result is the reason."""
-        is_untested = self.role.ready is not None and self.role.ready.is_asked and not self.last_test
-        return self.since + max(self.role.ready_timeout_s, TEST_TIMEOUT_S + 1.0 if is_untested else 0.0)
+        is_untested = self.role.ready is not None and self.role.ready.by != "output" and not self.last_test
+        return self.since + max(self.role.ready_timeout, TEST_TIMEOUT_S + 1.0 if is_untested else 0.0)
 
 
 @dataclass(frozen=True)
@@ -321,7 +321,7 @@ class Course:
             return Ending(Status.STOPPED, f"{part} was stopped", part, event.reason, wall)
         if event.status is Status.REFUSED and not self.parts[part].has_started:
             return Ending(Status.REFUSED, f"{part} was not started", part, event.reason, wall)
-        if role.on_failure is OnFailure.CONTINUE:
+        if role.on_failure == "continue":
             return self._done(wall)
         reason = f"{part} ended, and it is a service" if event.status is Status.DONE else f"{part} failed"
         detail = event.reason if event.status is Status.REFUSED else ""
@@ -340,7 +340,7 @@ class Course:
     def _ending_by_time(self, now: float, wall: float) -> Ending | None:
         for name, part in self.parts.items():
             if part.is_tested and part.role.ready is not None and now >= part.tested_until:
-                reason = f"{name} was not ready ({part.role.ready.words}) within {part.role.ready_timeout_s:g} s"
+                reason = f"{name} was not ready ({part.role.ready.words}) within {part.role.ready_timeout:g} s"
                 return Ending(Status.FAILED, reason, name, part.last_test, wall)
         return None
 

@@ -4,18 +4,22 @@ import difflib
 import re
 import shlex
 import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
-from enum import Enum
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import Annotated, Any, Literal, get_args
+
+from msgspec import Meta, ValidationError
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import UsageError
 from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.model.text.sanitise import visible_line
+from pylaunch.model.text.typed_json import converted
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 MOST_LEVELS = 8
+MOST_NODES = 100_000
 MOST_REPLICAS = 512
 READY_TIMEOUT_S = 600.0
 LONGEST_S = 7 * 86400.0
@@ -23,34 +27,11 @@ PORTS = range(1, 65536)
 BESIDE = "role:"
 """Beginning of the `hosts` of a role that is placed on those of another one."""
 
+ReadyBy = Literal["tcp", "http", "output"]
+"""The port accepts connections; a request there is answered with a status from 200 to 399; a rank writes a line."""
 
-class OnFailure(Enum):
-    """Effect of the failure of a role, after its restarts, on the job."""
-
-    END = "end"
-    """The other roles are stopped, and the job has failed."""
-
-    CONTINUE = "continue"
-    """The other roles continue."""
-
-
-class ReadyBy(Enum):
-    """Kind of a readiness test."""
-
-    TCP = "tcp"
-    """The port of the endpoint accepts connections."""
-
-    HTTP = "http"
-    """An HTTP request to the endpoint is answered with a status from 200 to 399."""
-
-    OUTPUT = "output"
-    """A rank writes a line that contains this text."""
-
-    STEP = "step"
-    """A rank has marked a step with `pylaunch.runtime.step`, this one or a later one."""
-
-    FILE = "file"
-    """A file exists on the first node of the replica."""
+OnFailure = Literal["end", "continue"]
+"""Effect of the failure of a role, after its restarts: the job ends, or the other roles continue."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +40,7 @@ class ReadyTest:
 
     by: ReadyBy
     target: str
-    """Name or number of a port; the text of a line; the number of the step; the absolute path of the file."""
+    """Name or number of a port, or the text of a line."""
 
     path: str = ""
     """Path of the HTTP request."""
@@ -67,12 +48,7 @@ class ReadyTest:
     @property
     def words(self) -> str:
         """The test as the job file has it."""
-        return f"{self.by.value}:{self.target}{self.path}"
-
-    @property
-    def is_asked(self) -> bool:
-        """A question to a node answers it; ranks report the others."""
-        return self.by not in (ReadyBy.OUTPUT, ReadyBy.STEP)
+        return f"{self.by}:{self.target}{self.path}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +82,10 @@ class JobRole:
     ready: ReadyTest | None = None
     """None: ready as soon as its ranks run."""
 
-    ready_timeout_s: float = READY_TIMEOUT_S
-    on_failure: OnFailure = OnFailure.END
+    ready_timeout: float = READY_TIMEOUT_S
+    """Seconds."""
+
+    on_failure: OnFailure = "end"
     service: bool = False
     """Runs until the other roles have ended; pylaunch stops it then."""
 
@@ -124,15 +102,22 @@ class JobFile:
     name: str
     roles: tuple[JobRole, ...]
 
-    def role(self, name: str) -> JobRole:
-        """Return the role with this name. Raises KeyError."""
-        return {each.name: each for each in self.roles}[name]
 
+_FLAG = (bool, "true or false")
+_KEYS: Mapping[str, tuple[Any, str]] = {
+    "nodes": (Annotated[int, Meta(ge=1, le=MOST_NODES)], f"a whole number from 1 to {MOST_NODES}"),
+    "hosts": (Annotated[str, Meta(min_length=1)], "a text"),
+    "replicas": (Annotated[int, Meta(ge=1, le=MOST_REPLICAS)], f"a whole number from 1 to {MOST_REPLICAS}"),
+    "shared": _FLAG,
+    "devices": _FLAG,
+    "after": (tuple[str, ...], "names of roles"),
+    "ready-timeout": (Annotated[float, Meta(gt=0, le=LONGEST_S)], f"seconds, at most {LONGEST_S:g}"),
+    "on-failure": (OnFailure, " or ".join(get_args(OnFailure))),
+    "service": _FLAG,
+}
+"""Type and description of a value."""
 
-OWN_KEYS = (
-    "program", "nodes", "hosts", "replicas", "shared", "devices", "ports", "after", "ready", "ready-timeout",
-    "on-failure", "service",
-)  # fmt: skip
+OWN_KEYS = ("program", "ports", "ready", *_KEYS)
 """Keys of a role that are no options of `start`; `nodes` is both."""
 
 
@@ -144,12 +129,12 @@ def read(text: str, path: str, sets: Sequence[str], options: Collection[str]) ->
     """
     try:
         table = tomllib.loads(text)
+        for word in sets:
+            _set(table, word)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: {error}", hint="pylaunch help roles has an example") from None
     except RecursionError:
         raise _too_deep(path) from None
-    for word in sets:
-        _set(table, word)
     if _is_deeper(table, MOST_LEVELS):
         raise _too_deep(path)
     reader = _FileReader(options)
@@ -181,8 +166,6 @@ def _set(table: dict[str, Any], word: str) -> None:
         inner[keys[-1]] = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         inner[keys[-1]] = text  # A word without quotation marks, as a shell passes it.
-    except RecursionError:
-        raise _too_deep(f"--set {where}") from None
 
 
 def _too_deep(where: str) -> UsageError:
@@ -237,42 +220,30 @@ class _FileReader:
         return JobFile(given, tuple(roles))
 
     def _role(self, name: str, table: Mapping[str, Any]) -> JobRole:
-        options = {}
-        for key, value in table.items():
-            parameter = key.replace("-", "_")
-            if parameter.replace("_", "-") in OWN_KEYS:
-                continue
-            if parameter in self._options:
+        options: dict[str, Any] = {}
+        own: dict[str, Any] = {}
+        for written, value in table.items():
+            key, parameter = written.replace("_", "-"), written.replace("-", "_")
+            if key in _KEYS:
+                self._convert(own, key, [value] if key == "after" and isinstance(value, str) else value)
+            elif parameter in self._options:
                 options[parameter] = value
-            else:
+            elif key not in OWN_KEYS:
                 near = difflib.get_close_matches(
-                    key, [*OWN_KEYS, *(each.replace("_", "-") for each in self._options)], 1
+                    written, [*OWN_KEYS, *(each.replace("_", "-") for each in self._options)], 1
                 )
-                self._say(f"{key}: unknown key" + (f"; did you mean {near[0]}?" if near else ""))
-        own = {key.replace("_", "-"): value for key, value in table.items()}
-        if isinstance(after := own.get("after"), str):
-            own["after"] = [after]
-        is_names = lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value)  # noqa: E731
-        is_time = lambda value: type(value) in (int, float) and 0 < value <= LONGEST_S  # noqa: E731
-        ends = [each.value for each in OnFailure]
-        return JobRole(
-            name=name,
-            program=self._program(own.get("program")),
-            options=options,
-            nodes=self._number(own, "nodes", None, 100_000),
-            hosts=self._value(own, "hosts", None, "a text", lambda value: isinstance(value, str) and value),
-            replicas=self._number(own, "replicas", 1, MOST_REPLICAS),
-            shared=self._flag(own, "shared"),
-            devices=self._flag(own, "devices", default=True),
-            ports=self._ports(own.get("ports", {})),
-            after=tuple(self._value(own, "after", [], "names of roles", is_names)),
-            ready=self._ready(own.get("ready"), own.get("ports", {})),
-            ready_timeout_s=float(
-                self._value(own, "ready-timeout", READY_TIMEOUT_S, f"seconds, at most {LONGEST_S:g}", is_time)
-            ),
-            on_failure=OnFailure(self._value(own, "on-failure", ends[0], " or ".join(ends), ends.__contains__)),
-            service=self._flag(own, "service"),
-        )
+                self._say(f"{written}: unknown key" + (f"; did you mean {near[0]}?" if near else ""))
+        ports = self._ports(table.get("ports", {}))
+        ready = self._ready(table.get("ready"), ports)
+        program = self._program(table.get("program"))
+        return JobRole(name=name, program=program, options=options, ports=ports, ready=ready, **own)
+
+    def _convert(self, own: dict[str, Any], key: str, value: object) -> None:
+        kind, expected = _KEYS[key]
+        try:
+            own[key.replace("-", "_")] = converted(value, kind)
+        except ValidationError:
+            self._say(f"{key} = {value!r}: expected {expected}")
 
     def _say(self, text: str) -> None:
         self.errors.append(visible_line(self._where + text))
@@ -289,22 +260,6 @@ class _FileReader:
         self._say('program: expected a line or a list of words, such as "serve.py --port {ports.http}"')
         return ("program",)
 
-    def _value(
-        self, own: Mapping[str, Any], key: str, default: object, expected: str, is_right: Callable[[Any], object]
-    ) -> Any:
-        value = own.get(key, default)
-        if value is default or is_right(value):
-            return value
-        self._say(f"{key} = {value!r}: expected {expected}")
-        return default
-
-    def _number(self, own: Mapping[str, Any], key: str, default: int | None, most: int) -> Any:
-        is_right = lambda value: type(value) is int and 1 <= value <= most  # noqa: E731
-        return self._value(own, key, default, f"a whole number from 1 to {most}", is_right)
-
-    def _flag(self, own: Mapping[str, Any], key: str, *, default: bool = False) -> bool:
-        return bool(self._value(own, key, default, "true or false", lambda value: isinstance(value, bool)))
-
     def _ports(self, value: object) -> dict[str, int]:
         if isinstance(value, list):
             value = dict.fromkeys(map(str, value), 0)
@@ -316,31 +271,23 @@ class _FileReader:
                 self._say(f"ports: {name} = {number!r}: expected a name and a port, or 0 for a free one")
         return {name: number for name, number in value.items() if type(number) is int}
 
-    def _ready(self, value: object, ports: object) -> ReadyTest | None:
+    def _ready(self, value: object, ports: Mapping[str, int]) -> ReadyTest | None:
         if value is None:
             return None
-        kind, colon, target = value.partition(":") if isinstance(value, str) else ("", "", "")
-        try:
-            by = ReadyBy(kind)
-        except ValueError:
-            by = None
-        if by is None or not colon or not target:
-            self._say(f"ready = {value!r}: expected tcp:PORT, http:PORT/PATH, output:TEXT, step:NUMBER or file:PATH")
+        by, _, target = value.partition(":") if isinstance(value, str) else ("", "", "")
+        if by not in get_args(ReadyBy) or not target:
+            self._say(f"ready = {value!r}: expected tcp:PORT, http:PORT/PATH or output:TEXT")
             return None
-        if by is ReadyBy.STEP and not target.isdecimal():
-            self._say(f"ready = {value!r}: expected the number of a step, such as step:1")
-            return None
-        if by is ReadyBy.FILE and not target.startswith("/"):
-            self._say(f"ready = {value!r}: expected an absolute path")
-        if by not in (ReadyBy.TCP, ReadyBy.HTTP):
-            return ReadyTest(by, target)
-        port, slash, path = target.partition("/")
-        names = ports if isinstance(ports, (list, dict)) else ()
-        if port not in names and not (port.isdecimal() and int(port) in PORTS):
+        if by == "output":
+            return ReadyTest("output", target)
+        port, _, path = target.partition("/")
+        if port not in ports and not (port.isdecimal() and int(port) in PORTS):
             self._say(
-                f"ready = {value!r}: {port} is no number, and none of the role's ports ({', '.join(names) or 'none'})"
+                f"ready = {value!r}: {port} is no number, and none of the role's ports ({', '.join(ports) or 'none'})"
             )
-        return ReadyTest(by, port, f"/{path}" if slash or by is ReadyBy.HTTP else "")
+        if by == "tcp":
+            return ReadyTest("tcp", port)
+        return ReadyTest("http", port, f"/{path}")
 
     def _check_order(self, roles: Sequence[JobRole]) -> None:
         names = {role.name: role for role in roles}
@@ -353,26 +300,10 @@ class _FileReader:
                 self._say(f"[roles.{role.name}] hosts = {role.hosts!r}: expected a role that has hosts of its own")
             elif there is not None and not (role.shared and there.shared):
                 self._say(f"[roles.{role.name}] hosts = {role.hosts!r}: both roles need shared = true")
-        if circle := _circle(names):
-            self._say(f"after: {' after '.join(circle)} is a circle")
-
-
-def _circle(roles: Mapping[str, JobRole]) -> list[str]:
-    """Return names of roles that wait for each other, the first one twice; [] if none do."""
-    done: set[str] = set()
-
-    def walk(name: str, path: list[str]) -> list[str]:
-        if name in path:
-            return [*path[path.index(name) :], name]
-        if name in done or name not in roles:
-            return []
-        for other in roles[name].after:
-            if found := walk(other, [*path, name]):
-                return found
-        done.add(name)
-        return []
-
-    return next((found for name in roles if (found := walk(name, []))), [])
+        try:
+            TopologicalSorter({role.name: role.after for role in roles}).prepare()
+        except CycleError as error:
+            self._say(f"after: {' after '.join(reversed(error.args[1]))} is a circle")
 
 
 _PLACE = re.compile(r"\{((?:roles|ports|replica|replicas|role|job)(?:\.[\w.-]+)?)\}")
@@ -383,14 +314,8 @@ def filled(words: Sequence[str], values: Mapping[str, str], where: str) -> Argv:
 
     def value(found: re.Match[str]) -> str:
         if found[1] not in values:
-            near = difflib.get_close_matches(found[1], values, 3)
-            raise UsageError(
-                f"{where}: {{{found[1]}}} is unknown in {quoted(words)}",
-                hint=f"did you mean {' or '.join(f'{{{each}}}' for each in near)}?"
-                if near
-                else f"there are: {', '.join(f'{{{each}}}' for each in values)}",
-            )
+            known = ", ".join(f"{{{each}}}" for each in values)
+            raise UsageError(f"{where}: {{{found[1]}}} is unknown in {quoted(words)}", hint=f"there are: {known}")
         return values[found[1]]
 
-    replace: Callable[[str], str] = lambda word: _PLACE.sub(value, word)  # noqa: E731
-    return tuple(map(replace, words))
+    return tuple(_PLACE.sub(value, word) for word in words)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import os
 import random
 import socket
 import time
@@ -40,20 +39,16 @@ def print_free_ports(count: int) -> None:
     print(json.dumps({"free": found}))
 
 
-def print_readiness(test: dict[str, str], address: str, run: str, age_s: float) -> None:
-    """Print {"ready": bool, "why": what was seen} for `test` (by, target, path) of a part at `address` of this host.
+def print_readiness(port: int, path: str, address: str, run: str, age_s: float) -> None:
+    """Print {"ready": bool, "why": what was seen} for a part whose endpoint is `port` at `address` of this host.
 
-    `run` is the run of the part, whose ranks started `age_s` seconds ago.
+    With `path`, a request there must be answered. `run` is the run of the part, whose ranks started `age_s` seconds
+    ago.
     """
-    if test["by"] == "file":
-        there = os.path.exists(test["target"])
-        why = f"{test['target']} {'exists' if there else 'does not exist'}"
-    else:
-        port = int(test["target"])
-        there, why = _answers(address, port, test["path"])
-        stranger = _stranger(port, run, age_s) if there else ""
-        if stranger:
-            there, why = False, f"{stranger} listens on port {port}, and is no process of the run"
+    there, why = _answers(address, port, path)
+    stranger = _stranger(port, run, age_s) if there else ""
+    if stranger:
+        there, why = False, f"{stranger} listens on port {port}, and is no process of the run"
     print(json.dumps({"ready": there, "why": why[:300]}))
 
 

@@ -34,12 +34,8 @@ class Part:
 
     def endpoint(self, port: str) -> str:
         """ "10.0.0.2:8000"."""
-        return endpoint(self.first.rank_address, self.ports[port])
-
-
-def endpoint(address: str, port: int) -> str:
-    """Return address and port as one word; an IPv6 address has brackets."""
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        address = self.first.rank_address
+        return f"{f'[{address}]' if ':' in address else address}:{self.ports[port]}"
 
 
 def placed(job: JobFile, cluster: Cluster, named: Callable[[str], Sequence[str]]) -> tuple[Part, ...]:
@@ -159,11 +155,11 @@ def places(parts: Sequence[Part]) -> dict[str, str]:
         found[f"roles.{name}.hosts"] = ",".join(host for part in same for host in part.cluster.names)
         found[f"roles.{name}.addresses"] = ",".join(addresses)
         found[f"roles.{name}.address"] = addresses[0]
-        for number, port in enumerate(same[0].ports):
+        for port in reversed(tuple(same[0].ports)):  # The first one is also that of the words without a name.
             endpoints = [part.endpoint(port) for part in same]
-            keys = [f"endpoints.{port}", *(["endpoints"] if number == 0 else [])]
-            found |= {f"roles.{name}.{key}": ",".join(endpoints) for key in keys}
-            found |= {f"roles.{name}.{key.replace('endpoints', 'endpoint')}": endpoints[0] for key in keys}
+            for ending in (f".{port}", ""):
+                found[f"roles.{name}.endpoints{ending}"] = ",".join(endpoints)
+                found[f"roles.{name}.endpoint{ending}"] = endpoints[0]
     return found
 
 
@@ -187,18 +183,13 @@ def environment(part: Part, parts: Sequence[Part], job: str) -> dict[str, str]:
         }
         for name, same in _by_role(parts).items()
     }
-    found = {
+    return {
         "PYLAUNCH_JOB": job,
         "PYLAUNCH_ROLE": part.role.name,
         "PYLAUNCH_REPLICA": str(part.replica),
         "PYLAUNCH_REPLICAS": str(part.role.replicas),
         "PYLAUNCH_ROLES": json.dumps(roles, separators=(",", ":")),
     }
-    for name, same in _by_role(parts).items():
-        for port in same[0].ports:
-            variable = f"PYLAUNCH_ENDPOINTS_{name}_{port}".upper().replace("-", "_")
-            found[variable] = ",".join(each.endpoint(port) for each in same)
-    return found | {f"PYLAUNCH_PORT_{name}".upper().replace("-", "_"): str(port) for name, port in part.ports.items()}
 
 
 def _by_role(parts: Sequence[Part]) -> dict[str, list[Part]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import click
 from click.globals import pop_context, push_context
 
-from pylaunch.features.job.controller import JobEnd, PartOver, PlannedPart
+from pylaunch.features.job.controller import PartOver, PlannedPart
 from pylaunch.features.job.course import Course, Phase
 from pylaunch.features.job.job_file import JobFile
 from pylaunch.model.hostset import fold
@@ -26,8 +26,7 @@ from pylaunch.terminal.views.start import lines
 class JobView:
     """Prints the events of all parts, each line with the name of its part."""
 
-    def __init__(self, parts: Sequence[PlannedPart], *, shows_output: bool = True) -> None:
-        self._shows_output = shows_output
+    def __init__(self, parts: Sequence[PlannedPart]) -> None:
         self._width = max(len(each.part.name) for each in parts)
         self._live: dict[str, Live] = {}
         self._phases: dict[str, Phase] = {}
@@ -54,8 +53,6 @@ class JobView:
                     f"({plan.job.framework.value})",
                 )
                 self._live[name] = Live(plan, leads=True, label=f"{name:<{self._width}} ")
-            case LinesWritten() if not self._shows_output:
-                pass
             case LinesWritten() | UsageReported() | Event():
                 if name in self._live:
                     self._live[name].show(event)
@@ -98,9 +95,9 @@ class JobView:
             console.say(hints.completed(text))
 
 
-def show_end(job: str, ended: JobEnd, parts: Sequence[PlannedPart]) -> None:
+def show_end(job: str, course: Course, parts: Sequence[PlannedPart]) -> None:
     """Print how the job ended, the part that failed first, and the next command."""
-    ending = ended.course.ending
+    ending = course.ending
     if ending is None:
         return
     runs = {each.part.name: each.run for each in parts}
@@ -112,7 +109,7 @@ def show_end(job: str, ended: JobEnd, parts: Sequence[PlannedPart]) -> None:
         console.say(f"job {job} stopped: {ending.reason}{detail}")
         return
     console.say(f"error: job {job}: {ending.reason}{detail}")
-    first, related = ended.course.first_failures(), ended.course.related_failures()
+    first, related = course.first_failures(), course.related_failures()
     if len(first) == 1:
         console.say(f"failed first: {first[0].part}: {first[0].text}")
     elif first:
@@ -128,21 +125,19 @@ def show_end(job: str, ended: JobEnd, parts: Sequence[PlannedPart]) -> None:
         )
 
 
-def outcome_data(job: JobFile, ended: JobEnd, parts: Sequence[PlannedPart]) -> dict[str, object]:
+def outcome_data(job: JobFile, course: Course, parts: Sequence[PlannedPart]) -> dict[str, object]:
     """Return the content of the JSON document."""
-    ending = ended.course.ending
+    ending = course.ending
     return {
         "job": job.name,
         "id": job_id(parts),
         "status": None if ending is None else ending.status.value,
         "reason": None if ending is None else ": ".join(filter(None, (ending.reason, ending.detail))),
-        "failed_first": [
-            {"part": each.part, "run": each.run, "text": each.text} for each in ended.course.first_failures()
-        ],
+        "failed_first": [{"part": each.part, "run": each.run, "text": each.text} for each in course.first_failures()],
         "parts": [
             {
                 **_part(each),
-                "status": state.status.value if (state := ended.course.parts[each.part.name]).status else None,
+                "status": state.status.value if (state := course.parts[each.part.name]).status else None,
                 "reason": state.reason,
                 "released": None if state.released_at is None else document.moment(state.released_at),
             }
@@ -161,13 +156,13 @@ def job_id(parts: Sequence[PlannedPart]) -> str:
     return next(part.job for each in parts if (part := each.planned.plan.job.part) is not None)
 
 
-def end_reason(ended: JobEnd, parts: Sequence[PlannedPart]) -> str:
+def end_reason(course: Course, parts: Sequence[PlannedPart]) -> str:
     """Return why the job ended, without any text of a node: it may contain a secret of a role."""
-    ending = ended.course.ending
+    ending = course.ending
     if ending is None:
         return ""
     runs = {each.part.name: each.run for each in parts}
-    first = [f"{each.part} (run {runs[each.part]})" for each in ended.course.first_failures()]
+    first = [f"{each.part} (run {runs[each.part]})" for each in course.first_failures()]
     return ending.reason + (f"; failed first: {', '.join(first)}" if first else "")
 
 
@@ -199,13 +194,9 @@ def show_plan(job: JobFile, parts: Sequence[PlannedPart]) -> None:
         )
         console.data(f"{each.part.name}: {counted(plan.world_size, 'rank')} on {fold(each.part.cluster.names)}{ports}")
         console.data(f"    {quoted(masked(plan.job.command))}  ({plan.job.framework.value})")
-        if plan.job.container is not None:
-            console.data(f"    container: {plan.job.container.words}")
         if role.after:
             console.data(f"    after {', '.join(role.after)}")
         if role.ready is not None:
-            console.data(f"    ready when {role.ready.words}, within {role.ready_timeout_s:g} s")
+            console.data(f"    ready when {role.ready.words}, within {role.ready_timeout:g} s")
         end = "is stopped when the other roles have ended" if role.service else "ends on its own"
-        console.data(
-            f"    {end}; a failure {'ends the job' if role.on_failure.value == 'end' else 'ends this part only'}"
-        )
+        console.data(f"    {end}; a failure {'ends the job' if role.on_failure == 'end' else 'ends this part only'}")

@@ -9,9 +9,8 @@ import pytest
 
 from pylaunch.cli.commands.run.start import command
 from pylaunch.errors import UsageError
-from pylaunch.features import job_changes
 from pylaunch.features.job import job_file
-from pylaunch.features.job.starting import flags_of_roles, given_here, options_of_a_role
+from pylaunch.features.job.starting import flags_of, given_here, options_of_a_role
 from pylaunch.model.job import Framework, JobSpec
 
 JOB = JobSpec(("train.py",), Framework.DIRECT, "/work")
@@ -21,7 +20,8 @@ def containers(text: str, *typed: str) -> dict[str, str | None]:
     """The container of each role of a job file, which is started with the options `typed`."""
     with command.make_context("start", [*typed, "job.toml"], help_option_names=["-h", "--help"]) as context:
         job = job_file.read(text, "job.toml", (), options_of_a_role())
-        flags = flags_of_roles(job, command, given_here(context, frozenset()), job_changes)
+        defaults = given_here(context, frozenset())
+        flags = {role.name: flags_of(role, command, defaults) for role in job.roles}
     jobs = {name: of_role.in_job(JOB) for name, of_role in flags.items()}
     return {name: each.container.words if each.container else None for name, each in jobs.items()}
 

@@ -19,19 +19,19 @@ from pylaunch.features.job.course import (
     StopPart,
     stop_order,
 )
-from pylaunch.features.job.job_file import JobRole, OnFailure, ReadyBy, ReadyTest
+from pylaunch.features.job.job_file import JobRole, ReadyBy, ReadyTest
 from pylaunch.model.outcome import Status
 from pylaunch.runs.prepare.session import MOST_LEAD_S
 
 AT = 1000.0
-READY = ReadyTest(ReadyBy.HTTP, "http", "/health")
+READY = ReadyTest("http", "http", "/health")
 
 
 def role(name: str, **given: Any) -> JobRole:
     return JobRole(**{"name": name, "program": ("x",), "options": {}, **given})
 
 
-SERVER = role("server", ready=READY, ready_timeout_s=60.0, service=True)
+SERVER = role("server", ready=READY, ready_timeout=60.0, service=True)
 TRAINER = role("trainer", after=("server",))
 
 
@@ -101,9 +101,9 @@ def test_a_role_that_is_not_ready_in_time_ends_the_job_with_what_was_seen_last()
     ]
 
 
-@pytest.mark.parametrize(("by", "ends_at"), [(ReadyBy.HTTP, 21.0), (ReadyBy.STEP, 3.0)])
+@pytest.mark.parametrize(("by", "ends_at"), [("http", 21.0), ("output", 3.0)])
 def test_the_result_of_the_first_question_is_awaited_longer_than_a_short_timeout(by: ReadyBy, ends_at: float) -> None:
-    job = Job(server=role("server", ready=ReadyTest(by, "1"), ready_timeout_s=3.0))
+    job = Job(server=role("server", ready=ReadyTest(by, "1"), ready_timeout=3.0))
     job.does(PartPrepared("server"), PartReleased("server", AT))
     assert job.course.deadline() == ends_at
     job.now = 4.0
@@ -136,7 +136,7 @@ def test_a_service_that_ends_by_itself_has_failed_and_a_person_may_stop_it(
 
 
 def test_a_part_that_may_fail_does_not_end_the_job_unless_all_do() -> None:
-    group = role("group", on_failure=OnFailure.CONTINUE)
+    group = role("group", on_failure="continue")
     job = Job(**{"group.0": group, "group.1": group}).runs()
     assert job.does(PartEnded("group.0", Status.FAILED, "")) == []
     assert job.does(PartEnded("group.1", Status.DONE, "")) == []
@@ -147,7 +147,7 @@ def test_a_part_that_may_fail_does_not_end_the_job_unless_all_do() -> None:
 
 
 def test_a_part_that_may_fail_ends_a_job_in_which_others_wait_for_it() -> None:
-    job = Job(server=role("server", ready=READY, on_failure=OnFailure.CONTINUE, service=True), trainer=TRAINER)
+    job = Job(server=role("server", ready=READY, on_failure="continue", service=True), trainer=TRAINER)
     job.does(PartPrepared("server"), PartPrepared("trainer"), PartReleased("server", AT))
     assert job.does(PartEnded("server", Status.FAILED, "")) == [
         StopPart("trainer", "trainer waits for server, which has ended"),
@@ -155,7 +155,7 @@ def test_a_part_that_may_fail_ends_a_job_in_which_others_wait_for_it() -> None:
 
 
 def test_a_restart_waits_for_the_servers_that_are_left_and_ends_the_job_where_none_is() -> None:
-    server = role("server", ready=READY, on_failure=OnFailure.CONTINUE, service=True)
+    server = role("server", ready=READY, on_failure="continue", service=True)
     job = Job(**{"server.0": server, "server.1": server, "trainer": TRAINER}).runs()
     assert job.does(PartEnded("server.0", Status.FAILED, ""), PartFailing("trainer")) == []
     assert job.does(PartPrepared("trainer")) == [LetGo(("trainer",))]

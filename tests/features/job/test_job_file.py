@@ -1,7 +1,7 @@
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.features.job.job_file import OnFailure, ReadyBy, ReadyTest, filled, read
+from pylaunch.features.job.job_file import ReadyTest, filled, read
 
 OPTIONS = ("nproc_per_node", "framework", "env", "max_restarts")
 JOB = """
@@ -38,7 +38,7 @@ def test_a_role_has_its_own_keys_and_options_of_start() -> None:
     assert (server.program, server.replicas, server.ports, server.service) == (
         ("serve.py", "--port", "{ports.http}"), 2, {"http": 0}, True,
     )  # fmt: skip
-    assert server.ready == ReadyTest(ReadyBy.HTTP, "http", "/health")
+    assert server.ready == ReadyTest("http", "http", "/health")
     assert server.options == {"max_restarts": 3}
     assert (trainer.after, trainer.options, trainer.nodes) == (("rollout",), {"env": {"LR": "3"}}, None)
 
@@ -46,10 +46,11 @@ def test_a_role_has_its_own_keys_and_options_of_start() -> None:
 def test_values_of_the_command_line_replace_those_of_the_file() -> None:
     sets = ("trainer.nodes=4", "rollout.on-failure=continue", "trainer.env.LR=1e-3", "rollout.ports={ http = 8000 }")
     job = read(JOB, "job.toml", sets, OPTIONS)
-    assert job.role("trainer").nodes == 4
-    assert job.role("rollout").on_failure is OnFailure.CONTINUE
-    assert job.role("trainer").options["env"] == {"LR": 0.001}
-    assert job.role("rollout").ports == {"http": 8000}
+    rollout, trainer = job.roles
+    assert trainer.nodes == 4
+    assert rollout.on_failure == "continue"
+    assert trainer.options["env"] == {"LR": 0.001}
+    assert rollout.ports == {"http": 8000}
 
 
 def test_all_errors_are_reported_together_with_their_role() -> None:
@@ -71,11 +72,10 @@ def test_all_errors_are_reported_together_with_their_role() -> None:
         (role('after = "b"'), "[roles.a] after = 'b': no such role"),
         (role('after = "b"') + '[roles.b]\nprogram = "y"\nafter = "a"\n', "after: a after b after a is a circle"),
         (role("service = true"), "every role is a service, so the job would never end: one role must end on its own"),
-        (role('ready = "file:here"'), "[roles.a] ready = 'file:here': expected an absolute path"),
+        (role('ready = "log:up"'), "[roles.a] ready = 'log:up': expected tcp:PORT, http:PORT/PATH or output:TEXT"),
         (role("ports = { a = 70000 }"), "[roles.a] ports: a = 70000: expected a name and a port, or 0 for a free one"),
         (role('on-failure = "retry"'), "[roles.a] on-failure = 'retry': expected end or continue"),
         (role("nodes = true"), "[roles.a] nodes = True: expected a whole number from 1 to 100000"),
-        (role('ready = "step:first"'), "[roles.a] ready = 'step:first': expected the number of a step, such as step:1"),
         (role('hosts = "role:b"'), "[roles.a] hosts = 'role:b': expected a role that has hosts of its own"),
         (
             role('hosts = "role:b"\nshared = true') + '[roles.b]\nprogram = "y"\n',
@@ -107,10 +107,10 @@ def test_only_places_of_the_job_are_filled_in() -> None:
     assert filled(words, {"ports.http": "29501", "replica": "1"}, "") == ("--port=29501", "{x}", '{"a": 1}')
 
 
-def test_an_unknown_place_is_refused_with_those_that_are_alike() -> None:
+def test_an_unknown_place_is_refused_with_those_that_are_there() -> None:
     with pytest.raises(UsageError, match=r"\{roles.rolout.endpoints\} is unknown") as caught:
         filled(("{roles.rolout.endpoints}",), {"roles.rollout.endpoints": "", "replica": "0"}, "program")
-    assert caught.value.hint == "did you mean {roles.rollout.endpoints}?"
+    assert caught.value.hint == "there are: {roles.rollout.endpoints}, {replica}"
 
 
 def test_a_name_that_a_terminal_would_obey_is_refused_and_shown_as_an_escape() -> None:
