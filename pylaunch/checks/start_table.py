@@ -147,6 +147,7 @@ REFUSALS: dict[str, str] = {
     "container-mount": "",
     "device-leased": "leftovers.leases",
     "disk-full": "storage.room",
+    "ended-at-logout": "",
     "framework": "",
     "gpu-busy": "gpu.free",
     "gpu-fault": "gpu.memory",

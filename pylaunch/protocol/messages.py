@@ -242,9 +242,6 @@ class Ready:
     port: int = 0
     """Port on which this agent listens for the other agents; 0 when there are none."""
 
-    notes: list[str] = field(default_factory=list)
-    """Warnings that do not refuse the run."""
-
     rendezvous_port: int | None = None
     """Rendezvous port, where the task let this node choose it."""
 

@@ -96,8 +96,8 @@ def test_a_signal_of_slurm_reaches_a_supervisor_that_has_just_been_forked(
 ) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
-    node.altered_by = "from pylaunch.agent.run.ranks import session_scope; "
-    node.altered_by += f"session_scope.leave_session = lambda run: open({str(gate)!r}).read()"
+    node.altered_by = "from pylaunch.agent.shared import run_lock; "
+    node.altered_by += f"run_lock.sign = lambda held: open({str(gate)!r}).read()"
     daemon = start_daemon(LONG_S)
     node.open()
     with gate.open("w"):  # The supervisor has opened it, and watches for no signals yet.

@@ -121,37 +121,17 @@ def test_a_detached_run_is_found_and_followed_from_a_machine_that_never_saw_it(
     assert status["outcome"]["status"] == "done"
 
 
-def test_a_logout_that_ends_everything_of_a_user_does_not_end_a_run(fresh_lab: Callable[..., Lab]) -> None:
+def test_a_node_that_ends_runs_at_logout_refuses_the_start(fresh_lab: Callable[..., Lab]) -> None:
     lab = fresh_lab(1)
     node = lab["n1"]
     node.run("sh", "-c", "apt-get update -qq && apt-get install -y -qq --no-install-recommends libpam-systemd")
     node.write("/etc/systemd/logind.conf.d/kill.conf", "[Login]\nKillUserProcesses=yes\nKillExcludeUsers=\n")
     node.run("systemctl", "restart", "systemd-logind")
-    run = detached(lab, "--", "sh", "-c", PATIENT)
-    # It has its environment from its exec on.
-    (rank,) = wait_until(lambda: [each.split()[1] for each in of_runs(node) if each.startswith("rank")], "the rank")
-    assert f"pylaunch-{run}" in node.run("cat", f"/proc/{rank}/cgroup").stdout
-    node.run("loginctl", "terminate-user", "root")
-    lab.pylaunch("stop", run, timeout_s=120)
-    ended = json.loads(lab.pylaunch("status", run, "--json").stdout)["outcome"]
-    assert ended["status"] == "stopped"
-    assert ended["reason"].startswith("stopped with pylaunch stop by ")
+    refused = lab.pylaunch("start", "-i", str(lab.inventory), *COMMAND, "--", "true")
+    assert refused.returncode == ExitCode.CLUSTER_NOT_READY
+    assert "logind ends what a user leaves running at logout (KillUserProcesses=yes)" in refused.stderr
+    assert "root in KillExcludeUsers= of /etc/systemd/logind.conf" in refused.stderr
     must_be_clean(lab)
-
-    users = lab.inventory.with_name("ml.ini")
-    users.write_text(lab.inventory.read_text().replace("ansible_user=root", "ansible_user=ml"))
-    # A rank that ignores SIGTERM is killed by SIGHUP, which systemd sends, too.
-    asked = (*COMMAND, "--detach", "--", "sh", "-c", f"trap '' TERM; {PATIENT}")
-    started = lab.pylaunch("start", "-i", str(users), *asked, timeout_s=120).stderr.split()[1].rstrip(":")
-    wait_until(lambda: "up 0" in lab.pylaunch("logs", started).stdout, "the rank ignores SIGTERM")
-    node.run("loginctl", "terminate-user", "ml")
-
-    def outcome() -> Any:
-        return json.loads(lab.pylaunch("status", started, "--json").stdout)["outcome"]
-
-    failed = wait_until(outcome, "the end is recorded")
-    assert failed["named"] == {"host": "n1", "rank": None}
-    assert "where logind ends what a user leaves running at logout" in failed["reason"]
 
 
 def test_a_run_that_may_be_restarted_is_stopped_from_elsewhere_for_good(lab: Lab, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pwd
 import shlex
 import socket
 from collections.abc import Iterator
@@ -12,12 +13,16 @@ from pylaunch import protocol
 from pylaunch.agent.run import program_checks
 from pylaunch.agent.run.ranks import rank_interface
 from pylaunch.agent.shared import rank_files
+from pylaunch.agent.shared.programs import ended
 from pylaunch.agent.shared.sockets import interfaces
-from pylaunch.agent.shared.text import unreachable
+from pylaunch.agent.shared.text import text_or_none, unreachable
 from pylaunch.base.layout import RunDirectory
 
 LOG_SPACE = 64 << 20
 """Bytes that must be free in the log directory."""
+
+LOGIND = ("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager")
+LOGIND_S = 5.0
 
 
 def problems(task: protocol.NodeTask, directory: RunDirectory) -> list[protocol.Reason]:
@@ -27,7 +32,7 @@ def problems(task: protocol.NodeTask, directory: RunDirectory) -> list[protocol.
 
 def of_node(task: protocol.NodeTask, directory: RunDirectory) -> list[protocol.Reason]:
     """Return the reasons that do not depend on the root directory of the ranks."""
-    return [*_logs(directory), *_hostname(task), *_loopback(task), *rank_interface.problems(task)]
+    return [*_logs(directory), *_hostname(task), *_loopback(task), *_logout(), *rank_interface.problems(task)]
 
 
 def of_programs(task: protocol.NodeTask) -> list[protocol.Reason]:
@@ -108,3 +113,30 @@ def _loopback(task: protocol.NodeTask) -> Iterator[protocol.Reason]:
     if task.machines > 1 and chosen:
         text = f"{', '.join(chosen)} is lo here, over which none of the other machines can be reached"
         yield protocol.Reason("loopback-interface", text, "pylaunch provision --roles nccl_env")
+
+
+def _logout() -> Iterator[protocol.Reason]:
+    """Refuse a node where logind ends this agent and its ranks with the SSH session of the start."""
+    if "/session-" not in (text_or_none("/proc/self/cgroup") or ""):
+        return
+    words = ["busctl", "--system", "get-property", *LOGIND, "KillUserProcesses", "KillOnlyUsers", "KillExcludeUsers"]
+    try:
+        answer = ended(words, deadline_s=LOGIND_S).output
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except (OSError, KeyError):  # There is no busctl, no logind that answers, or no name of this user.
+        return
+    if kills(answer, user):
+        text = "logind ends what a user leaves running at logout (KillUserProcesses=yes), and the run with it"
+        hint = (
+            f"as root: {user} in KillExcludeUsers= of /etc/systemd/logind.conf, then systemctl restart systemd-logind"
+        )
+        yield protocol.Reason("ended-at-logout", text, hint)
+
+
+def kills(properties: str, user: str) -> bool:
+    """Return True if logind ends the processes of `user`, with its `properties` as busctl prints them, one a line."""
+    lines = [shlex.split(line) for line in properties.splitlines()]
+    if len(lines) != 3 or lines[0] != ["b", "true"]:
+        return False
+    only, excluded = lines[1][2:], lines[2][2:]
+    return user not in excluded and (not only or user in only)

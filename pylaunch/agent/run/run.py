@@ -21,7 +21,6 @@ from pylaunch.agent.logs.tail import LAST_LINES, last_lines
 from pylaunch.agent.run import lifecycle
 from pylaunch.agent.run.examinations import Deliver, Examinations
 from pylaunch.agent.run.holdings import Holdings
-from pylaunch.agent.run.ranks import session_scope
 from pylaunch.agent.run.ranks.spawn import start_time
 from pylaunch.agent.run.ranks.worker_group import Ended, RankConnection, Started, WorkerGroup, name_of
 from pylaunch.agent.shared import processes, rank_files
@@ -43,7 +42,6 @@ ENTRIES_PER_RANK = 8
 """Connections at a time: a launcher may restart a rank before the previous one is gone."""
 
 LEFTOVER_GRACE_S = 2.0
-AT_LOGOUT = f"where {session_scope.LOGOUT}, {protocol.SIGNALLED}"
 
 
 class Run:
@@ -126,7 +124,7 @@ class Run:
 
     def stop(self, reason: str, grace_s: float, now: float, *, by_hand: bool = False) -> None:
         """Stop the run: SIGTERM, and SIGKILL after `grace_s`. Before the release, nothing is exec'd."""
-        if reason in (protocol.SIGNALLED, AT_LOGOUT):  # And not that of another node.
+        if reason == protocol.SIGNALLED:  # And not that of another node.
             self._workers.ended_from_outside = reason
         self.advance(now)  # A rank that has ended by now was not ended by this stop, unless it obeyed the same signal.
         if self.outcome is not None:

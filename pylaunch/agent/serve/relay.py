@@ -16,7 +16,6 @@ import threading
 import time
 
 from pylaunch import protocol
-from pylaunch.agent.run.ranks import session_scope
 from pylaunch.agent.serve import job_daemon, replay
 from pylaunch.agent.serve.supervisor import STOPS, Supervisor
 from pylaunch.agent.shared import processes, rank_files, run_lock, run_processes
@@ -87,8 +86,7 @@ def start_supervisor(root: NodeRoot, directory: RunDirectory, held: int, version
         if os.fork() == 0:
             _become_daemon(directory, keep=(held, listener.fileno()))
             run_lock.sign(held)
-            note = session_scope.leave_session(directory.run)
-            _supervise(Supervisor(root, directory, listener, version, notes=[note] if note else []))
+            _supervise(Supervisor(root, directory, listener, version))
         os._exit(0)
     os.waitpid(child, 0)
     listener.close()

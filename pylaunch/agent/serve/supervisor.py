@@ -21,7 +21,7 @@ from pylaunch.agent.peers.peer_status import PeerStatus
 from pylaunch.agent.run import stop_request
 from pylaunch.agent.run.prepare import RefusedError, prepare_run
 from pylaunch.agent.run.ranks import spawn
-from pylaunch.agent.run.run import AT_LOGOUT, Run
+from pylaunch.agent.run.run import Run
 from pylaunch.agent.serve.connection import Controller, Meter
 from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.event_loop import EventLoop
@@ -66,10 +66,7 @@ def hello(run: str, version: str, phase: str, running: list[int], node: str) -> 
 class Supervisor:
     """Serve one run until it is over."""
 
-    def __init__(
-        self, root: NodeRoot, directory: RunDirectory, listener: socket.socket, version: str, *, notes: list[str]
-    ) -> None:
-        self._notes = notes
+    def __init__(self, root: NodeRoot, directory: RunDirectory, listener: socket.socket, version: str) -> None:
         self._root = root
         self.directory = directory
         self._version = version
@@ -140,8 +137,7 @@ class Supervisor:
     def _on_signals(self, arrived: set[int]) -> None:
         if signal.SIGTERM in arrived or signal.SIGINT in arrived:
             task = self._run.task if self._run else None
-            reason = AT_LOGOUT if self._notes else protocol.SIGNALLED
-            self._stop(reason, max(task.grace_s, task.stop_grace_s) if task else 0.0)
+            self._stop(protocol.SIGNALLED, max(task.grace_s, task.stop_grace_s) if task else 0.0)
 
     def _advance(self, now: float) -> None:
         if self._outcome is None:
@@ -318,7 +314,7 @@ class Supervisor:
         self._owner = controller
         controller.is_subscribed = True
         ready = protocol.Ready(
-            time.monotonic() - began, prepared.removed, prepared.essentials, self._peers.port, self._notes,
+            time.monotonic() - began, prepared.removed, prepared.essentials, self._peers.port,
             self._run.chosen_port, prepared.libraries,
         )  # fmt: skip
         controller.send(ready)

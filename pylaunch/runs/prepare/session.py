@@ -152,7 +152,6 @@ class Session:
         self._taken, self._begun = 0, 0.0
         self._phases: dict[str, float] = {}
         self._ports: dict[str, int] = {}
-        self._notes: dict[str, list[str]] = {}
         self._node_seconds: dict[str, Mapping[str, float]] = {}
         self._shipped: frozenset[str] = frozenset()
         self._ship_s = 0.0
@@ -178,8 +177,6 @@ class Session:
             shipped = time.monotonic()
             self._phases["ship"] = self._ship_s = shipped - connected
         await self._prepare()
-        for note, hosts in self._notes.items():
-            self._emit(Notice(f"note: {fold(hosts)}: {note}"))
         asked = time.monotonic()
         connections = await try_connections(self._fleet, {name: self._ports[name] for name in self._tasks})
         answered = time.monotonic()
@@ -303,8 +300,6 @@ class Session:
                 self._libraries[host] = message.libraries
                 self._ports[host] = message.port
                 self._port = message.rendezvous_port if message.rendezvous_port is not None else self._port
-                for note in message.notes:
-                    self._notes.setdefault(note, []).append(host)
                 self._node_seconds[host] = {
                     "connect": self._fleet.links[host].seconds,
                     **({"ship": self._ship_s} if host in self._shipped else {}),
