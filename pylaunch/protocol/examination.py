@@ -197,7 +197,7 @@ class RankView:
     """Number of times that its main thread has waited in the kernel; None if unknown."""
 
     moved: int | None = None
-    """Bytes that its processes have read and written, on files and TCP connections; None if unknown."""
+    """Bytes that its processes have read and written, apart from `recv` and `send`; None if unknown."""
 
     overrides: tuple[OverriddenVariable, ...] = ()
 

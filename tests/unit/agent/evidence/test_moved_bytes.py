@@ -1,7 +1,6 @@
-"""Bytes that a rank moves count wherever they move, but for heartbeats that it answers and what it reads for us."""
+"""Bytes that a rank moves in files count, but for what it reads for us."""
 
 import os
-import socket
 import threading
 from pathlib import Path
 
@@ -20,25 +19,6 @@ def test_bytes_of_files_count(tmp_path: Path) -> None:
     before = moved(os.getpid())
     (tmp_path / "data").write_bytes(bytes(SIZE))
     assert moved(os.getpid()) - before >= SIZE
-
-
-def test_bytes_that_a_connection_receives_count_for_the_side_that_opened_it() -> None:
-    """The store of torch accepts those of all ranks, and answers their heartbeats."""
-
-    def of(end: socket.socket) -> int:
-        return moved_bytes.tcp_bytes().get(str(Path(f"/proc/self/fd/{end.fileno()}").readlink()), 0)
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        opened = socket.create_connection(server.getsockname())
-        accepted, _ = server.accept()
-        with opened, accepted:
-            before = of(opened), of(accepted), moved(os.getpid())
-            accepted.sendall(bytes(SIZE))
-            received = 0
-            while received < SIZE:
-                received += len(opened.recv(SIZE))
-            assert (of(opened) - before[0], of(accepted) - before[1]) == (SIZE, 0)
-            assert moved(os.getpid()) - before[2] >= SIZE
 
 
 def test_what_the_thread_reads_that_answers_the_agent_does_not_count(tmp_path: Path) -> None:
