@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from pylaunch.base.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass
 from pylaunch.protocol.examination import UNASKED, OverriddenVariable
 
 SIGNALLED = "the agent received a signal to end"
@@ -179,12 +179,6 @@ class HostEvidence:
 
     addresses: tuple[str, ...] = ()
     """IP addresses of this node, without loopback."""
-
-    rises: dict[str, int] = field(default_factory=dict)
-    """Increases of counters by name: "eth0 rx_errors", "memory oom_kill", "gpu3 ecc_uncorrected"."""
-
-    gauges: dict[str, float] = field(default_factory=dict)
-    """Values by name: "memory available" in bytes, "memory some" (pressure of the last 10 s in percent)."""
 
     clock_step_s: float = 0.0
     """Seconds by which the node's clock was set forward (or back) since the preparation."""

@@ -7,7 +7,7 @@ from typing import Callable, List, Optional
 
 from pylaunch import protocol
 from pylaunch.agent.evidence.examination import NO_HELPER, NO_THREAD, Examination, ExaminedRun
-from pylaunch.agent.evidence.node_facts import Collection, NodeFacts
+from pylaunch.agent.evidence.node_facts import NodeFacts
 from pylaunch.agent.evidence.ranks import py_spy
 from pylaunch.agent.run.ranks.worker_group import WorkerGroup
 from pylaunch.agent.shared.event_loop import EventLoop
@@ -26,19 +26,12 @@ class PendingRequest:
     """A request that is not answered yet."""
 
     examination: Examination
-    facts: Collection | None
-    serial: int
+    facts: protocol.HostEvidence | None
     deliver: Deliver
 
     def next_deadline(self) -> float:
         """Return the time at which the request must be continued even if nothing happens."""
-        if not self.examination.is_done:
-            return self.examination.next_deadline()
-        return time.monotonic() if self.facts is None else self.facts.ends_at
-
-    def is_over(self, now: float) -> bool:
-        """Return True if the views and the facts have arrived, or their time is over."""
-        return self.examination.is_done and (self.facts is None or self.facts.is_over(now))
+        return time.monotonic() if self.examination.is_done else self.examination.next_deadline()
 
 
 class Examinations:
@@ -59,11 +52,11 @@ class Examinations:
         """Examine all ranks that run; `deliver` gets their views, perhaps before this returns."""
         if len(self._under_way) >= MOST:
             self._answer(self._under_way[0])
-        facts = self._facts.requested(self._workers.pids, request.within_s) if request.node else None
+        facts = self._facts.read(self._workers.pids, request.serial) if request.node else None
         examination = Examination(self._run, request)
-        self._under_way.append(PendingRequest(examination, facts, request.serial, deliver))
+        self._under_way.append(PendingRequest(examination, facts, deliver))
         examination.begin({rank: pid for pid, rank in self._workers.pids.items() if rank is not None}, now)
-        self._deliver(now)
+        self._deliver()
 
     def next_deadline(self) -> float | None:
         """Return the time at which `advance` must be called even if nothing happens."""
@@ -73,20 +66,19 @@ class Examinations:
         """Continue, and answer the requests that are over."""
         for each in self._under_way:
             each.examination.advance(now)
-        self._deliver(now)
+        self._deliver()
 
     def end(self) -> None:
         """Answer all of them now."""
         for each in list(self._under_way):
             self._answer(each)
 
-    def _deliver(self, now: float) -> None:
-        for over in [each for each in self._under_way if each.is_over(now)]:
+    def _deliver(self) -> None:
+        for over in [each for each in self._under_way if each.examination.is_done]:
             self._answer(over)
 
     def _answer(self, request: PendingRequest) -> None:
         """Answer `request` with what has arrived."""
         self._under_way.remove(request)
         request.examination.end()
-        facts = None if request.facts is None else self._facts.known(request.facts, request.serial)
-        request.deliver(request.examination.views, facts)
+        request.deliver(request.examination.views, request.facts)

@@ -78,7 +78,6 @@ class Run:
         self._entries: list[RankConnection] = []
         listener = local_socket.listen(record.directory.file("ranks.sock"))
         loop.watch(listener, partial(self._accept, listener))
-        loop.watch(self._facts.done, self._on_facts)
         for started in workers.at_gate:
             loop.watch(started, partial(self._on_start, started))
         for lease in holdings.leases:
@@ -364,7 +363,7 @@ class Run:
                 if not action.by_hand:
                     self._facts.collect(self._workers.pids)
                 self._record.append(protocol.Stopping(action.reason, time.time(), action.by_hand, states))
-                self._report_facts(wait=False)
+                self._report_facts()
             elif isinstance(action, lifecycle.ExamineRanks):
                 now = time.monotonic()
                 self.life = lifecycle.examination_begun(self.life, now)
@@ -385,13 +384,8 @@ class Run:
             self._record.append(view)
         self._follow(lifecycle.examined(self.life, time.monotonic(), is_failing=self._is_failing()))
 
-    def _on_facts(self) -> None:
-        self._facts.acknowledge()
-        self._report_facts(wait=False)
-
-    def _report_facts(self, *, wait: bool) -> None:
-        """Report the facts of this node, once the collection is complete and the stop has been announced."""
-        evidence = self._facts.evidence(wait=wait) if self.stopping is not None else None
+    def _report_facts(self) -> None:
+        evidence = self._facts.at_stop()
         if evidence is not None:
             self._record.append(evidence)
 
@@ -407,7 +401,6 @@ class Run:
         left += self._holdings.still_taken()
         self._log_index.note()
         self._scrub()
-        self._report_facts(wait=True)
         self._kernel.close()
         unreadable = rank_files.obstacle(f"{self._record.directory.logs}/.")
         if self._signalled and self._workers.ended_from_outside and self.stopping is None:

@@ -23,7 +23,7 @@ MOST_FACTS = 64
 MOST = {
     "RankEnd.last_lines": -64, "Finished.leftovers": 256,
     "HostEvidence.kernel": -MOST_FACTS, "HostEvidence.stuck": MOST_FACTS, "HostEvidence.addresses": MOST_FACTS,
-    "HostEvidence.rises": MOST_FACTS, "HostEvidence.gauges": MOST_FACTS, "HostEvidence.missing": MOST_FACTS,
+    "HostEvidence.missing": MOST_FACTS,
     "RankView.threads": views.MOST_THREADS, "RankView.groups": views.MOST_GROUPS,
     "RankView.collectives": -views.MOST_COLLECTIVES, "RankView.outside": views.MOST_GROUPS,
     "RankView.children": views.MOST_CHILDREN, "ChildProcess.threads": views.MOST_CHILD_THREADS,

@@ -139,7 +139,7 @@ class HangWatch:
 
 def _has_trouble(facts: HostEvidence) -> bool:
     """Return True for facts that the record keeps beside a finding."""
-    return bool(facts.kernel or facts.stuck or facts.rises or facts.missing)
+    return bool(facts.kernel or facts.stuck or facts.missing)
 
 
 def event(message: HangNews, action: OnHang = OnHang.OBSERVE) -> Event:

@@ -25,7 +25,6 @@ def host_evidence(host: str, facts: HostEvidence, clock: ClockOffset) -> HostEvi
         time=clock.to_ours(facts.time),
         uncertainty_s=clock.uncertainty,
         kernel=tuple(replace(event, time=clock.to_ours(event.time)) for event in facts.kernel),
-        rises={name: rise for name, rise in facts.rises.items() if rise > 0},
     )
 
 

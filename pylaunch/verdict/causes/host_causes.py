@@ -1,4 +1,4 @@
-"""Causes that the facts of hosts and their network suggest: kernel messages, links, counters, clocks, checks. Pure.
+"""Causes that the facts of hosts and their network suggest: kernel messages, links, clocks, checks. Pure.
 
 A fact that is later than the first failure is a consequence. A fact that several hosts share names none of them.
 """
@@ -12,7 +12,7 @@ from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.finding import ATTESTATION
 from pylaunch.model.diagnosis.hang import HangKind
 from pylaunch.model.hostset import fold
-from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, RankEnd
+from pylaunch.protocol.node_evidence import KernelEvent, RankEnd
 from pylaunch.verdict.causes.cause_kinds import advised
 from pylaunch.verdict.causes.overrides import connected_elsewhere, meetings, overridden
 from pylaunch.verdict.causes.unanswered import Pair, silent_pairs
@@ -28,7 +28,6 @@ KERNEL_S = 1.0
 STEP_S = 5.0
 """A clock step from which rendezvous and heartbeats of frameworks go wrong: torch elastic allows 15 s."""
 
-GPU_ERRORS = "ecc_uncorrected"
 MOST_WARNINGS = 3
 MOST_LINES = 4
 
@@ -54,7 +53,7 @@ class HostEvent:
 def host_causes(evidence: Evidence, first: RankEnd) -> tuple[list[FailureCause], list[RejectedCause]]:
     """Return causes that the facts of hosts suggest for a run whose first failure is `first`, and rejected ones."""
     rules: tuple[Callable[[Evidence, RankEnd], Iterable[Found]], ...] = (
-        _gpu, _gpu_memory, network_causes, _storage, view_causes, _processor, _clock, _versions, _warnings,
+        _gpu, network_causes, _storage, view_causes, _processor, _clock, _versions, _warnings,
         _overrides,
     )  # fmt: skip
     found = [each for rule in rules for each in rule(evidence, first)]
@@ -112,20 +111,6 @@ def _gpu(evidence: Evidence, first: RankEnd) -> Iterator[Found]:
             hosts = {each.host for each in group}
             found_cause = FailureCause("gpu", _gpu_text(group, hosts), confidence, only(hosts), _lines(group))
             yield advised(found_cause, hosts)
-
-
-def _gpu_memory(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
-    """Judge uncorrectable memory errors since the start on hosts whose kernel log reports nothing about GPUs."""
-    logged = {each.host for each in events(evidence, first, kernel_log.XID)}
-    found: dict[str, str] = {}
-    for facts in evidence.hosts:
-        risen = [(name.split(" ")[0], rise) for name, rise in facts.rises.items() if name.endswith(GPU_ERRORS)]
-        if risen and facts.host not in logged:
-            found[facts.host] = ", ".join(f"{gpu} +{rise}" for gpu, rise in sorted(risen))
-    if found:
-        lines = tuple(f"{host}: uncorrectable ECC errors since the start: {text}" for host, text in found.items())
-        text = f"memory errors of GPUs on {fold(found)}"
-        yield advised(FailureCause("gpu", text, Certainty.POSSIBLE, None, lines[:MOST_LINES]), found)
 
 
 def _gpu_text(group: list[HostEvent], hosts: set[str]) -> str:
@@ -213,16 +198,13 @@ def _lines(found: Iterable[HostEvent]) -> tuple[str, ...]:
 
 
 def lines_about(evidence: Evidence, end: RankEnd) -> list[str]:
-    """Return facts of the host of `end` that belong to it: kernel messages of its process or its GPUs, and memory."""
+    """Return facts of the host of `end` that belong to it: kernel messages of its process or its GPUs."""
     facts = evidence.of(end.host)
     if facts is None:
         return []
     kinds = {kind for kind, _ in kernel_log.TABLE} - {kernel_log.LINK_UP, kernel_log.SERVER_BACK}
     near = [each for each in events(evidence, end, *kinds) if each.host == end.host and _belongs(each, end)]
-    lines = [f"{each.host} kernel: {each.message.text}" for each in near[:4]]
-    if end.out_of_memory is not None:
-        lines += _memory_line(facts)
-    return lines
+    return [f"{each.host} kernel: {each.message.text}" for each in near[:4]]
 
 
 def _belongs(event: HostEvent, end: RankEnd) -> bool:
@@ -233,18 +215,6 @@ def _belongs(event: HostEvent, end: RankEnd) -> bool:
     if event.message.pid is not None:
         return f"pid {event.message.pid})" in end.error or f"(pid(s) {event.message.pid})" in end.error
     return event.before_s < 60.0
-
-
-def _memory_line(facts: HostEvidence) -> Iterator[str]:
-    available, total = facts.gauges.get("memory available"), facts.gauges.get("memory total")
-    parts = []
-    if available is not None and total:
-        parts.append(f"{available / (1 << 30):.1f} of {total / (1 << 30):.1f} GiB available afterwards")
-    kills = facts.rises.get("memory oom_kill", facts.rises.get("host oom_kill"))
-    if kills:
-        parts.append(f"OOM kills since the start: {kills}")
-    if parts:
-        yield f"{facts.host}: {', '.join(parts)}"
 
 
 MOST_DISAGREEMENTS = 2
@@ -271,9 +241,6 @@ def view_causes(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
         yield advised(
             FailureCause("ranks-disagree", each.text, Certainty.POSSIBLE, None, each.evidence[:4]), each.hosts
         )
-
-
-COUNTED_LINKS = ("carrier_changes", "link_downed")
 
 
 def network_causes(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause | RejectedCause]:
@@ -335,10 +302,6 @@ def _links(evidence: Evidence, first: RankEnd, silent: set[str]) -> Iterator[Fai
             else:
                 ago = f"{facts.host} kernel, {seconds(max(0.0, before_s))} before the first failure: {message.text}"
                 down.setdefault(facts.host, (message.device, ago))
-        for name, rise in facts.rises.items():
-            if name.endswith(COUNTED_LINKS):
-                device = name.split(" ")[0]
-                down.setdefault(facts.host, (device, f"{facts.host}: {name} +{rise} since the start"))
     if not down:
         return
     is_shared = len(down) > 1

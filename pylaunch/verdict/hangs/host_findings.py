@@ -30,8 +30,6 @@ SHOWN = (
 )  # fmt: skip
 """Kinds of kernel messages that are shown as evidence."""
 
-SHOWN_COUNTERS = ("carrier_changes", "link_downed", "ecc_uncorrected")
-
 Messages = Mapping[str, tuple[KernelEvent, ...]]
 
 
@@ -57,12 +55,6 @@ def with_host_lines(finding: HangFinding, evidence: HangEvidence) -> HangFinding
     """Return `finding` with the kernel messages and the connections that belong to its time."""
     lines = [f"{host} kernel: {each.text}" for host, messages in _recent(evidence).items() for each in messages]
     lines += map(str, _worst_first(_unanswered(evidence)))
-    lines += [
-        f"{facts.host}: {name} +{rise} since the start"
-        for facts in evidence.facts
-        for name, rise in sorted(facts.rises.items())
-        if name.endswith(SHOWN_COUNTERS)
-    ]
     new = [line for line in dict.fromkeys(lines) if line not in finding.evidence]
     return replace(finding, evidence=(*finding.evidence, *new[:MOST_LINES])) if new else finding
 

@@ -37,8 +37,6 @@ TASK = protocol.NodeTask(
             (protocol.StuckConnection(None, "FIN_WAIT1", "10.0.0.2", 8, 1, 0, 4),),
             7,
             ("10.0.0.1",),
-            {"eth0 rx_errors": 2},
-            {"io full": 0.5},
             -3.25,
             ("no kernel messages",),
         ),

@@ -53,11 +53,10 @@ def test_a_node_can_fill_neither_the_record_nor_the_terminal() -> None:
         "", 1.0, 0.1,
         (protocol.KernelEvent(long, 1.0, long, long),) * 1000,
         (protocol.StuckConnection(0, long, long, 2, 3, 0, 4),) * 1000,
-        1, (long,) * 1000, {f"{number} {long}": 1 for number in range(1000)},
-        {f"{number} {long}": 1.0 for number in range(1000)}, 0.0, (long,) * 1000,
+        1, (long,) * 1000, 0.0, (long,) * 1000,
     )  # fmt: skip
     found = bounded(facts)
     assert len(found.kernel) == len(found.stuck) == len(found.addresses) == MOST_FACTS
-    assert max(len(found.rises), len(found.gauges), len(found.missing)) <= MOST_FACTS
-    texts = [found.kernel[0].text, found.stuck[0].peer, found.addresses[0], found.missing[0], *found.rises]
+    assert len(found.missing) == MOST_FACTS
+    texts = [found.kernel[0].text, found.stuck[0].peer, found.addresses[0], found.missing[0]]
     assert max(map(len, texts)) == bounds.LONGEST_TEXT

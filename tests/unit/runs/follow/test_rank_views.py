@@ -22,11 +22,6 @@ def test_facts_have_their_host_the_times_of_our_clock_and_their_uncertainty() ->
     assert [(each.kind, each.time, each.device) for each in found.kernel] == [("link-down", 93.0, "eth0")]
 
 
-def test_a_counter_that_did_not_rise_is_left_out() -> None:
-    facts = protocol.HostEvidence("", 1.0, 0.1, rises={"eth0 rx_errors": -4, "eth0 carrier_changes": 2})
-    assert host_evidence("n2", facts, CLOCK).rises == {"eth0 carrier_changes": 2}
-
-
 def test_a_request_is_answered_by_the_views_of_its_serial_until_every_host_has_sent_them() -> None:
     request = ViewRequest(protocol.Examine(1), ("n1", "n2"))
     request.take("n1", dataclasses.replace(SEEN, rank=0), CLOCK)

@@ -178,13 +178,3 @@ def test_a_stopped_rank_is_named_before_the_network() -> None:
     stopped = [replace(each, state="T") if each.rank == 1 else each for each in views]
     found = best(replace(evidence(stopped), quiet_since=QUIET_SINCE), facts("n02", to("n03")))
     assert (found.kind, found.ranks) == (HangKind.STOPPED, (1,))
-
-
-def test_counters_that_rose_are_shown_and_prove_nothing() -> None:
-    risen = replace(facts("n02"), rises={"gpu3 ecc_uncorrected": 2, "eth0 carrier_changes": 1, "eth0 rx_dropped": 5})
-    found = best(in_one_call(), risen)
-    assert found.kind is HangKind.TRANSPORT
-    assert found.evidence[-2:] == (
-        "n02: eth0 carrier_changes +1 since the start",
-        "n02: gpu3 ecc_uncorrected +2 since the start",
-    )
