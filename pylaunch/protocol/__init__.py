@@ -11,7 +11,6 @@ from pylaunch.protocol.examination import RankView as RankView
 from pylaunch.protocol.examination import ThreadStack as ThreadStack
 from pylaunch.protocol.fields import WireError as WireError
 from pylaunch.protocol.messages import AGENT_STOPPED as AGENT_STOPPED
-from pylaunch.protocol.messages import EXAMINE as EXAMINE
 from pylaunch.protocol.messages import FROM_AGENT as FROM_AGENT
 from pylaunch.protocol.messages import HOST_RESTARTED as HOST_RESTARTED
 from pylaunch.protocol.messages import MAX_BODY as MAX_BODY
@@ -19,7 +18,6 @@ from pylaunch.protocol.messages import MAX_LINE as MAX_LINE
 from pylaunch.protocol.messages import NO_RUN as NO_RUN
 from pylaunch.protocol.messages import PHASES as PHASES
 from pylaunch.protocol.messages import PROTOCOL as PROTOCOL
-from pylaunch.protocol.messages import SINCE as SINCE
 from pylaunch.protocol.messages import TO_AGENT as TO_AGENT
 from pylaunch.protocol.messages import Examine as Examine
 from pylaunch.protocol.messages import Failed as Failed

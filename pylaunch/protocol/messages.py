@@ -67,12 +67,6 @@ MAX_LINE = 1 << 20
 PAUSE_S = 2.0
 """Time without a look at its connections from which controller and agent count as paused, in seconds."""
 
-SINCE = "since"
-"""In `Hello.knows`: this agent supports `Follow.since`."""
-
-EXAMINE = "examine"
-"""In `Hello.knows`: this agent answers `Examine`."""
-
 MAX_BODY = 4 * MAX_LINE
 """Longest message that is decoded, in bytes: also bounds a task that is read from a file, which has no lines."""
 
@@ -212,9 +206,6 @@ class Hello:
     running: list[int]
     """Ranks that are running."""
 
-    knows: list[str] = field(default_factory=list)
-    """Features that agents of earlier versions lack."""
-
     node: str = ""
     """Name of this node in the plan of the run, once it is prepared."""
 
@@ -335,9 +326,7 @@ _PARTS: dict[str, type[Any]] = {cls.__name__: cls for cls in (
 )}  # fmt: skip
 _COMPACT = (",", ":")
 _NAMES: dict[type[Any], str] = {cls: cls.__name__ for cls in TO_AGENT + FROM_AGENT}
-_NAMES.update({RankView: "RankExamined", HostEvidence: "NodeEvidence", RankEnd: "RankEnded"})
 _BY_NAME: dict[str, type[Any]] = {name: cls for cls, name in _NAMES.items()}
-_BY_NAME["LauncherEnded"] = RankEnd  # Of earlier agents.
 
 
 def encode(message: object) -> bytes:
@@ -371,10 +360,8 @@ def decode(line: bytes) -> Any:
     cls = _BY_NAME.get(name) if isinstance(name, str) else None
     if cls is None:
         raise WireError(f"expected a message, got {excerpt(line)}")
-    if cls in (RankView, HostEvidence, RankEnd):
+    if cls is RankView:
         frames = fields.checked("list[Frame]", body.get("frames", []), "frames", _PARTS)
-        # Earlier agents call stuck connections sockets, and launchers have no rank.
-        body = {"host": "", "uncertainty_s": 0.0, "stuck": body.get("sockets", []), "rank": None, **body}
         return fields.read(cls, body, {**_PARTS, "Frame": frames})
     return from_fields(cls, body)
 

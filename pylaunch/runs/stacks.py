@@ -53,12 +53,11 @@ def stacks(
         failures = await fleet.unless_interrupted(fleet.connect(hosts, "attach"))
         missing = {name: str(error) for name, error in failures.items()}
         raise_if_none(record, missing, of=hosts)
-        knowing = fleet.knowing(protocol.EXAMINE)
-        missing |= dict.fromkeys(set(fleet.links) - set(knowing), "its agent is too old to report stacks")
-        request = ViewRequest(protocol.Examine(SERIAL, call_sites, within_s=ANSWERS_S), knowing)
+        asked = tuple(fleet.links)
+        request = ViewRequest(protocol.Examine(SERIAL, call_sites, within_s=ANSWERS_S), asked)
         try:
             async with asyncio.timeout(ARRIVES_S):
-                await fleet.broadcast(request.request, knowing)
+                await fleet.broadcast(request.request, asked)
                 while request.waiting:
                     host, message = await fleet.inbox.hear()
                     if isinstance(message, Interrupted):

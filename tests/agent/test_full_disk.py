@@ -74,7 +74,7 @@ def test_the_record_is_whole_though_ranks_filled_its_disk_and_clean_works(
         kinds = [json.loads(line) for line in (run / "events.jsonl").read_text().splitlines() if line]
         assert "Finished" in json.dumps(kinds[-1])
         assert not (run / "reserve").exists()
-        (ended,) = [each for each in kinds if "RankEnded" in json.dumps(each)]
+        (ended,) = [each for each in kinds if "RankEnd" in json.dumps(each)]
         assert f"{run} is full" in json.dumps(ended)
         (run / "agent.lock").unlink()
         wait_until(lambda: takes_an_inode(node.root / "one-more"), "the agent has gone, and its lock's inode with it")

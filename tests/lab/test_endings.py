@@ -49,7 +49,7 @@ def test_without_a_controller_a_failure_on_one_node_stops_all_at_once(
         started.kill()
     gate.open("n2")
     wait_until(lambda: is_clean(lab), "all nodes have stopped without an order")
-    failed = next(event["time"] for event in reported(lab["n2"], run) if event["type"] == "RankEnded")
+    failed = next(event["time"] for event in reported(lab["n2"], run) if event["type"] == "RankEnd")
     for node in (lab["n1"], lab["n3"]):
         happened = reported(node, run)
         reasons = [event["reason"] for event in happened if event["type"] == "Stopping"]

@@ -99,7 +99,7 @@ def test_an_agent_that_dies_after_its_ranks_have_ended_fails_no_run(
     events = cluster.nodes["n2"].path / "root" / "runs" / run / "events.jsonl"
     (tmp_path / "go").touch()
     gone(agent)
-    assert '"RankEnded"' in events.read_text()
+    assert '"RankEnd"' in events.read_text()
     start = ended(starting, code=ExitCode.DONE)
     assert "2 ranks on n[1-2] exited with code 0" in start.stderr
     assert "stopping all nodes" not in start.stderr

@@ -59,7 +59,7 @@ def hello(run: str, version: str, phase: str, running: list[int], node: str) -> 
     return protocol.Hello(
         protocol=protocol.PROTOCOL, version=version, run=run, host=os.uname().nodename,
         pid=os.getpid(), uid=os.getuid(), python=sys.version.split()[0], phase=phase, time=time.time(), running=running,
-        knows=[protocol.SINCE, protocol.EXAMINE], node=node,
+        node=node,
     )  # fmt: skip
 
 

@@ -181,10 +181,6 @@ class Fleet:
         link = self.links.get(name)
         return ClockOffset(0.0, UNKNOWN_S) if link is None else link.clock
 
-    def knowing(self, feature: str) -> tuple[str, ...]:
-        """Return the connected hosts whose agents have `feature` in `Hello.knows`."""
-        return tuple(name for name, link in self.links.items() if feature in link.hello.knows)
-
     async def channel(self, name: str, verb: str) -> Child:
         """Start `verb` of the agent on `name` as a separate process, over the shared SSH connection."""
         host = self._cluster[name]

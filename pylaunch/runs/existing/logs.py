@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 
 from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass
-from pylaunch.model.hostset import fold
 from pylaunch.model.plan import NodePlan
 from pylaunch.model.run import RunRecord
 from pylaunch.runs.connect.agent_link import AgentLink
@@ -55,10 +54,6 @@ def read_logs(record: RunRecord, emit: Emitter, query: LogQuery, source: Interru
         for name, error in failures.items():
             emit(Notice(f"{name}: {error}"))
         await fleet.send({name: _wanted(query, link) for name, link in fleet.links.items()})
-        if query.since is not None:
-            dateless = [name for name, link in fleet.links.items() if protocol.SINCE not in link.hello.knows]
-            if dateless:
-                emit(Notice(f"note: {fold(dateless)}: when lines were written is not known there, so all are shown"))
         if query.follow:
             await relay(fleet, emit, query)
             return

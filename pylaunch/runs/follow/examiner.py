@@ -39,7 +39,7 @@ class RunExaminer:
         self._last_serial += 1
         ask_s = within_s / 2
         asked = protocol.Examine(self._last_serial, call_sites, progress, ask_s, node)
-        hosts = set(self._fleet.knowing(protocol.EXAMINE)).intersection(self._live())
+        hosts = self._fleet.links.keys() & self._live()
         request = self._requests[asked.serial] = ViewRequest(asked, hosts)
         try:
             async with asyncio.timeout(within_s):

@@ -75,29 +75,18 @@ def test_new_fields_have_defaults_for_an_older_version() -> None:
     body = json.loads(protocol.encode(protocol.Usage(0.5, 1, 2, 3.0, 4.0, None, 0, 0)))
     del body["steps"]
     assert protocol.decode(json.dumps(body).encode()) == protocol.Usage(0.5, 1, 2, 3.0, 4.0, None, 0, 0)
-    hello = protocol.Hello(protocol.PROTOCOL, "v", "r1", "n1", 1, 0, "3.8.0", "new", 1.0, [])
-    body = json.loads(protocol.encode(hello))
-    del body["knows"]
-    assert protocol.decode(json.dumps(body).encode()) == hello
 
 
-def test_views_and_facts_of_an_earlier_agent_are_decoded() -> None:
-    """It sends a list of frames with their numbers in stacks, and calls stuck connections sockets."""
+def test_a_stack_names_its_frames_by_number_and_an_unknown_number_is_refused() -> None:
     frames = [{"function": "f", "path": "p.py", "line": 1}, {"function": "g", "path": "p.py", "line": 2}]
     stack = {"name": "MainThread", "is_main": True, "frames": [1, 0]}
-    body = {"type": "RankExamined", "rank": 0, "serial": 1, "time": 1.0, "pid": 7, "state": "S", "cpu_s": 0.1,
-            "source": "helper", "frames": frames, "threads": [stack]}  # fmt: skip
+    body = {"type": "RankView", "rank": 0, "host": "", "serial": 1, "time": 1.0, "uncertainty_s": 0.0, "pid": 7,
+            "state": "S", "cpu_s": 0.1, "source": "helper", "frames": frames, "threads": [stack]}  # fmt: skip
     view = protocol.decode(json.dumps(body).encode())
     assert [frame.function for frame in view.threads[0].frames] == ["g", "f"]
     stack["frames"] = [2]
     with pytest.raises(protocol.WireError, match="expected Frame"):
         protocol.decode(json.dumps(body).encode())
-    socket = {"rank": 0, "state": "SYN_SENT", "local": "::1", "local_port": 9, "peer": "::2", "peer_port": 8,
-              "send_queue": 1, "receive_queue": 0, "retransmits": 4, "probes": 0}  # fmt: skip
-    facts = protocol.decode(
-        json.dumps({"type": "NodeEvidence", "time": 1.0, "seconds": 0.1, "sockets": [socket]}).encode()
-    )
-    assert facts.stuck == (protocol.StuckConnection(0, "SYN_SENT", "::2", 8, 1, 0, 4, 0, 9),)
 
 
 @pytest.mark.parametrize(
@@ -166,9 +155,3 @@ def test_whatever_a_peer_sends_is_a_message_or_a_wire_error(body: object) -> Non
 def test_hostile_lines_are_wire_errors(line: bytes) -> None:
     with pytest.raises(protocol.WireError):
         protocol.decode(line)
-
-
-def test_the_end_of_a_launcher_as_an_earlier_agent_sends_it_is_an_end_without_a_rank() -> None:
-    body = {"type": "LauncherEnded", "exit_code": 1, "signal": None, "time": 1.0, "last_lines": ["x"], "stopped": True}
-    end = protocol.decode(json.dumps(body).encode())
-    assert end == protocol.RankEnd(None, "", 1, None, 1.0, stopped=True, last_lines=("x",))
