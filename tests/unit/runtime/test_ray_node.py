@@ -63,20 +63,18 @@ def test_the_driver_waits_for_each_rank_once_and_for_nothing_that_strangers_send
 ) -> None:
     monkeypatch.setattr(ray_node, "RUN", b"c0ffee11")
     port = first_node.getsockname()[1]
-    with contextlib.ExitStack() as stack:
-        waiting = threading.Thread(target=ray_node._wait_for_nodes, args=(first_node, stack, b"6379\n", 3, JoinedRay()))
-        waiting.start()
-        with contextlib.ExitStack() as there:
-            member = b"c0ffee11 1\n"
-            lines = (b"GET / HTTP/1.0\r\n", b"1\n", b"c0ffee12 1\n", b"c0ffee11 7\n", b"c0ffee11 0\n", member, member)
-            for line in lines:
-                connection = there.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
-                assert connection.recv(100) == b"6379\n"
-                connection.sendall(line)
-                if line != member:
-                    assert connection.recv(1) == b""
-            assert waiting.is_alive()
-            connection = there.enter_context(socket.create_connection(("127.0.0.1", port)))
-            connection.sendall(b"c0ffee11 2\n")
-            waiting.join(60)
-            assert not waiting.is_alive()
+    waiting = threading.Thread(target=ray_node.wait_for_nodes, args=(first_node, b"6379\n", 3, JoinedRay()))
+    waiting.start()
+    with contextlib.ExitStack() as there:
+        member = b"c0ffee11 1\n"
+        for line in (b"GET / HTTP/1.0\r\n", b"1\n", b"c0ffee12 1\n", b"c0ffee11 7\n", b"c0ffee11 0\n", member, member):
+            connection = there.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+            assert connection.recv(100) == b"6379\n"
+            connection.sendall(line)
+            if line != member:
+                assert connection.recv(1) == b""
+        assert waiting.is_alive()
+        connection = there.enter_context(socket.create_connection(("127.0.0.1", port)))
+        connection.sendall(b"c0ffee11 2\n")
+        waiting.join(60)
+        assert not waiting.is_alive()
