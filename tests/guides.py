@@ -30,7 +30,6 @@ IN_NO_TEST = {
     "pylaunch start -i cluster.ini --sync . --framework ray": "needs Ray; tests/starts/test_ray.py",
     "pylaunch start -i cluster.ini --workdir /shared/prime-rl": "needs prime-rl and GPUs",
     "pylaunch start -i cluster.ini --nodes 2 --framework ray": "needs verl or OpenRLHF, and GPUs",
-    "pylaunch start -i cluster.ini --framework vllm": "needs vLLM; tests/starts/test_job.py",
     "pylaunch start -i cluster.ini --container": "needs an image on the nodes; tests/starts/test_containers.py",
     "pylaunch start -i cluster.ini --sync . --container": "needs an image; tests/starts/test_containers.py",
     "pylaunch check -H": "needs hosts that the resolver knows; tests/lab/test_hosts_without_a_file.py",

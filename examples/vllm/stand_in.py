@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A stand-in for `vllm serve` and `sglang serve` without GPU and model: it checks its arguments and answers the same
+"""A stand-in for `vllm serve` without GPU and model: it checks its arguments and answers the same
 requests. Of several nodes, the first answers when all others have connected to it.
 """
 
@@ -20,10 +20,10 @@ parser.add_argument("--node-rank", type=int, default=0)
 parser.add_argument("--headless", action="store_true")
 parser.add_argument("--master-addr")
 parser.add_argument("--master-port")
-parser.add_argument("--dist-init-addr")
 parser.add_argument("--host", required=True)
 parser.add_argument("--port", type=int, required=True)
 parser.add_argument("--tensor-parallel-size", type=int, default=1)
+parser.add_argument("--pipeline-parallel-size", type=int, default=1)
 arguments = parser.parse_args()
 devices = [each for each in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if each]
 if devices and len(devices) < arguments.tensor_parallel_size:
@@ -63,14 +63,13 @@ def stop(*_: object) -> None:
 
 def meet() -> None:
     """Connect the nodes; the others stay as long as the first one."""
-    first = arguments.dist_init_addr or f"{arguments.master_addr}:{arguments.master_port}"
-    host, _, port = first.rpartition(":")
+    host, port = arguments.master_addr, arguments.master_port
     if arguments.node_rank == 0:
         with socket.create_server((host, int(port))) as listener:
             connections.extend(listener.accept()[0] for _ in range(arguments.nnodes - 1))
         return
-    if arguments.headless != (arguments.dist_init_addr is None):
-        parser.error("of vLLM, each node but the first is headless")
+    if not arguments.headless:
+        parser.error("each node but the first is headless")
     while True:
         try:
             with socket.create_connection((host, int(port))) as connection:

@@ -25,21 +25,12 @@ class Framework(Enum):
     RAY = "ray"
     """A Ray cluster for the time of a run: one rank on each node, whose Ray has all devices of the node."""
 
-    VLLM = "vllm"
-    SGLANG = "sglang"
-    """A server over all nodes of a run: one rank on each node, which has all devices of the node."""
-
     COMMAND = "command"
-
-    @property
-    def is_server(self) -> bool:
-        """The ranks are one server, which needs each of them as long as it runs."""
-        return self in (Framework.VLLM, Framework.SGLANG)
 
     @property
     def has_nodes_as_ranks(self) -> bool:
         """Each node has one rank, which divides the devices itself."""
-        return self is Framework.RAY or self.is_server
+        return self is Framework.RAY
 
 
 class RankOrder(Enum):
@@ -140,8 +131,8 @@ class JobSpec:
     """The framework was chosen without the script's source: nodes refuse a script that asks for another."""
 
     ranks_per_node: int | None = None
-    """None: one per device the inventory declares, or one where it declares none. For ray, vllm and
-    sglang, the devices of the rank."""
+    """None: one per device the inventory declares, or one where it declares none. For ray, the devices of
+    the rank."""
 
     rank_order: RankOrder = RankOrder.INVENTORY
 

@@ -2,7 +2,7 @@
 
 from pylaunch.model.job import Framework
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
-from pylaunch.render import accelerate, deepspeed, direct, jax, ray, serving, torchrun
+from pylaunch.render import accelerate, deepspeed, direct, jax, ray, torchrun
 
 _RENDERERS = {
     Framework.TORCHRUN: torchrun.render,
@@ -11,8 +11,6 @@ _RENDERERS = {
     Framework.ACCELERATE: accelerate.render,
     Framework.DEEPSPEED: deepspeed.render,
     Framework.RAY: ray.render,
-    Framework.VLLM: serving.vllm,
-    Framework.SGLANG: serving.sglang,
     Framework.COMMAND: direct.render_command,
 }
 

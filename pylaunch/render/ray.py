@@ -13,7 +13,8 @@ SHORT_DIRECTORY = "@short-directory"
 def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
     """Return the commands of `node`.
 
-    vLLM reads VLLM_HOST_IP on each node, and Ray does not pass it on.
+    vLLM reads VLLM_HOST_IP on each node, and Ray does not pass it on. Without RAY_AUTH_MODE, a head whose user has a
+    token of Ray asks for it, and the other nodes send none.
     """
     address, python = node.host.rank_address, interpreter(plan, node)
     place = (str(node.node_rank), str(len(plan.nodes)), plan.coordinator.host.rank_address, plan.port)
@@ -21,7 +22,9 @@ def render(plan: RunPlan, node: NodePlan) -> NodeCommand:
     argv = (python, *NODE, *place, address, SHORT_DIRECTORY, *devices, "--", *plan.job.command)
     return NodeCommand(
         launcher=(),
-        layers=node_layers(plan, node, {"RAY_USAGE_STATS_ENABLED": "0", "VLLM_HOST_IP": address}),
+        layers=node_layers(
+            plan, node, {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled", "VLLM_HOST_IP": address}
+        ),
         ranks=tuple(RankCommand(argv, {}) for _ in node.ranks),
         needs=(*interpreter_needs(plan, node), *script_needs(plan.job)),
     )

@@ -40,9 +40,6 @@ class StopAll:
 class RunState(Evidence):
     """State of a released run, from the reports of its nodes: the evidence so far, and what was ordered."""
 
-    is_server: bool = False
-    """One server over all hosts, which needs every rank as long as it runs."""
-
     started: frozenset[int] = frozenset()
     """Ranks whose nodes reported their start."""
 
@@ -78,12 +75,9 @@ class RunState(Evidence):
         if end.rank is None and self._ended_well(self.ranks[end.host]):
             return self
         after = replace(self, ends=(*self.ends, end))
-        if end.failed and end.symptom:
-            # A victim: its node delays its own stop until the other ranks have ended or been examined.
+        if not end.failed or end.symptom:
+            # After a victim, its node delays its own stop until the other ranks have ended or been examined.
             return after
-        if not end.failed:
-            is_missed = self.is_server and len(self.ranks) > 1 and not end.stopped and self.stop is None
-            return after.with_stopping(f"{end.who} has ended, and the server needs it", grace) if is_missed else after
         who = "a launcher" if end.rank is None else "a rank"
         # The first end that is reported need not be the cause: the verdict names that.
         return after.ordered(

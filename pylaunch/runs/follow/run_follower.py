@@ -76,7 +76,7 @@ class RunFollower:
 
         ranks = {node.host.name: frozenset(rank.rank for rank in node.ranks) for node in plan.nodes}
         address = plan.coordinator.host.rank_address
-        self._state = RunState(ranks, address=address, is_server=plan.job.framework.is_server)
+        self._state = RunState(ranks, address=address)
         self._examiner = RunExaminer(fleet, lambda: self._state.live, self._on_sample)
         self._hang_watch = HangWatch(plan, self._examiner.examine, lambda: self._state)
         self._bounds = EventBounds()

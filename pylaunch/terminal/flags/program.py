@@ -50,10 +50,6 @@ NUMBERS = ("nodes", "max_restarts", "port")
 """Flags of another launcher whose values are numbers here."""
 
 
-SERVERS = {Framework.VLLM: "vllm.entrypoints.cli.main", Framework.SGLANG: "sglang.cli.main"}
-"""Modules of the programs of the same names."""
-
-
 @dataclass(frozen=True)
 class Program:
     """A program, and the framework that starts its ranks."""
@@ -126,23 +122,14 @@ def _refuse_no_program(words: Argv, directory: str) -> None:
     raise UsageError(f"{first} is {what}, and no program", hint=hint)
 
 
-def as_script(named: str, words: Argv) -> Argv:
-    """Return `words`, with the program of the framework `named` as the module that it starts."""
-    module = next((each for framework, each in SERVERS.items() if framework.value == named), "")
-    return ("-m", module, *words[1:]) if module and words[0] == named else words
-
-
 def _chosen(named: str, words: Argv, directory: str) -> Program:
-    words = as_script(named, words)
     is_script = words[0].endswith(".py") or words[0] == "-m"
     if named != AUTO:
         framework = Framework(named)
         if framework is not Framework.COMMAND and not is_script:
             raise UsageError(
                 f"{framework.value} starts Python scripts, and {words[0]} does not end in .py",
-                hint=pylaunch("start", "--framework", named, "--", named, "serve", "MODEL")
-                if framework in SERVERS
-                else f"pylaunch start --framework command -- {quoted(words)}",
+                hint=f"pylaunch start --framework command -- {quoted(words)}",
             )
         return Program(words, framework)
     if not is_script:

@@ -1,6 +1,5 @@
 import pytest
 
-from pylaunch.base.rank_environment import Layer
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
@@ -120,7 +119,7 @@ def test_nodes_learn_whose_gloo_is_used() -> None:
     assert {framework: gloo(framework, BARE) for framework in Framework} == {
         Framework.TORCHRUN: "torch", Framework.DIRECT: "torch", Framework.ACCELERATE: "torch",
         Framework.DEEPSPEED: "torch", Framework.JAX: "jax", Framework.RAY: "",
-        Framework.VLLM: "", Framework.SGLANG: "", Framework.COMMAND: "",
+        Framework.COMMAND: "",
     }  # fmt: skip
     assert gloo(Framework.JAX, UNEQUAL) == ""
 
@@ -153,35 +152,10 @@ def test_ray_is_one_rank_on_each_node_with_all_of_its_devices_and_no_numbers_of_
     ]
     assert first.ranks[0].env == {}
     assert (first.env["VLLM_HOST_IP"], second.env["VLLM_HOST_IP"]) == ("10.0.0.1", "fd00::2")
+    assert first.env["RAY_AUTH_MODE"] == second.env["RAY_AUTH_MODE"] == "disabled", (
+        "a token on node 0 alone refuses all"
+    )
     assert "--num-gpus=1" in words(Framework.RAY, ranks_per_node=1)[0].ranks[0].argv
-
-
-@pytest.mark.parametrize(
-    ("framework", "first", "others"),
-    [
-        (Framework.VLLM, "--nnodes=2 --node-rank=0 --master-addr={0} --master-port=29500",
-         "--nnodes=2 --node-rank=1 --master-addr={0} --master-port=29500 --headless"),
-        (Framework.SGLANG, "--nnodes=2 --node-rank=0 --dist-init-addr={1}:29500",
-         "--nnodes=2 --node-rank=1 --dist-init-addr={1}:29500"),
-    ],
-)  # fmt: skip
-def test_servers_have_one_rank_on_each_node_which_gets_its_place_and_no_numbers_of_ranks(
-    framework: Framework, first: str, others: str
-) -> None:
-    for hosts, address, in_brackets in ((UNEQUAL, "10.0.0.1", "10.0.0.1"), (UNEQUAL[::-1], "fd00::2", "[fd00::2]")):
-        nodes = words(framework, hosts)
-        places = [each.format(address, in_brackets).split() for each in (first, others)]
-        assert [each.argv[4:] for node in nodes for each in node.ranks] == [("3", *place) for place in places]
-        assert nodes[0].ranks[0].env == {}
-        (name,) = nodes[0].layers[Layer.FRAMEWORK]
-        assert [node.env[name] for node in nodes] == [host.rank_address for host in hosts]
-
-
-@pytest.mark.parametrize("typed", ["--nnodes", "--node_rank=1", "--headless", "--master-addr=10.0.0.1"])
-def test_the_place_of_a_server_is_not_typed(typed: str) -> None:
-    job = JobSpec(("-m", "vllm", typed), Framework.VLLM, "/")
-    with pytest.raises(UsageError, match=f"{typed}: with --framework vllm, each node gets it from the plan"):
-        render(plan_run(Cluster(BARE), job, "7f3a9c01"))
 
 
 def test_ray_without_devices_counts_them_itself_and_refuses_a_number() -> None:

@@ -27,16 +27,6 @@ def test_a_good_end_stops_nobody() -> None:
     assert TWO.with_end(end(0, "n1"), GRACE).stop is None
 
 
-def test_a_server_ends_with_its_first_process_whatever_its_exit_code() -> None:
-    server = replace(TWO, is_server=True)
-    state = server.with_end(end(1, "n2"), GRACE)
-    assert state.stop == StopAll("rank 1 on n2 has ended, and the server needs it", GRACE)
-    outcome = finished(state.with_end(end(0, "n1", stopped=True), GRACE)).outcome(9.0)
-    assert (outcome.status, outcome.reason) == (Status.FAILED, state.stop.reason)
-    assert server.with_end(end(1, "n2", stopped=True), GRACE).stop is None
-    assert RunState({"n1": frozenset({0})}, is_server=True).with_end(end(0, "n1"), GRACE).stop is None
-
-
 def test_the_first_bad_end_stops_all_and_says_why() -> None:
     state = TWO.with_end(end(1, "n2", signal=9), GRACE)
     shown = "a rank has failed; the cause follows"

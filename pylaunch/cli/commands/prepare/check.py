@@ -31,7 +31,6 @@ from pylaunch.runs.trial import TrialState
 from pylaunch.store.paths import project_environment
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags import sync
-from pylaunch.terminal.flags.program import as_script
 from pylaunch.terminal.flags.shipped_code import modules_not_shipped
 from pylaunch.terminal.live_area import working
 from pylaunch.terminal.views import findings
@@ -126,7 +125,7 @@ def command(
         raise UsageError("--yes is for --fix")
     checks = select(known, only=options.words(flags.only), skip=options.words(flags.skip), deep=flags.deep)
     pasted = taken_apart(words)
-    words = as_script(flags.framework, words if pasted is None else pasted.words) if words else words
+    words = words if pasted is None else pasted.words
     cluster = hosts_to_ask(inventory, limit)
     tree = sync.given(flags)
     job = in_job(_job(words, flags, tree))

@@ -373,23 +373,3 @@ def test_a_program_that_is_no_script_is_refused_with_a_hint() -> None:
     with pytest.raises(UsageError, match="jax starts Python scripts, and hostname does not end in") as caught:
         understood("hostname", "-f", framework="jax")
     assert caught.value.hint == "pylaunch start --framework command -- hostname -f"
-
-
-@pytest.mark.parametrize(
-    ("words", "command"),
-    [
-        (("vllm", "serve", "M"), ("-m", "vllm.entrypoints.cli.main", "serve", "M")),
-        (("sglang", "serve"), ("-m", "sglang.cli.main", "serve")),
-        (("-m", "sglang.launch_server", "--tp", "16"), ("-m", "sglang.launch_server", "--tp", "16")),
-    ],
-)
-def test_a_server_is_the_module_of_its_program(words: tuple[str, ...], command: tuple[str, ...]) -> None:
-    asked = "vllm" if words[0] == "vllm" else "sglang"
-    assert understood(*words, framework=asked).words == command
-
-
-@pytest.mark.parametrize("word", ["serve", "/other/venv/bin/vllm"])
-def test_another_program_than_the_server_is_refused_with_a_line_of_the_server(word: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        understood(word, "M", framework="vllm")
-    assert refused.value.hint == "pylaunch start --framework vllm -- vllm serve MODEL"
