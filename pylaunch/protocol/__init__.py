@@ -24,13 +24,11 @@ from pylaunch.protocol.messages import Failed as Failed
 from pylaunch.protocol.messages import Finished as Finished
 from pylaunch.protocol.messages import Follow as Follow
 from pylaunch.protocol.messages import Hello as Hello
-from pylaunch.protocol.messages import Notify as Notify
 from pylaunch.protocol.messages import PeersTried as PeersTried
 from pylaunch.protocol.messages import PeersUnheard as PeersUnheard
 from pylaunch.protocol.messages import Ping as Ping
 from pylaunch.protocol.messages import Pong as Pong
 from pylaunch.protocol.messages import Prepare as Prepare
-from pylaunch.protocol.messages import RanksNotified as RanksNotified
 from pylaunch.protocol.messages import Ready as Ready
 from pylaunch.protocol.messages import Reason as Reason
 from pylaunch.protocol.messages import Refused as Refused

@@ -16,6 +16,9 @@ REPEATED = ", ..."
 
 T = TypeVar("T")
 
+LARGEST = 1 << 62
+"""Magnitude of a number that a system call or a sum of times can still take."""
+
 _PLAIN: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
 
 
@@ -55,6 +58,8 @@ def checked(kind: str, value: Any, where: str, parts: Mapping[str, type[Any] | l
     if isinstance(part, type) and isinstance(value, dict):
         return read(part, value, parts)
     if isinstance(value, _PLAIN.get(kind, ())) and (kind == "bool" or not isinstance(value, bool)):
+        if isinstance(value, (int, float)) and abs(value) > LARGEST:
+            raise WireError(f"{where}: {str(value)[:40]} is too large")
         return value
     raise WireError(f"{where}: expected {kind}, got {excerpt(json.dumps(value).encode())}")
 

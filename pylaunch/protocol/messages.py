@@ -15,8 +15,6 @@
                        ◄── RankEnd … of ranks and the launcher, HostEvidence when a failure stops the node
     Examine(serial)    ──►
                        ◄── RankView of each rank that runs (also before a stop), HostEvidence if requested, Examined
-    Notify(signal)     ──►
-                       ◄── RanksNotified: ranks that have a handler of the signal and got it, and those that have none
     Stop(grace, why)   ──►
                        ◄── Finished     every process has ended, leftovers are listed; the agent then exits
 
@@ -169,13 +167,6 @@ class Examine:
 
 
 @dataclass(frozen=True)
-class Notify:
-    """Send the ranks a signal after which they save a checkpoint: their time ends soon. Once in an attempt."""
-
-    signal: int
-
-
-@dataclass(frozen=True)
 class Stop:
     grace_s: float
     reason: str
@@ -267,19 +258,6 @@ class Stopping:
 
 
 @dataclass(frozen=True)
-class RanksNotified:
-    """Effect of Notify."""
-
-    ranks: list[int]
-    """Ranks that got the signal."""
-
-    without: list[int]
-    """Ranks without a handler of it, which the signal would end: they did not get it."""
-
-    time: float
-
-
-@dataclass(frozen=True)
 class PeersUnheard:
     """Agents of this run from which this agent receives nothing; only the controller reaches both."""
 
@@ -313,10 +291,10 @@ AGENT_STOPPED = "agent-stopped"
 """The agent exists and cannot answer, because of SIGSTOP."""
 
 
-TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Examine, Notify, Stop)
+TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Examine, Stop)
 FROM_AGENT = (
     Hello, Pong, Ready, PeersTried, Refused, Released, RankStarted, FirstLine, Output, Skipped, Usage,
-    Activity, CaughtUp, RankEnd, RanksNotified, Stopping, HostEvidence, PeersUnheard,
+    Activity, CaughtUp, RankEnd, Stopping, HostEvidence, PeersUnheard,
     RankView, Examined, Finished, Failed,
 )  # fmt: skip
 _PARTS: dict[str, type[Any]] = {cls.__name__: cls for cls in (

@@ -354,7 +354,7 @@ def test_a_controller_that_does_not_know_of_the_end_yet_is_answered_as_before_it
     first = node.ran(task(tmp_path, "exit 4"))
     gone(node.supervisor(first))
     controller = node.attach()
-    controller.send(protocol.Examine(3), protocol.TryPeers({"n1": 1}), protocol.Notify(10), protocol.Follow({}, None))
+    controller.send(protocol.Examine(3), protocol.TryPeers({"n1": 1}), protocol.Follow({}, None))
     controller.until(protocol.Finished)
     assert controller.all(protocol.Examined) == [protocol.Examined(3, [])]
     assert controller.all(protocol.PeersTried) == [protocol.PeersTried({})]

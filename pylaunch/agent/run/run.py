@@ -133,12 +133,6 @@ class Run:
         else:
             self._follow(lifecycle.stop(self.life, reason, now, grace_s, by_hand=by_hand))
 
-    def notify(self, signum: int) -> None:
-        """Send the ranks a signal after which they save a checkpoint; once, and not while the run is being stopped."""
-        was_sent = any(isinstance(event, protocol.RanksNotified) for event in self._record.events)
-        if self.life.phase == "running" and not was_sent:
-            self._record.append(protocol.RanksNotified(*self._workers.notify(signum), time.time()))
-
     def abort(self, reason: str, *, by_hand: bool = False) -> None:
         """End the run before its release."""
         for started in self._workers.at_gate:

@@ -14,7 +14,6 @@ from pylaunch.agent.serve.supervisor import hello
 from pylaunch.agent.shared import processes, rank_files, record, run_lock, run_processes
 from pylaunch.base import kernel_log
 from pylaunch.base.layout import SOCKETS, RunDirectory
-from pylaunch.protocol import bounds
 
 STREAM = re.compile(r"(?:launcher|\d{1,9})\.(?:out|err)\Z")
 
@@ -28,7 +27,7 @@ def replay(directory: RunDirectory, version: str) -> int:
         line = sys.stdin.buffer.readline(protocol.MAX_LINE)
         if not line:
             return 0
-        message = bounds.checked(protocol.decode(line))
+        message = protocol.decode(line)
         if isinstance(message, protocol.Ping):
             _send(protocol.Pong(message.serial, time.time()))
         elif isinstance(message, protocol.Stop):
@@ -37,9 +36,7 @@ def replay(directory: RunDirectory, version: str) -> int:
         elif isinstance(message, protocol.Examine):
             _send(protocol.Examined(message.serial, []))
         elif isinstance(message, protocol.TryPeers):
-            _send(protocol.PeersTried({}))
-        elif isinstance(message, protocol.Notify):
-            continue  # As the two above: the controller does not know of the end yet.
+            _send(protocol.PeersTried({}))  # As the one above: the controller does not know of the end yet.
         elif isinstance(message, protocol.Follow):
             _send_output(directory, message)
             _send_end(directory)

@@ -30,7 +30,6 @@ from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.agent.telemetry import usage
 from pylaunch.agent.telemetry.activity import ActivityMeter
 from pylaunch.base.layout import SOCKETS, NodeRoot, RunDirectory
-from pylaunch.protocol import bounds
 from pylaunch.protocol.heartbeats import Heartbeats
 
 UNRELEASED_S = 600.0
@@ -231,11 +230,19 @@ class Supervisor:
     def _receive(self, controller: Controller) -> None:
         try:
             for line in controller.receive():
-                self._on_message(controller, bounds.checked(protocol.decode(line)))
+                self._on_message(controller, protocol.decode(line))
         except protocol.WireError as error:
-            controller.send(protocol.Failed(str(error)))
-            controller.flush()
-            controller.is_open = False
+            self._reject(controller, str(error))
+        except (ArithmeticError, LookupError, OSError, TypeError, ValueError) as error:
+            import traceback  # noqa: PLC0415 -- milliseconds that only a value which no system call takes costs
+
+            traceback.print_exc()
+            self._reject(controller, repr(error))
+
+    def _reject(self, controller: Controller, reason: str) -> None:
+        controller.send(protocol.Failed(reason))
+        controller.flush()
+        controller.is_open = False
 
     def _on_message(self, controller: Controller, message: object) -> None:
         if isinstance(message, protocol.Ping):
@@ -259,8 +266,6 @@ class Supervisor:
             controller.awaits_follow = False
         elif isinstance(message, protocol.Examine):
             self._examine(controller, message)
-        elif isinstance(message, protocol.Notify):
-            self._notify(message.signal)
         elif isinstance(message, protocol.Stop):
             controller.is_subscribed = True
             controller.awaits_follow = False
@@ -273,10 +278,6 @@ class Supervisor:
             self._controller_heartbeats.beat(CONTROLLER, time.monotonic())
         controller.send(protocol.Pong(message.serial, time.time()))
         controller.flush()
-
-    def _notify(self, signum: int) -> None:
-        if self._run is not None and self._outcome is None:
-            self._run.notify(signum)
 
     def _examine(self, controller: Controller, request: protocol.Examine) -> None:
         def deliver(views: list[protocol.RankView], facts: protocol.HostEvidence | None) -> None:

@@ -8,6 +8,9 @@ import signal
 import socket
 from collections.abc import Callable
 
+LONGEST_S = 3600.0
+"""Longest wait at a time: the kernel takes 24 days at most."""
+
 
 class EventLoop:
     """Event loop over file descriptors."""
@@ -33,6 +36,7 @@ class EventLoop:
 
     def wait(self, timeout_s: float | None) -> None:
         """Wait for a ready descriptor, at most `timeout_s`, and run the callbacks of all."""
+        timeout_s = None if timeout_s is None else min(timeout_s, LONGEST_S)
         # A signal that arrives at the deadline ends the wait without its descriptor: look again.
         for key, events in self._selector.select(timeout_s) or self._selector.select(0):
             # An earlier callback may have forgotten this descriptor, or watched another one of the same number.

@@ -58,11 +58,6 @@ class Scope:
             case protocol.Stopping():
                 states = {each.rank: each for each in message.ranks if each.rank in self._ranks}
                 return replace(message, ranks=list(states.values()))
-            case protocol.RanksNotified():
-                notified = [rank for rank in message.ranks if rank in self._ranks]
-                return replace(
-                    message, ranks=notified, without=[rank for rank in message.without if rank in self._ranks]
-                )
             case protocol.Hello():
                 return replace(message, running=[rank for rank in message.running if rank in self._ranks])
             case protocol.Usage():

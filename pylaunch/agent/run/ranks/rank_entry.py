@@ -8,7 +8,7 @@ supervisor is gone. The messages are one JSON object per line:
     {local_rank, rank}       ──►
                              ◄──  {argv, env, outputs} | {refused}
     {started, time}          ──►
-                             ◄──  {signal} | {notice} …   `notice`: a signal after which the rank ends on its own
+                             ◄──  {signal} …
     {ended, time, signalled} ──►  `ended` is the status of waitpid; `signalled`: the rank had been sent a signal
 
 Each rank pays for what this module imports.
@@ -122,11 +122,7 @@ def _wait(pid: int, supervisor: socket.socket, wakeup: int) -> tuple[int, bool]:
             orders = supervisor.recv(4096)
             if not orders:
                 sources.remove(supervisor.fileno())
-            messages = [json.loads(line) for line in orders.splitlines()] if orders else [{"signal": signal.SIGKILL}]
-            for each in messages:
-                if "notice" in each:
-                    os.kill(pid, each["notice"])
-            ordered = [each["signal"] for each in messages if "signal" in each]
+            ordered = [json.loads(line)["signal"] for line in orders.splitlines()] if orders else [signal.SIGKILL]
             signums = stop.of_supervisor(ordered, time.monotonic())
         if wakeup in ready:
             arrived = os.read(wakeup, 256)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Iterator
 
 from pylaunch import protocol
 from pylaunch.agent.evidence import examination
-from pylaunch.agent.evidence.ranks import process_view, rank_report, rank_states
+from pylaunch.agent.evidence.ranks import rank_report, rank_states
 from pylaunch.agent.in_rank import sitecustomize
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import last_lines
@@ -328,26 +328,6 @@ class WorkerGroup:
                 os.kill(pid, signal.SIGTERM)
             else:
                 entry.send({"signal": int(signal.SIGTERM)})
-
-    def notify(self, signum: int) -> tuple[list[int], list[int]]:
-        """Send `signum` to the ranks that have a handler of it; return them, and those without one.
-
-        Ranks that end after it end on their own.
-        """
-        notified, without = [], []
-        for pid, rank in self._ranks.items():
-            if rank is None:
-                continue
-            if not process_view.catches(pid, signum):
-                without.append(rank)
-                continue
-            notified.append(rank)
-            entry = self._entries.get(rank)
-            if entry is None:
-                os.kill(pid, signum)
-            else:
-                entry.send({"notice": signum})
-        return sorted(notified), sorted(without)
 
     def all_processes(self) -> list[processes.Process]:
         """Return every live process of the run, including descendants that left its session."""

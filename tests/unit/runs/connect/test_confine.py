@@ -45,8 +45,6 @@ def test_ranks_and_hosts_of_other_nodes_are_removed_from_reports() -> None:
     assert confined.steps == [protocol.StepMark(0, 5, 1.0)]
     hello = protocol.Hello(1, "v", "r", "n1", 1, 0, "3.11", "running", 1.0, [0, 2, -1])
     assert FIRST.confined(hello, ALL) == protocol.Hello(1, "v", "r", "n1", 1, 0, "3.11", "running", 1.0, [0])
-    notified = FIRST.confined(protocol.RanksNotified([0, 2], [1, 3], 1.0), ALL)
-    assert notified == protocol.RanksNotified([0], [1], 1.0)
     assert FIRST.confined(protocol.PeersUnheard(["n2", "bank.example"]), ALL) == protocol.PeersUnheard(["n2"])
 
 
