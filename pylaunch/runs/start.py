@@ -37,7 +37,7 @@ from pylaunch.runs.prepare.agreement import compare_nodes
 from pylaunch.runs.prepare.archive import AgentArchive, build
 from pylaunch.runs.prepare.install import installer
 from pylaunch.runs.prepare.leftovers import end_leftovers
-from pylaunch.runs.prepare.queue import Turn, in_turn
+from pylaunch.runs.prepare.queue import Turn, free_hosts
 from pylaunch.runs.prepare.session import (
     InterruptedBeforeReleaseError,
     Launch,
@@ -276,12 +276,12 @@ class _Attempt:
 
         if turn is not None:
             await session.unless_interrupted(checks.conclude_before_queue())
-        async with in_turn(turn, self.plan, fleet, self._waiting) as hosts:
-            if turn is not None and turn.hosts:
+            hosts = await free_hosts(turn, self.plan, fleet, self._waiting)
+            if turn.hosts:
                 self._move(hosts, fleet, checks)
                 session = self._session(fleet)
-            plan = self.plan
-            prepared = await session.prepare(installer(plan, self._recorded.archive))
+        plan = self.plan
+        prepared = await session.prepare(installer(plan, self._recorded.archive))
 
         await session.unless_interrupted(self._judge(prepared, checks))
 

@@ -2,11 +2,15 @@
 
 import asyncio
 import json
+import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from pylaunch.agent.shared import leases
+from pylaunch.base.layout import default_root
 from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec
@@ -59,7 +63,10 @@ def test_a_start_waits_for_its_own_hosts_where_others_do_not_take_their_place() 
 
 
 async def chosen(
-    cluster: DirectoryCluster, nodes: int, report: Callable[[tuple[str, ...]], None] = lambda _: None
+    cluster: DirectoryCluster,
+    nodes: int,
+    report: Callable[[tuple[str, ...]], None] = lambda _: None,
+    timeout_s: float = DEADLINE_S,
 ) -> list[str]:
     """Wait in the queue of the hosts of `cluster`, whose Python each test replaces; return those of the start."""
     hosts = tuple(
@@ -70,9 +77,8 @@ async def chosen(
         for name, node in cluster.nodes.items()
     )  # fmt: skip
     plan = plan_run(Cluster(hosts), JobSpec(("a",), Framework.COMMAND, "/", nodes=nodes), "7f3a7f3a")
-    turn = Turn(steady_clock.now(), DEADLINE_S).among(Cluster(hosts), plan)
-    async with queue.in_turn(turn, plan, Fleet(plan, "0"), report) as found:
-        return [host.name for host in found]
+    turn = Turn(steady_clock.now(), timeout_s).among(Cluster(hosts), plan)
+    return [host.name for host in await queue.free_hosts(turn, plan, Fleet(plan, "0"), report)]
 
 
 def test_a_host_that_does_not_answer_is_left_out_where_others_are_free_and_refused_where_it_is_needed(
@@ -87,29 +93,30 @@ def test_a_host_that_does_not_answer_is_left_out_where_others_are_free_and_refus
         asyncio.run(chosen(cluster, 2))
 
 
-def test_a_host_whose_place_is_lost_while_another_one_answers_is_not_chosen(
-    directories: Callable[..., DirectoryCluster],
+def test_a_start_that_waits_says_who_holds_what_asks_again_and_gives_up_in_time(
+    directories: Callable[..., DirectoryCluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(queue, "FIRST_S", 0.05)
     cluster = directories("n1", "n2")
-    free = """echo '{"blocked": []}'"""
-    (cluster.nodes["n1"].path / "python3").write_text(f"#!/bin/sh\n{free}\nexec sleep 600 >/dev/null\n")
-    (cluster.nodes["n2"].path / "python3").write_text(f"#!/bin/sh\nsleep 1\n{free}\nexec sleep 600\n")
-    assert asyncio.run(chosen(cluster, 1)) == ["n2"]
-
-
-def test_a_start_that_waits_says_which_host_is_lost(directories: Callable[..., DirectoryCluster]) -> None:
-    cluster = directories("n1", "n2")
-    busy = """echo '{"blocked": [["device 0", "run 1234 of ada"]]}'"""
     (cluster.nodes["n1"].path / "python3").write_text("#!/bin/sh\necho no such file >&2\nexit 3\n")
-    (cluster.nodes["n2"].path / "python3").write_text(f"#!/bin/sh\n{busy}\nexec sleep 600\n")
+    lease = leases.take(leases.device_name(0, str(cluster.nodes["n2"].path / "root"), default_root()))
+    assert isinstance(lease, socket.socket)
     reported: list[tuple[str, ...]] = []
 
     def report(blocked_by: tuple[str, ...]) -> None:
         reported.append(blocked_by)
-        if len(blocked_by) == 3:
-            raise ClusterNotReadyError("seen")
+        lease.close()
 
-    with pytest.raises(ClusterNotReadyError, match="seen"):
-        asyncio.run(chosen(cluster, 1, report))
-    lost = "n1: its place in the queue was lost (exit code 3: no such file)"
-    assert reported[-1] == ("any 1 of n[1-2]", lost, "n2: device 0, run 1234 of ada")
+    with lease:
+        assert asyncio.run(chosen(cluster, 1, report)) == ["n2"]
+    (lines,) = reported
+    assert lines[0] == "any 1 of n[1-2]"
+    assert sorted(each.partition(" of ")[0] for each in lines[1:]) == [
+        "n1: the probe failed (exit code 3): no such file",
+        f"n2: device 0, pid {os.getpid()}",
+    ]
+    monkeypatch.setattr(queue, "FIRST_S", 600.0)
+    held = leases.take(leases.device_name(0, str(cluster.nodes["n2"].path / "root"), default_root()))
+    assert isinstance(held, socket.socket)
+    with held, pytest.raises(ClusterNotReadyError, match="still waiting after 3 s, so no rank was started"):
+        asyncio.run(chosen(cluster, 1, lambda _: None, timeout_s=3.0))

@@ -1,55 +1,46 @@
 """The queue of a start for the devices and the port of all its nodes. A start that waits holds nothing.
 
-On every node a process keeps a place in the queue of that node (`agent/piped/queue.py`) and reports what blocks it.
-The start continues when nothing blocks it on any node. It keeps its places until its nodes hold their devices, so no
-start that waits overtakes it. All nodes order places the same way, so no two starts wait for each other. A start that
-may run on any of several hosts has a place on all of them, and keeps those on the first that are free.
+It asks its nodes who holds the leases, with longer and longer pauses, and tries when they are free. Another start may
+be faster: then it waits again. A start that may run on any of several hosts takes the first that are free.
 """
 
 import asyncio
-import contextlib
-import json
-from collections.abc import AsyncIterator, Callable, Mapping
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
 
-import msgspec
-
-from pylaunch.agent.piped import queue as node_side
+from pylaunch.agent.probe.readers.hosts import lease
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import RankOrder
 from pylaunch.model.plan import NodePlan, RunPlan, on_hosts
-from pylaunch.probe.program import STREAMED, program, streamed
+from pylaunch.probe import answers
+from pylaunch.probe.answers import Unmeasured
+from pylaunch.probe.ask import Answered, Asking, ask, understood_all
+from pylaunch.probe.program import probe
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
-from pylaunch.transport.answers import NotAnAnswerError, decoded
-from pylaunch.transport.connections import connector_of, in_full
-from pylaunch.transport.handshakes import awaited_turn
-from pylaunch.transport.patience import patience
-from pylaunch.transport.process import Child, describe_exit, last_line, spawn
-from pylaunch.transport.silence import AWAITED
+from pylaunch.transport.process import Together
 
-SETTLE_S = 0.7
-"""Debounce time before the blocking runs are reported: nodes look one after the other."""
-
-LEAVE_S = 2.0
-"""Time that a node may take to give up the place before the connection is closed."""
+FIRST_S, MOST_S, GROWS = 2.0, 30.0, 1.5
+"""First pause between two questions, longest one, and the factor from one to the next."""
 
 ANSWERS_S = 60.0
-"""For a host to say what blocks the start: of hundreds, the last one is late where this machine is busy."""
+"""For a host to answer: of hundreds, the last one is late where this machine is busy."""
 
 Blocked = tuple[tuple[str, str], ...]
-"""Blocking runs on one node: ("device 3", its holder), or ("", the start that is ahead)."""
+"""What is held on one node: ("device 3", its holder), or ("", why the node cannot be asked)."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """A place in the queue."""
+    """How long, and for which hosts, a start waits."""
 
     since: float
-    """Seconds since the epoch. The earliest start is first, also when it queues again after it lost its turn."""
+    """Seconds since the epoch."""
 
     timeout_s: float | None
     """None waits without limit."""
@@ -68,154 +59,79 @@ class Turn:
         return self if is_fixed or len(alike) <= len(plan.nodes) else replace(self, hosts=alike)
 
 
-@contextlib.asynccontextmanager
-async def in_turn(
-    turn: Turn | None, plan: RunPlan, fleet: Fleet, report: Callable[[tuple[str, ...]], None]
-) -> AsyncIterator[tuple[Host, ...]]:
-    """Wait for the turn of `plan`, and keep it for the body, which gets the hosts. Without a `turn`, return at once.
+async def free_hosts(
+    turn: Turn, plan: RunPlan, fleet: Fleet, report: Callable[[tuple[str, ...]], None]
+) -> tuple[Host, ...]:
+    """Wait until nothing that `plan` needs is held on as many hosts as it needs; return these hosts.
 
     `report` receives what blocks the start, in words, when that changes.
 
-    Raises ClusterNotReadyError when it does not come in time or a node cannot be asked, and
-    InterruptedBeforeReleaseError on an interrupt.
+    Raises ClusterNotReadyError when that takes too long or a node cannot be asked, and InterruptedBeforeReleaseError on
+    an interrupt.
     """
-    if turn is None:
-        yield plan.cluster.hosts
-        return
-    queue = _Queue(turn, plan, report)
+    asking = Together()
     try:
-        await queue.enter()
-        try:
-            hosts = await fleet.unless_interrupted(queue.wait())
-        except KeyboardInterrupt as interrupt:
-            reason = f"{interrupt} while waiting, before any rank was started"
-            raise InterruptedBeforeReleaseError(reason) from None
-        yield hosts
+        return await fleet.unless_interrupted(_wait(turn, plan, asking, report))
+    except KeyboardInterrupt as interrupt:
+        reason = f"{interrupt} while waiting, before any rank was started"
+        raise InterruptedBeforeReleaseError(reason) from None
     finally:
-        await queue.leave()
+        asking.end()
 
 
-class _Queue:
-    """The places of one start on all its nodes."""
-
-    def __init__(self, turn: Turn, plan: RunPlan, report: Callable[[tuple[str, ...]], None]) -> None:
-        self._turn = turn
-        self._plan = plan
-        self._nodes = on_hosts(plan, turn.hosts or plan.cluster.hosts).nodes
-        self._report = report
-        self._children: dict[str, Child] = {}
-        self._blocked: dict[str, Blocked] = {}
-        self._reported: list[str] = []
-        self._news = asyncio.Event()
-
-    async def enter(self) -> None:
-        """Take a place on every node."""
-        script = streamed(program(node_side.main))
-        for node in self._nodes:
-            argv = (node.host.agent_python, *STREAMED)
-            child = await spawn(connector_of(node.host, self._plan.known_hosts).argv(argv))
-            self._children[node.host.name] = child
-            order = json.dumps(_order(self._turn, self._plan, node)).encode()
-            with contextlib.suppress(ConnectionError):  # `_read` reports the reason.
-                await child.send(b"%b%b\n" % (script, order))
-
-    async def wait(self) -> tuple[Host, ...]:
-        """Wait until nothing blocks the start on as many hosts as it needs; return them, and leave the others."""
-        wanted = len(self._plan.nodes)
-        readers = {asyncio.ensure_future(self._read(node.host)): node.host.name for node in self._nodes}
-        limit = None if self._turn.timeout_s is None else self._turn.since + self._turn.timeout_s - steady_clock.now()
-        try:
-            async with asyncio.timeout(None if limit is None else max(0.0, limit)):
-                while len(self._blocked) < len(self._nodes) or len(self._free()) < wanted:
-                    news = asyncio.ensure_future(self._news.wait())
-                    settle_s = None if self._words() == self._reported else SETTLE_S
-                    await asyncio.wait({news, *readers}, timeout=settle_s, return_when=asyncio.FIRST_COMPLETED)
-                    if not news.done():
-                        news.cancel()
-                        self._report_changes()
-                    self._news.clear()
-                    for lost in [reader for reader in readers if reader.done()]:
-                        name = readers.pop(lost)
-                        self._blocked[name] = (("", str(lost.exception()).removeprefix(f"{name}: ")),)
-                        if len(readers) < wanted:
-                            lost.result()
-        except TimeoutError:
+async def _wait(
+    turn: Turn, plan: RunPlan, asking: Together, report: Callable[[tuple[str, ...]], None]
+) -> tuple[Host, ...]:
+    nodes = on_hosts(plan, turn.hosts or plan.cluster.hosts).nodes
+    wanted, pause_s, reported = len(plan.nodes), FIRST_S, [""]
+    until = time.monotonic() + (
+        float("inf") if turn.timeout_s is None else turn.since + turn.timeout_s - steady_clock.now()
+    )
+    while True:
+        blocked = await asyncio.to_thread(_blocked, nodes, plan, turn, asking)
+        free = [node.host for node in nodes if not blocked[node.host.name]]
+        if len(free) >= wanted:
+            return tuple(free[:wanted])
+        names = [node.host.name for node in nodes]
+        found = [*([f"any {wanted} of {fold(names)}"] if turn.hosts else []), *words(blocked)]
+        if found != reported:
+            report(tuple(found))
+            reported = found
+        left_s = until - time.monotonic()
+        if left_s <= 0:
             raise ClusterNotReadyError(
-                f"still waiting after {self._turn.timeout_s:g} s, so no rank was started",
-                evidence=self._words() or ["not every node has answered"],
+                f"still waiting after {turn.timeout_s:g} s, so no rank was started", evidence=found,
                 hint="who holds what: pylaunch gpus; --queue without --queue-timeout waits for ever",
-            ) from None
-        finally:
-            for reader in readers:
-                reader.cancel()
-            await asyncio.gather(*readers, return_exceptions=True)
-        chosen = self._free()[:wanted]
-        others = self._children.keys() - {host.name for host in chosen}
-        await asyncio.gather(*(self._children.pop(name).leave(LEAVE_S) for name in others))
-        return tuple(chosen)
-
-    def _free(self) -> list[Host]:
-        return [node.host for node in self._nodes if self._blocked.get(node.host.name) == ()]
-
-    async def leave(self) -> None:
-        """Give up all places."""
-        await asyncio.gather(*(child.leave(LEAVE_S) for child in self._children.values()))
-
-    async def _read(self, host: Host) -> None:
-        child, connector = self._children[host.name], connector_of(host, self._plan.known_hosts)
-        try:
-            with AWAITED.hosts([host.name], ANSWERS_S):
-                async with patience(ANSWERS_S):
-                    line = await child.readline()
-        except TimeoutError:
-            silence = connector.timed_out(ANSWERS_S)
-            raise ClusterNotReadyError(f"{host.name}: {silence.reason}", hint=silence.hint) from None
-        while line:
-            if line.startswith(b"{"):
-                self._blocked[host.name] = _place(host, line)
-                self._news.set()
-            line = await child.readline()
-        self._blocked.pop(host.name, None)
-        ended = await child.leave(LEAVE_S)
-        async with awaited_turn(connector):
-            ended = await in_full(connector, ended)
-        if (failure := connector.failure(ended)) is not None:
-            raise ClusterNotReadyError(f"{host.name}: {failure.reason}", hint=failure.hint)
-        why = f"{describe_exit(ended.returncode)}: {last_line(ended.stderr)}"
-        raise ClusterNotReadyError(f"{host.name}: its place in the queue was lost ({why})")
-
-    def _words(self) -> list[str]:
-        names = [node.host.name for node in self._nodes]
-        found = words({name: self._blocked[name] for name in names if name in self._blocked})
-        return [f"any {len(self._plan.nodes)} of {fold(names)}", *found] if found and self._turn.hosts else found
-
-    def _report_changes(self) -> None:
-        blocking = self._words()
-        if blocking and blocking != self._reported:
-            self._report(tuple(blocking))
-        self._reported = blocking
+            )  # fmt: skip
+        # Starts that lost the same race try again at different times.
+        await asyncio.sleep(min(left_s, pause_s * random.uniform(0.7, 1.3)))
+        pause_s = min(MOST_S, GROWS * pause_s)
 
 
-class _Place(msgspec.Struct):
-    blocked: list[tuple[str, str]]
+def _blocked(nodes: Sequence[NodePlan], plan: RunPlan, turn: Turn, asking: Together) -> dict[str, Blocked]:
+    """Return what others hold on each node. Raises ClusterNotReadyError when too few nodes can be asked."""
+    cluster = replace(plan.cluster, hosts=tuple(node.host for node in nodes))
+    programs = {node.host.name: probe(_question(node, plan, turn)) for node in nodes}
+    found, failed = understood_all(ask(cluster, programs, Asking(ANSWERS_S, asking)), cluster, _held)
+    if len(nodes) - len(failed) < len(plan.nodes):
+        host, why = next(iter(failed.items()))
+        raise ClusterNotReadyError(f"{host}: {why.reason}", hint=why.hint)
+    return {**found, **{host: (("", why.reason),) for host, why in failed.items()}}
 
 
-def _place(host: Host, line: bytes) -> Blocked:
-    try:
-        return tuple(decoded(line, _Place).blocked)
-    except NotAnAnswerError as error:
-        raise ClusterNotReadyError(f"{host.name}: its queue reports no blocking runs: {error}") from None
-
-
-def _order(turn: Turn, plan: RunPlan, node: NodePlan) -> dict[str, object]:
+def _question(node: NodePlan, plan: RunPlan, turn: Turn) -> Mapping[str, object]:
     port = plan.job.rendezvous_port
-    return {
-        "root": node.host.node_root,
-        "since": int(turn.since * 1e6),
-        "run": plan.run,
-        "devices": list(node.devices),
-        "ports": [port] if port is not None and (turn.hosts or node.node_rank == 0) else [],
-    }
+    ports = [port] if port is not None and (turn.hosts or node.node_rank == 0) else []
+    return lease.held.ask({"root": node.host.node_root, "devices": list(node.devices), "ports": ports})
+
+
+def _held(answered: Answered) -> Blocked:
+    reading = answers.value(answers.values(answered, (lease.held,)), lease.held)
+    if isinstance(reading, Unmeasured):
+        return (("", reading.reason),)
+    devices = sorted(reading["devices"].items(), key=lambda each: int(each[0]))
+    held = [(f"device {index}", holder["words"]) for index, holder in devices]
+    return (*held, *((f"port {port}", holder["words"]) for port, holder in reading["ports"].items()))
 
 
 def words(blocked: Mapping[str, Blocked]) -> list[str]:

@@ -70,7 +70,7 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
     """Return a job with what the options of features change in it. Raises UsageError."""
 
     def turn(self) -> "Turn | None":
-        """Return the place in the queue; None without --queue."""
+        """Return how long the start waits; None without --queue."""
         timeout = self.queue_timeout
         if not self.queue:
             if timeout is not None:

@@ -143,7 +143,7 @@ def lines(event: StartEvent) -> list[str]:
         case Waiting(blocked_by):
             return [f"waiting for {'; '.join(blocked_by)}"]
         case TurnLost():
-            return ["another run, which did not queue, took its place: waiting again"]
+            return ["another run was faster: waiting again"]
         case FindingReported(finding):
             return _finding_lines(finding)
         case TreeChanged(paths):

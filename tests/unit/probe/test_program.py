@@ -5,7 +5,7 @@ import zlib
 
 import pytest
 
-from pylaunch.agent.piped import mesh, queue, run_leftovers, sweep
+from pylaunch.agent.piped import mesh, run_leftovers, sweep
 from pylaunch.agent.probe.readers.devices import gpu
 from pylaunch.agent.probe.readers.hosts import host, leftovers, occupants
 from pylaunch.agent.probe.registry import Reader
@@ -53,12 +53,11 @@ def test_a_host_is_sent_only_the_modules_that_its_questions_need() -> None:
     "script",
     [
         program(run_leftovers.main, "/root", "7f3a", "n1", began=7.0, grace_s=1.5),
-        program(queue.main),
         program(mesh.main, BEGUN),
         asking(gpu.management.ask(None), sweep.main, "/root", [(5, 6)], dry_run=True, questions={}),
         probe({**occupants.occupants.ask({"ports": [29500]}), **host.filesystem.ask({"path": "/x"}, "a 'label'")}),
     ],
-    ids=["arguments", "none", "begun", "readers", "probe"],
+    ids=["arguments", "begun", "readers", "probe"],
 )
 def test_a_script_is_python_that_calls_its_entry_last(script: bytes) -> None:
     compile(script, "script", "exec")

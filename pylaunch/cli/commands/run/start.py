@@ -136,7 +136,7 @@ Examples:
 )
 @click.option("--no-check", is_flag=True, help="Do not ask the hosts the checks that belong to a start.")
 @click.option("--skip", metavar="IDS", help="Not these checks or subjects, comma-separated: storage,code.tree.")
-@click.option("--queue", is_flag=True, help="Wait, first come first served, while other runs hold the devices or port.")
+@click.option("--queue", is_flag=True, help="Wait while other runs hold the devices or port.")
 @click.option("--queue-timeout", type=float, metavar="SECONDS", help="With --queue: give up after this long.")
 @click.option(
     "--stale",

@@ -8,9 +8,3 @@ def test_blocking_runs_are_listed_with_hosts_and_devices_folded() -> None:
         f"gpu01: devices 0-1,3, port 29500, {run}",
         f"gpu[02-03]: devices 0-1,3, {run}",
     ]
-
-
-def test_the_start_that_is_ahead_is_named_by_its_run() -> None:
-    assert words({"n1": (("", "run 7f3a, which came first and waits too"),)}) == [
-        "n1: run 7f3a, which came first and waits too"
-    ]
