@@ -12,9 +12,8 @@ Standard library only, Python 3.8 or newer; torch and JAX are used if the script
 every rank that pylaunch starts. Without a launcher, the world size is 1.
 
     place         rank and world size, read from the environment of the launcher
-    patience      retries with growing timeouts, which report the missing ranks
-    rollcall      rendezvous of all ranks over plain sockets
-    initialize    the same for torch and JAX, and their initialization
+    initialize    initialization of torch and JAX
+    meeting       rendezvous of all ranks over a plain socket, for the programs of pylaunch
     fallback      backend of an attempt after NCCL failed
     failure       the exception that ended a rank, in a file
     progress      the last step, in a file of one record
@@ -28,15 +27,12 @@ from __future__ import annotations
 from pylaunch.runtime.checkpoint import on_checkpoint_signal
 from pylaunch.runtime.fallback import backend
 from pylaunch.runtime.initialize import barrier, init, main_process_first, seed
-from pylaunch.runtime.patience import MissingRanksError, Patience
 from pylaunch.runtime.place import LaunchError, Place, place
 from pylaunch.runtime.progress import step
 from pylaunch.runtime.roles import RoleHosts, roles
 
 __all__ = [
     "LaunchError",
-    "MissingRanksError",
-    "Patience",
     "Place",
     "RoleHosts",
     "backend",

@@ -20,13 +20,13 @@ from datetime import timedelta
 from typing import Any, Iterator
 
 from pylaunch.runtime import failure
-from pylaunch.runtime.initialize import in_url, roll_call
-from pylaunch.runtime.patience import Patience
+from pylaunch.runtime.initialize import in_url
+from pylaunch.runtime.meeting import meet
 from pylaunch.runtime.place import Place, place
 
 STAGE = "pylaunch communication test:"
 BARRIER, IMPORT, NO_FRAMEWORK, ALL_REDUCE = "barrier", "import", "no framework", "all_reduce"
-PATIENCE = Patience(tries=2, first_s=10.0)
+MEETING_S = 30.0
 IMPORT_LIMIT = timedelta(seconds=120)
 """A cold network file system needs a minute for torch."""
 
@@ -55,7 +55,7 @@ def main() -> None:
     """Run the stages. Raises the error of the first that fails."""
     mine = place()
     if mine.world_size > 1:
-        roll_call(mine, PATIENCE)
+        meet(mine, MEETING_S)
     report(BARRIER)
     framework = next((name for name in ("torch", "jax") if importlib.util.find_spec(name) is not None), None)
     if framework is None:
@@ -66,7 +66,7 @@ def main() -> None:
     report(f"{IMPORT} {framework} {module.__version__}")
     failure.watch()
     if mine.world_size > 1:
-        roll_call(mine, Patience(tries=1, first_s=IMPORT_LIMIT.total_seconds()))
+        meet(mine, IMPORT_LIMIT.total_seconds())
     with time_limited(ALL_REDUCE, ALL_REDUCE_LIMIT):
         sums = torch_sums(module, mine) if framework == "torch" else jax_sums(module, mine)
     expected = mine.world_size * (mine.world_size + 1) / 2

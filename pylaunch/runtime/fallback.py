@@ -1,8 +1,7 @@
 """Backend of torch's process group, which `pylaunch start --fallback` may change after NCCL failed."""
 
 import os
-
-from pylaunch.runtime.patience import log
+import sys
 
 VARIABLE = "PYLAUNCH_BACKEND"
 """Set for an attempt that must not use NCCL."""
@@ -16,5 +15,6 @@ def backend(preferred: str = "nccl") -> str:
     chosen = os.environ.get(VARIABLE, "")
     if not chosen or chosen == preferred:
         return preferred
-    log(f"{chosen} instead of {preferred} ({VARIABLE})")
+    sys.stderr.write(f"pylaunch: {chosen} instead of {preferred} ({VARIABLE})\n")
+    sys.stderr.flush()
     return chosen

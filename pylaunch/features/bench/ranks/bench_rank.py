@@ -24,8 +24,7 @@ from typing import Any
 
 from pylaunch.runtime import failure
 from pylaunch.runtime.communication_test import IMPORT_LIMIT, TIMEOUT, time_limited
-from pylaunch.runtime.initialize import roll_call
-from pylaunch.runtime.patience import Patience
+from pylaunch.runtime.meeting import meet
 from pylaunch.runtime.place import place
 
 from .collectives import ELEMENT, Collectives, NotSupportedError, connected
@@ -160,12 +159,12 @@ STAGES: dict[str, Callable[[Any, argparse.Namespace], None]] = {
 def main() -> None:
     given = arguments()
     if MINE.world_size > 1:
-        roll_call(MINE, Patience(tries=2, first_s=10.0))
+        meet(MINE, 30.0)
     report("barrier")
     with time_limited("import torch", IMPORT_LIMIT):
         importlib.import_module("torch")
     failure.watch()
-    roll_call(MINE, Patience(tries=1, first_s=IMPORT_LIMIT.total_seconds()))  # One may import slowly.
+    meet(MINE, IMPORT_LIMIT.total_seconds())  # One may import slowly.
     with time_limited("connecting all ranks and a small all-reduce", TIMEOUT + timedelta(seconds=15)):
         ranks = connected(MINE, given.backend, TIMEOUT)
         wrong = ranks.wrong("all-reduce", 4096)
