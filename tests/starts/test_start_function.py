@@ -1,5 +1,6 @@
 """A start without a command line: in a thread, reporting events, ended by a call."""
 
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -13,10 +14,11 @@ from pylaunch.inventory import load_cluster
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind
+from pylaunch.runs import steady_clock
 from pylaunch.runs.attempts import Restarting
 from pylaunch.runs.connect.interruptible import Interrupter
 from pylaunch.runs.follow.run_events import LinesWritten
-from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
+from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError, NodesRefusedError
 from pylaunch.runs.start import StartOptions, plan_start, start
 from pylaunch.runs.start_checks import ChecksFailedError, at_start_checks
 from pylaunch.runs.start_events import AttemptEnded, RanksReleased, RunBegun, RunEnded, StartEvent
@@ -110,3 +112,22 @@ def test_a_failed_check_is_an_error_with_its_findings_and_its_reasons_by_host(
     assert list(refused.value.reasons) == ["n2"]
     assert [finding.hosts for finding in refused.value.findings] == [("n2",)]
     assert RunEnded not in events.kinds()
+
+
+def test_a_node_that_is_gone_between_its_preparation_and_the_release_refuses_the_start_of_all(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    cluster = directories("n1", "n2")
+
+    def kill_an_agent(lead_s: float) -> float:
+        (agent,) = cluster.nodes["n2"].agents()
+        os.kill(agent, signal.SIGKILL)
+        return steady_clock.now() + lead_s
+
+    job = JobSpec(("touch", str(tmp_path / "began")), Framework.COMMAND, "/")
+    planned = plan_start(load_cluster(cluster.inventory), job, judge_settings, lambda event: None)
+    with pytest.raises(NodesRefusedError, match="so no rank was started") as refused:
+        start(planned, StartOptions(hold=kill_an_agent), lambda event: None, Interrupter())
+    (reason,) = refused.value.reasons["n2"]
+    assert reason.startswith("it was ready, and then: the agent closed the connection")
+    assert not (tmp_path / "began").exists()
