@@ -129,7 +129,7 @@ def attach(run: str, cluster: Cluster | None = None) -> RunHandle:
             elif not isinstance(event, attaching.Attached | attaching.LogsCaughtUp):
                 emit(event)
 
-        return attaching.attach(record, as_start_event, interrupter, relays_output=False)
+        return attaching.attach(record, as_start_event, interrupter, attaching.AttachOptions(relays_output=False))
 
     return RunHandle(record.plan.run, work)
 

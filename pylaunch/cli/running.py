@@ -162,7 +162,7 @@ def _at_terminal(run: str, background: Background, log: Path) -> int:
         console.say(f"note: run {run} ends with Slurm job {job}, and a batch script ends here without waiting for it")
     console.say(
         f"run {run} continues in the background\n\n"
-        f"hint: pylaunch attach {run}    # follow it; Ctrl-C stops it\n"
+        f"hint: pylaunch attach {run}    # follow it; Ctrl-C leaves it alone\n"
         f"      pylaunch logs -f {run}   # only its output\n"
         f"      pylaunch stop {run}"
     )

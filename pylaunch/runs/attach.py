@@ -42,15 +42,27 @@ class RunOver:
 AttachEvent = Attached | LogsCaughtUp | RunOver | RunEvent
 
 
+@dataclass(frozen=True)
+class AttachOptions:
+    """How a run is followed."""
+
+    usage_every_s: float = 0.0
+    relays_output: bool = True
+    stops_on_interrupt: bool = True
+    """False: an interrupt raises KeyboardInterrupt and leaves the run alone."""
+
+
+TO_THE_END = AttachOptions()
+
+
 def attach(
     record: RunRecord,
     emit: Callable[[AttachEvent], None],
     interrupts: InterruptSource | None = None,
-    *,
-    usage_every_s: float = 0.0,
-    relays_output: bool = True,
+    options: AttachOptions = TO_THE_END,
 ) -> Outcome:
-    """Follow `record`'s run to its end. The first interrupt stops the run, the second one kills it.
+    """Follow `record`'s run to its end. The first interrupt stops the run, the second one kills it, unless
+    `options` leave the run alone.
 
     Leads the run unless another process on this machine does. Raises ClusterNotReadyError when no node can be reached.
     """
@@ -61,14 +73,15 @@ def attach(
         emit(Attached(record, leads))
         emit_run = recording(recorder if leads else None, emit)
         source = Interrupter() if interrupts is None else interrupts
-        streams = rank_streams(record.plan) if relays_output else []
+        streams = rank_streams(record.plan) if options.relays_output else []
 
         async def follow(fleet: Fleet) -> Outcome:
             follower = RunFollower(
                 record.plan, fleet, emit_run, streams=streams, on_caught_up=lambda: emit(LogsCaughtUp())
             )
-            follower.relay.usage_every_s = usage_every_s
+            follower.relay.usage_every_s = options.usage_every_s
             follower.leads = leads
+            follower.stops_on_interrupt = options.stops_on_interrupt
             raise_if_none(record, await fleet.unless_interrupted(attach_all(fleet, record, follower)))
             emit_run(Event(steady_clock.now(), EventKind.ATTACHED))
             return await follower.follow()

@@ -94,6 +94,22 @@ def test_a_verb_ends_on_the_second_interrupt_whatever_hangs(
     assert "Traceback" not in done.stderr
 
 
+def test_an_interrupted_attach_leaves_the_run_alone(directories: Callable[..., DirectoryCluster]) -> None:
+    cluster = directories("n1")
+    assert ended(cluster.start("--detach", "--no-check", "--", "sleep", "600")).returncode == ExitCode.DONE
+    (run,) = cluster.outcomes()
+    attached = cluster.begin("attach", run)
+    says(attached, f"following run {run}; Ctrl-C leaves it alone, pylaunch stop {run} stops it")
+    attached.send_signal(signal.SIGINT)
+    done = ended(attached)
+    assert done.returncode == ExitCode.INTERRUPTED
+    assert f"run {run} continues; to stop it: pylaunch stop {run}" in done.stderr
+    assert run in cluster.run("ps").stdout
+    stopped = cluster.run("stop", run)
+    assert stopped.returncode == ExitCode.DONE, stopped.stderr
+    assert "n1: clean" in stopped.stderr
+
+
 def test_a_start_that_waits_for_stopped_agents_ends_on_the_second_interrupt(
     directories: Callable[..., DirectoryCluster],
 ) -> None:

@@ -84,6 +84,9 @@ class RunFollower:
         self._unexplained: dict[str, ConnectionEnded | Lost] = {}
         """Ends of connections to nodes about whose Slurm job an answer is awaited."""
 
+        self.stops_on_interrupt = True
+        """False: an interrupt raises KeyboardInterrupt and leaves the run alone."""
+
         self._interrupts = 0
         self._has_noted_unheard = False
         self._give_up_at: float | None = None
@@ -309,6 +312,8 @@ class RunFollower:
         self._has_noted_unheard = True
 
     def _interrupt(self, reason: str) -> None:
+        if not self.stops_on_interrupt:
+            raise KeyboardInterrupt(reason)
         if self._interrupts == 0:
             self._emit(Notice(STOPS))
             self.order_stop(f"{reason} ({user_and_host()})", self._plan.job.stop_grace)

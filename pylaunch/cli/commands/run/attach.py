@@ -7,9 +7,12 @@ from typing import Any
 import click
 
 from pylaunch import features
-from pylaunch.runs.attach import Attached, AttachEvent, LogsCaughtUp, RunOver, attach
+from pylaunch.errors import ExitCode
+from pylaunch.model.outcome import Outcome
+from pylaunch.model.text.argv import pylaunch
+from pylaunch.runs.attach import Attached, AttachEvent, AttachOptions, LogsCaughtUp, RunOver, attach
 from pylaunch.runs.connect.interruptible import signals
-from pylaunch.terminal import options
+from pylaunch.terminal import console, options
 from pylaunch.terminal.doors import RunEnding
 from pylaunch.terminal.flags.resolve_run import find
 from pylaunch.terminal.views.live import Live, show_outcome
@@ -23,10 +26,11 @@ from pylaunch.terminal.views.terminal import USAGE_S, has_board, watching
 def command(run: str | None, *, inventory: Path | None, **given: Any) -> int:
     """Follow RUN (the only live one without) from the beginning of its logs to its end, as start does.
 
-    Ctrl-C stops the run cleanly, a second one kills it. To look without that, use pylaunch logs -f.
+    Ctrl-C leaves the run alone; pylaunch stop stops it.
     """
     observers = features.observing("attach", given).new()
     record = find(run, inventory)
+    outcome: Outcome | None = None
     with AttachView() as view:
 
         def show(event: AttachEvent) -> None:
@@ -34,7 +38,13 @@ def command(run: str | None, *, inventory: Path | None, **given: Any) -> int:
             for observer in observers:
                 observer.on_event(event)
 
-        outcome = attach(record, show, signals, usage_every_s=USAGE_S if has_board() else 0.0)
+        wanted = AttachOptions(USAGE_S if has_board() else 0.0, stops_on_interrupt=False)
+        with contextlib.suppress(KeyboardInterrupt):
+            outcome = attach(record, show, signals, wanted)
+    if outcome is None:
+        run = record.plan.run
+        console.say(f"interrupted; run {run} continues; to stop it: {pylaunch('stop', run)}")
+        return ExitCode.INTERRUPTED
     for observer in observers:
         observer.at_end(RunEnding(record.plan.run, outcome))
     if view.leads:
@@ -63,6 +73,8 @@ class AttachView:
         match event:
             case Attached(record, leads):
                 self.leads = leads
+                run = record.plan.run
+                console.say(f"following run {run}; Ctrl-C leaves it alone, {pylaunch('stop', run)} stops it")
                 self._live = self._open.enter_context(watching(record.plan, leads=leads))
                 self._live.hold()
             case LogsCaughtUp():
