@@ -14,15 +14,11 @@ from pylaunch.checks.result import Result, result
 from pylaunch.checks.survey import Room, Wanted
 from pylaunch.checks.wanted import wanted_by
 from pylaunch.model.cluster import Cluster
-from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.job import USUAL_PORT, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
 
 NO_SCRIPT = ("",)
 """Command of a job for which only the hosts are checked."""
-
-SHIPPED_CODE = "code.files"
-"""Check that also judges the code that `--sync` ships."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +58,6 @@ def check(request: CheckRequest) -> Result:
     begun = time.monotonic()
     survey = suite.take(request.cluster, request.wanted, request.checks)
     return result(survey, request.checks, suite.judge(survey, request.checks), time.monotonic() - begun)
-
-
-def with_warning(found: Result, check: str, text: str, fix: str) -> Result:
-    """Add to `found` a warning of `check` about all hosts."""
-    warning = Finding(check, Severity.WARN, found.hosts, text, fix)
-    order = list(Severity)
-    ordered = sorted((*found.findings, warning), key=lambda finding: order.index(finding.severity))
-    return replace(found, findings=tuple(ordered), checks=tuple(dict.fromkeys((*found.checks, check))))
 
 
 def _wanted(plan: RunPlan, needs: Needs) -> Wanted:

@@ -15,7 +15,7 @@ from pylaunch import __version__, features
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import ExitCode, PylaunchError, UsageError
 from pylaunch.model.hostset import fold
-from pylaunch.terminal import console, document, hints, other_tools
+from pylaunch.terminal import console, document, hints
 from pylaunch.terminal.doors import Verb, VerbGroup
 from pylaunch.terminal.group import CommandGroup
 from pylaunch.terminal.invocation import Invocation, current
@@ -264,10 +264,8 @@ def _no_such_option(error: click.NoSuchOption, asked: str) -> UsageError:
     """Return the error for an option that the command does not have, with those that were probably meant."""
     parameters = error.ctx.command.params if error.ctx is not None else []
     known = [option for each in parameters for option in each.opts]
-    if error.option_name in other_tools.NEEDLESS:
-        return UsageError(error.message, hint=f"omit it: pylaunch does this in any case. All options: {asked} --help")
-    near = difflib.get_close_matches(error.option_name, known, cutoff=0.7)
-    meant = other_tools.meant_options(error.option_name, known) or near
+    begun = sorted(option for option in known if option.startswith(error.option_name))
+    meant = begun or difflib.get_close_matches(error.option_name, known, n=1, cutoff=0.7)
     hint = f"did you mean {' or '.join(meant)}? All options: " if meant else ""
     return UsageError(error.message, hint=f"{hint}{asked} --help")
 

@@ -21,7 +21,7 @@ from pylaunch.model.text.argv import quoted
 from pylaunch.model.topology import groups
 from pylaunch.runs.prepare.session import TakenError
 from pylaunch.runs.start import plan_start
-from pylaunch.terminal import console, document, options
+from pylaunch.terminal import console, document
 from pylaunch.terminal.doors import NodesWanted, RunObserver, StartSource
 from pylaunch.terminal.flags import program, sync
 from pylaunch.terminal.flags.requested import requested
@@ -40,7 +40,7 @@ def plan_and_run(
 ) -> int:
     """Start the job of the flags on the nodes of `source`, and return the exit code."""
     as_json = current().as_json
-    asked = requested(typed, os.environ, options.long_options())
+    asked = requested(typed, os.environ)
     source = source or InventorySource()
     flags, job, wanted = asked.flags, asked.job, asked.options
     with source.nodes(NodesWanted(inventory, limit, flags.nodes, flags.spares, flags.dry_run), job) as nodes:
@@ -51,7 +51,7 @@ def plan_and_run(
         planned = nodes.recorded(planned)
         if wanted.turn is not None and source.is_inventory:
             wanted = replace(wanted, turn=wanted.turn.among(cluster, planned.plan))
-        program.report_ranks_alone(asked.program, planned.plan.world_size)
+        program.report_against(planned.plan, asked.program)
         if flags.dry_run:
             show_plan(planned.plan, planned.commands, as_json=as_json)
             return ExitCode.DONE

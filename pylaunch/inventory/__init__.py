@@ -5,8 +5,7 @@ listing    what `ansible-inventory` answers: groups, hosts in order, variables
 cluster    the listing as a Cluster, or all its errors at once
 keys       the keys of a host and how each value is parsed
 template   Jinja templates that need no play
-locate     the line of a host or a key in the files, for error messages
-refusal    the relevant part of Ansible's errors about a source that it cannot parse
+source_errors  Ansible's words about a source that it cannot parse, and values that contradict each other
     cache      answers of `ansible-inventory`, kept while their inputs are unchanged
 """
 

@@ -21,12 +21,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Complaint:
-    """An error in the variables of one host, with the key and its raw value, where there is one."""
+    """An error in the variables of one host, with the key where there is one."""
 
     host: str
     message: str
     key: str | None = None
-    value: object = None
 
 
 @dataclass(frozen=True)
@@ -72,9 +71,9 @@ class _HostReader:
         self._variables = variables
         if (message := keys.complaint_about_host(name)) is not None:
             self.complaints.append(Complaint(name, message))
-        for variable, value in variables.items():
+        for variable in variables:
             if (message := keys.complaint_about_name(variable)) is not None:
-                self.complaints.append(Complaint(name, message, variable, value))
+                self.complaints.append(Complaint(name, message, variable))
 
     def take(self, key: str, reader: Callable[[object], T]) -> T | None:
         """Return the value of `key`; None when it is not set or invalid."""
@@ -128,7 +127,7 @@ class _HostReader:
         return named
 
     def _complain(self, key: str, message: str) -> None:
-        self.complaints.append(Complaint(self.name, message, key, self._variables[key]))
+        self.complaints.append(Complaint(self.name, message, key))
 
 
 def _other_spellings(key: str) -> Sequence[str]:
@@ -138,7 +137,7 @@ def _other_spellings(key: str) -> Sequence[str]:
 def _shared_ranks(ranks: Mapping[str, int]) -> list[Complaint]:
     owners = _owners({host: (str(rank),) for host, rank in ranks.items()})
     return [
-        Complaint(hosts[-1], f"rank {rank} is also the rank of {fold(hosts[:-1])}", "rank", int(rank))
+        Complaint(hosts[-1], f"rank {rank} is also the rank of {fold(hosts[:-1])}", "rank")
         for rank, hosts in owners.items()
         if len(hosts) > 1
     ]
@@ -155,11 +154,11 @@ def _shared_addresses(hosts: Sequence[Host]) -> list[Complaint]:
             if host.connection is Connection.LOCAL:
                 others = fold(names[:-1])
                 message = f"is this machine, like {others}: set a different pylaunch_node_root for each of them"
-            complaints.append(Complaint(host.name, message, key, host.address))
+            complaints.append(Complaint(host.name, message, key))
     for address, names in _owners({h.name: (h.fabric_address,) for h in hosts if h.fabric_address}).items():
         if len(names) > 1 and not _is_loopback(address):
             message = f"has the same address as {fold(names[:-1])}: {address}"
-            complaints.append(Complaint(names[-1], message, "fabric_address", address))
+            complaints.append(Complaint(names[-1], message, "fabric_address"))
     return complaints
 
 
@@ -187,7 +186,6 @@ def _loopback_among_others(hosts: Sequence[Host]) -> list[Complaint]:
             host.name,
             f"the other hosts cannot reach it at {host.rank_address}; set fabric_address",
             "fabric_address" if host.fabric_address else "ansible_host" if host.address != host.name else None,
-            host.rank_address,
         )
         for host in on_loopback
     ]

@@ -103,6 +103,10 @@ def address(value: object) -> str:
     text = word(value)
     user, at, rest = text.rpartition("@")
     found = _WITH_PORT.fullmatch(rest)
+    if "%" in text:
+        raise ValueError(
+            f"{shown(value)}: the zone after % names an interface of this machine; other hosts cannot use it"
+        )
     if not at and found is None and not rest.startswith("["):
         return text
     words = [f"ansible_host={(rest if found is None else found[1]).strip('[]')}"]

@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pylaunch.errors import InventoryError
-from pylaunch.inventory import cache, refusal
+from pylaunch.inventory import cache, source_errors
 from pylaunch.inventory.cluster import Complaint, group_in_use, read_hosts, with_loopback
 from pylaunch.inventory.host_list import hosts_in_list, is_host_list
 from pylaunch.inventory.limit import limited
 from pylaunch.inventory.listing import Listing
-from pylaunch.inventory.locate import contradictions, place_of, place_of_text
 from pylaunch.inventory.settings import read_settings
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.hostset import fold
@@ -92,7 +91,7 @@ def _ask_ansible(source: Path) -> Listing:
     key = cache.key(source, Path.cwd(), os.environ)
     if key is not None and (answered := cache.lookup(key)) is not None:
         return answered
-    if twice := contradictions(_own_text(source)):
+    if twice := source_errors.contradictions(_own_text(source)):
         raise InventoryError(
             f"a host has two values of a variable in the inventory {_shown(source)}",
             evidence=twice,
@@ -106,10 +105,10 @@ def _ask_ansible(source: Path) -> Listing:
         vault = "give Ansible the vault password: ANSIBLE_VAULT_PASSWORD_FILE, or vault_password_file in ansible.cfg"
         raise InventoryError(
             f"Ansible cannot read the inventory {_shown(source)}",
-            evidence=refusal.evidence(answer.stderr, str(_directory(source)), _texts(source)),
+            evidence=source_errors.unparsed(answer.stderr, str(_directory(source))),
             hint=vault if "vault secrets" in answer.stderr else by_hand,
         )
-    if skipped := refusal.skipped(answer.stderr, str(_directory(source)), _texts(source)):
+    if skipped := source_errors.ignored(answer.stderr, str(_directory(source))):
         raise InventoryError(
             f"Ansible would ignore a part of the inventory {_shown(source)}",
             evidence=skipped,
@@ -120,11 +119,12 @@ def _ask_ansible(source: Path) -> Listing:
     return Listing.parse(answer.stdout)
 
 
-def _own_text(source: Path) -> dict[str, str]:
-    """Return the text of an inventory that is one file; {} for others, and for programs."""
-    if is_host_list(source) or not source.is_file() or os.access(source, os.X_OK):
-        return {}
-    return {source.name: source.read_text(encoding="utf-8", errors="replace")}
+def _own_text(source: Path) -> str:
+    """Return the text of an inventory that is one file in INI; "" for others, and for programs."""
+    is_file = not is_host_list(source) and source.is_file() and not os.access(source, os.X_OK)
+    if not is_file or source.suffix in (".yml", ".yaml", ".json", ".toml"):
+        return ""
+    return source.read_text(encoding="utf-8", errors="replace")
 
 
 def _readable(source: Path) -> None:
@@ -154,13 +154,6 @@ def _names_in(directory: Path) -> list[str]:
 def _checked(listing: Listing, source: Path) -> Cluster:
     group = group_in_use(listing)
     if not listing.hosts_of(group):
-        beside = [key for key in ("hosts", "children", "vars") if key in listing.groups]
-        place = next((place for key in beside if (place := place_of_text(_texts(source), f"{key}:"))), None)
-        if place is not None:
-            raise InventoryError(
-                f"the group {group} has no hosts: {beside[0]} in {place} is not below a group",
-                hint=f"indent {beside[0]}: below {group}:",
-            )
         raise InventoryError(
             f"the inventory has no hosts: {_shown(source)}"
             if group == "all"
@@ -169,7 +162,7 @@ def _checked(listing: Listing, source: Path) -> Cluster:
         )
     reading = read_hosts(listing)
     if reading.complaints:
-        evidence = explained(reading.complaints, _texts(source))
+        evidence = explained(reading.complaints)
         count = f"{len(evidence)} errors" if len(evidence) > 1 else "1 error"
         raise InventoryError(
             f"{count} in the inventory {_shown(source)}",
@@ -179,14 +172,13 @@ def _checked(listing: Listing, source: Path) -> Cluster:
     return Cluster(reading.hosts, sources=(str(source),), known_hosts=str(project_known_hosts(source)))
 
 
-def explained(complaints: Sequence[Complaint], files: Mapping[str, str]) -> list[str]:
-    """Return one line per error, with the hosts that share it: `cluster.ini:12: gpu[01-04]: gpus: expected …`."""
-    hosts: dict[tuple[str, str], list[str]] = {}
+def explained(complaints: Sequence[Complaint]) -> list[str]:
+    """Return one line per error, with the hosts that share it: `gpu[01-04]: gpus: expected …`."""
+    hosts: dict[str, list[str]] = {}
     for complaint in complaints:
-        place = place_of(files, complaint.host, complaint.key, complaint.value)
         message = f"{complaint.key}: {complaint.message}" if complaint.key is not None else complaint.message
-        hosts.setdefault((f"{place}: " if place else "", message), []).append(complaint.host)
-    return [f"{place}{fold(names)}: {message}" for (place, message), names in hosts.items()]
+        hosts.setdefault(message, []).append(complaint.host)
+    return [f"{fold(names)}: {message}" for message, names in hosts.items()]
 
 
 def _texts(source: Path) -> dict[str, str]:

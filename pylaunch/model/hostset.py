@@ -10,6 +10,7 @@ T = TypeVar("T")
 MOST_NAMES = 1 << 16
 
 _NUMBERED = re.compile(r"^(.*?)(\d+)(\D*)$")
+_IPV6 = re.compile(r"\[[\da-fA-F.]*:[\da-fA-F:.]*\](?::\d+)?")
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 
 
@@ -79,7 +80,7 @@ def _fold_series(prefix: str, suffix: str, width: int, numbers: set[int]) -> str
 def expand(text: str) -> tuple[str, ...]:
     """Return the host names that `text` means, in the order written, without repeats.
 
-    Names are separated by commas; `[1-3,7]` counts, keeping zero padding.
+    Names are separated by commas; `[1-3,7]` counts, keeping zero padding. `[2001:db8::1]:22` is an address with a port.
     Raises ValueError with the offending piece when a bracket or range is malformed.
     """
     if "[" in text and (count := _count(text)) > MOST_NAMES:
@@ -118,6 +119,8 @@ def _split_outside_brackets(text: str) -> list[str]:
 
 
 def _expand_one(piece: str) -> list[str]:
+    if _IPV6.fullmatch(piece):
+        return [piece]
     match = _BRACKETS.search(piece)
     if match is None:
         if "[" in piece or "]" in piece:

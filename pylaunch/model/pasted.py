@@ -1,7 +1,7 @@
 """Another launcher's command line in pylaunch's terms. Pure."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import dropwhile, pairwise
 from posixpath import basename, dirname
 
@@ -19,21 +19,12 @@ MODULES = {
     "accelerate.commands.launch": "accelerate launch",
     "deepspeed.launcher.runner": "deepspeed",
 }
-OTHERS = {"mpirun": "-np", "mpiexec": "-n", "srun": "-n", "horovodrun": "-np"}
-"""Launchers that span nodes on their own, and their flag for the number of ranks."""
-CONTAINERS = {
-    *(("docker", "run"), ("podman", "run"), ("enroot", "start")),
-    *((tool, verb) for tool in ("apptainer", "singularity") for verb in ("exec", "run")),
-}
-"""Commands that run a program in a container."""
-MOUNTS = ("-v", "--volume", "-B", "--bind", "-m", "--mount", "--container-mounts")
-WRAPPERS = ("uv", "poetry", "pipenv", "conda", "mamba", "micromamba", "pixi", "hatch", "nohup")
-"""Programs in whose environment another one runs: `uv run torchrun train.py`."""
+OTHERS = frozenset({
+    "mpirun", "mpiexec", "horovodrun", "srun", "docker", "podman", "apptainer", "singularity", "enroot",
+})  # fmt: skip
+"""Programs that start processes on all nodes, or containers, on their own."""
 FLAGS_OF_NAMES = ("-n", "--name", "-e", "--environment", "-J", "--job-name", "--extra", "--group", "--with")
-"""Flags of `OTHERS` and `WRAPPERS` whose value may be called as a launcher is: `conda run -n deepspeed …`."""
-FLAGS_OF_PATHS = frozenset(
-    {"-f", "-D", *(f"{dash}{name}" for dash in ("-", "--") for name in ("hostfile", "machinefile", "wdir", "chdir"))}
-)
+"""Flags whose value may be called as a launcher is: `conda run -n deepspeed …`."""
 
 FLAG, VALUE = "flag", "value"
 
@@ -103,14 +94,18 @@ ACCELERATE_SETTINGS = (
 )
 _PRINTED = "--num_machines 1 --num_processes 1 --no_python env | grep -E '^(ACCELERATE|FSDP|MEGATRON|PARALLELISM)_'"
 ELSEWHERE = {
-    "--config-file": "its num_machines and num_processes: --nodes, and --nproc-per-node for the ranks of each node",
     "--hostfile": "hosts are those of the inventory, and pylaunch init --from-hostfile FILE writes one",
-    "--include": "--limit selects hosts",
-    "--exclude": "--limit selects hosts",
+    "--include": "--limit selects hosts, and devices=0,1 in the inventory the devices of each",
+    "--exclude": "--limit selects hosts, and devices=0,1 in the inventory the devices of each",
+    "--ssh-port": "ansible_port in the inventory",
 }
 """Flags of launchers → where pylaunch has what they name."""
 MODULE_FLAGS = ("-m", "--module")
 PROGRAM_FLAGS = {"--no-local-rank": Framework.DIRECT, "--no-python": Framework.COMMAND}
+_CONFIG = "--config-file"
+_SETTING = re.compile(r"(?m)^(num_machines|num_processes|main_process_port):[ \t]*(\d+)[ \t]*$")
+"""Settings in a file of `accelerate config` that are options of `accelerate launch` with the same names, in YAML."""
+_OF_A_NODE = frozenset({"--node-rank", "--machine-rank"})
 _MEETING = frozenset(
     {"--rdzv-endpoint", "--rdzv-backend", "--master-addr", "--main-process-ip", "--node-rank", "--machine-rank"}
 )
@@ -135,6 +130,9 @@ class Pasted:
     dropped: tuple[str, ...] = ()
     """Flags that ask for what pylaunch does in any case."""
 
+    is_per_gpu: bool = False
+    """One rank for each GPU of a node: --nproc-per-node gpu."""
+
     @property
     def is_of_one_machine(self) -> bool:
         """The command line starts all its ranks on the machine on which it is typed."""
@@ -143,8 +141,10 @@ class Pasted:
         return bool(self.launcher) and ("--standalone" in names or not meets)
 
 
-def taken_apart(words: Argv) -> Pasted | None:
+def taken_apart(words: Argv, read: Callable[[str], str] = lambda path: "") -> Pasted | None:
     """Return a launcher's or Python's command line in pylaunch's terms; None for any other program.
+
+    `read` returns the text of a file that the line names, "" if it cannot be read.
 
     Raises UsageError for a launcher, or a flag of one, that pylaunch has no equivalent for.
     """
@@ -155,20 +155,15 @@ def taken_apart(words: Argv) -> Pasted | None:
     program, rest = basename(words[0]), words[1:]
     options = {} if "/" not in words[0] else {"python": f"{dirname(words[0])}/python"}
     if program in OTHERS:
-        raise _refusal_of_mpi(program, rest)
-    if rest[:1] and (program, rest[0]) in CONTAINERS:
-        raise _refusal_of_container(program, rest)
+        raise _refusal(program, rest)
     if PYTHON.match(program):
-        found = _of_python(rest, {} if "/" not in words[0] else {"python": words[0]})
+        found = _of_python(rest, {} if "/" not in words[0] else {"python": words[0]}, read)
     elif program == "accelerate" and rest[:1] == ("launch",):
-        found = _of_launcher("accelerate launch", rest[1:], options)
+        found = _of_launcher("accelerate launch", rest[1:], options, read)
     elif program in ("torchrun", "deepspeed"):
-        found = _of_launcher(program, rest, options)
-    elif program in WRAPPERS and (line := _launched(rest)):
-        raise UsageError(
-            f"{program} would start one {line[0]} per rank, and none of them knows the others",
-            hint=f"{pylaunch('start', '--', *line)} (--python names the environment on the nodes)",
-        )
+        found = _of_launcher(program, rest, options, read)
+    elif not _is_script(program) and (line := _launched(rest)):
+        raise _refusal(program, line)
     else:
         found = None
     return None if found is None else replace(found, env={**env, **found.env})
@@ -190,30 +185,29 @@ def _launched(rest: Argv) -> Argv:
     return ()
 
 
-def ranks_of(words: Argv) -> Argv:
-    """Return the script, or `-m` and the module, that `words` start with Python or mpirun; () for anything else."""
-    is_started = bool(words) and basename(words[0]) in OTHERS
-    if is_started:
-        words = program_of(words[1:])
-    if words and PYTHON.match(basename(words[0])):
-        found = _of_python(words[1:], {})
-        return () if found is None or found.launcher else found.words
-    return words if words[:1] and words[0].endswith(".py") and is_started else ()
+def node_flag(words: Argv) -> tuple[str, str] | None:
+    """Return the first flag of a program that numbers one node, and its value; None without one or for a variable."""
+    for word, following in zip(words, (*words[1:], ""), strict=True):
+        flag, _, value = word.partition("=")
+        number = value or following
+        if flag.replace("_", "-") in _OF_A_NODE and number.isdecimal():
+            return flag, number
+    return None
 
 
-def _of_python(rest: Argv, options: Mapping[str, str]) -> Pasted | None:
+def _of_python(rest: Argv, options: Mapping[str, str], read: Callable[[str], str]) -> Pasted | None:
     while rest and rest[0].startswith("-") and rest[0] not in ("-m", "-c", "-"):
         rest = rest[2:] if rest[0] in PYTHON_FLAGS_WITH_VALUE else rest[1:]
     if rest[:1] == ("-m",) and len(rest) > 1:
         if rest[1] in MODULES:
-            return _of_launcher(MODULES[rest[1]], rest[2:], options)
+            return _of_launcher(MODULES[rest[1]], rest[2:], options, read)
         return Pasted("", rest, options=options)
     return Pasted("", rest, options=options) if rest and rest[0].endswith(".py") else None
 
 
-def _of_launcher(name: str, rest: Argv, options: Mapping[str, str]) -> Pasted:
+def _of_launcher(name: str, rest: Argv, options: Mapping[str, str], read: Callable[[str], str]) -> Pasted:
     launcher = LAUNCHERS[name]
-    taken, env, dropped, is_module = dict(options), {}, [], False
+    taken, env, dropped, is_module = {**options, **_of_config(launcher, rest, read)}, {}, [], False
     unknown: dict[str, Argv] = {}
     framework = launcher.framework
     while rest and rest[0].startswith("-") and rest[0] != "--":
@@ -230,10 +224,10 @@ def _of_launcher(name: str, rest: Argv, options: Mapping[str, str]) -> Pasted:
         has_value = (
             flag in launcher.taken or (flag in launcher.env and flag != "--cpu") or launcher.dropped.get(flag) == VALUE
         )
-        if has_value and not equals:
-            if not rest:
-                raise UsageError(f"{name} {typed}: expected a value")
+        if has_value and not equals and rest and not rest[0].startswith("--"):
             value, rest = rest[0], rest[1:]
+        if has_value and not value.strip():
+            raise UsageError(f"{name} {typed}: expected a value", hint="is the variable of the shell there not set?")
         if flag in launcher.taken:
             taken[launcher.taken[flag]] = value
         elif flag in launcher.env:
@@ -254,7 +248,17 @@ def _of_launcher(name: str, rest: Argv, options: Mapping[str, str]) -> Pasted:
             f"{name} is given {words[0]}, which does not end in .py",
             hint=pylaunch("start", "--framework", "command", "--", *words),
         )
-    return Pasted(name, program, framework, _per_node(name, taken, program), env, tuple(dropped))
+    is_per_gpu = taken.get("nproc_per_node") == "gpu"
+    return Pasted(name, program, framework, _per_node(name, taken, program), env, tuple(dropped), is_per_gpu)
+
+
+def _of_config(launcher: Launcher, rest: Argv, read: Callable[[str], str]) -> Mapping[str, str]:
+    """Return the parameters of `pylaunch start` that the file of --config_file sets."""
+    named = [value for flag, value in pairwise(rest) if flag.replace("_", "-") == _CONFIG]
+    named += [word.partition("=")[2] for word in rest if word.replace("_", "-").startswith(f"{_CONFIG}=")]
+    settings = _SETTING.findall(read(named[0])) if named else []
+    flags = {f"--{name.replace('_', '-')}": value for name, value in settings}
+    return {launcher.taken[flag]: value for flag, value in flags.items() if flag in launcher.taken}
 
 
 def _without_values(rest: Argv) -> Argv:
@@ -275,6 +279,8 @@ def _per_node(name: str, taken: Mapping[str, str], program: Argv) -> Mapping[str
         options["nproc_per_node"] = _divided(name, taken["processes"], taken.get("nodes", "1"), program)
     if options.get("nproc_per_node") in ("gpu", "cpu"):
         options["nproc_per_node"] = "auto"
+    if options.get("port") == "0":
+        del options["port"]  # Any free one, as without the flag.
     if ":" in options.get("nodes", ""):
         least, _, most = options["nodes"].partition(":")
         raise UsageError(
@@ -316,61 +322,14 @@ def _unknown(
     return UsageError(message, evidence=[*evidence, ACCELERATE_SETTINGS], hint=hint)
 
 
-def _refusal_of_mpi(program: str, rest: Argv) -> UsageError:
-    launched = _launched(rest)
-    words = launched or program_of(rest) or ("train.py",)
-    count = "" if launched else " (--nproc-per-node N for N ranks on each node)"
-    images = (word.partition("=")[2] for word in rest if word.startswith("--container-image="))
-    image = [word for each in images for word in ("--container", each)]
-    hint = f"{pylaunch('start', *image, *_mounts(rest), '--', *words)}{count}"
-    return UsageError(
-        f"{program} starts ranks on all nodes itself, and pylaunch would start one {program} per rank", hint=hint
-    )
-
-
-def _refusal_of_container(program: str, rest: Argv) -> UsageError:
+def _refusal(program: str, rest: Argv) -> UsageError:
+    """Return the refusal of a line whose `program` starts `rest`, its flags aside, in a place of its own."""
     starts = (at for at, word in enumerate(rest) if _is_python(word) or _is_script(word) or word in LAUNCHERS)
-    at = next(starts, 0)
-    image, words = (rest[at - 1], rest[at:]) if at else ("", ("train.py",))
-    given = ("--container", image if image.startswith("/") else "/data/image.sif", *_mounts(rest))
+    words = _launched(rest) or rest[next(starts, len(rest)) :] or ("train.py",)
     return UsageError(
-        f"{program} {rest[0]} would start one container per rank, without the variables of the rank",
-        hint=f"{pylaunch('start', *given, '--', *words)} (the image has to be on every node: pylaunch help containers)",
+        f"pylaunch would start one {program} per rank, and no rank would know the others",
+        hint=f"name what it starts: {pylaunch('start', '--', *words)} (an image: --container)",
     )
-
-
-def _mounts(rest: Argv) -> Argv:
-    """Return the mounts of a container among `rest`, as options of `pylaunch start`."""
-    pairs = [(flag, value) for flag, value in pairwise(rest) if "=" not in flag]
-    pairs += [(flag, value) for flag, _, value in (word.partition("=") for word in rest)]
-    values = (value if value.startswith("/") else _bind(value) for flag, value in pairs if flag in MOUNTS)
-    found = (each for value in values for each in re.split(",(?=/)", value) if each.startswith("/"))
-    return tuple(word for each in found for word in ("--container-mount", _mount(*each.split(":"))))
-
-
-def _mount(source: str, target: str = "", *options: str) -> str:
-    return ":".join((source, target or source, *(("ro",) if "ro" in ",".join(options).split(",") else ())))
-
-
-def _bind(value: str) -> str:
-    """Return docker's "type=bind,src=/data,dst=/d,readonly" as "/data:/d:ro"."""
-    keys = {key: path for key, _, path in (each.partition("=") for each in value.split(","))}
-    source = keys.get("src") or keys.get("source", "")
-    target = keys.get("dst") or keys.get("target") or keys.get("destination", "")
-    is_fixed = any(keys.get(key, "false") not in ("false", "0") for key in ("ro", "readonly"))
-    return f"{source}:{target}{':ro' if is_fixed else ''}"
-
-
-def program_of(rest: Argv) -> Argv:
-    """Return what follows the flags of mpirun or srun: from a script, Python or a path on; () for none of them."""
-    for is_program in (_is_script, _is_python, _is_path):
-        words = zip(("", *rest), rest, strict=False)
-        at = next(
-            (at for at, (flag, word) in enumerate(words) if is_program(word) and flag not in FLAGS_OF_PATHS), None
-        )
-        if at is not None:
-            return rest[at:]
-    return ()
 
 
 def _is_script(word: str) -> bool:
@@ -379,10 +338,6 @@ def _is_script(word: str) -> bool:
 
 def _is_python(word: str) -> bool:
     return PYTHON.match(basename(word)) is not None
-
-
-def _is_path(word: str) -> bool:
-    return word.startswith(("./", "/"))
 
 
 def described_line(pasted: Pasted, used: Mapping[str, str]) -> str:

@@ -1,14 +1,13 @@
-"""Command groups that suggest the right command for a misspelt subcommand and for a verb of another tool."""
+"""Command groups that suggest the right command for a misspelt subcommand and for a line of another launcher."""
 
 import difflib
-import re
 
 import click
 
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.model.pasted import LAUNCHERS
 from pylaunch.model.text.argv import pylaunch
-from pylaunch.terminal import console, other_tools
+from pylaunch.terminal import console
 
 
 class CommandGroup(click.Group):
@@ -31,24 +30,13 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def _hint(self, ctx: click.Context, args: list[str]) -> str:
-        """Return the command that does what other tools call `args`, or those with a similar name."""
+        """Return the command that takes the line of another launcher, or those with a similar name."""
         name = args[0]
         if any(" ".join(args).startswith(f"{launcher} ") for launcher in LAUNCHERS):
             return pylaunch("start", "--", *args)
-        *_, group = ("", *ctx.command_path.split()[1:])
-        meant = other_tools.COMMANDS.get(f"{group} {name}".strip())
-        if meant is not None and _exists(ctx, meant):
-            is_run = re.fullmatch(r"[0-9a-f.]+", "".join(args[1:2])) is not None
-            return f"pylaunch {meant.replace('RUN', args[1]) if is_run else meant}"
         near = difflib.get_close_matches(name, self.list_commands(ctx), n=3)
         return (
             f"did you mean {' or '.join(f'{ctx.command_path} {each}' for each in near)}?"
             if near
             else f"{ctx.command_path} --help"
         )
-
-
-def _exists(ctx: click.Context, words: str) -> bool:
-    """Return True if `pylaunch` has the verb that `words` begin with: that of a feature may have been removed."""
-    verb, root = words.split()[0], ctx.find_root().command
-    return verb.startswith("-") or (isinstance(root, click.Group) and verb in root.list_commands(ctx))

@@ -37,12 +37,6 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
     return added
 
 
-def long_options() -> frozenset[str]:
-    """Return the options of the current command that begin with two hyphens."""
-    parameters = click.get_current_context().command.params
-    return frozenset(word for each in parameters for word in each.opts if word.startswith("--"))
-
-
 def _inventory(help_text: str) -> Callable[[F], F]:
     """Add -i and -H, which both name the inventory."""
 

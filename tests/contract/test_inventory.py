@@ -108,13 +108,6 @@ def test_a_vaulted_file_is_read_with_the_password_ansible_is_given(
     assert "ANSIBLE_VAULT_PASSWORD_FILE" in str(caught.value.hint)
 
 
-def test_hosts_beside_their_group_in_yaml_are_named(tmp_path: Path) -> None:
-    (tmp_path / "cluster.yml").write_text("cluster:\nhosts:\n  n1:\n")
-    with pytest.raises(InventoryError, match=r"hosts in cluster\.yml:2 is not below a group") as caught:
-        load_cluster(tmp_path / "cluster.yml")
-    assert caught.value.hint == "indent hosts: below cluster:"
-
-
 @pytest.mark.parametrize(
     ("text", "lost"),
     [

@@ -45,16 +45,11 @@ def test_with_sync_the_code_that_would_be_shipped_is_checked(
     cluster = directories("n1", "n2")
     code = tmp_path / "code"
     code.mkdir()
-    (code / ".gitignore").write_text("model.py\n")
-    (code / "model.py").write_text("")
-    (code / "train.py").write_text("import model\n")
+    (code / "train.py").write_text("")
     words = ("check", "-i", str(cluster.inventory), "--only", "code", "--framework", "direct", "--sync", str(code))
     missing = cluster.run(*words, "--", "missing.py", code=ExitCode.USAGE)
     assert f"missing.py is not among the files to ship from {code}" in missing.stderr
-    found = cluster.run(*words, "--", "train.py", code=ExitCode.DONE)
-    assert "warn  n[1-2]: imported by the script and not shipped: model.py  [code.files]" in found.stdout
-    assert "fix: --sync-include model.py" in found.stdout
-    whole = cluster.run(*words, "--sync-include", "model.py", "--", "train.py")
+    whole = cluster.run(*words, "--", "train.py")
     assert (whole.returncode, whole.stdout.strip()) == (ExitCode.DONE, "")
 
 

@@ -163,7 +163,7 @@ def planned_parts(
         mine = [f"{name}={value}" for name, value in environment(part, parts, job_id).items()]
         given = replace(given, words=words, env=(*mine, *env), nodes=len(part.cluster.hosts), kill_on_disconnect=True)
         try:
-            asked = requested(given, os.environ, (), tree_of)
+            asked = requested(given, os.environ, tree_of)
             events: list[StartEvent] = []
             place = RolePart(job_id, job.name, role.name, part.name, order[role.name])
             planned = plan_start(part.cluster, replace(asked.job, part=place), judge, events.append)

@@ -167,7 +167,6 @@ def _rendered(target: Target, where: RenderFlags, typed: StartFlags) -> int:
 def _of_program(target: Target, where: RenderFlags, typed: StartFlags, settings: TargetOptions) -> RenderedPlan:
     """Return the files of one target for a program."""
     chosen, flags = _program(target, typed)
-    program.report_misplaced(chosen, flags.workdir, None, options.long_options(), ("render", target.value))
     env = environment.given(flags, os.environ)
     if target.framework is None:
         chosen = program.with_variables(chosen, flags.framework, env.plain)

@@ -68,7 +68,7 @@ class Discovery:
     """Reasons of hosts that did not answer, by host."""
 
     notes: tuple[str, ...] = ()
-    """Contradictions between nodes, one line each."""
+    """Hosts and runs that are left out, one line each."""
 
     hints: tuple[str, ...] = ()
     """Next steps for silent hosts, folded."""
@@ -93,44 +93,37 @@ def discover(cluster: Cluster, timeout_s: float = HELLO_TIMEOUT_S) -> Discovery:
         return await asyncio.gather(*map(ask, cluster.hosts))
 
     answers = asyncio.run(ask_all())
-    return replace(agreed(dict(zip(cluster.names, answers, strict=True))), hints=of_hosts(hints))
+    return replace(merged(dict(zip(cluster.names, answers, strict=True))), hints=of_hosts(hints))
 
 
-def agreed(answers: Mapping[str, KnownRuns | str]) -> Discovery:
+def merged(answers: Mapping[str, KnownRuns | str]) -> Discovery:
     """Merge the answers of all hosts. Pure.
 
-    Where nodes report different records of one run, the record that most of its own nodes report is taken, and a note
-    names the others.
+    Where nodes report different records of one run, that of the first node that is part of it counts.
     """
-    by_run: dict[str, dict[str, KnownRun]] = {}
-    for host, answer in answers.items():
-        for known in () if isinstance(answer, str) else answer.runs:
-            by_run.setdefault(known.record.plan.run, {})[host] = known
-    records, live, notes = [], set(), []
-    for run, by_host in by_run.items():
-        record = _of_most(by_host)
-        records.append(record)
-        if any(known.is_live for known in by_host.values() if known.record == record):
+    records: dict[str, RunRecord] = {}
+    live, notes = set(), []
+    reported = [
+        (host, known) for host, answer in answers.items() if not isinstance(answer, str) for known in answer.runs
+    ]
+    for _, known in sorted(reported, key=_is_stranger):
+        run = known.record.plan.run
+        if records.setdefault(run, known.record) == known.record and known.is_live:
             live.add(run)
-        if others := [host for host, known in by_host.items() if known.record != record]:
-            notes.append(f"warning: run {run}: {fold(others)} reports another record of it than its other nodes")
+    for run, record in records.items():
         notes += _not_reached(record, is_live=run in live)
     notes += [f"note: {host}: {answer.omitted}" for host, answer in answers.items() if _omits(answer)]
     return Discovery(
-        tuple(sorted(records, key=lambda record: record.created_at)),
+        tuple(sorted(records.values(), key=lambda record: record.created_at)),
         frozenset(live),
         {name: answer for name, answer in answers.items() if isinstance(answer, str)},
         tuple(notes),
     )
 
 
-def _of_most(by_host: Mapping[str, KnownRun]) -> RunRecord:
-    def support(record: RunRecord) -> tuple[int, int]:
-        reported_by = [host for host, known in by_host.items() if known.record == record]
-        nodes = {node.host.name for node in record.plan.nodes}
-        return sum(host in nodes for host in reported_by), len(reported_by)
-
-    return max((known.record for known in by_host.values()), key=support)
+def _is_stranger(reported: tuple[str, KnownRun]) -> bool:
+    host, known = reported
+    return host not in {node.host.name for node in known.record.plan.nodes}
 
 
 def _not_reached(record: RunRecord, *, is_live: bool) -> list[str]:

@@ -1,51 +1,28 @@
 """The program of a start, or the command line of another launcher, and the framework that fits it."""
 
 import os
-import re
-import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from pylaunch.agent.shared.script_framework import DEFAULT, LAUNCHER_VARIABLES, choose, needs_mpi
-from pylaunch.agent.shared.script_imports import Names, read_program
+from pylaunch.agent.shared.script_imports import read_program
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import UsageError
+from pylaunch.model.hostset import fold
 from pylaunch.model.job import Framework
-from pylaunch.model.pasted import LAUNCHERS, MODULES, Pasted, described_line, program_after, ranks_of, taken_apart
+from pylaunch.model.pasted import Pasted, described_line, node_flag, program_after, taken_apart
+from pylaunch.model.plan import RunPlan
 from pylaunch.model.text.argv import Argv, pylaunch, quoted
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.terminal import console
 from pylaunch.terminal.flags.start import AUTO, StartFlags, source_directory
 
-RANK_WORDS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "PYLAUNCH_RANK"})
-OWN_RANK = RANK_WORDS - {"MASTER_ADDR"}
-LOOPBACK = frozenset({"localhost", "127.0.0.1"})
-SPAWNING = frozenset({"mp.spawn", "torch.multiprocessing.spawn", "multiprocessing.spawn"})
-COMPUTING_ALONE = frozenset({
-    "torch", "torchvision", "torchaudio", "jax", "flax", "optax", "chex", "numpy", "scipy", "pandas", "sklearn", "PIL",
-    "matplotlib", "tqdm", "yaml", "einops", "safetensors", "tensorboard", "wandb", "click",
-})  # fmt: skip
-"""Packages that join no ranks on their own, `distributed` of torch and jax apart."""
-
-UNMISTAKABLE = ("--nproc", "--nproc-per-node", "--max-restarts", "--sync", "--dry-run", "--detach", "--spares")
-"""Options of `start` that few scripts have: reported also after a script whose source is not here."""
-
 OF_SHELL = frozenset("&|;<>$`")
 SHELL_WORDS = ("source", ".", "cd", "export", "ulimit", "module")
-SHELL_SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
-LONGEST_SCRIPT = 64 * 1024
-"""Bytes of a shell script that are searched."""
+LARGEST_SETTINGS = 1 << 20
+"""Bytes of a file of settings that a line names."""
 
-_CALL = re.compile(
-    r"(?m)^[ \t]*(?:(?:exec|\w+=\S*)[ \t]+)*(?:\S+/)?"
-    rf"((?:python\S*[ \t]+-m[ \t]+)?(?:{'|'.join(map(re.escape, (*LAUNCHERS, *MODULES)))}))[ \t]"
-)
-_SRUN = re.compile(r"(?m)^[^#\n]*\bsrun\b")
-_PLACE_OF_A_NODE = re.compile(r"node.rank|machine.rank|MASTER_ADDR|GROUP_RANK|PYLAUNCH_")
-"""Words of a script that gives each node its place itself."""
-
-SHORTEST_PREFIX = len("--npro")
 NUMBERS = ("nodes", "max_restarts", "port")
 """Flags of another launcher whose values are numbers here."""
 
@@ -61,8 +38,8 @@ class Program:
     is_unread: bool = False
     """--framework auto chose without the source, which is not on this machine."""
 
-    alone: str = ""
-    """Package with which each rank would compute alone, or launcher that each would start; "" if nothing is known."""
+    is_per_gpu: bool = False
+    """The line of another launcher asks for one rank per GPU."""
 
 
 def understood(flags: StartFlags, tree: Tree | None) -> tuple[Program, StartFlags]:
@@ -79,20 +56,19 @@ def understood(flags: StartFlags, tree: Tree | None) -> tuple[Program, StartFlag
         raise UsageError("-m: expected the name of a module", hint="pylaunch start -- -m package.module")
     named = flags.framework
     directory = source_directory(flags.workdir, tree)
-    if named == AUTO:
-        _refuse_mpi(ranks_of(words), directory)
-    pasted = None if named == Framework.COMMAND.value else taken_apart(words)
+    pasted = None if named == Framework.COMMAND.value else taken_apart(words, lambda path: _text(Path(directory, path)))
     if pasted is not None and pasted.launcher:
         flags = _with_options(flags, pasted)
         chosen = _chosen(
             named if named != AUTO or pasted.framework is None else pasted.framework.value, pasted.words, directory
         )
-        return chosen, flags
+        return replace(chosen, is_per_gpu=pasted.is_per_gpu), flags
     if program := program_after(words):
         flags = replace(flags, env=(*words[: -len(program)], *flags.env))
         words = program
     _refuse_no_program(words, directory)
     if pasted is not None and named == AUTO:
+        _refuse_mpi(pasted.words, directory)
         found = choose(read_program(directory, list(pasted.words)))
         if found is None:
             return Program(words, Framework.COMMAND), flags
@@ -133,15 +109,15 @@ def _chosen(named: str, words: Argv, directory: str) -> Program:
             )
         return Program(words, framework)
     if not is_script:
-        return Program(words, Framework.COMMAND, alone=_called_launcher(words, directory))
+        return Program(words, Framework.COMMAND)
     _refuse_mpi(words, directory)
     sources = read_program(directory, list(words))
     found = choose(sources)
     if found is None:
-        return Program(words, Framework(DEFAULT), is_unread=not sources, alone=_alone(sources))
+        return Program(words, Framework(DEFAULT), is_unread=not sources)
     if found.framework != DEFAULT:
         _report_choice(found.framework, found.because + ("" if found.path == sources[0].path else f" in {found.path}"))
-    return Program(words, Framework(found.framework), alone=_alone(sources))
+    return Program(words, Framework(found.framework))
 
 
 def _refuse_mpi(words: Argv, directory: str) -> None:
@@ -188,93 +164,29 @@ def _with_options(flags: StartFlags, pasted: Pasted) -> StartFlags:
     return replace(flags, **taken, env=(*env, *flags.env))
 
 
-def _called_launcher(words: Argv, directory: str) -> str:
-    """Return the launcher that a shell script among `words` calls as on a single machine; "" for none.
+def report_against(plan: RunPlan, program: Program) -> None:
+    """Warn of words of the program, and of its line, that cannot hold for the nodes of `plan`."""
+    flag = node_flag(program.words)
+    if flag is not None and len(plan.nodes) > 1:
+        line = quoted(program.words).replace(f"{flag[0]}={flag[1]}", f"{flag[0]}=$GROUP_RANK")
+        line = line.replace(f"{flag[0]} {flag[1]}", f"{flag[0]} $GROUP_RANK")
+        console.say(
+            f"warning: {' '.join(flag)} is the same on all {len(plan.nodes)} nodes; the number of each node: "
+            + pylaunch("start", "--nproc-per-node", "1", "--", "sh", "-c", f"exec {line}")
+        )
+    without = [node.host.name for node in plan.nodes if not node.devices]
+    if program.is_per_gpu and without:
+        console.say(
+            f"warning: one rank per GPU: the inventory has no gpus= of {fold(without)}, so each gets one rank; "
+            "write it there, or give --nproc-per-node"
+        )
 
-    Raises UsageError for a batch script of Slurm with an srun.
-    """
-    for path in (Path(directory, word) for word in words[:2] if word.endswith(SHELL_SCRIPTS)):
-        if path.is_file() and os.access(path, os.R_OK):
-            script = path.read_bytes()[:LONGEST_SCRIPT].decode("utf-8", "replace")
-            if "\n#SBATCH " in script and _SRUN.search(script):
-                raise UsageError(
-                    f"{path.name} is a batch script of Slurm, and its srun would start ranks on all nodes itself",
-                    hint=f"write pylaunch start -- train.py in place of its srun, then: sbatch {path.name}",
-                )
-            if not _PLACE_OF_A_NODE.search(script) and (called := _CALL.search(script)):
-                return called[1]
-    return ""
 
-
-def _alone(sources: Sequence[Names]) -> str:
-    """Return the package with which every rank would compute alone, because nothing in `sources` can join ranks."""
-    packages = {package for source in sources for package in source.packages}
-    local = {part for source in sources for part in Path(source.path).with_suffix("").parts[-3:]}
-    foreign = packages - COMPUTING_ALONE - set(sys.stdlib_module_names) - local
-    names = {name for source in sources for name in source.imports | source.attributes | source.words}
-    if {"MASTER_ADDR", "MASTER_PORT"} <= names and names & LOOPBACK and not OWN_RANK & names:
-        return next((name for name in sorted(names) if name in SPAWNING), "")
-    joins = any("distributed" in name.lower() or "dist" in name.split(".") for name in names) or RANK_WORDS & names
-    if foreign or joins:
+def _text(path: Path) -> str:
+    """Return the text of a file of settings; "" for one that cannot be read."""
+    if not path.is_file() or not os.access(path, os.R_OK) or path.stat().st_size > LARGEST_SETTINGS:
         return ""
-    return next((package for package in ("torch", "jax") if package in packages), "")
-
-
-def report_ranks_alone(program: Program, world_size: int) -> None:
-    """Warn where the source shows that ranks will not join."""
-    if program.alone and world_size > 1 and program.framework is Framework.COMMAND:
-        console.say(
-            f"warning: {quoted(program.words[:2])} calls {program.alone}, once in each of {world_size} ranks, "
-            f"and none knows the others; paste its line instead: pylaunch start -- {program.alone} …"
-        )
-    elif program.alone in SPAWNING and world_size > 1:
-        console.say(
-            f"warning: {_shown(program.words)} starts processes of its own ({program.alone}) that meet at localhost: "
-            f"each of {world_size} ranks will compute alone; call its function without {program.alone}: each rank has "
-            "RANK, WORLD_SIZE and MASTER_ADDR"
-        )
-    elif program.alone and world_size > 1:
-        how = "torch.distributed" if program.alone == "torch" else "jax.distributed.initialize()"
-        console.say(
-            f"warning: {_shown(program.words)} uses {program.alone} and nothing that joins ranks ({how}): "
-            f"each of {world_size} ranks will compute alone"
-        )
-
-
-def report_misplaced(
-    program: Program, workdir: str | None, tree: Tree | None, options: Collection[str], verb: Argv = ("start",)
-) -> None:
-    """Report words after the script that look like options of `verb`, unless the source of the script has them."""
-    own: set[str] = set()
-    sources: list[Names] = []
-    if program.framework is not Framework.COMMAND:
-        sources = read_program(source_directory(workdir, tree), list(program.words))
-        own = {word.lstrip("-").replace("-", "_") for source in sources for word in source.words}
-    rest = program.words[2:] if program.words[0] == "-m" else program.words[1:]
-    for place, word in enumerate(rest):
-        flag, _, value = word.partition("=")
-        option = _option(flag, options)
-        if option is None or flag.lstrip("-").replace("-", "_") in own or not (sources or option in UNMISTAKABLE):
-            continue
-        if program.framework is Framework.COMMAND and option not in UNMISTAKABLE:
-            continue
-        more = [value] if value else [each for each in rest[place + 1 : place + 2] if not each.startswith("-")]
-        others = [*rest[:place], *rest[place + (1 if value else 1 + len(more)) :]]
-        console.say(
-            f"note: {word} comes after the script and is given to it; as an option of pylaunch: "
-            + pylaunch(*verb, option, *more, "--", *program.words[: len(program.words) - len(rest)], *others)
-        )
-
-
-def _option(flag: str, options: Collection[str]) -> str | None:
-    """Return the option of `start` that `flag` is, or abbreviates without doubt."""
-    typed = flag.replace("_", "-")
-    if not typed.startswith("--"):
-        return None
-    if typed in options:
-        return typed
-    matches = [option for option in options if option.startswith(typed) and len(typed) >= SHORTEST_PREFIX]
-    return matches[0] if len(matches) == 1 else None
+    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def _shown(words: Argv) -> str:

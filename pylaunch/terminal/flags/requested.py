@@ -1,6 +1,6 @@
 """The job that the flags of a start request, and the options of its start."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
@@ -9,10 +9,9 @@ from pylaunch.model.text.argv import pylaunch
 from pylaunch.runs.start import StartOptions
 from pylaunch.runs.start_checks import at_start_checks
 from pylaunch.runs.sync.tree import Tree
-from pylaunch.terminal import console, options
+from pylaunch.terminal import options
 from pylaunch.terminal.flags import environment, program, sync
 from pylaunch.terminal.flags.program import Program
-from pylaunch.terminal.flags.shipped_code import modules_not_shipped
 from pylaunch.terminal.flags.start import StartFlags
 
 
@@ -31,12 +30,11 @@ class Requested:
 def requested(
     typed: StartFlags,
     ours: Mapping[str, str],
-    long_options: Collection[str],
     tree_of: Callable[[sync.SyncFlags], Tree | None] = sync.given,
 ) -> Requested:
     """Return the job of `typed`; `ours` is the environment of pylaunch, `tree_of` reads the tree to ship.
 
-    Words of the program that are one of `long_options` are reported. Raises UsageError for what cannot be started.
+    Raises UsageError for what cannot be started.
     """
     tree = tree_of(sync.of(typed))
     try:
@@ -46,12 +44,9 @@ def requested(
             ship = pylaunch("start", "--sync", typed.sync)
             error.hint = error.hint.replace("pylaunch start", ship)
         raise
-    program.report_misplaced(chosen, flags.workdir, tree, long_options)
     env = environment.given(flags, ours)
     chosen = program.with_variables(chosen, flags.framework, env.plain)
     job = flags.job(chosen.words, chosen.framework, env, tree, is_unread=chosen.is_unread)
-    if tree is not None and (lacking := modules_not_shipped(tree, job.workdir, job.command[0])):
-        console.say("warning: {}; {} ships them".format(*sync.not_shipped_warning(lacking)))
     skipped = options.words(flags.skip)
     wanted = StartOptions(
         checks=() if flags.no_check else at_start_checks(skip=skipped),

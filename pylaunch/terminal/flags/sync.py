@@ -1,7 +1,6 @@
 """`--sync`: read the working tree that the flags name, and report on it."""
 
 import difflib
-from collections.abc import Sequence
 from pathlib import Path
 from posixpath import join, normpath
 
@@ -156,13 +155,6 @@ def _below(path: Path, directory: Path) -> str:
     """Return `path`, relative to the working directory of this process, as it is called in `directory`; "" outside."""
     found, top = path.resolve(), directory.resolve()
     return found.relative_to(top).as_posix() if found.is_relative_to(top) else ""
-
-
-def not_shipped_warning(paths: Sequence[str]) -> tuple[str, str]:
-    """Return a warning about modules that the script imports and that are not shipped, and the flags that ship them."""
-    more = f" and {len(paths) - SHOWN_PATHS} more" if len(paths) > SHOWN_PATHS else ""
-    include = quoted([word for path in paths[:SHOWN_PATHS] for word in ("--sync-include", path)])
-    return f"imported by the script and not shipped: {', '.join(paths[:SHOWN_PATHS])}{more}", include
 
 
 def described(sync: Sync) -> str:

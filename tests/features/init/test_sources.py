@@ -58,6 +58,10 @@ def test_words_name_user_and_port() -> None:
         ("a b", "'a b' is not a host: expected NAME, USER@NAME or NAME:PORT"),
         ("-oProxyCommand=x", "'-oProxyCommand=x' is not a host: expected NAME, USER@NAME or NAME:PORT"),
         ("2001:db8::1", "2001:db8::1: an IPv6 address needs a name; in a file: 2001:db8::1 NAME"),
+        (
+            "[2001:db8::1]:22",
+            "[2001:db8::1]:22: an IPv6 address needs a name; in a file: 2001:db8::1 NAME, and Port 22 in ~/.ssh/config",
+        ),
     ],
 )
 def test_a_word_that_is_no_host_is_a_complaint(word: str, complaint: str) -> None:

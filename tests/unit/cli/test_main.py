@@ -16,9 +16,7 @@ from pylaunch.cli.commands.watch import logs, ps
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.runs.existing.discover import Discovery
-from pylaunch.terminal import other_tools
 from pylaunch.terminal.invocation import Invocation
-from tests.hinted_commands import must_be_accepted
 
 
 def fails_with(error: Exception, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -113,45 +111,16 @@ def test_a_misspelt_word_gets_the_closest_name_as_a_suggestion(
             "did you mean --nproc-per-node? All options: pylaunch start --help",
         ),
         (["start", "--nnodes", "2", "--", "t.py"], "did you mean --nodes? All options: pylaunch start --help"),
-        (["start", "--ntasks-per-node=2"], "did you mean --nproc-per-node? All options: pylaunch start --help"),
         (["start", "--fsdp", "x"], "pylaunch start --help"),
-        (["start", "-N", "2"], "did you mean --nodes? All options: pylaunch start --help"),
-        (["start", "--cpus-per-task=8"], "did you mean --sbatch-arg? All options: pylaunch start --help"),
-        (["start", "--rdzv_id", "2"], "omit it: pylaunch does this in any case. All options: pylaunch start --help"),
-        (["squeue"], "pylaunch ps"),
-        (["kill", "7f3a"], "pylaunch stop 7f3a"),
-        (["tail", "7f3a.1", "-f"], "pylaunch logs 7f3a.1 -f"),
-        (["kill", "--all"], "pylaunch stop RUN"),
-        (["torchrun"], "pylaunch start -- train.py"),
         (["torchrun", "--nproc_per_node", "2", "t.py"], "pylaunch start -- torchrun --nproc_per_node 2 t.py"),
         (["accelerate", "launch", "t.py", "--out", "a b"], "pylaunch start -- accelerate launch t.py --out 'a b'"),
-        (["accelerate", "config"], "pylaunch start -- train.py"),
     ],
 )
-def test_a_word_of_another_tool_leads_to_the_one_that_does_its_work(
+def test_an_option_or_line_of_another_launcher_leads_to_ours(
     words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.run(words) == ExitCode.USAGE
     assert capsys.readouterr().err.splitlines()[-1] == f"hint: {hint}"
-
-
-THERE = [
-    words for words in dict.fromkeys(other_tools.COMMANDS.values()) if words.split()[0] in {"--version", *main.VERBS}
-]
-
-
-@pytest.mark.parametrize("command", THERE)
-def test_what_a_word_of_another_tool_leads_to_is_accepted(command: str) -> None:
-    must_be_accepted(command.split())
-
-
-def test_no_word_of_another_tool_is_one_of_ours_and_each_option_is_one_of_a_verb() -> None:
-    commands = {verb: main.pylaunch.get_command(click.Context(main.pylaunch), verb) for verb in main.VERBS}
-    groups = {verb: each for verb, each in commands.items() if isinstance(each, click.Group)}
-    within = {f"{verb} {name}" for verb, group in groups.items() for name in group.commands}
-    assert other_tools.COMMANDS.keys() & {*main.VERBS, *within} == set()
-    known = {option for each in start.command.params for option in each.opts}
-    assert set(other_tools.OPTIONS.values()) <= known
 
 
 def option_words(verb: str) -> list[str]:

@@ -105,3 +105,8 @@ def test_the_policy_for_differing_hosts_is_one_of_three_words(value: object, exp
 def test_another_word_is_refused_with_the_three(value: object) -> None:
     with pytest.raises(ValueError, match="expected warn, refuse or off"):
         keys.agreement(value)
+
+
+def test_an_address_with_the_zone_of_this_machine_is_refused() -> None:
+    with pytest.raises(ValueError, match="the zone after % names an interface of this machine"):
+        keys.address("fe80::1%eth0")

@@ -52,6 +52,7 @@ def test_what_is_folded_expands_to_the_same_hosts(hosts: list[str]) -> None:
         ("gpu[08-11]", ("gpu08", "gpu09", "gpu10", "gpu11")),
         ("r[1-2]n[1-2]", ("r1n1", "r1n2", "r2n1", "r2n2")),
         ("z,a", ("z", "a")),
+        ("[2001:db8::1]:2222,n[1-2]", ("[2001:db8::1]:2222", "n1", "n2")),
     ],
 )
 def test_a_text_expands_to_hosts_in_the_order_written(text: str, hosts: tuple[str, ...]) -> None:

@@ -2,7 +2,7 @@ import pytest
 
 from pylaunch.errors import UsageError
 from pylaunch.model.job import Framework
-from pylaunch.model.pasted import Pasted, taken_apart
+from pylaunch.model.pasted import Pasted, node_flag, taken_apart
 
 PRINTED = (
     "--num_machines 1 --num_processes 1 --no_python env | grep -E '^(ACCELERATE|FSDP|MEGATRON|PARALLELISM)_'"
@@ -17,7 +17,9 @@ PRINTED = (
         ("torchrun train.py", Pasted("torchrun", ("train.py",))),
         ("torchrun --nnodes=2 --node_rank 1 --rdzv-endpoint=a:1 --nproc-per-node gpu train.py --nnodes 3",
          Pasted("torchrun", ("train.py", "--nnodes", "3"), None, {"nodes": "2", "nproc_per_node": "auto"}, {},
-                ("--node_rank", "--rdzv-endpoint"))),
+                ("--node_rank", "--rdzv-endpoint"), is_per_gpu=True)),
+        ("torchrun --nproc_per_node=gpu --master_port 0 t.py",
+         Pasted("torchrun", ("t.py",), None, {"nproc_per_node": "auto"}, is_per_gpu=True)),
         ("torchrun -m pkg.train --lr 3", Pasted("torchrun", ("-m", "pkg.train", "--lr", "3"))),
         ("torchrun --standalone -- train.py", Pasted("torchrun", ("train.py",), dropped=("--standalone",))),
         ("/v/bin/torchrun train.py", Pasted("torchrun", ("train.py",), options={"python": "/v/bin/python"})),
@@ -55,18 +57,18 @@ def test_a_command_line_in_our_terms(line: str, expected: Pasted | None) -> None
 @pytest.mark.parametrize(
     ("line", "message", "hint"),
     [
-        ("mpirun -np 4 --host a,b python -u t.py -x", "mpirun starts ranks on all nodes itself",
-         "pylaunch start -- t.py -x (--nproc-per-node N for N ranks on each node)"),
-        ("srun -n 4 prog", "srun starts ranks on all nodes itself",
-         "pylaunch start -- train.py (--nproc-per-node N for N ranks on each node)"),
-        ("srun -J deepspeed python t.py --engine deepspeed", "srun starts ranks on all nodes itself",
-         "pylaunch start -- t.py --engine deepspeed (--nproc-per-node N for N ranks on each node)"),
-        ("srun --mpi=pmix torchrun --nnodes 2 --nproc_per_node 8 t.py --lr 3", "srun starts ranks on all nodes itself",
-         "pylaunch start -- torchrun --nnodes 2 --nproc_per_node 8 t.py --lr 3"),
-        ("srun ./prog 7", "srun starts ranks on all nodes itself",
-         "pylaunch start -- ./prog 7 (--nproc-per-node N for N ranks on each node)"),
-        ("mpirun --hostfile ./hosts ./prog", "mpirun starts ranks on all nodes itself",
-         "pylaunch start -- ./prog (--nproc-per-node N for N ranks on each node)"),
+        ("mpirun -np 4 --host a,b python -u t.py -x", "one mpirun per rank, and no rank would know the others",
+         "name what it starts: pylaunch start -- python -u t.py -x (an image: --container)"),
+        ("srun --mpi=pmix torchrun --nnodes 2 t.py --lr 3", "one srun per rank",
+         "name what it starts: pylaunch start -- torchrun --nnodes 2 t.py --lr 3 (an image: --container)"),
+        ("docker run --gpus all -v /d:/d torch:mine python t.py", "one docker per rank",
+         "name what it starts: pylaunch start -- python t.py (an image: --container)"),
+        ("horovodrun -np 4 prog", "one horovodrun per rank",
+         "name what it starts: pylaunch start -- train.py (an image: --container)"),
+        ("uv run --extra gpu torchrun --nproc_per_node=2 t.py", "one uv per rank",
+         "name what it starts: pylaunch start -- torchrun --nproc_per_node=2 t.py (an image: --container)"),
+        ("numactl -N 0 accelerate launch t.py", "one numactl per rank",
+         "name what it starts: pylaunch start -- accelerate launch t.py (an image: --container)"),
         ("torchrun --run-path t.py", "torchrun --run-path: pylaunch starts the ranks itself and has no such flag",
          "pylaunch start --framework torchrun -- t.py"),
         ("torchrun --nnodes=1:4 t.py", "torchrun --nnodes=1:4: pylaunch starts a fixed number of nodes",
@@ -75,7 +77,8 @@ def test_a_command_line_in_our_terms(line: str, expected: Pasted | None) -> None
          "pylaunch start --max-restarts 5 --nproc-per-node 2 --nodes 4 --min-nodes 1 -- t.py --lr 3"),
         ("torchrun prog", "torchrun is given prog, which does not end in .py",
          "pylaunch start --framework command -- prog"),
-        ("torchrun --nproc-per-node", "torchrun --nproc-per-node: expected a value", None),
+        ("torchrun --nproc-per-node", "torchrun --nproc-per-node: expected a value",
+         "is the variable of the shell there not set?"),
         ("torchrun --standalone", "torchrun: no script follows its flags", "pylaunch start -- train.py"),
         ("accelerate launch --num_processes 3 --num_machines 2 t.py", "expected the same number on each",
          "pylaunch start --nodes 2 -- t.py"),
@@ -86,10 +89,10 @@ def test_a_command_line_in_our_terms(line: str, expected: Pasted | None) -> None
         ("accelerate launch --config_file c.yaml t.py", "accelerate launch --config_file: pylaunch starts the ranks",
          f"accelerate launch --config_file c.yaml {PRINTED} --env-file accelerate.env -- t.py"),
         ("deepspeed --hostfile h t.py", "deepspeed --hostfile", "pylaunch start --framework deepspeed -- t.py"),
-        ("uv run --extra gpu torchrun --nproc_per_node=2 t.py", "uv would start one torchrun per rank",
-         "pylaunch start -- torchrun --nproc_per_node=2 t.py (--python names the environment on the nodes)"),
-        ("conda run -n train accelerate launch t.py", "conda would start one accelerate per rank",
-         "pylaunch start -- accelerate launch t.py (--python names the environment on the nodes)"),
+        ("torchrun --nnodes= --nproc_per_node 2 t.py", "torchrun --nnodes: expected a value",
+         "is the variable of the shell there not set?"),
+        ("torchrun --nnodes --node_rank 0 t.py", "torchrun --nnodes: expected a value",
+         "is the variable of the shell there not set?"),
     ],
 )  # fmt: skip
 def test_what_has_no_equivalent_is_refused_with_the_line_to_type(line: str, message: str, hint: str | None) -> None:
@@ -99,34 +102,29 @@ def test_what_has_no_equivalent_is_refused_with_the_line_to_type(line: str, mess
     assert caught.value.hint == hint
 
 
-@pytest.mark.parametrize(
-    ("line", "hint"),
-    [
-        ("docker run --gpus all -v /d:/d:ro -e A=B torch:mine python t.py --lr 3",
-         "pylaunch start --container /data/image.sif --container-mount /d:/d:ro -- python t.py --lr 3"),
-        ("docker run -v /s:/s:z,ro --mount type=bind,src=/d,dst=/e,readonly=false t:1 t.py",
-         "pylaunch start --container /data/image.sif --container-mount /s:/s:ro --container-mount /d:/e -- t.py"),
-        ("docker run --mount type=bind,src=/d,dst=/e,readonly --mount=source=/x,target=/y -v /z:/z:rw t:1 t.py",
-         ("pylaunch start --container /data/image.sif --container-mount /d:/e:ro --container-mount /z:/z"
-          " --container-mount /x:/y -- t.py")),
-        ("podman run localhost/t:1 torchrun --nnodes 1 t.py",
-         "pylaunch start --container /data/image.sif -- torchrun --nnodes 1 t.py"),
-        ("apptainer exec --nv --bind /d /i/t.sif python t.py",
-         "pylaunch start --container /i/t.sif --container-mount /d:/d -- python t.py"),
-        ("enroot start torch python t.py",
-         "pylaunch start --container /data/image.sif -- python t.py"),
-        ("docker run --rm torch:mine bash -c true", "pylaunch start --container /data/image.sif -- train.py"),
-        ("srun -N 2 --container-image=/t.sqsh --container-mounts=/d:/d:ro,/x:/y python t.py",
-         "pylaunch start --container /t.sqsh --container-mount /d:/d:ro --container-mount /x:/y -- t.py"),
-    ],
-)  # fmt: skip
-def test_a_line_that_starts_containers_leads_to_one_with_the_image_and_its_mounts(line: str, hint: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        taken_apart(tuple(line.split()))
-    assert str(caught.value.hint).partition(" (")[0] == hint
-
-
 def test_flags_whose_values_are_in_the_inventory_or_among_the_options_are_refused_with_their_place() -> None:
-    with pytest.raises(UsageError) as caught:
-        taken_apart(("deepspeed", "--hostfile", "h", "--include", "a@b:0", "t.py"))
-    assert [line.partition(":")[0] for line in caught.value.evidence] == ["--hostfile", "--include"]
+    with pytest.raises(UsageError, match="deepspeed --hostfile, --ssh_port, --include: ") as caught:
+        taken_apart(("deepspeed", "--hostfile", "h", "--ssh_port", "22", "--include", "a@b:0", "t.py"))
+    assert [line.partition(":")[0] for line in caught.value.evidence] == ["--hostfile", "--ssh_port", "--include"]
+
+
+def test_numbers_in_the_configuration_of_accelerate_are_in_the_line_to_type() -> None:
+    settings = {"c.yaml": "num_machines: 2\nnum_processes: 16\nmixed_precision: bf16\nmain_process_port: 0\n"}
+    for words in (("--config_file", "c.yaml"), ("--config-file=c.yaml",)):
+        with pytest.raises(UsageError) as caught:
+            taken_apart(("accelerate", "launch", *words, "t.py"), lambda path: settings[path])
+        assert "--nodes 2 --nproc-per-node 8 --env-file accelerate.env -- t.py" in str(caught.value.hint)
+        assert "--port" not in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("vllm serve M --node-rank 0", ("--node-rank", "0")),
+        ("-m sglang.launch_server --nnodes 2 --node_rank=1", ("--node_rank", "1")),
+        ("serve --node-rank $GROUP_RANK", None),
+        ("train.py --rank 0 --node-rank", None),
+    ],
+)
+def test_a_flag_that_numbers_one_node_is_found(line: str, found: tuple[str, str] | None) -> None:
+    assert node_flag(tuple(line.split())) == found

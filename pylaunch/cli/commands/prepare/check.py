@@ -11,7 +11,7 @@ from pylaunch import features
 from pylaunch.base.dataclass import dataclass
 from pylaunch.checks import suite
 from pylaunch.checks.check import Check
-from pylaunch.checks.check_hosts import NO_SCRIPT, SHIPPED_CODE, CheckRequest, Needs, check, plan_check, with_warning
+from pylaunch.checks.check_hosts import NO_SCRIPT, CheckRequest, Needs, check, plan_check
 from pylaunch.checks.result import Result
 from pylaunch.checks.selection import select
 from pylaunch.checks.start_table import START_TABLE, AtStart, Row
@@ -24,14 +24,12 @@ from pylaunch.model.diagnosis.finding import Severity
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import Framework, JobSpec, RankOrder
 from pylaunch.model.pasted import taken_apart
-from pylaunch.model.plan import RunPlan
 from pylaunch.provision.environments.environment import read_manifest
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.runs.trial import TrialState
 from pylaunch.store.paths import project_environment
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags import sync
-from pylaunch.terminal.flags.shipped_code import modules_not_shipped
 from pylaunch.terminal.live_area import working
 from pylaunch.terminal.views import findings
 from pylaunch.terminal.views.live import counted
@@ -136,8 +134,8 @@ def command(
         found = check(request)
     if flags.fix:
         found = _fixed(request, found, sure=flags.yes)
-    if tree is not None and any(each.id == SHIPPED_CODE for each in checks):
-        found = _with_shipped(found, tree, request.plan)
+    if job.sync is not None:
+        console.say(f"the code is that of {job.sync.directory}: {sync.described(job.sync)}")
     if flags.junit_file is not None:
         from pylaunch.checks.junit import junit  # noqa: PLC0415 -- a check without a report needs no XML
 
@@ -172,13 +170,6 @@ def _room_of_environment(cluster: Cluster) -> tuple[Room, ...]:
         return ()
     path = f"{{env_root}}/envs/{locked.id}"
     return (Room("the locked environment", path, locked.needed_bytes, Severity.WARN, "pylaunch_env_root"),)
-
-
-def _with_shipped(found: Result, tree: Tree, plan: RunPlan) -> Result:
-    """Add a warning for modules that the shipped code lacks; it is the same code on all hosts."""
-    console.say(f"the code is that of {tree.directory}: {sync.described(plan.job.sync)}" if plan.job.sync else "")
-    lacking = modules_not_shipped(tree, plan.job.workdir, plan.job.command[0])
-    return with_warning(found, SHIPPED_CODE, *sync.not_shipped_warning(lacking)) if lacking else found
 
 
 def _job(words: tuple[str, ...], flags: CheckFlags, tree: Tree | None) -> JobSpec:

@@ -131,8 +131,10 @@ def _shown(host: NamedHost) -> str:
 def _named(word: str) -> NamedHost:
     found = _WORD.fullmatch(word)
     if found is None:
-        if is_address(word.strip("[]")):
-            raise ValueError(f"{word}: an IPv6 address needs a name; in a file: {word} NAME")
+        address, _, port = word.removeprefix("[").partition("]") if word.startswith("[") else (word, "", "")
+        if is_address(address):
+            more = f", and Port {port[1:]} in ~/.ssh/config" if port else ""
+            raise ValueError(f"{word}: an IPv6 address needs a name; in a file: {address} NAME{more}")
         raise ValueError(f"{word!r} is not a host: expected NAME, USER@NAME or NAME:PORT")
     user, name, port = found.groups()
     if port is not None and not 1 <= int(port) <= 65535:

@@ -14,7 +14,7 @@ from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Cluster, Connection, Host, SshOptions
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
-from pylaunch.runs.existing.discover import KnownRun, KnownRuns, agreed, read_answer
+from pylaunch.runs.existing.discover import KnownRun, KnownRuns, merged, read_answer
 from pylaunch.store.node_record import MAX_RANKS, NotARecordError, RecordReader, pack, unpack
 from pylaunch.transport.connections import connector_of
 
@@ -76,7 +76,7 @@ def test_a_host_that_our_inventory_lacks_is_reported_and_not_connected_to() -> N
     assert (stranger.name, stranger.connection) == ("n2", Connection.NONE)
     with pytest.raises(ClusterNotReadyError, match="n2 is not in the inventory"):
         connector_of(stranger, None).argv(("true",))
-    assert agreed({"n1": KnownRuns((known,))}).notes == (
+    assert merged({"n1": KnownRuns((known,))}).notes == (
         f"note: run {RUN} has n2, not in this inventory: not connected to",
     )
 
@@ -138,7 +138,7 @@ def test_the_records_of_one_node_share_a_limit_and_live_and_small_ones_come_firs
     limits = "the records of one node may name 65536 ranks and 16384 hosts"
     assert answer.omitted == f"{610 - len(runs) + 9000} of its runs are not shown: {limits}"
     (other,) = read_answer(answer_of(honest), reader).runs  # type: ignore[union-attr]
-    assert agreed({"n1": answer, "n2": KnownRuns((other,))}).notes[-1] == f"note: n1: {answer.omitted}"
+    assert merged({"n1": answer, "n2": KnownRuns((other,))}).notes[-1] == f"note: n1: {answer.omitted}"
 
 
 def test_records_that_unpack_to_much_share_a_limit() -> None:
@@ -174,20 +174,19 @@ def test_an_invalid_answer_is_quoted(text: str, complaint: str) -> None:
     assert answer.startswith(complaint)
 
 
-def test_where_nodes_contradict_each_other_the_record_of_most_of_its_nodes_counts() -> None:
+def test_where_nodes_contradict_each_other_the_record_of_the_first_that_is_part_of_the_run_counts() -> None:
     true = unpack(pack(PLAN, AGENT, 12.5), HOSTS)
     lie = unpack(forged(plan_run(HOSTS.only(["n1"]), PLAN.job, RUN)), HOSTS)
-    found = agreed(
-        {"n1": KnownRuns((KnownRun(true, False),)), "n2": KnownRuns((KnownRun(true, False),)),
-         "n3": KnownRuns((KnownRun(lie, True),))}
+    found = merged(
+        {"n3": KnownRuns((KnownRun(lie, True),)), "n1": KnownRuns((KnownRun(true, False),)),
+         "n2": KnownRuns((KnownRun(true, False),))}
     )  # fmt: skip
-    assert (found.records, found.live) == ((true,), frozenset())
-    assert found.notes == (f"warning: run {RUN}: n3 reports another record of it than its other nodes",)
+    assert (found.records, found.live, found.notes) == ((true,), frozenset(), ())
 
 
 def test_runs_are_listed_oldest_first() -> None:
     old, new = (unpack(pack(replace(PLAN, run=run), AGENT, at), HOSTS) for run, at in (("0" * 8, 9.0), ("1" * 8, 8.0)))
-    assert agreed({"n1": KnownRuns((KnownRun(old, True),)), "n2": KnownRuns((KnownRun(new, True),))}).records == (
+    assert merged({"n1": KnownRuns((KnownRun(old, True),)), "n2": KnownRuns((KnownRun(new, True),))}).records == (
         new,
         old,
     )

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.model.job import Framework
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
 from pylaunch.terminal.flags import program
 from pylaunch.terminal.flags.start import StartFlags
-
-OPTIONS = ("--nproc-per-node", "--nodes", "--node-timeout", "--env", "--port")
 
 
 @pytest.fixture(autouse=True)
@@ -180,7 +180,7 @@ def test_modules_are_read_as_python_finds_them(here: Path) -> None:
     (here / "pkg/train.py").write_text("import jax")
     (here / "pkg/__main__.py").write_text("from .train import x")
     for words in (("-m", "pkg.train", "--lr", "3"), ("-m", "pkg", "--lr", "3")):
-        assert understood(*words) == program.Program(words, Framework.JAX, alone="jax")
+        assert understood(*words) == program.Program(words, Framework.JAX)
     assert understood("pkg.train", module=True).words == ("-m", "pkg.train")
     with pytest.raises(UsageError, match="expected the name of a module"):
         understood("-m")
@@ -202,8 +202,6 @@ def test_an_mpi_script_is_refused_unless_a_framework_is_named(here: Path) -> Non
     assert understood("train.py", framework="torchrun").framework is Framework.TORCHRUN
     for words in (
         ("python", "train.py"),
-        ("mpirun", "-np", "3", "python", "-u", "train.py"),
-        ("srun", "train.py"),
         ("torchrun", "train.py"),
     ):
         with pytest.raises(UsageError, match=r"train\.py imports mpi4py, and pylaunch starts no MPI job") as caught:
@@ -234,85 +232,21 @@ def test_a_line_of_one_machine_says_that_it_became_one_of_all(
     assert "on every host" not in capsys.readouterr().err
 
 
-SPAWN = """import os, torch.distributed as dist, torch.multiprocessing as mp
-def main(rank, world):
-    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "localhost", "12355"
-    dist.init_process_group("gloo", rank=rank, world_size=world)
-mp.spawn(main, args=(8,), nprocs=8)
-"""
-
-
-@pytest.mark.parametrize(
-    ("source", "is_alone"),
-    [
-        (SPAWN, True),
-        (SPAWN.replace("import torch.multiprocessing as mp", "").replace("mp.", "torch.multiprocessing."), True),
-        (SPAWN.replace("12355", "1") + "print(os.environ['RANK'])", False),
-        (SPAWN.replace("localhost", "n1"), False),
-    ],
-)
-def test_a_script_whose_processes_meet_at_localhost_is_reported(
-    here: Path, source: str, is_alone: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (here / "train.py").write_text(source)
-    program.report_ranks_alone(understood("train.py"), 2)
-    assert ("that meet at localhost: each of 2 ranks" in capsys.readouterr().err) == is_alone
-
-
-@pytest.mark.parametrize(
-    ("source", "is_alone"),
-    [
-        ("import torch\ntorch.nn.Linear(1, 1)", True),
-        ("import torch\nimport helper", True),
-        ("import torch.distributed as dist", False),
-        ("import torch, os\nos.environ['RANK']", False),
-        ("import torch, lightning", False),
-        ("print(1)", False),
-    ],
-)
-def test_ranks_that_can_only_compute_alone_are_reported(
-    here: Path, source: str, is_alone: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (here / "train.py").write_text(source)
-    (here / "helper.py").write_text("import numpy")
-    chosen = understood("train.py")
-    program.report_ranks_alone(chosen, 1)
-    assert capsys.readouterr().err == ""
-    program.report_ranks_alone(chosen, 6)
-    assert ("each of 6 ranks will compute alone" in capsys.readouterr().err) == is_alone
-
-
-@pytest.mark.parametrize(
-    ("line", "called"),
-    [
-        ("  NCCL_DEBUG=INFO exec /v/bin/torchrun --nproc_per_node 8 train.py", "torchrun"),
-        ("python3 -m torch.distributed.launch train.py", "python3 -m torch.distributed.launch"),
-        ("torchrun --node_rank $GROUP_RANK train.py", ""),
-        ("# torchrun train.py", ""),
-        ("pip install deepspeed wandb", ""),
-        ("echo torchrun train.py", ""),
-    ],
-)
-def test_a_shell_script_that_calls_a_launcher_of_one_machine_is_reported(
-    here: Path, line: str, called: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (here / "run.sh").write_text(f"set -e\n{line}\n")
-    program.report_ranks_alone(understood("bash", "run.sh", "7"), 4)
-    warning = f"warning: bash run.sh calls {called}, once in each of 4 ranks" if called else ""
-    printed = capsys.readouterr().err
-    assert printed.startswith(warning)
-    assert bool(printed) == bool(called)
-
-
-def test_a_batch_script_of_slurm_with_srun_is_refused_unless_a_command_is_named(here: Path) -> None:
-    (here / "one.sh").write_text("#!/bin/bash\n#SBATCH --nodes=1\n# no srun\npython train.py\n")
-    assert understood("bash", "one.sh").words == ("bash", "one.sh")
-    (here / "job.sbatch").write_text("#!/bin/bash\n#SBATCH --nodes=2\nsrun python train.py\n")
-    for words in (("job.sbatch",), ("bash", "job.sbatch")):
-        with pytest.raises(UsageError, match=r"job\.sbatch is a batch script of Slurm") as caught:
-            understood(*words)
-        assert caught.value.hint == "write pylaunch start -- train.py in place of its srun, then: sbatch job.sbatch"
-        assert understood(*words, framework="command").words == words
+def test_words_that_cannot_hold_on_all_nodes_are_reported(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = Cluster((Host("n1", "10.0.0.1", devices=(0, 1)), Host("n2", "10.0.0.2")))
+    served = understood("serve", "M", "--node-rank", "0")
+    for nodes, is_warned in ((2, True), (1, False)):
+        job = JobSpec(served.words, served.framework, "/", nodes=nodes)
+        program.report_against(plan_run(cluster, job, "0" * 8), served)
+        line = "pylaunch start --nproc-per-node 1 -- sh -c 'exec serve M --node-rank $GROUP_RANK'"
+        assert (f"--node-rank 0 is the same on all 2 nodes; the number of each node: {line}" in
+                capsys.readouterr().err) is is_warned  # fmt: skip
+    (here / "train.py").write_text("import torch.distributed")
+    per_gpu = understood("torchrun", "--nnodes", "2", "--nproc_per_node=gpu", "train.py")
+    program.report_against(plan_run(cluster, JobSpec(per_gpu.words, per_gpu.framework, "/"), "0" * 8), per_gpu)
+    assert (
+        "warning: one rank per GPU: the inventory has no gpus= of n2, so each gets one rank" in capsys.readouterr().err
+    )
 
 
 def test_options_of_a_pasted_line_apply_where_no_flag_overrides_them(
@@ -343,30 +277,6 @@ def test_python_before_a_script_is_kept_unless_the_script_needs_a_framework(here
     assert understood("python", "-u", "train.py") == program.Program(("python", "-u", "train.py"), Framework.COMMAND)
     (here / "train.py").write_text("from accelerate import Accelerator")
     assert understood("python", "-u", "train.py", "-x") == program.Program(("train.py", "-x"), Framework.ACCELERATE)
-
-
-@pytest.mark.parametrize(
-    ("rest", "hint"),
-    [
-        (("--nproc", "2", "--lr", "3"), "pylaunch start --nproc-per-node 2 -- train.py --lr 3"),
-        (("--nproc", "2", "--steps", "2"), "pylaunch start --nproc-per-node 2 -- train.py --steps 2"),
-        (("--nodes=2", "--lr", "3"), "pylaunch start --nodes 2 -- train.py --lr 3"),
-        (("--node", "2"), ""),
-        (("--env", "CartPole"), ""),
-        (("--port", "1"), ""),
-        (("--lr", "3"), ""),
-    ],
-)
-def test_an_option_after_the_script_gets_a_hint_unless_the_script_knows_it(
-    here: Path, rest: tuple[str, ...], hint: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (here / "train.py").write_text("import torch.distributed\ndef main(port, lr):\n    p.add_argument('--env')")
-    chosen = understood("train.py", *rest)
-    program.report_misplaced(chosen, None, None, OPTIONS)
-    printed = capsys.readouterr().err.rstrip("\n")
-    assert printed.endswith(hint)
-    assert bool(printed) == bool(hint)
-    assert chosen.words == ("train.py", *rest)
 
 
 def test_a_program_that_is_no_script_is_refused_with_a_hint() -> None:

@@ -48,5 +48,5 @@ def test_the_line_to_type_in_place_of_another_launchers_ships_the_same_directory
         (None, "pylaunch start --fr"),
     ):
         with pytest.raises(UsageError) as refused:
-            requested(StartFlags(words=words, sync=asked), {}, ())
+            requested(StartFlags(words=words, sync=asked), {})
         assert (refused.value.hint or "").startswith(hint)
