@@ -12,7 +12,15 @@ import pytest
 
 from pylaunch import protocol
 from pylaunch.model.text.argv import quoted
-from pylaunch.runs.connect.node_script import AGENT_ABSENT, AGENTS_DAMAGED, ENTER, PYTHON_ABSENT, ROOT_UNTRUSTED, RUNS
+from pylaunch.runs.connect.node_script import (
+    AGENT_ABSENT,
+    AGENTS_DAMAGED,
+    ENTER,
+    INTERPRETER_ABSENT,
+    PYTHON_ABSENT,
+    ROOT_UNTRUSTED,
+    RUNS,
+)
 from pylaunch.runs.prepare import archive
 
 VERSION = archive.build().version
@@ -91,6 +99,13 @@ def test_the_newest_agent_that_is_whole_reports_the_runs(root: Path) -> None:
     assert run(RUNS, root).stdout == "[]\n"
     (root / "agents" / f"{VERSION}.pyz").unlink()
     assert run(RUNS, root).returncode == AGENTS_DAMAGED
+
+
+def test_a_missing_interpreter_of_the_ranks_is_reported_before_the_agent_is_looked_for(root: Path) -> None:
+    shutil.rmtree(root / "agents")
+    assert run(ENTER, root, VERSION, "open", "r1", "/no/python").returncode == INTERPRETER_ABSENT
+    for there in (sys.executable, ""):
+        assert run(ENTER, root, VERSION, "open", "r1", there).returncode == AGENT_ABSENT
 
 
 def test_a_missing_agent_is_reported_as_absent(root: Path, tmp_path: Path) -> None:

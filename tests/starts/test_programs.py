@@ -62,3 +62,19 @@ def test_check_looks_at_the_script_of_a_pasted_line(
     assert f"train.py does not exist in {tmp_path}" in check.stdout + check.stderr
     (tmp_path / "train.py").touch()
     assert cluster.run("check", "-i", str(cluster.inventory), *words).returncode == ExitCode.DONE
+
+
+def test_the_interpreter_is_looked_for_before_anything_is_installed_or_shipped(
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
+) -> None:
+    cluster = directories("n1", "n2")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/train.py").write_text("print(1)")
+    absent = tmp_path / "nowhere/python"
+    words = ("--sync", str(tmp_path / "work"), "--python", str(absent), "--", "train.py")
+    start = ended(cluster.begin("start", "-i", str(cluster.inventory), *words), code=ExitCode.CLUSTER_NOT_READY)
+    assert f"n[1-2]: {absent} does not exist" in start.stderr
+    assert "--python names another interpreter" in start.stderr
+    assert "installing" not in start.stderr
+    assert "shipping" not in start.stderr
+    assert not list((cluster.nodes["n1"].path / "root").glob("trees/*"))

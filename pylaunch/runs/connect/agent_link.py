@@ -13,7 +13,14 @@ from pylaunch.model.cluster import Connection, Host
 from pylaunch.model.diagnosis import host_hints
 from pylaunch.model.text.argv import Argv, pylaunch
 from pylaunch.runs import steady_clock
-from pylaunch.runs.connect.node_script import AGENT_ABSENT, ENTER, PYTHON_ABSENT, ROOT_UNTRUSTED, root_words
+from pylaunch.runs.connect.node_script import (
+    AGENT_ABSENT,
+    ENTER,
+    INTERPRETER_ABSENT,
+    PYTHON_ABSENT,
+    ROOT_UNTRUSTED,
+    root_words,
+)
 from pylaunch.transport.connections import connector_of, in_full
 from pylaunch.transport.connector import LOGIN_TEST_TIMEOUT_S, ConnectionFailure, Connector
 from pylaunch.transport.handshakes import AGENTS, awaited_turn
@@ -62,6 +69,12 @@ class NoAgentError(LinkError):
     host_answers = True
 
 
+class InterpreterAbsentError(LinkError):
+    """The host answers, and does not have the interpreter of the ranks."""
+
+    host_answers = True
+
+
 class AgentFailedError(LinkError):
     """The host answers, and reports why no agent of the run does."""
 
@@ -76,12 +89,12 @@ class RunUnknownError(AgentFailedError):
     """The host does not know this run."""
 
 
-def enter(host: Host, agent: str, verb: str, run: str) -> Argv:
+def enter(host: Host, agent: str, verb: str, run: str, interpreter: str = "") -> Argv:
     """Return the command that reaches the agent of version `agent` (the hash of its archive) on `host`.
 
-    `{user}` in the node root becomes the user id there.
+    `{user}` in the node root becomes the user id there. The host first looks for `interpreter`.
     """
-    return ("/bin/sh", "-c", ENTER, "sh", *root_words(host), host.agent_python, agent, verb, run)
+    return ("/bin/sh", "-c", ENTER, "sh", *root_words(host), host.agent_python, agent, verb, run, interpreter)
 
 
 class AgentLink:
@@ -150,6 +163,9 @@ class Call:
     shared: bool = True
     """Use the SSH connection that is open, if there is one. It may be dead."""
 
+    interpreter: str = ""
+    """Path without which the host cannot run the ranks."""
+
 
 async def open_link(host: Host, known_hosts: str | None, agent: str, call: Call) -> AgentLink:
     """Connect to the agent of a run on `host`.
@@ -175,12 +191,12 @@ async def open_link(host: Host, known_hosts: str | None, agent: str, call: Call)
 
 async def _opened(connector: Connector, agent: str, call: Call) -> AgentLink:
     host = connector.host
-    child = await spawn(connector.argv(enter(host, agent, call.verb, call.run), shared=call.shared))
+    child = await spawn(connector.argv(enter(host, agent, call.verb, call.run, call.interpreter), shared=call.shared))
     try:
         async with patience(call.within_s):
             line = await child.readline()
             if not line:
-                raise await _explain(connector, child)
+                raise await _explain(connector, child, call.interpreter)
             hello = _decoded(host, line)
             if isinstance(hello, protocol.Failed):
                 raise _refused(hello, call)
@@ -244,8 +260,10 @@ async def _measure_clock(connector: Connector, child: Child) -> ClockOffset:
     return measure(exchanges)
 
 
-async def _explain(connector: Connector, child: Child) -> Exception:
+async def _explain(connector: Connector, child: Child, interpreter: str = "") -> Exception:
     ended = await child.leave(LEAVES_S)
+    if interpreter and ended.returncode == INTERPRETER_ABSENT:
+        return InterpreterAbsentError(f"{interpreter} does not exist")
     if ended.returncode == AGENT_ABSENT:
         return AgentAbsentError(connector.host)
     return why_ended(connector, await in_full(connector, ended))

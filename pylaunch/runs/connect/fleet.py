@@ -132,15 +132,22 @@ class Fleet:
         self._cluster, self._scopes = plan.cluster, {node.host.name: Scope(plan, node) for node in plan.nodes}
 
     async def connect(
-        self, names: Iterable[str], verb: str, *, shared: bool = True
+        self, names: Iterable[str], verb: str, *, shared: bool = True, interpreters: Mapping[str, str] | None = None
     ) -> dict[str, LinkError | AgentAbsentError]:
-        """Open links to `names` at the same time; return the errors of those that failed, by host."""
-        wanted = tuple(names)
+        """Open links to `names` at the same time; return the errors of those that failed, by host.
+
+        A host without its path in `interpreters` is one that failed.
+        """
+        wanted, paths = tuple(names), interpreters or {}
         if verb == "open" and not self._opened_at:
             self._opened_at = steady_clock.now()
         allow_hosts(len(self._cluster.hosts))
         answers = await asyncio.gather(
-            *(self._open(name, Call(verb, self._run, shared=shared)) for name in wanted), return_exceptions=True
+            *(
+                self._open(name, Call(verb, self._run, shared=shared, interpreter=paths.get(name, "")))
+                for name in wanted
+            ),
+            return_exceptions=True,
         )
         failures: dict[str, LinkError | AgentAbsentError] = {}
         for name, answer in zip(wanted, answers, strict=True):

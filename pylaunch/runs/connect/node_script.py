@@ -13,6 +13,7 @@ ROOT_UNTRUSTED = 95
 AGENT_ABSENT = 96
 PYTHON_ABSENT = 97
 AGENTS_DAMAGED = 98
+INTERPRETER_ABSENT = 94
 
 _OPEN_ENDINGS = ("{", "(", "do", "then", "else", "in", "|", "&&", "||", ";")
 """Ends of lines after which a shell accepts no semicolon."""
@@ -59,6 +60,7 @@ while [ $left -gt 0 ] && [ ! -f "$root/agents/$5.pyz" ]; do sleep 0.05; left=$((
 
 ENTER = _one_line(f"""\
 {_TRUST}
+[ -z "$8" ] || [ -e "$8" ] || [ -L "$8" ] || exit {INTERPRETER_ABSENT}
 {_AWAIT_INSTALLATION}
 {_ROOT}
 agent=$root/agents/$5.pyz
@@ -68,7 +70,8 @@ until whole "$agent" "$5"; do
 done
 exec "$4" -I -S "$agent" "$6" --root "$root" --run "$7"
 """)
-"""Words: the node root before and after the user id, "user" where that stands in it, Python, version, verb, run.
+"""Words: the node root before and after the user id, "user" where that stands in it, Python, version, verb, run, and
+the interpreter of the ranks, if it must be there before anything is installed.
 
 An archive that is damaged counts as absent: it is installed again.
 """
@@ -88,7 +91,7 @@ ls -t -- "$root/agents" 2>/dev/null | {{
   exit $end
 }}
 """)
-"""The same words without the last three: the newest agent that is whole reports its runs."""
+"""The same words without the last four: the newest agent that is whole reports its runs."""
 
 
 START_JOB_DAEMON = f"""\

@@ -20,7 +20,7 @@ from pylaunch.model.secret import Secrets
 from pylaunch.model.text.addresses import is_address
 from pylaunch.protocol.messages import PAUSE_S
 from pylaunch.runs import steady_clock
-from pylaunch.runs.connect.agent_link import AgentAbsentError, LinkError
+from pylaunch.runs.connect.agent_link import AgentAbsentError, InterpreterAbsentError, LinkError
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.runs.follow.run_events import Emitter, Notice
 from pylaunch.runs.prepare.archive import AgentArchive
@@ -158,6 +158,9 @@ class Session:
         self._port = plan.job.rendezvous_port
         """Rendezvous port; None until the first node has chosen it."""
 
+        self._lacks_interpreter = False
+        """Some hosts lack the interpreter of their ranks: nothing is installed or shipped."""
+
         self._essentials: dict[str, Mapping[str, str]] = {}
         self._libraries: dict[str, Mapping[str, str]] = {}
         self._answered_s = MOST_LEAD_S
@@ -170,6 +173,8 @@ class Session:
         """
         begun, self._begun = time.monotonic(), steady_clock.now()
         await self.unless_interrupted(self._connect(install))
+        if self._lacks_interpreter:
+            raise self._not_ready()
         connected = shipped = time.monotonic()
         self._phases = {"connect": connected - begun}
         if self._launch.tree is not None and self._fleet.links:
@@ -217,8 +222,14 @@ class Session:
 
     async def _connect(self, install: Install) -> None:
         self._emit(Notice(f"connecting to {fold(self._tasks)}"))
-        failures = await self._fleet.connect(tuple(self._tasks), "open")
-        absent = [name for name, error in failures.items() if isinstance(error, AgentAbsentError)]
+        interpreters = {name: _interpreter(task) for name, task in self._tasks.items()}
+        failures = await self._fleet.connect(tuple(self._tasks), "open", interpreters=interpreters)
+        self._lacks_interpreter = any(isinstance(error, InterpreterAbsentError) for error in failures.values())
+        absent = (
+            []
+            if self._lacks_interpreter
+            else [name for name, error in failures.items() if isinstance(error, AgentAbsentError)]
+        )
         if absent:
             self._emit(Notice(f"installing the agent on {fold(absent)}"))
             began, unwanted = time.monotonic(), threading.Event()
@@ -234,8 +245,13 @@ class Session:
                 if name in refused or name in self._fleet.links:
                     failures.pop(name)
         for name, error in failures.items():
-            if isinstance(error, LinkError):
+            if isinstance(error, InterpreterAbsentError):
+                hints = (need.hint for need in self._tasks[name].needs if need.path == interpreters[name])
+                self._refuse(name, error.reason, next(hints, None))
+            elif isinstance(error, LinkError):
                 self._refuse(name, error.reason, error.hint)
+            elif self._lacks_interpreter:
+                continue  # Nothing is installed for a run that cannot start.
             else:
                 self._refuse(name, "the agent was installed, but no archive there has its content (sha256sum)", None)
 
@@ -379,6 +395,12 @@ def lead_s(answered_s: float, nodes: int) -> float:
     """Return the lead of the common instant: twice the seconds in which all nodes answered the last question, within
     limits, and the time to send the release to all."""
     return min(max(LEAST_LEAD_S, 2 * answered_s), MOST_LEAD_S) + SENT_S * nodes
+
+
+def _interpreter(task: protocol.NodeTask) -> str:
+    """Return the interpreter that the node itself must have for the ranks; "" for none, or one of a container."""
+    is_needed = task.container is None and any(need.path == task.python for need in task.needs)
+    return task.python if is_needed and task.python.startswith("/") else ""
 
 
 def _interrupted(by: KeyboardInterrupt | Interrupted) -> InterruptedBeforeReleaseError:

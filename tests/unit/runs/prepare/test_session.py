@@ -191,7 +191,7 @@ def test_the_lead_of_a_release_follows_from_the_answers_to_the_question_before(m
     async def start() -> None:
         fleet = Fleet(PLAN, "0123")
 
-        async def connect(names: Sequence[str], verb: str) -> dict[str, LinkError]:
+        async def connect(names: Sequence[str], verb: str, **_: object) -> dict[str, LinkError]:
             link(fleet, CLUSTER.hosts)
             await arrive(fleet, *((host, protocol.Ready(0.0, [], {})) for host in fleet.links))
             return {}
@@ -216,7 +216,7 @@ def test_the_same_error_of_many_hosts_is_one_line_in_the_order_of_the_plan(
         for each in cluster.hosts
     } | {"gpu3": LinkError("host key unknown", "pylaunch trust --limit gpu3")}
 
-    async def refused(fleet: Fleet, names: Sequence[str], verb: str) -> dict[str, LinkError]:
+    async def refused(fleet: Fleet, names: Sequence[str], verb: str, **_: object) -> dict[str, LinkError]:
         return dict(reversed(errors.items())) if verb == "open" else {}
 
     monkeypatch.setattr(Fleet, "connect", refused)
@@ -238,7 +238,7 @@ def test_nodes_without_an_interface_to_a_peer_whose_name_does_not_resolve_are_no
     plan = plan_run(cluster, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
     no_interface = protocol.Refused([protocol.Reason(HOSTNAME_LOOPBACK, "its own host name resolves to 127.0.1.1", "")])
 
-    async def connect(fleet: Fleet, names: Sequence[str], verb: str) -> dict[str, LinkError]:
+    async def connect(fleet: Fleet, names: Sequence[str], verb: str, **_: object) -> dict[str, LinkError]:
         if verb != "open" or fleet.links or not names:
             return {}
         link(fleet, cluster.hosts[:2])
