@@ -55,7 +55,10 @@ class BroadcastProgress:
 
     @property
     def line(self) -> str:
-        """The state as text: bytes, rate, hosts that have the files, time left, hosts that wait."""
+        """The state as text: bytes, rate, hosts that have the files, time left, hosts that wait.
+
+        Where no byte is on its way, what hosts do instead.
+        """
         share = self.average / self.size if self.size else 1.0
         rate = self.average / max(self.seconds, 0.001)
         left_s = (self.size - self.average) / rate if rate else 0.0
@@ -63,9 +66,18 @@ class BroadcastProgress:
         wait = f"; {fold(self.waiting)} wait{'s' * (len(self.waiting) == 1)} for another transfer of the same files"
         if self.held_s and len(self.waiting) + len(self.whole) < self.hosts:
             wait += f", the other hosts for {'it' if len(self.waiting) == 1 else 'them'}, {self.held_s:.0f} s at most"
+        if len(self.whole) < self.hosts and not self.waiting:
+            if not self.average:
+                left = "; hosts look for what they have of it"
+            elif self.average >= self.size:
+                left = "; hosts read back what they wrote and compare its hashes"
+            else:
+                left = f", about {left} left"
+        else:
+            left = f", about {left} left" if 0 < share < 1 else ""
         return (
             f"{share:.0%} of {shown_size(self.size)}, {shown_size(int(rate))}/s to each host, "
-            f"{len(self.whole)} of {self.hosts} hosts have it{f', about {left} left' if 0 < share < 1 else ''}"
+            f"{len(self.whole)} of {self.hosts} hosts have it{left}"
             f"{wait if self.waiting else ''}"
         )
 

@@ -13,6 +13,9 @@ from pylaunch.cli.asked_hosts import InventorySource
 from pylaunch.cli.running import Presentation, run_planned
 from pylaunch.errors import ExitCode
 from pylaunch.features import judge_settings
+from pylaunch.inventory.host_list import is_host_list
+from pylaunch.inventory.load import source_of
+from pylaunch.inventory.settings import SETTINGS, read_settings
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.job import TREE, Container, RankOrder
 from pylaunch.model.plan import NODE_ENVIRONMENT, PORT_ENTRY, NodeCommand, NodePlan, RankCommand, RunPlan
@@ -53,7 +56,8 @@ def plan_and_run(
             wanted = replace(wanted, turn=wanted.turn.among(cluster, planned.plan))
         program.report_against(planned.plan, asked.program)
         if flags.dry_run:
-            show_plan(planned.plan, planned.commands, as_json=as_json)
+            where = inventory_line(inventory) if source.is_inventory else None
+            show_plan(planned.plan, planned.commands, where, as_json=as_json, verbose=flags.verbose)
             return ExitCode.DONE
         shown = Presentation(flags.detach, as_json, flags.save_logs, observers, nodes.end)
     try:
@@ -91,16 +95,32 @@ class _Row:
     variables: Mapping[str, ComposedVariable]
 
 
-def show_plan(plan: RunPlan, commands: Commands, *, as_json: bool) -> None:
-    """Print `plan` with the command lines of its ranks and, by layer, their environment."""
+def inventory_line(named: Path | None) -> str:
+    """Return the inventory that a command line uses, and what names it."""
+    source = source_of(named)
+    if source is None:
+        return "inventory: none (this machine alone)"
+    by_settings = read_settings(Path.cwd()).inventory is not None
+    origin = (
+        "-H" if is_host_list(source) else "-i" if named is not None else SETTINGS if by_settings else "this directory"
+    )
+    return f"inventory: {source} (from {origin})"
+
+
+def show_plan(
+    plan: RunPlan, commands: Commands, inventory: str | None = None, *, as_json: bool, verbose: bool = True
+) -> None:
+    """Print `plan` with the command lines of its ranks and, if `verbose`, their environment by layer."""
     if as_json:
         document.show({"plan": plan_document(plan, commands)})
         return
-    for line in plan_lines(plan, commands):
+    for line in plan_lines(plan, commands, verbose=verbose):
         console.data(line)
+    if inventory is not None:
+        console.data(f"\n{inventory}")
 
 
-def plan_lines(plan: RunPlan, commands: Commands) -> Iterator[str]:
+def plan_lines(plan: RunPlan, commands: Commands, *, verbose: bool = True) -> Iterator[str]:
     """Yield the plan as text."""
     size = f"{counted(plan.world_size, 'rank')} on {counted(len(plan.nodes), 'node')}"
     yield f"{size} with --framework {plan.job.framework.value}, in {plan.job.workdir}"
@@ -122,6 +142,9 @@ def plan_lines(plan: RunPlan, commands: Commands) -> Iterator[str]:
         ranks = zip(node.ranks, command.ranks, strict=True)
         for argv, same in groupby(ranks, key=lambda each: each[1].argv):
             yield f"  {_ranks([rank.rank for rank, _ in same])}: {quoted(masked(argv))}"
+    if not verbose:
+        yield "\nenvironment of the ranks: the same command with --verbose"
+        return
     yield "\nenvironment of the ranks by layer; a layer overrides those above it"
     yield from _environment_lines(plan, commands)
 

@@ -1,6 +1,6 @@
 """Find runs: those recorded on this machine, and those that only their nodes know."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.model.cluster import Cluster
@@ -115,11 +115,23 @@ def find_live_run(sources: Sequence[str], found: Discovery | None = None, *, on_
     raise RunNotNamedError(f"{which}: name one", (here or may_live or newest)[:CANDIDATES])
 
 
-def find_newest_run(sources: Sequence[str], *, on_note: Notes = ignore) -> RunRecord:
-    """Return the last attempt of the newest run of the inventory `sources`. Raises RunNotNamedError without one."""
-    newest = _newest_attempts(on_note)
+def find_newest_run(
+    sources: Sequence[str],
+    found: Discovery | None = None,
+    is_meant: Callable[[RunRecord], bool] = lambda record: True,
+    *,
+    on_note: Notes = ignore,
+) -> RunRecord:
+    """Return the last attempt of the newest run of the inventory `sources`, or of the hosts that `found` is from.
+
+    Raises RunNotNamedError without one that `is_meant`.
+    """
+    if found is not None:
+        adopt_runs(found, past=True)
+    on_nodes = frozenset() if found is None else {record.plan.run for record in found.records}
+    newest = [record for record in _newest_attempts(on_note) if is_meant(record)]
     for record in newest:
-        if record.plan.sources == tuple(sources):
+        if record.plan.sources == tuple(sources) or record.plan.run in on_nodes:
             return record
     raise RunNotNamedError(f"no run {_of(sources)} is recorded here: name one", newest[:CANDIDATES])
 

@@ -33,7 +33,9 @@ OF_RUN = ("status", "logs", "attach", "stop", "stacks", "report", "fetch", "ps")
 ENVIRONMENT = "pylaunch provision --roles python_env"
 """Installs a locked environment, which has to exist."""
 
-_LOCK = "pylaunch env lock requirements.txt && "
+REQUIREMENTS = ("requirements.txt", "uv.lock", "pylock.toml")
+"""Files of a project that `pylaunch env lock` reads, the first that is there is used in hints."""
+
 _HOSTS = re.compile(r"(?<=--limit )(?:[\w.:-]|\[[\d,-]+\]|,(?=[\w]))+")
 _COMMAND = re.compile(rf"\bpylaunch (?:{'|'.join(WITH_INVENTORY)})\b(?!-)")
 _ANY_COMMAND = re.compile(rf"\bpylaunch (?:{'|'.join((*WITH_INVENTORY, *OF_RUN))})\b(?!-)")
@@ -51,7 +53,8 @@ def completed(text: str, invocation: Invocation | None = None) -> str:
     if given.has_slurm_nodes:
         text = _PROVISION.sub(_without_provision, text)
     if ENVIRONMENT in text and not _has_environment(given):
-        text = text.replace(ENVIRONMENT, _LOCK + ENVIRONMENT)
+        file = requirements_here() or REQUIREMENTS[0]
+        text = text.replace(ENVIRONMENT, f"pylaunch env lock {file} && {ENVIRONMENT}")
     text = _HOSTS.sub(lambda found: quoted((found[0],)), text)
     words = quoted(given.inventory)
     if not words:
@@ -64,6 +67,11 @@ def completed(text: str, invocation: Invocation | None = None) -> str:
         return found[0] if named else f"{found[0]} {words}"
 
     return (_ANY_COMMAND if given.verb in OF_RUN else _COMMAND).sub(with_inventory, text)
+
+
+def requirements_here() -> str | None:
+    """Return the file in the working directory that `pylaunch env lock` reads; None without one."""
+    return next((name for name in REQUIREMENTS if Path(name).is_file()), None)
 
 
 def _without_provision(found: re.Match[str]) -> str:

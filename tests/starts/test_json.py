@@ -118,7 +118,9 @@ def test_without_a_run_only_the_live_one_of_this_inventory_is_meant(
     waits = ("--", "sh", "-c", f"while [ ! -e {gate} ]; do sleep 0.05; done")
     ended(cluster.start("--limit", "n1", "--", "true"), code=ExitCode.DONE)
     past = json.loads(cluster.run("ps", "--all", "--json").stdout)["runs"][0]["run"]
-    for verb in ("stop", "attach", "logs", "rerun", "status"):
+    newest = cluster.run("logs", *inventory, code=ExitCode.DONE)
+    assert f"the newest run: {past}  done, started " in newest.stderr
+    for verb in ("stop", "attach", "status"):
         asked = cluster.run(verb, *inventory)
         assert (asked.returncode, past in asked.stderr) == (ExitCode.USAGE, True), asked.stderr
         assert f"no run of the inventory {cluster.inventory} is live" in asked.stderr
@@ -128,7 +130,7 @@ def test_without_a_run_only_the_live_one_of_this_inventory_is_meant(
     assert f"run {run}: running" in cluster.run("status", *inventory).stdout
     # Without the inventory it is another project's.
     elsewhere = cluster.run("stop", code=ExitCode.USAGE)
-    assert f"{run}  not known to have ended" in elsewhere.stderr
+    assert f"{run}  running" in elsewhere.stderr
     assert f"hint: pylaunch stop {run}" in elsewhere.stderr
 
     second = json.loads(cluster.run("start", *inventory, *job, "n2", "--detach", "--json", *waits).stdout)["run"]

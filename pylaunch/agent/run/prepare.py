@@ -43,6 +43,7 @@ class PreparedRun:
 
     essentials: dict[str, str]
     libraries: dict[str, str]
+    beside: int
 
 
 def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop: EventLoop) -> PreparedRun:
@@ -51,6 +52,7 @@ def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop:
     if stopped is not None:
         raise RefusedError([protocol.Reason(stop_request.CODE, stopped)])
     cleaned = clean.clean(root)
+    cleaned.live = [run for run in cleaned.live if run.partition(".")[0] != message.task.run.partition(".")[0]]
     try:
         task = shipped_code.with_tree(node_environment.completed(message.task), root)
     except node_environment.NodeEnvironmentError as error:
@@ -86,4 +88,5 @@ def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop:
         raise RefusedError(reasons)
     if container is None:
         facts = essentials(task.python), installed_libraries(task.python)
-    return PreparedRun(Run(workers, holdings, record, loop), cleaned.removed, *facts)
+    beside = 0 if task.devices else len(cleaned.live)
+    return PreparedRun(Run(workers, holdings, record, loop), cleaned.removed, *facts, beside)

@@ -46,7 +46,8 @@ def show_left_out(plan: ProvisionPlan) -> None:
         if roles:
             console.say(f"{hosts}: without {', '.join(roles)} (the inventory sets pylaunch_unprivileged)")
     if plan.lacks_environment:
-        console.say(hints.completed("python_env: no environment yet; make one: pylaunch env lock requirements.txt"))
+        file = hints.requirements_here() or "requirements.txt"
+        console.say(hints.completed(f"python_env: no environment yet; make one: pylaunch env lock {file}"))
 
 
 def show_plan(plan: ProvisionPlan, differences: Differences) -> None:

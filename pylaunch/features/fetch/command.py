@@ -5,24 +5,24 @@ from typing import Any
 
 import click
 
-from pylaunch.errors import ExitCode
+from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features.fetch import DIRECTORY, view
 from pylaunch.features.fetch.work import FetchRequest, fetch
+from pylaunch.model.text.argv import pylaunch
 from pylaunch.store.output_directory import OUTPUT_DIRECTORY, output_file
 from pylaunch.terminal import console, document, options
-from pylaunch.terminal.flags.resolve_run import find
+from pylaunch.terminal.flags.resolve_run import find_newest, looks_like_run
 
 EXAMPLES = """\b
 Examples:
-  pylaunch fetch 7f3a 'ckpt/*.pt'
+  pylaunch fetch 'ckpt/*.pt'
   pylaunch fetch 7f3a '**/*.safetensors' metrics.json --to results
   pylaunch fetch 7f3a '**' --dry-run
 """
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("run", metavar="RUN")
-@click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
+@click.argument("words", nargs=-1, required=True, metavar="[RUN] PATTERN...")
 @options.nodes_know
 @click.option(
     "--to",
@@ -35,14 +35,17 @@ Examples:
 @click.option("--dry-run", "is_dry", is_flag=True, help="List what would be fetched; nothing is written.")
 @options.as_json
 def command(
-    run: str, patterns: tuple[str, ...], *, inventory: Path | None, directory: Path | None, as_json: bool, **how: Any
+    words: tuple[str, ...], *, inventory: Path | None, directory: Path | None, as_json: bool, **how: Any
 ) -> int:
     """Bring files in the working directory of RUN that match a PATTERN (quoted: * ? [a-z] **) here from all nodes.
 
-    A file of a shared file system is brought once; other files of the same name get a directory for each host. A file
-    here that differs is kept.
+    Without RUN, those of the newest one. A file of a shared file system is brought once; other files of the same name
+    get a directory for each host. A file here that differs is kept.
     """
-    record = find(run, inventory)
+    run, patterns = (words[0], words[1:]) if looks_like_run(words[0]) else (None, words)
+    if not patterns:
+        raise UsageError(f"no PATTERN after the run {run}", hint=pylaunch("fetch", words[0], "ckpt/*.pt"))
+    record = find_newest(run, inventory)
     target = directory or output_file(DIRECTORY.replace("RUN", record.plan.run))
     result = fetch(FetchRequest(record.plan, patterns, target.absolute(), **how), console.say)
     if as_json:

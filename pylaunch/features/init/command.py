@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import click
 
 from pylaunch import __version__
+from pylaunch.agent.shared.script_imports import read_program
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.checks import suite
 from pylaunch.checks.check_hosts import NO_SCRIPT, Needs, check, plan_check
@@ -51,7 +53,9 @@ Examples:
 
 _DIRECTORIES = ("/var/tmp", "/dev/shm", "/data", "/scratch", "/shared", "/mnt")
 _CONDA = ("miniconda3", "miniforge3", "anaconda3")
-_SHARED_PYTHONS = ("/opt/conda/bin/python", "/usr/local/bin/python3", "/usr/bin/python3")
+_SYSTEM_PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")
+_SHARED_PYTHONS = ("/opt/conda/bin/python", *reversed(_SYSTEM_PYTHONS))
+_SCRIPTS = ("train.py", "main.py", "hello.py")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +123,9 @@ def command(words: tuple[str, ...], **given: Any) -> None:
     _name_in_settings(file)
     current().source = file
     current().inventory = () if _is_default(file) else ("-i", str(file))
-    _conclude(_first_check(file), has_python=bool(interpreter.values) or _is_provisioned(found))
+    has_python = bool(interpreter.values) or _is_provisioned(found)
+    steps = ["pylaunch check --fix    # run the roles that repair the findings"] if _first_check(file).failed else []
+    hints.say(*steps, *next_steps(Path.cwd(), None if has_python else _python_of_all(found)))
 
 
 def _refuse(file: Path, source: GatheredHosts, python: str | None) -> None:
@@ -269,8 +275,31 @@ def _first_check(file: Path) -> Result:
     return found
 
 
-def _conclude(found: Result, *, has_python: bool) -> None:
-    steps = ["pylaunch check --fix    # run the roles that repair the findings"] if found.failed else []
-    if not has_python:
-        steps.append(f"{hints.ENVIRONMENT}    # or your own: pylaunch_python= in the inventory")
-    hints.say(*steps, "pylaunch start --sync . -- train.py")
+def _python_of_all(found: list[FoundHost]) -> str:
+    """Return an interpreter of the system that all hosts have; "python3" without one."""
+    return next((path for path in _SYSTEM_PYTHONS if all(path in each.interpreters for each in found)), "python3")
+
+
+def next_steps(directory: Path, bare_python: str | None) -> list[str]:
+    """Return the commands that start the script in `directory`, or any program where there is none.
+
+    `bare_python` is an interpreter of all hosts where they have no environment with packages.
+    """
+    script = next((name for name in _SCRIPTS if (directory / name).is_file()), None)
+    if script is None:
+        return ["pylaunch start -- hostname"]
+    start = f"pylaunch start --sync . -- {script}"
+    if bare_python is None:
+        return [start]
+    packages = _packages(directory, script)
+    if not packages:
+        return [f"pylaunch start --sync . --python {bare_python} -- {script}"]
+    lacking = "" if hints.requirements_here() else f", once requirements.txt names {', '.join(packages)}"
+    return [f"{hints.ENVIRONMENT}    # or your own: pylaunch_python= in the inventory{lacking}", start]
+
+
+def _packages(directory: Path, script: str) -> list[str]:
+    """Return the packages that `script` and its modules import, those of Python and of `directory` aside."""
+    read = read_program(str(directory), [script])
+    own = {part for each in read for part in Path(os.path.relpath(each.path, directory)).with_suffix("").parts}
+    return sorted({name for each in read for name in each.packages} - own - set(sys.stdlib_module_names))

@@ -49,6 +49,17 @@ def placed(job: JobFile, cluster: Cluster, named: Callable[[str], Sequence[str]]
     return tuple(part for role in job.roles for part in found[role.name])
 
 
+def _fewer(role: JobRole, replica: int, there: int) -> str:
+    """Return the option that makes `role` small enough for the hosts that it finds."""
+    if there:
+        return f"--set {role.name}.nodes={there}"
+    return (
+        f"--set {role.name}.replicas={replica}"
+        if replica
+        else "fewer nodes or replicas of other roles: --set ROLE.nodes=1"
+    )
+
+
 class _Placer:
     """Hosts and devices that are taken so far."""
 
@@ -77,7 +88,7 @@ class _Placer:
                 f"[roles.{role.name}] needs {role.replicas * nodes} of the hosts {fold(pool)}: "
                 f"replica {replica} needs {nodes} and finds {len(there)}",
                 evidence=[f"{name}: {owner}" for name, owner in owners.items() if owner],
-                hint="fewer nodes or replicas, or shared = true in roles that may be on one host",
+                hint=f"{_fewer(role, replica, len(there))}, or shared = true in roles that may be on one host",
             )
         # Roles that share hosts spread over them.
         chosen = sorted(there, key=lambda name: (len(self._parts[name]), pool.index(name)))[:nodes]

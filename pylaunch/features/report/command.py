@@ -12,7 +12,7 @@ from pylaunch.model.run import RunRecord
 from pylaunch.model.text.size import shown_size
 from pylaunch.store.output_directory import OUTPUT_DIRECTORY, output_file
 from pylaunch.terminal import console, document, hints, options
-from pylaunch.terminal.flags.resolve_run import find_each, find_newest
+from pylaunch.terminal.flags.resolve_run import find_each_newest
 
 EXAMPLES = """\b
 Examples:
@@ -36,7 +36,7 @@ def command(run: str | None, role: str | None, inventory: Path | None, output: P
     The file needs no network and no JavaScript. Secrets are masked. The last lines of ranks are read from the
     nodes that answer; what is missing is listed. RUN may be a job of several roles: a file for each of its runs.
     """
-    named = find_each(run, role, inventory, find_newest)
+    named = find_each_newest(run, role, inventory)
     if output is not None:
         named.refuse_several("--output", str(output))
     found = []

@@ -2,12 +2,13 @@
 
 import contextlib
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.errors import InventoryError, UsageError
+from pylaunch.errors import ClusterNotReadyError, InventoryError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.load import source_of
 from pylaunch.model.cluster import Cluster
@@ -58,6 +59,11 @@ def find(run: str | None, inventory: Path | None) -> RunRecord:
             return find(run, here)
         hint = f"started elsewhere? its nodes know it: -i cluster.ini; what is known here: {error.hint}"
         raise UsageError(error.message, hint=hint) from None
+
+
+def looks_like_run(word: str) -> bool:
+    """Return whether `word` is an id of a run, or the beginning of one."""
+    return bool(word) and set(word) <= _OF_IDS and not word.startswith(".")
 
 
 def _asked_here(run: str) -> Path | None:
@@ -111,10 +117,9 @@ def find_each(
     name: str | None,
     role: str | None,
     inventory: Path | None,
-    find_one: Callable[[str | None, Path | None], RunRecord] = find,
     found: Discovery | None = None,
 ) -> RunsNamed:
-    """Return the runs that `name` stands for: one as `find_one` finds it, or those of a job.
+    """Return the runs that `name` stands for: one as `find` finds it, or those of a job.
 
     `role` leaves the runs of this role of a job. `found` is what hosts of the inventory reported, if they were asked
     already. Raises as `find` does, UsageError for a beginning of a run and a job.
@@ -122,11 +127,11 @@ def find_each(
     if name is None and role is not None:
         raise UsageError(f"--role {role}: of which job? its id is missing", hint="jobs: pylaunch ps --all")
     if name is None or (role is None and "." in name):
-        return RunsNamed([find_one(name, inventory)])
+        return RunsNamed([find(name, inventory)])
     is_run = is_recorded(name)
     is_whole = is_run and len(name) == ID_DIGITS
     if is_whole and role is None and not find_run(name).is_foreign:
-        return RunsNamed([find_one(name, inventory)])
+        return RunsNamed([find(name, inventory)])
     if inventory is not None and found is None and not is_run:
         found = discovered(load_cluster(inventory))
     try:
@@ -134,9 +139,9 @@ def find_each(
     except UnknownRunError:
         here = _asked_here(name) if inventory is None and found is None and not is_run else None
         if here is not None:
-            return find_each(name, role, here, find_one)
+            return find_each(name, role, here)
         if role is None:
-            return RunsNamed([find_one(name, inventory) if found is None else find_run(name, found)])
+            return RunsNamed([find(name, inventory) if found is None else find_run(name, found)])
         hint = f"only jobs of several roles have roles: omit --role {role}" if is_run else "pylaunch ps --all"
         raise UsageError(f"--role {role}: no job {name} is known here", hint=hint) from None
     if is_run and role is None and (not is_whole or job[0].is_foreign):
@@ -152,18 +157,51 @@ def name_in_job(record: RunRecord) -> str:
 
 
 def find_newest(run: str | None, inventory: Path | None) -> RunRecord:
-    """Return the run that `run` begins; for None the newest recorded one of the inventory that is given or found here.
+    """Return the run that `run` begins; for None the newest one of the inventory that is given or found here.
 
-    Raises as `find` does.
+    Prints which one that is. Raises as `find` does, and UsageError where the newest is a job of several roles.
     """
     if run is not None:
         return find(run, inventory)
+    newest = _newest(inventory)
+    if (part := newest.plan.job.part) is not None:
+        several = (
+            f"the newest is {part.job}, a job of several roles, and {current().verb or 'this'} takes one run: name one"
+        )
+        raise _to_choose(RunNotNamedError(several, find_job(part.job)))
+    return newest
+
+
+def find_each_newest(name: str | None, role: str | None, inventory: Path | None) -> RunsNamed:
+    """Return the runs that `name` stands for as `find_each` does; for None those of the newest run or job."""
+    if name is not None or role is not None:
+        return find_each(name, role, inventory)
+    newest = _newest(inventory)
+    part = newest.plan.job.part
+    return RunsNamed([newest]) if part is None else find_each(part.job, None, inventory)
+
+
+def _newest(inventory: Path | None) -> RunRecord:
+    found = None
+    if inventory is not None:
+        try:
+            found = discovered(load_cluster(inventory))
+        except ClusterNotReadyError as error:
+            console.say(f"note: {error.message}, so the newest run is one that is recorded here")
     source = source_of(inventory)
     try:
-        newest = find_newest_run((str(source),) if source is not None else (), on_note=console.say)
-        return reached_now(newest, inventory)
+        newest = find_newest_run(
+            (str(source),) if source is not None else (), found, _is_of_verb(current().verb), on_note=console.say
+        )
     except RunNotNamedError as error:
         raise _to_choose(error) from None
+    console.say(f"the newest run: {_line(newest)}")
+    return reached_now(newest, inventory)
+
+
+def _is_of_verb(verb: str) -> Callable[[RunRecord], bool]:
+    """Return whether `verb` can take a run: `rerun` starts no measurement of a verb again."""
+    return lambda record: verb != "rerun" or verb_of(record.plan.job.command) is None
 
 
 def discovered(cluster: Cluster) -> Discovery:
@@ -182,7 +220,15 @@ def _only_live(inventory: Path | None) -> RunRecord:
     try:
         return find_live_run((str(source),) if source is not None else (), found, on_note=console.say)
     except RunNotNamedError as error:
+        newest = next((each for each in error.candidates if each.outcome is None and each.plan.job.part is None), None)
+        is_asked = newest is not None and current().verb == "stop" and _is_asked()
+        if newest is not None and is_asked and console.confirm(f"stop the newest run, {_line(newest)}?"):
+            return newest
         raise _to_choose(error) from None
+
+
+def _is_asked() -> bool:
+    return not current().as_json and sys.stdin.isatty() and console.is_terminal(sys.stderr)
 
 
 def _to_choose(error: RunNotNamedError) -> UsageError:
@@ -193,7 +239,7 @@ def _to_choose(error: RunNotNamedError) -> UsageError:
     if verb == "stop":
         candidates = tuple(each for each in candidates if each.outcome is None or is_in_doubt(each.outcome))
     if verb == "rerun":
-        candidates = tuple(each for each in candidates if verb_of(each.plan.job.command) is None)
+        candidates = tuple(filter(_is_of_verb(verb), candidates))
     all_runs = "all runs: pylaunch ps --all"
     return UsageError(
         error.message,
@@ -204,7 +250,7 @@ def _to_choose(error: RunNotNamedError) -> UsageError:
 
 def _line(record: RunRecord) -> str:
     """Describe a run to choose: id, recorded state, age, hosts, inventory and command."""
-    status = "not known to have ended" if record.outcome is None else record.outcome.status.value
+    status = "running" if record.outcome is None else record.outcome.status.value
     hosts = fold(node.host.name for node in record.plan.nodes)
     inventory = quoted(record.plan.sources) if record.plan.sources else "no inventory"
     age = duration(max(0.0, time.time() - record.created_at))

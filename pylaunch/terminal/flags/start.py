@@ -66,6 +66,7 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
     queue_timeout: float | None = None
     stale: str = "leave"
     dry_run: bool = False
+    verbose: bool = False
     in_job: Callable[[JobSpec], JobSpec] = lambda job: job
     """Return a job with what the options of features change in it. Raises UsageError."""
 

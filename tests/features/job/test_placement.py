@@ -49,6 +49,7 @@ def test_too_few_hosts_are_refused_with_the_roles_that_have_the_others() -> None
     with pytest.raises(UsageError, match=r"needs 2 of the hosts n\[1-3\]: replica 0 needs 2 and finds 1") as caught:
         parts(cluster(3), role("a", nodes=2), role("b", nodes=2))
     assert caught.value.evidence == ("n1: a", "n2: a")
+    assert (caught.value.hint or "").startswith("--set b.nodes=1, or shared")
 
 
 def test_shared_roles_spread_over_hosts_and_divide_the_devices() -> None:

@@ -7,6 +7,7 @@ import pytest
 from pylaunch import features
 from pylaunch.cli import asked_hosts, main
 from pylaunch.cli.asked_hosts import InventorySource, hosts_to_ask
+from pylaunch.cli.planning import inventory_line
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load
 from pylaunch.inventory.listing import Listing
@@ -45,4 +46,18 @@ def test_a_start_without_an_inventory_says_where_it_runs(
         FILE.touch()
     monkeypatch.setattr(load, "_ask_ansible", lambda _: Listing.parse('{"all": {"hosts": ["n1"]}}'))
     assert main.run(["start", "--dry-run", "--", "train.py"]) == ExitCode.DONE
-    assert ("no inventory, so this machine alone" in capsys.readouterr().err) is not has_inventory
+    printed = capsys.readouterr()
+    assert ("no inventory, so this machine alone" in printed.err) is not has_inventory
+    origin = f"{tmp_path}/cluster.ini (from this directory)" if has_inventory else "none (this machine alone)"
+    assert printed.out.endswith(f"\ninventory: {origin}\n")
+    assert "environment of the ranks: the same command with --verbose" in printed.out
+    assert main.run(["start", "--dry-run", "--verbose", "--", "train.py"]) == ExitCode.DONE
+    assert "WORLD_SIZE=1" in capsys.readouterr().out
+
+
+def test_a_plan_names_what_chose_its_inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pylaunch.toml").write_text('inventory = "a.ini"\n')
+    assert inventory_line(None) == f"inventory: {tmp_path}/a.ini (from pylaunch.toml)"
+    assert inventory_line(Path("b.ini")) == f"inventory: {tmp_path}/b.ini (from -i)"
+    assert inventory_line(Path("n1,n2,")) == "inventory: n1,n2, (from -H)"

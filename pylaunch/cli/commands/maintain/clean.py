@@ -98,7 +98,10 @@ def _show(report: CleanReport) -> None:
         console.say(f"{hosts}: could not look at {unread.subject}: {unread.reason}")
     blind = {name: each.after.occupancy.unseen for name, each in report.swept.items() if each.after.occupancy.unseen}
     for hosts, users in alike({name: (users,) for name, users in blind.items()}):
-        console.say(f"{hosts}: could not see what processes of {', '.join(users)} hold")
+        console.say(
+            f"{hosts}: could not see what processes of {', '.join(users)} hold; root there sees "
+            "devices and ports that are taken: sudo fuser -v /dev/nvidia*; sudo ss -ltnp"
+        )
 
 
 def _reported(swept: Swept, report: CleanReport) -> Iterator[str]:

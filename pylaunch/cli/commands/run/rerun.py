@@ -16,7 +16,7 @@ from pylaunch.runs.start import StartOptions, plan_start
 from pylaunch.runs.start_checks import at_start_checks
 from pylaunch.terminal import console, options
 from pylaunch.terminal.flags import environment, sync
-from pylaunch.terminal.flags.resolve_run import find
+from pylaunch.terminal.flags.resolve_run import find_newest
 from pylaunch.terminal.views.start import StartView
 
 
@@ -26,8 +26,8 @@ from pylaunch.terminal.views.start import StartView
 @click.option("--detach", is_flag=True, help="Return when the ranks run; pylaunch attach follows them again.")
 @options.as_json
 def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: bool) -> int:
-    """Start the job of RUN (the only live one without) again: same command, options and hosts, a new run id."""
-    record = find(run, inventory)
+    """Start the job of RUN (the newest one without) again: same command, options and hosts, a new run id."""
+    record = find_newest(run, inventory)
     if record.is_foreign:
         raise UsageError(
             f"run {record.plan.run} was started by another controller, and what nodes say is not run",

@@ -146,6 +146,7 @@ Examples:
     help="kill first ends what nobody runs any more on the hosts (see pylaunch clean).",
 )
 @click.option("--dry-run", is_flag=True, help="Print the plan and leave; no host is contacted.")
+@click.option("-v", "--verbose", is_flag=True, help="With --dry-run: the environment of the ranks, too.")
 @options.as_json
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- SCRIPT [ARGS]...")
 def command(inventory: Path | None, limit: str | None, **given: Any) -> int:

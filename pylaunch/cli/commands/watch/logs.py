@@ -17,7 +17,7 @@ from pylaunch.runs.connect.interruptible import InterruptSource, signals
 from pylaunch.runs.existing.logs import LogQuery
 from pylaunch.runs.logs import follow_logs, read_each
 from pylaunch.terminal import console, options
-from pylaunch.terminal.flags.resolve_run import find_each, name_in_job
+from pylaunch.terminal.flags.resolve_run import find_each_newest, name_in_job
 from pylaunch.terminal.flags.selection import chosen
 from pylaunch.terminal.views.live import Live
 
@@ -53,13 +53,13 @@ class LogFlags:
 )
 @click.option("--launcher", is_flag=True, help="What the nodes' launchers (torchrun) say, instead of the ranks.")
 def command(run: str | None, *, role: str | None, inventory: Path | None, save_logs: Path | None, **asked: Any) -> int:
-    """Show what the ranks of RUN (the only live one without) wrote: their stdout on stdout, their stderr on stderr.
+    """Show what the ranks of RUN (the newest one without) wrote: their stdout on stdout, their stderr on stderr.
 
     RUN may be a job of several roles: the output of all of its runs, each line with its role.
     """
     flags = LogFlags(**asked)
     since = None if flags.since is None else options.since("--since", flags.since)
-    named = find_each(run, role, inventory)
+    named = find_each_newest(run, role, inventory)
     records = named.records
     if save_logs is not None:
         _refuse_beside_save_logs(flags)

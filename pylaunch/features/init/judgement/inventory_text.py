@@ -1,6 +1,7 @@
 """The text of an annotated inventory, in Ansible's INI format. Pure."""
 
 import shlex
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from pylaunch.errors import UsageError
@@ -9,6 +10,9 @@ from pylaunch.features.init.judgement.found import FoundHost
 from pylaunch.model.cluster import Connection, Host
 from pylaunch.model.hostset import alike
 from pylaunch.model.text.sanitise import visible_line
+
+WIDTH = 100
+"""Columns of a comment."""
 
 _KEPT = (
     ("interface", "interface"),
@@ -55,7 +59,15 @@ def inventory_text(
 
 
 def _comments(texts: Iterable[str]) -> list[str]:
-    return [f"# {visible_line(text)}" for text in texts]
+    """Return comments of at most `WIDTH` columns, broken between words."""
+    wrapped = (
+        textwrap.wrap(
+            visible_line(text), WIDTH, initial_indent="# ", subsequent_indent="#   ",
+            break_long_words=False, break_on_hyphens=False,
+        )
+        for text in texts
+    )  # fmt: skip
+    return [line for lines in wrapped for line in lines]
 
 
 def _shared(choice: ProposedValue, found: Sequence[FoundHost]) -> str | None:

@@ -8,7 +8,7 @@ import pytest
 
 from pylaunch.cli import main
 from pylaunch.cli.commands.run import rerun
-from pylaunch.errors import UsageError
+from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec, RolePart
 from pylaunch.model.outcome import Outcome, Status
@@ -16,23 +16,82 @@ from pylaunch.model.plan import plan_run
 from pylaunch.model.run import RunRecord
 from pylaunch.runs.existing.discover import Discovery
 from pylaunch.runs.start import PlannedRun
+from pylaunch.runs.status import RunStatus
 from pylaunch.store import runs
+from pylaunch.terminal import console
 from pylaunch.terminal.flags import resolve_run
 from pylaunch.terminal.invocation import Invocation
 
 
-def test_rerun_proposes_no_run_of_a_verb(monkeypatch: pytest.MonkeyPatch) -> None:
-    commands = {"aaaaaaaa": ("train.py",), "bbbbbbbb": ("-m", "pylaunch.runtime.communication_test")}
-    for number, (run, command) in enumerate(commands.items()):
-        job = JobSpec(command, Framework.COMMAND, "/tmp")
-        runs.begin(plan_run(Cluster((Host("n1", "10.0.0.1"),)), job, run), "0123", float(number))
-        runs.Recorder(run, pytest.fail).finish(Outcome(Status.DONE, "every rank exited with code 0", 9.0, (), {}, ()))
-    for verb, proposed in (("rerun", "aaaaaaaa"), ("logs", "bbbbbbbb")):
+def recorded(run: str, at: float, command: tuple[str, ...] = ("train.py",), part: RolePart | None = None) -> None:
+    job = JobSpec(command, Framework.COMMAND, "/tmp", part=part)
+    runs.begin(plan_run(Cluster((Host("n1", "10.0.0.1"),)), job, run), "0123", at)
+    runs.Recorder(run, pytest.fail).finish(Outcome(Status.DONE, "every rank exited with code 0", 9.0, (), {}, ()))
+
+
+def test_rerun_takes_no_run_of_a_verb(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    recorded("aaaaaaaa", 1.0)
+    recorded("bbbbbbbb", 2.0, ("-m", "pylaunch.runtime.communication_test"))
+    for verb, newest in (("rerun", "aaaaaaaa"), ("logs", "bbbbbbbb")):
         monkeypatch.setattr(resolve_run, "current", lambda verb=verb: Invocation(verb))
-        with pytest.raises(UsageError) as refused:
+        assert resolve_run.find_newest(None, None).plan.run == newest
+        assert f"the newest run: {newest}  done, started " in capsys.readouterr().err
+    monkeypatch.setattr(resolve_run, "current", lambda: Invocation("rerun"))
+    with pytest.raises(UsageError) as refused:
+        resolve_run.find(None, None)
+    assert (refused.value.hint or "").startswith("pylaunch rerun aaaaaaaa; ")
+
+
+def test_the_newest_of_a_job_is_all_of_its_runs_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, name in enumerate(("server.0", "trainer")):
+        recorded(f"0000000{number}", float(number), part=RolePart("68cfe4b1", "rl", name.partition(".")[0], name))
+    named = resolve_run.find_each_newest(None, None, None)
+    assert {each.plan.run for each in named.records} == {"00000000", "00000001"}
+    with pytest.raises(UsageError, match="68cfe4b1, a job of several roles, and this takes one run"):
+        resolve_run.find_newest(None, None)
+
+
+def test_a_run_that_only_nodes_know_may_be_the_newest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded("aaaaaaaa", 1.0)
+    cluster = Cluster((Host("n1", "10.0.0.1"),))
+    plan = plan_run(cluster, JobSpec(("a",), Framework.COMMAND, "/"), "eeeeeeee")
+    found = Discovery((RunRecord(plan, "0123", 5.0, (), None, is_foreign=True),), frozenset(), {}, ())
+    monkeypatch.setattr(resolve_run, "load_cluster", lambda _: cluster)
+    monkeypatch.setattr(resolve_run, "discover_runs", lambda _: found)
+    assert resolve_run.find_newest(None, tmp_path / "cluster.ini").plan.run == "eeeeeeee"
+
+    def silent(_: Cluster) -> Discovery:
+        raise ClusterNotReadyError("no host answered")
+
+    monkeypatch.setattr(resolve_run, "discover_runs", silent)
+    with pytest.raises(UsageError, match="no run of the inventory"):
+        resolve_run.find_newest(None, tmp_path / "cluster.ini")
+    assert "note: no host answered, so the newest run is one that is recorded here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+def test_stop_asks_for_the_newest_of_several(agrees: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(2):
+        plan = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("a",), Framework.COMMAND, "/"), f"0000000{number}")
+        runs.begin(plan, "0123", float(number))
+    asked: list[str] = []
+    monkeypatch.setattr(resolve_run, "current", lambda: Invocation("stop"))
+    monkeypatch.setattr(resolve_run, "_is_asked", lambda: True)
+    monkeypatch.setattr("pylaunch.runs.all_runs.statuses", lambda records, _: [RunStatus((), None) for _ in records])
+
+    def confirm(text: str) -> bool:
+        asked.append(text)
+        return agrees
+
+    monkeypatch.setattr(console, "confirm", confirm)
+    if agrees:
+        assert resolve_run.find(None, None).plan.run == "00000001"
+    else:
+        with pytest.raises(UsageError, match="several runs"):
             resolve_run.find(None, None)
-        assert refused.value.hint is not None
-        assert refused.value.hint.startswith(f"pylaunch {verb} {proposed}; ")
+    assert asked[0].startswith("stop the newest run, 00000001  running, started ")
 
 
 def test_a_run_of_a_job_that_is_started_again_is_a_run_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
