@@ -116,7 +116,7 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
             min_nodes=self.min_nodes,
             ends_with_controller=self.kill_on_disconnect,
         )
-        if tree is not None and (job.framework is not Framework.COMMAND or "/" in job.command[0]):
+        if tree is not None and words[0] and (job.framework is not Framework.COMMAND or "/" in words[0]):
             sync.check_script(tree, workdir, job.script)
         return self.in_job(job)
 

@@ -1,6 +1,7 @@
 """`pylaunch check`: would a run work, and if not, why and what to type."""
 
 import inspect
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import click
 
 from pylaunch import features
-from pylaunch.base.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass, fields
 from pylaunch.checks import suite
 from pylaunch.checks.check import Check
 from pylaunch.checks.check_hosts import NO_SCRIPT, CheckRequest, Needs, check, plan_check
@@ -22,14 +23,17 @@ from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.finding import Severity
 from pylaunch.model.hostset import fold
-from pylaunch.model.job import Framework, JobSpec, RankOrder
-from pylaunch.model.pasted import taken_apart
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.secret import Secrets
 from pylaunch.provision.environments.environment import read_manifest
-from pylaunch.runs.sync.tree import Tree
 from pylaunch.runs.trial import TrialState
 from pylaunch.store.paths import project_environment
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags import sync
+from pylaunch.terminal.flags.environment import Environment
+from pylaunch.terminal.flags.plan_options import plan_options
+from pylaunch.terminal.flags.requested import requested
+from pylaunch.terminal.flags.start import AUTO, StartFlags
 from pylaunch.terminal.live_area import working
 from pylaunch.terminal.views import findings
 from pylaunch.terminal.views.live import counted
@@ -47,19 +51,12 @@ Examples:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckFlags(sync.SyncFlags):
-    """Flags of `check` as they are parsed."""
+class CheckFlags:
+    """Flags of `check` beside those of the job, as they are parsed."""
 
     only: str | None
     skip: str | None
     deep: bool
-    nodes: int | None
-    rank_order: str
-    nproc_per_node: int | None
-    framework: str
-    workdir: str | None
-    python: str | None
-    port: int | None
     files: tuple[str, ...]
     checkpoint_dir: str
     infiniband: bool
@@ -79,20 +76,7 @@ class CheckFlags(sync.SyncFlags):
 )
 @click.option("--skip", metavar="IDS", help="Not these checks or subjects.")
 @click.option("--deep", is_flag=True, help="Also the checks that load the hosts or take more than a moment.")
-@click.option("--nodes", type=int, metavar="N", help="Take the first N hosts.")
-@options.rank_order
-@click.option("--nproc-per-node", type=int, metavar="N", help="Ranks on each node.  [default: one per device]")
-@click.option(
-    "--framework",
-    type=click.Choice([framework.value for framework in Framework]),
-    default=Framework.DIRECT.value,
-    show_default=True,
-    help="Who would start the ranks.",
-)
-@click.option("--workdir", metavar="DIR", help="Directory on every node to start in.  [default: this directory]")
-@sync.options
-@click.option("--python", metavar="PATH", help="Interpreter of the ranks.  [default: the provisioned environment]")
-@click.option("--port", type=int, help="Rendezvous port on the first node.  [default: any; 29500 is tried]")
+@plan_options
 @click.option(
     "--file", "files", multiple=True, metavar="FILE", help="A file that must be equal everywhere; repeatable."
 )
@@ -114,7 +98,8 @@ def command(
     meets at a barrier and sums numbers with gloo (or JAX) on the CPU. Exit code 3 when something fails.
     """
     in_job = features.job_changes(asked)
-    flags = CheckFlags(**asked)
+    flags = CheckFlags(**{each.name: asked.pop(each.name) for each in fields(CheckFlags)})
+    typed = StartFlags(in_job=in_job, words=words, **asked)
     known = suite.CHECKS
     if listing:
         _show_list(known, words, flags.only)
@@ -122,13 +107,11 @@ def command(
     if flags.yes and not flags.fix:
         raise UsageError("--yes is for --fix")
     checks = select(known, only=options.words(flags.only), skip=options.words(flags.skip), deep=flags.deep)
-    pasted = taken_apart(words)
-    words = words if pasted is None else pasted.words
     cluster = hosts_to_ask(inventory, limit)
-    tree = sync.given(flags)
-    job = in_job(_job(words, flags, tree))
+    job = _job(typed)
+    _refuse_relative(flags.files, typed)
     rooms = _room_of_environment(cluster) if job.python is None else ()
-    needs = Needs(flags.files, flags.checkpoint_dir, flags.infiniband, flags.workdir or "", rooms)
+    needs = Needs(flags.files, flags.checkpoint_dir, flags.infiniband, typed.workdir or "", rooms)
     request = plan_check(cluster, job, needs, checks)
     with working(f"asking {counted(len(cluster.hosts), 'host')}"):
         found = check(request)
@@ -142,7 +125,7 @@ def command(
         with options.writing("--junit", flags.junit_file):
             flags.junit_file.write_text(junit(found))
     if flags.trial:
-        return _try(found, request.cluster, flags.python, as_json=as_json)
+        return _try(found, request.cluster, job.python, as_json=as_json)
     if as_json:
         document.show(findings.as_json(found))
     else:
@@ -172,36 +155,24 @@ def _room_of_environment(cluster: Cluster) -> tuple[Room, ...]:
     return (Room("the locked environment", path, locked.needed_bytes, Severity.WARN, "pylaunch_env_root"),)
 
 
-def _job(words: tuple[str, ...], flags: CheckFlags, tree: Tree | None) -> JobSpec:
-    framework = Framework(flags.framework)
-    workdir = flags.workdir or str(Path.cwd())
-    shipped = None
-    if tree is not None:
-        workdir = sync.workdir(flags.workdir, tree)
-        shipped = sync.as_asked(tree, flags.sync_exclude, flags.sync_include)
-        if words and (framework is not Framework.COMMAND or "/" in words[0]):
-            sync.check_script(tree, workdir, words[0])
-    job = JobSpec(
-        command=words or NO_SCRIPT,
-        framework=framework,
-        workdir=workdir,
-        sync=shipped,
-        ranks_per_node=flags.nproc_per_node,
-        nodes=flags.nodes,
-        rank_order=RankOrder(flags.rank_order),
-        python=flags.python,
-        rendezvous_port=flags.port,
-    )
-    if tree is None and not job.workdir.startswith("/"):
-        raise UsageError(f"--workdir {job.workdir}: expected an absolute path")
-    relative = [each for each in flags.files if not each.startswith("/")]
-    if relative and tree is not None:
+def _job(typed: StartFlags) -> JobSpec:
+    """Return the job that `start` would plan with the same words; without any, one that only names the hosts."""
+    if typed.words:
+        return requested(typed, os.environ).job
+    tree = sync.given(typed)
+    framework = Framework.DIRECT if typed.framework == AUTO else Framework(typed.framework)
+    return typed.job(NO_SCRIPT, framework, Environment({}, Secrets()), tree, is_unread=False)
+
+
+def _refuse_relative(files: Sequence[str], typed: StartFlags) -> None:
+    """Raise UsageError for files whose directory is not known on the hosts."""
+    relative = [each for each in files if not each.startswith("/")]
+    if relative and typed.sync is not None:
         raise UsageError(
             f"--file {relative[0]}: with --sync, files of the tree are the same everywhere; expected an absolute path"
         )
-    if relative and not words and not flags.workdir:
+    if relative and not typed.words and not typed.workdir:
         raise UsageError(f"--file {relative[0]}: relative paths start at the working directory", hint="--workdir DIR")
-    return job
 
 
 def _show(found: Result) -> None:

@@ -7,11 +7,12 @@ import click
 
 from pylaunch import features
 from pylaunch.errors import UsageError
-from pylaunch.model.job import Framework, OnHang
+from pylaunch.model.job import OnHang
 from pylaunch.terminal import options
-from pylaunch.terminal.flags import environment, sync
-from pylaunch.terminal.flags.start import AUTO, StartFlags
+from pylaunch.terminal.flags.plan_options import plan_options
+from pylaunch.terminal.flags.start import StartFlags
 from pylaunch.terminal.late_import import imported
+from pylaunch.terminal.option_groups import GroupedCommand
 
 EXAMPLES = """\b
 Examples:
@@ -24,38 +25,12 @@ Examples:
 """
 
 
-@click.command(context_settings={"allow_interspersed_args": False}, epilog=EXAMPLES)
+@click.command(cls=GroupedCommand, context_settings={"allow_interspersed_args": False}, epilog=EXAMPLES)
 @options.inventory
 @options.limit
 @features.node_options
 @features.job_options
-@click.option("--nodes", type=int, metavar="N", help="Take the first N hosts; with Slurm, request N nodes.")
-@click.option(
-    "--nproc-per-node",
-    default=StartFlags.nproc_per_node,
-    metavar="auto|N",
-    show_default=True,
-    help="Ranks on each node; auto is one per device of the inventory, or one where it lists none.",
-)
-@options.rank_order
-@click.option(
-    "--framework",
-    type=click.Choice([AUTO, *(framework.value for framework in Framework)]),
-    default=StartFlags.framework,
-    show_default=True,
-    help="How ranks are started; auto reads what SCRIPT imports, and is command for any other program.",
-)
-@click.option("-m", "--module", is_flag=True, help="SCRIPT is a module, as in python -m.")
-@environment.options
-@sync.options
-@click.option("--workdir", metavar="DIR", help="Directory on every node to start in.  [default: this directory]")
-@click.option("--python", metavar="PATH", help="Interpreter of the ranks.  [default: the provisioned environment]")
-@click.option("--port", type=int, help="Rendezvous port on the first node.  [default: one that is free there]")
-@click.option(
-    "--interface",
-    metavar="NAME",
-    help="Network interface of the ranks on every node.  [default: the inventory's, else by route to the other nodes]",
-)
+@plan_options
 @click.option(
     "--max-restarts",
     type=int,
