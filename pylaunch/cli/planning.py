@@ -59,7 +59,7 @@ def plan_and_run(
             where = inventory_line(inventory) if source.is_inventory else None
             show_plan(planned.plan, planned.commands, where, as_json=as_json, verbose=flags.verbose)
             return ExitCode.DONE
-        shown = Presentation(flags.detach, as_json, flags.save_logs, observers, nodes.end)
+        shown = Presentation(flags.detach, as_json, flags.save_logs, observers, typed.request, nodes.end)
     try:
         return run_planned(planned, wanted, shown)
     except TakenError as error:

@@ -2,17 +2,17 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.cli.views.logs import copy_logs
 from pylaunch.errors import ExitCode, PylaunchError
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.runs.connect.interruptible import signals
 from pylaunch.runs.prepare.leftovers import end_leftovers
 from pylaunch.runs.start import PlannedRun, StartOptions, begin, run, start
-from pylaunch.runs.start_events import RanksReleased, StartEvent
+from pylaunch.runs.start_events import RanksReleased, RunBegun, StartEvent
 from pylaunch.store import runs
 from pylaunch.store.paths import run_paths
 from pylaunch.terminal import console, document, hints
@@ -37,6 +37,9 @@ class Presentation:
     """Copy the logs of the last attempt that had ranks to this directory at the end."""
 
     observers: tuple[RunObserver, ...] = ()
+
+    request: Mapping[str, object] = field(default_factory=dict)
+    """Options of the start for the record."""
 
     end_nodes: Callable[[bool], None] = lambda is_good: None
     """Called when the run has ended, with the success of the run: it ends the Slurm job that was submitted for it."""
@@ -89,6 +92,8 @@ def _followed(planned: PlannedRun, options: StartOptions, shown: Presentation, v
     options = replace(options, usage_every_s=USAGE_S if has_board() else 0.0)
 
     def show(event: StartEvent) -> None:
+        if isinstance(event, RunBegun):
+            runs.keep_request(event.plan.run, shown.request)
         view.show(event)
         _report(shown, event)
 
@@ -107,6 +112,7 @@ def _detached(
     if options.ends_leftovers:
         end_leftovers(planned.plan, view.show)
     recorded = begin(planned, view.show)
+    runs.keep_request(planned.plan.run, shown.request)
     log = run_paths(planned.plan.run).log
     log.touch(mode=0o600)
     half = fork_to_background(log)

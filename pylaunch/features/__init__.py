@@ -98,6 +98,17 @@ def observing(verb: str, given: dict[str, Any]) -> Observing:
     return Observing(frozenset(option.name for option, _ in values), new)
 
 
+def observing_again(verb: str, recorded: Mapping[str, Any]) -> tuple[RunObserver, ...]:
+    """Return the observers of a start whose record has the values of its options. Raises UsageError."""
+    given: dict[str, Any] = {}
+    for option in _observer_options(verb):
+        value = recorded.get(option.name)
+        # A file that the first start has written keeps its content: the default name has the id of the run.
+        value = option.attributes["flag_value"] if value and "flag_value" in option.attributes else value
+        given[option.name] = tuple(value) if isinstance(value, list) else value
+    return observing(verb, given).new()
+
+
 def start_file(words: Sequence[str]) -> StartFile | None:
     """Return the door of the feature that starts the file which the first of `words` names; None for a program."""
     doors: list[StartFile | None] = [getattr(package, "START_FILE", None) for package in _packages()]

@@ -10,7 +10,7 @@ GROUPS = {
     "Container": "container container_mount",
     "When it fails": "fallback grace node_timeout kill_on_disconnect report",
     "When it hangs": "on_hang hang_after no_rank_thread",
-    "Following": "verbose as_json log_limit collect fetch notify",
+    "Following": "verbose as_json log_limit save_logs fetch notify",
     "Slurm": "scheduler partition time sbatch_arg",
 }
 """Headings with the parameters below them; a parameter of no group is below the last heading of all."""

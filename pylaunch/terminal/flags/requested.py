@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
 from pylaunch.model.job import JobSpec
+from pylaunch.model.secret import Secrets
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.runs.start import StartOptions
 from pylaunch.runs.start_checks import at_start_checks
@@ -47,13 +48,17 @@ def requested(
     env = environment.given(flags, ours)
     chosen = program.with_variables(chosen, flags.framework, env.plain)
     job = flags.job(chosen.words, chosen.framework, env, tree, is_unread=chosen.is_unread)
+    return Requested(flags, chosen, job, start_options(flags, env.secrets, tree))
+
+
+def start_options(flags: StartFlags, secrets: Secrets, tree: Tree | None) -> StartOptions:
+    """Return the options of a start with `flags` that are no part of its job. Raises UsageError."""
     skipped = options.words(flags.skip)
-    wanted = StartOptions(
+    return StartOptions(
         checks=() if flags.no_check else at_start_checks(skip=skipped),
         checks_gpus=not flags.no_check and "gpu" not in skipped,
-        secrets=env.secrets,
+        secrets=secrets,
         tree=tree,
         turn=flags.turn(),
         ends_leftovers=flags.stale == "kill",
     )
-    return Requested(flags, chosen, job, wanted)

@@ -1,11 +1,11 @@
 """Flags of `start` as one value, and the job and the queue that they describe."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pylaunch.base.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import UsageError
 from pylaunch.model.job import Framework, JobSpec, OnHang, RankOrder
 from pylaunch.model.text.argv import Argv
@@ -30,6 +30,13 @@ MIN_NODE_TIMEOUT_S = 3
 
 LEAST_LOG = 4 << 20
 """Bytes: less would cut the beginning of a log or the lines that explain a failure."""
+
+
+BESIDE_THE_JOB = ("no_check", "skip", "queue", "queue_timeout", "stale", "save_logs")
+"""Fields of StartFlags that are in no job and no plan: the record of a run has them for `rerun`."""
+
+LEFT_OUT = "left out"
+"""Key of the same record: names of options with values that are not recorded."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +74,9 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
     stale: str = "leave"
     dry_run: bool = False
     verbose: bool = False
+    request: Mapping[str, object] = field(default_factory=dict)
+    """Options for the record of the run, by BESIDE_THE_JOB and those of observers."""
+
     in_job: Callable[[JobSpec], JobSpec] = lambda job: job
     """Return a job with what the options of features change in it. Raises UsageError."""
 

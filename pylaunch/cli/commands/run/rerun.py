@@ -5,18 +5,21 @@ from pathlib import Path
 
 import click
 
+from pylaunch import features
 from pylaunch.base.dataclass import replace
 from pylaunch.cli.running import Presentation, run_planned
 from pylaunch.errors import UsageError
-from pylaunch.features import judge_settings
 from pylaunch.model.job import TREE
+from pylaunch.model.plan import base_of
 from pylaunch.model.secret import is_masked, secret_options, variable_of
 from pylaunch.model.text.argv import pylaunch, quoted_with_env
-from pylaunch.runs.start import StartOptions, plan_start
-from pylaunch.runs.start_checks import at_start_checks
+from pylaunch.runs.start import plan_start
+from pylaunch.store import runs
 from pylaunch.terminal import console, options
 from pylaunch.terminal.flags import environment, sync
+from pylaunch.terminal.flags.requested import start_options
 from pylaunch.terminal.flags.resolve_run import find_newest
+from pylaunch.terminal.flags.start import BESIDE_THE_JOB, LEFT_OUT, StartFlags
 from pylaunch.terminal.views.start import StartView
 
 
@@ -52,7 +55,16 @@ def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: b
         job = replace(job, sync=sync.as_asked(tree, job.sync.excludes, job.sync.includes))
     secrets = environment.earlier_secrets(job.secrets, os.environ)
     hosts = replace(before.cluster, hosts=(*before.cluster.hosts, *before.spares))
-    planned = plan_start(hosts, job, judge_settings, StartView().show)
+    planned = plan_start(hosts, job, features.judge_settings, StartView().show)
     workdir = job.workdir if tree is None else job.workdir.replace(TREE, f"a copy of {tree.directory}", 1)
     console.say(f"rerun of {before.run}: {quoted_with_env(job.env, job.command)}, in {workdir}")
-    return run_planned(planned, StartOptions(at_start_checks(), secrets, tree), Presentation(detach, as_json))
+    request = runs.request_of(base_of(before.run))
+    for name in request.get(LEFT_OUT, ()):
+        console.say(f"note: a value of --{name} is not recorded, as an address may be a secret: name it as env:NAME")
+    kept = {name: request[name] for name in BESIDE_THE_JOB if name in request}
+    if kept.get("save_logs"):
+        kept["save_logs"] = Path(kept["save_logs"])
+    flags = StartFlags(**kept)
+    observers = features.observing_again("start", request)
+    shown = Presentation(detach, as_json, flags.save_logs, observers, request)
+    return run_planned(planned, start_options(flags, secrets, tree), shown)

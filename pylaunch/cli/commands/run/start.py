@@ -1,5 +1,6 @@
 """`pylaunch start`: plan, prepare, start together, follow to the end."""
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from pylaunch.errors import UsageError
 from pylaunch.model.job import OnHang
 from pylaunch.terminal import options
 from pylaunch.terminal.flags.plan_options import plan_options
-from pylaunch.terminal.flags.start import StartFlags
+from pylaunch.terminal.flags.start import BESIDE_THE_JOB, LEFT_OUT, StartFlags
 from pylaunch.terminal.late_import import imported
 from pylaunch.terminal.option_groups import GroupedCommand
 
@@ -134,10 +135,12 @@ def command(inventory: Path | None, limit: str | None, **given: Any) -> int:
     stops all others. Ctrl-C stops the run cleanly, a second one kills it.
     """
     del given["as_json"]  # The invocation has it.
+    asked = dict(given)
     observing = features.observing("start", given)
     observers = observing.new()
     source = features.start_source(given, has_inventory=inventory is not None)
-    typed = StartFlags(in_job=features.job_changes(given), **given)
+    request = _recorded(asked, observing.options)
+    typed = StartFlags(in_job=features.job_changes(given), request=request, **given)
     if (file := features.start_file(typed.words)) is not None:
         if source is not None and not source.is_inventory:
             hint = "on hosts of an inventory over SSH: pylaunch start --scheduler none -i cluster.ini …"
@@ -149,3 +152,17 @@ def command(inventory: Path | None, limit: str | None, **given: Any) -> int:
     late = imported("pylaunch.cli.planning")  # During these 300 ms, Slurm answers and its agents load.
     code: int = late.plan_and_run(typed, source, inventory, limit, observers)
     return code
+
+
+def _recorded(asked: Mapping[str, Any], of_observers: Collection[str]) -> dict[str, object]:
+    """Return the options that `rerun` needs beside the plan. Addresses, which may hold a token, are not recorded."""
+    request: dict[str, object] = {name: asked[name] for name in BESIDE_THE_JOB}
+    if asked["save_logs"] is not None:
+        request["save_logs"] = str(asked["save_logs"].absolute())
+    left_out: list[str] = []
+    for name in of_observers:
+        value = asked[name]
+        kept = [each for each in value if "://" not in each] if isinstance(value, tuple) else value
+        left_out += [name] if isinstance(value, tuple) and len(kept) != len(value) else []
+        request[name] = kept
+    return {**request, LEFT_OUT: left_out}

@@ -1,0 +1,67 @@
+"""What a start records for `rerun`, and what `rerun` makes of it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pylaunch.cli import main
+from pylaunch.cli.commands.run import rerun
+from pylaunch.cli.commands.run.start import _recorded
+from pylaunch.cli.running import Presentation
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
+from pylaunch.runs.start import PlannedRun, StartOptions
+from pylaunch.store import runs
+
+ASKED = {"no_check": False, "skip": "storage,gpu", "queue": True, "queue_timeout": 60.0, "stale": "kill"}
+RUN = "aaaaaaaa"
+
+
+def again(monkeypatch: pytest.MonkeyPatch, request: dict[str, Any] | None) -> tuple[StartOptions, Presentation]:
+    """Run `rerun` of a run whose record has `request`; return the options of its start."""
+    plan = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("true",), Framework.COMMAND, "/"), RUN)
+    runs.begin(plan, "0123", 1.0)
+    if request is not None:
+        runs.keep_request(RUN, request)
+    started: list[tuple[StartOptions, Presentation]] = []
+
+    def run_planned(_: PlannedRun, options: StartOptions, shown: Presentation) -> int:
+        started.append((options, shown))
+        return 0
+
+    monkeypatch.setattr(rerun, "run_planned", run_planned)
+    assert main.run(["rerun", RUN]) == 0
+    return started[0]
+
+
+def test_rerun_has_the_options_of_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = tmp_path / "why.html"
+    report.touch()
+    asked = {
+        **ASKED, "save_logs": Path("logs"), "report": "why.html", "fetch": ("*.pt",),
+        "notify": ("https://hooks.example.com/token", "command:true"),
+    }  # fmt: skip
+    request = _recorded(asked, ("report", "fetch", "notify"))
+    assert "token" not in str(request)
+    options, shown = again(monkeypatch, request)
+    assert not {check.id for check in options.checks if check.id.startswith("storage")}
+    assert options.checks
+    assert (options.checks_gpus, options.ends_leftovers) == (False, True)
+    assert options.turn is not None
+    assert options.turn.timeout_s == 60.0
+    assert shown.collect_to == tmp_path / "logs"
+    assert len(shown.observers) == 3
+    assert shown.request == runs.request_of(RUN)
+    assert "note: a value of --notify is not recorded" in capsys.readouterr().err
+
+
+def test_a_run_without_recorded_options_starts_with_the_usual_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    options, shown = again(monkeypatch, None)
+    assert options.checks
+    assert options.checks_gpus
+    assert (options.turn, options.ends_leftovers, shown.collect_to, shown.observers) == (None, False, None, ())
