@@ -39,11 +39,11 @@ from pylaunch.terminal.views.start import lines
 
 NOT_IN_A_ROLE = frozenset({
     "words", "nodes", "dry_run", "detach", "save_logs", "queue", "queue_timeout", "kill_on_disconnect",
-    "in_job", "choice",
+    "in_job", "choice", "verbose", "request",
 })  # fmt: skip
 """Options of `start` that are about a whole start, or that a job of several roles does not have."""
 
-OF_THE_JOB = frozenset({"words", "dry_run", "inventory", "hosts", "limit", "as_json", "scheduler"})
+OF_THE_JOB = frozenset({"words", "dry_run", "verbose", "inventory", "hosts", "limit", "as_json", "scheduler"})
 """Options of `start` that a job has as a whole."""
 
 DRY_RUN_PORTS = range(29599, 29399, -1)
