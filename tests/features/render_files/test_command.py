@@ -159,11 +159,6 @@ def test_a_script_of_jax_is_not_started_by_torchrun(directory: Path, capsys: Cap
     assert "pylaunch start -- train.py --lr 3" in error
 
 
-def test_options_after_the_script_are_reported_with_the_verb_that_takes_them(capsys: Captured) -> None:
-    assert run(["render", "slurm", "--", "train.py", "--nproc-per-node", "2"]) == ExitCode.DONE
-    assert "as an option of pylaunch: pylaunch render slurm --nproc-per-node 2 -- train.py" in capsys.readouterr().err
-
-
 def test_the_line_of_another_launcher_is_taken_apart(capsys: Captured) -> None:
     assert run(["render", "torchrun", "--", "torchrun", "--nproc-per-node=1", "train.py", "--lr", "3"]) == ExitCode.DONE
     assert "--nnodes=2 --node-rank=1 --nproc-per-node=1" in capsys.readouterr().out
