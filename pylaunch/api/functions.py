@@ -90,7 +90,7 @@ def start(
     The checks of a start run beside it, unless `options` chooses others. A start that is refused ends the run with
     Status.REFUSED. Raises UsageError for a job that does not fit the cluster.
     """
-    wanted = StartOptions(checks=at_start_checks()) if options is None else options
+    wanted = StartOptions(checks=at_start_checks(skip=job.skipped_checks)) if options is None else options
     early: list[StartEvent] = []
     given = {"container": container, "container_mount": tuple(container_mounts)}
     job = features.job_changes(given)(job)

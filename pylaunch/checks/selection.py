@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from pylaunch.checks.check import Check
 from pylaunch.errors import UsageError
+from pylaunch.model.job import EVERY
 
 NEAREST = 3
 
@@ -16,22 +17,24 @@ def select(
 
     `only` selects deep checks too. Raises UsageError for unknown names.
     """
-    unknown = [name for name in (*only, *skip) if not any(matches(check, name) for check in checks)]
+    unknown = [name for name in (*only, *skip) if not any(matches(check.id, name) for check in checks)]
     if unknown:
         raise UsageError(
             f"no such check: {', '.join(unknown)}",
             evidence=[f"{name}: {suggestion}" for name in unknown if (suggestion := nearest(checks, name))],
             hint="pylaunch check --list",
         )
-    chosen = [check for check in checks if not only or any(matches(check, name) for name in only)]
+    chosen = [check for check in checks if not only or any(matches(check.id, name) for name in only)]
     return tuple(
-        check for check in chosen if (deep or only or not check.deep) and not any(matches(check, name) for name in skip)
+        check
+        for check in chosen
+        if (deep or only or not check.deep) and not any(matches(check.id, name) for name in skip)
     )
 
 
-def matches(check: Check, name: str) -> bool:
-    """Return whether `name` is the check's id or its subject."""
-    return name in (check.id, check.id.partition(".")[0])
+def matches(check: str, name: str) -> bool:
+    """Return whether `name` is the id `check`, its subject, or EVERY."""
+    return name in (check, check.partition(".")[0], EVERY)
 
 
 def nearest(checks: Sequence[Check], name: str) -> str:

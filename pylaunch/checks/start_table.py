@@ -3,11 +3,13 @@
 A check that can fail is passed over at a start only because of what it costs, and the row says so.
 """
 
+from collections.abc import Sequence
 from enum import Enum
 from functools import partial
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.checks.check import Check
+from pylaunch.checks.selection import matches
 
 
 class AtStart(Enum):
@@ -109,11 +111,15 @@ START_TABLE: dict[str, Row] = {
     "leftovers.stale_ranks": _not_asked(
         "cost: reads every process of the host; a stale rank that holds the port or a lease is refused by the agent"
     ),
-    "gpu.count": _agent("the agent asks NVML; --skip gpu and --no-check switch it off"),
-    "gpu.software": _not_asked(f"{_SMI}; a driver that differs is printed (pylaunch_attestation)"),
-    "gpu.models": _not_asked(_SMI),
+    "gpu.count": _agent(
+        "the agent asks NVML, or for AMD's the kernel; --skip and --no-check switch off what agents verify of GPUs"
+    ),
+    "gpu.software": _agent(
+        "the agent refuses a driver that is not loaded or does not answer; versions that differ are printed"
+    ),
+    "gpu.models": _not_asked("the agents report models and memory, and a difference is printed"),
     "gpu.fabric": _not_asked(_SMI),
-    "gpu.settings": _not_asked(_SMI),
+    "gpu.settings": _agent("the agent refuses compute mode Prohibited and MIG without the name of an instance"),
     "gpu.memory": _agent("the agent refuses memory that waits for a reset, as gpu.count does"),
     "gpu.xid": _not_asked(_SMI),
     "gpu.nvlink": _not_asked(_SMI),
@@ -121,7 +127,7 @@ START_TABLE: dict[str, Row] = {
     "gpu.pcie": _not_asked(_SMI),
     "gpu.smoke": _not_asked("cost: seconds of full load on every GPU"),
     "gpu.free": _agent("the agent asks NVML for processes, as gpu.count does; devices of other runs are leased"),
-    "gpu.cuda": _not_asked(_SMI),
+    "gpu.cuda": _agent("the agent compares the CUDA of torch or JAX with that of the driver"),
     "infiniband.present": _not_asked(_INFINIBAND),
     "infiniband.state": _not_asked(_INFINIBAND),
     "infiniband.rate": _not_asked(_SLOWER),
@@ -150,6 +156,7 @@ REFUSALS: dict[str, str] = {
     "ended-at-logout": "",
     "framework": "",
     "gpu-busy": "gpu.free",
+    "gpu-cuda": "gpu.cuda",
     "gpu-fault": "gpu.memory",
     "gpu-missing": "gpu.count",
     "gpu-mode": "gpu.settings",
@@ -173,6 +180,12 @@ REFUSALS: dict[str, str] = {
     "workdir-missing": "storage.writable",
 }
 """Code of a refusal (`protocol.Reason`) → the check for the same problem; "" where only a start finds it."""
+
+
+def gpu_refusals(skip: Sequence[str]) -> list[str]:
+    """Return the codes of the refusals for GPUs whose checks are not in `skip`."""
+    checks = {code: check for code, check in REFUSALS.items() if code.startswith("gpu-")}
+    return [code for code, check in checks.items() if not any(matches(check, name) for name in skip)]
 
 
 def decides_before_queue(check: Check) -> bool:

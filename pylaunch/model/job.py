@@ -95,6 +95,9 @@ class Container:
         return " with ".join(filter(None, (self.image, ", ".join(mounts))))
 
 
+EVERY = "all"
+"""Name of all checks in `JobSpec.skipped_checks`."""
+
 STOP_GRACE = timedelta(seconds=10)
 FAILURE_GRACE = timedelta(seconds=1)
 """Grace period after a rank failed or a node was lost: the others wait for a peer that does not return."""
@@ -181,6 +184,9 @@ class JobSpec:
 
     ends_with_controller: bool = False
     """Stop if no controller has been heard for `node_timeout`."""
+
+    skipped_checks: tuple[str, ...] = ()
+    """Ids and subjects of the checks that a start omits; EVERY is all of them."""
 
     start_timeout: timedelta = timedelta(seconds=60)
     """Timeout for every node to become ready."""

@@ -37,6 +37,9 @@ class MountTask:
 CONTAINER_IMAGE = "container image"
 """Name of the hash of the image in `Ready.essentials`."""
 
+GPU_MODELS = "gpu models"
+"""Name of models and memory of the GPUs in `Ready.essentials`. They may differ: machines need not be equal."""
+
 
 @dataclass(frozen=True)
 class ContainerTask:
@@ -124,8 +127,8 @@ class NodeTask:
     """Each Python rank has a thread that answers for its stacks and collectives. Without it, nothing
     of pylaunch runs in the process of a rank."""
 
-    checks_gpus: bool = True
-    """Refuse the run if NVIDIA's GPUs of `devices` are missing, broken or in use by others."""
+    gpu_checks: list[str] = field(default_factory=list)
+    """Codes of the reasons (gpu-…) for which the GPUs of the ranks refuse the run; [] does not look at them."""
 
     container: ContainerTask | None = None
     """None: ranks see the root directory of the node."""

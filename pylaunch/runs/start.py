@@ -99,9 +99,6 @@ class StartOptions:
     """Called in a thread before each release, when all nodes are ready, with the seconds that the release needs. It
     returns when the ranks may start, with the instant of their start in seconds since the epoch."""
 
-    checks_gpus: bool = True
-    """Nodes verify the GPUs of their ranks while they prepare."""
-
 
 @dataclass(frozen=True)
 class PlannedRun:
@@ -338,7 +335,7 @@ def _recorded(planned: PlannedRun, archive: AgentArchive, emit: Emit) -> Recorde
 def _launch(recorded: RecordedRun, options: StartOptions) -> Launch:
     archive, planned = recorded.archive, recorded.planned
     record = pack(planned.plan, archive.version, recorded.created_at)
-    return Launch(planned.plan, planned.commands, archive, record, options.secrets, options.tree, options.checks_gpus)
+    return Launch(planned.plan, planned.commands, archive, record, options.secrets, options.tree)
 
 
 def _with_fit_spares(recorded: RecordedRun, options: StartOptions, emit: Emit, source: InterruptSource) -> RecordedRun:
@@ -347,9 +344,7 @@ def _with_fit_spares(recorded: RecordedRun, options: StartOptions, emit: Emit, s
     if not plan.spares:
         return recorded
     asked = planned_run(standby(plan))
-    launch = Launch(
-        asked.plan, asked.commands, recorded.archive, "", options.secrets, options.tree, options.checks_gpus
-    )
+    launch = Launch(asked.plan, asked.commands, recorded.archive, "", options.secrets, options.tree)
     with _refusal_recorded(recorded.recorder, lambda: False):
         reasons = vet(launch, recording(recorded.recorder, emit), source)
     for host, why in reasons.items():

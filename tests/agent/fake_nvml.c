@@ -1,4 +1,6 @@
 /* NVML of 8 GPUs in the state that the test compiles in: -DSTATE... */
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 #ifndef COUNT
 #define COUNT 8
@@ -33,6 +35,15 @@
 #ifndef HOLDER
 #define HOLDER 0
 #endif
+#ifndef USED
+#define USED (20ull << 30)
+#endif
+#ifndef CUDA
+#define CUDA 13000
+#endif
+#ifndef MODEL
+#define MODEL "NVIDIA H200"
+#endif
 struct process { unsigned pid; unsigned long long used; unsigned instance, part; };
 int nvmlInit_v2(void) {
 #ifdef HANGS
@@ -45,6 +56,14 @@ int nvmlInit_v2(void) {
 }
 int nvmlDeviceGetCount_v2(unsigned *count) { *count = COUNT; return 0; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) { *handle = (void *)(long)(index + 1); return index == 1 ? HANDLE : 0; }
+int nvmlSystemGetCudaDriverVersion_v2(int *version) { *version = CUDA; return 0; }
+int nvmlDeviceGetUUID(void *h, char *uuid, unsigned size) { snprintf(uuid, size, "GPU-%ld0c1-aa", (long)h - 1); return 0; }
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **handle) {
+    *handle = (void *)100L;
+    return strcmp(uuid, "MIG-4f8d") ? 6 : 0;
+}
+int nvmlDeviceGetName(void *h, char *name, unsigned size) { snprintf(name, size, "%s", MODEL); return 0; }
+int nvmlDeviceGetMemoryInfo(void *h, unsigned long long *sizes) { sizes[0] = 150754820096ull; sizes[1] = sizes[2] = 0; return 0; }
 static int second(void *handle) { return (long)handle == 2; }
 int nvmlDeviceGetRemappedRows(void *h, unsigned *a, unsigned *b, unsigned *pending, unsigned *failed) {
     *a = 1; *b = 1; *pending = second(h) ? PENDING : 0; *failed = second(h) ? FAILED : 0; return 0;
@@ -57,6 +76,6 @@ int nvmlDeviceGetMigMode(void *h, unsigned *now, unsigned *later) { *now = secon
 int nvmlDeviceGetComputeMode(void *h, unsigned *mode) { *mode = second(h) ? MODE : 0; return second(h) ? MODE_CODE : 0; }
 int nvmlDeviceGetComputeRunningProcesses_v3(void *h, unsigned *count, struct process *found) {
     *count = second(h) && HOLDER ? 1 : 0;
-    if (*count) { found->pid = HOLDER; found->used = 20ull << 30; }
+    if (*count) { found->pid = HOLDER; found->used = USED; }
     return 0;
 }

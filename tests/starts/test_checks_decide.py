@@ -1,6 +1,7 @@
 """A finding that `pylaunch check` calls FAIL refuses `pylaunch start`."""
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,6 +40,8 @@ def test_a_start_refuses_the_libraries_that_check_calls_fail(
     assert "--skip python_env.libraries" in started.stderr
     in_spite = cluster.run("start", *job, "--skip", "python_env.libraries", "--", "train.py", code=ExitCode.DONE)
     assert "warn  n2: environment digest: " in in_spite.stderr
+    run = re.findall(r"\brun ([0-9a-f]{8})\b", in_spite.stderr)[0]
+    cluster.run("rerun", run, code=ExitCode.DONE)
 
 
 def test_a_wrong_working_directory_does_not_wait_in_the_queue(

@@ -9,14 +9,10 @@ import os
 import re
 
 from pylaunch.agent.shared.essentials import NVIDIA_VERSION, driver_version
+from pylaunch.agent.shared.gpus import PCI_DEVICES, pci_devices
 from pylaunch.agent.shared.programs import ended
 from pylaunch.agent.shared.text import listed, text_of
 from pylaunch.protocol.readings.roles import GpuReading
-
-NVIDIA = "0x10de"
-DISPLAY = ("0x0300", "0x0302")
-BRIDGE = "0x0680"
-"""PCI class (its first four digits) of an NVSwitch."""
 
 CARDS = "/proc/driver/nvidia/gpus"
 SMI_DEADLINE_S = 15.0
@@ -27,7 +23,7 @@ SMI_QUERY = "persistence_mode,driver_version"
 
 def gpu_fact() -> GpuReading | None:
     """Return NVIDIA's devices on this host with driver and tools; None without such a device."""
-    devices = pci_devices("/sys/bus/pci/devices")
+    devices = pci_devices(PCI_DEVICES)
     if not devices["gpus"] and not os.path.exists(NVIDIA_VERSION):
         return None
     version = text_of(NVIDIA_VERSION) if os.path.exists(NVIDIA_VERSION) else ""
@@ -47,22 +43,6 @@ def gpu_fact() -> GpuReading | None:
         "peermem": os.path.exists("/sys/module/nvidia_peermem"),
         "infiniband": len(listed("/sys/class/infiniband")),
     }
-
-
-def pci_devices(root: str) -> dict[str, list[str]]:
-    """Return the PCI addresses of NVIDIA's GPUs and NVSwitches."""
-    found: dict[str, list[str]] = {"gpus": [], "switches": []}
-    for address in listed(root):
-        place = os.path.join(root, address)
-        try:
-            vendor, kind = (text_of(os.path.join(place, name)).strip() for name in ("vendor", "class"))
-        except OSError:
-            continue
-        if vendor == NVIDIA and kind[:6] in DISPLAY:
-            found["gpus"].append(address)
-        elif vendor == NVIDIA and kind[:6] == BRIDGE:
-            found["switches"].append(address)
-    return found
 
 
 def card_information(text: str) -> dict[str, str]:

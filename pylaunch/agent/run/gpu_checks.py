@@ -1,14 +1,15 @@
-"""Checks of the GPUs of a run before its ranks start, by NVML: present, healthy, and free of other processes.
+"""Checks of the GPUs of a run before its ranks start: present, healthy, free of others, with a driver for their CUDA.
 
-NVML is called in a child process, because a call into a broken driver may never return. Only NVIDIA's GPUs are checked.
+NVML is called in a child process, because a call into a broken driver may never return. AMD's GPUs are counted, and
+their holders found, by the files of the kernel. A node without any GPU is not refused: `devices` may be a plan alone.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
+import re
 import select
 import signal
 import time
@@ -16,61 +17,82 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pylaunch import protocol
-from pylaunch.agent.shared import leases, processes
+from pylaunch.agent.run import nvml
+from pylaunch.agent.shared import cgroups, gpus, leases, processes, run_lock
+from pylaunch.agent.shared.essentials import cuda_needed
+from pylaunch.agent.shared.text import stat_of, text_or_none
+from pylaunch.base.layout import RUN_ID, NodeRoot
 from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
 
-DRIVER = "/proc/driver/nvidia"
-LIBRARY = "libnvidia-ml.so.1"
 ANSWER_S = 3.0
 """Longest wait for NVML, from the fork of the child."""
 
 LARGEST_ANSWER = 1 << 20
-MOST_PROCESSES = 128
 INSIST = "start --skip gpu starts without a look at GPUs"
 KERNEL_LOG = "on the node: sudo dmesg | grep -i -e xid -e nvrm"
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+NAMES = re.compile(r"\d+|(GPU|MIG)-[\w/-]+", re.ASCII)
+"""Number or identifier of a GPU in CUDA_VISIBLE_DEVICES; CUDA ignores what follows another word."""
 
 INIT_ERRORS = {9: "its driver is not loaded", 18: "the library and the loaded driver have different versions"}
-DEVICE_ERRORS = {
-    8: "has no external power",
-    11: "gets no interrupts",
-    15: "has fallen off the bus",
-    16: "needs a reset",
-}
-"""Return codes of NVML that no rank survives. Others, as for a query that a GPU does not support, decide nothing."""
-
+DEVICE_ERRORS = {**nvml.DEVICE_ERRORS, 4: "may not be opened by this user"}
 PROHIBITED = 2
 """nvmlComputeMode_t: no process may use the GPU."""
 
 MPS = "nvidia-cuda-mps"
 """Prefix of the programs that share a GPU between processes."""
 
+COMPATIBLE_FROM = 11
+"""Drivers of this CUDA and later run programs of every minor version of their major one."""
+
+COMPATIBILITY = re.compile(r"(^|:)[^:]*compat")
+"""LD_LIBRARY_PATH with NVIDIA's package that runs a newer CUDA on an older driver."""
+
 
 class GpuCheck:
-    """A look at the GPUs of `task` that runs in a child process until `problems` is called."""
+    """A look at the GPUs of `task`; NVML answers in a child process until `problems` is called."""
 
     def __init__(self, task: protocol.NodeTask) -> None:
-        self._devices = sorted(task.devices) if task.checks_gpus and os.path.isdir(DRIVER) else []
-        self._is_instance = "MIG-" in task.env.get("CUDA_VISIBLE_DEVICES", "")
-        if self._devices:
+        self._task = task
+        self._names = visible(task) if task.gpu_checks else []
+        self._has_driver = bool(self._names) and os.path.isdir(nvml.DRIVER)
+        self.models = ""
+        """Models and memory of the GPUs, once `problems` has returned; "" where they are not known."""
+
+        if self._has_driver:
             self._ends_at = time.monotonic() + ANSWER_S
             self._answer, writing = os.pipe()
             self._child = os.fork()
             if self._child == 0:
-                _report(writing, self._devices)
+                _report(writing, self._names)
             os.close(writing)
 
-    def problems(self) -> list[protocol.Reason]:
-        """Wait for the child, at most until ANSWER_S after the start, and return why ranks cannot use the GPUs."""
-        if not self._devices:
+    def problems(self, *, is_leased: bool = False) -> list[protocol.Reason]:
+        """Wait for the child, at most until ANSWER_S after the start, and return why ranks cannot use the GPUs.
+
+        Holders are left out with `is_leased`: the lease names the run, for which a start may wait.
+        """
+        if not self._names:
             return []
+        found = self._by_nvml() if self._has_driver else _by_kernel(self._names, self._task.host)
+        return [
+            each for each in found if each.code in self._task.gpu_checks and not (is_leased and each.code == "gpu-busy")
+        ]
+
+    def _by_nvml(self) -> Iterator[protocol.Reason]:
         try:
             found = parse_object(self._read(), LARGEST_ANSWER)
         except TimeoutError:
             text = f"the NVIDIA driver does not answer within {ANSWER_S:g} s"
-            return [protocol.Reason("gpu-silent", text, f"{KERNEL_LOG}; a reboot may be needed")]
+            yield protocol.Reason("gpu-silent", text, f"{KERNEL_LOG}; a reboot may be needed")
+            return
         except UntrustedJsonError:
-            return [protocol.Reason("gpu-silent", "NVML ends the process that calls it", KERNEL_LOG)]
-        return list(judged(found, self._devices, is_instance=self._is_instance))
+            yield protocol.Reason("gpu-silent", "NVML ends the process that calls it", KERNEL_LOG)
+            return
+        self.models = "; ".join(sorted({each["model"] for each in found["cards"] if each.get("model")}))
+        yield from judged(found, self._task.host)
+        if not COMPATIBILITY.search(self._task.env.get("LD_LIBRARY_PATH", "")) and self._task.container is None:
+            yield from older_driver(found["cuda"], cuda_needed(self._task.python))
 
     def _read(self) -> bytes:
         content = b""
@@ -91,25 +113,42 @@ class GpuCheck:
         return content
 
 
-def judged(found: Mapping[str, Any], devices: list[int], *, is_instance: bool = False) -> Iterator[protocol.Reason]:
-    """Yield the reasons in `found`, the answer of `facts`, for which ranks cannot use `devices`."""
-    if found.get("init"):
+def visible(task: protocol.NodeTask) -> list[str]:
+    """Return the GPUs that ranks see, as numbers or UUIDs: those of CUDA_VISIBLE_DEVICES, else of the plan."""
+    if VISIBLE not in task.env:
+        return [str(index) for index in sorted(task.devices)]
+    found: list[str] = []
+    for word in task.env[VISIBLE].split(","):
+        if not NAMES.fullmatch(word.strip()):
+            break
+        found.append(word.strip())
+    return found
+
+
+def judged(found: Mapping[str, Any], host: str) -> Iterator[protocol.Reason]:
+    """Yield the reasons in `found`, the answer of `nvml.facts`, for which ranks cannot use its GPUs."""
+    if found["init"]:
         what = INIT_ERRORS.get(found["init"], f"NVML fails with code {found['init']}")
         yield protocol.Reason("gpu-silent", f"no NVIDIA GPU can be used: {what}", f"nvidia-smi; {KERNEL_LOG}")
         return
-    missing = [index for index in devices if index >= found["count"]]
+    missing = [card["name"] for card in found["cards"] if card["error"] == nvml.NOT_FOUND]
     if missing:
-        numbers = ", ".join(map(str, missing))
-        text = f"GPU {numbers} of the inventory {'is' if len(missing) == 1 else 'are'} missing: {found['count']} answer"
-        yield protocol.Reason("gpu-missing", text, f"correct gpus= or devices= in the inventory, or {KERNEL_LOG}")
+        yield _missing(missing, found["count"], KERNEL_LOG)
     for card in found["cards"]:
-        yield from _of_card(card, is_instance=is_instance)
+        if card["error"] != nvml.NOT_FOUND:
+            yield from _of_card(card, host)
 
 
-def _of_card(card: Mapping[str, Any], *, is_instance: bool) -> Iterator[protocol.Reason]:
-    gpu, reset = f"GPU {card['index']}", f"sudo nvidia-smi --gpu-reset -i {card['index']}, or reboot; {INSIST}"
-    if card["error"] in DEVICE_ERRORS:
-        yield protocol.Reason("gpu-fault", f"{gpu} {DEVICE_ERRORS[card['error']]}", f"{KERNEL_LOG}; {reset}")
+def _missing(names: list[str], count: int, look: str) -> protocol.Reason:
+    text = f"GPU {', '.join(names)} of the plan {'is' if len(names) == 1 else 'are'} missing: {count} answer"
+    return protocol.Reason("gpu-missing", text, f"correct gpus= or devices= in the inventory, or {VISIBLE}; {look}")
+
+
+def _of_card(card: Mapping[str, Any], host: str) -> Iterator[protocol.Reason]:
+    gpu, reset = f"GPU {card['name']}", f"sudo nvidia-smi --gpu-reset -i {card['name']}, or reboot; {INSIST}"
+    if card["error"]:
+        what = DEVICE_ERRORS.get(card["error"], f"does not answer: NVML fails with code {card['error']}")
+        yield protocol.Reason("gpu-fault", f"{gpu} {what}", f"{KERNEL_LOG}; {reset}")
         return
     if card["remap_failed"]:
         yield protocol.Reason(
@@ -121,37 +160,88 @@ def _of_card(card: Mapping[str, Any], *, is_instance: bool) -> Iterator[protocol
         text = f"{gpu} has had {card['ecc_errors']} uncorrected memory errors (ECC) since its last reset"
         yield protocol.Reason("gpu-fault", text, reset)
     if card["compute_mode"] == PROHIBITED:
-        hint = f"sudo nvidia-smi -c DEFAULT -i {card['index']}"
+        hint = f"sudo nvidia-smi -c DEFAULT -i {card['name']}"
         yield protocol.Reason("gpu-mode", f"{gpu} is in compute mode Prohibited: no process may use it", hint)
-    if card["mig"] and not is_instance:
+    if card["mig"]:
         text = f"{gpu} is in MIG mode: a rank gets one of its instances, not the GPU"
-        hint = f"sudo nvidia-smi -mig 0 -i {card['index']}; to use the instance: --skip gpu"
+        hint = f"sudo nvidia-smi -mig 0 -i {card['name']}; to use instances: --env {VISIBLE}=MIG-… (nvidia-smi -L)"
         yield protocol.Reason("gpu-mode", text, hint)
-    for pid, used in card["processes"]:
-        holder = _holder(pid)
-        if holder:
-            memory = f", {used >> 20} MiB" if 0 < used < 1 << 62 else ""
-            yield protocol.Reason("gpu-busy", f"{gpu} is in use by {holder}{memory}", _hint_for(pid))
+    yield from _held(gpu, card["processes"], host)
 
 
-def _holder(pid: int) -> str:
-    """Return a description of a process with a GPU; "" for one that is gone, of a run (see `leases`), or of MPS."""
+def _by_kernel(names: list[str], host: str) -> Iterator[protocol.Reason]:
+    """Yield the reasons on a node without NVIDIA's driver; none on one without GPUs."""
+    amd = gpus.amd_gpus(gpus.KFD)
+    if amd:
+        missing = [name for name in names if name.isdigit() and int(name) >= len(amd)]
+        if missing:
+            yield _missing(missing, len(amd), "on the node: sudo dmesg | grep -i amdgpu")
+        for name in (name for name in names if name.isdigit() and name not in missing):
+            yield from _held(f"GPU {name}", gpus.amd_holders(gpus.KFD, amd[int(name)]), host)
+    elif on_bus := len(gpus.pci_devices(gpus.PCI_DEVICES)["gpus"]):
+        text = f"no NVIDIA GPU can be used: {on_bus} on the PCI bus, and the driver is not loaded"
+        yield protocol.Reason("gpu-silent", text, f"on the node: sudo modprobe nvidia; sudo dmesg | tail; {INSIST}")
+
+
+def older_driver(driver: int, needed: tuple[str, int] | None) -> Iterator[protocol.Reason]:
+    """Yield a reason where the CUDA of the `driver` (12080: 12.8; 0: not known) is older than that of the ranks."""
+    major = driver // 1000
+    if needed is not None and COMPATIBLE_FROM <= major < needed[1]:
+        text = f"{needed[0]} is for CUDA {needed[1]}, and the driver knows {major}.{driver % 1000 // 10}"
+        hint = f"install a newer driver, or a {needed[0]} for CUDA {major}; start --skip gpu.cuda starts all the same"
+        yield protocol.Reason("gpu-cuda", text, hint)
+
+
+def _held(gpu: str, holders: list[tuple[int, int]], host: str) -> Iterator[protocol.Reason]:
+    """Yield a reason for each of `holders` that is no rank of a live run, whose lease says so, and no part of MPS."""
+    if not cgroups.sees_all_pids():
+        return  # In a container, process ids of the driver are those of other processes.
+    for pid, used in holders:
+        try:
+            process, uid = processes.read(pid), os.stat(f"/proc/{pid}").st_uid
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if process.state == "Z" or MPS in process.command or _is_of_live_run(pid):
+            continue
+        since = time.strftime("%Y-%m-%d %H:%M", time.localtime(processes.start_time(process)))
+        holder = f"pid {pid} ({process.command[:100]}) of {leases.user_name(uid)} since {since}"
+        memory = f", {used >> 20} MiB" if used else ""
+        is_ours = uid == os.getuid()
+        if is_ours and _is_leftover(process):
+            hint = f"a leftover: pylaunch clean --stale kill --limit {host}"
+        else:
+            hint = f"wait for it, or end it on the node: {'' if is_ours else 'sudo '}kill {pid}"
+        yield protocol.Reason("gpu-busy", f"{gpu} is in use by {holder}{memory}", f"{hint}; {INSIST}")
+
+
+def _is_of_live_run(pid: int) -> bool:
+    env = processes.environment(pid)
+    run, root = env.get(processes.RUN_MARK, ""), env.get(processes.ROOT_MARK, "")
     try:
-        process, uid = processes.read(pid), os.stat(f"/proc/{pid}").st_uid
+        return bool(RUN_ID.match(run)) and run_lock.is_live(NodeRoot(root).run(run))
+    except OSError:  # The root belongs to another user, whose run may be live.
+        return True
+
+
+def _is_leftover(process: processes.Process) -> bool:
+    """Return whether `clean --stale kill` ends `process`, of this user: whoever started it is gone.
+
+    Stricter than `clean`, which reads all processes: a service, a container or a terminal may want it.
+    """
+    try:
+        top = process
+        while processes.has_variables(top.parent, *processes.RANK_VARIABLES):
+            top = processes.read(top.parent)
     except (FileNotFoundError, ProcessLookupError):
-        return ""
-    if process.state == "Z" or MPS in process.command or processes.RUN_MARK in processes.environment(pid):
-        return ""
-    since = time.strftime("%Y-%m-%d %H:%M", time.localtime(processes.start_time(process)))
-    return f"pid {pid} ({process.command[:100]}) of {leases.user_name(uid)} since {since}"
+        return False
+    unit, above = (text_or_none(f"/proc/{pid}/cgroup") or "" for pid in (top.pid, top.parent))
+    is_orphan = top.parent == 1 or above.endswith("/init.scope")
+    has_terminal = stat_of(top.pid)[4:5] != ["0"]
+    return is_orphan and not has_terminal and not unit.endswith(".service") and not cgroups.container(process.pid)
 
 
-def _hint_for(pid: int) -> str:
-    return f"a leftover: pylaunch clean --stale kill; else wait for it, or on the node: kill {pid}; {INSIST}"
-
-
-def _report(writing: int, devices: list[int]) -> None:
-    """Write `facts` to the pipe `writing` and end this process, the child of the agent."""
+def _report(writing: int, names: list[str]) -> None:
+    """Write the answer of NVML to the pipe `writing` and end this process, the child of the agent."""
     try:
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in range(3):
@@ -161,63 +251,6 @@ def _report(writing: int, devices: list[int]) -> None:
                 with contextlib.suppress(OSError):
                     os.close(int(name))
         with os.fdopen(writing, "wb") as pipe:
-            pipe.write(json.dumps(facts(devices)).encode())
+            pipe.write(json.dumps(nvml.facts(names)).encode())
     finally:
         os._exit(0)
-
-
-def facts(devices: list[int]) -> dict[str, Any]:
-    """Return the count of GPUs and the state of `devices` by NVML: return codes, counts and flags, unjudged."""
-    try:
-        nvml = ctypes.CDLL(LIBRARY)
-    except OSError:  # Not installed, as in some containers: the kernel still counts.
-        return {"init": 0, "count": len(os.listdir(f"{DRIVER}/gpus")), "cards": []}
-    code, count = nvml.nvmlInit_v2(), ctypes.c_uint()
-    code = code or nvml.nvmlDeviceGetCount_v2(ctypes.byref(count))
-    if code:
-        return {"init": code, "count": 0, "cards": []}
-    return {"init": 0, "count": count.value, "cards": [_card(nvml, index) for index in devices if index < count.value]}
-
-
-def _card(nvml: ctypes.CDLL, index: int) -> dict[str, Any]:
-    handle = ctypes.c_void_p()
-    errors = [nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle))]
-
-    def asked(name: str, *arguments: Any, results: int = 1, kind: Any = ctypes.c_uint) -> list[int]:
-        """Return the results of one query; zeros where the GPU or the library does not support it."""
-        found = [kind() for _ in range(results)]
-        if errors[0] or not hasattr(nvml, name):
-            return [0] * results
-        code = getattr(nvml, name)(handle, *arguments, *map(ctypes.byref, found))
-        if code in DEVICE_ERRORS:
-            errors[0] = code
-        return [0 if code else each.value for each in found]
-
-    _, _, pending, failed = asked("nvmlDeviceGetRemappedRows", results=4)
-    return {
-        "index": index,
-        "remap_pending": pending,
-        "remap_failed": failed,
-        "retirement_pending": asked("nvmlDeviceGetRetiredPagesPendingStatus")[0],
-        "ecc_errors": asked("nvmlDeviceGetTotalEccErrors", 1, 0, kind=ctypes.c_ulonglong)[0],
-        "mig": asked("nvmlDeviceGetMigMode", results=2)[0],
-        "compute_mode": asked("nvmlDeviceGetComputeMode")[0],
-        "processes": [] if errors[0] else _processes(nvml, handle),
-        "error": errors[0],
-    }
-
-
-class _Process(ctypes.Structure):
-    _fields_ = (
-        ("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("instance", ctypes.c_uint), ("part", ctypes.c_uint),
-    )  # fmt: skip
-
-
-def _processes(nvml: ctypes.CDLL, handle: ctypes.c_void_p) -> list[tuple[int, int]]:
-    """Return process id and bytes of memory of each process that computes on the GPU."""
-    for name in ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"):
-        if hasattr(nvml, name):
-            count, found = ctypes.c_uint(MOST_PROCESSES), (_Process * MOST_PROCESSES)()
-            code = getattr(nvml, name)(handle, ctypes.byref(count), found)
-            return [] if code else [(each.pid, each.used) for each in found[: min(count.value, MOST_PROCESSES)]]
-    return []

@@ -18,6 +18,7 @@ from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import Record
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import NodeRoot
+from pylaunch.protocol.node_task import GPU_MODELS
 
 if TYPE_CHECKING:
     from pylaunch.agent.containers.container import JoinableContainer
@@ -73,8 +74,9 @@ def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop:
         reasons += [*node_checks.of_node(task, record.directory), *problems]
     else:
         reasons += node_checks.problems(task, record.directory)
-    reasons += gpus.problems()
-    reasons += holdings.take()
+    taken = holdings.take()
+    reasons += gpus.problems(is_leased=any(reason.code == "device-leased" for reason in taken))
+    reasons += taken
     workers = WorkerGroup(protocol.Prepare(task, message.secrets), root, record.directory, container)
     try:
         if not reasons:
@@ -88,5 +90,7 @@ def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop:
         raise RefusedError(reasons)
     if container is None:
         facts = essentials(task.python), installed_libraries(task.python)
+    if gpus.models:
+        facts[0][GPU_MODELS] = gpus.models
     beside = 0 if task.devices else len(cleaned.live)
     return PreparedRun(Run(workers, holdings, record, loop), cleaned.removed, *facts, beside)

@@ -7,12 +7,15 @@ import re
 from collections.abc import Callable
 
 from pylaunch.agent.shared.installed import installed_digest
-from pylaunch.agent.shared.text import text_of
+from pylaunch.agent.shared.text import text_of, text_or_none
 
 NVIDIA_VERSION = "/proc/driver/nvidia/version"
 
 LIBRARIES = {"torch": r"torch", "nccl": r"nvidia-nccl-cu\d+"}
 """Libraries that must be equal on all ranks: name -> pattern of the distribution that contains the library."""
+
+CUDA_OF_TORCH = r"^cuda\b[^=\n]*= *['\"](\d+)"
+CUDA_OF_JAX = r"^jax_cuda(\d+)_plugin-.*\.dist-info$"
 
 
 def essentials(python: str) -> dict[str, str]:
@@ -65,16 +68,38 @@ def version_of(pattern: str, installed: dict[str, str]) -> str:
 
 def distributions(python: str) -> dict[str, str]:
     """Return the distributions beside `python`, normalised name -> version, from the names of dist-info directories."""
-    library = os.path.join(environment_of(python), "lib")
     found = {}
-    for version in sorted(os.listdir(library)):
-        packages = os.path.join(library, version, "site-packages")
-        if version.startswith("python") and os.path.isdir(packages):
-            for entry in os.listdir(packages):
-                if entry.endswith(".dist-info"):
-                    name, _, number = entry[: -len(".dist-info")].partition("-")
-                    found[re.sub(r"[-_.]+", "-", name).lower()] = number
+    for packages in _packages(python):
+        for entry in os.listdir(packages):
+            if entry.endswith(".dist-info"):
+                name, _, number = entry[: -len(".dist-info")].partition("-")
+                found[re.sub(r"[-_.]+", "-", name).lower()] = number
     return found
+
+
+def _packages(python: str) -> list[str]:
+    """Return the directories of packages beside `python`. Raises OSError where there is none."""
+    library = os.path.join(environment_of(python), "lib")
+    versions = (version for version in sorted(os.listdir(library)) if version.startswith("python"))
+    return [
+        path
+        for path in (os.path.join(library, version, "site-packages") for version in versions)
+        if os.path.isdir(path)
+    ]
+
+
+def cuda_needed(python: str) -> tuple[str, int] | None:
+    """Return "torch" or "JAX" beside `python` with the major version of CUDA that it is made for; None without one."""
+    try:
+        for packages in _packages(python) if python else ():
+            torch = re.search(CUDA_OF_TORCH, text_or_none(f"{packages}/torch/version.py") or "", re.MULTILINE)
+            jax = re.search(CUDA_OF_JAX, "\n".join(os.listdir(packages)), re.MULTILINE)
+            for name, found in (("torch", torch), ("JAX", jax)):
+                if found:
+                    return name, int(found[1])
+    except OSError:
+        return None
+    return None
 
 
 def libraries(python: str) -> dict[str, str]:

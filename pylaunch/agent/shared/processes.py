@@ -18,6 +18,9 @@ from pylaunch.base.dataclass import dataclass
 
 RUN_MARK = "PYLAUNCH_RUN"
 ROOT_MARK = "PYLAUNCH_ROOT"
+RANK_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR")
+"""Variables that env:// of torch.distributed requires. A single one may be an export in a login shell."""
+
 _ROOT_MARK = ROOT_MARK.encode()
 _LOG = re.compile(r"/runs/([^/]+)/logs/")
 POLL_S = 0.02

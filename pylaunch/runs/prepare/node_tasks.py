@@ -1,5 +1,6 @@
 """A node's part of a plan, as the message to its agent."""
 
+from pylaunch.checks.start_table import gpu_refusals
 from pylaunch.model.job import Container
 from pylaunch.model.plan import NODE_ENVIRONMENT, NodeCommand, NodePlan, RunPlan
 from pylaunch.model.secret import secret_values
@@ -8,9 +9,7 @@ from pylaunch.protocol.node_task import ContainerTask, Need, NodeTask, RankTask
 from pylaunch.render.hostfile import hostfile
 
 
-def node_task(
-    plan: RunPlan, node: NodePlan, command: NodeCommand, record: str, *, checks_gpus: bool = True
-) -> NodeTask:
+def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) -> NodeTask:
     """Return the task of the agent on `node`. The agent keeps `record` for controllers that have none."""
     return NodeTask(
         run=plan.run,
@@ -43,7 +42,7 @@ def node_task(
         unread_program=list(plan.job.entry) if plan.job.is_unread else [],
         secret_arguments=list(secret_values(plan.job.command)),
         rank_thread=plan.job.rank_thread,
-        checks_gpus=checks_gpus,
+        gpu_checks=gpu_refusals(plan.job.skipped_checks),
         container=None if plan.job.container is None else _container_task(plan.job.container),
     )
 

@@ -115,8 +115,6 @@ class Launch:
     tree: Tree | None = None
     """The code, for a job that says `sync`."""
 
-    checks_gpus: bool = True
-
 
 @dataclass(frozen=True)
 class Start:
@@ -141,10 +139,7 @@ class Session:
 
     def __init__(self, launch: Launch, fleet: Fleet, emit: Emitter) -> None:
         plan = self._plan = launch.plan
-        self._tasks = {
-            node.host.name: node_task(plan, node, words, launch.record, checks_gpus=launch.checks_gpus)
-            for node, words in launch.commands
-        }
+        self._tasks = {node.host.name: node_task(plan, node, words, launch.record) for node, words in launch.commands}
         self._launch, self._fleet, self._emit = launch, fleet, emit
         self._reasons: dict[str, tuple[str, ...]] = {}
         self._hints: dict[str, list[str]] = {}

@@ -10,7 +10,6 @@ from pylaunch.model.text.argv import pylaunch
 from pylaunch.runs.start import StartOptions
 from pylaunch.runs.start_checks import at_start_checks
 from pylaunch.runs.sync.tree import Tree
-from pylaunch.terminal import options
 from pylaunch.terminal.flags import environment, program, sync
 from pylaunch.terminal.flags.program import Program
 from pylaunch.terminal.flags.start import StartFlags
@@ -48,15 +47,13 @@ def requested(
     env = environment.given(flags, ours)
     chosen = program.with_variables(chosen, flags.framework, env.plain)
     job = flags.job(chosen.words, chosen.framework, env, tree, is_unread=chosen.is_unread)
-    return Requested(flags, chosen, job, start_options(flags, env.secrets, tree))
+    return Requested(flags, chosen, job, start_options(flags, job, env.secrets, tree))
 
 
-def start_options(flags: StartFlags, secrets: Secrets, tree: Tree | None) -> StartOptions:
+def start_options(flags: StartFlags, job: JobSpec, secrets: Secrets, tree: Tree | None) -> StartOptions:
     """Return the options of a start with `flags` that are no part of its job. Raises UsageError."""
-    skipped = options.words(flags.skip)
     return StartOptions(
-        checks=() if flags.no_check else at_start_checks(skip=skipped),
-        checks_gpus=not flags.no_check and "gpu" not in skipped,
+        checks=at_start_checks(skip=job.skipped_checks),
         secrets=secrets,
         tree=tree,
         turn=flags.turn(),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import UsageError
-from pylaunch.model.job import Framework, JobSpec, OnHang, RankOrder
+from pylaunch.model.job import EVERY, Framework, JobSpec, OnHang, RankOrder
 from pylaunch.model.text.argv import Argv
 from pylaunch.model.text.size import shown_size
 from pylaunch.runs import steady_clock
@@ -32,7 +32,7 @@ LEAST_LOG = 4 << 20
 """Bytes: less would cut the beginning of a log or the lines that explain a failure."""
 
 
-BESIDE_THE_JOB = ("no_check", "skip", "queue", "queue_timeout", "stale", "save_logs")
+BESIDE_THE_JOB = ("queue", "queue_timeout", "stale", "save_logs")
 """Fields of StartFlags that are in no job and no plan: the record of a run has them for `rerun`."""
 
 LEFT_OUT = "left out"
@@ -124,6 +124,7 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
             fallback=_fallback(self.fallback, self.max_restarts),
             spares=self.spares,
             min_nodes=self.min_nodes,
+            skipped_checks=(EVERY,) if self.no_check else tuple(options.words(self.skip)),
             ends_with_controller=self.kill_on_disconnect,
         )
         if tree is not None and words[0] and (job.framework is not Framework.COMMAND or "/" in words[0]):

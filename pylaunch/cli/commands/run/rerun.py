@@ -67,4 +67,4 @@ def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: b
     flags = StartFlags(**kept)
     observers = features.observing_again("start", request)
     shown = Presentation(detach, as_json, flags.save_logs, observers, request)
-    return run_planned(planned, start_options(flags, secrets, tree), shown)
+    return run_planned(planned, start_options(flags, job, secrets, tree), shown)

@@ -40,6 +40,14 @@ def test_with_the_policy_refuse_nothing_starts_and_all_differences_are_listed() 
     assert "      fix: pylaunch provision --roles python_env --limit n2" in caught.value.evidence
 
 
+def test_gpus_that_differ_warn_under_any_policy_and_a_host_without_one_is_not_compared() -> None:
+    others = {"n1": {"gpu models": "NVIDIA H200, 140 GiB"}, "n2": {"gpu models": "NVIDIA H100 80GB HBM3, 80 GiB"}}
+    (first, second) = compare_nodes(cluster(Agreement.REFUSE), nodes(**others))
+    assert (first.severity, first.hosts) == (Severity.WARN, ("n1",))
+    assert second.text == "gpu models: NVIDIA H100 80GB HBM3, 80 GiB, NVIDIA H200, 140 GiB on n1"
+    assert compare_nodes(cluster(Agreement.REFUSE), nodes(n1=others["n1"])) == ()
+
+
 def test_a_host_whose_policy_is_off_is_not_compared() -> None:
     assert compare_nodes(cluster(Agreement.REFUSE, n2=Agreement.OFF), nodes(n2={"nccl": "2.26.2"})) == ()
 

@@ -10,6 +10,7 @@ from pylaunch.agent.probe import gpu
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import cgroups, programs
 from pylaunch.agent.shared.essentials import NVIDIA_VERSION, distributions, driver_version
+from pylaunch.agent.shared.gpus import PCI_DEVICES, pci_devices
 from pylaunch.agent.shared.text import listed, text_of
 from pylaunch.base.kernel_log import XID_TEXT
 from pylaunch.protocol.readings.devices import (
@@ -25,7 +26,6 @@ from pylaunch.protocol.readings.devices import (
 if TYPE_CHECKING:
     from xml.etree import ElementTree
 
-PCI_DEVICES = "/sys/bus/pci/devices"
 UNIT_DEADLINE_S = 5.0
 
 
@@ -34,7 +34,7 @@ def host(_question: None) -> GpuHostReading | None:
     """Return devices and software as the kernel sees them; None without a device, a driver and a tool."""
     if not is_here():
         return None
-    devices = gpu.pci_devices(PCI_DEVICES)
+    devices = pci_devices(PCI_DEVICES)
     version = text_of(NVIDIA_VERSION) if os.path.exists(NVIDIA_VERSION) else ""
     return {
         "gpus": len(devices["gpus"]),
@@ -53,7 +53,7 @@ def is_here() -> bool:
     """Return True with an NVIDIA device, driver or nvidia-smi on this host."""
     if programs.path_of("nvidia-smi") is not None or os.path.exists(NVIDIA_VERSION):
         return True
-    return bool(gpu.pci_devices(PCI_DEVICES)["gpus"])
+    return bool(pci_devices(PCI_DEVICES)["gpus"])
 
 
 def _unit_state(unit: str) -> str | None:

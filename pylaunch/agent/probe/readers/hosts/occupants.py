@@ -12,14 +12,11 @@ from typing import Any, Mapping
 
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import cgroups, leases, processes, programs, run_lock
-from pylaunch.agent.shared.processes import Process
+from pylaunch.agent.shared.processes import RANK_VARIABLES, Process
 from pylaunch.agent.shared.sockets import ports
 from pylaunch.agent.shared.text import link_of, stat_of
 from pylaunch.base.layout import RUN_ID, NodeRoot
 from pylaunch.protocol.readings.hosts import OccupantsReading, ProcessReading
-
-RANK_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR")
-"""Variables that env:// of torch.distributed requires. A single one may be an export in a login shell."""
 
 DEVICE = re.compile(r"/dev/nvidia(\d+|ctl|-uvm)$")
 SYSTEMCTL_DEADLINE_S = 5.0
