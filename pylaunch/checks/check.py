@@ -1,6 +1,7 @@
 """A check: its questions to the hosts, its reference, and its judgement of all answers."""
 
 from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from typing import Any
 
 from pylaunch.base.dataclass import dataclass
@@ -10,6 +11,22 @@ from pylaunch.model.diagnosis.finding import Finding, Severity
 
 Asks = Callable[[Host, Wanted], Mapping[str, Any]]
 """Returns reader → question for one host; empty when there is nothing to ask. "reader#label" asks a reader twice."""
+
+
+class AtStart(Enum):
+    """The part of a check in `pylaunch start`."""
+
+    ASKED = "asked"
+    """The probe runs it during the preparation; a failure refuses the start, a warning is printed."""
+
+    REPORTED = "reported"
+    """Judged from reports and connection attempts of the preparing agents; refuses and warns like ASKED."""
+
+    AGENT = "agent"
+    """The connection to the agent, or the agent itself, refuses; --skip and --no-check affect only GPUs."""
+
+    NOT_ASKED = "not asked"
+    """It costs too much for every start, or what it finds does not stop a run. `pylaunch check` runs it."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +53,13 @@ class Check:
 
     silence: Severity = Severity.UNKNOWN
     """Severity when a reader of the check times out. FAIL where a run would hang on the same file or device."""
+
+    at_start: AtStart = AtStart.NOT_ASKED
+    at_start_why: str = ""
+    """What it verifies at a start, where that is not all; or where else a start finds the problem. No final period."""
+
+    refusals: tuple[str, ...] = ()
+    """Codes of the reasons (`protocol.Reason`) for which agents refuse, unless this check is skipped."""
 
 
 def asks(*readers: str) -> Asks:

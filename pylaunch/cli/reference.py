@@ -11,7 +11,6 @@ from typing import Any
 import yaml
 
 from pylaunch.checks.check import Check
-from pylaunch.checks.start_table import REFUSALS, START_TABLE
 from pylaunch.checks.suite import CHECKS
 from pylaunch.store.content import content_directory
 from pylaunch.store.signatures import signatures
@@ -94,13 +93,8 @@ def _check(check: Check) -> tuple[str, ...]:
 
 
 def _checks_at_start() -> str:
-    rows = ((f"`{check.id}`", START_TABLE[check.id].at_start.value, START_TABLE[check.id].why) for check in CHECKS)
-    return _table("check", "at start", "why", rows=rows)
-
-
-def _refusals() -> str:
-    rows = ((f"`{code}`", f"`{check}`" if check else "only a start") for code, check in REFUSALS.items())
-    return _table("refusal", "check", rows=rows)
+    rows = ((f"`{check.id}`", check.at_start.value, check.at_start_why) for check in CHECKS)
+    return _table("check", "at start", "note", rows=rows)
 
 
 def _role(name: str) -> str:
@@ -144,6 +138,5 @@ _DATA: dict[str, Callable[..., str]] = {
     "xid": _xid,
     "checks": _checks,
     "checks-at-start": _checks_at_start,
-    "refusals": _refusals,
     "role": _role,
 }

@@ -8,11 +8,10 @@ from typing import Any
 
 from pylaunch.base.dataclass import replace
 from pylaunch.checks import mesh, suite
-from pylaunch.checks.check import Check
+from pylaunch.checks.check import AtStart, Check
 from pylaunch.checks.finding_lines import all_lines
 from pylaunch.checks.result import REACH, Result, result
 from pylaunch.checks.selection import select
-from pylaunch.checks.start_table import AtStart, at_start, decides_before_queue
 from pylaunch.checks.survey import Look, Survey
 from pylaunch.checks.wanted import wanted_by
 from pylaunch.model.cluster import Agreement
@@ -26,6 +25,9 @@ from pylaunch.transport.process import Together
 
 JUDGED = {"python_env.libraries": ("environment digest", "torch", "nccl"), "python_env.python": ("python",)}
 """Check → names of the essentials that it judges at a start."""
+
+FREED_BY_OTHERS = ("storage.room", "storage.shared_memory", "host.memory")
+"""Checks that may pass when another run ends: a queued start does not refuse for them before its turn."""
 
 
 class ChecksFailedError(NodesRefusedError):
@@ -46,9 +48,8 @@ class ChecksFailedError(NodesRefusedError):
 
 def at_start_checks(*, skip: Sequence[str] = ()) -> tuple[Check, ...]:
     """Return the checks of a start without those of `skip`. Raises UsageError for names that do not exist."""
-    return tuple(
-        check for check in select(suite.CHECKS, skip=skip) if at_start(check) in (AtStart.ASKED, AtStart.REPORTED)
-    )
+    chosen = select(suite.CHECKS, skip=skip)
+    return tuple(check for check in chosen if check.at_start in (AtStart.ASKED, AtStart.REPORTED))
 
 
 class ChecksAtStart:
@@ -95,7 +96,8 @@ class ChecksAtStart:
             return
         survey = await asyncio.wrap_future(self._asked)
         self._asked = None
-        lasting = [check for check in self._checks if decides_before_queue(check)]
+        asked = (check for check in self._checks if check.at_start is AtStart.ASKED)
+        lasting = [check for check in asked if check.id not in FREED_BY_OTHERS]
         _refuse(result(survey, lasting, suite.judge(survey, lasting), monotonic() - self._begun))
 
     def move(self, plan: RunPlan) -> None:
@@ -123,7 +125,7 @@ class ChecksAtStart:
     def _ask(self) -> Survey:
         # A silent host may delay a start by the probe no longer than by its agent.
         timeout_s = min(TIMEOUT_S, self._plan.job.start_timeout.total_seconds())
-        asked = [check for check in self._checks if at_start(check) is AtStart.ASKED]
+        asked = [check for check in self._checks if check.at_start is AtStart.ASKED]
         return suite.take(self._plan.cluster, self._wanted, asked, how=Asking(timeout_s, self._together))
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from pylaunch.agent.piped import mesh
 from pylaunch.agent.probe.readers.hosts import host as host_readers
 from pylaunch.agent.probe.readers.hosts import lease
+from pylaunch.checks.check import AtStart
 from pylaunch.checks.mesh import READINGS
-from pylaunch.checks.start_table import AtStart, at_start
 from pylaunch.checks.suite import CHECKS, _look, questions_for
 from pylaunch.checks.survey import Wanted
 from pylaunch.model.cluster import Host
@@ -79,7 +79,7 @@ def test_programs_of_hosts_import_no_module_that_costs_more_than_its_use(tmp_pat
     wanted = Wanted(str(tmp_path))
     dear = {"asyncio", "dataclasses", "platform", "shutil", "tempfile", "xml.etree"}
     host = Host("n1", "10.0.0.1")
-    at_starts = questions_for(host, wanted, [check for check in CHECKS if at_start(check) is AtStart.ASKED])
+    at_starts = questions_for(host, wanted, [check for check in CHECKS if check.at_start is AtStart.ASKED])
     assert imported_by(FROM_STDIN, probe(at_starts)).isdisjoint(dear)
     asked = questions_for(host, wanted, [check for check in CHECKS if not check.deep])
     names = {name: question for name, question in asked.items() if name not in READINGS}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pylaunch.agent.probe.readers.devices import gpu as gpu_readers
-from pylaunch.checks.check import Check, asks
+from pylaunch.checks.check import AtStart, Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.diagnosis.majority import majority
@@ -146,6 +146,9 @@ CHECKS = (
         Severity.FAIL,
         asks(gpu_readers.host, gpu_readers.management),
         _count,
+        at_start=AtStart.AGENT,
+        at_start_why="by NVML, or for AMD's GPUs by the kernel; --skip and --no-check omit it",
+        refusals=("gpu-missing",),
     ),
     Check(
         "gpu.software",
@@ -156,6 +159,9 @@ CHECKS = (
         Severity.FAIL,
         asks(gpu_readers.host, gpu_readers.management),
         _software,
+        at_start=AtStart.AGENT,
+        at_start_why="refuses a driver that is not loaded or does not answer; versions that differ are printed",
+        refusals=("gpu-silent",),
     ),
     Check(
         "gpu.models",
@@ -165,6 +171,7 @@ CHECKS = (
         Severity.WARN,
         asks(gpu_readers.management),
         _alike,
+        at_start_why="the agents report models and memory, and a difference is printed",
     ),
     Check(
         "gpu.fabric",
@@ -183,5 +190,8 @@ CHECKS = (
         Severity.FAIL,
         asks(gpu_readers.management),
         _settings,
+        at_start=AtStart.AGENT,
+        at_start_why="refuses compute mode Prohibited, and MIG without the name of an instance",
+        refusals=("gpu-mode",),
     ),
 )

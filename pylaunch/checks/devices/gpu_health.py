@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from pylaunch.agent.probe.readers.devices import gpu as gpu_readers
-from pylaunch.checks.check import Check, asks
+from pylaunch.checks.check import AtStart, Check, asks
 from pylaunch.checks.devices.gpu import cards_of, indexes
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
@@ -159,6 +159,9 @@ CHECKS = (
         Severity.FAIL,
         asks(gpu_readers.management),
         _memory,
+        at_start=AtStart.AGENT,
+        at_start_why="refuses memory that waits for a reset, a failed replacement, and uncorrected errors",
+        refusals=("gpu-fault",),
     ),
     Check(
         "gpu.xid",

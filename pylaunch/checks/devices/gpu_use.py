@@ -7,7 +7,7 @@ from typing import Any
 from pylaunch.agent.probe.readers.devices import gpu as gpu_readers
 from pylaunch.agent.probe.readers.devices import gpu_smoke as gpu_smoke_readers
 from pylaunch.agent.probe.readers.hosts import occupants as occupants_readers
-from pylaunch.checks.check import Check
+from pylaunch.checks.check import AtStart, Check
 from pylaunch.checks.devices.gpu import wanted_devices
 from pylaunch.checks.occupancy.processes import Occupant, occupancy
 from pylaunch.checks.survey import Survey, Wanted
@@ -137,6 +137,9 @@ CHECKS = (
         Severity.FAIL,
         lambda host, wanted: {**gpu_readers.management.ask(None), **_occupants(host, wanted)},
         _occupied,
+        at_start=AtStart.AGENT,
+        at_start_why="processes that hold memory; devices of other runs are leased",
+        refusals=("gpu-busy",),
     ),
     Check(
         "leftovers.stale_ranks",
@@ -146,6 +149,7 @@ CHECKS = (
         Severity.FAIL,
         _occupants,
         _stale,
+        at_start_why="a stale rank that holds the port or a GPU is refused by the agent",
     ),
     Check(
         "gpu.cuda",
@@ -155,5 +159,8 @@ CHECKS = (
         Severity.FAIL,
         _pythons,
         _cuda,
+        at_start=AtStart.AGENT,
+        at_start_why="compares torch or JAX of the interpreter with the driver",
+        refusals=("gpu-cuda",),
     ),
 )

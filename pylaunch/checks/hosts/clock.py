@@ -5,7 +5,7 @@ from statistics import median
 
 from pylaunch.agent.probe.readers.hosts import clock as clock_readers
 from pylaunch.checks import mesh
-from pylaunch.checks.check import Check, asks
+from pylaunch.checks.check import AtStart, Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
 
@@ -82,6 +82,7 @@ CHECKS = (
         "Logs are ordered and causes found by time, and rendezvous declares nodes dead by it.",
         f"median of all hosts and the controller; thresholds: {WARN_S * 1000:g} ms and {FAIL_S:g} s, uncertainty apart",
         Severity.FAIL, asks(mesh.OFFSET), _offset,
+        at_start=AtStart.REPORTED,
     ),
     Check(
         "time.keeping", "a time daemon keeps the clock",

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pylaunch.agent.probe.readers.hosts import code as code_readers
-from pylaunch.checks.check import Check
+from pylaunch.checks.check import AtStart, Check
 from pylaunch.checks.hosts.storage import hosts_without_workdir
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
@@ -145,6 +145,7 @@ CHECKS = (
         Severity.FAIL,
         _ask_files,
         _files,
+        at_start=AtStart.ASKED,
     ),
     Check(
         "code.tree",
@@ -155,5 +156,6 @@ CHECKS = (
         Severity.WARN,
         _ask_tree,
         _tree,
+        at_start=AtStart.ASKED,
     ),
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 from pylaunch.agent.probe.readers.hosts import containers as container_readers
 from pylaunch.agent.shared.programs import ENGINE, OPENER
-from pylaunch.checks.check import Check
+from pylaunch.checks.check import AtStart, Check
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
@@ -74,5 +74,6 @@ CHECKS = (
         _ask,
         _engine,
         silence=Severity.FAIL,
+        at_start=AtStart.AGENT,
     ),
 )

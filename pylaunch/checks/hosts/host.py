@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from pylaunch.agent.probe.readers.hosts import host as host_readers
-from pylaunch.checks.check import Check, asks
+from pylaunch.checks.check import AtStart, Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.diagnosis.majority import Rule, odd_ones
@@ -75,6 +75,7 @@ CHECKS = (
         Severity.FAIL,
         asks(host_readers.memory),
         _memory,
+        at_start=AtStart.ASKED,
     ),
     Check(
         "host.memory_uniform",
@@ -102,5 +103,6 @@ CHECKS = (
         Severity.FAIL,
         asks(host_readers.kernel),
         _kernel_alike,
+        at_start=AtStart.ASKED,
     ),
 )

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pylaunch.agent.probe.readers.hosts import leftovers as leftovers_readers
-from pylaunch.checks.check import Check, asks
+from pylaunch.checks.check import AtStart, Check, asks
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
@@ -66,6 +66,8 @@ CHECKS = (
         Severity.WARN,
         lambda host, wanted: leftovers_readers.stale.ask(host.node_root),
         _stale,
+        at_start=AtStart.AGENT,
+        at_start_why="the agent ends them while it prepares",
     ),
     Check(
         "leftovers.stopped_agents",
@@ -75,6 +77,7 @@ CHECKS = (
         Severity.FAIL,
         lambda host, wanted: leftovers_readers.stopped.ask(host.node_root),
         _stopped,
+        at_start=AtStart.AGENT,
     ),
     Check(
         "leftovers.leases",
@@ -84,6 +87,7 @@ CHECKS = (
         Severity.FAIL,
         _ask_leases,
         _leases,
+        at_start=AtStart.AGENT,
     ),
     Check(
         "leftovers.shared_memory",

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from pylaunch.agent.probe.readers.hosts import host as host_readers
 from pylaunch.agent.probe.readers.hosts import kernel as kernel_readers
-from pylaunch.checks.check import Check, asks
+from pylaunch.checks.check import AtStart, Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.text.size import size
@@ -106,6 +106,7 @@ CHECKS = (
         Severity.FAIL,
         asks(host_readers.limits),
         _files,
+        at_start=AtStart.ASKED,
     ),
     Check(
         "limits.locked_memory",
@@ -115,6 +116,7 @@ CHECKS = (
         Severity.FAIL,
         asks(host_readers.limits),
         _locked,
+        at_start=AtStart.ASKED,
     ),
     Check(
         "limits.stack",
@@ -124,6 +126,7 @@ CHECKS = (
         Severity.WARN,
         asks(host_readers.limits),
         _stack,
+        at_start=AtStart.ASKED,
     ),
     Check(
         "limits.processes",
@@ -133,6 +136,7 @@ CHECKS = (
         Severity.FAIL,
         asks(host_readers.limits),
         _processes,
+        at_start=AtStart.ASKED,
     ),
     Check(
         "limits.cgroup_processes",

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 
 from pylaunch.agent.probe.readers.hosts import login as login_readers
-from pylaunch.checks.check import Check, asks
+from pylaunch.checks.check import AtStart, Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.diagnosis.majority import Rule, odd_ones
@@ -77,6 +77,7 @@ CHECKS = (
         Severity.WARN,
         asks(login_readers.variables),
         _variables,
+        at_start=AtStart.ASKED,
     ),
     Check(
         "login.identity",
@@ -86,5 +87,6 @@ CHECKS = (
         Severity.FAIL,
         asks(login_readers.identity),
         _identity,
+        at_start=AtStart.ASKED,
     ),
 )

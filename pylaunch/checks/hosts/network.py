@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from pylaunch.agent.probe.readers.hosts import network as network_readers
-from pylaunch.checks.check import Check
+from pylaunch.checks.check import AtStart, Check
 from pylaunch.checks.hosts import network_matrix
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
@@ -186,6 +186,8 @@ CHECKS = (
         "NCCL and gloo listen on one interface; peers that are reached over another one wait in vain.",
         "the kernel's routes, the inventory (interface=) and the files of provisioning",
         Severity.FAIL, _routes_asked, _interface,
+        at_start=AtStart.AGENT,
+        at_start_why="refuses an interface that variables name and the host lacks, or the loopback of several hosts",
     ),
     Check(
         "network.mtu", "the same MTU everywhere",

@@ -6,7 +6,7 @@ from typing import Any
 from pylaunch.agent.probe.readers.hosts import network as network_readers
 from pylaunch.base.dataclass import dataclass
 from pylaunch.checks import mesh
-from pylaunch.checks.check import Check, asks
+from pylaunch.checks.check import AtStart, Check, asks
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
@@ -184,11 +184,14 @@ CHECKS = (
         "NCCL and gloo listen on ephemeral ports that the kernel chooses; an open rendezvous port is not enough.",
         "every host connects to two ephemeral ports and the rendezvous port of every other",
         Severity.FAIL, _asked, _ports,
+        at_start=AtStart.REPORTED,
+        at_start_why="ephemeral ports: all pairs of up to 32 nodes, then neighbours and the first node",
     ),
     Check(
         "network.port_free", "the rendezvous port is free",
         "Ranks hang, or connect to the other program, if the port is in use.",
         "bind the port and listen on it for a moment", Severity.FAIL, _asked, _free,
+        at_start=AtStart.AGENT,
     ),
     Check(
         "network.addresses", "an address leads to one host",

@@ -6,7 +6,7 @@ from typing import Any
 
 from pylaunch.agent.probe.readers.hosts import python_env as python_env_readers
 from pylaunch.agent.probe.registry import Reader
-from pylaunch.checks.check import Asks, Check
+from pylaunch.checks.check import Asks, AtStart, Check
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.diagnosis.majority import Rule, majority, odd_ones, shown
@@ -108,6 +108,7 @@ CHECKS = (
         Severity.FAIL,
         _ask_about(python_env_readers.python),
         _python,
+        at_start=AtStart.REPORTED,
     ),
     Check(
         "python_env.libraries",
@@ -118,6 +119,8 @@ CHECKS = (
         Severity.FAIL,
         _ask_about(python_env_readers.libraries),
         _libraries,
+        at_start=AtStart.REPORTED,
+        at_start_why="not for a host with pylaunch_attestation=off",
     ),
     Check(
         "python_env.files",

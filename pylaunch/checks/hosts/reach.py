@@ -6,7 +6,7 @@ from typing import Any
 
 from pylaunch.agent.probe.readers.hosts import reach as reach_readers
 from pylaunch.checks import mesh
-from pylaunch.checks.check import Check, asks
+from pylaunch.checks.check import AtStart, Check, asks
 from pylaunch.checks.result import REACH
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.checks.unreachable import shared_failures
@@ -203,17 +203,21 @@ CHECKS = (
         "Every action of pylaunch on a host uses SSH.",
         "the answer of OpenSSH; on a failure, each step is tried separately",
         Severity.FAIL, lambda host, wanted: {}, _ssh,
+        at_start=AtStart.AGENT,
+        at_start_why="if only the checks do not reach a host, that is printed",
     ),
     Check(
         "reach.shell", "the login shell prints nothing and is quick",
         "Output of rc files mixes with messages of the agent, and every command waits for them.",
         f"nothing printed; threshold: {SHELL_PATIENCE_S:g} s",
         Severity.FAIL, asks(mesh.SHELL, reach_readers.login_shell), _shell,
+        at_start=AtStart.AGENT,
     ),
     Check(
         "reach.python", "an interpreter for the agent",
         "The agent and the probe need Python 3.8 or newer on every host.",
         "threshold: 3.8", Severity.FAIL, asks(reach_readers.identity), _python,
+        at_start=AtStart.AGENT,
     ),
     Check(
         "reach.sudo", "root without a password",
@@ -233,5 +237,7 @@ CHECKS = (
         "and the next host; of all others it reads /etc/hosts",
         Severity.FAIL,
         lambda host, wanted: {**_names_asked(host, wanted), **reach_readers.identity.ask(None)}, _names,
+        at_start=AtStart.AGENT,
+        at_start_why="refuses a host name on the loopback for frameworks that listen there (JAX on CPUs)",
     ),
 )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import Any
 
 from pylaunch.agent.probe.readers.hosts import host as host_readers
 from pylaunch.base.dataclass import dataclass
-from pylaunch.checks.check import Check, asks
+from pylaunch.checks.check import AtStart, Check, asks
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
@@ -221,6 +221,7 @@ CHECKS = (
         _ask,
         _writable,
         silence=Severity.FAIL,
+        at_start=AtStart.ASKED,
     ),
     Check(
         "storage.room",
@@ -232,6 +233,7 @@ CHECKS = (
         _ask,
         _room,
         silence=Severity.FAIL,
+        at_start=AtStart.ASKED,
     ),
     Check(
         "storage.shared_memory",
@@ -242,5 +244,6 @@ CHECKS = (
         Severity.FAIL,
         asks(host_readers.shm),
         _shm,
+        at_start=AtStart.ASKED,
     ),
 )

@@ -1,6 +1,9 @@
 """A node's part of a plan, as the message to its agent."""
 
-from pylaunch.checks.start_table import gpu_refusals
+from collections.abc import Sequence
+
+from pylaunch.checks import suite
+from pylaunch.checks.selection import select
 from pylaunch.model.job import Container
 from pylaunch.model.plan import NODE_ENVIRONMENT, NodeCommand, NodePlan, RunPlan
 from pylaunch.model.secret import secret_values
@@ -45,6 +48,11 @@ def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) 
         gpu_checks=gpu_refusals(plan.job.skipped_checks),
         container=None if plan.job.container is None else _container_task(plan.job.container),
     )
+
+
+def gpu_refusals(skip: Sequence[str]) -> list[str]:
+    """Return the codes of the reasons for which GPUs refuse a run, without those of the checks `skip`."""
+    return [code for check in select(suite.CHECKS, skip=skip) for code in check.refusals]
 
 
 def _container_task(container: Container) -> ContainerTask:

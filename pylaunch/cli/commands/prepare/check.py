@@ -15,7 +15,6 @@ from pylaunch.checks.check import Check
 from pylaunch.checks.check_hosts import NO_SCRIPT, CheckRequest, Needs, check, plan_check
 from pylaunch.checks.result import Result
 from pylaunch.checks.selection import select
-from pylaunch.checks.start_table import START_TABLE, AtStart, Row
 from pylaunch.checks.survey import Room
 from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.cli.views import trial
@@ -222,7 +221,6 @@ def _show_list(known: Sequence[Check], words: tuple[str, ...], only: str | None)
 def explained(each: Check) -> str:
     """Return the description of a check."""
     when = "only with --deep" if each.deep else "by pylaunch check"
-    row = START_TABLE.get(each.id, Row(AtStart.NOT_ASKED, "about what this machine knows, asks no host"))
     return inspect.cleandoc(
         f"""
         {each.id}: {each.title}
@@ -230,6 +228,6 @@ def explained(each: Check) -> str:
           compares  {each.compares}
           severity  at worst {each.severity.value}
           asked     {when}
-          at start  {row.at_start.value}: {row.why}
+          at start  {": ".join(filter(None, (each.at_start.value, each.at_start_why)))}
         """
     )
