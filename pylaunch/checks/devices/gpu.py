@@ -7,7 +7,7 @@ from pylaunch.agent.probe.readers.devices import gpu as gpu_readers
 from pylaunch.checks.check import AtStart, Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from pylaunch.model.diagnosis.majority import majority
+from pylaunch.model.diagnosis.majority import Rule, odd_ones
 
 MISMATCH = "Driver/library version mismatch"
 """Error of NVML when the libraries were upgraded and the kernel module was not."""
@@ -80,12 +80,7 @@ def _odd(
         for host, found in survey.measured(gpu_readers.management).items()
         if found is not None and found["complaint"] is None and (value := fact(found)) is not None
     }
-    divided = majority(answers)
-    for value, hosts in divided.odd:
-        usual = f"most hosts have {divided.usual}" if divided.usual is not None else "no two groups agree"
-        yield Finding(
-            check, severity, hosts, f"{what} {value}, and {usual}", fix="pylaunch check --only gpu", role="gpu_node"
-        )
+    yield from odd_ones(Rule(check, severity, what, "pylaunch check --only gpu", "gpu_node"), answers)
 
 
 def _fabric(survey: Survey) -> Iterator[Finding]:

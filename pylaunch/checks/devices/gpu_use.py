@@ -77,9 +77,9 @@ def _cuda(survey: Survey) -> Iterator[Finding]:
     """Return whether a driver runs programs of a CUDA version: its own major version and earlier ones."""
     for host, needed in survey.measured(gpu_readers.cuda).items():
         smi = survey.measured(gpu_readers.management).get(host)
-        if smi is None or smi["cuda"] is None or not needed or needed["cuda"] is None:
+        if smi is None or smi["cuda"] is None or needed is None:
             continue
-        if int(needed["cuda"].split(".")[0]) > int(smi["cuda"].split(".")[0]):
+        if needed["cuda"] > int(smi["cuda"].split(".")[0]):
             text = f"{needed['package']} is for CUDA {needed['cuda']}, and driver {smi['driver']} knows {smi['cuda']}"
             fix = "install a newer driver, or lock an environment made for the driver's CUDA"
             yield Finding("gpu.cuda", Severity.FAIL, (host,), text, fix)
@@ -153,7 +153,7 @@ CHECKS = (
     ),
     Check(
         "gpu.cuda",
-        "CUDA of PyTorch and of the driver",
+        "CUDA of torch or JAX and of the driver",
         "A driver that is older than the CUDA of the environment cannot run it.",
         "major version; within one, older drivers run newer programs (CUDA minor version compatibility)",
         Severity.FAIL,

@@ -9,7 +9,7 @@ from pylaunch.checks.check import Check, asks
 from pylaunch.checks.gpudirect import exports_dma_buf
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from pylaunch.model.diagnosis.majority import majority
+from pylaunch.model.diagnosis.majority import Rule, odd_ones
 
 THRESHOLDS = {
     "symbol_error": 10,
@@ -48,10 +48,8 @@ def _present(survey: Survey) -> Iterator[Finding]:
                     "infiniband.present", Severity.FAIL, (host,), text, "lspci | grep -i -e mellanox -e infiniband"
                 )
         return
-    divided = majority({host: len(ports or ()) for host, ports in found.items()})
-    for count, hosts in divided.odd:
-        usual = "no two groups agree" if divided.usual is None else f"most hosts have {divided.usual}"
-        yield Finding("infiniband.present", Severity.WARN, hosts, f"{count} InfiniBand or RoCE ports, and {usual}")
+    rule = Rule("infiniband.present", Severity.WARN, "InfiniBand or RoCE ports")
+    yield from odd_ones(rule, {host: str(len(ports or ())) for host, ports in found.items()})
 
 
 def _state(survey: Survey) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """Interfaces of hosts and the routes between them, as the hosts report."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from pylaunch.agent.probe.readers.hosts import network as network_readers
 from pylaunch.checks.check import AtStart, Check
@@ -9,7 +9,7 @@ from pylaunch.checks.hosts import network_matrix
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from pylaunch.model.diagnosis.majority import majority
+from pylaunch.model.diagnosis.majority import Rule, odd_ones
 
 ERROR_RATE = 1e-6
 """Ethernet promises one wrong bit in 10^12 (IEEE 802.3, clause 52 and later), one packet of 1500 bytes in 10^8: a cable
@@ -19,8 +19,6 @@ ERRORS_NOTICED = 10
 DROP_RATE = 0.01
 SOCKET_VARIABLES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME")
 LOOPBACK = "lo"
-
-T = TypeVar("T", int, str)
 
 
 def _routes_asked(host: Host, wanted: Wanted) -> Mapping[str, Any]:
@@ -132,23 +130,9 @@ def rank_wires(survey: Survey) -> dict[str, tuple[str, int, int]]:
 
 
 def _mtu(survey: Survey) -> Iterable[Finding]:
-    values = {host: int(read["mtu"]) for host, (_, read) in _in_use(survey).items() if read["mtu"]}
-    names = {host: name for host, (name, _) in _in_use(survey).items()}
-    yield from _uneven(
-        "network.mtu", values,
-        lambda host: f"MTU of {names[host]} is {values[host]}",
-        fix="ip link set dev INTERFACE mtu N, and in the network configuration",
-    )  # fmt: skip
-
-
-def _uneven(
-    check: str, values: Mapping[str, T], text_of: Callable[[str], str], *, fix: str = ""
-) -> Iterable[Finding]:  # fmt: skip
-    divided = majority(values)
-    usual = f"of most hosts {divided.usual}" if divided.usual is not None else "and it is not the same on all hosts"
-    for _, hosts in divided.odd:
-        for host in hosts:
-            yield Finding(check, Severity.WARN, (host,), f"{text_of(host)}, {usual}", fix=fix)
+    values = {host: str(read["mtu"]) for host, (_, read) in _in_use(survey).items() if read["mtu"]}
+    fix = "ip link set dev INTERFACE mtu N, and in the network configuration"
+    yield from odd_ones(Rule("network.mtu", Severity.WARN, "MTU of the interface to the peers", fix), values)
 
 
 def _link(survey: Survey) -> Iterable[Finding]:
@@ -161,12 +145,9 @@ def _link(survey: Survey) -> Iterable[Finding]:
             text = f"{name} runs half duplex, which no data centre link does"
             yield Finding("network.link", Severity.WARN, (host,), text, fix=f"ethtool {name}")
         yield from _counters(host, name, read)
-    speeds = {host: int(read["speed"]) for host, (_, read) in used.items() if (read["speed"] or 0) > 0}
-    yield from _uneven(
-        "network.link", speeds,
-        lambda host: f"{used[host][0]} runs at {speeds[host]} Mb/s",
-        fix="ethtool INTERFACE; see its cable and the port of the switch",
-    )  # fmt: skip
+    speeds = {host: f"{read['speed']} Mb/s" for host, (_, read) in used.items() if (read["speed"] or 0) > 0}
+    fix = "ethtool INTERFACE; see its cable and the port of the switch"
+    yield from odd_ones(Rule("network.link", Severity.WARN, "speed of the link to the peers", fix), speeds)
 
 
 def _counters(host: str, name: str, read: Mapping[str, Any]) -> Iterable[Finding]:

@@ -103,10 +103,10 @@ class NvlinkReading(TypedDict):
 
 
 class CudaReading(TypedDict):
-    """PyTorch in the environment of the ranks, and the version of CUDA that it was built for."""
+    """torch or JAX in the environment of the ranks, and the major version of CUDA that it is made for."""
 
     package: str
-    cuda: str | None
+    cuda: int
 
 
 class SmokeDevice(TypedDict, total=False):

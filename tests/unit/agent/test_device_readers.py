@@ -113,10 +113,3 @@ def test_ports_are_read_from_the_kernels_files(case: dict[str, Any], tmp_path: P
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content + "\n")
     assert infiniband.ports(str(tmp_path)) == case["answer"]
-
-
-@pytest.mark.parametrize(
-    ("version", "cuda"), [("2.9.1+cu128", "12.8"), ("1.12.1+cu113", "11.3"), ("2.13.0", None), ("2.13.0+cpu", None)]
-)
-def test_the_cuda_of_pytorch_is_in_its_version(version: str, cuda: str | None) -> None:
-    assert gpu.built_for(version) == cuda

@@ -47,7 +47,7 @@ def well() -> dict[str, Any]:
         "gpu.nvlink": {
             str(index): {"up": [0, 1, 2, 3], "down": [], "rate": 100.0, "errors": {"CRC": 0}} for index in (0, 1)
         },
-        "gpu.cuda": {"package": "torch 2.9.1+cu128", "cuda": "12.8"},
+        "gpu.cuda": {"package": "torch", "cuda": 12},
         "occupants.processes": {"uid": 0, "user": "root", "processes": [], "listeners": [], "unseen": []},
         "gpu_smoke.compute": {"devices": [{"index": index, "right": True, "tflops": 700.0} for index in (0, 1)]},
         "infiniband.ports": [PORT],

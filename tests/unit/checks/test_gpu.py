@@ -71,7 +71,7 @@ def test_a_driver_version_that_differs_from_most_hosts_is_reported() -> None:
     odd = {"gpu.smi": {**well()["gpu.smi"], "driver": "535.54.03"}}
     finding = only(survey(n3=odd))
     assert (finding.check, finding.severity, finding.hosts) == ("gpu.software", FAIL, ("n3",))
-    assert finding.text == "driver 535.54.03, and most hosts have 555.42.06"
+    assert finding.text == "driver: 535.54.03, expected 555.42.06 as on n[1-2]"
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_leftovers_of_a_dead_run_are_reported_by_another_check() -> None:
     assert found(survey(n3={"occupants.processes": ours})) == ()
 
 
-@pytest.mark.parametrize(("cuda", "fails"), [("12.8", False), ("11.8", False), ("13.0", True), (None, False)])
-def test_a_driver_runs_programs_of_its_own_cuda_and_of_earlier_ones(cuda: str | None, fails: bool) -> None:
-    needed = {"gpu.cuda": {"package": "torch 2.9.1", "cuda": cuda}}
+@pytest.mark.parametrize(("cuda", "fails"), [(12, False), (11, False), (13, True)])
+def test_a_driver_runs_programs_of_its_own_cuda_and_of_earlier_ones(cuda: int, fails: bool) -> None:
+    needed = {"gpu.cuda": {"package": "torch", "cuda": cuda}}
     assert [finding.check for finding in found(survey(n1=needed))] == (["gpu.cuda"] if fails else [])

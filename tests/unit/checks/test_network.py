@@ -81,7 +81,7 @@ def test_a_smaller_mtu_is_reported_for_its_host_and_not_again_for_the_path() -> 
     small = {"end": "ok", "segment": 1348, "family": 2, "seconds": 0.001}
     (finding,) = found(with_ends(spoiled, (*TO_N2, ("n2", "n1"), ("n2", "n3")), small, *KINDS), network.CHECKS)
     assert (finding.check, finding.hosts) == ("network.mtu", ("n2",))
-    assert finding.text == "MTU of eth0 is 1400, of most hosts 1500"
+    assert finding.text == "MTU of the interface to the peers: 1400, expected 1500 as on n[1,3]"
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_host_without_a_route_to_a_peer_fails() -> None:
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
-        ({"speed": 1000}, "eth0 runs at 1000 Mb/s, of most hosts 10000"),
+        ({"speed": 1000}, "speed of the link to the peers: 1000 Mb/s, expected 10000 Mb/s as on n[1,3]"),
         ({"carrier": 0, "state": "down"}, "eth0 has no link (state down)"),
         ({"duplex": "half"}, "half duplex"),
         ({"rx_errors": 500, "rx_packets": 1_000_000}, "500 errors in 1000000 packets received"),

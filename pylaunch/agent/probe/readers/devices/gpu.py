@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Mapping
 from pylaunch.agent.probe import gpu
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import cgroups, programs
-from pylaunch.agent.shared.essentials import NVIDIA_VERSION, distributions, driver_version
+from pylaunch.agent.shared.essentials import NVIDIA_VERSION, cuda_needed, driver_version
 from pylaunch.agent.shared.gpus import PCI_DEVICES, pci_devices
 from pylaunch.agent.shared.text import listed, text_of
 from pylaunch.base.kernel_log import XID_TEXT
@@ -255,15 +255,6 @@ def nvlink(status: str, errors: str) -> dict[str, NvlinkReading]:
 
 @reader("gpu.cuda")
 def cuda(question: Mapping[str, Any]) -> CudaReading | None:
-    """Return PyTorch beside the interpreter `python` of the question, and its CUDA version; None without PyTorch."""
-    try:
-        version = distributions(question["python"]).get("torch")
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return None if version is None else {"package": "torch " + version, "cuda": built_for(version)}
-
-
-def built_for(version: str) -> str | None:
-    """Return the CUDA version in a version of PyTorch, 12.8 for "2.9.1+cu128"; None without one."""
-    found = re.search(r"\+cu(\d+)(\d)$", version)
-    return ".".join(found.groups()) if found else None
+    """Return torch or JAX beside the interpreter `python` of the question, and its CUDA version; None without both."""
+    needed = cuda_needed(question["python"])
+    return None if needed is None else {"package": needed[0], "cuda": needed[1]}
