@@ -55,7 +55,14 @@ int nvmlInit_v2(void) {
     return INIT;
 }
 int nvmlDeviceGetCount_v2(unsigned *count) { *count = COUNT; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) { *handle = (void *)(long)(index + 1); return index == 1 ? HANDLE : 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) {
+#ifdef SLOW
+    usleep(SLOW);
+#endif
+#ifdef STUCK
+    for (;index == STUCK;) pause();
+#endif
+    *handle = (void *)(long)(index + 1); return index == 1 ? HANDLE : 0; }
 int nvmlSystemGetCudaDriverVersion_v2(int *version) { *version = CUDA; return 0; }
 int nvmlDeviceGetUUID(void *h, char *uuid, unsigned size) { snprintf(uuid, size, "GPU-%ld0c1-aa", (long)h - 1); return 0; }
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **handle) {

@@ -115,12 +115,24 @@ def test_the_gpus_that_a_variable_names_are_those_of_the_ranks(check: Check, var
         assert found == []
 
 
+@pytest.mark.parametrize(
+    ("state", "text"),
+    [
+        ("HANGS", "the NVIDIA driver does not answer within 0.3 s"),
+        ("STUCK=1", "the NVIDIA driver does not answer for GPU 1 within 0.3 s"),
+    ],
+)
 def test_a_call_that_does_not_return_holds_the_start_for_the_limit(
-    check: Check, monkeypatch: pytest.MonkeyPatch
+    check: Check, monkeypatch: pytest.MonkeyPatch, state: str, text: str
 ) -> None:
     monkeypatch.setattr(gpu_checks, "ANSWER_S", 0.3)
-    (found,) = check("HANGS")
-    assert (found.code, found.message) == ("gpu-silent", "the NVIDIA driver does not answer within 0.3 s")
+    (found,) = check(state)
+    assert (found.code, found.message) == ("gpu-silent", text)
+
+
+def test_gpus_that_initialize_slowly_are_waited_for_one_by_one(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_checks, "ANSWER_S", 1.0)
+    assert check("SLOW=200000", devices=tuple(range(8))) == []
 
 
 WAITS = "import os, sys; print(os.getpid(), flush=True); sys.stdin.read()"

@@ -7,6 +7,7 @@ their holders found, by the files of the kernel. A node without any GPU is not r
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -25,7 +26,7 @@ from pylaunch.base.layout import RUN_ID, NodeRoot
 from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
 
 ANSWER_S = 3.0
-"""Longest wait for NVML, from the fork of the child."""
+"""Longest wait for an answer of NVML: for the driver, and for each GPU."""
 
 LARGEST_ANSWER = 1 << 20
 INSIST = "start --skip gpu starts without a look at GPUs"
@@ -60,7 +61,6 @@ class GpuCheck:
         """Models and memory of the GPUs, once `problems` has returned; "" where they are not known."""
 
         if self._has_driver:
-            self._ends_at = time.monotonic() + ANSWER_S
             self._answer, writing = os.pipe()
             self._child = os.fork()
             if self._child == 0:
@@ -68,7 +68,7 @@ class GpuCheck:
             os.close(writing)
 
     def problems(self, *, is_leased: bool = False) -> list[protocol.Reason]:
-        """Wait for the child, at most until ANSWER_S after the start, and return why ranks cannot use the GPUs.
+        """Wait for the child, at most ANSWER_S for each answer, and return why ranks cannot use the GPUs.
 
         Holders are left out with `is_leased`: the lease names the run, for which a start may wait.
         """
@@ -80,37 +80,43 @@ class GpuCheck:
         ]
 
     def _by_nvml(self) -> Iterator[protocol.Reason]:
+        lines, has_ended = self._read()
         try:
-            found = parse_object(self._read(), LARGEST_ANSWER)
-        except TimeoutError:
-            text = f"the NVIDIA driver does not answer within {ANSWER_S:g} s"
-            yield protocol.Reason("gpu-silent", text, f"{KERNEL_LOG}; a reboot may be needed")
-            return
+            answers = [parse_object(line, LARGEST_ANSWER) for line in lines]
         except UntrustedJsonError:
+            answers = []
+        if has_ended and (not answers or answers.pop()):  # The last one is empty.
             yield protocol.Reason("gpu-silent", "NVML ends the process that calls it", KERNEL_LOG)
             return
+        if not has_ended:
+            of = "".join(f" for GPU {name}" for name in self._names[len(answers) - 1 :][:1] if answers)
+            text = f"the NVIDIA driver does not answer{of} within {ANSWER_S:g} s"
+            yield protocol.Reason("gpu-silent", text, f"{KERNEL_LOG}; a reboot may be needed")
+            return
+        found = {**answers[0], "cards": answers[1:]}
         self.models = "; ".join(sorted({each["model"] for each in found["cards"] if each.get("model")}))
         yield from judged(found, self._task.host)
         if not COMPATIBILITY.search(self._task.env.get("LD_LIBRARY_PATH", "")) and self._task.container is None:
             yield from older_driver(found["cuda"], cuda_needed(self._task.python))
 
-    def _read(self) -> bytes:
-        content = b""
+    def _read(self) -> tuple[list[bytes], bool]:
+        """Return the lines of the child, and whether it has ended. Ends a child that is silent for ANSWER_S."""
+        content, has_ended = b"", False
         try:
             while len(content) < LARGEST_ANSWER:
-                ready, _, _ = select.select([self._answer], [], [], max(0.0, self._ends_at - time.monotonic()))
-                if not ready:
-                    raise TimeoutError
+                if not select.select([self._answer], [], [], ANSWER_S)[0]:
+                    break
                 chunk = os.read(self._answer, 1 << 16)
                 if not chunk:
+                    has_ended = True
                     break
                 content += chunk
         finally:
             os.close(self._answer)
             os.kill(self._child, signal.SIGKILL)
             # A child that waits in the driver obeys later, if ever: it is not awaited then.
-            os.waitpid(self._child, os.WNOHANG if time.monotonic() >= self._ends_at else 0)
-        return content
+            os.waitpid(self._child, 0 if has_ended else os.WNOHANG)
+        return content.splitlines(), has_ended
 
 
 def visible(task: protocol.NodeTask) -> list[str]:
@@ -126,7 +132,7 @@ def visible(task: protocol.NodeTask) -> list[str]:
 
 
 def judged(found: Mapping[str, Any], host: str) -> Iterator[protocol.Reason]:
-    """Yield the reasons in `found`, the answer of `nvml.facts`, for which ranks cannot use its GPUs."""
+    """Yield the reasons in `found`, the answers of `nvml.facts`, for which ranks cannot use its GPUs."""
     if found["init"]:
         what = INIT_ERRORS.get(found["init"], f"NVML fails with code {found['init']}")
         yield protocol.Reason("gpu-silent", f"no NVIDIA GPU can be used: {what}", f"nvidia-smi; {KERNEL_LOG}")
@@ -251,6 +257,8 @@ def _report(writing: int, names: list[str]) -> None:
                 with contextlib.suppress(OSError):
                     os.close(int(name))
         with os.fdopen(writing, "wb") as pipe:
-            pipe.write(json.dumps(nvml.facts(names)).encode())
+            for each in itertools.chain(nvml.facts(names), ({},)):
+                pipe.write(json.dumps(each).encode() + b"\n")
+                pipe.flush()
     finally:
         os._exit(0)

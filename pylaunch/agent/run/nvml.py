@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterator
 from typing import Any
 
 DRIVER = "/proc/driver/nvidia"
@@ -28,24 +29,26 @@ KNOWN = 1 << 62
 """Larger numbers mean that a value is not available (NVML_VALUE_NOT_AVAILABLE)."""
 
 
-def facts(names: list[str]) -> dict[str, Any]:
-    """Return the count of GPUs, the CUDA version of the driver, and the state of the GPUs `names`: numbers or UUIDs."""
+def facts(names: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield the count of GPUs with the CUDA version of the driver, then the state of each GPU of `names`.
+
+    `names` are numbers or UUIDs. Without persistence mode, the first call for a GPU initializes it, which takes time.
+    """
     try:
         nvml = ctypes.CDLL(LIBRARY)
     except OSError:  # Not installed, as in some containers, and so is nvidia-smi, which needs it: the kernel counts.
         there = len(os.listdir(f"{DRIVER}/gpus"))
-        absent = [name for name in names if name.isdigit() and int(name) >= there]
-        return {"init": 0, "count": there, "cuda": 0, "cards": [{"name": name, "error": NOT_FOUND} for name in absent]}
+        yield {"init": 0, "count": there, "cuda": 0}
+        yield from ({"name": name, "error": NOT_FOUND} for name in names if name.isdigit() and int(name) >= there)
+        return
     count, cuda = ctypes.c_uint(), ctypes.c_int()
     code = nvml.nvmlInit_v2() or nvml.nvmlDeviceGetCount_v2(ctypes.byref(count))
-    if code:
-        return {"init": code, "count": 0, "cuda": 0, "cards": []}
-    if not hasattr(nvml, "nvmlSystemGetCudaDriverVersion_v2") or nvml.nvmlSystemGetCudaDriverVersion_v2(
-        ctypes.byref(cuda)
-    ):
+    is_known = hasattr(nvml, "nvmlSystemGetCudaDriverVersion_v2")
+    if not is_known or nvml.nvmlSystemGetCudaDriverVersion_v2(ctypes.byref(cuda)):
         cuda.value = 0
-    cards = [_card(nvml, name, count.value) for name in names]
-    return {"init": 0, "count": count.value, "cuda": cuda.value, "cards": cards}
+    yield {"init": code, "count": count.value, "cuda": cuda.value}
+    if not code:
+        yield from (_card(nvml, name, count.value) for name in names)
 
 
 def _handle(nvml: ctypes.CDLL, name: str, count: int) -> tuple[int, ctypes.c_void_p]:
