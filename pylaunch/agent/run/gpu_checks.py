@@ -29,7 +29,7 @@ ANSWER_S = 3.0
 """Longest wait for an answer of NVML: for the driver, and for each GPU."""
 
 LARGEST_ANSWER = 1 << 20
-INSIST = "start --skip gpu starts without a look at GPUs"
+INSIST = "to start all the same: --skip "
 KERNEL_LOG = "on the node: sudo dmesg | grep -i -e xid -e nvrm"
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 NAMES = re.compile(r"\d+|(GPU|MIG)-[\w/-]+", re.ASCII)
@@ -151,14 +151,14 @@ def _missing(names: list[str], count: int, look: str) -> protocol.Reason:
 
 
 def _of_card(card: Mapping[str, Any], host: str) -> Iterator[protocol.Reason]:
-    gpu, reset = f"GPU {card['name']}", f"sudo nvidia-smi --gpu-reset -i {card['name']}, or reboot; {INSIST}"
+    gpu, reset = f"GPU {card['name']}", f"sudo nvidia-smi --gpu-reset -i {card['name']}, or reboot; {INSIST}gpu.memory"
     if card["error"]:
         what = DEVICE_ERRORS.get(card["error"], f"does not answer: NVML fails with code {card['error']}")
         yield protocol.Reason("gpu-fault", f"{gpu} {what}", f"{KERNEL_LOG}; {reset}")
         return
     if card["remap_failed"]:
         yield protocol.Reason(
-            "gpu-fault", f"{gpu} could not replace a broken row of its memory", f"exchange it; {INSIST}"
+            "gpu-fault", f"{gpu} could not replace a broken row of its memory", f"exchange it; {INSIST}gpu.memory"
         )
     elif card["remap_pending"] or card["retirement_pending"]:
         yield protocol.Reason("gpu-fault", f"{gpu} waits for a reset to replace broken memory", reset)
@@ -186,7 +186,9 @@ def _by_kernel(names: list[str], host: str) -> Iterator[protocol.Reason]:
             yield from _held(f"GPU {name}", gpus.amd_holders(gpus.KFD, amd[int(name)]), host)
     elif on_bus := len(gpus.pci_devices(gpus.PCI_DEVICES)["gpus"]):
         text = f"no NVIDIA GPU can be used: {on_bus} on the PCI bus, and the driver is not loaded"
-        yield protocol.Reason("gpu-silent", text, f"on the node: sudo modprobe nvidia; sudo dmesg | tail; {INSIST}")
+        yield protocol.Reason(
+            "gpu-silent", text, f"on the node: sudo modprobe nvidia; sudo dmesg | tail; {INSIST}gpu.software"
+        )
 
 
 def older_driver(driver: int, needed: tuple[str, int] | None) -> Iterator[protocol.Reason]:
@@ -194,7 +196,7 @@ def older_driver(driver: int, needed: tuple[str, int] | None) -> Iterator[protoc
     major = driver // 1000
     if needed is not None and COMPATIBLE_FROM <= major < needed[1]:
         text = f"{needed[0]} is for CUDA {needed[1]}, and the driver knows {major}.{driver % 1000 // 10}"
-        hint = f"install a newer driver, or a {needed[0]} for CUDA {major}; start --skip gpu.cuda starts all the same"
+        hint = f"install a newer driver, or a {needed[0]} for CUDA {major}; {INSIST}gpu.cuda"
         yield protocol.Reason("gpu-cuda", text, hint)
 
 
@@ -217,7 +219,7 @@ def _held(gpu: str, holders: list[tuple[int, int]], host: str) -> Iterator[proto
             hint = f"a leftover: pylaunch clean --stale kill --limit {host}"
         else:
             hint = f"wait for it, or end it on the node: {'' if is_ours else 'sudo '}kill {pid}"
-        yield protocol.Reason("gpu-busy", f"{gpu} is in use by {holder}{memory}", f"{hint}; {INSIST}")
+        yield protocol.Reason("gpu-busy", f"{gpu} is in use by {holder}{memory}", f"{hint}; {INSIST}gpu.free")
 
 
 def _is_of_live_run(pid: int) -> bool:
