@@ -18,6 +18,7 @@ def test_a_module_of_the_agent_travels_after_its_imports_and_with_nothing_else()
         "agent.shared.installed",
         "agent.shared.text",
         "agent.shared.essentials",
+        "agent.shared.gpus",
         "agent.shared.programs",
         "protocol.readings.roles",
         "agent.probe.gpu",

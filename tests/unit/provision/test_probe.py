@@ -19,14 +19,15 @@ ALWAYS = {"shared.text", "probe.identity", "probe.registry", "probe.readers.role
         ({}, set()),
         (
             {"gpus": ["all"], "communications": []},
-            {"shared.essentials", "shared.installed", "shared.programs", "probe.gpu", "probe.readers.roles.gpu_node"},
+            {"shared.essentials", "shared.gpus", "shared.installed", "shared.programs", "probe.gpu",
+             "probe.readers.roles.gpu_node"},
         ),
         ({"communications": [{}]}, {"shared.sockets.interfaces", "probe.resolver", "probe.readers.hosts.network"}),
         (
             {"host_facts": ["/usr/bin/python3"]},
             {
-                "shared.installed", "shared.essentials", "shared.programs", "probe.altered", "probe.commands",
-                "probe.gpu", "probe.readers.roles.files",
+                "shared.installed", "shared.essentials", "shared.gpus", "shared.programs", "probe.altered",
+                "probe.commands", "probe.gpu", "probe.readers.roles.files",
                 "probe.readers.roles.services", "probe.readers.hosts.host_facts",
             },
         ),
