@@ -15,13 +15,17 @@ from pylaunch.model.plan import plan_run
 from pylaunch.runs.start import PlannedRun, StartOptions
 from pylaunch.store import runs
 
-ASKED = {"no_check": False, "skip": "storage,gpu", "queue": True, "queue_timeout": 60.0, "stale": "kill"}
+ASKED = {"queue": True, "queue_timeout": 60.0, "stale": "kill"}
 RUN = "aaaaaaaa"
 
 
-def again(monkeypatch: pytest.MonkeyPatch, request: dict[str, Any] | None) -> tuple[StartOptions, Presentation]:
+def again(
+    monkeypatch: pytest.MonkeyPatch, request: dict[str, Any] | None, *skipped: str
+) -> tuple[StartOptions, Presentation]:
     """Run `rerun` of a run whose record has `request`; return the options of its start."""
-    plan = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("true",), Framework.COMMAND, "/"), RUN)
+    plan = plan_run(
+        Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("true",), Framework.COMMAND, "/", skipped_checks=skipped), RUN
+    )
     runs.begin(plan, "0123", 1.0)
     if request is not None:
         runs.keep_request(RUN, request)
@@ -48,10 +52,10 @@ def test_rerun_has_the_options_of_the_start(
     }  # fmt: skip
     request = _recorded(asked, ("report", "fetch", "notify"))
     assert "token" not in str(request)
-    options, shown = again(monkeypatch, request)
+    options, shown = again(monkeypatch, request, "storage")
     assert not {check.id for check in options.checks if check.id.startswith("storage")}
     assert options.checks
-    assert (options.checks_gpus, options.ends_leftovers) == (False, True)
+    assert options.ends_leftovers
     assert options.turn is not None
     assert options.turn.timeout_s == 60.0
     assert shown.collect_to == tmp_path / "logs"
@@ -63,5 +67,4 @@ def test_rerun_has_the_options_of_the_start(
 def test_a_run_without_recorded_options_starts_with_the_usual_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     options, shown = again(monkeypatch, None)
     assert options.checks
-    assert options.checks_gpus
     assert (options.turn, options.ends_leftovers, shown.collect_to, shown.observers) == (None, False, None, ())
