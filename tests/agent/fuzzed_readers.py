@@ -55,7 +55,7 @@ DUMP = {
 ANSWER = {
     "frames": [["f", "a.py", 3]], "threads": [["MainThread", True, [0]]], "groups": [["0", "default", [0, 1]]],
     "collectives": [["0", 1, "all_reduce", [[2]], [[2]], ["Float"], False, False, 1.0, [0]]], "note": "",
-    "age_s": 1.0, "outside": ["all_reduce"], "meeting": [["RANK", "0", "3"]],
+    "handles": "", "age_s": 1.0, "outside": ["all_reduce"], "meeting": [["RANK", "0", "3"]],
 }  # fmt: skip
 SPY = [
     {"os_thread_id": 7, "thread_name": "MainThread", "frames": [{"name": "f", "filename": "a.py", "line": 3}]},

@@ -330,12 +330,3 @@ def test_a_fifo_in_place_of_the_socket_holds_up_nobody(node: Node, tmp_path: Pat
 def test_a_node_before_the_release_and_after_the_end_has_no_rank_to_examine(node: Node, tmp_path: Path) -> None:
     controller = node.prepared(task(tmp_path, "true"))
     assert views(controller) == {}
-
-
-@pytest.mark.parametrize(
-    "message", [protocol.Examine(0), protocol.Examine(1, within_s=0.0), protocol.Examine(1, within_s=1e9)]
-)
-def test_an_examination_out_of_bounds_is_refused(node: Node, tmp_path: Path, message: protocol.Examine) -> None:
-    controller = node.prepared(task(tmp_path, "true"))
-    controller.send(message)
-    assert "out of bounds" in controller.until(protocol.Failed).message
