@@ -63,6 +63,15 @@ def test_a_working_directory_that_is_none_is_named(node: Node, tmp_path: Path, n
     assert found["workdir-missing"].hint.startswith("take the code along with --sync .")
 
 
+def test_another_live_run_on_the_same_processors_is_counted(node: Node, tmp_path: Path) -> None:
+    found = []
+    for run, devices in (("r1", []), ("r2", []), ("r3", [900])):
+        controller = node.open(run)
+        controller.send(protocol.Prepare(task(tmp_path, "true", run=run, devices=devices)))
+        found.append(controller.until(protocol.Ready).beside)
+    assert found == [0, 1, 0], "a run with devices of its own has leases of them"
+
+
 def test_a_refused_run_leaves_nothing_behind(node: Node, tmp_path: Path) -> None:
     port = free_port()
     controller = node.open()

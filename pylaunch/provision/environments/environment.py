@@ -225,22 +225,36 @@ def _inputs(request: LockRequest) -> str:
     return digest.hexdigest()
 
 
-def _texts(path: Path, seen: frozenset[Path] = frozenset()) -> Iterator[str]:
-    """A requirements file and those it includes."""
+def _texts(path: Path, seen: frozenset[Path] = frozenset(), named: str = "") -> Iterator[str]:
+    """Yield a requirements file and those it includes; `named` is the line that includes it."""
+    if path.suffix in (".yml", ".yaml"):
+        raise UsageError(
+            f"{path} is a file of conda, and pylaunch locks wheels",
+            hint="in that environment: pip list --format freeze > requirements.txt; or use it as it is: --python PATH",
+        )
     try:
         text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, IsADirectoryError):
         raise UsageError(
-            f"no such requirements file: {path}",
+            f"{named}no such requirements file: {path}",
             hint="pip freeze > requirements.txt writes one from your environment; more: pylaunch help environment",
         ) from None
     yield text
-    for line in text.splitlines():
+    for number, line in enumerate(text.splitlines(), 1):
         option, _, rest = line.strip().replace("=", " ", 1).partition(" ")
         if option in ("-r", "-c", "--requirement", "--constraint"):
             included = (path.parent / rest.strip()).resolve()
             if included not in seen:
-                yield from _texts(included, seen | {included})
+                yield from _texts(included, seen | {included}, f"{path}:{number}: {line.strip()}: ")
+        elif (found := _OPTION_OF_PIP.match(line)) is not None and path.suffix == ".txt":
+            raise UsageError(
+                f"{path}:{number}: {found[1]} is an option of pip for the whole file",
+                hint="write it on a line of its own",
+            )
+
+
+_OPTION_OF_PIP = re.compile(r"[^#-][^#]*\s(--?(?!hash\b|config-settings\b|global-option\b)[a-z][\w-]*)")
+"""A line of a requirement with an option that pip takes on lines of their own alone."""
 
 
 def _download(request: LockRequest, directory: Path, progress: LockProgress) -> list[Path]:

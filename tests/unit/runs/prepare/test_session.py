@@ -193,17 +193,20 @@ def test_the_lead_of_a_release_follows_from_the_answers_to_the_question_before(m
 
         async def connect(names: Sequence[str], verb: str, **_: object) -> dict[str, LinkError]:
             link(fleet, CLUSTER.hosts)
-            await arrive(fleet, *((host, protocol.Ready(0.0, [], {})) for host in fleet.links))
+            await arrive(fleet, *((host, protocol.Ready(0.0, [], {}, beside=1)) for host in fleet.links))
             return {}
 
         monkeypatch.setattr(fleet, "connect", connect)
-        session = session_of(PLAN, fleet)
+        session = session_of(PLAN, fleet, listener)
         await session.prepare(lambda hosts, unwanted: {})
         await arrive(fleet, *pongs(fleet.links), ("", Interrupted("nobody answers")))
         await session.release()
 
+    listener = Listener()
     asyncio.run(start())
     assert answered[0] >= 2 * MOST_LEAD_S
+    note = "note: n[1-3]: another run is live there, on the same processors: pylaunch ps"
+    assert note in listener.phases
 
 
 def test_the_same_error_of_many_hosts_is_one_line_in_the_order_of_the_plan(
