@@ -44,6 +44,8 @@ BAD = [
     ("TORCH_NCCL_BLOCKING_WAIT=on", "expected one of 1, true", "TORCH_NCCL_BLOCKING_WAIT=1"),
     ("TORCH_DISTRIBUTED_DEBUG=VERBOSE", "OFF, INFO, DETAIL", None),
     ("TP_SOCKET_IFNAME=eth0,eth1", "the name of an interface", None),
+    ("NCCL_SOCKET_IFNAME=10.0.0.1", "expected names of interfaces", None),
+    ("GLOO_SOCKET_IFNAME=eth0,10.0.0.1", "expected names of interfaces", None),
     ("GLOO_SOCKET_IFNAME==eth0", "names of interfaces", None),
     ("XLA_FLAGS=xla_dump_to=/tmp", "flags --xla_", None),
     ("XLA_CLIENT_MEM_FRACTION=much", "number", None),
@@ -175,6 +177,15 @@ def test_loopback_is_an_error_between_machines_and_right_on_one() -> None:
     assert only(judge(loopback, Circumstances(machines=2))).severity is LintLevel.ERROR
     assert judge(loopback, Circumstances(machines=1)) == ()
     assert judge(loopback) == ()
+
+
+def test_one_address_for_all_nodes_is_reported_where_each_has_its_own() -> None:
+    address = [setting("VLLM_HOST_IP=10.0.0.1")]
+    finding = only(judge(address, Circumstances(machines=2)))
+    assert (finding.severity, finding.message) == (
+        LintLevel.WARNING, "the address of one machine, on all 2: each has its own",
+    )  # fmt: skip
+    assert judge(address, Circumstances(machines=1)) == ()
 
 
 def test_of_two_values_the_first_holds_and_the_second_is_reported() -> None:

@@ -11,7 +11,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.model.setting import Source
 
 _NUMBER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|[0-9]+)")
-_INTERFACE = r"[^\s/=^,\"']{1,15}"
+_INTERFACE = r"(?!\d{1,3}(?:\.\d{1,3}){3}(?![\w.]))[^\s/=^,\"']{1,15}"
 
 
 def number(value: str) -> int:

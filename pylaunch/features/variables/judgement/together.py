@@ -11,6 +11,9 @@ Settings = Mapping[str, Setting]
 """Effective setting by name."""
 
 _YES = ("1", "true", "yes", "y", "t", "on")
+_OWN_ADDRESSES = ("VLLM_HOST_IP", "SGLANG_HOST_IP", "HOST_IP", "POD_IP")
+"""Variables in which a program expects the address of its own node."""
+
 _GID = ("NCCL_IB_ADDR_FAMILY", "NCCL_IB_ADDR_RANGE", "NCCL_IB_ROCE_VERSION_NUM")
 _RECORDER = ("TORCH_NCCL_DUMP_ON_TIMEOUT", "TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
 
@@ -109,3 +112,7 @@ def _loopback(held: Settings, known: Circumstances) -> Iterator[LintFinding]:
         if name in held and held[name].value.removeprefix("=") == "lo":
             text = f"no other machine can be reached over lo, and these are {known.machines}"
             yield _error(held[name], text, "the interface that leads to the other nodes")
+    for setting in (held[name] for name in _OWN_ADDRESSES if name in held):
+        text = f"the address of one machine, on all {known.machines}: each has its own"
+        shown, instead = f"{setting.name}={setting.value}", "set it in the program, from the address of the node"
+        yield LintFinding(LintLevel.WARNING, setting.where, shown, text, instead)
