@@ -41,7 +41,6 @@ SUPPLIED = {
     "gpu03": "n2",
     "--max-size 1G": "",
     "--table": "--table --stage sweep",
-    "--save-baseline": "--save-baseline --stage sweep",
 }
 MAY_FIND_SOMETHING = {"bench": (ExitCode.DONE, ExitCode.JOB_FAILED)}
 """A busy machine has slow nodes."""
