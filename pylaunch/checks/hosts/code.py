@@ -141,7 +141,7 @@ CHECKS = (
         "code.files",
         "the script and the files named for the run",
         "A node with an older script or configuration trains another model, or hangs where the others communicate.",
-        "the majority, by content: the script, --file, and words of the command line that are files",
+        "the majority, by content: the script, --file, and words of the command line that are code or configuration",
         Severity.FAIL,
         _ask_files,
         _files,

@@ -99,6 +99,14 @@ def test_command_line_arguments_that_may_be_files_are_looked_up() -> None:
     assert check.asks(Host("n1", "10.0.0.1"), Wanted()) == {}
 
 
+def test_a_checkpoint_that_a_command_line_names_is_not_compared(tmp_path: Path) -> None:
+    for name in ("train.py", "base.yaml", "digits.pt", "given.pt"):
+        (tmp_path / name).write_text("x")
+    words = ["base.yaml", "digits.pt", "absent.yaml"]
+    found = readers.files({"workdir": str(tmp_path), "paths": ["train.py", "given.pt"], "candidates": words})
+    assert list(found) == ["train.py", "given.pt", "base.yaml"]
+
+
 @pytest.mark.parametrize(
     ("path", "patterns", "expected"),
     [

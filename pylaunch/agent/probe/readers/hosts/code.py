@@ -15,6 +15,9 @@ SOURCES = (
 )  # fmt: skip
 """Suffixes of code files. Other files may be results, which differ between nodes."""
 
+CONFIGURATIONS = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf")
+"""Suffixes of configuration files, which are compared where a command line names them."""
+
 IGNORE_FILES = (".gitignore", ".pylaunchignore")
 ALWAYS_IGNORED = (".*/", "__pycache__/", "node_modules/", "*.egg-info/")
 """Python environments are ignored, too."""
@@ -113,7 +116,8 @@ def hashed(path: str) -> str:
 def files(question: dict[str, Any]) -> dict[str, str]:
     """Return path → hash of `paths`, relative to `workdir`; "" for a missing file.
 
-    `candidates` are words of a command line; those that are not files are omitted.
+    `candidates` are words of a command line; those that are not files of code or configuration are omitted: a
+    checkpoint may be half written on the node whose rank was killed, and the ranks themselves read it again.
     """
     found = {}
     for path in question["paths"]:
@@ -121,7 +125,7 @@ def files(question: dict[str, Any]) -> dict[str, str]:
         found[path] = hashed(whole) if os.path.isfile(whole) else ""
     for path in question["candidates"]:
         whole = os.path.join(question["workdir"], path)
-        if os.path.isfile(whole):
+        if path.endswith(SOURCES + CONFIGURATIONS) and os.path.isfile(whole):
             found[path] = hashed(whole)
     return found
 
