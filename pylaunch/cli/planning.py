@@ -17,11 +17,10 @@ from pylaunch.inventory.host_list import is_host_list
 from pylaunch.inventory.load import source_of
 from pylaunch.inventory.settings import SETTINGS, read_settings
 from pylaunch.model.hostset import fold, fold_ranks
-from pylaunch.model.job import TREE, Container, RankOrder
+from pylaunch.model.job import TREE, Container
 from pylaunch.model.plan import NODE_ENVIRONMENT, PORT_ENTRY, NodeCommand, NodePlan, RankCommand, RunPlan
 from pylaunch.model.secret import MASK, masked
 from pylaunch.model.text.argv import quoted
-from pylaunch.model.topology import groups
 from pylaunch.runs.prepare.session import TakenError
 from pylaunch.runs.start import plan_start
 from pylaunch.terminal import console, document
@@ -128,9 +127,6 @@ def plan_lines(plan: RunPlan, commands: Commands, *, verbose: bool = True) -> It
         yield f"{TREE} is shipped: {sync.described(plan.job.sync)}"
     if plan.job.container is not None:
         yield f"container: {plan.job.container.words}"
-    if plan.job.rank_order is RankOrder.TOPOLOGY:
-        places = (f"{place}: {', '.join(names)}" for place, names in groups(node.host for node in plan.nodes))
-        yield f"rank order by topology: {'; '.join(places)}"
     if plan.job.rendezvous_port is None:
         yield f"{PORT_ENTRY}: chosen on {plan.coordinator.host.name}, the first free one from 29500 on"
     if plan.job.interface is None and any(node.host.interface is None for node in plan.nodes):
@@ -221,7 +217,6 @@ def plan_document(plan: RunPlan, commands: Commands) -> dict[str, Any]:
         "sync": None if plan.job.sync is None else plan.job.sync.tree,
         "container": None if plan.job.container is None else _container(plan.job.container),
         "node_environment": NODE_ENVIRONMENT,
-        "rank_order": plan.job.rank_order.value,
         "master": f"{plan.coordinator.host.rank_address}:{plan.port}",
         "layers": [layer.value for layer in Layer],
         "nodes": [_node_document(plan, node, command) for node, command in commands],
@@ -240,7 +235,6 @@ def _node_document(plan: RunPlan, node: NodePlan, command: NodeCommand) -> dict[
     return {
         "host": node.host.name,
         "node_rank": node.node_rank,
-        "topology": "/".join(node.host.topology) or None,
         "devices": node.devices,
         "env": _env(shared),
         "variables": _variables(shared.items()),

@@ -29,22 +29,19 @@ FEATURES = (
     "containers",
     "demo",
     "explain",
+    "fetch",
     "init",
     "job",
     "metrics",
+    "notify",
     "push",
     "render_files",
     "report",
     "slurm",
     "variables",
-    "fetch",
-    "notify",
 )
 """Packages of this package. Their doors: VERBS, SUBCOMMANDS, OBSERVER, OBSERVER_OF_ALL_RUNS, START_FILE, NODES,
-JOB_OPTIONS, JUDGE.
-
-At the end of a run, observers act in this order: `notify` names the files that those before it have written.
-"""
+JOB_OPTIONS, JUDGE."""
 
 
 def _packages() -> Iterator[ModuleType]:
@@ -103,8 +100,6 @@ def observing_again(verb: str, recorded: Mapping[str, Any]) -> tuple[RunObserver
     given: dict[str, Any] = {}
     for option in _observer_options(verb):
         value = recorded.get(option.name)
-        # A file that the first start has written keeps its content: the default name has the id of the run.
-        value = option.attributes["flag_value"] if value and "flag_value" in option.attributes else value
         given[option.name] = tuple(value) if isinstance(value, list) else value
     return observing(verb, given).new()
 

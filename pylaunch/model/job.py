@@ -33,14 +33,6 @@ class Framework(Enum):
         return self is Framework.RAY
 
 
-class RankOrder(Enum):
-    """Order in which hosts get their ranks."""
-
-    INVENTORY = "inventory"
-    TOPOLOGY = "topology"
-    """Hosts that are close in the network get consecutive ranks."""
-
-
 class OnHang(Enum):
     """Action when ranks do not advance."""
 
@@ -73,10 +65,7 @@ class Sync:
     """Bytes of all files."""
 
     excludes: tuple[str, ...] = ()
-    """Patterns of excluded files besides those of its ignore files."""
-
-    includes: tuple[str, ...] = ()
-    """Patterns of shipped files that its ignore files exclude."""
+    """Patterns of excluded files besides those of its ignore files; `!` before one ships what these exclude."""
 
 
 @dataclass(frozen=True)
@@ -137,8 +126,6 @@ class JobSpec:
     """None: one per device the inventory declares, or one where it declares none. For ray, the devices of
     the rank."""
 
-    rank_order: RankOrder = RankOrder.INVENTORY
-
     nodes: int | None = None
     """Number of hosts to take, in rank order; None takes all that are no spares."""
 
@@ -164,9 +151,6 @@ class JobSpec:
 
     interface: str | None = None
     """Network interface for rank traffic on every node; None is the inventory's, else each node chooses by route."""
-
-    log_limit: int = 1 << 30
-    """Bytes of each log file on its node before its middle is removed; 0 is no limit."""
 
     grace: timedelta | None = None
     """Between SIGTERM and SIGKILL; None is STOP_GRACE when a person stops the run, FAILURE_GRACE after a failure."""

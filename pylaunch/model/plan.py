@@ -8,10 +8,9 @@ from pylaunch.base.rank_environment import Layer, composed_values
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.hostset import fold
-from pylaunch.model.job import Framework, JobSpec, RankOrder
+from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.secret import masked
 from pylaunch.model.text.argv import Argv
-from pylaunch.model.topology import by_topology
 
 NODE_ENVIRONMENT = "/etc/pylaunch/environment.json"
 """File on a node with the variables that the role nccl_env determined there."""
@@ -159,8 +158,7 @@ class NodeCommand:
 def plan_run(cluster: Cluster, job: JobSpec, run: str) -> RunPlan:
     """Assign every rank its node, number and device. Pure.
 
-    Raises UsageError when the cluster has too few hosts, or a host too few devices or no place in a topology for what
-    is asked.
+    Raises UsageError when the cluster has too few hosts, or a host too few devices for what is asked.
     """
     if not job.command:
         raise UsageError("nothing to run", hint="pylaunch start -- train.py")
@@ -173,8 +171,7 @@ def plan_run(cluster: Cluster, job: JobSpec, run: str) -> RunPlan:
     if job.rendezvous_port is not None and not 1 <= job.rendezvous_port <= 65535:
         raise UsageError(f"--port {job.rendezvous_port}: expected 1 … 65535")
     wanted = _node_count(cluster, job)
-    ordered = by_topology(cluster.hosts) if job.rank_order is RankOrder.TOPOLOGY else cluster.hosts
-    hosts, spares = ordered[:wanted], ordered[wanted : wanted + job.spares]
+    hosts, spares = cluster.hosts[:wanted], cluster.hosts[wanted : wanted + job.spares]
     _check_devices((*hosts, *spares), job)
     return RunPlan(run, job, _placed(hosts, job), cluster.known_hosts, cluster.sources, spares)
 

@@ -11,10 +11,10 @@ from pylaunch.errors import UsageError
 HINT = "name another file: -o FILE"
 
 
-def refuse_existing(file: Path, hint: str = HINT) -> None:
+def refuse_existing(file: Path) -> None:
     """Raise UsageError if `file` exists: nothing is replaced."""
     if file.exists() or file.is_symlink():
-        raise UsageError(f"{file} exists already", hint=hint)
+        raise UsageError(f"{file} exists already", hint=HINT)
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pylaunch.base.dataclass import dataclass, field
+from pylaunch.base.dataclass import dataclass
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -54,7 +54,7 @@ class Verb:
     """Line of the examples of `pylaunch --help`: a command and its purpose, in 76 columns."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class RunEnding:
     """The end of a run that this process followed."""
 
@@ -65,12 +65,10 @@ class RunEnding:
     """None where an error ended the start."""
 
     error: PylaunchError | None = None
-    files: list[Path] = field(default_factory=list)
-    """Files about the run that observers have written so far."""
 
 
 class RunObserver:
-    """Observes a run that this process follows. Observers are called in the order of `features.FEATURES`."""
+    """Observes a run that this process follows."""
 
     def on_event(self, event: StartEvent | AttachEvent) -> None:
         """Take an event of the run, on its event loop: this must not block.
@@ -101,7 +99,7 @@ class ObserverOption:
     """An option of verbs that follow a run, by which a feature observes the run."""
 
     name: str
-    """Parameter of click: "report" for --report."""
+    """Parameter of click: "notify" for --notify."""
 
     module: str
     """Module whose `observer(value)` returns a RunObserver, or raises UsageError for the value."""

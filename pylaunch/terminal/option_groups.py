@@ -4,13 +4,13 @@ import click
 
 GROUPS = {
     "First": "inventory hosts sync nodes nproc_per_node env python max_restarts detach dry_run",
-    "Where": "limit rank_order spares min_nodes port interface queue queue_timeout stale no_check skip start_timeout",
+    "Where": "limit spares min_nodes port interface queue stale no_check skip start_timeout",
     "What": "framework module workdir",
-    "Code and environment": "sync_exclude sync_include sync_limit env_file secret secret_file",
+    "Code and environment": "sync_exclude env_file secret",
     "Container": "container container_mount",
-    "When it fails": "fallback grace node_timeout kill_on_disconnect report",
+    "When it fails": "fallback grace node_timeout",
     "When it hangs": "on_hang hang_after no_rank_thread",
-    "Following": "verbose as_json log_limit save_logs fetch notify",
+    "Following": "verbose as_json save_logs notify",
     "Slurm": "scheduler partition time sbatch_arg",
 }
 """Headings with the parameters below them; a parameter of no group is below the last heading of all."""

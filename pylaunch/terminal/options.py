@@ -12,7 +12,6 @@ from click.shell_completion import CompletionItem
 from pylaunch.errors import ExitCode, PylaunchError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.host_list import host_list
-from pylaunch.model.job import RankOrder
 from pylaunch.model.plan import base_of
 from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.size import parse_size, shown_size
@@ -135,13 +134,6 @@ as_json = click.option(
 )
 exit_code = click.option(
     "--exit-code", is_flag=True, help=f"Exit with {int(ExitCode.DIFFERENT)} when something differs."
-)
-rank_order = click.option(
-    "--rank-order",
-    type=click.Choice([order.value for order in RankOrder]),
-    default=RankOrder.INVENTORY.value,
-    show_default=True,
-    help="Hosts that get neighbouring ranks; topology: those that are close in the topology of the inventory.",
 )
 run = click.argument("run", required=False, metavar="[RUN]", shell_complete=_runs_to_complete)
 role = click.option("--role", metavar="NAME", help="RUN is a job of several roles: only the runs of this role.")

@@ -238,7 +238,7 @@ def test_a_holder_whose_launcher_is_gone_is_a_leftover_that_clean_ends(check: Ch
             (reason,) = check(f"HOLDER={pid}")
         finally:
             processes.send(process, signal.SIGKILL)
-    assert reason.hint.startswith("a leftover: pylaunch clean --stale kill --limit n1")
+    assert reason.hint.startswith("a leftover: pylaunch clean --yes --limit n1")
 
 
 @pytest.mark.parametrize("skip", ["gpu", "gpu.free", "all"])

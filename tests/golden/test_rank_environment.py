@@ -48,7 +48,7 @@ ROWS = {
     Layer.FRAMEWORK: ("see below", "`--framework`"),
     Layer.INVENTORY: ("", "`interface=`, `gpus=` and `devices=` of the host"),
     Layer.FLAGS: ("any", "`--interface`, below `--env-file`, below `--env`"),
-    Layer.SECRETS: ("any", "`--secret`, `--secret-file`, and variables of `--env` with the name of a secret"),
+    Layer.SECRETS: ("any", "`--secret`, and variables of `--env` with the name of a secret"),
     Layer.LAUNCHER: ("those of torchrun", "torchrun, in the ranks that it starts; the variables below win"),
     Layer.IDENTITY: ("see below", "the place of the rank in the run"),
     Layer.AGENT: (", ".join((*AGENT_VARIABLES, RUNTIME_PATH)), AGENT),

@@ -90,25 +90,3 @@ def test_a_check_and_a_start_at_the_same_time_do_not_take_the_port_from_each_oth
     wait_until(
         lambda: start(lab, "--port", "29500", "--", "true").returncode == ExitCode.DONE, "the port is free again"
     )
-
-
-def test_hosts_that_stand_together_get_neighbouring_ranks(lab: Lab) -> None:
-    lines = lab.inventory.read_text().splitlines()
-    places = {"n1 ": "rack1/switch1", "n2 ": "rack2/switch1", "n3 ": "rack1/switch2"}
-    reported = [next((f"{line} topology={place}" for name, place in places.items() if line.startswith(name)), line)
-            for line in lines]  # fmt: skip
-    inventory = lab.inventory.with_name("topology.ini")
-    start = ("start", "-i", str(inventory), *COMMAND, "--rank-order", "topology")
-    try:
-        inventory.write_text("\n".join(reported) + "\n")
-        planned = lab.pylaunch(*start, "--dry-run", "--", "true")
-        assert "rank order by topology: rack1/switch1: n1; rack1/switch2: n3; rack2/switch1: n2\n" in planned.stdout
-        run = lab.pylaunch(*start, "--", "sh", "-c", 'echo "rank $RANK"')
-        assert run.returncode == ExitCode.DONE, run.stderr
-        assert sorted(run.stdout.splitlines()) == ["n1:0 | rank 0", "n2:2 | rank 2", "n3:1 | rank 1"]
-        inventory.write_text("\n".join(reported).replace(" topology=rack2/switch1", "") + "\n")
-        refused = lab.pylaunch(*start, "--", "true")
-    finally:
-        inventory.unlink(missing_ok=True)
-    assert refused.returncode == ExitCode.USAGE
-    assert "--rank-order topology: the inventory does not say where n2 stands" in refused.stderr

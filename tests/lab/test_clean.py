@@ -37,9 +37,9 @@ def test_what_a_killed_launcher_left_is_shown_and_ended_when_wanted_and_a_live_r
         assert "listens on port 29500" in shown.stderr
         asked = clean(lab)
         assert asked.returncode == ExitCode.CLUSTER_NOT_READY
-        assert f"hint: pylaunch clean -i {lab.inventory} --stale kill --limit n1" in asked.stderr
+        assert f"hint: pylaunch clean -i {lab.inventory} --yes --limit n1" in asked.stderr
         assert alive(node, *ranks, holder) == [*ranks, holder]
-        ended = clean(lab, "--stale", "kill", "--json")
+        ended = clean(lab, "--yes", "--json")
         assert ended.returncode == ExitCode.DONE, ended.stderr
         reported = {each["host"]: each for each in json.loads(ended.stdout)["hosts"]}
         assert sorted(each["pid"] for each in reported["n1"]["stale"]) == sorted([*ranks, holder])
@@ -70,7 +70,7 @@ def test_another_users_process_is_named_and_never_touched(lab: Lab) -> None:
     (pid,) = pids(node, "/tmp/theirs.pid")
     wait_until(lambda: node.read(f"/proc/{pid}/comm") == "sleep\n", "their program")
     try:
-        ended = clean(lab, "--stale", "kill")
+        ended = clean(lab, "--yes")
         assert ended.returncode == ExitCode.DONE, ended.stderr
         assert f"n2: another user's: pid {pid} (sleep 300) of {USER}" in ended.stderr
         assert alive(node, pid) == [pid]

@@ -89,15 +89,6 @@ def test_a_node_that_is_cut_off_is_lost_after_the_time_asked_for_and_stops_by_it
     assert lab.pylaunch("stop", newest(lab), timeout_s=120).returncode == ExitCode.DONE
 
 
-def test_a_run_that_must_not_outlive_its_controller_does_not(lab: Lab, tmp_path: Path) -> None:
-    with starting(lab, tmp_path, *COMMAND, "--kill-on-disconnect", "--", "sh", "-c", PATIENT) as started:
-        started.says("| up", times=3)
-        started.kill()
-    wait_until(lambda: is_clean(lab), "the nodes have stopped")
-    status = json.loads(lab.pylaunch("status", newest(lab), "--json").stdout)
-    assert status["outcome"]["reason"].endswith("no heartbeat from the controller for 10 s")
-
-
 def test_a_detached_run_is_found_and_followed_from_a_machine_that_never_saw_it(
     lab: Lab, tmp_path: Path, gate: Gate, root: tuple[str, ...]
 ) -> None:

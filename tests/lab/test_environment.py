@@ -46,7 +46,7 @@ def test_a_secret_reaches_every_rank_and_leaves_no_trace(
     secrets, patterns = tmp_path / "secrets", tmp_path / "patterns"
     secrets.write_text(f"HF_TOKEN='{SECRET}'\n")
     secrets.chmod(0o600)
-    given = (*COMMAND, *root, "--secret-file", str(secrets), "--env", f"PLAIN={PLAIN}")
+    given = (*COMMAND, *root, "--env-file", str(secrets), "--env", f"PLAIN={PLAIN}")
     script = f'echo "${{#HF_TOKEN}} bytes"; echo "token $HF_TOKEN" >&2; {gate.wait}; exit 7'
     with starting(lab, tmp_path, *given, "--", "sh", "-c", script) as started:
         started.says(f"| {len(SECRET)} bytes", times=3)

@@ -43,9 +43,6 @@ def test_a_queued_start_says_what_it_waits_for_and_starts_when_its_turn_has_come
     with starting(lab, tmp_path, *wants, "--", "sh", "-c", "echo up; exec sleep 300") as first:
         first.says("| up", times=6)
         (live,) = listed(lab)
-        impatient = lab.pylaunch("start", *wants, "--queue", "--queue-timeout", "2", "--", "true", timeout_s=120)
-        assert impatient.returncode == ExitCode.CLUSTER_NOT_READY
-        assert "still waiting after 2 s" in impatient.stderr
         with starting(lab, tmp_path / "second", *wants, "--queue", "--", "sh", "-c", "echo mine") as second:
             second.says(f"waiting for n1: devices 0-1, port 29500, run {live['run']} of root since ")
             assert {run["run"]: run["status"] for run in listed(lab)} == {

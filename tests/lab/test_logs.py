@@ -79,26 +79,16 @@ echo end
 """
 
 
-def test_a_rank_that_floods_stalls_nobody_and_fills_neither_memory_nor_disk(
-    lab: Lab, tmp_path: Path, gate: Gate
-) -> None:
-    with starting(lab, tmp_path, *COMMAND, "--log-limit", "32MiB", "--", "sh", "-c", FLOOD + gate.wait) as started:
+def test_a_rank_that_floods_stalls_nobody_and_fills_no_memory(lab: Lab, tmp_path: Path, gate: Gate) -> None:
+    with starting(lab, tmp_path, *COMMAND, "--", "sh", "-c", FLOOD + gate.wait) as started:
         wait_until(lambda: "n2:1 | end\n" in started.newest, "the end of the flood")
         started.says("n1:0 | tick 6")
         started.says("n3:2 | tick 6")
         agent = next(line.split()[1] for line in of_runs(lab["n2"]) if line.startswith("agent"))
         assert resident(lab["n2"].read(f"/proc/{agent}/status")) < 64 * MEBIBYTE
         assert resident(Path(f"/proc/{started.process.pid}/status").read_text()) < 256 * MEBIBYTE
-        assert log_of_rank_1(lab, "%s") > 64 * MEBIBYTE, "there was something to bound"
-        wait_until(lambda: log_of_rank_1(lab, "%b") * 512 <= 32 * MEBIBYTE, "the log is within its bound")
         gate.open()
         assert started.ends() == ExitCode.DONE
     skipped = r"^n2:1 \| … \d.* skipped, in n2:/var/tmp/pylaunch-0/runs/\w+/logs/1\.out$"
     assert re.search(skipped, started.stderr, re.MULTILINE)
     must_be_clean(lab)
-
-
-def log_of_rank_1(lab: Lab, field: str) -> int:
-    """Size (%s) or blocks on the disk (%b) of the newest log of rank 1."""
-    newest = "stat -c '%Y {}' /var/tmp/pylaunch-0/runs/*/logs/1.out | sort -n | tail -n 1 | cut -d ' ' -f 2"
-    return int(lab["n2"].run("sh", "-c", newest.format(field)).stdout)

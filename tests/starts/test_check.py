@@ -1,4 +1,3 @@
-import json
 import os
 import subprocess
 import sys
@@ -23,20 +22,6 @@ def test_a_list_that_nobody_reads_to_its_end_is_no_failure() -> None:
     ended = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, check=False)
     os.close(writing)
     assert (ended.returncode, ended.stderr) == (ExitCode.DONE, b"")
-
-
-def test_the_hosts_that_are_checked_are_those_that_a_start_in_the_same_order_would_take(
-    directories: Callable[..., DirectoryCluster],
-) -> None:
-    cluster = directories("n1", "n2", "n3")
-    lines = cluster.inventory.read_text().splitlines()
-    places = {"n1 ": "rack1", "n2 ": "rack2", "n3 ": "rack1"}
-    standing = [f"{line} topology={places[line[:3]]}" if line[:3] in places else line for line in lines]
-    cluster.inventory.write_text("\n".join(standing) + "\n")
-    words = ("check", "-i", str(cluster.inventory), "--only", "limits.files", "--nodes", "2", "--json")
-    found = [json.loads(cluster.run(*words, *order).stdout)["hosts"] for order in ((), ("--rank-order", "topology"))]
-    hosts = [[each["host"] for each in entries] for entries in found]
-    assert hosts == [["n1", "n2"], ["n1", "n3"]]
 
 
 def test_with_sync_the_code_that_would_be_shipped_is_checked(

@@ -1,4 +1,4 @@
-"""`pylaunch fetch` and `start --fetch` on directories: what comes home, and what is kept."""
+"""`pylaunch fetch` on directories: what comes home, and what is kept."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -95,12 +95,3 @@ def test_patterns_that_match_nothing_or_lead_out_are_refused(cluster: DirectoryC
     nothing = cluster.run("fetch", run, "*.safetensors", code=ExitCode.USAGE)
     assert f"no file matches *.safetensors in {TREE} on n[1-2]" in nothing.stderr
     assert cluster.run("fetch", run, "../../*").returncode == ExitCode.USAGE
-
-
-def test_a_failed_run_brings_its_files_at_its_end(cluster: DirectoryCluster) -> None:
-    stderr = start(cluster, "--env", "CODE=3", "--fetch", "ckpt/*.pt", "--fetch", "state")
-    (run,) = cluster.outcomes()
-    to = Path("pylaunch-out") / f"fetch-{run}"
-    assert f"6 files (3.0 MiB) fetched: {to.absolute()}" in stderr
-    assert (to / "ckpt/rank0.pt").stat().st_size == BIG
-    assert {path.name for path in (to / "n2").iterdir()} == {"ckpt", "state"}

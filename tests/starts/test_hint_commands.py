@@ -37,7 +37,6 @@ REFUSED = (
     "start --workdir src -- train.py",
     "start --sync-exclude x -- train.py",
     "start --sync . -- nothing.py",
-    "start --queue-timeout 3 -- train.py",
     "start --on-hang restart -- train.py",
     "start --on-hang stop --hang-after off -- train.py",
     "start --fallback -- train.py",

@@ -70,9 +70,7 @@ def start(
     (directory / "job.toml").write_text(JOB.format(listen=listen, timeout=timeout))
     place = () if any(word.startswith("--sync") for word in words) else ("--workdir", str(directory))
     common = (*place, "--python", "/usr/bin/python3", "--framework", "direct")
-    before = [
-        word for word in words if word.startswith(("--json", "--dry-run", "--detach", "--notify", "--report", "--sync"))
-    ]
+    before = [word for word in words if word.startswith(("--json", "--dry-run", "--detach", "--notify", "--sync"))]
     after = [word for word in words if word not in before]
     command = ("start", "-i", str(cluster.inventory), *before, *common, str(directory / "job.toml"), *after)
     return ended(cluster.begin(*command))
@@ -110,8 +108,7 @@ def test_without_restarts_the_server_is_named_and_the_trainer_that_lost_it_is_it
     notifier.write_text(f"#!/bin/sh\ncat >> {notified_file}\necho >> {notified_file}\n")
     notifier.chmod(0o755)
     dies = 'trainer.program=["trainer.py", "{roles.server.endpoints}", "/die"]'
-    report = notified_file.with_name("why.html")
-    job = start(cluster, "--json", f"--notify=command:{notifier}", f"--report={report}", "--set", dies)
+    job = start(cluster, "--json", f"--notify=command:{notifier}", "--set", dies)
     assert job.returncode == ExitCode.JOB_FAILED, job.stderr
     document = documented(job.stdout, "pylaunch start")
     assert [each["part"] for each in document["failed_first"]] == ["server.0"]
@@ -125,7 +122,6 @@ def test_without_restarts_the_server_is_named_and_the_trainer_that_lost_it_is_it
     assert notified[-1]["text"].startswith(f"pylaunch job rl ({document['id']}): failed: ")
     assert "failed first: server.0 (run " in notified[-1]["text"]
     assert any(", server.0 of job rl: failed: " in each["text"] for each in notified)
-    assert sorted(each.name for each in notified_file.parent.glob("why*")) == ["why-server.0.html", "why-trainer.html"]
 
 
 def test_a_server_that_listens_elsewhere_is_never_ready_and_the_reason_is_printed(cluster: DirectoryCluster) -> None:

@@ -40,7 +40,7 @@ def test_hosts_that_cannot_be_asked_are_entries_with_their_reason(cluster: Direc
     for verb, code in [
         (("check", *inventory, "--only", "limits"), ExitCode.CLUSTER_NOT_READY),
         (("gpus", *inventory), ExitCode.CLUSTER_NOT_READY),
-        (("clean", *inventory, "--stale", "show"), ExitCode.CLUSTER_NOT_READY),
+        (("clean", *inventory), ExitCode.CLUSTER_NOT_READY),
         (("ps", *inventory), ExitCode.DONE),
         (("provision", *inventory, "--plan"), ExitCode.CLUSTER_NOT_READY),
     ]:

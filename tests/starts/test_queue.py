@@ -15,12 +15,10 @@ from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.prepare import queue
 from pylaunch.runs.prepare.queue import Turn
 from tests.starts.cluster import DirectoryCluster, appears, ended, says
-from tests.waiting import DEADLINE_S
 
 
 def test_starts_of_one_node_each_use_all_hosts_and_the_next_one_takes_the_first_that_is_free(
@@ -47,7 +45,7 @@ def test_starts_of_one_node_each_use_all_hosts_and_the_next_one_takes_the_first_
 
 def test_a_start_waits_for_its_own_hosts_where_others_do_not_take_their_place() -> None:
     hosts = tuple(Host(f"n{number}", f"10.0.0.{number}", devices=(0,) * (1 + (number > 3))) for number in range(1, 5))
-    turn = Turn(0.0, None)
+    turn = Turn()
 
     def candidates(hosts: tuple[Host, ...] = hosts, **options: object) -> list[str]:
         job = JobSpec(("a",), Framework.COMMAND, "/", **options)  # type: ignore[arg-type]
@@ -66,7 +64,6 @@ async def chosen(
     cluster: DirectoryCluster,
     nodes: int,
     report: Callable[[tuple[str, ...]], None] = lambda _: None,
-    timeout_s: float = DEADLINE_S,
 ) -> list[str]:
     """Wait in the queue of the hosts of `cluster`, whose Python each test replaces; return those of the start."""
     hosts = tuple(
@@ -77,7 +74,7 @@ async def chosen(
         for name, node in cluster.nodes.items()
     )  # fmt: skip
     plan = plan_run(Cluster(hosts), JobSpec(("a",), Framework.COMMAND, "/", nodes=nodes), "7f3a7f3a")
-    turn = Turn(steady_clock.now(), timeout_s).among(Cluster(hosts), plan)
+    turn = Turn().among(Cluster(hosts), plan)
     return [host.name for host in await queue.free_hosts(turn, plan, Fleet(plan, "0"), report)]
 
 
@@ -93,7 +90,7 @@ def test_a_host_that_does_not_answer_is_left_out_where_others_are_free_and_refus
         asyncio.run(chosen(cluster, 2))
 
 
-def test_a_start_that_waits_says_who_holds_what_asks_again_and_gives_up_in_time(
+def test_a_start_that_waits_says_who_holds_what_and_asks_again(
     directories: Callable[..., DirectoryCluster], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queue, "FIRST_S", 0.05)
@@ -115,8 +112,3 @@ def test_a_start_that_waits_says_who_holds_what_asks_again_and_gives_up_in_time(
         "n1: the probe failed (exit code 3): no such file",
         f"n2: device 0, pid {os.getpid()}",
     ]
-    monkeypatch.setattr(queue, "FIRST_S", 600.0)
-    held = leases.take(leases.device_name(0, str(cluster.nodes["n2"].path / "root"), default_root()))
-    assert isinstance(held, socket.socket)
-    with held, pytest.raises(ClusterNotReadyError, match="still waiting after 3 s, so no rank was started"):
-        asyncio.run(chosen(cluster, 1, lambda _: None, timeout_s=3.0))

@@ -1,4 +1,4 @@
-"""The HTML report of real runs: on request, and at the end of every failed run."""
+"""The HTML report of real runs."""
 
 import re
 from collections.abc import Callable
@@ -48,12 +48,17 @@ def cluster(directories: Callable[..., DirectoryCluster], monkeypatch: pytest.Mo
     return made
 
 
-def test_a_failed_run_writes_its_report_and_a_good_one_none(cluster: DirectoryCluster, tmp_path: Path) -> None:
+def report(cluster: DirectoryCluster, file: Path) -> str:
+    """Write the report of the newest run, and return it."""
+    cluster.run("report", "-o", str(file), code=ExitCode.DONE)
+    return file.read_text()
+
+
+def test_the_report_of_a_failed_run_has_its_cause_and_no_secret(cluster: DirectoryCluster, tmp_path: Path) -> None:
     file = tmp_path / "why.html"
     job = ("--", "sh", str(cluster.inventory.parent / "job"))
-    failed = ended(cluster.start("--secret", "HF_TOKEN", f"--report={file}", *job), ENDS_S, code=ExitCode.JOB_FAILED)
-    assert f"report: {file}\n" in failed.stderr
-    text = file.read_text()
+    ended(cluster.start("--secret", "HF_TOKEN", *job), ENDS_S, code=ExitCode.JOB_FAILED)
+    text = report(cluster, file)
     (run,) = cluster.outcomes()
     assert "rank 1 on n2 exited with code 3" in text
     assert "ValueError: no shard 7" in text
@@ -64,12 +69,8 @@ def test_a_failed_run_writes_its_report_and_a_good_one_none(cluster: DirectoryCl
     assert SECRET not in text
     assert file.stat().st_mode & 0o777 == 0o600
 
-    again = ended(cluster.start(f"--report={file}", *job), ENDS_S, code=ExitCode.USAGE)
+    again = cluster.run("report", "-o", str(file), code=ExitCode.USAGE)
     assert "exists already" in again.stderr
-    assert len(cluster.outcomes()) == 1
-
-    ended(cluster.start(f"--report={tmp_path / 'good.html'}", "--", "true"), ENDS_S, code=ExitCode.DONE)
-    assert not (tmp_path / "good.html").exists()
 
 
 def test_the_report_of_a_hang_has_the_finding_on_the_views_of_its_ranks(
@@ -78,9 +79,9 @@ def test_the_report_of_a_hang_has_the_finding_on_the_views_of_its_ranks(
     cluster, file, script = directories("n1", "n2", "n3"), tmp_path / "why.html", tmp_path / "train.py"
     script.write_text(DEADLOCK)
     words = ("--framework", "direct", "--python", "/usr/bin/python3", "--hang-after", "2", "--on-hang", "stop")
-    where = ("-i", str(cluster.inventory), "--workdir", str(tmp_path), f"--report={file}")
+    where = ("-i", str(cluster.inventory), "--workdir", str(tmp_path))
     ended(cluster.begin("start", *where, *words, "--", str(script)), ENDS_S, code=ExitCode.JOB_FAILED)
-    text = unescape(re.sub(r"<[^>]*>", "", file.read_text()))
+    text = unescape(re.sub(r"<[^>]*>", "", report(cluster, file)))
     (section,) = re.findall(r"Ranks that did not advance\n(.*?)\n(?:Stacks before|Ranks and their)", text, re.DOTALL)
     assert "hang: no rank computes or changes its place: rank 1 on n2 is in take_lock (train.py:" in section
     assert "rank 1 on n2: in take_lock (train.py:" in section
@@ -88,10 +89,9 @@ def test_the_report_of_a_hang_has_the_finding_on_the_views_of_its_ranks(
 
 def test_a_refused_start_has_a_report_with_its_reasons(cluster: DirectoryCluster, tmp_path: Path) -> None:
     file = tmp_path / "why.html"
-    refused = ended(cluster.start(f"--report={file}", "--python", "/nowhere/python", "--", "/nowhere/program"), ENDS_S)
+    refused = ended(cluster.start("--python", "/nowhere/python", "--", "/nowhere/program"), ENDS_S)
     assert refused.returncode == ExitCode.CLUSTER_NOT_READY
-    assert f"report: {file}\n" in refused.stderr
-    text = file.read_text()
+    text = report(cluster, file)
     assert "refused" in text
     assert "/nowhere/program" in text
     assert f"started by {user_and_host()}" in text

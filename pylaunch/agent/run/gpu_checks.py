@@ -216,7 +216,7 @@ def _held(gpu: str, holders: list[tuple[int, int]], host: str) -> Iterator[proto
         memory = f", {used >> 20} MiB" if used else ""
         is_ours = uid == os.getuid()
         if is_ours and _is_leftover(process):
-            hint = f"a leftover: pylaunch clean --stale kill --limit {host}"
+            hint = f"a leftover: pylaunch clean --yes --limit {host}"
         else:
             hint = f"wait for it, or end it on the node: {'' if is_ours else 'sudo '}kill {pid}"
         yield protocol.Reason("gpu-busy", f"{gpu} is in use by {holder}{memory}", f"{hint}; {INSIST}gpu.free")
@@ -232,7 +232,7 @@ def _is_of_live_run(pid: int) -> bool:
 
 
 def _is_leftover(process: processes.Process) -> bool:
-    """Return whether `clean --stale kill` ends `process`, of this user: whoever started it is gone.
+    """Return whether `clean --yes` ends `process`, of this user: whoever started it is gone.
 
     Stricter than `clean`, which reads all processes: a service, a container or a terminal may want it.
     """

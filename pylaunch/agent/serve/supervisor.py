@@ -163,7 +163,6 @@ class Supervisor:
         if not self._controller_heartbeats.silent(now, task.node_timeout_s):
             return
         if task.ends_with_controller:
-            # The user requested this with --kill-on-disconnect.
             self._stop(f"no heartbeat from the controller for {task.node_timeout_s:g} s", task.grace_s, by_hand=True)
         elif self._peers is not None and (lost := self._peers.silent(task.node_timeout_s)):
             self._stop(f"{lost[0]} lost: no heartbeat for {task.node_timeout_s:g} s", task.grace_s)

@@ -50,7 +50,7 @@ def _holder(host: str, index: int, process: Mapping[str, Any], occupant: Occupan
     text = f"{who} has{memory} GPU {index}"
     if is_stale:
         text += ", and nobody runs it any more"
-    fix = f"pylaunch clean --stale kill --limit {host}" if is_stale else "wait for it, or ask whoever it belongs to"
+    fix = f"pylaunch clean --yes --limit {host}" if is_stale else "wait for it, or ask whoever it belongs to"
     return Finding("gpu.free", Severity.FAIL, (host,), text, fix)
 
 
@@ -65,7 +65,7 @@ def _stale(survey: Survey) -> Iterator[Finding]:
                     Severity.FAIL if each.ports else Severity.WARN,
                     (host,),
                     f"{each} is left over: whoever started it is gone; it {each.uses}",
-                    fix=f"pylaunch clean --stale kill --limit {host}",
+                    fix=f"pylaunch clean --yes --limit {host}",
                 )
 
 

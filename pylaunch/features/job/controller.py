@@ -6,7 +6,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from pylaunch.base.dataclass import dataclass, replace
@@ -121,7 +120,6 @@ class _PartRun:
 
     def __init__(self, planned: PlannedPart, show: Show, heard: SimpleQueue[CourseEvent]) -> None:
         self.planned = planned
-        self.files: tuple[Path, ...] = ()
         self.name = planned.part.name
         self._show = show
         self._heard = heard
@@ -172,7 +170,6 @@ class _PartRun:
         ending = RunEnding(self.planned.run, over.outcome or stopped, over.error)
         for observer in self.planned.observers:
             observer.at_end(ending)
-        self.files = tuple(ending.files)
 
     def _through(self) -> tuple[PartOver, Status, str]:
         """Run the part to its end."""
@@ -221,8 +218,8 @@ def lead_together_s(leads: Sequence[float]) -> float:
     return max(leads) + min(WAKES_S * len(leads), MOST_WAKES_S)
 
 
-def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course], None]) -> tuple[Course, list[Path]]:
-    """Run all parts to the end of the job; return its last state, and the files that observers wrote.
+def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course], None]) -> Course:
+    """Run all parts to the end of the job; return its last state.
 
     `changed` gets each new state, in this thread, which receives signals.
     """
@@ -257,7 +254,7 @@ def run_job(parts: Sequence[PlannedPart], show: Show, changed: Callable[[Course]
         for each in runs.values():
             each.thread.join()
     changed(course)
-    return course, [file for each in runs.values() for file in each.files]
+    return course
 
 
 def _tester(

@@ -38,7 +38,7 @@ from pylaunch.terminal.views.live import counted
 from pylaunch.terminal.views.start import lines
 
 NOT_IN_A_ROLE = frozenset({
-    "words", "nodes", "dry_run", "detach", "save_logs", "queue", "queue_timeout", "kill_on_disconnect",
+    "words", "nodes", "dry_run", "detach", "save_logs", "queue", "ends_with_controller",
     "in_job", "choice", "verbose", "request",
 })  # fmt: skip
 """Options of `start` that are about a whole start, or that a job of several roles does not have."""
@@ -75,14 +75,13 @@ def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge:
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         console.say(f"job {job.name} is {job_id(planned)}: {counted(len(planned), 'run')}")
         watched = [replace(each, observers=observing.new()) for each in planned]
-        course, files = run_job(watched, view.show, view.changed)
+        course = run_job(watched, view.show, view.changed)
     document.show(outcome_data(job, course, planned))
     show_end(job.name, course, planned)
     ending = course.ending
     if ending is None:
         return ExitCode.BUG
     of_job = RunEnding(job_id(planned), Outcome(ending.status, end_reason(course, planned), ending.at, (), {}))
-    of_job.files.extend(files)
     for observer in observing.new():
         observer.at_end_of_job(job.name, of_job)
     return ending.status.exit_code
@@ -161,7 +160,7 @@ def planned_parts(
         env = filled(given.env, values, f"[roles.{role.name}] env")
         words = filled(role.program, values, where)
         mine = [f"{name}={value}" for name, value in environment(part, parts, job_id).items()]
-        given = replace(given, words=words, env=(*mine, *env), nodes=len(part.cluster.hosts), kill_on_disconnect=True)
+        given = replace(given, words=words, env=(*mine, *env), nodes=len(part.cluster.hosts), ends_with_controller=True)
         try:
             asked = requested(given, os.environ, tree_of)
             events: list[StartEvent] = []

@@ -108,10 +108,9 @@ class Notifier(RunObserver):
         part = None if plan is None else plan.job.part
         run = plan.run if plan is not None else "" if ending is None else ending.run
         subject = subject or f"run {run}" + (f", {part.name} of job {part.job_name}" if part else "")
-        files = [] if ending is None else [self._line(str(path)) for path in ending.files]
         shown = self._line(reason)
         what = {"start": "started: ", "end": f"{status}: "}.get(moment, "")
-        text = self._line(f"pylaunch {subject}: {what}{' · '.join((shown, *files))}")
+        text = self._line(f"pylaunch {subject}: {what}{shown}")
         notification = {
             "event": moment,
             "run": run,
@@ -120,7 +119,6 @@ class Notifier(RunObserver):
             "hosts": "" if plan is None else self._line(fold(plan.cluster.names)),
             "ranks": 0 if plan is None else plan.world_size,
             "command": "" if plan is None else self._line(quoted(masked(plan.job.command))),
-            "files": files,
             "time": in_utc(steady_clock.now()).isoformat(timespec="milliseconds"),
             "text": text,
             "content": text,

@@ -53,7 +53,6 @@ _PLAN = (
         "--nproc-per-node", default=StartFlags.nproc_per_node, metavar="auto|N", show_default=True,
         help="Ranks on each node; auto is one per device of the inventory, or one where it lists none.",
     ),
-    options.rank_order,
     click.option("-m", "--module", is_flag=True, help="SCRIPT is a module, as in python -m."),
     environment.options,
     click.option("--workdir", metavar="DIR", help="Directory to start in.  [default: this directory]"),

@@ -19,7 +19,6 @@ Examples:
   pylaunch report
   pylaunch report 7f3a -o why.html
   pylaunch report 7f3a --archive
-  pylaunch start -i cluster.ini --report -- train.py
 """
 
 

@@ -11,6 +11,9 @@ from pylaunch.model.setting import machines
 from pylaunch.protocol.node_task import ContainerTask, Need, NodeTask, RankTask
 from pylaunch.render.hostfile import hostfile
 
+LOG_LIMIT = 1 << 30
+"""Bytes of each log file on its node before its middle is removed."""
+
 
 def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) -> NodeTask:
     """Return the task of the agent on `node`. The agent keeps `record` for controllers that have none."""
@@ -38,7 +41,7 @@ def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) 
         node_timeout_s=plan.job.node_timeout.total_seconds(),
         ends_with_controller=plan.job.ends_with_controller,
         record=record,
-        log_limit=plan.job.log_limit,
+        log_limit=LOG_LIMIT,
         machines=machines(each.host.rank_address for each in plan.nodes),
         gloo=command.gloo,
         hostfile=hostfile(plan),

@@ -6,7 +6,6 @@ be faster: then it waits again. A start that may run on any of several hosts tak
 
 import asyncio
 import random
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 from pylaunch.agent.probe.readers.hosts import lease
@@ -14,13 +13,11 @@ from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.hostset import fold
-from pylaunch.model.job import RankOrder
 from pylaunch.model.plan import NodePlan, RunPlan, on_hosts
 from pylaunch.probe import answers
 from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import Answered, Asking, ask, understood_all
 from pylaunch.probe.program import probe
-from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.transport.process import Together
@@ -37,13 +34,7 @@ Blocked = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Turn:
-    """How long, and for which hosts, a start waits."""
-
-    since: float
-    """Seconds since the epoch."""
-
-    timeout_s: float | None
-    """None waits without limit."""
+    """Hosts for which a start waits."""
 
     hosts: tuple[Host, ...] = ()
     """Hosts of which any can be a node of the plan; () for those of the plan alone."""
@@ -51,11 +42,11 @@ class Turn:
     def among(self, cluster: Cluster, plan: RunPlan) -> "Turn":
         """Return the turn on all hosts of `cluster` with as many devices as those of `plan`, where any of them will do.
 
-        The hosts of a run that restarts, or whose rank order is that of a topology, are those of its plan.
+        The hosts of a run that restarts are those of its plan.
         """
         counts = {len(node.host.devices) for node in plan.nodes}
         alike = tuple(host for host in cluster.hosts if {len(host.devices)} == counts)
-        is_fixed = plan.job.max_restarts > 0 or plan.job.rank_order is RankOrder.TOPOLOGY or counts == {0}
+        is_fixed = plan.job.max_restarts > 0 or counts == {0}
         return self if is_fixed or len(alike) <= len(plan.nodes) else replace(self, hosts=alike)
 
 
@@ -66,8 +57,7 @@ async def free_hosts(
 
     `report` receives what blocks the start, in words, when that changes.
 
-    Raises ClusterNotReadyError when that takes too long or a node cannot be asked, and InterruptedBeforeReleaseError on
-    an interrupt.
+    Raises ClusterNotReadyError when a node cannot be asked, and InterruptedBeforeReleaseError on an interrupt.
     """
     asking = Together()
     try:
@@ -84,9 +74,6 @@ async def _wait(
 ) -> tuple[Host, ...]:
     nodes = on_hosts(plan, turn.hosts or plan.cluster.hosts).nodes
     wanted, pause_s, reported = len(plan.nodes), FIRST_S, [""]
-    until = time.monotonic() + (
-        float("inf") if turn.timeout_s is None else turn.since + turn.timeout_s - steady_clock.now()
-    )
     while True:
         blocked = await asyncio.to_thread(_blocked, nodes, plan, turn, asking)
         free = [node.host for node in nodes if not blocked[node.host.name]]
@@ -97,14 +84,8 @@ async def _wait(
         if found != reported:
             report(tuple(found))
             reported = found
-        left_s = until - time.monotonic()
-        if left_s <= 0:
-            raise ClusterNotReadyError(
-                f"still waiting after {turn.timeout_s:g} s, so no rank was started", evidence=found,
-                hint="who holds what: pylaunch gpus; --queue without --queue-timeout waits for ever",
-            )  # fmt: skip
         # Starts that lost the same race try again at different times.
-        await asyncio.sleep(min(left_s, pause_s * random.uniform(0.7, 1.3)))
+        await asyncio.sleep(pause_s * random.uniform(0.7, 1.3))
         pause_s = min(MOST_S, GROWS * pause_s)
 
 

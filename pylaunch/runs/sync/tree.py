@@ -1,7 +1,7 @@
 """The working tree that is shipped with a run: read once, every file hashed, ignored files omitted.
 
 Patterns are those of gitignore(5). The later of these wins: built-in patterns (`.git`, `__pycache__`), `.gitignore` and
-then `.pylaunchignore` of each directory from the top down, `--sync-include`, `--sync-exclude`. No pattern ships the
+then `.pylaunchignore` of each directory from the top down, `--sync-exclude`. No pattern ships the
 inventory in use, `pylaunch.toml` or a file that ansible-vault encrypted.
 """
 
@@ -27,6 +27,7 @@ NEVER = (".git", ".pylaunch/", f"{OUTPUT_DIRECTORY}/", "__pycache__/", "*.pyc")
 IGNORE_FILES = (".gitignore", ".pylaunchignore")
 GIT = IGNORE_FILES[0]
 BUILT_IN = "built in"
+EXCLUDE = "--sync-exclude"
 SETTINGS = "pylaunch.toml"
 VAULT = b"$ANSIBLE_VAULT;"
 """Beginning of a file that ansible-vault encrypted."""
@@ -35,8 +36,8 @@ MOST_FILES = 100_000
 MOST_COUNTED = 20_000
 """Limit of ignored files whose sizes are added up."""
 
-DEFAULT_LIMIT = 2 << 30
-"""Bytes of the largest tree that is shipped without --sync-limit."""
+LIMIT = 2 << 30
+"""Bytes of the largest tree that is shipped."""
 
 CHUNK = 1 << 20
 Stamp = tuple[int, int, int]
@@ -95,8 +96,7 @@ class _Rules:
 def read_tree(
     directory: Path,
     excludes: Sequence[str] = (),
-    limit: int = DEFAULT_LIMIT,
-    includes: Sequence[str] = (),
+    limit: int = LIMIT,
     private: Collection[Path] = (),
 ) -> Tree:
     """Read and hash the files to ship, without the files and directories `private`.
@@ -105,7 +105,7 @@ def read_tree(
     """
     if not directory.is_dir():
         raise UsageError(f"--sync {directory}: not a directory")
-    walk = _Walk(directory, _spec(includes, "--sync-include"), _spec(excludes, "--sync-exclude"), bool(includes))
+    walk = _Walk(directory, _spec(excludes, EXCLUDE), any(each.startswith("!") for each in excludes))
     walk.private = frozenset(_inodes(private))
     walk.read("", (_Rules("", _spec(NEVER, BUILT_IN), BUILT_IN),))
     found = walk.found
@@ -133,9 +133,7 @@ def read_tree(
 class _Walk:
     """Collects the files to ship, and counts those that .gitignore excludes."""
 
-    def __init__(
-        self, directory: Path, includes: "GitIgnoreSpec", excludes: "GitIgnoreSpec", has_includes: bool
-    ) -> None:
+    def __init__(self, directory: Path, excludes: "GitIgnoreSpec", has_includes: bool) -> None:
         self.found: list[tuple[str, os.stat_result]] = []
         self.ignored = Ignored()
         self.withheld: list[str] = []
@@ -143,7 +141,6 @@ class _Walk:
         """Device and inode of what is never shipped."""
 
         self._directory = directory
-        self._includes = includes
         self._excludes = excludes
         self._has_includes = has_includes
         self._looked_at = 0
@@ -188,14 +185,12 @@ class _Walk:
             answer = rule.spec.check_file(path.removeprefix(rule.directory)).include
             if answer is not None:
                 source = rule.source if answer else ""
-        if source and self._includes.check_file(path).include:
-            source = ""
         answer = self._excludes.check_file(path).include
-        return source if answer is None else "--sync-exclude" * answer
+        return source if answer is None else EXCLUDE * answer
 
     def _is_worth_a_look(self, path: str, source: str) -> bool:
         """Return True for an ignored directory that may have files to ship or count. A Python environment has none."""
-        if source in (BUILT_IN, "--sync-exclude") or (self._directory / path / "pyvenv.cfg").exists():
+        if source in (BUILT_IN, EXCLUDE) or (self._directory / path / "pyvenv.cfg").exists():
             return False
         return self._has_includes or (source == GIT and self.ignored.is_complete)
 
@@ -284,5 +279,5 @@ def _too_much(directory: Path, files: list[tuple[str, os.stat_result]], size: in
         f"--sync {directory}: {len(files)} files with {shown_size(size)}; "
         f"at most {MOST_FILES} files with {shown_size(limit)} are shipped",
         evidence=[f"{part}: {shown_size(held)}" for part, held in largest],
-        hint="leave data out with .pylaunchignore or --sync-exclude, or allow more with --sync-limit",
+        hint="leave data out with .pylaunchignore or --sync-exclude, and bring it with pylaunch push DATA DEST",
     )

@@ -26,9 +26,6 @@ options = together(
         "--secret", "secret", multiple=True, metavar="NAME",
         help="Give ranks this variable of ours; its value is never printed or recorded. Repeatable.",
     ),
-    click.option(
-        "--secret-file", "secret_file", multiple=True, metavar="FILE", help="Secrets as in --env-file. Repeatable.",
-    ),
 )  # fmt: skip
 
 
@@ -39,7 +36,6 @@ class EnvironmentFlags:
     env: tuple[str, ...] = ()
     env_file: tuple[str, ...] = ()
     secret: tuple[str, ...] = ()
-    secret_file: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,14 +54,14 @@ def given(flags: EnvironmentFlags, ours: Mapping[str, str]) -> Environment:
     """
     plain: dict[str, str] = {}
     for path in flags.env_file:
-        plain |= read_environment(text_of(path, "--env-file"), path, ours)
+        found = read_environment(text_of(path, "--env-file"), path, ours)
+        if any(map(sounds_secret, found)):
+            _warn_if_open(path)
+        plain |= found
     for word in flags.env:
         name, value = _variable(word, ours)
         plain[name] = value
     secrets: dict[str, str] = {}
-    for path in flags.secret_file:
-        secrets |= read_environment(text_of(path, "--secret-file"), path, ours)
-        _warn_if_open(path)
     for word in flags.secret:
         name = _secret_name(word, ours)
         secrets[name] = ours[name]
@@ -99,7 +95,7 @@ def _secret_name(word: str, ours: Mapping[str, str]) -> str:
     if equals:
         raise UsageError(
             f"--secret {name}=…: a value on a command line can be read by everybody on this machine",
-            hint=f"--secret {name}, with {name} in the environment; or --secret-file FILE",
+            hint=f"--secret {name}, with {name} in the environment",
         )
     if name not in ours:
         raise UsageError(f"--secret {name}: there is no such variable here", hint=f"read -rs {name} && export {name}")

@@ -1,4 +1,4 @@
-"""The file behind `--env-file` and `--secret-file`: one variable a line, every complaint at once.
+"""The file behind `--env-file`: one variable a line, every complaint at once.
 
     # a comment, in a line of its own
     NAME=value            blanks around it are not part of it; a comment may follow after a blank and #

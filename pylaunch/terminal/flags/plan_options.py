@@ -16,7 +16,6 @@ plan_options = options.together(
         show_default=True,
         help="Ranks on each node; auto is one per device of the inventory, or one where it lists none.",
     ),
-    options.rank_order,
     click.option(
         "--framework",
         type=click.Choice([AUTO, *(framework.value for framework in Framework)]),

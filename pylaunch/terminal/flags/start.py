@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.errors import UsageError
-from pylaunch.model.job import EVERY, Framework, JobSpec, OnHang, RankOrder
+from pylaunch.model.job import EVERY, Framework, JobSpec, OnHang
 from pylaunch.model.text.argv import Argv
-from pylaunch.model.text.size import shown_size
-from pylaunch.runs import steady_clock
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.terminal import options
 from pylaunch.terminal.flags import sync
@@ -28,11 +26,7 @@ LEAST_HANG_S = 1.0
 MIN_NODE_TIMEOUT_S = 3
 """The controller expects a heartbeat of each node every second."""
 
-LEAST_LOG = 4 << 20
-"""Bytes: less would cut the beginning of a log or the lines that explain a failure."""
-
-
-BESIDE_THE_JOB = ("queue", "queue_timeout", "stale", "save_logs")
+BESIDE_THE_JOB = ("queue", "stale", "save_logs")
 """Fields of StartFlags that are in no job and no plan: the record of a run has them for `rerun`."""
 
 LEFT_OUT = "left out"
@@ -46,7 +40,6 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
     words: Argv = ()
     nodes: int | None = None
     nproc_per_node: str = AUTO
-    rank_order: str = RankOrder.INVENTORY.value
     framework: str = AUTO
     module: bool = False
     workdir: str | None = None
@@ -59,18 +52,18 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
     min_nodes: int | None = None
     grace: float | None = None
     start_timeout: float = 60.0
-    log_limit: str = "1GiB"
     save_logs: Path | None = None
     node_timeout: float = 10.0
     on_hang: str = OnHang.OBSERVE.value
     hang_after: str = "30"
     no_rank_thread: bool = False
     detach: bool = False
-    kill_on_disconnect: bool = False
+    ends_with_controller: bool = False
+    """No option: parts of a job end with the controller that started them."""
+
     no_check: bool = False
     skip: str | None = None
     queue: bool = False
-    queue_timeout: float | None = None
     stale: str = "leave"
     dry_run: bool = False
     verbose: bool = False
@@ -81,18 +74,12 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
     """Return a job with what the options of features change in it. Raises UsageError."""
 
     def turn(self) -> "Turn | None":
-        """Return how long the start waits; None without --queue."""
-        timeout = self.queue_timeout
+        """Return the hosts for which the start waits; None without --queue."""
         if not self.queue:
-            if timeout is not None:
-                raise UsageError(
-                    "--queue-timeout goes with --queue", hint="pylaunch start --queue --queue-timeout 600 -- …"
-                )
             return None
         from pylaunch.runs.prepare.queue import Turn  # noqa: PLC0415 -- modules that parsing the flags does not need
 
-        limit_s = None if timeout is None else _seconds("--queue-timeout", timeout).total_seconds()
-        return Turn(steady_clock.now(), limit_s)
+        return Turn()
 
     def job(
         self, words: Argv, framework: Framework, env: Environment, tree: Tree | None, *, is_unread: bool
@@ -105,15 +92,13 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
             workdir=workdir,
             is_unread=is_unread,
             ranks_per_node=_ranks_per_node(self.nproc_per_node),
-            rank_order=RankOrder(self.rank_order),
             nodes=self.nodes,
             env=env.plain,
             secrets=tuple(env.secrets),
-            sync=None if tree is None else sync.as_asked(tree, self.sync_exclude, self.sync_include),
+            sync=None if tree is None else sync.as_asked(tree, self.sync_exclude),
             python=self.python or None,
             rendezvous_port=self.port,
             interface=self.interface or None,
-            log_limit=_log_limit(self.log_limit),
             grace=None if self.grace is None else _seconds("--grace", self.grace),
             start_timeout=_seconds("--start-timeout", self.start_timeout),
             node_timeout=_node_timeout(self.node_timeout),
@@ -125,7 +110,7 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
             spares=self.spares,
             min_nodes=self.min_nodes,
             skipped_checks=(EVERY,) if self.no_check else tuple(options.words(self.skip)),
-            ends_with_controller=self.kill_on_disconnect,
+            ends_with_controller=self.ends_with_controller,
         )
         if tree is not None and words[0] and (job.framework is not Framework.COMMAND or "/" in words[0]):
             sync.check_script(tree, workdir, job.script)
@@ -144,13 +129,6 @@ def _workdir(given: str | None) -> str:
             f"--workdir {workdir}: expected an absolute path", hint=f"--workdir {Path(workdir).absolute()}"
         )
     return workdir
-
-
-def _log_limit(text: str) -> int:
-    size = options.size_option("--log-limit", text)
-    if 0 < size < LEAST_LOG:
-        raise UsageError(f"--log-limit {text}: expected {shown_size(LEAST_LOG)} at least, or 0")
-    return size
 
 
 def _ranks_per_node(text: str) -> int | None:

@@ -12,10 +12,10 @@ from pylaunch.inventory.load import source_of
 from pylaunch.model.job import TREE, Sync
 from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.size import shown_size
-from pylaunch.runs.sync.tree import DEFAULT_LIMIT, Ignored, Tree, read_tree
+from pylaunch.runs.sync.tree import Ignored, Tree, read_tree
 from pylaunch.terminal import console
 from pylaunch.terminal.invocation import current
-from pylaunch.terminal.options import size_option, together
+from pylaunch.terminal.options import together
 from pylaunch.terminal.views.live import counted
 
 SHOWN_PATHS = 3
@@ -27,15 +27,11 @@ options = together(
         "--sync", metavar="DIR", help="Ship this directory to all nodes and start in it; ignores what .gitignore does."
     ),
     click.option(
-        "--sync-exclude", multiple=True, metavar="PATTERN", help="Leave these out, as in .gitignore. Repeatable."
-    ),
-    click.option(
-        "--sync-include",
+        "--sync-exclude",
         multiple=True,
         metavar="PATTERN",
-        help="Ship these although .gitignore names them. Repeatable.",
+        help="Leave these out, as in .gitignore; '!PATTERN' ships what .gitignore leaves out. Repeatable.",
     ),
-    click.option("--sync-limit", default="2GiB", show_default=True, metavar="SIZE", help="Largest tree to ship."),
 )
 
 
@@ -45,8 +41,6 @@ class SyncFlags:
 
     sync: str | None = None
     sync_exclude: tuple[str, ...] = ()
-    sync_include: tuple[str, ...] = ()
-    sync_limit: str = "2GiB"
 
 
 def of(flags: SyncFlags) -> SyncFlags:
@@ -56,13 +50,12 @@ def of(flags: SyncFlags) -> SyncFlags:
 
 def given(flags: SyncFlags) -> Tree | None:
     """Read the tree that --sync names; None without --sync. Raises UsageError for a tree that cannot be shipped."""
-    limit = size_option("--sync-limit", flags.sync_limit)
     if flags.sync is None:
-        if flags.sync_exclude or flags.sync_include or limit != DEFAULT_LIMIT:
-            raise UsageError("--sync-exclude, --sync-include and --sync-limit go with --sync", hint="--sync .")
+        if flags.sync_exclude:
+            raise UsageError("--sync-exclude goes with --sync", hint="--sync .")
         return None
     private = private_files(source_of(current().source))
-    tree = read_tree(Path(flags.sync).absolute(), flags.sync_exclude, limit, flags.sync_include, private)
+    tree = read_tree(Path(flags.sync).absolute(), flags.sync_exclude, private=private)
     _report_ignored(tree.ignored)
     _report_withheld(tree)
     for path in tree.left_out:
@@ -91,15 +84,15 @@ def _report_ignored(ignored: Ignored) -> None:
     console.say(
         f"note: .gitignore leaves out {more}{counted(ignored.files, 'file')} ({shown_size(ignored.size)}), the largest "
         f"{ignored.largest} ({shown_size(ignored.largest_size)}); "
-        f"{quoted(('--sync-include', ignored.largest))} ships it"
+        f"{quoted(('--sync-exclude', f'!{ignored.largest}'))} ships it"
     )
 
 
-def as_asked(tree: Tree, excludes: tuple[str, ...], includes: tuple[str, ...]) -> Sync:
+def as_asked(tree: Tree, excludes: tuple[str, ...]) -> Sync:
     """Return the record of `tree` for a job; it was read with these patterns."""
     manifest = tree.manifest
     files = len(manifest.files) + len(manifest.links)
-    return Sync(str(tree.directory), manifest.digest, files, manifest.size, excludes, includes)
+    return Sync(str(tree.directory), manifest.digest, files, manifest.size, excludes)
 
 
 def again(asked: Sync, inventory: Path | None) -> Tree:
@@ -107,8 +100,7 @@ def again(asked: Sync, inventory: Path | None) -> Tree:
 
     Raises UsageError for a tree that cannot be shipped.
     """
-    limit, private = max(DEFAULT_LIMIT, asked.size), private_files(inventory)
-    tree = read_tree(Path(asked.directory), asked.excludes, limit, asked.includes, private)
+    tree = read_tree(Path(asked.directory), asked.excludes, private=private_files(inventory))
     _report_withheld(tree)
     if tree.manifest.digest != asked.tree:
         console.say(f"note: {asked.directory} has changed since that run")
@@ -143,7 +135,7 @@ def check_script(tree: Tree, workdir: str, script: str | None) -> None:
     raise UsageError(
         f"{path} is not among the files to ship from {tree.directory}",
         evidence=[".gitignore, .pylaunchignore or --sync-exclude leaves it out"] if is_there else [],
-        hint=quoted(("--sync-include", path)) + " ships it"
+        hint=quoted(("--sync-exclude", f"!{path}")) + " ships it"
         if is_there
         else f"did you mean {near[0]}?"
         if near

@@ -3,10 +3,7 @@
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.features.fetch import at_end
 from pylaunch.features.fetch.choice import LONGEST_NAME, NodeFile, choose_files, place_of, refuse_patterns
-from pylaunch.model.outcome import Outcome, Status
-from pylaunch.terminal.doors import RunEnding
 
 
 def file(path: str, size: int = 1, inode: int = 7) -> NodeFile:
@@ -66,12 +63,3 @@ def test_a_file_of_a_shared_file_system_is_fetched_once() -> None:
 def test_files_that_differ_get_a_directory_for_each_host(one: NodeFile, other: NodeFile) -> None:
     chosen, _ = choose_files({"n1": [one], "n2": [other], "n3": [file("alone")]})
     assert [each.place for each in chosen] == [("n1", "ckpt", "a"), ("n2", "ckpt", "a"), ("alone",)]
-
-
-def test_a_run_of_a_job_that_was_stopped_before_its_release_is_not_asked_for_files(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(at_end, "fetch", None)
-    monkeypatch.setattr(at_end, "runs", None)
-    stopped = Outcome(Status.STOPPED, "another role was refused", 0.0, (), {})
-    at_end.observer(["out/*"]).at_end(RunEnding("7f3a", stopped, UsageError("stopped before any rank was started")))

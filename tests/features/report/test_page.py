@@ -3,12 +3,9 @@
 import re
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from pylaunch.errors import UsageError
-from pylaunch.features.report.at_end import observer
 from pylaunch.features.report.page.content import ReportInput
 from pylaunch.features.report.page.html import page
 from pylaunch.model.outcome import Outcome, Status
@@ -121,12 +118,3 @@ def test_a_refused_start_shows_each_reason_once_and_no_section_without_content()
     assert set(found.text) <= {*SECTIONS_OF_ANY_RUN, "refusals"}
     links = [value.removeprefix("#") for name, value in found.attributes if name == "href" and value.startswith("#")]
     assert links == ["refusals", "plan", "versions"]
-
-
-def test_the_word_after_report_is_a_file_and_never_the_script(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"--report train.py: expected a name that ends in \.html"):
-        observer("train.py")
-    (tmp_path / "why.html").touch()
-    with pytest.raises(UsageError, match="exists already") as refused:
-        observer(str(tmp_path / "why.html"))
-    assert refused.value.hint == "--report=ANOTHER.html"

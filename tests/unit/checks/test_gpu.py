@@ -192,7 +192,7 @@ def test_an_orphaned_process_is_reported_with_the_command_that_ends_it() -> None
     ours = {**well()["occupants.processes"], "processes": [STALE]}
     finding = only(survey(n2={**smi(card(0, processes=COMPUTES), card(1)), "occupants.processes": ours}))
     assert finding.text.endswith("nobody runs it any more")
-    assert finding.fix == "pylaunch clean --stale kill --limit n2"
+    assert finding.fix == "pylaunch clean --yes --limit n2"
 
 
 def test_a_desktop_and_devices_that_the_run_does_not_use_may_be_busy() -> None:
@@ -205,7 +205,7 @@ def test_an_orphaned_rank_that_holds_the_port_is_a_failure() -> None:
     ours = {**well()["occupants.processes"], "processes": [{**STALE, "devices": [], "ports": [29500]}]}
     finding = only(survey(n3={"occupants.processes": ours}))
     assert (finding.check, finding.severity, finding.hosts) == ("leftovers.stale_ranks", FAIL, ("n3",))
-    assert finding.fix == "pylaunch clean --stale kill --limit n3"
+    assert finding.fix == "pylaunch clean --yes --limit n3"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pylaunch.model.plan import plan_run
 from pylaunch.runs.start import PlannedRun, StartOptions
 from pylaunch.store import runs
 
-ASKED = {"queue": True, "queue_timeout": 60.0, "stale": "kill"}
+ASKED = {"queue": True, "stale": "kill"}
 RUN = "aaaaaaaa"
 
 
@@ -44,22 +44,18 @@ def test_rerun_has_the_options_of_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    report = tmp_path / "why.html"
-    report.touch()
     asked = {
-        **ASKED, "save_logs": Path("logs"), "report": "why.html", "fetch": ("*.pt",),
-        "notify": ("https://hooks.example.com/token", "command:true"),
+        **ASKED, "save_logs": Path("logs"), "notify": ("https://hooks.example.com/token", "command:true"),
     }  # fmt: skip
-    request = _recorded(asked, ("report", "fetch", "notify"))
+    request = _recorded(asked, ("notify",))
     assert "token" not in str(request)
     options, shown = again(monkeypatch, request, "storage")
     assert not {check.id for check in options.checks if check.id.startswith("storage")}
     assert options.checks
     assert options.ends_leftovers
     assert options.turn is not None
-    assert options.turn.timeout_s == 60.0
     assert shown.collect_to == tmp_path / "logs"
-    assert len(shown.observers) == 3
+    assert len(shown.observers) == 1
     assert shown.request == runs.request_of(RUN)
     assert "note: a value of --notify is not recorded" in capsys.readouterr().err
 

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +24,10 @@ from pylaunch.runs.prove import prove_runs
 from pylaunch.terminal import console, document, hints, options
 
 
-class Stale(Enum):
-    """Handling of processes of the same user whose launcher is gone."""
-
-    ASK = "ask"
-    KILL = "kill"
-    SHOW = "show"
-
-
 @dataclass(frozen=True)
 class CleanFlags:
     """Flags of `clean` as they are parsed."""
 
-    stale: str
     port: int
     dry_run: bool
     yes: bool
@@ -46,16 +36,9 @@ class CleanFlags:
 @click.command()
 @options.inventory
 @options.limit
-@click.option(
-    "--stale",
-    type=click.Choice([each.value for each in Stale]),
-    default=Stale.ASK.value,
-    show_default=True,
-    help="Training processes of yours whose launcher is gone: ask whether to end them, end them, or show them.",
-)
 @click.option("--port", type=int, default=USUAL_PORT, show_default=True, help="Rendezvous port that may be held.")
 @click.option("--dry-run", is_flag=True, help="Show what would be removed and ended; change nothing.")
-@click.option("--yes", is_flag=True, help="Answer yes when asked.")
+@click.option("--yes", is_flag=True, help="End training processes of yours whose launcher is gone without asking.")
 @options.as_json
 def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: Any) -> int:
     """Remove what is left of runs that are over, end what nobody runs any more, and prove that nothing is left.
@@ -79,9 +62,7 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: A
 
 
 def _wants_end(flags: CleanFlags, found: Mapping[str, tuple[Occupant, ...]]) -> bool:
-    if flags.stale == Stale.SHOW.value:
-        return False
-    if flags.stale == Stale.KILL.value or flags.yes:
+    if flags.yes:
         return True
     if not sys.stdin.isatty():
         return False
@@ -132,7 +113,7 @@ def _show_verdict(report: CleanReport) -> None:
         stopped = {name for name, each in report.latest.items() if each.stopped}
         next_steps += ["to end a run whose agent is stopped: pylaunch stop RUN"] if stopped else []
         if report.not_clean - stopped:
-            next_steps.append(pylaunch("clean", "--stale", "kill", "--limit", fold(report.not_clean - stopped)))
+            next_steps.append(pylaunch("clean", "--yes", "--limit", fold(report.not_clean - stopped)))
     if next_steps:
         hints.say(*next_steps)
 

@@ -52,7 +52,7 @@ def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: b
         )
     tree = sync.again(job.sync, Path(before.sources[0]) if before.sources else None) if job.sync is not None else None
     if tree is not None and job.sync is not None:
-        job = replace(job, sync=sync.as_asked(tree, job.sync.excludes, job.sync.includes))
+        job = replace(job, sync=sync.as_asked(tree, job.sync.excludes))
     secrets = environment.earlier_secrets(job.secrets, os.environ)
     hosts = replace(before.cluster, hosts=(*before.cluster.hosts, *before.spares))
     planned = plan_start(hosts, job, features.judge_settings, StartView().show)

@@ -63,13 +63,6 @@ Examples:
     help="Seconds nodes may take to be ready.",
 )
 @click.option(
-    "--log-limit",
-    default=StartFlags.log_limit,
-    show_default=True,
-    metavar="SIZE",
-    help="Bytes that each log file may take on its node; the beginning and the newest stay. 0: no limit.",
-)
-@click.option(
     "--save-logs",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
@@ -107,13 +100,9 @@ Examples:
     is_flag=True,
     help="Return when the ranks run; pylaunch attach follows a run again, pylaunch logs -f a job.",
 )
-@click.option(
-    "--kill-on-disconnect", is_flag=True, help="Stop the run when its controller is silent for --node-timeout."
-)
 @click.option("--no-check", is_flag=True, help="Do not ask the hosts the checks that belong to a start.")
 @click.option("--skip", metavar="IDS", help="Not these checks or subjects, comma-separated: storage,code.tree.")
 @click.option("--queue", is_flag=True, help="Wait while other runs hold the devices or port.")
-@click.option("--queue-timeout", type=float, metavar="SECONDS", help="With --queue: give up after this long.")
 @click.option(
     "--stale",
     type=click.Choice(["leave", "kill"]),

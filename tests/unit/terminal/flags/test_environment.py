@@ -51,14 +51,14 @@ def test_invalid_environment_flags_are_refused(flags: dict[str, tuple[str, ...]]
     assert error.value.message == message
 
 
-def test_a_secret_file_that_others_can_read_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_with_secrets_open_to_others_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "secrets"
-    file.write_text("A=12345678\n")
+    file.write_text("HF_TOKEN=12345678\n")
     file.chmod(0o644)
-    assert dict(env(secret_file=(str(file),)).secrets) == {"A": "12345678"}
+    assert dict(env(env_file=(str(file),)).secrets) == {"HF_TOKEN": "12345678"}
     assert "is open to others (mode 0644); close it: chmod 600" in capsys.readouterr().err.replace("\n", " ")
     file.chmod(0o600)
-    env(secret_file=(str(file),))
+    env(env_file=(str(file),))
     assert capsys.readouterr().err == ""
 
 
@@ -69,7 +69,6 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
         env(env_file=(str(file),))
 
 
-@pytest.mark.parametrize("flag", ["env_file", "secret_file"])
-def test_a_file_without_an_end_is_refused(flag: str) -> None:
+def test_a_file_without_an_end_is_refused() -> None:
     with pytest.raises(UsageError, match=r"/dev/zero: larger than 1.0 MiB"):
-        env(**{flag: ("/dev/zero",)})
+        env(env_file=("/dev/zero",))
