@@ -8,7 +8,9 @@ from pathlib import Path
 
 from pylaunch.model.hostset import expand
 
-_HOST = re.compile(r"(?!-)[\w.:%-]+|\[[\da-fA-F:.]+\](?::\d+)?")
+_HOST = re.compile(r"(?!-)[\w.:-]+|\[[\da-fA-F:.]+\]:\d+")
+_BARE = re.compile(r"\[[\da-fA-F:.]+\]")
+"""An IPv6 address in brackets without a port, which needs none."""
 
 
 def is_host_list(source: Path) -> bool:
@@ -19,13 +21,18 @@ def is_host_list(source: Path) -> bool:
 
 def hosts_in_list(source: Path) -> tuple[str, ...]:
     """Return the hosts of a host list, in its order. Raises ValueError for an invalid name."""
-    names = tuple(dict.fromkeys(name.strip() for name in str(source).split(",") if name.strip()))
+    words = (name.strip() for name in str(source).split(",") if name.strip())
+    names = tuple(dict.fromkeys(word[1:-1] if _BARE.fullmatch(word) else word for word in words))
     if not names:
         raise ValueError("no host is named")
     for name in names:
         if "@" in name:
             raise ValueError(
                 f"{name!r}: the user belongs in ~/.ssh/config, or in an inventory, which pylaunch init writes"
+            )
+        if "%" in name:
+            raise ValueError(
+                f"{name!r}: the zone after % names an interface of this machine; other hosts cannot use it"
             )
         if not _HOST.fullmatch(name):
             raise ValueError(f"{name!r} is not a host name")
