@@ -8,7 +8,9 @@ from typing import Any
 
 PAGE = Path(__file__).parents[1] / "docs/reference/json.md"
 ENVELOPE = {"schema_version", "verb", "time", "exit_code", "error"}
-_ROW = re.compile(r"\| `+([^`]*)`+ \| (.*) \|")
+_ROW = re.compile(r"\| (`[^|]*`) \| (.*) \|")
+_ABOUT_HOSTS = re.compile(r"(.*\.)?(hosts|nodes)(\[\]\.(host|unreachable))?")
+"""Paths that the conventions of the page describe once."""
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?(\+00:00|Z)")
 
 
@@ -20,9 +22,7 @@ def sections() -> dict[str, list[tuple[str, str]]]:
         if line.startswith("## "):
             rows = found.setdefault(line[3:], [])
         elif row := _ROW.fullmatch(line):
-            rows.append((row[1], row[2]))
-        elif line.startswith("| `` |"):
-            rows.append(("", line.split("|")[2].strip()))
+            rows.extend((path.strip("`"), row[2]) for path in row[1].split(", "))
     return found
 
 
@@ -56,7 +56,11 @@ def undescribed(document: dict[str, Any], section: str) -> set[str]:
 
 
 def _is_known(path: str, value: Any, known: set[str]) -> bool:
-    if path in known or any(each.endswith(".*") and path.startswith(each[:-1]) for each in known):
+    if (
+        path in known
+        or _ABOUT_HOSTS.fullmatch(path)
+        or any(each.endswith(".*") and path.startswith(each[:-1]) for each in known)
+    ):
         return True
     # Of what is empty nothing can be seen but that it is there.
     return value in ([], {}) and any(each.startswith((f"{path}[]", f"{path}.")) for each in known)
