@@ -50,7 +50,7 @@ def cluster(directories: Callable[..., DirectoryCluster], monkeypatch: pytest.Mo
 
 def report(cluster: DirectoryCluster, file: Path) -> str:
     """Write the report of the newest run, and return it."""
-    cluster.run("report", "-o", str(file), code=ExitCode.DONE)
+    cluster.run("report", "-i", str(cluster.inventory), "-o", str(file), code=ExitCode.DONE)
     return file.read_text()
 
 
@@ -69,7 +69,7 @@ def test_the_report_of_a_failed_run_has_its_cause_and_no_secret(cluster: Directo
     assert SECRET not in text
     assert file.stat().st_mode & 0o777 == 0o600
 
-    again = cluster.run("report", "-o", str(file), code=ExitCode.USAGE)
+    again = cluster.run("report", "-i", str(cluster.inventory), "-o", str(file), code=ExitCode.USAGE)
     assert "exists already" in again.stderr
 
 

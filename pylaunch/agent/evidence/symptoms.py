@@ -65,6 +65,8 @@ _LOGGED = re.compile(
 MESSAGE_LINES = 4
 """Lines of an exception's message that are searched. Later lines belong to the exit of the process."""
 
+_OF_PYTHON = re.compile(r"\S+: (?:No module named |can't open file |Error while finding module specification for )")
+
 _CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
 LONGEST = 2000
 """Characters of a line that are searched: a rank can write lines of any length."""
@@ -89,11 +91,14 @@ def last_exception(lines: Sequence[str]) -> str:
     """Return the last exception in `lines`, "RuntimeError: loss is NaN"; "" without one.
 
     One that ends a traceback (of rich: a box) precedes lines of the same form directly after it, which programs print
-    while they exit; after other output, it is one that the program survived.
+    while they exit; after other output, it is one that the program survived. What Python itself prints when it cannot
+    begin (`-m` with a module that is not there) counts as one.
     """
     plain = _without_ignored(lines)
     at = _last_raised(plain)
-    return plain[at] if at < len(plain) else ""
+    if at < len(plain):
+        return plain[at]
+    return plain[-1] if plain and _OF_PYTHON.match(plain[-1]) else ""
 
 
 def ends_with_exception(lines: Sequence[str]) -> bool:

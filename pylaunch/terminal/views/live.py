@@ -1,7 +1,9 @@
 """Plain view of a live run, and the report at its end."""
 
 import sys
+from collections import deque
 
+from pylaunch.base.dataclass import replace
 from pylaunch.checks.finding_lines import FIX
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Outcome, Status
@@ -14,9 +16,14 @@ from pylaunch.runs.follow.run_events import LinesWritten, Notice, RunEvent, Usag
 from pylaunch.terminal import console, hints
 from pylaunch.terminal.listing import duration
 from pylaunch.verdict.own_failures import sounds_like_a_victim
-from pylaunch.verdict.rank_end import described
+from pylaunch.verdict.rank_end import described, without_rank
 
 LAST_LINES = 20
+ON_SCREEN = 20
+"""Lines that a reader still sees above the report."""
+
+TRACEBACK = "Traceback (most recent call last):"
+FOLDED = "Traceback … "
 MOST_WARNINGS = 4
 """Ranks that hide a failure which are listed."""
 
@@ -46,6 +53,15 @@ class Live:
         self._leads = leads
         self._pieces = Pieces()
         self._width = max(len(f"{node.host.name}:{rank.rank}") for node in plan.nodes for rank in node.ranks)
+        self._is_stopping = False
+        self._in_traceback: set[str] = set()
+        """Streams of ranks whose traceback is folded, and has not ended."""
+
+        self._last: dict[str, deque[str]] = {}
+        """Last lines on stderr of each rank that were shown."""
+
+        self._shown = deque[str](maxlen=ON_SCREEN)
+        """Streams of the last lines that were shown."""
 
     def show(self, event: RunEvent) -> None:
         """Show `event`, if this view does."""
@@ -53,7 +69,8 @@ class Live:
             case Event():
                 self.event(event)
             case LinesWritten():
-                self.output(event.host, event.stream, event.text, event.time)
+                if text := self._folded(event.stream, event.text):
+                    self.output(event.host, event.stream, text, event.time)
             case UsageReported():
                 self.usage(event.host, event.usage)
             case Notice():
@@ -62,6 +79,7 @@ class Live:
     def event(self, event: Event) -> None:
         """Print `event` if a person must know it at once."""
         if event.kind is EventKind.STOP_ASKED:
+            self._is_stopping = True
             console.say(f"{self._label}stopping all nodes: {event.text}")
         elif event.kind in (EventKind.HANG, EventKind.ADVANCING):
             show_hang(event, self._label)
@@ -89,6 +107,38 @@ class Live:
             console.silence(sink)
             hint = f"pylaunch logs -f {self._run}"
             console.say(f"output of ranks cannot be shown here any more ({error.strerror}); the run continues: {hint}")
+
+    def unshown(self, outcome: Outcome) -> Outcome:
+        """Return `outcome` without the last lines of the failed rank that are on the screen already."""
+        end = outcome.first_failure
+        if end is None or (stream := f"{end.rank}.err") not in self._shown:
+            return outcome
+        lines, bare = list(end.last_lines[-LAST_LINES:]), replace(end, last_lines=())
+        is_shown = [*self._last[stream]][-len(lines) :] == lines and described(bare) == described(end)
+        return replace(outcome, first_failure=bare) if is_shown else outcome
+
+    def _folded(self, stream: str, text: str) -> str:
+        """Return `text` with the last line alone of each traceback of a run that is being stopped.
+
+        They are those of victims, but for one, which the report at the end shows.
+        """
+        if not stream.endswith(".err"):
+            return text
+        lines = []
+        for line in text.splitlines(keepends=True):
+            own = without_rank(line)
+            if stream in self._in_traceback:
+                if not own.strip() or own[0].isspace():
+                    continue
+                self._in_traceback.discard(stream)
+                lines.append(f"{FOLDED}{own}")
+            elif self._is_stopping and own.startswith(TRACEBACK):
+                self._in_traceback.add(stream)
+            else:
+                lines.append(line)
+        self._last.setdefault(stream, deque(maxlen=LAST_LINES)).extend(line.rstrip("\r\n") for line in lines)
+        self._shown.extend(stream for _ in lines)
+        return "".join(lines)
 
     def hold(self) -> None:
         """Expect output that was written earlier, out of order."""

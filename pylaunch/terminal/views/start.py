@@ -91,10 +91,11 @@ class StartView:
                 self._close()
                 console.say(hints.completed(event.error.render()))
             case AttemptEnded():
+                live = self._live
                 self._close()
                 if self._timing and event.outcome.status is Status.DONE:
                     console.say(self._timing)
-                show_outcome(event.plan, event.outcome, event.ran_s)
+                show_outcome(event.plan, event.outcome if live is None else live.unshown(event.outcome), event.ran_s)
             case _:
                 for line in lines(event):
                     console.say(line)

@@ -205,3 +205,17 @@ THREAD = ("Exception in thread Thread-7 (upload):", *TRACED, "ValueError: quota"
 )  # fmt: skip
 def test_only_an_exception_that_nobody_caught_is_reported_beside_code_0(lines: tuple[str, ...], expected: str) -> None:
     assert uncaught(lines) == expected
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "/usr/bin/python3: No module named train",
+        "/opt/env/bin/python: No module named pkg.__main__; 'pkg' is a package and cannot be directly executed",
+        "/usr/bin/python3: can't open file '/work/train.py': [Errno 2] No such file or directory",
+        "/usr/bin/python3: Error while finding module specification for 'a.b' (ModuleNotFoundError: …)",
+    ],
+)
+def test_what_python_prints_when_it_cannot_begin_is_the_error_of_the_rank(line: str) -> None:
+    assert last_exception(["loading", line]) == line
+    assert last_exception([line, "and goes on"]) == ""

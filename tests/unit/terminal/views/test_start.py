@@ -9,6 +9,7 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run, replan
 from pylaunch.model.run import Event, EventKind
+from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.runs.attempts import NoRestart, Restarting
 from pylaunch.runs.follow.run_events import LinesWritten
 from pylaunch.runs.prepare.session import Start
@@ -132,3 +133,29 @@ def test_an_attempt_after_a_failed_one_is_timed(capsys: pytest.CaptureFixture[st
     ]
     printed = begun(capsys, TRACEBACK, after=[stop, *again])
     assert printed.index(TIMING) > printed.index("stopping all nodes: rank 0 on n1 exited with code 1")
+
+
+RAISED = (
+    'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    train()\nValueError: no shard 7\n'
+)
+
+
+def test_the_traceback_of_the_named_rank_is_shown_once_and_those_of_victims_are_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    end = RankEnd(
+        0, "n1", 1, None, 8.0, stopped=False, error="ValueError: no shard 7", last_lines=(*RAISED.split("\n")[:-1],)
+    )
+    outcome = Outcome(Status.FAILED, "why", 9.0, (end,), {}, first_failure=end)
+    before, late = (
+        LinesWritten("n1", "0.err", RAISED, 8.0),
+        LinesWritten("n2", "1.err", "[rank1]: " + RAISED, 8.5),
+    )
+    stop = Event(8.2, EventKind.STOP_ASKED, text="a rank has failed")
+    for events in ((before, stop, late), (stop, before, late)):
+        with StartView() as view:
+            for event in (AttemptStarted(PLAN), *events, AttemptEnded(PLAN, outcome, 1.0)):
+                view.show(event)
+        printed = capsys.readouterr().err
+        assert printed.count('File "train.py"') == 1
+        assert printed.count("Traceback … ValueError: no shard 7") == len(events) - events.index(stop) - 1
