@@ -83,9 +83,9 @@ def with_classes(outcome: Outcome, catalogue: SignatureCatalogue, plan: RunPlan 
             hint = "read RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which each rank has"
         if found.id == NO_TERMINAL:
             hint = "debug a rank over the network, with debugpy or remote-pdb, or read pylaunch stacks"
-        if found.id == MISSING_MODULE and plan is not None and (python := _own_python(plan, own[0].host)):
+        if found.id == MISSING_MODULE and plan is not None and (place := _place_of_packages(plan, own[0].host)):
             own_code = "ship its directory, --sync DIR, and start what imports its own package with -m PACKAGE.MODULE"
-            hint = f"install the package for {python} on every host; code of your own: {own_code}"
+            hint = f"install the package {place}; code of your own: {own_code}"
         return replace(
             cause, kind=found.kind, question=found.sure, hint=hint, text_class=found.id, page=f"{PAGES}{found.page}"
         )
@@ -96,9 +96,12 @@ def with_classes(outcome: Outcome, catalogue: SignatureCatalogue, plan: RunPlan 
     return replace(outcome, causes=tuple(found))
 
 
-def _own_python(plan: RunPlan, host: str) -> str | None:
-    """Return the interpreter of the ranks on `host`; None for that of the environment of `provision`."""
-    return plan.job.python or {node.host.name: node.host.python for node in plan.nodes}.get(host)
+def _place_of_packages(plan: RunPlan, host: str) -> str:
+    """Return where ranks on `host` look for packages; "" for the environment of `provision`."""
+    if plan.job.container is not None:
+        return f"in the image {plan.job.container.image}"
+    python = plan.job.python or {node.host.name: node.host.python for node in plan.nodes}.get(host)
+    return "" if python is None else f"for {python} on every host"
 
 
 def _class_of_all(

@@ -251,10 +251,11 @@ def test_a_dry_run_shows_each_run_without_secrets_and_contacts_no_host(cluster: 
         node.probe_hangs()
         node.agent_hangs()
     program = 'trainer.program=["trainer.py", "{roles.server.endpoints}", "--password", "hunter2"]'
-    job = start(cluster, "--dry-run", "--set", program)
+    job = start(cluster, "--dry-run", "--set", program, "--set", 'trainer.container="/images/train.sif"')
     assert job.returncode == ExitCode.DONE, job.stderr
     assert "server.1: 1 rank on n2, http on a free port, here 29598\n" in job.stdout
     assert "trainer.py 127.0.0.1:29599,127.0.0.1:29598 --password '***'" in job.stdout
+    assert job.stdout.count("    container: /images/train.sif\n") == 1
     assert "hunter2" not in job.stdout
     assert job.stderr.count("trainer: note: --password: every user of a node can read") == 1
 

@@ -194,6 +194,8 @@ def show_plan(job: JobFile, parts: Sequence[PlannedPart]) -> None:
         )
         console.data(f"{each.part.name}: {counted(plan.world_size, 'rank')} on {fold(each.part.cluster.names)}{ports}")
         console.data(f"    {quoted(masked(plan.job.command))}  ({plan.job.framework.value})")
+        if plan.job.container is not None:
+            console.data(f"    container: {plan.job.container.words}")
         if role.after:
             console.data(f"    after {', '.join(role.after)}")
         if role.ready is not None:

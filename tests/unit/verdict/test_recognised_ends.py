@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.job import Container, Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.protocol.node_evidence import RankEnd
@@ -153,6 +153,9 @@ def test_the_hint_for_a_missing_module_names_the_python_that_lacks_it(
     plan = plan_run(cluster, JobSpec(("a.py",), Framework.DIRECT, "/", python=job_python), "7f3a9c01")
     before = outcome_of(end("ModuleNotFoundError: No module named 'flash_attn'"))
     assert with_classes(before, CATALOGUE, plan).causes[0].hint.startswith(hint)
+    inside = replace(plan, job=replace(plan.job, container=Container("train:1")))
+    in_image = "install the package in the image train:1; "
+    assert with_classes(before, CATALOGUE, inside).causes[0].hint.startswith(in_image)
 
 
 MISSING = "FileNotFoundError: [Errno 2] No such file or directory: '/data/x/7.bin'"
