@@ -7,6 +7,7 @@ from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.model.text.moments import in_utc
 
 if TYPE_CHECKING:
+    from pylaunch.model.outcome import Outcome
     from pylaunch.runs.status import RunReport  # Imports the parts of a start, which most verbs do not need.
 
 JOBS_OF_VERBS = {
@@ -23,13 +24,18 @@ COLUMNS = ("RUN", "STATUS", "RANKS", "HOSTS", "STARTED", "FOR", "COMMAND")
 """Heads of the cells of `row`."""
 
 
+def doubt(outcome: "Outcome") -> str:
+    """Return what is not clean after a run, behind its state; "" if nothing of it is left."""
+    return ", not proven clean" if outcome.unproven else ", not clean" if outcome.leftovers else ""
+
+
 def row(report: "RunReport", now: float) -> tuple[str, ...]:
     """Return the cells of a run: id, state, ranks, hosts, start, duration, command."""
     record, outcome = report.record, report.status.outcome
     ended = outcome.ended_at if outcome is not None else None
     return (
         record.plan.run,
-        report.status.state + (", not proven clean" if outcome is not None and outcome.unproven else ""),
+        report.status.state + ("" if outcome is None else doubt(outcome)),
         str(record.plan.world_size),
         fold(node.host.name for node in record.plan.nodes),
         moment(record.created_at),

@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from pylaunch.terminal.listing import LONGEST_COMMAND, duration, job_words
+from pylaunch.model.outcome import Outcome, Status
+from pylaunch.terminal.listing import LONGEST_COMMAND, doubt, duration, job_words
 from pylaunch.terminal.since import parse_since
 
 
@@ -59,3 +60,10 @@ def test_a_moment_to_come_is_refused_with_what_time_it_is() -> None:
 def test_a_run_that_lasts_less_than_nothing_has_no_duration() -> None:
     """The clock was set back since its start."""
     assert [duration(seconds) for seconds in (-3598.0, -0.4, 61.0)] == ["?", "0 s", "1 min 1 s"]
+
+
+def test_a_run_of_which_something_is_left_is_not_listed_as_one_that_is_clean() -> None:
+    left = Outcome(Status.FAILED, "why", 1.0, (), {"n1": ("pid 4121 (sleep 600)",)})
+    assert doubt(left) == ", not clean"
+    assert doubt(Outcome(Status.FAILED, "why", 1.0, (), {}, unproven=("n2",))) == ", not proven clean"
+    assert doubt(Outcome(Status.FAILED, "why", 1.0, (), {})) == ""

@@ -19,7 +19,7 @@ from pylaunch.runs.existing.discover import Discovery
 from pylaunch.runs.status import RunReport, list_runs
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import discovered, find_each
-from pylaunch.terminal.listing import COLUMNS, part_cell, row, slurm_cell
+from pylaunch.terminal.listing import COLUMNS, doubt, part_cell, row, slurm_cell
 from pylaunch.terminal.views import run_data
 
 
@@ -87,5 +87,5 @@ def _show(listed: Sequence[RunReport], now: float, *, with_reason: bool) -> None
         columns = (columns[0], "PART OF JOB", *columns[1:])
         rows = [(cells[0], part_cell(each), *cells[1:]) for cells, each in zip(rows, listed, strict=True)]
     console.table(columns, rows)
-    if any(each.status.outcome is not None and each.status.outcome.unproven for each in listed):
-        console.say("\nhint: when the nodes of a run can be reached again, to prove it clean: pylaunch stop RUN")
+    if any(each.status.outcome is not None and doubt(each.status.outcome) for each in listed):
+        console.say("\nhint: to end what a run left and prove its nodes clean, once they answer: pylaunch stop RUN")
