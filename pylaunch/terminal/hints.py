@@ -43,7 +43,7 @@ _PROVISION = re.compile(
     r"(?:pylaunch env lock \S+ && )?pylaunch provision(?: --deep)?(?: --roles (\w+))?(?: --limit \S+)?"
 )
 _END = re.compile(r"\bpylaunch |[;\n]|\s-- ")
-_NAMED = re.compile(r"\s(?:-i|-H|--inventory|--hosts|--lab|--scheduler slurm)\b")
+_NAMED = re.compile(r"\s(?:-i|-H|--inventory|--hosts|--scheduler slurm)\b")
 
 
 def completed(text: str, invocation: Invocation | None = None) -> str:
