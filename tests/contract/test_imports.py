@@ -14,7 +14,7 @@ RUN_AND_REPORT = (
 @pytest.mark.parametrize(
     ("module", "absent"),
     [
-        ("commands.prepare.check", RUN_AND_REPORT),
+        ("commands.prepare.check", ("pylaunch.features.report.page", "jinja2", *ANSIBLE)),
         ("commands.watch.gpus", RUN_AND_REPORT),
         ("commands.run.start", ("pylaunch.runs.start", "pylaunch.runs.prepare.session", *ANSIBLE)),
         *((f"commands.{verb}", ANSIBLE) for verb in ("watch.status", "watch.ps", "watch.logs", "run.stop")),

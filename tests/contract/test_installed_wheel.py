@@ -47,7 +47,6 @@ def test_an_installed_wheel_runs_from_its_own_files(installed: InstalledTool) ->
     pages = CHECKOUT / "docs"
     assert installed.prints("help", "agents") == (pages / "guides/agents.md").read_text()
     assert (package / "AGENTS.md").read_text() == (pages / "guides/agents.md").read_text()
-    assert (installed.environment / "share/man/man1/pylaunch.1").read_text() == (pages / "man/pylaunch.1").read_text()
     assert "role-time_sync" in installed.prints("help")
 
 

@@ -1,5 +1,6 @@
 """Hints for typical mistakes name what has to change, and the inventory of the command line."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -15,7 +16,7 @@ def cluster(directories: Callable[..., DirectoryCluster]) -> DirectoryCluster:
     """Two nodes whose interpreter for the agent is misspelt in the inventory."""
     nodes = directories("n1", "n2")
     lines = nodes.inventory.read_text().splitlines()
-    wrong = [f"{line} pylaunch_agent_python=/opt/typo/python3" if line[:1] == "n" else line for line in lines]
+    wrong = [re.sub(r"pylaunch_agent_python=\S+", "pylaunch_agent_python=/opt/typo/python3", line) for line in lines]
     nodes.inventory.write_text("\n".join(wrong) + "\n")
     return nodes
 

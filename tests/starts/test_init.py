@@ -49,7 +49,7 @@ def test_what_init_writes_is_an_inventory_that_starts(newcomer: Newcomer) -> Non
     assert written.returncode == ExitCode.DONE, written.stderr
     assert "wrote cluster.ini: n[1-2]" in written.stderr
     assert "checks on 2 hosts" in written.stderr
-    assert "pylaunch start --sync . -- train.py" in written.stderr
+    assert "hint: pylaunch start -- hostname" in written.stderr
     text = newcomer.inventory.read_text()
     assert "\npylaunch_python=/usr/bin/python3\n" in text
     assert "\n# gpus: n[1-2]: " in text

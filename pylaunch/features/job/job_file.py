@@ -143,7 +143,7 @@ def read(text: str, path: str, sets: Sequence[str], options: Collection[str]) ->
         raise UsageError(
             f"{path}: {len(reader.errors)} error{'s' if len(reader.errors) > 1 else ''}",
             evidence=reader.errors,
-            hint="pylaunch help roles describes the keys",
+            hint="pylaunch help roles",
         )
     return job
 
