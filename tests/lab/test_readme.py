@@ -64,6 +64,7 @@ class LabReader(Reader):
         (self.directory / "vision").mkdir()
         (self.directory / "vision/requirements.txt").write_text("six==1.17.0\n")
         (self.directory / "train.py").write_text(TRAIN)
+        (self.directory / "job.env").write_text("NCCL_DEBUG=WARN\n")
         (self.directory / "examples").symlink_to(ROOT / "examples")
 
     def types(self, line: str) -> subprocess.Popen[bytes]:
