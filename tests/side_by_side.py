@@ -18,7 +18,7 @@ ONCE = {
     ),
     "provisioned": ("tests/roles/",),
     "slurm_lab": ("tests/lab/test_slurm",),
-    "torch_python": ("tests/contract/test_torch", "tests/lab/test_bench.py", "tests/lab/test_containers.py"),
+    "torch_python": ("tests/contract/test_torch", "tests/lab/test_bench.py"),
 }
 """Session fixtures that take a minute or more to make → the beginnings of the paths of all tests that use them."""
 

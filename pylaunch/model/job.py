@@ -73,7 +73,7 @@ class Container:
     """Root directory of the ranks, in place of that of their node."""
 
     image: str
-    """Path on every node: a directory, a squashfs or a SIF."""
+    """Name in the store of podman or docker on every node, or the path of a file there."""
 
     mounts: tuple[MountTask, ...] = ()
 

@@ -46,7 +46,7 @@ class ContainerTask:
     """Container of the ranks and the launcher of a node."""
 
     image: str
-    """Path on the node: a directory, a squashfs or a SIF."""
+    """Name in the store of podman or docker, or the path of a file on the node."""
 
     mounts: list[MountTask]
 

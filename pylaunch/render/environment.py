@@ -15,13 +15,16 @@ def node_layers(
 ) -> Mapping[Layer, Mapping[str, str]]:
     """Return the layers that all processes of the run on `node` share, with the variables of its `framework`.
 
-    The interpreter's directory leads PATH.
+    The interpreter's directory leads PATH. In a container, PATH is that of the image, unless a path names the
+    interpreter.
     """
-    path = ":".join(filter(None, (dirname(interpreter(plan, node)), SYSTEM_PATH)))
+    directory = dirname(interpreter(plan, node))
+    is_of_the_image = plan.job.container is not None and not directory
+    path = {} if is_of_the_image else {"PATH": ":".join(filter(None, (directory, SYSTEM_PATH)))}
     is_named = node.devices or node.host.withholds_devices
     devices = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, node.devices))} if is_named else {}
     return {
-        Layer.DEFAULTS: {"PATH": path, "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1"},
+        Layer.DEFAULTS: {**path, "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1"},
         Layer.FRAMEWORK: framework or {},
         Layer.INVENTORY: {**_interface(node.host.interface), **devices},
         Layer.FLAGS: {**_interface(plan.job.interface), **plan.job.env},

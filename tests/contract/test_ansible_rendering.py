@@ -18,9 +18,8 @@ from pylaunch.provision.state import DesiredLink, RoleState, parse_state
 from pylaunch.store import content
 from pylaunch.transport.runner import PlaybookRun, run_playbook
 
-FILES = (("tmpfiles", 90), ("sysctl", 91))
 ROLES = (
-    "host_baseline", "firewall", "time_sync", "ssh_access", "gpu_node", "container_engine", "python_env", "nccl_env",
+    "host_baseline", "firewall", "time_sync", "ssh_access", "gpu_node", "python_env", "nccl_env",
 )  # fmt: skip
 """In the order of the site playbook."""
 
@@ -121,28 +120,6 @@ def test_the_member_that_serves_time_is_open_to_those_that_ask_and_no_other_is(t
     assert wanted == {"n1": [], "n2": [123]}
 
 
-def test_the_engine_of_containers_is_off_and_changes_the_kernel_and_fuse_only_as_its_variables_say(
-    tmp_path: Path,
-) -> None:
-    cluster = inventory(tmp_path)
-
-    def state(**variables: object) -> RoleState:
-        named = {f"container_engine_{name}": value for name, value in variables.items()}
-        return state_of("container_engine", render(OURS, cluster, extra_vars=named).hosts["n1"])
-
-    device, sysctl = (f"/etc/{name}.d/{number}-pylaunch-container_engine.conf" for name, number in FILES)
-    assert state() == RoleState("container_engine", absent_paths=(device, sysctl))
-    on = state(enabled=True)
-    assert on.packages == ("bubblewrap", "squashfuse")
-    assert [file.path for file in on.files] == [device]
-    assert (on.modes, on.absent_paths, on.sysctls) == ({"/dev/fuse": "0666"}, (sysctl,), {})
-    opened = {"user.max_user_namespaces": "15000"}
-    without = state(enabled=True, packages=["bubblewrap"], sysctls=opened)
-    assert [file.path for file in without.files] == [sysctl]
-    assert without.files[0].content.splitlines()[1:] == ["user.max_user_namespaces = 15000"]
-    assert (without.modes, without.absent_paths, without.sysctls) == ({}, (device,), opened)
-
-
 def test_group_variables_and_extra_variables_rank_as_in_ansible(tmp_path: Path) -> None:
     cluster = inventory(tmp_path)
     assert state_of("host_baseline", render(OURS, cluster).hosts["n1"]).limits["nofile"] == "70000"
@@ -235,10 +212,7 @@ def test_only_some_roles_can_be_asked_for_and_unknown_ones_are_refused(tmp_path:
     assert [state.role for state in render(OURS, cluster, only=["time_sync"]).hosts["n1"]] == ["time_sync"]
     with pytest.raises(UsageError, match="no such role: tyme") as caught:
         render(OURS, cluster, only=["tyme"])
-    assert (
-        caught.value.hint
-        == "roles: host_baseline, firewall, time_sync, ssh_access, gpu_node, container_engine, python_env, nccl_env"
-    )
+    assert caught.value.hint == "roles: host_baseline, firewall, time_sync, ssh_access, gpu_node, python_env, nccl_env"
 
 
 def test_a_variable_that_cannot_be_rendered_is_an_error_that_names_it(tmp_path: Path) -> None:

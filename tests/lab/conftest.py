@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import os
-import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -16,7 +15,6 @@ from lab import spec
 from lab.images import tools
 from lab.lab import Lab
 from lab.slurm import are_idle
-from pylaunch.features import FEATURES
 from pylaunch.transport import process
 from pylaunch.transport.process import Completed
 from tests.hinted_commands import hints_must_be_accepted
@@ -25,7 +23,6 @@ from tests.lab.clones import copy_disk
 from tests.lab.controller import Gate
 from tests.lab.slurm_jobs import INTERPRETER, PROJECT, cancelled, jobs
 from tests.node_python import NODE_PYTHON
-from tests.starts.containers import LINKS, in_container
 from tests.waiting import wait_until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -75,32 +72,6 @@ def gate(lab: Lab) -> Iterator[Gate]:
     made = Gate(lab)
     yield made
     made.remove()
-
-
-IMAGE = "/srv/image"
-MAKE_IMAGE = f"""\
-test ! -e {IMAGE} || exit 0
-cat >/usr/bin/bwrap
-chmod 755 /usr/bin/bwrap
-mkdir -p {IMAGE}/usr {IMAGE}/etc {IMAGE}/root
-for name in {" ".join(LINKS)}; do ln -s usr/$name {IMAGE}/$name; done
-"""
-
-
-@pytest.fixture(params=["of the node", *(["of a container"] if "containers" in FEATURES else [])])
-def root(request: pytest.FixtureRequest, lab: Lab) -> tuple[str, ...]:
-    """Flags of a start for ranks with the root directory of their node, and of an image with its programs.
-
-    The nodes get the bubblewrap of this machine, whose release they have.
-    """
-    if request.param == "of the node":
-        return ()
-    engine = shutil.which("bwrap")
-    if engine is None:
-        pytest.skip("needs bubblewrap")
-    for node in lab:
-        node.run("sh", "-ec", MAKE_IMAGE, stdin=Path(engine).read_bytes())
-    return in_container(Path(IMAGE))
 
 
 @pytest.fixture(autouse=True)

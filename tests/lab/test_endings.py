@@ -39,11 +39,9 @@ def reported(node: LabNode, run: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in node.run("cat", path).stdout.splitlines()]
 
 
-def test_without_a_controller_a_failure_on_one_node_stops_all_at_once(
-    lab: Lab, tmp_path: Path, gate: Gate, root: tuple[str, ...]
-) -> None:
+def test_without_a_controller_a_failure_on_one_node_stops_all_at_once(lab: Lab, tmp_path: Path, gate: Gate) -> None:
     script = f"[ $RANK = 1 ] || {{ {PATIENT}; }}; echo up $RANK; {gate.wait}; exit 9"
-    with starting(lab, tmp_path, *COMMAND, *root, "--node-timeout", "120", "--", "sh", "-c", script) as started:
+    with starting(lab, tmp_path, *COMMAND, "--node-timeout", "120", "--", "sh", "-c", script) as started:
         started.says("| up", times=3)
         run = newest(lab)
         started.kill()
@@ -90,9 +88,9 @@ def test_a_node_that_is_cut_off_is_lost_after_the_time_asked_for_and_stops_by_it
 
 
 def test_a_detached_run_is_found_and_followed_from_a_machine_that_never_saw_it(
-    lab: Lab, tmp_path: Path, gate: Gate, root: tuple[str, ...]
+    lab: Lab, tmp_path: Path, gate: Gate
 ) -> None:
-    run = detached(lab, *root, "--", "sh", "-c", f"echo up $RANK; {gate.wait}")
+    run = detached(lab, "--", "sh", "-c", f"echo up $RANK; {gate.wait}")
     assert json.loads(lab.pylaunch("status", run, "--json").stdout)["controller"] is not None
     logs = wait_until(lambda: elsewhere(lab, tmp_path, "logs", run, "--rank", "2").stdout, "the first line")
     assert logs == "n3:2 | up 2\n"
@@ -147,9 +145,9 @@ def test_all_runs_are_stopped_at_once_from_anywhere(lab: Lab, tmp_path: Path) ->
     assert listed(lab) == []
 
 
-def test_a_run_can_be_run_again(lab: Lab, root: tuple[str, ...]) -> None:
+def test_a_run_can_be_run_again(lab: Lab) -> None:
     asked = ("--env", "WORD=once more", "--", "sh", "-c", "echo $WORD")
-    lab.pylaunch("start", "-i", str(lab.inventory), *COMMAND, *root, "--nodes", "2", *asked, timeout_s=120)
+    lab.pylaunch("start", "-i", str(lab.inventory), *COMMAND, "--nodes", "2", *asked, timeout_s=120)
     first = newest(lab)
     again = lab.pylaunch("rerun", first, timeout_s=120)
     assert sorted(again.stdout.splitlines()) == ["n1:0 | once more", "n2:1 | once more"]

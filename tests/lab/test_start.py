@@ -21,8 +21,8 @@ def start(lab: Lab, *arguments: str) -> Completed:
     return lab.pylaunch("start", "-i", str(lab.inventory), *COMMAND, *arguments, timeout_s=300)
 
 
-def test_every_rank_knows_its_place_and_the_skew_is_reported(lab: Lab, root: tuple[str, ...]) -> None:
-    run = start(lab, *root, "--nproc-per-node", "2", "--", "sh", "-c", "echo $RANK/$WORLD_SIZE $LOCAL_RANK $(uname -n)")
+def test_every_rank_knows_its_place_and_the_skew_is_reported(lab: Lab) -> None:
+    run = start(lab, "--nproc-per-node", "2", "--", "sh", "-c", "echo $RANK/$WORLD_SIZE $LOCAL_RANK $(uname -n)")
     assert run.returncode == ExitCode.DONE, run.stderr
     assert sorted(run.stdout.splitlines()) == [
         f"n{1 + rank // 2}:{rank} | {rank}/6 {rank % 2} n{1 + rank // 2}" for rank in range(6)
@@ -47,16 +47,16 @@ def test_a_run_can_be_looked_at_afterwards(lab: Lab) -> None:
     assert {"connect", "prepare", "exec"} <= seconds["n2"]
 
 
-def test_the_first_failing_rank_stops_all_and_is_named_with_its_last_lines(lab: Lab, root: tuple[str, ...]) -> None:
-    run = start(lab, *root, "--", "sh", "-c", "[ $RANK = 1 ] && { echo 'CUDA out of memory' >&2; exit 7; }; sleep 300")
+def test_the_first_failing_rank_stops_all_and_is_named_with_its_last_lines(lab: Lab) -> None:
+    run = start(lab, "--", "sh", "-c", "[ $RANK = 1 ] && { echo 'CUDA out of memory' >&2; exit 7; }; sleep 300")
     assert run.returncode == ExitCode.JOB_FAILED
     assert "rank 1 on n2 exited with code 7; the other 2 ranks stopped with it\n  CUDA out of memory\n" in run.stderr
     assert "n[1-3]: clean" in run.stderr
     must_be_clean(lab)
 
 
-def test_a_killed_rank_is_named_with_its_signal_and_all_is_over_at_once(lab: Lab, root: tuple[str, ...]) -> None:
-    run = start(lab, *root, "--node-timeout", "120", "--", "sh", "-c", "[ $RANK = 2 ] && kill -KILL $$; sleep 300")
+def test_a_killed_rank_is_named_with_its_signal_and_all_is_over_at_once(lab: Lab) -> None:
+    run = start(lab, "--node-timeout", "120", "--", "sh", "-c", "[ $RANK = 2 ] && kill -KILL $$; sleep 300")
     assert "rank 2 on n3 was killed by SIGKILL" in run.stderr
     happened = events(lab)
     failed = min(event["time"] for event in happened if event["kind"] == "rank_ended")
@@ -94,8 +94,8 @@ def test_a_missing_environment_is_reported_with_the_command_that_makes_it(lab: L
     )
 
 
-def test_ctrl_c_stops_the_run_and_proves_that_nothing_is_left(lab: Lab, tmp_path: Path, root: tuple[str, ...]) -> None:
-    with starting(lab, tmp_path, *COMMAND, *root, "--", "sh", "-c", PATIENT) as started:
+def test_ctrl_c_stops_the_run_and_proves_that_nothing_is_left(lab: Lab, tmp_path: Path) -> None:
+    with starting(lab, tmp_path, *COMMAND, "--", "sh", "-c", PATIENT) as started:
         started.says("| up", times=3)
         started.interrupt()
         assert started.ends() == ExitCode.INTERRUPTED
@@ -103,11 +103,9 @@ def test_ctrl_c_stops_the_run_and_proves_that_nothing_is_left(lab: Lab, tmp_path
     must_be_clean(lab)
 
 
-def test_a_second_ctrl_c_does_not_wait_for_ranks_that_ignore_the_first(
-    lab: Lab, tmp_path: Path, root: tuple[str, ...]
-) -> None:
+def test_a_second_ctrl_c_does_not_wait_for_ranks_that_ignore_the_first(lab: Lab, tmp_path: Path) -> None:
     stubborn = "trap '' TERM; echo up; while :; do sleep 1; done"
-    with starting(lab, tmp_path, *COMMAND, *root, "--grace", "600", "--", "sh", "-c", stubborn) as started:
+    with starting(lab, tmp_path, *COMMAND, "--grace", "600", "--", "sh", "-c", stubborn) as started:
         started.says("| up", times=3)
         started.interrupt()
         started.says("Ctrl-C again kills at once")
@@ -118,10 +116,10 @@ def test_a_second_ctrl_c_does_not_wait_for_ranks_that_ignore_the_first(
 
 
 def test_a_killed_controller_leaves_the_run_alone_and_attach_sees_it_to_its_end(
-    lab: Lab, tmp_path: Path, gate: Gate, root: tuple[str, ...]
+    lab: Lab, tmp_path: Path, gate: Gate
 ) -> None:
     script = f"echo up $RANK; {gate.wait}; echo end $RANK"
-    with starting(lab, tmp_path, *COMMAND, *root, "--", "sh", "-c", script) as started:
+    with starting(lab, tmp_path, *COMMAND, "--", "sh", "-c", script) as started:
         started.says("| up", times=3)
         started.kill()
     live = listed(lab)
@@ -135,8 +133,8 @@ def test_a_killed_controller_leaves_the_run_alone_and_attach_sees_it_to_its_end(
     must_be_clean(lab)
 
 
-def test_a_run_whose_controller_died_can_be_stopped(lab: Lab, tmp_path: Path, root: tuple[str, ...]) -> None:
-    with starting(lab, tmp_path, *COMMAND, *root, "--", "sh", "-c", PATIENT) as started:
+def test_a_run_whose_controller_died_can_be_stopped(lab: Lab, tmp_path: Path) -> None:
+    with starting(lab, tmp_path, *COMMAND, "--", "sh", "-c", PATIENT) as started:
         started.says("| up", times=3)
         started.kill()
     stopped = lab.pylaunch("stop", newest(lab), timeout_s=120)

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.features import FEATURES
 from tests.documented_commands import ROOT
 from tests.starts.cluster import DirectoryCluster, made_of_directories, no_process_stays
-from tests.starts.containers import image_of_this_machine, in_container
+from tests.starts.containers import image, podman
+
+__all__ = ["image", "podman"]
 
 
 @pytest.fixture
@@ -21,12 +22,6 @@ def directories(tmp_path: Path) -> Iterator[Callable[..., DirectoryCluster]]:
             return made
 
         yield make
-
-
-@pytest.fixture(params=["of the node", *(["of a container"] if "containers" in FEATURES else [])])
-def root(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, ...]:
-    """Flags of a start for ranks with the root directory of their node, and of an image with its programs."""
-    return () if request.param == "of the node" else in_container(image_of_this_machine(tmp_path / "image"))
 
 
 HOSTS = [f"gpu{number:02}" for number in range(1, 9)]
@@ -60,7 +55,6 @@ def _project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (directory / name).write_text((ROOT / example).read_text())
     (directory / "job.env").write_text("NCCL_DEBUG=WARN\n")
     (directory / "accelerate.env").write_text("ACCELERATE_MIXED_PRECISION=bf16\n")
-    (directory / "torch.tar").write_text("An image, which a plan does not read.\n")
     return directory
 
 

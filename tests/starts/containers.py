@@ -1,33 +1,42 @@
-"""Images of the programs of this machine, in which ranks start as in any other image."""
+"""An image of podman with the programs of this machine, in which ranks start as in any other image."""
 
-import base64
+import os
+import resource
 import shutil
-import struct
-import zlib
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.starts.cluster import Directory
-
-_SIF_START = (
-    "eNrt2D0vQ1EcB+BTBDFZLeJlMlSrk5iIt3QQEh9Aikau6kVvKzEYDbZuNrNJbP0sZl/AZNabXklrsUkaz5Pc/G5yt3N+55+c"
-    "uzhfaCWNwnEUF6rxzVyjFeeTKD5rXVQaUfN2KhyWd472NnbLm6G4EoqlsNbZv649b3UePlffZ59K99svE7XQ9Z350FPMMkz3"
-    "4rWe5V0vDxYCAAAA8Edy690nl76E8NF/QV8Kg/nzog/9xtMijfQV6S0r0uPkYP5WpChOrqonzXy92qycVpqV5fPkMra+/8ZY"
-    "WqTRviKFdvYl+5XYnhmOiZRO1fRAFEs2FQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAYGh8AZqCNks="
-)
-"""Header and descriptors of a SIF of apptainer 1.4.5 (`apptainer build image.sif DIRECTORY`), up to its squashfs."""
-
-SIF_ROOT = 4096 + 2 * 585
-"""Place of the descriptor of the root directory there."""
+from tests.waiting import wait_until
 
 LINKS = ("bin", "sbin", "lib", "lib64")
+SETTINGS = """\
+[containers]
+default_ulimits = ["nofile={files}:{files}", "nproc={processes}:{processes}"]
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "none"
+lock_type = "file"
+tmp_dir = "{directory}/tmp"
+"""
+"""Of a machine that need not have the right to raise limits, systemd, and cgroup version 2."""
+
+STORE = """\
+[storage]
+driver = "vfs"
+graphroot = "{directory}/graph"
+runroot = "{directory}/run"
+"""
+
+MADE = {"PATH": "/nowhere:/usr/bin:/bin", "OF_THE_IMAGE": "yes"}
 
 
-def image_of_this_machine(directory: Path) -> Path:
-    """Make an image whose /usr is empty: `in_container` mounts that of this machine. Skip without bubblewrap."""
-    if shutil.which("bwrap") is None or not all(Path("/", name).is_symlink() for name in LINKS):
-        pytest.skip("needs bubblewrap, and programs in /usr alone")
+def make_tree(directory: Path) -> Path:
+    """Make a root directory whose /usr is empty: `in_container` mounts that of this machine."""
     for name in ("usr", "etc", "root"):
         (directory / name).mkdir(parents=True)
     for name in LINKS:
@@ -36,16 +45,52 @@ def image_of_this_machine(directory: Path) -> Path:
     return directory
 
 
-def in_container(image: Path) -> tuple[str, ...]:
+def imported(name: str, tree: Path) -> str:
+    """Import `tree` as image `name`, and return its id."""
+    changes = [word for each in MADE.items() for word in ("--change", "ENV=" + "=".join(each))]
+    archive = subprocess.run(["tar", "c", "-C", tree, "."], check=True, stdout=subprocess.PIPE).stdout
+    words = ["podman", "import", "--quiet", *changes, "-", name]
+    return subprocess.run(words, check=True, input=archive, stdout=subprocess.PIPE).stdout.decode().strip()
+
+
+@pytest.fixture(scope="session")
+def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """podman with settings and a store of its own. Skip where podman cannot run."""
+    if os.getuid() != 0 or not (shutil.which("podman") and shutil.which("runc")):
+        pytest.skip("needs root, podman and runc")
+    if not all(Path("/", name).is_symlink() for name in LINKS):
+        pytest.skip("needs programs in /usr alone")
+    directory = tmp_path_factory.mktemp("podman")
+    files, processes = (resource.getrlimit(kind)[1] for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC))
+    settings = SETTINGS.format(directory=directory, files=min(1024, files), processes=min(4096, processes))
+    (directory / "containers.conf").write_text(settings)
+    (directory / "storage.conf").write_text(STORE.format(directory=directory))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CONTAINERS_CONF", str(directory / "containers.conf"))
+        patch.setenv("CONTAINERS_STORAGE_CONF", str(directory / "storage.conf"))
+        yield
+
+
+@pytest.fixture
+def image(podman: None, tmp_path: Path) -> Iterator[str]:
+    """Name of an image with the programs of this machine."""
+    name = f"localhost/pylaunch-{os.getpid()}:test"
+    found = imported(name, make_tree(tmp_path / "tree"))
+    yield name
+    wait_until(lambda: kept() == "", "agents of refused starts have removed their containers")
+    subprocess.run(["podman", "rmi", "--force", found], check=True, stdout=subprocess.DEVNULL)
+
+
+def kept() -> str:
+    """Return the containers that podman knows."""
+    return subprocess.run(
+        ["podman", "ps", "--all", "--external", "--format", "{{.Image}}"], check=True, capture_output=True, text=True
+    ).stdout
+
+
+def in_container(image: str) -> tuple[str, ...]:
     """Return the flags of a start of ranks in `image`, with the programs of this machine."""
-    return ("--container", str(image), "--container-mount", "/usr:/usr:ro")
-
-
-def sif_of(squashfs: bytes) -> bytes:
-    """Return a SIF with the root directory `squashfs`."""
-    start = bytearray(zlib.decompress(base64.b64decode(_SIF_START)))
-    struct.pack_into("<q", start, SIF_ROOT + 25, len(squashfs))
-    return bytes(start) + squashfs
+    return ("--container", image, "--container-mount", "/usr:/usr:ro")
 
 
 def hide_programs(node: Directory) -> None:

@@ -1,11 +1,11 @@
-"""Ranks in containers: what they see of image and node, images that differ, and nodes that cannot make a container.
+"""Ranks in containers of podman: what they see, images that differ, nodes that cannot run one, and what is left.
 
 These starts need pylaunch.features.containers.
 """
 
 import os
 import re
-import shutil
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -17,55 +17,81 @@ from pylaunch.agent.shared import processes
 from pylaunch.errors import ExitCode
 from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster, ended
-from tests.starts.containers import hide_programs, image_of_this_machine, in_container
+from tests.starts.containers import STORE, hide_programs, imported, in_container, kept, make_tree
+from tests.waiting import wait_until
 
 SEES = """\
-import os
+import os, resource
 assert os.path.exists("/marker") and not os.path.exists("/home"), os.listdir("/")
-try:
-    open("/usr/written", "w")
-    raise SystemExit("/usr can be written")
-except OSError:
-    assert os.path.exists("/dev/shm")
-open(os.environ["RANK"] + ".seen", "w").write(f"{os.getuid()} {os.readlink('/proc/self/ns/pid')}")
+assert os.environ["OF_THE_IMAGE"] == "yes" and os.environ["PATH"].startswith("/nowhere:"), os.environ
+assert os.stat("/dev/shm").st_dev == int(os.environ["SHM"])
+kept = [os.getuid(), resource.getrlimit(resource.RLIMIT_NOFILE), open("/proc/self/cgroup").read()]
+kept += [os.readlink(f"/proc/self/ns/{name}") for name in ("net", "ipc", "pid", "uts", "user", "cgroup")]
+open(os.environ["RANK"] + ".seen", "w").write(repr(kept))
 """
-WITH_MOUNT = "exec unshare --mount sh -c 'mount --bind {} {} && exec /usr/bin/python3 \"$@\"' sh"
+STAYS = """\
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open(os.environ["RANK"] + ".seen", "w").write(str(os.getpid()))
+time.sleep(600)
+"""
+
+
+def words(cluster: DirectoryCluster, directory: Path, script: str, *flags: str) -> tuple[str, ...]:
+    (directory / "train.py").write_text(script)
+    job = ("--framework", "direct", "--workdir", str(directory), *flags)
+    return ("start", "-i", str(cluster.inventory), *job, "--", "train.py")
 
 
 def run(cluster: DirectoryCluster, directory: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    (directory / "train.py").write_text(SEES)
-    words = ("--framework", "direct", "--workdir", str(directory), *flags)
-    return ended(cluster.begin("start", "-i", str(cluster.inventory), *words, "--", "train.py"))
+    return ended(cluster.begin(*words(cluster, directory, SEES, *flags)))
 
 
-@pytest.mark.parametrize("kind", ["directory", "squashfs"])
-def test_ranks_see_the_image_and_of_their_node_the_directory_of_work_and_the_devices(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path, kind: str
+def test_ranks_see_the_image_and_keep_all_else_of_their_node(
+    directories: Callable[..., DirectoryCluster], image: str, tmp_path: Path
 ) -> None:
     cluster = directories("n1", "n2")
-    image = image_of_this_machine(tmp_path / "image")
-    if kind == "squashfs":
-        if not (shutil.which("squashfuse") and shutil.which("mksquashfs") and os.access("/dev/fuse", os.W_OK)):
-            pytest.skip("needs squashfuse and /dev/fuse")
-        subprocess.run(["mksquashfs", image, f"{image}.sqsh"], check=True, stdout=subprocess.DEVNULL)
-        image = Path(f"{image}.sqsh")
-    done = run(cluster, tmp_path, *in_container(image))
+    shm = f"SHM={Path('/dev/shm').stat().st_dev}"
+    done = run(cluster, tmp_path, *in_container(image), "--env", shm)
     assert done.returncode == ExitCode.DONE, done.stderr
     assert "n[1-2]: clean" in done.stderr
+    asked = ["/usr/bin/python3", "-c", SEES.replace("assert", "0 and").replace('os.environ["RANK"]', "'bare'")]
+    subprocess.run(asked, check=True, cwd=tmp_path)
     for rank in range(2):
-        assert (tmp_path / f"{rank}.seen").read_text() == f"{os.getuid()} {Path('/proc/self/ns/pid').readlink()}"
-    assert str(tmp_path) not in Path("/proc/mounts").read_text(), "the mounts are those of the container alone"
-    roots = {str(node.path / "root") for node in cluster.nodes.values()}
-    assert not [each for each in processes.mine() if any(processes.run_of(each.pid, root) for root in roots)]
+        assert (tmp_path / f"{rank}.seen").read_text() == (tmp_path / "bare.seen").read_text()
+    assert kept() == ""
+
+
+@pytest.mark.parametrize("end", ["stop", "agent"])
+def test_neither_ranks_that_ignore_signals_nor_a_container_outlive_a_stop_or_the_agent(
+    directories: Callable[..., DirectoryCluster], image: str, tmp_path: Path, end: str
+) -> None:
+    cluster = directories("n1")
+    started = cluster.begin(*words(cluster, tmp_path, STAYS, "--grace", "1", *in_container(image)))
+    seen = tmp_path / "0.seen"
+    wait_until(lambda: seen.exists() and seen.read_text() != "", "the rank runs")
+    (agent,) = cluster.nodes["n1"].agents()
+    rank = next(each for each in processes.mine() if each.pid == int(seen.read_text()))
+    assert rank.parent == agent
+    assert image in kept()
+    if end == "stop":
+        started.send_signal(signal.SIGINT)
+    else:
+        os.kill(agent, signal.SIGKILL)
+    ended(started)
+    wait_until(lambda: not [each for each in processes.mine() if each.pid == rank.pid], "the rank ends")
+    if end == "stop":
+        assert kept() == "", "the engine has removed the container before the run is over"
+    wait_until(lambda: kept() == "", "the engine removes the container")
 
 
 def test_python_starts_in_the_container_of_the_project_and_prints_nothing(
     directories: Callable[..., DirectoryCluster],
+    image: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    image = image_of_this_machine(tmp_path / "image")
     (tmp_path / "pylaunch.toml").write_text(f'[container]\nimage = "{image}"\nmounts = ["/usr:/usr:ro"]\n')
     monkeypatch.chdir(tmp_path)
     cluster = api.load_cluster(directories("n1").inventory)
@@ -82,68 +108,67 @@ def test_python_starts_in_the_container_of_the_project_and_prints_nothing(
 ROLES = """\
 [roles.trainer]
 program = ["sh", "-c", "test -e /marker && grep -q / {place}/bare && touch {place}/trained"]
-container = "{place}/image"
+container = "{image}"
 container-mount = "/usr:/usr:ro"
 after = "watcher"
 shared = true
-[roles.second]
-program = ["test", "-e", "/marker"]
-container = "{place}/image"
-container-mount = "/usr:/usr:ro"
-shared = true
 [roles.watcher]
-program = ["sh", "-c", "test ! -e /marker && cat /proc/self/mountinfo > {place}/bare && exec sleep 600"]
-ready = "file:{place}/bare"
+program = ["sh", "-c", "test ! -e /marker && cat /proc/self/mountinfo > {place}/bare && echo watches && exec sleep 600"]
+ready = "output:watches"
 service = true
 shared = true
 """
 
 
 def test_a_trainer_runs_in_an_image_and_a_watcher_beside_it_without_one(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path
+    directories: Callable[..., DirectoryCluster], image: str, tmp_path: Path
 ) -> None:
     cluster = directories("n1", "n2")
-    image_of_this_machine(tmp_path / "image")
-    (tmp_path / "job.toml").write_text(ROLES.format(place=tmp_path))
-    words = ("start", "-i", str(cluster.inventory), "--framework", "command", "--workdir", str(tmp_path))
-    planned = cluster.run(*words, "--dry-run", str(tmp_path / "job.toml"))
-    assert planned.stdout.count(f"    container: {tmp_path}/image with /usr:/usr:ro\n") == 2
-    cluster.run(*words, str(tmp_path / "job.toml"), code=ExitCode.DONE)
+    (tmp_path / "job.toml").write_text(ROLES.format(place=tmp_path, image=image))
+    start = ("start", "-i", str(cluster.inventory), "--framework", "command", "--workdir", str(tmp_path))
+    cluster.run(*start, str(tmp_path / "job.toml"), code=ExitCode.DONE)
     assert (tmp_path / "trained").exists()
 
 
 def test_a_plan_has_the_container(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> None:
     cluster = directories("n1")
     job = ("-i", str(cluster.inventory), "--framework", "command", "--workdir", "/", "--dry-run", "--json")
-    image = ("--container", "/images/torch.sqsh", "--container-mount", "/data:/mnt/data:ro")
-    shown = cluster.run("start", *job, *image, "--", "true")
+    flags = ("--container", "/images/torch.sqsh", "--container-mount", "/data:/mnt/data:ro")
+    shown = cluster.run("start", *job, *flags, "--", "true")
     document = documented(shown.stdout, "pylaunch start")
     mounts = [{"source": "/data", "target": "/mnt/data", "read_only": True}]
     assert document["plan"]["container"] == {"image": "/images/torch.sqsh", "mounts": mounts}
 
 
 def test_each_node_that_cannot_make_the_container_is_refused_with_what_it_lacks(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path
+    directories: Callable[..., DirectoryCluster], image: str, tmp_path: Path
 ) -> None:
     cluster = directories("n1", "n2")
     hide_programs(cluster.nodes["n2"])
-    image = image_of_this_machine(tmp_path / "image")
     done = run(cluster, tmp_path, *in_container(image), "--container-mount", "/no/data:/data")
     assert done.returncode == ExitCode.CLUSTER_NOT_READY
-    assert "n2: bwrap not found, which a container needs" in done.stderr
-    assert "apt install bubblewrap" in done.stderr
+    assert f"n2: podman or docker not found, which runs image {image}" in done.stderr
     assert "n1: --container-mount /no/data:/data: /no/data does not exist" in done.stderr
+    check = ("check", "-i", str(cluster.inventory), "--only", "containers")
+    assert cluster.run(*check).returncode == ExitCode.DONE
+    found = cluster.run(*check, "--container", image, code=ExitCode.CLUSTER_NOT_READY)
+    # The image has no shell without the programs of this machine, and a check has no mounts.
+    assert f"FAIL  n1: podman does not run image {image}: " in found.stdout
+    assert f"FAIL  n2: podman or docker not found, which runs image {image}  [containers.engine]" in found.stdout
     assert not list(tmp_path.glob("*.seen"))
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="mounts another image for one node")
-def test_images_that_differ_refuse_the_start(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> None:
+def test_images_that_differ_refuse_the_start(
+    directories: Callable[..., DirectoryCluster], image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cluster = directories("n1", "n2", "n3")
-    image = image_of_this_machine(tmp_path / "image")
-    other = image_of_this_machine(tmp_path / "other")
-    (other / "etc" / "changed").touch()
+    store = tmp_path / "storage.conf"
+    store.write_text(STORE.format(directory=tmp_path / "store"))
+    with monkeypatch.context() as patch:
+        patch.setenv("CONTAINERS_STORAGE_CONF", str(store))
+        imported(image, make_tree(tmp_path / "other"))
     python = cluster.nodes["n3"].path / "python3"
-    python.write_text(python.read_text().replace("exec /usr/bin/python3", WITH_MOUNT.format(other, image)))
+    python.write_text(python.read_text().replace("exec /usr", f"CONTAINERS_STORAGE_CONF={store} exec /usr"))
     done = run(cluster, tmp_path, *in_container(image))
     assert done.returncode == ExitCode.CLUSTER_NOT_READY, done.stderr
     assert "hosts differ in the image of their ranks, so no rank was started" in done.stderr
@@ -152,18 +177,17 @@ def test_images_that_differ_refuse_the_start(directories: Callable[..., Director
 
 
 def test_an_image_that_no_node_has_and_one_without_a_program_are_refused(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path
+    directories: Callable[..., DirectoryCluster], image: str, tmp_path: Path
 ) -> None:
     cluster = directories("n1", "n2")
-    done = run(cluster, tmp_path, "--container", "/no/image.sqsh")
+    done = run(cluster, tmp_path, "--container", "localhost/absent:1")
     assert done.returncode == ExitCode.CLUSTER_NOT_READY
-    assert "n[1-2]: image /no/image.sqsh does not exist" in done.stderr
-    assert "pylaunch push " in done.stderr
-    image = image_of_this_machine(tmp_path / "image")
-    empty = run(cluster, tmp_path, "--container", str(image))
+    assert "n[1-2]: image localhost/absent:1: podman has no image localhost/absent:1" in done.stderr
+    empty = run(cluster, tmp_path, "--container", image)
     assert empty.returncode == ExitCode.CLUSTER_NOT_READY
-    assert "the image needs a shell at /bin/sh, and what it loads" in empty.stderr
+    assert f"n[1-2]: image {image}: podman made no container: " in empty.stderr
     without = run(cluster, tmp_path, *in_container(image), "--python", "/opt/conda/bin/python")
     assert without.returncode == ExitCode.CLUSTER_NOT_READY
     assert "/opt/conda/bin/python does not exist" in without.stderr
     assert "name the interpreter of the image: --python PATH" in without.stderr
+    assert kept() == ""

@@ -63,11 +63,11 @@ def to_its_end(start: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_ranks_in_a_deadlock_are_shown_and_the_run_ends_if_asked(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path, root: tuple[str, ...]
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
 ) -> None:
     cluster = directories("n1", "n2", "n3")
     script = written(tmp_path, f"{WAIT_FOR_PEERS}{TAKE_LOCK}take_lock() if rank == 1 else wait_for_peers()\n")
-    done = ended(starts(cluster, script, "--on-hang", "stop", *root), LONG_S, code=ExitCode.JOB_FAILED)
+    done = ended(starts(cluster, script, "--on-hang", "stop"), LONG_S, code=ExitCode.JOB_FAILED)
     assert (
         "warning: hang: no rank computes or changes its place: rank 1 on n2 is in take_lock (train.py:" in done.stderr
     )

@@ -46,11 +46,11 @@ def killed(node: Directory, left: int = 0) -> None:
 
 
 def test_a_killed_agent_is_named_and_its_host_proven_clean(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path, root: tuple[str, ...]
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
 ) -> None:
     cluster = directories("n1", "n2")
     script = f"[ $RANK = 0 ] || {WORKER}; sleep 600"
-    starting = cluster.start("--no-check", "--grace", "1", *root, "--", "sh", "-c", script.format(here=tmp_path))
+    starting = cluster.start("--no-check", "--grace", "1", "--", "sh", "-c", script.format(here=tmp_path))
     says(starting, "started in")
     worker = asleep(tmp_path / "worker")
     killed(cluster.nodes["n2"], left=worker)

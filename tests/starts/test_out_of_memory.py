@@ -62,12 +62,12 @@ def small_cgroup() -> Iterator[Path]:
 
 
 def test_a_rank_that_takes_more_than_there_is_ended_out_of_memory_with_the_limit(
-    directories: Callable[..., DirectoryCluster], small_cgroup: Path, tmp_path: Path, root: tuple[str, ...]
+    directories: Callable[..., DirectoryCluster], small_cgroup: Path, tmp_path: Path
 ) -> None:
     cluster = directories("n1", "n2")
     script = tmp_path / "job"
     script.write_text(f'[ $RANK = 1 ] && exec /usr/bin/python3 -c "{GREEDY}"; exec sleep 60')
-    job = ("--framework", "command", "--workdir", str(tmp_path), *root, "--", "sh", str(script))
+    job = ("--framework", "command", "--workdir", str(tmp_path), "--", "sh", str(script))
     words = ("start", "-i", str(cluster.inventory), *job)
     enter = f'echo $$ > "{small_cgroup}/cgroup.procs"; exec "$@"'
     start = ended(

@@ -50,10 +50,10 @@ def started(cluster: DirectoryCluster, directory: Path, *flags: str) -> Iterator
 
 
 def test_ranks_with_the_same_stack_are_shown_once_and_a_failed_run_keeps_them(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path, root: tuple[str, ...]
+    directories: Callable[..., DirectoryCluster], tmp_path: Path
 ) -> None:
     cluster = directories("n1", "n2")
-    with started(cluster, tmp_path, *root) as run:
+    with started(cluster, tmp_path) as run:
         (name,) = cluster.outcomes()
 
         together = "ranks 0-1 on n1: sleeping\n  load (train.py:3) <- train (train.py:4) <- <module> (train.py:13)\n"

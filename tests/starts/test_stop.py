@@ -46,10 +46,10 @@ def begin(cluster: DirectoryCluster, *words: str) -> list[str]:
 
 @pytest.mark.parametrize("where", ["here", "elsewhere"])
 def test_a_run_of_a_launcher_is_stopped_from_anywhere_and_not_started_again(
-    launched: DirectoryCluster, where: str, root: tuple[str, ...]
+    launched: DirectoryCluster, where: str
 ) -> None:
     other = launched if where == "here" else CommandLine(launched.inventory, launched.state.with_name("elsewhere"))
-    start = launched.begin(*begin(launched, "--max-restarts", "2", *root))
+    start = launched.begin(*begin(launched, "--max-restarts", "2"))
     says(start, "started in")
     for rank in range(2):
         appears(launched.inventory.parent / f"up.{rank}")

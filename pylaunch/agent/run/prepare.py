@@ -67,10 +67,9 @@ def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop:
     container: JoinableContainer | None = None
     facts: tuple[dict[str, str], dict[str, str]] = ({}, {})
     if task.container is not None:
-        from pylaunch.agent.containers import examined, gpu_driver  # noqa: PLC0415 -- only runs in containers need it
+        from pylaunch.agent.containers import examined  # noqa: PLC0415 -- only runs in containers need it
 
-        task = gpu_driver.with_driver(task)
-        container, problems, facts = examined.prepared(task, root, record.directory)
+        task, container, problems, facts = examined.prepared(task, root)
         reasons += [*node_checks.of_node(task, record.directory), *problems]
     else:
         reasons += node_checks.problems(task, record.directory)

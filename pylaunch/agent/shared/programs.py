@@ -7,9 +7,6 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 
-ENGINE, OPENER = "bwrap", "squashfuse"
-"""Programs of a container of ranks: one makes it, the other mounts an image that is a file."""
-
 DEADLINE_S = 20.0
 OBEYS_S = 1.0
 """Seconds for a program to end after SIGKILL."""

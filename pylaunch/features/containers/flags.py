@@ -20,6 +20,9 @@ READ_ONLY = "ro"
 NOT_REPLACED = ("/proc", "/sys", "/dev")
 """Directories that ranks see as they are on the node: a mount over one of them hides devices and processes."""
 
+NAME = re.compile(r"[A-Za-z0-9][\w.:/@-]*")
+"""Name of an image: registry, repository, tag and digest, as podman and docker write it."""
+
 PYTHON = "python3"
 """Interpreter of ranks in a container, found on PATH there."""
 
@@ -32,8 +35,8 @@ AN_IMAGE = 'image = "/data/torch.sif" there, or image = "none" if only a start w
 options = together(
     click.option(
         "--container", metavar="IMAGE",
-        help="Root directory of the ranks: the path of a directory, a squashfs or a SIF on every node; none: no "
-        "container.",
+        help="Root directory of the ranks: the name of an image of podman or docker on every node, or the path of a "
+        "SIF or squashfs for apptainer or enroot; none: no container.",
     ),
     click.option(
         "--container-mount", multiple=True, metavar="SRC:DST[:ro]",
@@ -103,12 +106,16 @@ def _mounts(words: Sequence[str]) -> tuple[MountTask, ...]:
 
 
 def _on_nodes(image: str) -> str:
-    if not image.startswith("/"):
+    if image.startswith("/"):
+        return _absolute("--container", image)
+    if Path(image).is_file() or "://" in image or not NAME.fullmatch(image):
         here = image if Path(image).is_file() else "image.sif"
-        made = "" if Path(image).exists() else f"apptainer build image.sif docker://{image.removeprefix('docker://')}; "
+        made = f"apptainer build image.sif {quoted((image,))}; " if "://" in image else ""
         hint = f"{made}pylaunch push {quoted((here,))} /data/, then --container {quoted((f'/data/{Path(here).name}',))}"
-        raise UsageError(f"--container {image}: not an absolute path on the nodes", hint=hint)
-    return _absolute("--container", image)
+        raise UsageError(
+            f"--container {image}: neither an absolute path on the nodes nor the name of an image", hint=hint
+        )
+    return image
 
 
 def _mount(word: str) -> MountTask:
@@ -128,6 +135,8 @@ def _mount(word: str) -> MountTask:
 
 
 def _absolute(option: str, path: str) -> str:
-    if not path.startswith("/") or ".." in path.split("/"):
-        raise UsageError(f"{option}: expected an absolute path, got {path!r}", hint=str(Path(path).resolve()))
+    if not path.startswith("/") or ".." in path.split("/") or "," in path:
+        raise UsageError(
+            f"{option}: expected an absolute path without a comma, got {path!r}", hint=str(Path(path).resolve())
+        )
     return "/" + "/".join(part for part in path.split("/") if part not in ("", "."))

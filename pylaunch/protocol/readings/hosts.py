@@ -190,25 +190,16 @@ class CgroupsReading(TypedDict):
 
 
 class ContainerReading(TypedDict):
-    """Image, programs and namespaces for ranks in a container, as our user finds them."""
+    """Trial of a container of ranks, as our user finds it."""
 
-    image: str
-    """"directory", "file", or "" where there is none."""
+    engine: str
+    """Engine that a start would use; "" for none."""
 
-    is_readable: bool
-
-    version: str
-    """As bubblewrap prints it; "" without bubblewrap."""
-
-    has_opener: bool
-    fuse: str
-    """Error of opening /dev/fuse, which only the image of a file needs."""
+    digest: str
+    """Id of a named image, size of a file; "" for an image that is not there."""
 
     refused: str
-    """Error of a trial."""
-
-    settings: dict[str, str | None]
-    """Kernel settings of user namespaces; None where the kernel has no such setting."""
+    """Error of the trial; "" for none."""
 
 
 class ClockReading(TypedDict):

@@ -19,7 +19,7 @@ _FIXES = {
     "gpu driver": "install the same driver on {hosts} and reboot",
     "kernel series": "boot {hosts} into the kernel of the others",
     GPU_MODELS: "all ranks wait for the slowest GPU; equal ones only: --limit",
-    CONTAINER_IMAGE: "send one image to all of them: pylaunch push IMAGE PATH",
+    CONTAINER_IMAGE: "bring one image to all of them: pylaunch push IMAGE PATH, and podman load for a name",
 }
 _DRIFT = "what else differs: pylaunch check --deep"
 

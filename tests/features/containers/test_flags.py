@@ -24,6 +24,7 @@ def test_the_job_has_the_image_its_mounts_and_the_python_of_the_image() -> None:
     job = flags.in_job(values)(JOB)
     mounts = (MountTask("/data", "/data", read_only=True), MountTask("/scratch/me", "/scratch"))
     assert job.container == Container("/images/torch.sqsh", mounts)
+    assert container("nvcr.io/nvidia/pytorch:24.12-py3") == Container("nvcr.io/nvidia/pytorch:24.12-py3")
     assert job.python == "python3"
     assert values == {"nodes": 2}
 
@@ -39,17 +40,25 @@ def test_a_job_without_a_container_and_a_python_that_was_chosen_stay() -> None:
     [
         (None, "/data:/data", "--container-mount /data:/data: the ranks have no container"),
         ("none", "/data:/data", "--container-mount /data:/data: the ranks have no container"),
-        ("image.sqsh", "/data:/data", "--container image.sqsh: not an absolute path on the nodes"),
+        (
+            "./image.sqsh",
+            "/data:/data",
+            "--container ./image.sqsh: neither an absolute path on the nodes nor the name of an image",
+        ),
         ("/image", "/data", "--container-mount /data: expected SRC:DST or SRC:DST:ro"),
         ("/image", "/data:/data:rw", "--container-mount /data:/data:rw: expected SRC:DST or SRC:DST:ro"),
-        ("/image", "/data:data", "--container-mount /data:data: expected an absolute path, got 'data'"),
+        ("/image", "/data:data", "--container-mount /data:data: expected an absolute path without a comma, got 'data'"),
         ("/image", "/data:/a/../..", "--container-mount /data:/a/../..: expected an absolute path"),
         ("/image", "/data:/", "--container-mount /data:/: a mount cannot replace the image"),
         ("/image", "/data://.", "--container-mount /data://.: a mount cannot replace the image"),
         ("/image", "/data://proc/", "--container-mount /data://proc/: /proc is that of the node"),
         ("/image", "/data:/./dev", "--container-mount /data:/./dev: /dev is that of the node"),
         ("/image", "/data:/sys/fs", "--container-mount /data:/sys/fs: /sys/fs is that of the node"),
-        ("/image/../other", "/data:/data", "--container: expected an absolute path, got '/image/../other'"),
+        (
+            "/image/../other",
+            "/data:/data",
+            "--container: expected an absolute path without a comma, got '/image/../other'",
+        ),
     ],
 )
 def test_a_wrong_value_is_refused_with_its_place(image: str | None, mount: str, error: str) -> None:
@@ -69,7 +78,7 @@ def test_the_hint_for_a_wrong_place_is_an_option_that_is_taken() -> None:
     ("word", "hint"),
     [
         (
-            "ghcr.io/x/y:1",
+            "docker://ghcr.io/x/y:1",
             (
                 "apptainer build image.sif docker://ghcr.io/x/y:1; "
                 "pylaunch push image.sif /data/, then --container /data/image.sif"
@@ -144,7 +153,10 @@ def test_settings_of_the_project_are_the_values_that_are_not_given(settings: Cal
 @pytest.mark.parametrize(
     ("keys", "error"),
     [
-        ('image = "a.sqsh"', "pylaunch.toml: [container]: --container a.sqsh: not an absolute path on the nodes"),
+        (
+            'image = "./a"',
+            "pylaunch.toml: [container]: --container ./a: neither an absolute path on the nodes nor the name of",
+        ),
         ('image = "/a"\nmounts = ["/d"]', "pylaunch.toml: [container]: --container-mount /d: expected SRC:DST"),
         ('mounts = ["/a:/b"]', "pylaunch.toml: [container]: --container-mount /a:/b: the ranks have no container"),
         ("image = 3", "pylaunch.toml: container.image: expected an image, got 3"),

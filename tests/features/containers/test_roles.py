@@ -64,7 +64,10 @@ def test_no_mounts_of_a_role_replace_those_of_the_project(tmp_path: Path, monkey
         ('container-mount = "/a:/b"', "--container-mount /a:/b: the ranks have no container"),
         ('container = "none"\ncontainer-mount = "/a:/b"', "--container-mount /a:/b: the ranks have no container"),
         (f'{OWN}\ncontainer-mount = "/a"', "--container-mount /a: expected SRC:DST or SRC:DST:ro"),
-        ('container = "torch.sqsh"', "--container torch.sqsh: not an absolute path on the nodes"),
+        (
+            'container = "./torch"',
+            "--container ./torch: neither an absolute path on the nodes nor the name of an image",
+        ),
         ("container = false", "container = False: expected a text, a number or a list"),
         ("container = true", "container = True: expected a text, a number or a list"),
         ('no-check = "yes"', "Option '--no-check' does not take a value."),

@@ -238,8 +238,7 @@ class WorkerGroup:
 
     def remove_what_they_used(self) -> None:
         """End the container, and remove directories: those that torchrun never removes, and the short one."""
-        if self.container is not None:
-            self.container.end()
+        self.end_container()
         rank_files.remove(self._directory.file(LAUNCHER))
         if self._short_directory is not None:
             rank_files.remove(self._short_directory)
@@ -334,7 +333,15 @@ class WorkerGroup:
         return processes.of_run(self.task.run, self.root.path)
 
     def kill_everything(self) -> None:
-        """Send SIGKILL to every live process of the run."""
+        """Send SIGKILL to every live process of the run, but those of the engine that holds the container."""
         self._signalled.update(self._ranks)
+        held = self.container.processes if self.container is not None else ()
         for process in self.all_processes():
-            processes.send(process, signal.SIGKILL)
+            if process.pid not in held:
+                processes.send(process, signal.SIGKILL)
+
+    def end_container(self) -> None:
+        """Let the engine remove the container, if there is one."""
+        if self.container is not None:
+            self.container.end()
+            self.container = None

@@ -1,0 +1,75 @@
+"""Engines that make a container of an image, and their command lines.
+
+An engine runs one waiting shell of the image. The ranks join its file system (`agent/containers`) and keep all else of
+their node, so that the command lines ask for the driver, the devices and shared memory of the node, and for its user.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from pylaunch.agent.shared import programs
+from pylaunch.agent.shared.essentials import NVIDIA_VERSION
+from pylaunch.protocol.node_task import MountTask
+
+APPTAINER = ("apptainer", "singularity")
+ENROOT = "enroot"
+OCI = ("podman", "docker")
+"""Engines with a store of images, which have names there."""
+
+OF_THE_NODE = {"podman": ("/dev", "/tmp"), "docker": ("/dev", "/tmp"), ENROOT: ("/tmp",)}
+"""Directories that an engine would not show as they are on the node."""
+
+INSPECT_S = 20.0
+
+
+def engines_for(image: str) -> tuple[str, ...]:
+    """Return the engines that can run `image`, the preferred one first: a path is a file, all else a name."""
+    if not image.startswith("/"):
+        return OCI
+    return (ENROOT, *APPTAINER) if image.endswith(".sqsh") else APPTAINER
+
+
+def engine_of(image: str) -> str | None:
+    """Return the first engine for `image` on PATH of this node; None without one."""
+    return next((name for name in engines_for(image) if programs.path_of(name)), None)
+
+
+def command(
+    engine: str, image: str, mounts: Sequence[MountTask], env: Mapping[str, str], program: Sequence[str]
+) -> list[str]:
+    """Return the command line that runs `program` in a container of `image`, in the foreground."""
+    uid, gid, has_gpu = os.getuid(), os.getgid(), os.path.exists(NVIDIA_VERSION)
+    mounts = [*(MountTask(path, path) for path in OF_THE_NODE.get(engine, ())), *mounts]
+    mounts = sorted({each.target: each for each in mounts}.values(), key=lambda each: each.target.count("/"))
+    given = [word for name, value in env.items() for word in ("--env", f"{name}={value}")]
+    if engine == ENROOT:
+        bound = [f"{m.source}:{m.target}:none:x-create=auto,rbind{',ro' * m.read_only}" for m in mounts]
+        gpu = ["--env", "NVIDIA_VISIBLE_DEVICES=all"] if has_gpu else []
+        words = ["start", "--rw", *gpu, *(word for each in bound for word in ("--mount", each)), *given, image]
+        return [engine, *words, *program]
+    bound = [f"type=bind,source={each.source},destination={each.target}" + ",ro" * each.read_only for each in mounts]
+    given += [word for each in bound for word in ("--mount", each)]
+    if engine in APPTAINER:
+        # Without a user namespace, a container of a user who is not root could not be joined.
+        words = ["exec", "--cleanenv", "--userns" if uid else "--no-home", *(["--nv"] if has_gpu else [])]
+        return [engine, *words, *given, image, *program]
+    words = ["run", "--rm", "--interactive", "--pull=never", "--network=host", "--ipc=host", "--pid=host"]
+    words += ["--log-driver=none", "--security-opt=label=disable", f"--user={uid}:{gid}", "--entrypoint="]
+    if engine == "podman":
+        words += ["--security-opt=unmask=ALL", *(["--userns=keep-id"] if uid else [])]
+        words += ["--device=nvidia.com/gpu=all"] if has_gpu else []
+    else:
+        words += ["--security-opt=systempaths=unconfined", *(["--gpus=all"] if has_gpu else [])]
+    return [engine, *words, *given, image, *program]
+
+
+def image_id(engine: str, image: str) -> str:
+    """Return the id of a named image in the store of `engine`. Raises OSError if it is not there."""
+    ended = programs.ended([engine, "image", "inspect", "--format={{.Id}}", image], deadline_s=INSPECT_S)
+    if ended.status != 0:
+        lines = ended.errors.strip().splitlines() or [f"exit status {ended.status}"]
+        raise OSError(f"{engine} has no image {image}: {lines[-1]}")
+    found = ended.output.strip()
+    return found if found.startswith("sha256:") else f"sha256:{found}"

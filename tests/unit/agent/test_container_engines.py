@@ -1,0 +1,70 @@
+"""Command lines of engines that hold the container of ranks."""
+
+import os
+
+import pytest
+
+from pylaunch.agent.shared import container_engines, programs
+from pylaunch.agent.shared.programs import ProgramEnd
+from pylaunch.protocol.node_task import MountTask
+
+MOUNTS = [MountTask("/data/sets", "/data/sets", read_only=True), MountTask("/scratch", "/data")]
+ENV = {"PYLAUNCH_RUN": "7f3a"}
+SHELL = ["/bin/sh", "-c", "read -r end"]
+
+
+def binds(*pairs: str) -> str:
+    return " ".join(f"--mount type=bind,source={pair.replace(':', ',destination=')}" for pair in pairs)
+
+
+MARK = "--env PYLAUNCH_RUN=7f3a"
+BOUND = binds("/scratch:/data", "/data/sets:/data/sets,ro")
+NODE = binds("/dev:/dev", "/tmp:/tmp")
+RUN = "run --rm --interactive --pull=never --network=host --ipc=host --pid=host --log-driver=none"
+CLOSED = "--security-opt=label=disable"
+FILE, NAME, SQUASHFS = "/images/torch.sif", "nvcr.io/nvidia/pytorch:24.12", "/images/torch.sqsh"
+PODMAN = "--entrypoint= --security-opt=unmask=ALL --userns=keep-id --device=nvidia.com/gpu=all"
+DOCKER = "--entrypoint= --security-opt=systempaths=unconfined --gpus=all"
+OPEN = "none:x-create=auto,rbind"
+ENROOT = f"--mount /tmp:/tmp:{OPEN} --mount /scratch:/data:{OPEN} --mount /data/sets:/data/sets:{OPEN},ro"
+
+
+@pytest.mark.parametrize(
+    ("uid", "has_gpu", "line"),
+    [
+        (1000, True, f"podman {RUN} {CLOSED} --user=1000:1000 {PODMAN} {MARK} {NODE} {BOUND} {NAME}"),
+        (0, True, f"docker {RUN} {CLOSED} --user=0:0 {DOCKER} {MARK} {NODE} {BOUND} {NAME}"),
+        (1000, True, f"apptainer exec --cleanenv --userns --nv {MARK} {BOUND} {FILE}"),
+        (0, False, f"singularity exec --cleanenv --no-home {MARK} {BOUND} {FILE}"),
+        (1000, True, f"enroot start --rw --env NVIDIA_VISIBLE_DEVICES=all {ENROOT} {MARK} {SQUASHFS}"),
+    ],
+)
+def test_each_engine_gets_the_driver_the_user_and_the_mounts_from_the_outermost_on(
+    monkeypatch: pytest.MonkeyPatch, uid: int, has_gpu: bool, line: str
+) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: uid)
+    monkeypatch.setattr(os, "getgid", lambda: uid)
+    monkeypatch.setattr(container_engines, "NVIDIA_VERSION", "/" if has_gpu else "/no/driver")
+    engine, *words, image = line.split(" ")
+    assert container_engines.command(engine, image, MOUNTS, ENV, SHELL) == [engine, *words, image, *SHELL]
+
+
+def test_a_path_is_a_file_for_apptainer_or_enroot_and_all_else_a_name_in_a_store(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there = {"docker", "singularity", "enroot"}
+    monkeypatch.setattr(programs, "path_of", lambda name: name if name in there else None)
+    found = [container_engines.engine_of(image) for image in (NAME, FILE, SQUASHFS, "/images/sandbox")]
+    assert found == ["docker", "singularity", "enroot", "singularity"]
+    there -= {"docker"}
+    assert container_engines.engine_of(NAME) is None
+
+
+def test_ids_of_podman_and_docker_are_written_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter(
+        [ProgramEnd(0, "12ab\n", ""), ProgramEnd(0, "sha256:12ab\n", ""), ProgramEnd(125, "", "a\nno such\n")]
+    )
+    monkeypatch.setattr(programs, "ended", lambda words, deadline_s: next(answers))
+    assert container_engines.image_id("podman", NAME) == container_engines.image_id("docker", NAME) == "sha256:12ab"
+    with pytest.raises(OSError, match=f"podman has no image {NAME}: no such"):
+        container_engines.image_id("podman", NAME)
