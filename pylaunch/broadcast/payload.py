@@ -123,15 +123,6 @@ def read_payload(sources: Sequence[Path], destination: str) -> Payload:
     return Payload(base, from_here, files, tuple(tree.directories), links, hashes.size, hashes.ended(), versions)
 
 
-def stored_content(contents: Mapping[Path, File]) -> Payload:
-    """`stored_files`, and raise ChangedError for a file whose content is not that of its `File`."""
-    payload = stored_files({source: file.size for source, file in contents.items()})
-    for (source, file), read in zip(contents.items(), payload.files, strict=True):
-        if read.digest != file.digest:
-            raise ChangedError([source])
-    return payload
-
-
 def stored_files(sizes: Mapping[Path, int]) -> Payload:
     """Read and hash files of known sizes for the store of shipped content on the hosts, where the path of content is
     its hash (`base.layout.NodeRoot.blob`). Raises ChangedError for a file of another size, and UsageError for one that

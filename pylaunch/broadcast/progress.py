@@ -47,15 +47,10 @@ class BroadcastProgress:
 
     hosts: int
     seconds: float
-    waiting: tuple[str, ...] = ()
-    """Hosts on which another transfer of the same files is under way."""
-
-    held_s: float = 0.0
-    """Seconds for which nothing is sent from here, at most, because the first of them waits."""
 
     @property
     def line(self) -> str:
-        """The state as text: bytes, rate, hosts that have the files, time left, hosts that wait.
+        """The state as text: bytes, rate, hosts that have the files, time left.
 
         Where no byte is on its way, what hosts do instead.
         """
@@ -63,10 +58,7 @@ class BroadcastProgress:
         rate = self.average / max(self.seconds, 0.001)
         left_s = (self.size - self.average) / rate if rate else 0.0
         left = f"{left_s:.0f} s" if left_s < 120 else f"{left_s / 60:.0f} min"
-        wait = f"; {fold(self.waiting)} wait{'s' * (len(self.waiting) == 1)} for another transfer of the same files"
-        if self.held_s and len(self.waiting) + len(self.whole) < self.hosts:
-            wait += f", the other hosts for {'it' if len(self.waiting) == 1 else 'them'}, {self.held_s:.0f} s at most"
-        if len(self.whole) < self.hosts and not self.waiting:
+        if len(self.whole) < self.hosts:
             if not self.average:
                 left = "; hosts look for what they have of it"
             elif self.average >= self.size:
@@ -78,7 +70,6 @@ class BroadcastProgress:
         return (
             f"{share:.0%} of {shown_size(self.size)}, {shown_size(int(rate))}/s to each host, "
             f"{len(self.whole)} of {self.hosts} hosts have it{left}"
-            f"{wait if self.waiting else ''}"
         )
 
 

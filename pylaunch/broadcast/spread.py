@@ -11,7 +11,7 @@ import posixpath
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -63,12 +63,6 @@ SLOWEST = 20
 """A host that takes this many times as long as the slowest of those that have everything, and STUCK_S, is given up:
 what it reports about its progress is its own claim."""
 
-MOST_WAITED_S = 4 * 3600.0
-"""A host that waits this long for another transfer of the same files is given up; that one has the limits above."""
-
-SOURCES_S = 8.0
-"""Wait for hosts that have everything, which connect and hash it first."""
-
 TICK_S = 1.0
 CHUNK = 128 << 10
 """Bytes of a piece between which orders to the same host are sent."""
@@ -86,7 +80,6 @@ class _NodeMessage(msgspec.Struct):
     has: list[Annotated[int, msgspec.Meta(ge=0)]] = []
     failed: tuple[Annotated[int, msgspec.Meta(ge=0)], str, str] | None = None
     at: int | None = None
-    waits: bool = False
     done: bool = False
     error: str | None = None
 
@@ -102,8 +95,6 @@ class _PieceHost:
     heard_at: float = 0.0
     at: int = 0
     moved_at: float = 0.0
-    is_waiting: bool = False
-    waited_s: float = 0.0
     had: int = 0
     sent: int = 0
     rejected: int = 0
@@ -134,7 +125,8 @@ def broadcast(
 ) -> BroadcastResult:
     """Put `payload` on every host of `cluster`. `rate` limits the bytes per second that this machine and each host
     send; 0 does not. Raises ChangedError when a source changes meanwhile, and KeyboardInterrupt."""
-    return asyncio.run(until_interrupted(spread(cluster, payload, rate=rate, on_progress=on_progress)))
+    allow_hosts(len(cluster.hosts))
+    return asyncio.run(until_interrupted(_Broadcast(cluster, payload, rate, on_progress).run()))
 
 
 def broadcast_from(
@@ -151,21 +143,11 @@ def broadcast_from(
             payload = await source.described(
                 program(node_side.serve, [*zip(node.paths, names, strict=True)]), base, names, on_progress
             )
-            return payload, await _Broadcast(cluster, payload, _Senders(rate, node=source), on_progress).run()
+            return payload, await _Broadcast(cluster, payload, rate, on_progress, source).run()
         finally:
             await source.child.leave(LEAVES_S)
 
     return asyncio.run(until_interrupted(work()))
-
-
-async def spread(
-    cluster: Cluster, payload: Payload, *, rate: int = 0, sources: Collection[str] = (),
-    on_progress: Callable[[BroadcastProgress], None],
-) -> BroadcastResult:  # fmt: skip
-    """`broadcast` on the running event loop; the caller cancels it. `sources` are hosts that have everything: nothing
-    is sent from here before they can pass it on, for SOURCES_S at most."""
-    allow_hosts(len(cluster.hosts))
-    return await _Broadcast(cluster, payload, _Senders(rate, frozenset(sources)), on_progress).run()
 
 
 async def until_interrupted(work: Coroutine[None, None, T]) -> T:
@@ -184,34 +166,25 @@ async def until_interrupted(work: Coroutine[None, None, T]) -> T:
     return task.result()
 
 
-@dataclass(frozen=True)
-class _Senders:
-    rate: int
-    hosts: frozenset[str] = frozenset()
-    """Hosts that have everything."""
-
-    node: SourceProgram | None = None
-    """The node that has the files; None where this machine has them."""
-
-
 class _Broadcast:
     def __init__(
         self,
         cluster: Cluster,
         payload: Payload,
-        senders: _Senders,
+        rate: int,
         on_progress: Callable[[BroadcastProgress], None],
+        source: SourceProgram | None = None,
     ) -> None:
+        """`source` is the node that has the files; None where this machine has them."""
         self._cluster = cluster
         self._payload = payload
-        self._sources = senders.hosts
-        self._source = source = senders.node
-        self._pace = _SendingRate(senders.rate)
+        self._source = source
+        self._pace = _SendingRate(rate)
         self._on_progress = on_progress
         self._swarm = Swarm(len(payload.hashes), {host.name: host.topology for host in cluster.hosts})
         self._nodes = {host.name: _PieceHost(host) for host in cluster.hosts}
         identity = new_identity() if source is None else source.identity
-        self._first_line = json.dumps({**payload.order, "identity": identity, "rate": senders.rate}).encode() + b"\n"
+        self._first_line = json.dumps({**payload.order, "identity": identity, "rate": rate}).encode() + b"\n"
         self._unserved: set[str] = set()
         """Hosts that did not get a piece from the node that has the files."""
 
@@ -251,10 +224,7 @@ class _Broadcast:
                     await self._news.wait()
             self._news.clear()
             fetches: dict[str, list[tuple[int, str, str, int]]] = {}
-            now = time.monotonic()
-            is_ready = all(self._nodes[name].port or self._nodes[name].ended for name in self._sources)
-            may_send = (is_ready or now - self._begun > SOURCES_S) and not self._held_s()
-            for order in self._swarm.orders(now, may_send=may_send):
+            for order in self._swarm.orders(time.monotonic()):
                 node = self._nodes[order.host]
                 peer: _PieceHost | SourceProgram
                 if not isinstance(order, Send):
@@ -269,13 +239,6 @@ class _Broadcast:
                 fetches.setdefault(order.host, []).append((order.piece, name, peer.host.rank_address, peer.port))
             for name, fetch in fetches.items():
                 self._order(self._nodes[name], {"fetch": fetch})
-
-    def _held_s(self) -> float:
-        """Return for how long this one sends nothing, at most, because another transfer has the first host: that one
-        sends, and this one takes what the host has. Two inventories may have other names for the same hosts, so each
-        yields to the other: for STUCK_S."""
-        left = [node for _, node in sorted(self._nodes.items()) if node.ended is None]
-        return max(0.0, STUCK_S - left[0].waited_s) if left and left[0].is_waiting else 0.0
 
     def _order(self, node: _PieceHost, message: Mapping[str, object]) -> None:
         node.orders.append(json.dumps(message).encode() + b"\n")
@@ -324,9 +287,8 @@ class _Broadcast:
             raise HostFailedError(f"its message is not understood: {error}") from None
         now = node.heard_at = time.monotonic()
         name = node.host.name
-        waits = message.waits and not node.port
-        if message.at is not None and (message.at, waits) != (node.at, node.is_waiting):
-            node.at, node.is_waiting, node.moved_at = message.at, waits, now
+        if message.at is not None and message.at != node.at:
+            node.at, node.moved_at = message.at, now
         if message.ready is not None and not node.port:
             node.port = message.ready.port
             node.had = sum(self._payload.size_of(piece) for piece in set(message.ready.have))
@@ -408,24 +370,20 @@ class _Broadcast:
 
     def _check(self, node: _PieceHost, now: float) -> None:
         """Give a host up that is silent, stands still, or is much slower than the others."""
-        if node.is_waiting or (node.port and not self._swarm.is_due(node.host.name)):
+        if node.port and not self._swarm.is_due(node.host.name):
             node.moved_at = now
-        node.waited_s += TICK_S if node.is_waiting else 0.0
         if now - node.heard_at > SILENT_S:
             hint = f"check that {node.host.name} is up"
             self._end(node, HostFailedError(f"no message for {SILENT_S:g} s", hint, is_unreachable=True))
         elif now - node.moved_at > STUCK_S:
             self._end(node, HostFailedError(f"it received and wrote nothing for {STUCK_S:g} s; does its disk answer?"))
-        elif node.waited_s > MOST_WAITED_S:
-            self._end(node, HostFailedError(f"another transfer of the same files takes {MOST_WAITED_S:g} s"))
-        elif now - self._begun - node.waited_s > self._slowest_s():
+        elif now - self._begun > self._slowest_s():
             self._end(node, HostFailedError(f"it takes more than {SLOWEST} times as long as the other hosts"))
 
     def _slowest_s(self) -> float:
         size = self._payload.size
-        ends = [(each.ended, each.waited_s) for each in self._nodes.values()]
-        received = [(end, waited_s) for end, waited_s in ends if end is not None and not end.error and end.had < size]
-        whole = [(end.seconds - waited_s) * size / (size - end.had) for end, waited_s in received]
+        ends = [each.ended for each in self._nodes.values() if each.ended is not None]
+        whole = [end.seconds * size / (size - end.had) for end in ends if not end.error and end.had < size]
         return STUCK_S + SLOWEST * max(whole) if whole else math.inf
 
     def _progress(self) -> BroadcastProgress:
@@ -433,6 +391,4 @@ class _Broadcast:
         pieces = sum(self._swarm.received(name) for name in alive) / max(1, len(alive))
         average = min(self._payload.size, int(pieces * self._payload.piece))
         whole = tuple(name for name in alive if self._nodes[name].ended is not None)
-        waiting = tuple(name for name in alive if self._nodes[name].is_waiting)
-        seconds = time.monotonic() - self._begun
-        return BroadcastProgress(self._payload.size, average, whole, len(alive), seconds, waiting, self._held_s())
+        return BroadcastProgress(self._payload.size, average, whole, len(alive), time.monotonic() - self._begun)

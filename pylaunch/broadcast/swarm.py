@@ -102,7 +102,19 @@ class _Member:
 
 
 class Swarm:
-    """State of one broadcast."""
+    """State of one broadcast.
+
+    After each call, and checked after each step of the simulation in tests/unit/broadcast/test_swarm.py:
+
+    1. `_holders[piece]` are the members that reported the piece, and no others: a fetch names one of them.
+    2. `serving` of a member is the number of fetches from it, at most SERVED. A member has at most FETCHED fetches, at
+       most SERVED_TO_ONE from one source, and at most SENT_AHEAD sends.
+    3. Nothing is ordered for a host that has it.
+    4. No piece is forgotten. If somebody has it, each member without it waits for it, fetches it, is parked for it, or
+       gets it from the controller now or next. If nobody has it, it is unsent or on its way from the controller. An
+       overdue send is ordered again from elsewhere and still counts as on its way: its bytes arrive, or fail.
+    5. One host cannot exclude another one for all: `_is_excluded` needs two accusers, and more than were served.
+    """
 
     def __init__(self, pieces: int, topologies: Mapping[str, tuple[str, ...]]) -> None:
         self.pieces = pieces
@@ -216,15 +228,13 @@ class Swarm:
         member = self._members.get(host)
         return member is not None and bool(member.sending or member.fetching or len(member.have) == self.pieces)
 
-    def orders(self, now: float, *, may_send: bool = True) -> list[Send | Fetch]:
-        """Return what to do next; the controller sends nothing yet unless `may_send`."""
+    def orders(self, now: float) -> list[Send | Fetch]:
+        """Return what to do next."""
         self._repeat_overdue(now)
         found: list[Send | Fetch] = []
         for member in self._members.values():
             found += self._fetches(member, now)
-        if may_send:
-            found += self._sends(now)
-        return found
+        return found + self._sends(now)
 
     def _fetches(self, member: _Member, now: float) -> list[Fetch]:
         found: list[Fetch] = []

@@ -165,7 +165,6 @@ class PieceSource:
         self._ends: list[int] = []
         self.have: list[bool] = []
         self.hashed = 0
-        self.is_waiting = False
 
     def open(self) -> list[dict[str, Any]]:
         """Read and hash everything; return the messages that describe it. Raises SourceError."""

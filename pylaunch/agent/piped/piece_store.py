@@ -24,6 +24,9 @@ STAGING = ".pylaunch-push-"
 FLUSHED = 32 << 20
 """Bytes after which a file is flushed: the flush at the end is short, and no standstill."""
 
+BUSY_S = 5.0
+"""Time in which a transfer ends whose controller was killed."""
+
 ABANDONED_S = 7 * 86400
 """A directory of pieces without a change for this long belongs to a push that nobody repeats."""
 
@@ -61,9 +64,6 @@ class PieceStore:
         self.have = [False] * len(self._hashes)
         self.hashed = 0
         """Bytes that were read from the disk and hashed."""
-
-        self.is_waiting = False
-        """Another transfer of the same files to the same place is under way, whose pieces this one uses then."""
 
         self._lock = -1
 
@@ -119,8 +119,11 @@ class PieceStore:
                     shutil.rmtree(entry.path, ignore_errors=True)
 
     def _take_staging(self) -> bool:
-        """Make the directory of pieces or take that of an interrupted push, and wait while another transfer has it;
-        return True for an empty one."""
+        """Make the directory of pieces or take that of an interrupted push; return True for an empty one.
+
+        Raises StoreError while another transfer of the same files has it.
+        """
+        until = time.monotonic() + BUSY_S
         while True:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(self._staging, 0o700)
@@ -131,17 +134,16 @@ class PieceStore:
             found = os.fstat(self._lock)
             if found.st_uid != os.geteuid() or found.st_mode & 0o077:
                 raise StoreError(f"{self._staging} is not private to this user: remove it")
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self.is_waiting = True
-                fcntl.flock(self._lock, fcntl.LOCK_EX)
-                self.is_waiting = False
+            is_free = _is_locked(self._lock)
             now = _status(self._staging)
-            if now is not None and os.path.samestat(now, found):
+            if is_free and now is not None and os.path.samestat(now, found):
                 os.utime(self._lock)  # It is in use: not abandoned.
                 return not os.listdir(self._lock)
-            os.close(self._lock)  # The other transfer has removed it, because it has everything.
+            os.close(self._lock)  # Another transfer has it, or has removed it, because it has everything.
+            self._lock = -1
+            if time.monotonic() > until:
+                raise StoreError("another transfer of the same files is under way here: push again when it has ended")
+            time.sleep(BUSY_S / 50)
 
     def _find_present(self) -> None:
         for index, (path, _, size, digest) in enumerate(self._files):
@@ -306,6 +308,15 @@ class PieceStore:
                 shutil.rmtree(self._staging, ignore_errors=True)
             os.close(self._lock)
             self._lock = -1
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Lock a directory; return False if another process has it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _status(path: str) -> os.stat_result | None:

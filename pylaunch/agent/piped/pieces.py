@@ -7,7 +7,7 @@
     fetch                 ──►        pieces, each with a peer that has it
                           ◄── has    pieces that are here and have the right hash
                           ◄── failed a piece that a peer did not send, and why
-                          ◄── at     bytes received and hashed so far, once a second; whether another transfer is ahead
+                          ◄── at     bytes received and hashed so far, once a second
                           ◄── done   all files have their names
                           ◄── error  why this node cannot receive the files; it ends
     end of input          ──►        exit; pieces stay for the next push of the same files
@@ -140,7 +140,7 @@ class PieceServer:
         """Report once a second how far this node is; end when the controller is silent or gone."""
         while self._is_opening or time.monotonic() - self._heard_at < UNHEARD_S:
             try:
-                _print({"at": self._received + self._store.hashed, "waits": self._store.is_waiting})
+                _print({"at": self._received + self._store.hashed})
             except OSError:
                 break
             time.sleep(REPORT_S)

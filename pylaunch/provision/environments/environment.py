@@ -4,19 +4,16 @@
     <directory>/environment.tar     the lock, the wheels and uv, uncompressed, in one file to copy
     <directory>/manifest.json       the id of the environment, and the hash of every file in the archive
     <directory>.previous/           the same of the environment before it, to roll back to
-    <directory>.manifests/          the manifests of the 30 environments that were locked last, by id
 
 The id is the hash of the lock, which names the Python version and the machine it is for: the same id is the same
 environment. The wheels are those pip finds, in indexes or in local directories it is configured to look into; where
 they came from is not recorded, and no host ever asks.
 """
 
-import contextlib
 import hashlib
 import json
 import platform
 import re
-import shutil
 import sys
 import tarfile
 import tempfile
@@ -155,26 +152,7 @@ def lock(request: LockRequest, progress: LockProgress = NOT_SHOWN) -> Locked:
         elif request.directory.exists():
             request.directory.rename(Path(scratch) / "old")
         made.rename(request.directory)
-    manifests = _manifests_of(request.directory)
-    manifests.mkdir(exist_ok=True)
-    shutil.copy(request.directory / MANIFEST, manifests / f"{manifest.id}.json")
-    for old in sorted(manifests.iterdir(), key=lambda path: path.stat().st_mtime)[:-30]:
-        old.unlink(missing_ok=True)  # Hosts that have an environment of so long ago receive the whole archive.
     return Locked(manifest, previous)
-
-
-def earlier_environments(directory: Path) -> dict[str, EnvironmentManifest]:
-    """Return the environments that were locked in `directory` before the current one, by id."""
-    found = {}
-    for path in (previous_of(directory) / MANIFEST, *_manifests_of(directory).glob("*.json")):
-        with contextlib.suppress(DamagedManifestError):
-            if (manifest := _read(path)) is not None:
-                found[manifest.id] = manifest
-    return found
-
-
-def _manifests_of(directory: Path) -> Path:
-    return directory.with_name(f"{directory.name}.manifests")
 
 
 def previous_environment(directory: Path) -> Path:

@@ -1,6 +1,6 @@
 """The archive of an environment leaves the controller once: hosts that lack it pass it on before Ansible runs.
 
-Hosts with an earlier environment of this project get an archive of the wheels that it had not. Each host keeps what it
+Hosts with the environment before this one get an archive of the wheels that it had not. Each host keeps what it
 receives in its store of content. The role python_env takes it from there if it has the hash that Ansible carries and
 contains what the host needs, and copies it from the controller otherwise.
 """
@@ -21,7 +21,13 @@ from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.notes import Notes
 from pylaunch.model.text.size import shown_size
 from pylaunch.provision.convergence import ProvisionSurvey
-from pylaunch.provision.environments.environment import ARCHIVE, earlier_environments, read_manifest
+from pylaunch.provision.environments.environment import (
+    ARCHIVE,
+    DamagedManifestError,
+    EnvironmentManifest,
+    previous_of,
+    read_manifest,
+)
 
 LEAST_SAVED = 32 << 20
 """Bytes that the controller must save: programs on all hosts take a second or more (measurements: "Push")."""
@@ -51,26 +57,29 @@ def pass_on_archive(
     manifest = read_manifest(directory) if len(wanted) > 1 or (wanted and rate) else None
     if manifest is None:
         return {}
-    earlier = earlier_environments(directory)
-    members_of: dict[tuple[str, ...], list[str]] = {}
-    for host, (environment, has) in wanted.items():
-        if environment == manifest.id and has in earlier:
-            lacked = tuple(name for name, digest in manifest.files.items() if earlier[has].files.get(name) != digest)
-            members_of.setdefault(lacked, []).append(host)
     archive = directory / ARCHIVE
     transfer = _ArchiveBroadcast(cluster, on_note, rate)
     received: dict[str, object] = {}
     try:
         if archive.stat().st_size == manifest.archive_bytes:
             received = transfer.to([host for host, ids in wanted.items() if ids == (manifest.id, "")], archive)
-        for members, updated in members_of.items():
-            if len(updated) > 1 or rate:
-                with tempfile.TemporaryDirectory(prefix=".environment-", dir=directory.parent) as scratch:
-                    part = _part(archive, members, Path(scratch, ARCHIVE))
-                    received |= transfer.to(updated, part, {"members": [*members]})
+        before = _manifest_before(directory)
+        updated = [host for host, ids in wanted.items() if before is not None and ids == (manifest.id, before.id)]
+        if before is not None and (len(updated) > 1 or (updated and rate)):
+            members = [name for name, digest in manifest.files.items() if before.files.get(name) != digest]
+            with tempfile.TemporaryDirectory(prefix=".environment-", dir=directory.parent) as scratch:
+                part = _part(archive, members, Path(scratch, ARCHIVE))
+                received |= transfer.to(updated, part, {"members": members})
     except (OSError, tarfile.TarError) as error:  # The role says for each host what is wrong with the archive.
         on_note(f"note: hosts do not pass the archive on: {error}")
     return {"python_env_received": received} if received else {}
+
+
+def _manifest_before(directory: Path) -> EnvironmentManifest | None:
+    try:
+        return read_manifest(previous_of(directory))
+    except DamagedManifestError:
+        return None
 
 
 def _part(archive: Path, members: Collection[str], part: Path) -> Path:

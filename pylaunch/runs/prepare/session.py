@@ -260,7 +260,7 @@ class Session:
         """Ship the code of the run to every connected node."""
         cluster = self._plan.cluster.only(tuple(self._fleet.links))
         self._emit(Notice(f"shipping code to {fold(self._fleet.links)}"))
-        answers = await ship(tree, self._fleet, cluster, lambda line: self._emit(Notice(line)))
+        answers = await ship(tree, self._fleet, cluster)
         for name, answer in answers.items():
             if isinstance(answer, NotShippedError):
                 self._known |= {(name, code) for code in answer.implies}

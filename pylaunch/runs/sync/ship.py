@@ -5,8 +5,7 @@ import contextlib
 import errno
 import os
 import tarfile
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,7 +17,6 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.manifest import File
 from pylaunch.model.text.size import shown_size
 from pylaunch.runs.connect.fleet import CONNECTING, Fleet
-from pylaunch.runs.sync.exchange import LEAST_SAVED, CodeExchange
 from pylaunch.runs.sync.tree import CHUNK, Tree
 from pylaunch.transport.answers import NotAnAnswerError, decoded
 from pylaunch.transport.process import Child, describe_exit, last_line
@@ -60,41 +58,18 @@ class NotShippedError(Exception):
         """Codes of reasons of the agent that follow from this one. `full`: directory without room for the code."""
 
 
-Remaining = Callable[[list[int]], Awaitable[list[int]]]
-"""Returns the indices of the content that the controller sends, of those that a node lacks."""
-
-
-async def ship(
-    tree: Tree, fleet: Fleet, cluster: Cluster, say: Callable[[str], None]
-) -> dict[str, Shipped | NotShippedError]:
+async def ship(tree: Tree, fleet: Fleet, cluster: Cluster) -> dict[str, Shipped | NotShippedError]:
     """Ship the code to each host of `cluster`, many at a time; return the result by name."""
-    is_shared = len(cluster.names) > 1 and tree.manifest.size >= LEAST_SAVED
-    exchange = CodeExchange(tree, cluster, say) if is_shared else None
     room = asyncio.Semaphore(CONNECTING)
 
     async def to(name: str) -> Shipped | NotShippedError:
-        async def remaining(shared: CodeExchange, missing: list[int]) -> list[int]:
-            room.release()  # The exchange begins when all have asked.
-            try:
-                return await shared.remaining(name, missing)
-            finally:
-                await room.acquire()
-
         async with room:
             try:
-                child = await fleet.channel(name, "ship")
-                return await _ship(tree, child, None if exchange is None else partial(remaining, exchange))
+                return await _ship(tree, await fleet.channel(name, "ship"))
             except NotShippedError as error:
                 return error
-            finally:
-                if exchange is not None:
-                    exchange.without(name)
 
-    try:
-        return dict(zip(cluster.names, await asyncio.gather(*map(to, cluster.names)), strict=True))
-    finally:
-        if exchange is not None:
-            await exchange.end()
+    return dict(zip(cluster.names, await asyncio.gather(*map(to, cluster.names)), strict=True))
 
 
 def shipped_lines(tree: Tree, answers: Mapping[str, Shipped | NotShippedError]) -> Iterator[str]:
@@ -114,7 +89,7 @@ def shipped_lines(tree: Tree, answers: Mapping[str, Shipped | NotShippedError]) 
             yield f"{received} to {path}"
 
 
-async def _ship(tree: Tree, child: Child, remaining: Remaining | None = None) -> Shipped:
+async def _ship(tree: Tree, child: Child) -> Shipped:
     try:
         try:
             await _in_time(child.send(tree.manifest.encoded))
@@ -125,10 +100,8 @@ async def _ship(tree: Tree, child: Child, remaining: Remaining | None = None) ->
         places = list(dict.fromkeys(answer.missing))
         if any(place not in range(len(wanted)) for place in places):
             raise NotShippedError(f"it asks for a file that the tree does not have: {max(places)} of {len(wanted)}")
-        # A node that lacks nothing takes part, too: it has the content for the others.
-        sent = places if remaining is None else await remaining(places)
         if places:
-            await _send(child, tree.directory, [wanted[place] for place in sent])
+            await _send(child, tree.directory, [wanted[place] for place in places])
             child.close_stdin()
         done = await _answer(child, _Received)
         return Shipped(done.tree, len(places), sum(wanted[place].size for place in places), done.reused)

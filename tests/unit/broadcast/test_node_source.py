@@ -13,7 +13,7 @@ from pylaunch.agent.piped.piece_source import ChangedSourceError, PieceSource, S
 from pylaunch.broadcast.identity import new_identity
 from pylaunch.broadcast.node_source import SourceMessage, SourceProgram, payload_of
 from pylaunch.broadcast.payload import Payload, read_payload
-from pylaunch.broadcast.spread import _Broadcast, _Senders
+from pylaunch.broadcast.spread import _Broadcast
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.transport.answers import NotAnAnswerError
 
@@ -84,7 +84,7 @@ def test_a_node_that_nobody_reaches_ends_the_push_after_three_hosts() -> None:
     cluster = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(2, 66)))
     source = SimpleNamespace(host=Host("n1", "10.0.0.1"), identity=new_identity())
     payload = Payload("/data", (), (), (), (), 4 << 20, (b"x" * 32,))
-    push = _Broadcast(cluster, payload, _Senders(0, node=cast("SourceProgram", source)), lambda _: None)
+    push = _Broadcast(cluster, payload, 0, lambda _: None, cast("SourceProgram", source))
 
     def failed(name: str) -> None:
         node = push._nodes[name]

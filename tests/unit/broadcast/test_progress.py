@@ -22,8 +22,3 @@ def test_nothing_is_left_at_the_end_and_nothing_known_at_the_beginning() -> None
     verifying = "0 of 1 hosts have it; hosts read back what they wrote and compare its hashes"
     assert BroadcastProgress(5, 5, (), 1, 2.0).line.endswith(verifying)
     assert BroadcastProgress(0, 0, (), 1, 0.0).line.startswith("100% of 0 bytes")
-
-
-def test_hosts_on_which_another_transfer_is_under_way_are_named() -> None:
-    line = BroadcastProgress(5, 0, (), 3, 2.0, ("n2", "n3")).line
-    assert line.endswith("0 of 3 hosts have it; n[2-3] wait for another transfer of the same files")

@@ -7,7 +7,6 @@ import socket
 import ssl
 import struct
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -131,27 +130,17 @@ def test_no_link_leads_out_of_the_destination(payload: Payload, tmp_path: Path) 
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
-def test_a_second_transfer_of_the_same_files_waits_and_uses_what_the_first_has_received(
-    payload: Payload, tmp_path: Path
+def test_a_second_transfer_of_the_same_files_is_refused_until_the_first_ends(
+    payload: Payload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, second, third = opened(payload), PieceStore(order(payload)), PieceStore(order(payload))
-    with ThreadPoolExecutor() as threads:
-        opening = threads.submit(second.open)
-        wait_until(lambda: second.is_waiting, "the second transfer waits")
-        first.write(0, payload.read(0))
-        first.close()  # As at its end without the second piece.
-        opening.result(timeout=30)
-        assert (second.is_waiting, second.have) == (False, [True, False])
-        opening = threads.submit(third.open)
-        wait_until(lambda: third.is_waiting, "the third transfer waits")
-        second.write(1, payload.read(1))
-        second.prove()
-        second.finish()
-        opening.result(timeout=30)
-    assert third.have == [True, True]
-    third.prove()
-    third.finish()
-    assert [each.name for each in (tmp_path / "node").iterdir()] == ["tree"]
+    monkeypatch.setattr(piece_store, "BUSY_S", 0.1)
+    first, second = opened(payload), PieceStore(order(payload))
+    first.write(0, payload.read(0))
+    with pytest.raises(StoreError, match="another transfer of the same files is under way"):
+        second.open()
+    first.close()  # As at its end without the second piece.
+    second.open()
+    assert second.have == [True, False]
 
 
 def test_a_directory_of_pieces_that_others_may_enter_is_refused(payload: Payload, tmp_path: Path) -> None:
