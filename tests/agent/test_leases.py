@@ -1,23 +1,18 @@
-"""Leases whose holder answers anything or nothing: the kernel names the holder, in bounded time."""
+"""Leases of other users, who may call themselves anything: the kernel names the holder."""
 
-import json
 import os
 import pwd
 import socket
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pylaunch import protocol
 from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.shared import leases
-from pylaunch.agent.shared.sockets import ports, unix_sockets
+from pylaunch.agent.shared.sockets import ports
 from pylaunch.base.layout import NodeRoot, default_root
 from tests.agent.controller import Node, gone, task
 
@@ -25,27 +20,13 @@ NOBODY = 65534
 PORT = 100_000 + 1000 * os.getpid()
 """The first of some that no program and no other test wants the lease of."""
 
-BOUND_S = 60.0
-"""More than all silent holders together cost on a busy machine; less than one deadline for each of 200."""
-
 as_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
 
 FORGER = r"""
-import os, select, socket, sys, json
+import os, select, socket, sys
+open("/proc/self/comm", "w").write(sys.argv[4])
 os.setuid(int(sys.argv[1]))
 mode, names = sys.argv[2], sys.argv[3].split(",")
-own = {"run": "r1", "since": 1.0, "devices": [0]}
-answer = {
-    "silent": None,
-    "deep": b"[" * 4000,
-    "late": json.dumps({**own, "since": 1e300}).encode(),
-    "escape": json.dumps({**own, "run": "r1\x1b[2J\nhint: rm -rf /"}).encode(),
-    "forged": json.dumps(own).encode(),
-    "null": b"null",
-    "devices": json.dumps({**own, "devices": [[{}]]}).encode(),
-    "flood": b"x" * 100000,
-    "gone": b"",
-}.get(mode)
 held, kept = [], []
 for name in names:
     held.append(socket.socket(socket.AF_UNIX))
@@ -56,28 +37,16 @@ for name in names:
         kept.append(socket.socket(socket.AF_UNIX))
         kept[-1].connect("\0" + name)
 print("held", flush=True)
-while mode not in ("bound", "full"):
-    for each in select.select(held, [], [])[0]:
-        asking = each.accept()[0]
-        kept.append(asking)
-        if answer is not None:
-            asking.setblocking(False)
-            try:
-                asking.send(answer)
-            except OSError:
-                pass
-        if mode not in ("silent", "flood"):
-            kept.pop().close()
 sys.stdin.read()
 """
-MODES = ("silent", "deep", "late", "escape", "null", "devices", "flood", "gone", "bound", "full")
+MODES = ("silent", "bound", "full")
 
 
 class Forger:
     """Another user who holds leases."""
 
-    def __init__(self, mode: str, *names: str, uid: int = NOBODY) -> None:
-        words = [sys.executable, "-I", "-S", "-c", FORGER, str(uid), mode, ",".join(name[1:] for name in names)]
+    def __init__(self, mode: str, *names: str, uid: int = NOBODY, called: str = "python") -> None:
+        words = [sys.executable, "-I", "-S", "-c", FORGER, str(uid), mode, ",".join(each[1:] for each in names), called]
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == b"held\n"
@@ -96,102 +65,58 @@ def device(node: Node, index: int) -> str:
 
 @as_root
 @pytest.mark.parametrize("mode", MODES)
-def test_another_user_who_holds_a_lease_is_named_whatever_is_answered(mode: str) -> None:
+def test_another_user_who_holds_a_lease_is_named_by_the_kernel(mode: str) -> None:
     name = leases.port_name(PORT)
     with Forger(mode, name) as forger:
-        begun = time.monotonic()
         found = leases.take(name)
-        assert time.monotonic() - begun < BOUND_S
     assert isinstance(found, leases.Holder)
-    user = pwd.getpwuid(NOBODY).pw_name
-    assert (found.run, found.user, found.is_ours) == ("", user, False)
-    if mode in ("bound", "full"):
-        assert str(found) == f"a process of {user} that does not answer"
-    else:
-        assert str(found) == f"pid {forger.process.pid} of {user}"
+    assert (found.run, found.is_ours) == ("", False)
+    of_the_kernel = f"pid {forger.process.pid} of {pwd.getpwuid(NOBODY).pw_name}"
+    assert str(found) == (of_the_kernel if mode == "silent" else "a process that does not answer")
 
 
 @as_root
-@pytest.mark.parametrize("mode", ["full", "deep", "late", "forged"])
+@pytest.mark.parametrize("called", ["run \x1b[2J", "run a\nhint: rm", "run ", "run /", "run é"])
+def test_a_name_that_is_no_run_id_is_not_shown(called: str) -> None:
+    with Forger("silent", leases.port_name(PORT), called=called) as forger:
+        assert str(leases.holder(leases.port_name(PORT))).startswith(f"pid {forger.process.pid} of ")
+
+
+@as_root
+@pytest.mark.parametrize("mode", ["full", "silent", "bound"])
 def test_a_run_beside_a_lease_of_another_user_goes_well_and_is_known_to_be_clean(
     mode: str, node: Node, tmp_path: Path
 ) -> None:
     os.mkfifo(tmp_path / "go")
     controller = node.started(task(tmp_path, "read line < go", devices=[905]))
-    with Forger(mode, device(node, 906)):
+    with Forger(mode, device(node, 906), called="run r1") as forger:
         refused = node.refusal(task(tmp_path, "true", run="r2", devices=[905, 906]))
         (tmp_path / "go").write_text("on\n")
         assert controller.until(protocol.Finished).leftovers == []
     first, second = (reason.message for reason in refused)
-    # All holders together have a second: the run that holds a device has not always answered on a busy machine.
-    names = ("run r1", f"pid {node.supervisor(controller)}")
-    assert first.startswith(tuple(f"device 905 is leased to {name} of " for name in names))
-    assert f"of {pwd.getpwuid(NOBODY).pw_name}" in second
+    assert first.startswith(f"device 905 is leased to run r1 of {leases.user_name(os.getuid())} since ")
+    user = pwd.getpwuid(NOBODY).pw_name
+    named = f"run r1 of {user} since" if mode == "silent" else "a process that does not answer"
+    assert second.startswith(f"device 906 is leased to {named}"), forger
     assert refused[1].hint == ""
 
 
-def test_an_answer_that_arrives_while_the_process_that_asks_is_paused_counts(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lease = leases.take(device(node, 910))
-    assert not isinstance(lease, leases.Holder)
-    connect = leases._connect
-
-    def paused(name: str) -> leases._Question | int:
-        question = connect(name)
-        leases.answer(lease, "r1", [910], 1.0)
-        return question
-
-    monkeypatch.setattr(leases, "_connect", paused)
-    monkeypatch.setattr(leases, "ANSWER_S", 0.0)
-    with lease:
-        holder = leases.holder(device(node, 910))
-    assert holder is not None
-    assert (holder.run, holder.devices) == ("r1", [910])
-
-
-def test_a_holder_that_exits_while_it_is_asked_refuses_no_start(
-    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(leases, "ANSWER_S", 60.0)
-    exiting = socket.socket(socket.AF_UNIX)
-    exiting.bind(device(node, 909))
-    exiting.listen()
-
-    def exits() -> None:
-        with exiting.accept()[0]:
-            exiting.close()
-
-    holder = threading.Thread(target=exits)
-    holder.start()
-    holdings = Holdings(task(tmp_path, "true", devices=[909]), NodeRoot(str(node.root)))
-    assert holdings.take() == []
-    assert len(holdings.leases) == 1
-    holdings.drop()
-    holder.join()
-
-
 @as_root
-def test_a_run_id_that_another_user_forges_leaves_nothing_behind_of_a_finished_run(
-    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(leases, "ANSWER_S", 60.0)
+def test_a_run_id_that_another_user_forges_leaves_nothing_behind_of_a_finished_run(node: Node, tmp_path: Path) -> None:
     holdings = Holdings(task(tmp_path, "true", devices=[907]), NodeRoot(str(node.root)))
-    with Forger("forged", device(node, 907)):
+    with Forger("silent", device(node, 907), called="run r1"):
         assert list(holdings.still_taken()) == []
-    with Forger("forged", device(node, 907), uid=0):
-        assert ["device 907 is still leased to run r1" in left for left in holdings.still_taken()] == [True]
+    lease = leases.bind(device(node, 907))
+    assert lease is not None
+    with lease:
+        assert ["device 907 is still leased to pid" in left for left in holdings.still_taken()] == [True]
 
 
 @as_root
-def test_rendezvous_ports_with_silent_holders_cost_a_second_and_name_the_holders(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rendezvous_without_a_free_port_names_the_holders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ports, "candidates", lambda: list(range(PORT, PORT + 200)))
     with Forger("silent", *map(leases.port_name, ports.candidates())) as forger:
-        begun = time.monotonic()
         (reason,) = Holdings(task(tmp_path, "true", choose_port=True), NodeRoot(str(tmp_path))).take()
-        assert time.monotonic() - begun < BOUND_S
     user = pwd.getpwuid(NOBODY).pw_name
     assert reason.code == "port-busy"
     assert reason.message.endswith(f"; {PORT}-{PORT + 199}: held for pid {forger.process.pid} of {user}")
@@ -209,29 +134,3 @@ def test_a_holder_that_asks_and_never_reads_costs_the_agent_nothing(node: Node, 
     for each in asking:
         each.close()
     gone(node.supervisor(controller))
-
-
-def test_sockets_are_listed_with_their_users_and_names_as_they_are() -> None:
-    name = "\0pylaunch/test/a\nb c\x1b"
-    with socket.socket(socket.AF_UNIX) as bound:
-        bound.bind(name)
-        owners = unix_sockets.owners()
-    assert owners is not None
-    assert owners[name] == os.getuid()
-
-
-@given(
-    st.binary()
-    | st.fixed_dictionaries(
-        {},
-        optional={
-            "run": st.text() | st.just("r1") | st.integers(),
-            "since": st.floats() | st.integers() | st.none(),
-            "devices": st.lists(st.integers() | st.text()) | st.none(),
-        },
-    ).map(lambda body: json.dumps(body).encode())
-)
-def test_any_answer_makes_a_printable_holder(answer: bytes) -> None:
-    found = leases.decoded(answer, os.getuid(), 7)
-    assert "\n" not in str(found)
-    assert str(found).isprintable()

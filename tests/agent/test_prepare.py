@@ -18,9 +18,6 @@ from pylaunch.base.layout import NodeRoot
 from tests.agent.controller import Node, gone, task
 from tests.ports import free_port
 
-PATIENT = "from pylaunch.agent.shared import leases; leases.ANSWER_S = 60.0"
-"""An agent that waits for the answer of a holder on a busy machine."""
-
 
 def reasons(node: Node, asked: protocol.NodeTask) -> dict[str, protocol.Reason]:
     return {reason.code: reason for reason in node.refusal(asked)}
@@ -104,7 +101,6 @@ def test_a_run_that_listens_on_the_port_is_named_with_how_to_stop_it(node: Node,
 def test_a_port_held_for_another_run_is_refused_before_anybody_listens(node: Node, tmp_path: Path) -> None:
     port = free_port()
     node.prepared(task(tmp_path, "true", hold_port=port))
-    node.altered_by = PATIENT
     found = reasons(node, task(tmp_path, "true", run="r2", hold_port=port))
     assert f"port {port} is held for run r1" in found["port-leased"].message
     assert found["port-leased"].hint == "pylaunch stop r1"
@@ -192,7 +188,6 @@ def test_a_leased_device_is_refused_with_its_holder_and_free_when_the_holder_is_
     node: Node, tmp_path: Path
 ) -> None:
     first = node.prepared(task(tmp_path, "true", devices=[900, 901]))
-    node.altered_by = PATIENT
     found = node.refusal(task(tmp_path, "true", run="r2", devices=[901, 902]))
     assert [reason.code for reason in found] == ["device-leased"]
     assert "device 901 is leased to run r1 of " in found[0].message

@@ -32,7 +32,7 @@ from pylaunch.agent.in_rank.sitecustomize import PROCESSES
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.shared import processes, rank_files
 from pylaunch.agent.shared.event_loop import EventLoop
-from pylaunch.agent.shared.sockets import local_socket, unix_sockets
+from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.base.layout import RunDirectory
 from pylaunch.protocol.examination import RankView
@@ -129,7 +129,7 @@ class RankQuestion:
                 self.finish(f"no stacks: {run.no_helper}")
             return
         self.connection = connection
-        listening, _ = unix_sockets.peer(connection)
+        listening, _ = local_socket.peer(connection)
         if listening not in set(rank_states.family(self.pid)):
             self.finish("no stacks: another process listens at the socket of the rank")
             return

@@ -154,7 +154,8 @@ class MeshNode:
         lease = leases.take(leases.port_name(port))
         if isinstance(lease, leases.Holder):
             return {"by": str(lease), "run": lease.run if lease.is_ours and lease.run != leases.PROBE else ""}
-        threading.Thread(target=_answer_lease, args=(lease,), daemon=True).start()
+        leases.show_run(leases.PROBE)
+        threading.Thread(target=_turn_away, args=(lease,), daemon=True).start()
         try:
             self._serve(port)
         except OSError as error:
@@ -264,10 +265,10 @@ class MeshNode:
         return stream.line(time.monotonic() + ANSWER_S)
 
 
-def _answer_lease(lease: socket.socket) -> None:
+def _turn_away(lease: socket.socket) -> None:
     while True:
         select.select([lease], [], [])
-        leases.answer(lease, leases.PROBE, [], time.time())
+        leases.turn_away(lease)
 
 
 def _connected(address: str, port: int) -> socket.socket:

@@ -6,7 +6,6 @@ import errno
 import fcntl
 import os
 import socket
-import time
 from collections.abc import Iterator
 
 from pylaunch import protocol
@@ -27,7 +26,6 @@ class Holdings:
 
     def __init__(self, task: protocol.NodeTask, root: NodeRoot) -> None:
         self._task = task
-        self._since = time.time()
         self._port: socket.socket | None = None
         self._environment: int | None = None
         self.port: int | None = task.hold_port
@@ -55,11 +53,9 @@ class Holdings:
 
     def _take_devices(self) -> Iterator[protocol.Reason]:
         taken = [index for index, name in self._names.items() if not self._bind(name)]
-        found = leases.holders(self._names[index] for index in taken)
         for index in taken:
-            holder = found[self._names[index]] or self._lease(self._names[index])
-            # A holder that is exiting sends no answer and is gone.
-            if holder is not None and (holder.run or not self._bind(self._names[index])):
+            holder = self._lease(self._names[index])
+            if holder is not None:
                 yield protocol.Reason("device-leased", f"device {index} is leased to {holder}", _hint_for(holder))
 
     def _take_port(self) -> Iterator[protocol.Reason]:
@@ -120,10 +116,6 @@ class Holdings:
         self.leases.append(taken)
         return None
 
-    def answer(self, lease: socket.socket) -> None:
-        """Answer a process that asks for the holder of a lease of this run."""
-        leases.answer(lease, self._task.run, self._task.devices, self._since)
-
     def drop(self) -> None:
         """Release the port, the environment and all leases."""
         for held in [*self.leases, *([self._port] if self._port is not None else [])]:
@@ -134,10 +126,9 @@ class Holdings:
 
     def still_taken(self) -> Iterator[str]:
         """Yield a phrase for each lease or port that a process of this run still holds after `drop`."""
-        found = leases.holders(self._names.values())
         for index, name in self._names.items():
-            holder = found[name]
-            if holder is not None and holder.is_ours and holder.run == self._task.run:
+            holder = leases.holder(name)
+            if holder is not None and holder.pid == os.getpid():  # The process that took it, whoever keeps it now.
                 yield f"device {index} is still leased to {holder}"
         if self.port is not None:
             listener = ports.listener(self.port)

@@ -23,7 +23,7 @@ from pylaunch.agent.run.examinations import Deliver, Examinations
 from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.run.ranks.spawn import start_time
 from pylaunch.agent.run.ranks.worker_group import Ended, RankConnection, Started, WorkerGroup, name_of
-from pylaunch.agent.shared import processes, rank_files
+from pylaunch.agent.shared import leases, processes, rank_files
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import NodeOutcome, Record, note
 from pylaunch.agent.shared.sockets import local_socket
@@ -81,7 +81,7 @@ class Run:
         for started in workers.at_gate:
             loop.watch(started, partial(self._on_start, started))
         for lease in holdings.leases:
-            loop.watch(lease, partial(holdings.answer, lease))
+            loop.watch(lease, partial(leases.turn_away, lease))
 
     @property
     def stopping(self) -> protocol.Stopping | None:

@@ -18,7 +18,7 @@ import time
 from pylaunch import protocol
 from pylaunch.agent.serve import job_daemon, replay
 from pylaunch.agent.serve.supervisor import STOPS, Supervisor
-from pylaunch.agent.shared import processes, rank_files, run_lock, run_processes
+from pylaunch.agent.shared import leases, processes, rank_files, run_lock, run_processes
 from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.base.layout import AgentError, NodeRoot, RunDirectory, RunNotOnNodeError, SupervisorStoppedError
 
@@ -85,6 +85,7 @@ def start_supervisor(root: NodeRoot, directory: RunDirectory, held: int, version
         os.setsid()
         if os.fork() == 0:
             _become_daemon(directory, keep=(held, listener.fileno()))
+            leases.show_run(directory.run)
             run_lock.sign(held)
             _supervise(Supervisor(root, directory, listener, version))
         os._exit(0)

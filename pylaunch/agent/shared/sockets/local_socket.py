@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 
-from pylaunch.agent.shared.sockets import unix_sockets
+_PEER = struct.Struct("iII")
 
 
 def listen(path: str) -> socket.socket:
@@ -27,10 +28,16 @@ def accept(listener: socket.socket) -> socket.socket | None:
         connected, _ = listener.accept()
     except OSError:
         return None
-    if unix_sockets.peer(connected)[1] in (0, os.getuid()):
+    if peer(connected)[1] in (0, os.getuid()):
         return connected
     connected.close()
     return None
+
+
+def peer(connection: socket.socket) -> tuple[int, int]:
+    """Return process and user id of the other side of a connection (unix(7)). Raises OSError."""
+    pid, uid, _ = _PEER.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+    return pid, uid
 
 
 def connect(path: str, timeout_s: float | None = None) -> socket.socket:
