@@ -8,56 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.text import next_data
-from pylaunch.base.dataclass import dataclass
 
 SHORTEST = 8
 """Bytes of the shortest secret that is masked; shorter ones would match unrelated output."""
 
 BLOCK = 4 << 20
-
-
-@dataclass(frozen=True)
-class _Needle:
-    """Value to mask, with the length of the longest border of each of its prefixes (Knuth, Morris and Pratt)."""
-
-    value: bytes
-    borders: list[int]
-
-    @classmethod
-    def of(cls, value: bytes) -> _Needle:
-        needle = cls(value, [0])
-        for byte in value[1:]:
-            needle.borders.append(needle.longer(needle.borders[-1], byte))
-        return needle
-
-    def longer(self, length: int, byte: int) -> int:
-        """Return the length of the prefix that ends with `byte`, where one of `length` ended before it."""
-        while length and self.value[length] != byte:
-            length = self.borders[length - 1]
-        return length + (self.value[length] == byte)
-
-    def begun(self, text: bytes) -> int:
-        """Return the length of the longest end of `text` with which the value can begin, without a whole value."""
-        length = 0
-        for byte in text[max(0, len(text) - len(self.value) + 1) :]:
-            length = self.longer(length, byte)
-        return length
-
-    def spans(self, text: bytes) -> list[tuple[int, int]]:
-        """Return start and end of the occurrences in `text`, those that overlap by the period of the value as one."""
-        found, period = [], len(self.value) - self.borders[-1]
-        start = text.find(self.value)
-        while start >= 0:
-            end = start + len(self.value)
-            while text.startswith(self.value[-period:], end):
-                end += period
-            found.append((start, end))
-            start = text.find(self.value, end - len(self.value) + 1)
-        return found
 
 
 class Mask:
@@ -72,7 +31,7 @@ class Mask:
             if len(line.encode("utf-8", "surrogateescape")) >= SHORTEST
             for form in (line, json.dumps(line)[1:-1], json.dumps(line, ensure_ascii=False)[1:-1], repr(line)[1:-1])
         }
-        self._needles = [_Needle.of(form) for form in forms]
+        self._needles = sorted(forms)
         self.reach = max(map(len, forms), default=1) - 1
         """Bytes before and after a text that decide with it what is masked in it."""
 
@@ -98,7 +57,7 @@ class Mask:
 
         The end of a whole secret is settled even if a secret can begin with it.
         """
-        first = len(text) - max((needle.begun(text) for needle in self._needles), default=0)
+        first = len(text) - max((_begun(needle, text) for needle in self._needles), default=0)
         for start, end in self._spans(text) if first < len(text) else ():
             if start <= first < end:
                 first = end
@@ -120,7 +79,19 @@ class Mask:
 
     def _spans(self, text: bytes) -> list[tuple[int, int]]:
         """Return start and end of the parts of `text` to mask, in order; two of them may overlap."""
-        return sorted(span for needle in self._needles for span in needle.spans(text))
+        return sorted(span for needle in self._needles for span in _places(needle, text))
+
+
+def _begun(needle: bytes, text: bytes) -> int:
+    """Return the length of the longest end of `text` with which `needle` can begin, without the whole of it."""
+    return next((size for size in range(len(needle) - 1, 0, -1) if text.endswith(needle[:size])), 0)
+
+
+def _places(needle: bytes, text: bytes) -> Iterator[tuple[int, int]]:
+    start = text.find(needle)
+    while start >= 0:
+        yield start, start + len(needle)
+        start = text.find(needle, start + 1)
 
 
 def _overwrite(descriptor: int, spans: Iterable[tuple[int, int]]) -> None:
