@@ -1,4 +1,4 @@
-"""A reader that hangs or dies costs the others nothing, also where they share a process."""
+"""A reader that hangs or dies costs the others nothing."""
 
 import json
 import os
@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from pylaunch.agent.probe import runtime
 from pylaunch.agent.probe.registry import DEADLINE_S, Reader
 from pylaunch.agent.probe.runtime import readings
 from tests.agent.controller import gone
@@ -32,10 +31,6 @@ def cannot(question: Any) -> None:
 
 def answers(question: Any) -> dict[str, Any]:
     return {"asked": question, "much": "x" * 300_000}
-
-
-def pid(question: Any) -> int:
-    return os.getpid()
 
 
 LOOKS = {"hangs": hangs, "dies": dies, "cannot": cannot, "answers": answers}
@@ -70,32 +65,6 @@ def test_a_reader_that_fails_says_why_and_the_others_answer(reader: str, reason:
         assert len(found[name]["value"]["much"]) == 300_000
 
 
-def test_quick_readers_share_a_process_and_one_that_waits_holds_up_none_behind_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Those with the longest deadlines begin first: `waits`, which ends because of the last one."""
-    monkeypatch.setattr(runtime, "LONG_S", 60.0)  # A quick reader may be slow on a busy machine.
-    gate, opening = os.pipe()
-
-    def waits(_: Any) -> int:
-        os.read(gate, 1)
-        return os.getpid()
-
-    def opens(_: Any) -> int:
-        os.write(opening, b"o")
-        return os.getpid()
-
-    looks = {"waits": waits, "pid": pid, "opens": opens}
-    by_name: dict[str, Reader[Any, Any]] = {
-        name: Reader(name, look, 60.0 - number) for number, (name, look) in enumerate(looks.items())
-    }
-    found = taken({"opens": None, "pid": None, "pid#again": None, "waits": None}, by_name)
-    assert found["pid"]["value"] == found["pid#again"]["value"] == found["opens"]["value"] != os.getpid()
-    assert found["waits"]["value"] != found["pid"]["value"]
-    for each in (gate, opening):
-        os.close(each)
-
-
 def test_several_readers_that_wait_do_so_at_the_same_time(tmp_path: Path) -> None:
     def meets(name: str) -> int:
         (tmp_path / name).touch()
@@ -109,12 +78,12 @@ def test_several_readers_that_wait_do_so_at_the_same_time(tmp_path: Path) -> Non
 def test_a_reader_that_answers_while_the_probe_is_held_up_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host whose processors are busy must not call its file system hung."""
     gate, opening = os.pipe()
-    look, awaited = select.select, ["begins", "is silent"]
+    look, awaited = select.select, ["is silent"]
 
     def held_up(pipes: Any, *rest: Any) -> Any:
-        """Return what is ready; after the reader has begun, once what was ready before it answered, and too late."""
+        """Return, too late, what was ready before the reader answered."""
         ready = look(pipes, *rest)
-        if awaited[:1] == ["begins" if ready[0] else "is silent"] and awaited.pop(0) == "is silent":
+        if awaited and awaited.pop():
             os.write(opening, b"o")
             look(pipes, [], [], LONG_S)
             late = time.monotonic() + 0.3
@@ -125,27 +94,6 @@ def test_a_reader_that_answers_while_the_probe_is_held_up_is_not_silent(monkeypa
     monkeypatch.setattr(select, "select", held_up)
     by_name: dict[str, Reader[Any, Any]] = {"gate": Reader("gate", lambda _: os.read(gate, 1).decode(), 0.3)}
     assert taken({"gate": None}, by_name)["gate"]["value"] == "o"
-    for each in (gate, opening):
-        os.close(each)
-
-
-def test_a_child_that_got_no_processor_is_replaced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    own, first = os.getpid(), tmp_path / "first"
-    first.touch()
-    begin = os.setpgid
-    gate, opening = os.pipe()
-
-    def slowly(pid: int, group: int) -> None:
-        if os.getpid() != own and first.exists():
-            first.unlink()
-            os.close(opening)
-            os.read(gate, 1)
-        begin(pid, group)
-
-    monkeypatch.setattr(os, "setpgid", slowly)
-    monkeypatch.setattr(runtime, "DEADLINE_S", 0.2)
-    by_name: dict[str, Reader[Any, Any]] = {"pid": Reader("pid", pid, 5.0)}
-    assert taken({"pid": None}, by_name)["pid"]["value"] != own
     for each in (gate, opening):
         os.close(each)
 
