@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import time
@@ -27,15 +26,11 @@ YOUNG_S = 30.0
 """Age below which a file may belong to a process that has not opened it yet."""
 
 
-_mine = functools.lru_cache(maxsize=None)(processes.mine)
-"""The processes of our user, listed once for all readers that share a process, without this one."""
-
-
 @reader("leftovers.stale")
 def stale(template: str) -> list[StaleProcess]:
     """Return the processes of runs whose supervisor is dead."""
     found: list[StaleProcess] = []
-    for process, run in run_processes.orphans(node_root(template), _mine()):
+    for process, run in run_processes.orphans(node_root(template), processes.mine()):
         if process.state != "Z":
             begun = processes.start_time(process)
             age_s = round(time.time() - begun)
@@ -46,7 +41,7 @@ def stale(template: str) -> list[StaleProcess]:
 @reader("leftovers.stopped")
 def stopped(template: str) -> list[StoppedAgent]:
     """Return the live runs whose agent is stopped by SIGSTOP."""
-    alive = _mine()
+    alive = processes.mine()
     agents = [(each.run, run_processes.stopped_agent(each, alive)) for each in node_root(template).all_runs()]
     return [{"run": run, "words": words} for run, words in agents if words is not None]
 
