@@ -1,8 +1,9 @@
 """Thread of a rank that answers questions of the agent: one line with words, one line of JSON back.
 
 The thread blocks all signals, is unknown to `threading`, ends before each fork and starts again after it, so that a
-fork copies no thread and Python does not warn of one. It never imports: an import in a thread could wait for a lock of
-the main thread. faulthandler writes the stacks at a signal that nobody else uses, even while C code holds the GIL.
+fork copies no thread. (Python 3.13 counts threads after the hooks of a fork, so it may warn of this one.) It never
+imports: an import in a thread could wait for a lock of the main thread. faulthandler writes the stacks at a signal that
+nobody else uses, even while C code holds the GIL.
 """
 
 import _signal  # type: ignore[import-not-found]  # `signal` would load enum, which costs more than all of this
@@ -34,10 +35,6 @@ the new thread uses its state, which is freed then."""
 
 GONE_S = 0.05
 """Time that a fork waits for the kernel to remove the thread: Python 3.12 counts threads right after the fork."""
-
-MONITORED_SINCE = (3, 12)
-TOOLS = (4, 3)
-"""Ids of tools in sys.monitoring that Python reserves for nobody."""
 
 TORCH = "torch.distributed.distributed_c10d"
 """Module by which ranks of torch meet."""
@@ -119,11 +116,6 @@ class Questions:
     def _after_fork(self) -> None:
         with self._mutex:
             self._forks -= 1
-        if sys.version_info < MONITORED_SINCE or not once_returned(self._start_again):
-            self._start_again()
-
-    def _start_again(self) -> None:
-        with self._mutex:
             if not self._forks and not self._is_alive and self._is_listening():
                 self._start_thread()
 
@@ -217,29 +209,6 @@ def wait_until_gone(tid: int) -> None:
     until = time.monotonic() + GONE_S
     while os.path.exists(path) and time.monotonic() < until:
         time.sleep(0.0002)
-
-
-def once_returned(call: "Callable[[], None]") -> bool:
-    """Call `call` once the fork under way has returned to the code that requested it. Return False if that cannot be.
-
-    Python 3.13 calls the hooks of a fork before it counts the threads of the process for its warning.
-    """
-    monitoring: Any = sys.monitoring  # type: ignore[attr-defined]  # this file runs on Python 3.8
-    tool = next((each for each in TOOLS if monitoring.get_tool(each) is None), None)
-    if tool is None:
-        return False
-    event = monitoring.events.INSTRUCTION
-
-    def on_instruction(code: object, _: int) -> None:
-        monitoring.set_local_events(tool, code, 0)
-        monitoring.register_callback(tool, event, None)
-        monitoring.free_tool_id(tool)
-        call()
-
-    monitoring.use_tool_id(tool, "pylaunch")
-    monitoring.register_callback(tool, event, on_instruction)
-    monitoring.set_local_events(tool, sys._getframe(2).f_code, event)  # noqa: SLF001 -- above `_after_fork`
-    return True
 
 
 def user_of(connection: _socket.socket) -> int:
