@@ -31,6 +31,7 @@ IN_NO_TEST = {
     "pylaunch start -i cluster.ini --workdir /shared/prime-rl": "needs prime-rl and GPUs",
     "pylaunch start -i cluster.ini --nodes 2 --framework ray": "needs verl or OpenRLHF, and GPUs",
     "pylaunch start -i cluster.ini --container": "needs an image on the nodes; tests/starts/test_containers.py",
+    "pylaunch start --container": "needs an image on the nodes; tests/starts/test_containers.py",
     "pylaunch start -i cluster.ini --sync . --container": "needs an image; tests/starts/test_containers.py",
     "pylaunch check -H": "needs hosts that the resolver knows; tests/lab/test_hosts_without_a_file.py",
     "pylaunch push ": "needs files of the reader; tests/starts/test_push.py and tests/lab/test_push.py push others",
@@ -49,7 +50,7 @@ IN_NO_TEST = {
 
 
 _SAMPLE = re.compile(
-    r"\s*(?:error:|warning:|note:|FAIL|run [0-9a-f]|rank \d|waiting for|code: |Slurm job"
+    r"\s*(?:error:|warning:|note:|FAIL|run [0-9a-f]|rank \d|waiting for|Slurm job"
     r"|sbatch script"  # what pylaunch prints
     r"|n\S*: |n\d:\d |\[0-5\] \||pid \d"  # of a node, of a rank, of several
     r"|\[\w|# |#!|\S+ ansible_host="  # a file

@@ -37,7 +37,6 @@ class Holder:
     run: str
     """Run id in the name of the process; "" without one."""
 
-    user: str
     since: float
     """Start of the process, in seconds since the epoch; 0.0 if unknown."""
 
@@ -46,6 +45,11 @@ class Holder:
 
     uid: int = -1
     """User id of the listener, from the kernel; -1 if unknown."""
+
+    @property
+    def user(self) -> str:
+        """Name of the user; "" if unknown."""
+        return user_name(self.uid) if self.uid >= 0 else ""
 
     @property
     def is_ours(self) -> bool:
@@ -62,7 +66,7 @@ class Holder:
         return f"run {self.run} of {self.user}{since}"
 
 
-NOBODY = Holder("", "", 0.0, 0)
+NOBODY = Holder("", 0.0, 0)
 """A holder of which the kernel says nothing: it does not listen, or has a full backlog."""
 
 
@@ -124,7 +128,7 @@ def holder(name: str) -> Holder | None:
         if number != 0:
             return NOBODY
         pid, uid = local_socket.peer(connection)
-    return Holder(_run_of(pid), user_name(uid), _started(pid), pid, uid)
+    return Holder(_run_of(pid), _started(pid), pid, uid)
 
 
 def holders(names: Iterable[str]) -> dict[str, Holder | None]:
