@@ -35,8 +35,7 @@ def show_layers(found: Result) -> None:
         is_broken = any(each.severity is Severity.FAIL for each in own)
         state = TrialState.BROKEN if is_broken else TrialState.OK
         console.say(f"{state.value:<8} {subject}", style=STYLES[state])
-        for line in findings.all_lines(own):
-            console.data(line)
+        findings.show(own)
     if hidden := len(found.findings) - sum(map(len, shown.values())):
         console.say(f"{hidden} further {'finding' if hidden == 1 else 'findings'}: pylaunch check without --trial")
 

@@ -31,7 +31,7 @@ from pylaunch.inventory.settings import SETTINGS, read_settings
 from pylaunch.model.cluster import Cluster, Connection
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import Framework, JobSpec
-from pylaunch.model.text.argv import pylaunch
+from pylaunch.model.text.argv import pylaunch, quoted
 from pylaunch.probe.ask import Unreachable
 from pylaunch.store.new_file import new_file
 from pylaunch.store.paths import project_known_hosts
@@ -269,8 +269,7 @@ def _first_check(file: Path) -> Result:
     job = JobSpec(NO_SCRIPT, Framework.DIRECT, str(Path.cwd()))
     with working("running the first check"):
         found = check(plan_check(load_cluster(file), job, Needs(), select(suite.CHECKS)))
-    for line in findings.all_lines(found.findings):
-        console.data(line)
+    findings.show(found.findings)
     console.say(findings.summary(found), style="red" if found.failed else "green")
     return found
 
@@ -294,8 +293,9 @@ def next_steps(directory: Path, bare_python: str | None) -> list[str]:
     packages = _packages(directory, script)
     if not packages:
         return [f"pylaunch start --sync . --python {bare_python} -- {script}"]
-    lacking = "" if hints.requirements_here() else f", once requirements.txt names {', '.join(packages)}"
-    return [f"{hints.ENVIRONMENT}    # or your own: pylaunch_python= in the inventory{lacking}", start]
+    listed = f"printf '%s\\n' {quoted(tuple(packages))} > requirements.txt    # what {script} imports"
+    first = [] if hints.requirements_here() else [listed]
+    return [*first, f"{hints.ENVIRONMENT}    # or your own: pylaunch_python= in the inventory", start]
 
 
 def _packages(directory: Path, script: str) -> list[str]:

@@ -1,5 +1,7 @@
 """Findings as lines and as JSON, for `check` and `start`."""
 
+import sys
+import textwrap
 from collections.abc import Sequence
 
 from pylaunch.base.dataclass import replace
@@ -7,7 +9,7 @@ from pylaunch.checks import finding_lines
 from pylaunch.checks.result import Result
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.hostset import fold
-from pylaunch.terminal import document, hints
+from pylaunch.terminal import console, document, hints
 
 
 def lines(finding: Finding) -> list[str]:
@@ -20,9 +22,22 @@ def completed(line: str) -> str:
     return hints.completed(line) if line.startswith(finding_lines.FIX) else line
 
 
-def all_lines(findings: Sequence[Finding]) -> list[str]:
-    """Return the lines of several findings, in the order given."""
-    return [line for finding in findings for line in lines(finding)]
+def show(findings: Sequence[Finding]) -> None:
+    """Print findings to stdout, on a terminal with their sentences wrapped at words; a command stays in one piece."""
+    width = console.width_of(sys.stdout) if console.is_terminal(sys.stdout) else 0
+    for finding in findings:
+        sentence, *more = lines(finding)
+        for line in (*_wrapped(sentence, width), *more):
+            console.data(line)
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    """Return the lines of `line` in `width` columns; 0 is no limit."""
+    if len(line) <= width or not width:
+        return [line]
+    return textwrap.wrap(
+        line, width, subsequent_indent=finding_lines.INDENT, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def summary(found: Result) -> str:

@@ -37,8 +37,9 @@ def test_a_file_that_exists_leads_to_the_page_about_further_hosts(tmp_path: Path
          ["pylaunch provision --roles python_env    # or your own: pylaunch_python= in the inventory",
           "pylaunch start --sync . -- train.py"]),
         ({"train.py": "import torch, numpy.linalg"}, "/usr/bin/python3",
-         [("pylaunch provision --roles python_env    # or your own: pylaunch_python= in the inventory, "
-           "once requirements.txt names numpy, torch"), "pylaunch start --sync . -- train.py"]),
+         ["printf '%s\\n' numpy torch > requirements.txt    # what train.py imports",
+          "pylaunch provision --roles python_env    # or your own: pylaunch_python= in the inventory",
+          "pylaunch start --sync . -- train.py"]),
     ],
 )  # fmt: skip
 def test_the_next_steps_run_in_the_directory_as_it_is(

@@ -175,8 +175,7 @@ def _refuse_relative(files: Sequence[str], typed: StartFlags) -> None:
 
 
 def _show(found: Result) -> None:
-    for line in findings.all_lines(found.findings):
-        console.data(line)
+    findings.show(found.findings)
     console.say(findings.summary(found), style="red" if found.failed else "green")
 
 
@@ -190,8 +189,9 @@ def _fixed(request: CheckRequest, found: Result, *, sure: bool) -> Result:
     if not plan:
         console.say("no finding names a role that repairs it")
         return found
-    for line in findings.all_lines([finding for finding in found.findings if finding.role]):
-        console.say(line)
+    for finding in found.findings:
+        for line in findings.lines(finding) if finding.role else ():
+            console.say(line)
     for repair in plan:
         console.say(f"{fold(repair.hosts)}: {', '.join(repair.roles)} (for {', '.join(repair.checks)})")
     if not sure and not console.confirm("run these roles there?"):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from pylaunch.checks.result import Result
@@ -6,6 +8,7 @@ from pylaunch.errors import ExitCode
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.provision.repair import repairs
+from pylaunch.terminal import console
 from pylaunch.terminal.views import findings
 
 FULL = Finding("storage.room", Severity.FAIL, ("gpu01", "gpu02", "gpu04"), "/ is full", "df -h /", "", ("a line",))
@@ -80,3 +83,19 @@ def test_the_list_names_every_check_and_explains_the_one_asked_for(capsys: pytes
 def test_the_last_line_names_hosts_that_were_not_looked_at() -> None:
     found = Result(("n1", "n2"), ("a.b",), (), 1.0, {"n2": "no route"})
     assert findings.summary(found).endswith("; not looked at: n2")
+
+
+def test_on_a_terminal_a_sentence_is_wrapped_at_words_and_a_command_is_not(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = replace(FULL, text="/ is full " * 6, fix="df -h / " * 12)
+    findings.show([long])
+    assert capsys.readouterr().out.splitlines() == findings.lines(long)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(console, "is_terminal", lambda _: True)
+    monkeypatch.setattr(console, "width_of", lambda _: 40)
+    findings.show([long])
+    first, *more, evidence, fix = capsys.readouterr().out.splitlines()
+    assert first == "FAIL  gpu[01-02,04]: / is full / is full"
+    assert all(line.startswith("      ") and len(line) <= 40 for line in more)
+    assert [evidence, fix] == findings.lines(long)[1:]
