@@ -82,7 +82,7 @@ class AttachView:
                     self._live.catch_up()
             case RunOver(record, outcome, ran_s):
                 self._open.close()
-                show_outcome(record.plan, outcome, ran_s)
+                show_outcome(record.plan, outcome if self._live is None else self._live.unshown(outcome), ran_s)
             case _ if self._live is not None:
                 self._live.show(event)
             case _:
