@@ -10,7 +10,6 @@ from xdist.scheduler import LoadScopeScheduling
 
 ONCE = {
     "framework_lab": (
-        "tests/lab/test_framework_output.py",
         "tests/lab/test_frameworks.py",
         "tests/lab/test_readme.py",
         "tests/lab/test_rendered",

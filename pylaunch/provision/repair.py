@@ -47,7 +47,9 @@ def repair_hosts(cluster: Cluster, repair: Repair, on_progress: Callable[[Progre
     Raises ClusterNotReadyError for hosts out of reach, ProvisionError for failed tasks.
     """
     if not cluster.sources:
-        raise UsageError("--fix provisions hosts and needs an inventory that names them", hint="pylaunch check -i …")
+        raise UsageError(
+            "--fix provisions hosts and needs an inventory that names them", hint="pylaunch check -i INVENTORY --fix"
+        )
     request = site_request(cluster.only(repair.hosts), repair.roles)
     found = survey(request)
     if found.unreachable:

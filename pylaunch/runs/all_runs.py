@@ -32,7 +32,7 @@ class RunNotNamedError(UsageError):
                 f"{record.plan.run} on {fold(node.host.name for node in record.plan.nodes)}" for record in candidates
             ]
             or ["none is recorded here"],
-            hint="name a run" if candidates else "pylaunch ps -i INVENTORY asks the nodes",
+            hint="name a run" if candidates else "ask the nodes: pylaunch ps -i INVENTORY",
         )
 
 

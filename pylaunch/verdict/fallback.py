@@ -45,7 +45,7 @@ class FallbackStep:
 TCP = FallbackStep(
     {DISABLE: "1"},
     f"{DISABLE}=1, because texts of failed ranks point to InfiniBand or RoCE: TCP now, as slow as the "
-    "network interface; measure both: pylaunch bench --stage sweep --beside no-ib",
+    "network interface; measure both: pylaunch bench --stage sweep, without and with --no-ib",
 )
 GLOO = FallbackStep(
     {BACKEND: "gloo"},

@@ -1,12 +1,9 @@
 """The archive: one small file, the same bytes every time, that any supported Python runs."""
 
-import io
-import json
 import os
 import shutil
 import subprocess
 import sys
-import zipfile
 import zlib
 from pathlib import Path
 
@@ -17,28 +14,8 @@ from pylaunch import protocol
 from pylaunch.runs.prepare import archive
 from tests.agent.controller import Node, task
 
-BUDGET = 250 * 1024
-"""Sent once to a node that does not carry it; beyond starting and stopping ranks it carries what agents say
-to each other, pylaunch.runtime, the receiving of code, and docstrings, a quarter of it."""
 INTERPRETERS = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python3"))
 SUPPORTED = [path for path in INTERPRETERS if int(path.parts[-3].split(".")[1]) >= 8]
-
-
-def test_the_same_source_makes_the_same_bytes_and_another_one_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    built = archive.build()
-    assert archive.build.__wrapped__() == built
-    monkeypatch.setattr(archive, "PACKAGE", archive.PACKAGE + b"# changed\n")
-    assert archive.build.__wrapped__().version != built.version
-
-
-def test_the_archive_is_small() -> None:
-    assert len(archive.build().data) <= BUDGET
-
-
-def test_modules_of_the_probe_are_not_in_the_archive() -> None:
-    with zipfile.ZipFile(io.BytesIO(archive.build().data)) as zipped:
-        modules = {Path(name).stem for name in zipped.namelist()}
-    assert modules.isdisjoint({"facts", "host_facts", "gpu"})
 
 
 def test_the_archive_prints_the_hash_of_its_content_as_its_version(agent_archive: Path) -> None:
@@ -89,26 +66,6 @@ def test_a_run_goes_well_on_every_supported_python(
     assert controller.all(protocol.Hello)[0].python == python.parts[-3]
 
 
-def test_an_agent_imports_no_module_that_only_some_runs_need(agent_archive: Path, tmp_path: Path) -> None:
-    words = [
-        sys.executable,
-        "-I",
-        "-S",
-        "-X",
-        "importtime",
-        str(agent_archive),
-        "hello",
-        "--root",
-        str(tmp_path / "root"),
-    ]
-    subprocess.run(words, capture_output=True, check=True)  # Compiles.
-    lines = subprocess.run(words, capture_output=True, text=True, check=True).stderr.splitlines()
-    imported = {line.rpartition("|")[2].strip() for line in lines}
-    assert "pylaunch.agent.serve.supervisor" in imported
-    assert imported.isdisjoint({"dataclasses", "inspect", "ast", "tarfile", "traceback", "platform"})
-    assert imported.isdisjoint({"argparse", "shutil"})
-
-
 def kept_beside(node: Node) -> Path:
     return node.archive.with_name(f"{node.archive.name}.{sys.implementation.cache_tag}")
 
@@ -116,34 +73,6 @@ def kept_beside(node: Node) -> Path:
 def own_copy(node: Node, tmp_path: Path) -> Node:
     """One that has not started yet."""
     return Node(node.root, Path(shutil.copy(node.archive, tmp_path / "agent.pyz")))
-
-
-def test_modules_are_compiled_once(node: Node, tmp_path: Path) -> None:
-    node = own_copy(node, tmp_path)
-    assert node.ask("hello").returncode == 0
-    assert kept_beside(node).is_file()
-    with zipfile.ZipFile(node.archive) as whole:
-        entry = whole.read("__main__.py")
-    with zipfile.ZipFile(node.archive, "w") as emptied:
-        emptied.writestr("__main__.py", entry)
-    assert node.ask("hello").returncode == 0
-    assert sorted(tmp_path.glob("agent.pyz*")) == [node.archive, kept_beside(node)]
-
-
-def test_compiled_modules_of_a_replaced_archive_are_removed(node: Node) -> None:
-    installed = Path(json.loads(node.ask("node").stdout)["agent"])
-    stale = installed.with_name(f"{installed.name}.{sys.implementation.cache_tag}")
-    stale.touch()
-    installed.write_bytes(b"broken")
-    assert json.loads(node.ask("node").stdout)["changed"]
-    assert not stale.exists()
-
-
-def test_the_agent_starts_where_compiled_modules_cannot_be_stored(node: Node, tmp_path: Path) -> None:
-    node = own_copy(node, tmp_path)
-    kept_beside(node).mkdir()
-    assert node.ask("hello").returncode == 0
-    assert not [path.name for path in tmp_path.glob("agent.pyz.*") if path != kept_beside(node)]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")

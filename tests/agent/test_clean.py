@@ -196,12 +196,3 @@ def test_a_root_that_is_not_ours_alone_is_refused(agent_archive: Path, tmp_path:
     assert "is open to others (mode 0755" in json.loads(answers["open"])["error"]
     assert "is a symbolic link" in json.loads(answers["link"])["error"]
     assert "is not a directory" in json.loads(answers["file"])["error"]
-
-
-def test_a_record_that_was_lost_with_the_power_stops_nobody_from_cleaning(node: Node, tmp_path: Path) -> None:
-    node.started(task(tmp_path, "true")).until(protocol.Finished)
-    outcome = node.root / "runs" / "r1" / "outcome.json"
-    wait_until(outcome.exists, "the end of the run")
-    outcome.write_bytes(b"")  # As a file system leaves what was renamed and not yet written.
-    assert "removed" in json.loads(node.ask("clean").stdout)
-    assert node.prepared(task(tmp_path, "true", run="r2"))

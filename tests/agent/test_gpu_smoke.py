@@ -25,7 +25,3 @@ def test_an_error_of_the_smoke_test_is_reported_verbatim(tmp_path: Path) -> None
     assert gpu_smoke.compute({"python": "/nowhere/python", "devices": [0]}) == {
         "error": "no interpreter at /nowhere/python"
     }
-
-
-def test_the_program_is_python_that_compiles() -> None:
-    compile(gpu_smoke.PROGRAM, "smoke", "exec")

@@ -1,7 +1,6 @@
 """The daemon of a Slurm job: its supervisors outlive relays and end with it; it ends without a run."""
 
 import contextlib
-import os
 import signal
 import socket
 import subprocess
@@ -12,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
-from pylaunch.agent.shared import processes
 from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.model.cluster import Connection, Host
 from pylaunch.runs.connect.agent_link import enter
@@ -63,17 +61,6 @@ def test_the_supervisor_of_a_run_is_a_child_of_the_daemon_and_outlives_its_relay
     assert daemon.poll() is None
 
 
-def test_several_runs_have_a_supervisor_each(node: Node, tmp_path: Path, start_daemon: StartDaemon) -> None:
-    daemon = start_daemon(LONG_S)
-    supervisors = [
-        node.supervisor(node.started(task(tmp_path, "sleep 600", run=run))) for run in ("r1", "r2")
-    ]  # fmt: skip
-    assert len({*supervisors}) == 2
-    assert [parent(each) for each in supervisors] == [daemon.pid] * 2
-    daemon.send_signal(signal.SIGTERM)
-    gone(*supervisors)
-
-
 def test_a_signal_of_slurm_stops_the_ranks_before_the_daemon_ends(
     node: Node, tmp_path: Path, start_daemon: StartDaemon
 ) -> None:
@@ -89,38 +76,6 @@ def test_a_signal_of_slurm_stops_the_ranks_before_the_daemon_ends(
     controller.until(protocol.Finished)
     controller.disconnect()
     assert daemon.wait(DEADLINE_S) == 1
-
-
-def test_a_signal_of_slurm_reaches_a_supervisor_that_has_just_been_forked(
-    node: Node, tmp_path: Path, start_daemon: StartDaemon
-) -> None:
-    gate = tmp_path / "gate"
-    os.mkfifo(gate)
-    node.altered_by = "from pylaunch.agent.shared import run_lock; "
-    node.altered_by += f"run_lock.sign = lambda held: open({str(gate)!r}).read()"
-    daemon = start_daemon(LONG_S)
-    node.open()
-    with gate.open("w"):  # The supervisor has opened it, and watches for no signals yet.
-        (born,) = wait_until(lambda: [each for each in children(daemon.pid) if opened(each, gate)], "the supervisor")
-        daemon.send_signal(signal.SIGTERM)
-        wait_until(lambda: signal.SIGTERM in pending(born), "the signal of the daemon")
-    gone(born)
-    assert daemon.wait(DEADLINE_S) == 1
-
-
-def children(pid: int) -> list[int]:
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def opened(pid: int, path: Path) -> bool:
-    return str(path) in (processes.open_files(pid) or ())
-
-
-def pending(pid: int) -> set[int]:
-    """Return the signals that the process has been sent and that wait until it takes them."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    mask = int(status.partition("ShdPnd:")[2].split()[0], 16)
-    return {number for number in range(1, 65) if mask >> (number - 1) & 1}
 
 
 @pytest.mark.parametrize(("signum", "status"), [(signal.SIGUSR1, 0), (signal.SIGUSR2, 1)])
@@ -169,14 +124,6 @@ def test_a_spare_keeps_its_daemon_alive_until_its_controller_leaves(node: Node, 
     assert daemon.wait(DEADLINE_S) == 0
 
 
-def test_without_a_daemon_a_relay_reports_the_job(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYLAUNCH_SLURM_JOB", "7")
-    node.altered_by = "from pylaunch.agent.serve import job_daemon; job_daemon.STARTS_S = 1.0"
-    controller = node.open()
-    failed = controller.until(protocol.Failed)
-    assert failed.message == "the agent of Slurm job 7 does not run on this node: no answer within 1 s"
-
-
 def opened_as_in_a_job(node: Node, *, run: str = "r1") -> Controller:
     """Open a connection with the words that a controller gives to srun."""
     host = Host("n1", "n1", Connection.SLURM, slurm_job="7", node_root=str(node.root), agent_python=sys.executable)
@@ -207,18 +154,3 @@ def test_a_connection_of_a_job_reports_why_no_run_is_reached(
     assert opened_as_in_a_job(node).until(protocol.Failed).message == "run r1 is over on this host"
     refused = opened_as_in_a_job(node, run="../r1").until(protocol.Failed)
     assert refused.message.startswith("run id: expected letters")
-
-
-def test_another_id_than_a_number_is_refused(node: Node) -> None:
-    answer = node.ask("job", "--job", "../7", "--idle", "1")
-    assert answer.returncode == 1
-    assert "id of a Slurm job: expected digits" in answer.stdout
-
-
-def test_sockets_of_earlier_jobs_are_removed(node: Node, start_daemon: StartDaemon) -> None:
-    first = start_daemon("0.2")
-    assert first.wait(DEADLINE_S) == 0
-    assert [each.name for each in (node.root / "jobs").iterdir()] == ["7.sock"]
-    other = subprocess.Popen(node.words("job", "--job", "8", "--idle", "0.2"))
-    assert other.wait(DEADLINE_S) == 0
-    assert [each.name for each in (node.root / "jobs").iterdir()] == ["8.sock"]

@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -60,43 +59,6 @@ def test_ranks_get_their_own_logs_and_both_environments(node: Node, tmp_path: Pa
     assert {ended.exit_code for ended in controller.all(protocol.RankEnd)} == {0}
 
 
-def test_only_ranks_have_the_modules_of_the_agent_on_their_path(node: Node, tmp_path: Path) -> None:
-    words = ["/bin/sh", "-c", 'echo "$PYTHONPATH"; LOCAL_RANK=0 "$@"', "sh", protocol.RANK_ENTRY]
-    env = {"PATH": os.environ["PATH"], "PYTHONPATH": "/of/the/user"}
-    controller = node.ran(task(tmp_path, 'echo "$PYTHONPATH"', launcher=words, env=env))
-    assert controller.text("launcher.out") == "/of/the/user\n"
-    first, *others = controller.text("0.out").strip().split(":")
-    assert (first, others) == (f"{node.archive}/pylaunch/agent/in_rank", ["/of/the/user", str(node.archive)])
-
-
-@pytest.mark.parametrize(
-    ("program", "exit_code", "number", "seen"),
-    [("exit 7", 7, None, 7), ("kill -SEGV $$", None, signal.SIGSEGV, -11), ("kill -KILL $$", None, signal.SIGKILL, -9)],
-)
-def test_the_launcher_sees_the_end_of_a_rank_as_it_was(
-    node: Node, tmp_path: Path, program: str, exit_code: int | None, number: int | None, seen: int
-) -> None:
-    controller = node.ran(launched(tmp_path, program))
-    ended = controller.ended(0)
-    assert (ended.exit_code, ended.signal, ended.stopped) == (exit_code, number, False)
-    # A failure on a node stops the launcher, which may have drawn its own conclusion already.
-    assert controller.text("launcher.out") in (f"[{seen}]\n", "terminated\n", f"[{seen}]\nterminated\n")
-
-
-def test_a_program_that_does_not_exist_ends_its_rank_with_the_reason(node: Node, tmp_path: Path) -> None:
-    asked = launched(tmp_path, "true")
-    asked.ranks[0].argv[:] = [str(tmp_path / "vanished")]
-    asked.needs[:] = []
-    (tmp_path / "vanished").write_text("#!/bin/sh\n")
-    (tmp_path / "vanished").chmod(0o755)
-    controller = node.prepared(asked)
-    (tmp_path / "vanished").unlink()
-    controller.send(protocol.Follow({}, None), protocol.Release(0.0))
-    ended = controller.until(protocol.RankEnd)
-    assert ended.exit_code == 127
-    assert "No such file" in ended.last_lines[-1]
-
-
 @pytest.mark.parametrize("siblings", ["", "yes"])
 def test_a_failed_rank_stops_its_siblings_and_only_it_is_to_blame(node: Node, tmp_path: Path, siblings: str) -> None:
     flag = tmp_path / "go"
@@ -145,15 +107,6 @@ def test_ranks_of_a_killed_launcher_are_stopped(node: Node, tmp_path: Path) -> N
     gone(*pids)
 
 
-def test_a_killed_rank_entry_takes_its_rank_with_it_and_the_end_is_still_reported(node: Node, tmp_path: Path) -> None:
-    controller = node.started(launched(tmp_path, PATIENT))
-    pid = controller.pid(0)
-    entry = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    os.kill(entry, signal.SIGKILL)
-    controller.until(protocol.Finished)
-    assert controller.ended(0).signal == signal.SIGKILL
-
-
 def test_a_killed_supervisor_leaves_neither_launcher_nor_ranks(node: Node, tmp_path: Path) -> None:
     stubborn = "trap '' TERM HUP INT; echo up; while :; do sleep 0.1; done"
     controller = node.started(launched(tmp_path, stubborn, stubborn))
@@ -162,18 +115,6 @@ def test_a_killed_supervisor_leaves_neither_launcher_nor_ranks(node: Node, tmp_p
     launcher = int(Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text())
     os.kill(supervisor, signal.SIGKILL)
     gone(launcher, *pids)
-
-
-def test_a_rank_entry_outside_of_a_run_reports_what_is_missing(node: Node) -> None:
-    words = [sys.executable, "-I", "-S", str(node.archive), "rank"]
-    ended = subprocess.run(words, capture_output=True, text=True, check=False, env={})
-    assert ended.returncode == 1
-    assert "PYLAUNCH_SOCKET" in ended.stderr
-
-
-def test_a_local_rank_that_the_run_does_not_have_is_refused(node: Node, tmp_path: Path) -> None:
-    controller = node.ran(launched(tmp_path, "true", RANKS="2"))
-    assert "has no local rank 1" in controller.text("launcher.err")
 
 
 def test_a_launcher_that_fails_because_of_a_stop_signal_was_stopped(node: Node, tmp_path: Path) -> None:

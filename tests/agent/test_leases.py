@@ -2,7 +2,6 @@
 
 import os
 import pwd
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +11,8 @@ import pytest
 from pylaunch import protocol
 from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.shared import leases
-from pylaunch.agent.shared.sockets import ports
 from pylaunch.base.layout import NodeRoot, default_root
-from tests.agent.controller import Node, gone, task
+from tests.agent.controller import Node, task
 
 NOBODY = 65534
 PORT = 100_000 + 1000 * os.getpid()
@@ -110,27 +108,3 @@ def test_a_run_id_that_another_user_forges_leaves_nothing_behind_of_a_finished_r
     assert lease is not None
     with lease:
         assert ["device 907 is still leased to pid" in left for left in holdings.still_taken()] == [True]
-
-
-@as_root
-def test_a_rendezvous_without_a_free_port_names_the_holders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "candidates", lambda: list(range(PORT, PORT + 200)))
-    with Forger("silent", *map(leases.port_name, ports.candidates())) as forger:
-        (reason,) = Holdings(task(tmp_path, "true", choose_port=True), NodeRoot(str(tmp_path))).take()
-    user = pwd.getpwuid(NOBODY).pw_name
-    assert reason.code == "port-busy"
-    assert reason.message.endswith(f"; {PORT}-{PORT + 199}: held for pid {forger.process.pid} of {user}")
-
-
-def test_a_holder_that_asks_and_never_reads_costs_the_agent_nothing(node: Node, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "go")
-    controller = node.started(task(tmp_path, "read line < go", devices=[908]))
-    asking = [socket.socket(socket.AF_UNIX) for _ in range(50)]
-    for each in asking:
-        each.setblocking(False)
-        each.connect_ex(device(node, 908))
-    (tmp_path / "go").write_text("on\n")
-    assert controller.until(protocol.Finished).leftovers == []
-    for each in asking:
-        each.close()
-    gone(node.supervisor(controller))

@@ -1,21 +1,14 @@
 """Lookups of names on a host whose name server does not answer."""
 
-import itertools
 import json
-import select
 import socket
 import subprocess
 import sys
-import threading
 from pathlib import Path
-from types import SimpleNamespace
-
-import pytest
 
 from pylaunch.agent.probe.readers.hosts import reach
 from pylaunch.checks.suite import _look
 from pylaunch.probe.program import FROM_STDIN, probe
-from tests.waiting import DEADLINE_S
 
 _SILENT_SERVER = """\
 import os, socket, sys
@@ -44,25 +37,3 @@ def test_a_name_server_that_does_not_answer_costs_its_names_only(tmp_path: Path)
     readings = _look(json.loads(ended.stdout)).readings
     assert readings[reach.names] == {"own": own, "addresses": {own: ["10.0.0.1"]}, "unanswered": ["n2"]}
     assert readings[reach.hosts_file] == {"n3": ["10.99.0.9"]}
-
-
-def test_a_pause_of_the_program_is_no_silence_of_the_name_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each look at the clock is a minute after the one before; the answer arrives after the second one."""
-    goes_on = threading.Event()
-    looks = itertools.count()
-
-    def monotonic() -> float:
-        look = next(looks)
-        if look:
-            goes_on.set()
-        return 60.0 * look
-
-    def addresses(name: str) -> list[str]:
-        goes_on.wait(DEADLINE_S)
-        select.select([], [], [], 0.05)
-        return ["10.0.0.2"]
-
-    monkeypatch.setattr(reach, "time", SimpleNamespace(monotonic=monotonic))
-    monkeypatch.setattr(reach, "_addresses", addresses)
-    monkeypatch.setattr(reach, "LOOKUPS_S", DEADLINE_S)
-    assert reach.names(["n2"])["unanswered"] == []

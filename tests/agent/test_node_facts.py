@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pylaunch import protocol
 from pylaunch.agent.evidence.ranks import rank_sockets
-from tests.agent.controller import Controller, Node, gone, task
+from tests.agent.controller import Controller, Node, task
 
 
 def test_facts_follow_the_announcement_and_precede_the_end(node: Node, tmp_path: Path) -> None:
@@ -41,15 +41,6 @@ def test_a_stop_by_a_person_reports_no_facts(node: Node, tmp_path: Path) -> None
     controller.send(protocol.Stop(0.0, "Ctrl-C", by_hand=True))
     controller.until(protocol.Finished)
     assert controller.all(protocol.HostEvidence) == []
-
-
-def test_facts_are_replayed_after_the_end(node: Node, tmp_path: Path) -> None:
-    controller = node.ran(task(tmp_path, "exit 3"))
-    gone(node.supervisor(controller))
-    again = node.attach()
-    again.send(protocol.Follow({}, []))
-    again.until(protocol.Finished)
-    assert again.all(protocol.HostEvidence) == controller.all(protocol.HostEvidence)
 
 
 SENDS_TO_A_PROCESS_THAT_DOES_NOT_READ = """
@@ -92,12 +83,3 @@ def test_facts_are_reported_on_request_while_the_ranks_run(node: Node, tmp_path:
     controller.send(protocol.Stop(0.0, "Ctrl-C", by_hand=True))
     controller.until(protocol.Finished)
     assert [each.serial for each in controller.all(protocol.HostEvidence)] == [1, 2]
-
-
-def test_a_request_without_facts_gets_views_only(node: Node, tmp_path: Path) -> None:
-    controller = node.started(task(tmp_path, "echo up; exec sleep 600"))
-    controller.pid(0)
-    controller.send(protocol.Examine(1, within_s=10.0))
-    controller.until(protocol.Examined)
-    assert controller.all(protocol.HostEvidence) == []
-    assert [each.rank for each in controller.all(protocol.RankView)] == [0]

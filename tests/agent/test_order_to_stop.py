@@ -45,18 +45,3 @@ def test_a_rank_that_saves_at_the_signal_of_slurm_was_stopped_also_where_it_ends
     ended = controller.ended(0)
     assert (ended.exit_code, ended.stopped) == (0, True)
     assert [each.reason for each in controller.all(protocol.Stopping)] == [protocol.SIGNALLED]
-
-
-def test_a_rank_that_ends_well_while_another_node_gets_a_signal_was_not_stopped(node: Node, tmp_path: Path) -> None:
-    controller = node.started(task(tmp_path, "until [ -e go ]; do sleep 0.01; done"))
-    rank, agent = controller.pid(0), node.supervisor(controller)
-    with local_socket.connect(str(node.root / "runs" / "r1" / "agent.sock")) as another:
-        assert another.recv(1 << 16)
-        os.kill(agent, signal.SIGSTOP)
-        (tmp_path / "go").touch()
-        wait_until(lambda: processes.read(rank).state == "Z", "the end of the rank")
-        another.sendall(protocol.encode(protocol.Stop(5.0, f"n2: {protocol.SIGNALLED}")))
-        os.kill(agent, signal.SIGCONT)
-    controller.until(protocol.Finished)
-    assert (controller.ended(0).exit_code, controller.ended(0).stopped) == (0, False)
-    assert controller.all(protocol.Stopping) == [], "the agent of this node received no signal"

@@ -71,28 +71,6 @@ def test_a_line_arrives_whole_and_an_unfinished_one_after_a_while(node: Node, tm
     assert controller.text("0.out") == "whole\npassword\nend"
 
 
-def test_broken_characters_and_endless_lines_pass(node: Node, tmp_path: Path) -> None:
-    script = "import sys; sys.stdout.buffer.write(b'\\xff\\xfe' + 'é'.encode() * 100_000 + b'\\0\\n')"
-    controller = node.ran(task(tmp_path, ["/usr/bin/python3", "-c", script]))
-    assert controller.text("0.out") == "\ufffd\ufffd" + "é" * 100_000 + "\0\n"
-
-
-def test_only_the_streams_asked_for_are_sent(node: Node, tmp_path: Path) -> None:
-    controller = node.prepared(task(tmp_path, "echo a; echo b >&2", "echo c"))
-    controller.send(protocol.Follow({}, ["0.err", "none"]), protocol.Release(0.0))
-    controller.until(protocol.Finished)
-    assert {output.stream for output in controller.all(protocol.Output)} == {"0.err"}
-
-
-def test_past_output_arrives_before_new_output_with_a_mark_between(node: Node, tmp_path: Path) -> None:
-    first = node.started(task(tmp_path, "seq 20000; exec sleep 60"))
-    first.until_text("0.out", "\n20000\n")
-    second = node.attach()
-    second.send(protocol.Follow({}, None))
-    second.until(protocol.CaughtUp)
-    assert second.text("0.out") == first.text("0.out")
-
-
 def test_the_end_of_a_rank_carries_its_last_lines(node: Node, tmp_path: Path) -> None:
     controller = node.prepared(task(tmp_path, "seq 100 >&2; echo not this; exit 1", "seq 30; exit 0"))
     controller.send(protocol.Follow({}, []), protocol.Release(0.0))

@@ -1,6 +1,5 @@
 """A node that refuses a run reports every reason at once, and holds nothing afterwards."""
 
-import dataclasses
 import os
 import shlex
 import socket
@@ -35,21 +34,6 @@ def test_all_missing_things_are_reported_at_once(node: Node, tmp_path: Path) -> 
         f"{tmp_path}/train.py does not exist",
         f"{tmp_path}/x does not exist",
     ]
-
-
-def test_a_python_that_is_not_there_is_not_needed_before_a_script(node: Node, tmp_path: Path) -> None:
-    programs = ["python9", "train.py"], ["no-such-program"], ["python9/train"]
-    hints = [each.hint for each in node.refusal(task(tmp_path, *programs))]
-    assert hints == [
-        "name the script without python: -- train.py",
-        "install no-such-program on the node, or name its path there",
-        "",
-    ]
-
-
-def test_the_name_of_an_environment_as_interpreter_gets_the_form_of_a_path(node: Node, tmp_path: Path) -> None:
-    (refused,) = node.refusal(task(tmp_path, ["env-of-conda", "train.py"], python="env-of-conda"))
-    assert refused.hint.endswith(": --python /opt/conda/envs/NAME/bin/python")
 
 
 @pytest.mark.parametrize(("name", "words"), [("absent", "does not exist"), ("file", "is not a directory")])
@@ -98,14 +82,6 @@ def test_a_run_that_listens_on_the_port_is_named_with_how_to_stop_it(node: Node,
     assert found["port-busy"].hint == "pylaunch stop r1"
 
 
-def test_a_port_held_for_another_run_is_refused_before_anybody_listens(node: Node, tmp_path: Path) -> None:
-    port = free_port()
-    node.prepared(task(tmp_path, "true", hold_port=port))
-    found = reasons(node, task(tmp_path, "true", run="r2", hold_port=port))
-    assert f"port {port} is held for run r1" in found["port-leased"].message
-    assert found["port-leased"].hint == "pylaunch stop r1"
-
-
 def test_a_node_that_chooses_the_port_reports_it_and_its_processes_get_it_at_the_release(
     node: Node, tmp_path: Path
 ) -> None:
@@ -145,18 +121,6 @@ def test_a_firewall_without_a_port_for_the_rendezvous_is_reported_with_the_fix(
         (reason,) = holdings.take()
     assert reason.message.startswith(message)
     assert "firewall_member_ports" in reason.hint
-
-
-def test_a_launcher_and_the_ranks_it_starts_get_the_port(node: Node, tmp_path: Path) -> None:
-    words = 'echo to $1; shift; LOCAL_RANK=0 "$@"'
-    launcher = ["/bin/sh", "-c", words, "sh", f"--port={spawn.PORT_ENTRY}", protocol.RANK_ENTRY]
-    asked = task(tmp_path, "echo $MASTER_PORT", launcher=launcher)
-    rank = dataclasses.replace(asked.ranks[0], env={"MASTER_PORT": spawn.PORT_ENTRY})
-    controller = node.prepared(dataclasses.replace(asked, ranks=[rank]))
-    controller.send(protocol.Follow({}, None), protocol.Release(0.0, rendezvous_port=29555))
-    controller.until(protocol.Finished)
-    assert controller.text("launcher.out") == "to --port=29555\n"
-    assert controller.text("0.out") == "29555\n"
 
 
 def test_an_interface_that_is_not_there_is_named(node: Node, tmp_path: Path) -> None:
@@ -202,15 +166,6 @@ def test_a_leased_device_is_refused_with_its_holder_and_free_when_the_holder_is_
     node.prepared(task(tmp_path, "true", run="r3", devices=[900, 901, 902]))
 
 
-def test_nodes_with_roots_of_their_own_have_devices_of_their_own(
-    node: Node, agent_archive: Path, tmp_path: Path
-) -> None:
-    other = Node(tmp_path / "other", agent_archive)
-    node.prepared(task(tmp_path, "true", devices=[900]))
-    other.prepared(task(tmp_path, "true", devices=[900]))
-    other.close()
-
-
 @pytest.mark.skipif(os.getuid() != 0, reason="mounts a small file system")
 def test_a_full_disk_is_refused_with_the_free_space(node: Node, tmp_path: Path) -> None:
     node.ask("hello")
@@ -224,11 +179,6 @@ def test_a_full_disk_is_refused_with_the_free_space(node: Node, tmp_path: Path) 
         assert "0.0 MiB free" in full.message or "No space left on device" in full.message
     finally:
         subprocess.run(["umount", "--lazy", node.root / "runs"], check=True)
-
-
-def test_a_run_is_prepared_once(node: Node, tmp_path: Path) -> None:
-    node.prepared(task(tmp_path, "true"))
-    assert node.refusal(task(tmp_path, "true"))[0].message == "run r1 is prepared on this host"
 
 
 def test_only_the_controller_that_prepared_may_release(node: Node, tmp_path: Path) -> None:
@@ -330,22 +280,3 @@ def test_an_interpreter_that_does_not_run_is_refused_with_its_message(
     found = reasons(node, task(tmp_path, [str(python), "train.py"], python=str(python)))
     assert found["interpreter-broken"].message == f"{python} does not run on this node: {complaint}"
     assert found["interpreter-broken"].hint == "repair it there, or choose another: --python PATH"
-
-
-def test_a_link_that_leads_nowhere_is_named_with_its_target(node: Node, tmp_path: Path) -> None:
-    (tmp_path / "env").symlink_to("/nowhere/env")
-    (tmp_path / "python").symlink_to("/nowhere/python")
-    needs = [protocol.Need(str(tmp_path / name), "look") for name in ("python", "env/bin/python")]
-    messages = [reason.message for reason in node.refusal(task(tmp_path, "true", needs=needs))]
-    assert messages == [
-        f"{tmp_path}/python is a link to /nowhere/python, which does not exist",
-        f"{tmp_path}/env/bin/python does not exist: {tmp_path}/env is a link to /nowhere/env, which does not exist",
-    ]
-
-
-def test_what_is_in_a_missing_working_directory_is_not_reported_again(node: Node, tmp_path: Path) -> None:
-    there = tmp_path / "absent"
-    needs = [protocol.Need("train.py", "look"), protocol.Need("/nowhere/python", "install it")]
-    found = node.refusal(task(there, "./train.sh", needs=needs))
-    assert [reason.code for reason in found] == ["workdir-missing", "path-missing"]
-    assert found[1].message == "/nowhere/python does not exist"

@@ -2,9 +2,7 @@
 
 import json
 import os
-import select
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,6 @@ import pytest
 from pylaunch.agent.probe.registry import DEADLINE_S, Reader
 from pylaunch.agent.probe.runtime import readings
 from tests.agent.controller import gone
-from tests.waiting import DEADLINE_S as LONG_S
-from tests.waiting import wait_until
 
 
 def hangs(question: Any) -> None:
@@ -65,39 +61,6 @@ def test_a_reader_that_fails_says_why_and_the_others_answer(reader: str, reason:
         assert len(found[name]["value"]["much"]) == 300_000
 
 
-def test_several_readers_that_wait_do_so_at_the_same_time(tmp_path: Path) -> None:
-    def meets(name: str) -> int:
-        (tmp_path / name).touch()
-        return wait_until(lambda: len(list(tmp_path.iterdir())) == 8 and os.getpid(), "the other readers")
-
-    by_name: dict[str, Reader[Any, Any]] = {"meets": Reader("meets", meets, LONG_S)}
-    found = taken({f"meets#{number}": str(number) for number in range(8)}, by_name)
-    assert len({each["value"] for each in found.values()}) == 8
-
-
-def test_a_reader_that_answers_while_the_probe_is_held_up_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host whose processors are busy must not call its file system hung."""
-    gate, opening = os.pipe()
-    look, awaited = select.select, ["is silent"]
-
-    def held_up(pipes: Any, *rest: Any) -> Any:
-        """Return, too late, what was ready before the reader answered."""
-        ready = look(pipes, *rest)
-        if awaited and awaited.pop():
-            os.write(opening, b"o")
-            look(pipes, [], [], LONG_S)
-            late = time.monotonic() + 0.3
-            while time.monotonic() < late:
-                pass
-        return ready
-
-    monkeypatch.setattr(select, "select", held_up)
-    by_name: dict[str, Reader[Any, Any]] = {"gate": Reader("gate", lambda _: os.read(gate, 1).decode(), 0.3)}
-    assert taken({"gate": None}, by_name)["gate"]["value"] == "o"
-    for each in (gate, opening):
-        os.close(each)
-
-
 def test_a_reader_whose_probe_is_killed_ends_however_long_its_answer_is(tmp_path: Path) -> None:
     file = tmp_path / "pid"
 
@@ -114,8 +77,3 @@ def test_a_reader_whose_probe_is_killed_ends_however_long_its_answer_is(tmp_path
             os._exit(1)
     os.waitpid(probe, 0)
     gone(int(file.read_text()))
-
-
-def test_readers_that_all_die_are_all_reported() -> None:
-    found = taken({f"dies#{number}": None for number in range(3)}, readers())
-    assert [each["unmeasured"] for each in found.values()] == ["its reader died"] * 3

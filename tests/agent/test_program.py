@@ -6,16 +6,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pylaunch.agent.piped import mesh
 from pylaunch.agent.probe.readers.hosts import host as host_readers
 from pylaunch.agent.probe.readers.hosts import lease
-from pylaunch.checks.check import AtStart
 from pylaunch.checks.mesh import READINGS
 from pylaunch.checks.suite import CHECKS, _look, questions_for
 from pylaunch.checks.survey import Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.probe.answers import Unmeasured
-from pylaunch.probe.program import BEGUN, FROM_STDIN, STREAMED, probe, program, streamed
+from pylaunch.probe.program import FROM_STDIN, probe
 from pylaunch.provision.observed.probe import parse_facts, readers_asked
 
 
@@ -66,29 +64,3 @@ def test_what_provisioning_reads_on_this_machine_has_the_types_that_it_declares(
     assert facts.sysctls["kernel.ostype"] == {"value": "Linux", "read_only": False}
     assert list(facts.host_facts)[:3] == ["own", "system", "hardware"]
     assert "kernel" in facts.host_facts["system"]
-
-
-def imported_by(words: tuple[str, ...], stdin: bytes) -> set[str]:
-    python = [sys.executable, "-X", "importtime", *words]
-    ended = subprocess.run(python, input=stdin, capture_output=True, check=True, timeout=60)
-    return {line.rpartition("|")[2].strip() for line in ended.stderr.decode().splitlines()}
-
-
-def test_programs_of_hosts_import_no_module_that_costs_more_than_its_use(tmp_path: Path) -> None:
-    """Each of these takes many milliseconds of every host at every question."""
-    wanted = Wanted(str(tmp_path))
-    dear = {"asyncio", "dataclasses", "platform", "shutil", "tempfile", "xml.etree"}
-    host = Host("n1", "10.0.0.1")
-    at_starts = questions_for(host, wanted, [check for check in CHECKS if check.at_start is AtStart.ASKED])
-    assert imported_by(FROM_STDIN, probe(at_starts)).isdisjoint(dear)
-    asked = questions_for(host, wanted, [check for check in CHECKS if not check.deep])
-    names = {name: question for name, question in asked.items() if name not in READINGS}
-    assert imported_by(FROM_STDIN, probe(names)).isdisjoint(dear)
-    question = b'{"name": "n1", "conversation": "c", "port": null}\n'
-    assert imported_by(STREAMED, streamed(program(mesh.main, BEGUN)) + question).isdisjoint(dear)
-
-
-def test_a_streamed_script_leaves_the_rest_of_its_input_to_what_it_runs() -> None:
-    question = b'{"name": "n1", "conversation": "c", "port": null}\n'
-    answer = ran(STREAMED, streamed(program(mesh.main, BEGUN)) + question)
-    assert '"listening"' in answer

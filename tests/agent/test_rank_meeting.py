@@ -6,7 +6,7 @@ import pytest
 
 from pylaunch import protocol
 from tests.agent.controller import Node, task
-from tests.agent.test_examination import UP, program, stack, views
+from tests.agent.test_examination import program, views
 
 
 def test_a_rank_that_meets_the_others_elsewhere_reports_the_values_that_it_uses(node: Node, tmp_path: Path) -> None:
@@ -84,22 +84,3 @@ os.environ.update({environment})
     controller = node.started(task(tmp_path, "true", ranks=ranks, world_size=1))
     end = controller.until(protocol.RankEnd)
     assert (end.exit_code, end.failed_to_meet, end.overrides) == (1, True, found)
-
-
-def test_a_process_that_another_launcher_started_as_another_rank_shows_no_values_of_the_run(
-    node: Node, tmp_path: Path
-) -> None:
-    program(tmp_path, f"import time\ndef train(): time.sleep(600)\n{UP}train()")
-    launcher = "import os, subprocess, sys\nenv = {**os.environ, 'MASTER_PORT': '1', %s}\n"
-    launcher += "subprocess.call([sys.executable, 'train.py'], env=env)\n"
-    given = {"MASTER_PORT": "29500", "RANK": "1", "WORLD_SIZE": "2"}
-    words = [program(tmp_path, launcher % own, f"{name}.py") for name, own in (("same", ""), ("other", "'RANK': '0'"))]
-    program(tmp_path, f"import os, time\nos.environ['RANK'] = '7'\ndef train(): time.sleep(600)\n{UP}train()", "own.py")
-    words.append(program(tmp_path, (launcher % "").replace("train.py", "own.py"), "wrapper.py"))
-    ranks = [protocol.RankTask(number, number, each, given) for number, each in enumerate(words)]
-    controller = node.up(task(tmp_path, "true", ranks=ranks, world_size=2), count=3)
-    seen = views(controller)
-    assert [stack(seen[rank]) for rank in range(3)] == [["train", "<module>"]] * 3
-    facts = [(seen[rank].is_other_rank, [each.name for each in seen[rank].overrides]) for rank in range(3)]
-    assert facts == [(False, ["MASTER_PORT"]), (True, []), (False, ["MASTER_PORT", "RANK"])], "a script is no launcher"
-    assert seen[1].note.startswith("no collectives: a launcher in the rank started this process")

@@ -184,16 +184,6 @@ def test_a_rank_that_fails_stops_the_others_of_its_node(node: Node, tmp_path: Pa
     gone(*pids)
 
 
-def test_a_rank_that_ends_well_stops_nobody(node: Node, tmp_path: Path) -> None:
-    flag = tmp_path / "go"
-    os.mkfifo(flag)
-    controller = node.started(task(tmp_path, "true", f"read line < {flag}"))
-    assert controller.until(protocol.RankEnd).rank == 0
-    flag.write_text("now\n")
-    assert controller.until(protocol.RankEnd).exit_code == 0
-    assert controller.all(protocol.Stopping) == []
-
-
 def test_stop_ends_ranks_with_term_and_is_reported_once(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, PATIENT, PATIENT))
     controller.pid(1)
@@ -253,17 +243,6 @@ def test_term_goes_to_ranks_and_not_to_their_loaders_and_the_last_half_line_is_k
     assert controller.ended(0).exit_code == 0
 
 
-def test_a_second_stop_shortens_the_grace_of_a_rank_that_ignores_term(node: Node, tmp_path: Path) -> None:
-    controller = node.started(task(tmp_path, STUBBORN))
-    controller.until(protocol.Output)
-    controller.send(protocol.Stop(600.0, "politely"))
-    controller.until(protocol.Stopping)
-    controller.send(protocol.Stop(0.1, "now"))
-    ended = controller.until(protocol.RankEnd)
-    assert (ended.signal, ended.stopped) == (signal.SIGKILL, True)
-    assert controller.until(protocol.Finished).leftovers == []
-
-
 def test_a_daemon_that_a_rank_left_behind_is_found_by_its_mark_and_ended(node: Node, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "gate")
     controller = node.started(
@@ -295,21 +274,6 @@ def test_a_run_whose_controller_disconnects_before_the_release_is_aborted(node: 
     assert '"aborted"' in (node.root / "runs/r1/outcome.json").read_text()
 
 
-def test_a_supervisor_that_nobody_asks_for_anything_does_not_stay(node: Node) -> None:
-    controller = node.open()
-    controller.until(protocol.Hello)
-    controller.kill()
-    gone(node.supervisor(controller))
-
-
-def test_stop_before_release_starts_nothing(node: Node, tmp_path: Path) -> None:
-    controller = node.prepared(task(tmp_path, "touch ran"))
-    controller.send(protocol.Stop(1.0, "changed my mind"))
-    assert controller.until(protocol.Finished).leftovers == []
-    assert controller.all(protocol.RankStarted) == []
-    assert not (tmp_path / "ran").exists()
-
-
 def test_a_killed_relay_does_not_affect_the_run_and_attach_continues_where_it_was(node: Node, tmp_path: Path) -> None:
     flag = tmp_path / "go"
     os.mkfifo(flag)
@@ -328,14 +292,6 @@ def test_a_killed_relay_does_not_affect_the_run_and_attach_continues_where_it_wa
     assert second.text("0.out") == "4\n5\n"
 
 
-def test_a_controller_that_goes_away_after_release_changes_nothing(node: Node, tmp_path: Path) -> None:
-    first = node.started(task(tmp_path, PATIENT))
-    pid = first.pid(0)
-    first.disconnect()
-    assert node.attach().until(protocol.Hello).running == [0]
-    assert is_alive(pid)
-
-
 def test_a_run_that_is_over_is_replayed_from_its_files(node: Node, tmp_path: Path) -> None:
     first = node.ran(task(tmp_path, "echo hello; exit 4", "echo other"))
     gone(node.supervisor(first))
@@ -350,40 +306,12 @@ def test_a_run_that_is_over_is_replayed_from_its_files(node: Node, tmp_path: Pat
     assert "over" in node.open().until(protocol.Failed).message
 
 
-def test_a_controller_that_does_not_know_of_the_end_yet_is_answered_as_before_it(node: Node, tmp_path: Path) -> None:
-    first = node.ran(task(tmp_path, "exit 4"))
-    gone(node.supervisor(first))
-    controller = node.attach()
-    controller.send(protocol.Examine(3), protocol.TryPeers({"n1": 1}), protocol.Follow({}, None))
-    controller.until(protocol.Finished)
-    assert controller.all(protocol.Examined) == [protocol.Examined(3, [])]
-    assert controller.all(protocol.PeersTried) == [protocol.PeersTried({})]
-    assert controller.ended(0).exit_code == 4
-    assert not controller.all(protocol.Failed)
-
-
-def test_an_unknown_run_is_reported_as_unknown(node: Node) -> None:
-    assert node.attach("nope").until(protocol.Failed).message == "no run nope on this host"
-
-
 def test_term_to_the_supervisor_stops_the_run(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, PATIENT))
     controller.pid(0)
     os.kill(node.supervisor(controller), signal.SIGTERM)
     assert controller.until(protocol.RankEnd).stopped
     controller.until(protocol.Finished)
-
-
-def test_nonsense_ends_the_connection_and_not_the_run(node: Node, tmp_path: Path) -> None:
-    controller = node.started(task(tmp_path, PATIENT))
-    pid = controller.pid(0)
-    intruder = node.attach()
-    assert intruder.process.stdin is not None
-    intruder.process.stdin.write(b'{"type": "Unheard"}\n')
-    intruder.process.stdin.flush()
-    assert "Unheard" in intruder.until(protocol.Failed).message
-    assert intruder.receive() is None
-    assert is_alive(pid)
 
 
 def test_the_supervisor_holds_nothing_of_the_connection_that_started_it(node: Node, tmp_path: Path) -> None:
@@ -406,16 +334,3 @@ def test_hostile_names_survive(agent_archive: Path, tmp_path: Path) -> None:
     words = [sys.executable, "-c", "import sys, os; print(sys.argv[1:], os.getcwd())", hostile]
     controller = node.ran(task(directory, words))
     assert controller.text("0.out") == f"{[hostile]} {directory}\n"
-
-
-def test_a_node_whose_run_is_over_waits_for_a_controller_that_waits_for_other_nodes(node: Node, tmp_path: Path) -> None:
-    node.altered_by = "from pylaunch.agent.serve import supervisor; supervisor.DRAIN_S = 0.0"
-    controller = node.prepared(task(tmp_path, "echo done"))
-    controller.send(protocol.Release(0.0))
-    wait_until((node.root / "runs" / "r1" / "outcome.json").exists, "the end of the run")
-    controller.send(protocol.Ping(1))
-    controller.until(protocol.Pong)
-    controller.send(protocol.Follow({}, None))
-    assert controller.until(protocol.Finished).leftovers == []
-    assert controller.text("0.out") == "done\n"
-    gone(node.supervisor(controller))

@@ -67,13 +67,3 @@ def test_a_launcher_and_its_ranks_have_the_secret(node: Node, tmp_path: Path) ->
     controller.send(protocol.Follow({}, None), protocol.Release(0.0))
     controller.until(protocol.Finished)
     assert controller.text("launcher.out") == controller.text("0.out") == f"{len(SECRET)}\n"
-
-
-def test_a_rank_has_no_variable_but_those_of_the_run(node: Node, tmp_path: Path) -> None:
-    controller = node.ran(task(tmp_path, ["/usr/bin/env"], env=BARE))
-    names = {line.partition("=")[0] for line in controller.text("0.out").splitlines()}
-    person = {"HOME", "USER", "LOGNAME", "SHELL"}
-    ours = {"PYLAUNCH_RUN", "PYLAUNCH_ROOT", "PYLAUNCH_NODE_RANK", "PYLAUNCH_RANK", "PYLAUNCH_LOCAL_RANK"}
-    runtime = {"PYTHONPATH", "PYLAUNCH_HOSTFILE", "PYLAUNCH_STEP_FILE", "PYLAUNCH_RANK_SOCKET"}
-    torch = {"TORCHELASTIC_ERROR_FILE", "TORCH_FR_BUFFER_SIZE", "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DUMP_ON_TIMEOUT"}
-    assert names == {"PATH"} | person | ours | runtime | torch

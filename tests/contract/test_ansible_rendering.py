@@ -4,10 +4,8 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from ansible._internal._templating._engine import TemplateEngine
 
 from pylaunch.errors import ProvisionError, UsageError
 from pylaunch.inventory import load_cluster
@@ -52,30 +50,6 @@ def test_names_come_from_the_inventory_alone_also_for_one_host_of_it(tmp_path: P
     cluster = inventory(tmp_path).only(["n1"])
     (block,) = state_of("host_baseline", render(OURS, cluster).hosts["n1"]).blocks
     assert block.content.splitlines() == ["10.1.0.1 n1 @hostname@", "10.9.0.2 n2 deep"]
-
-
-def test_a_template_is_compiled_once_however_many_hosts_there_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compiled: list[str] = []
-    compile_template = TemplateEngine._compile_template
-
-    def counted(engine: Any, template: str, options: Any) -> Any:
-        compiled.append(template)
-        return compile_template(engine, template, options)
-
-    monkeypatch.setattr(TemplateEngine, "_compile_template", counted)
-
-    def compilations(hosts: int) -> int:
-        lines = "".join(f"h{number} ansible_host=10.2.0.{number}\n" for number in range(1, hosts + 1))
-        compiled.clear()
-        desired = render(OURS, inventory(tmp_path, f"[cluster]\n{lines}"))
-        (block,) = state_of("host_baseline", desired.hosts[f"h{hosts}"]).blocks
-        assert block.content.splitlines()[-1] == f"10.2.0.{hosts} h{hosts} @hostname@"
-        return len(compiled)
-
-    assert 0 < compilations(4) == compilations(8)
-    assert TemplateEngine._compile_template is counted, "what rendering put in its place is still there"
 
 
 def test_a_host_outside_the_cluster_still_finds_itself(tmp_path: Path) -> None:
@@ -125,12 +99,6 @@ def test_group_variables_and_extra_variables_rank_as_in_ansible(tmp_path: Path) 
     assert state_of("host_baseline", render(OURS, cluster).hosts["n1"]).limits["nofile"] == "70000"
     extra = render(OURS, cluster, extra_vars={"host_baseline_nofile": 5})
     assert state_of("host_baseline", extra.hosts["n1"]).limits["nofile"] == "5"
-
-
-def test_extra_variables_rank_above_the_variables_of_a_role(tmp_path: Path) -> None:
-    extra = {"__host_baseline_hosts_block": [{"path": "/etc/hosts", "marker": "# {mark}", "content": "mine"}]}
-    states = render(OURS, inventory(tmp_path), only=["host_baseline"], extra_vars=extra).hosts
-    assert [block.content for (state,) in states.values() for block in state.blocks] == ["mine", "mine"]
 
 
 def test_a_host_without_root_gets_only_the_environment(tmp_path: Path) -> None:
@@ -195,16 +163,6 @@ def test_the_environment_that_the_project_names_is_wanted_beside_the_others(
     state = state_of("python_env", render(OURS, request.cluster, extra_vars=request.extra_vars).hosts["n1"])
     assert state.links == (DesiredLink("/opt/pylaunch/named/vision", "../envs/abc"),)
     assert [each.path for each in state.environments] == ["/opt/pylaunch/envs/abc"]
-
-
-class _Uncopied:
-    def __deepcopy__(self, _memo: object) -> None:
-        raise AssertionError("copied for a template that does not ask for it")
-
-
-def test_the_variables_of_a_host_are_not_copied_for_every_file_that_is_rendered(tmp_path: Path) -> None:
-    desired = render(OURS, inventory(tmp_path), extra_vars={"unused": _Uncopied()})
-    assert state_of("host_baseline", desired.hosts["n1"]).files
 
 
 def test_only_some_roles_can_be_asked_for_and_unknown_ones_are_refused(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -84,18 +83,6 @@ def test_a_failed_task_gives_its_own_words(tmp_path: Path) -> None:
     (failure,) = result.failures
     assert (failure.host, failure.task) == ("here", "Break")
     assert failure.message == "non-zero return code\nno such widget"
-
-
-def test_a_loop_names_only_the_items_that_failed(tmp_path: Path) -> None:
-    result = run(
-        tmp_path,
-        """
-    - name: Loop
-      ansible.builtin.assert: {that: item != 2, fail_msg: "bad {{ item }}"}
-      loop: [1, 2, 3]
-""",
-    )
-    assert [failure.message for failure in result.failures] == ["bad 2"]
 
 
 def test_failures_that_are_ignored_or_rescued_are_none(tmp_path: Path) -> None:
@@ -233,19 +220,3 @@ def test_host_keys_are_checked_and_connections_are_shared_with_ours() -> None:
     assert settings["ANSIBLE_ROLES_PATH"] == "/x/roles"
     assert "StrictHostKeyChecking=yes" in settings["ANSIBLE_SSH_ARGS"]
     assert "ControlPersist=120" in settings["ANSIBLE_SSH_ARGS"]
-
-
-def test_a_run_that_another_thread_no_longer_wants_ends_though_nothing_happens_in_it(tmp_path: Path) -> None:
-    unwanted, timers = threading.Event(), []
-
-    def give_up_once_it_waits(step: Progress) -> None:
-        if step.task == "Wait":
-            timers.append(threading.Timer(0.5, unwanted.set))
-            timers[-1].start()
-
-    playbook = written(tmp_path, "    - {name: Wait, ansible.builtin.command: sleep 600}\n")
-    begun = time.monotonic()
-    with pytest.raises(ProvisionError, match="ended without a summary"):
-        run_playbook(PlaybookRun(playbook, HERE), on_event=give_up_once_it_waits, unwanted=unwanted)
-    assert timers
-    assert time.monotonic() - begun < 300

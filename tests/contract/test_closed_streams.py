@@ -37,17 +37,6 @@ def test_a_document_that_finds_no_room_is_no_success(tmp_path: Path) -> None:
     assert ended.stderr.splitlines()[0] == "error: stdout: No space left on device"
 
 
-def test_a_child_process_has_the_streams_too() -> None:
-    program = """
-import subprocess
-from pylaunch.cli.main import _open_closed_streams
-_open_closed_streams()
-raise SystemExit(subprocess.call(["sh", "-c", "echo text >&2 && read -r line; test -z \\"$line\\""]))
-"""
-    words = ["sh", "-c", 'exec "$0" -c "$1" <&- >&- 2>&-', sys.executable, program]
-    assert subprocess.run(words, check=False, timeout=60).returncode == 0
-
-
 _PROGRAM = """
 import asyncio, resource, sys
 from pylaunch.errors import ClusterNotReadyError
@@ -87,20 +76,3 @@ def test_the_soft_limit_is_raised_as_far_as_the_hosts_need_and_the_hard_one_is_n
     words = [sys.executable, "-c", _PROGRAM, verb, str(hard)]
     ended = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
     assert (ended.returncode, ended.stdout.strip()) == (0, printed), ended.stderr[-2000:]
-
-
-PROGRAM = """\
-import importlib, os, select, signal
-del os.pidfd_open, signal.pidfd_send_signal, select.epoll
-from pylaunch.cli.main import VERBS
-from pylaunch.transport import process
-for verb in VERBS.values():
-    importlib.import_module(verb.module)
-answer = process.run(("sh", "-c", "read word; echo $word; exit 3"), stdin=b"heard\\n", timeout_s=30)
-print(answer.returncode, answer.stdout.strip())
-"""
-
-
-def test_a_process_runs_to_its_end_without_pidfd() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["3", "heard"], done.stderr

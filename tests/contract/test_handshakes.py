@@ -15,7 +15,6 @@ from pylaunch.model.cluster import Cluster, Host, SshOptions
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.probe.ask import ask
-from pylaunch.runs.connect import agent_link
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.transport import handshakes
 
@@ -97,15 +96,6 @@ def test_many_new_connections_are_opened_a_few_at_a_time_and_none_times_out_in_t
     ends = connect(unanswered(server))
     assert len(ends) == HOSTS
     assert all(re.search("Connection closed|Connection reset|Broken pipe", end) for end in ends), ends
-    assert 1 <= server.most <= MOST
-
-
-def test_agents_start_a_few_at_a_time_although_their_connections_do_not_wait(
-    server: Silent, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(handshakes, "TURNS", handshakes.Turns(HOSTS, slow_s=600))
-    monkeypatch.setattr(agent_link, "AGENTS", handshakes.Turns(MOST, opened=frozenset, slow_s=600))
-    assert len(started(unanswered(server))) == HOSTS
     assert 1 <= server.most <= MOST
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.errors import InventoryError
-from pylaunch.inventory import cache, load_cluster
+from pylaunch.inventory import load_cluster
 from pylaunch.store.paths import cache_directory
 from pylaunch.transport import process
 
@@ -115,64 +114,9 @@ def test_ansible_is_asked_each_time_where_not_all_can_be_named_or_there_is_a_sec
     assert not any("sesame" in file.read_text() for file in cache_directory().rglob("*.json"))
 
 
-def test_ansible_is_called_each_time_where_the_environment_configures_it(
-    asked: Asked, inventory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ANSIBLE_INVENTORY_ENABLED", "ini")
-    load_cluster(inventory)
-    load_cluster(inventory)
-    assert asked.times() == 2
-
-
-@pytest.mark.parametrize("name", ["cluster.yml", "cluster"])
-def test_a_source_that_a_plugin_may_answer_is_asked_each_time(name: str, asked: Asked, tmp_path: Path) -> None:
-    source = tmp_path / name
-    source.write_text("cluster: {hosts: {n1: {ansible_host: 10.1.0.1}}}\n" if name.endswith("yml") else INVENTORY)
-    load_cluster(source)
-    load_cluster(source)
-    assert asked.times() == 2
-
-
 def test_a_program_is_run_each_time_whatever_its_name(asked: Asked, inventory: Path) -> None:
     inventory.write_text('#!/bin/sh\necho \'{"cluster": {"hosts": ["n1"]}, "_meta": {"hostvars": {"n1": {}}}}\'\n')
     inventory.chmod(0o755)
     load_cluster(inventory)
     load_cluster(inventory)
     assert asked.times() == 2
-
-
-def test_a_refusal_is_not_kept(asked: Asked, inventory: Path) -> None:
-    inventory.write_text("[cluster\n")
-    for _ in range(2):
-        with pytest.raises(InventoryError):
-            load_cluster(inventory)
-    assert asked.times() == 2
-
-
-def test_a_disk_that_takes_nothing_is_no_matter(
-    asked: Asked, inventory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert load_cluster(inventory) == load_cluster(inventory)
-    assert asked.times() == 2
-
-
-@pytest.mark.parametrize("torn", ["", "{"])
-def test_an_answer_that_was_not_written_whole_is_no_answer(torn: str, asked: Asked, inventory: Path) -> None:
-    first = load_cluster(inventory)
-    (kept,) = cache_directory().rglob("*.json")
-    kept.write_text(torn)
-    assert load_cluster(inventory) == first
-    assert asked.times() == 2
-
-
-def test_only_the_newest_answers_are_kept(asked: Asked, inventory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "KEPT", 2)
-    for number in range(1, 4):
-        inventory.write_text(INVENTORY + f"# {number}\n")
-        load_cluster(inventory)
-    assert len(list(cache_directory().rglob("*.json"))) == 2
-    asked.times()
-    load_cluster(inventory)
-    assert asked.times() == 0

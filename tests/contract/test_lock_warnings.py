@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.provision.environments.environment import LockProgress, LockRequest, lock, read_manifest
+from pylaunch.provision.environments.environment import LockProgress, LockRequest, lock
 
 
 def wheel(index: Path, name: str, version: str, requires_python: str = ">=3.8") -> str:
@@ -47,19 +47,3 @@ def test_an_old_version_is_reported_where_a_wheel_would_help_and_nowhere_else(in
     (warning,) = output
     assert "pylaunch-test-old 1.0 is locked, the newest is 2.0: pylaunch-test-old==2.0 has no wheel" in warning
     assert "pip wheel --no-deps --wheel-dir wheels pylaunch-test-old==2.0" in warning
-
-
-def test_a_lock_keeps_30_manifests_and_a_damaged_one_keeps_it_from_nothing(index: Path, tmp_path: Path) -> None:
-    (tmp_path / "requirements.txt").write_text("pylaunch-test-young\n")
-    request = LockRequest((tmp_path / "requirements.txt",), tmp_path / "environment", "3.8")
-    earlier = tmp_path / "environment.manifests"
-    earlier.mkdir()
-    for age in range(40):
-        (earlier / f"{age:02}.json").touch()
-        os.utime(earlier / f"{age:02}.json", (age, age))
-    made = lock(request).manifest
-    assert {path.stem for path in earlier.iterdir()} == {made.id, *(f"{age:02}" for age in range(11, 40))}
-    (tmp_path / "environment" / "manifest.json").write_text('{"id":')
-    again = lock(request)
-    assert again.is_new
-    assert again.manifest == made == read_manifest(tmp_path / "environment")

@@ -76,15 +76,3 @@ def test_ranks_of_mpirun_find_their_place_and_the_host_of_mpirun(tmp_path: Path,
         }
         for rank, local_rank, on_node in ((0, 0, 2), (1, 1, 2), (2, 0, 1))
     ]  # fmt: skip
-
-
-def test_ranks_of_mpirun_inside_a_slurm_step_are_ranks_of_mpirun(tmp_path: Path, mpirun: Mapping[str, str]) -> None:
-    (tmp_path / "train.py").write_text(REPORT)
-    task = {
-        "SLURM_JOB_ID": "7", "SLURM_PROCID": "1", "SLURM_STEP_NODELIST": "n[1-2]", "SLURM_NTASKS": "2",
-        "SLURM_LOCALID": "0", "PRTE_MCA_ras": "^slurm", "PRTE_MCA_plm": "^slurm",
-    }  # fmt: skip
-    argv = ("mpirun", "-np", "2", "--map-by", "slot:oversubscribe", "--bind-to", "none", sys.executable, "train.py")
-    found = ranks(argv, tmp_path, {**mpirun, **task})
-    assert [each["place"]["launcher"] for each in found] == ["openmpi", "openmpi"]  # type: ignore[index]
-    assert {each["place"]["address"] for each in found} == {"127.0.0.1"}  # type: ignore[index]

@@ -4,13 +4,11 @@ import asyncio
 import contextlib
 import fcntl
 import getpass
-import hashlib
 import json
 import os
 import pty
 import select
 import shutil
-import socket
 import struct
 import subprocess
 import sys
@@ -223,26 +221,11 @@ def test_ansible_takes_the_connection_of_our_own_commands(server: Server, projec
     assert len(list(control_directory().iterdir())) == 1
 
 
-def test_open_connections_are_found_by_where_they_lead(server: Server, project: Path) -> None:
-    process.run(connector_of(server.host, trusted(server, known_hosts(project))).argv(("true",))).checked()
-    (control,) = control_directory().iterdir()
-    words = f"{socket.gethostname()}127.0.0.1{server.port}{getpass.getuser()}"
-    assert control.name.endswith(hashlib.sha1(words.encode()).hexdigest())
-
-
 def test_an_unknown_host_key_stops_the_connection_and_names_trust(server: Server, project: Path) -> None:
     ended = process.run(connector_of(server.host, str(known_hosts(project))).argv(("true",)))
 
     assert ended.returncode == 255
     assert explain_failure(server.host, ended.stderr).hint == "pylaunch trust --limit n1"
-
-
-def test_a_user_s_silent_configuration_does_not_silence_the_reason(server: Server, project: Path) -> None:
-    host = Host("n1", "127.0.0.1", ssh=SshOptions(port=server.port, common_args=("-o", "LogLevel=QUIET")))
-
-    ended = process.run(connector_of(host, str(known_hosts(project))).argv(("true",)))
-
-    assert "host key unknown" in explain_failure(host, ended.stderr).reason
 
 
 def test_trust_accepts_the_key_that_the_server_has_and_ssh_then_connects(
@@ -274,15 +257,6 @@ def test_trust_asks_on_a_terminal_and_obeys_the_answer(server: Server, project: 
             assert known_hosts(project).exists() == (code == ExitCode.DONE)
 
 
-def test_trust_without_a_terminal_refuses_to_decide(
-    server: Server, project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["trust"]) == ExitCode.USAGE
-
-    assert "--yes" in capsys.readouterr().err
-    assert not known_hosts(project).exists()
-
-
 def test_a_changed_key_is_shown_against_the_old_one_and_kept_out_until_replaced(
     server: Server, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -312,20 +286,6 @@ def test_a_key_of_another_kind_than_the_trusted_one_is_a_changed_key(
     assert "ecdsa-sha2-nistp256" in capsys.readouterr().err
 
 
-def test_silent_hosts_are_named_together_and_the_others_are_accepted(
-    server: Server, project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    closed = free_port()
-    with (project / "cluster.ini").open("a") as inventory:
-        inventory.write(f"n2 ansible_host=127.0.0.2 ansible_port={closed}\nn3 ansible_host=nosuch.invalid\n")
-        inventory.write('[cluster:vars]\nfabric_address="{{ inventory_hostname }}"\n')
-
-    assert run(["trust", "--yes"]) == ExitCode.CLUSTER_NOT_READY
-
-    assert "no key from n[2-3]" in capsys.readouterr().err
-    assert keys_for(read_known_hosts(known_hosts(project)), server_name("127.0.0.1", server.port))
-
-
 def test_a_host_behind_a_proxy_is_asked_through_it(server: Server, project: Path) -> None:
     known = trusted(server, server.directory / "jump_known_hosts")
     jump = f"ssh -F {server.directory}/jump_config -W 127.0.0.1:{server.port} jump"
@@ -342,17 +302,6 @@ def test_a_host_behind_a_proxy_is_asked_through_it(server: Server, project: Path
     assert keys_for(read_known_hosts(known_hosts(project)), "hidden.invalid") == (
         public_key("hidden.invalid", server.host_key),
     )
-
-
-def test_hosts_behind_a_jump_host_that_does_not_answer_have_one_reason_and_its_next_step(
-    server: Server, project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    inventory = "[cluster]\nn[1:3]\n[cluster:vars]\nansible_ssh_common_args='-o ProxyCommand=false'\n"
-    (project / "cluster.ini").write_text(inventory)
-    assert run(["trust", "--yes"]) == ExitCode.CLUSTER_NOT_READY
-    printed = capsys.readouterr().err
-    assert printed.count("not reached through its jump host") == 1
-    assert "hint: the jump host's own key must be in ~/.ssh/known_hosts; n[1-3]: try it by hand: ssh " in printed
 
 
 @contextlib.contextmanager
@@ -395,14 +344,6 @@ def test_probe_and_start_name_an_account_that_does_not_run_our_commands(
         assert hint is not None
         assert hint.startswith("log in as another user with ansible_user= of n1, or ")
         assert "Python" not in hint
-
-
-def test_what_is_wrong_with_the_program_alone_is_not_blamed_on_the_account(server: Server, project: Path) -> None:
-    host = replace(server.host, agent_python="/bin/false")
-    cluster = Cluster((host,), known_hosts=trusted(server, known_hosts(project)))
-    answer = ask(cluster, {"n1": b""})["n1"]
-    assert isinstance(answer, Unreachable)
-    assert answer.reason.startswith("the probe failed (exit code 1)")
 
 
 def what_fails(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:

@@ -13,16 +13,6 @@ from pylaunch.model.job import Framework
 from tests.features.render_files.samples import SAMPLES, planned, rendered
 
 ENDS_S = 60
-REPORT = """
-import json, os, sys
-os.write(1, json.dumps({"arguments": sys.argv[1:], "env": dict(os.environ)}).encode() + b"\\n")  # At once.
-"""
-FAILS = """
-import os, sys, time
-if os.environ["LOCAL_RANK"] == "1":
-    sys.exit(7)
-time.sleep(600)
-"""
 
 
 def words(*argv: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:

@@ -53,13 +53,3 @@ def test_a_server_that_sends_bytes_that_are_no_text_is_named(
     printed = capfd.readouterr()
     assert "n1" in printed.out + printed.err
     assert "this is a bug" not in printed.err
-
-
-@pytest.mark.parametrize("verb", ["trust", "check"])
-def test_a_name_that_is_no_domain_name_is_a_host_that_cannot_be_reached(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], verb: str
-) -> None:
-    inventory = tmp_path / "cluster.ini"
-    inventory.write_text("[cluster]\nn1 ansible_host=gpu..example\n")
-    assert run([verb, "-i", str(inventory)]) == ExitCode.CLUSTER_NOT_READY
-    assert "gpu..example" in "".join(capfd.readouterr())

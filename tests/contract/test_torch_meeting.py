@@ -6,7 +6,6 @@ from typing import Any
 
 from pylaunch import protocol
 from tests.agent.controller import Controller, Node, task
-from tests.ports import free_port
 
 SOURCE = """
 import datetime, os
@@ -53,27 +52,9 @@ def test_ranks_that_meet_note_so_and_name_no_other_values(node: Node, tmp_path: 
     assert [text.splitlines()[-1].endswith('"is_from_there":false}') for text in notes] == [True, True]
 
 
-def test_ranks_that_meet_at_another_port_note_it_and_have_not_failed(
-    node: Node, tmp_path: Path, torch_python: Path
-) -> None:
-    port = free_port()
-    ends, controller = met(node, tmp_path, torch_python, {0: port, 1: port})
-    given = port_of_the_run(controller)
-    used = (protocol.OverriddenVariable("MASTER_PORT", given, str(port), is_argument=False),)
-    assert [(end.exit_code, end.failed_to_meet, end.overrides) for end in ends.values()] == [(0, False, used)] * 2
-
-
 def test_a_rank_that_looks_for_the_others_at_another_port_notes_that_it_failed_to_meet_them(
     node: Node, tmp_path: Path, torch_python: Path
 ) -> None:
     ends, controller = met(node, tmp_path, torch_python, {1: 1})
     used = (protocol.OverriddenVariable("MASTER_PORT", port_of_the_run(controller), "1", is_argument=False),)
     assert (ends[1].exit_code, ends[1].failed_to_meet, ends[1].overrides) == (1, True, used)
-
-
-def test_without_the_thread_only_the_text_of_torch_shows_where_a_rank_looked(
-    node: Node, tmp_path: Path, torch_python: Path
-) -> None:
-    ends, _ = met(node, tmp_path, torch_python, {1: 1}, rank_thread=False)
-    assert (ends[1].exit_code, ends[1].failed_to_meet, ends[1].overrides) == (1, False, ())
-    assert any("connect to (127.0.0.1, 1)" in line for line in ends[1].last_lines), ends[1].last_lines

@@ -10,11 +10,3 @@ def golden(file: Path, text: str) -> str:
         file.parent.mkdir(exist_ok=True)
         file.write_text(text)
     return file.read_text()
-
-
-def refilled(page: Path | str, start: str, rows: str, end: str = "\n\n") -> str:
-    """Return the text of a page with `rows` between `start` and `end`; the rest of it is written by hand."""
-    text = page if isinstance(page, str) else page.read_text()
-    before, found, after = text.partition(start)
-    assert found, f"no {start!r}"
-    return before + start + rows + (after[after.index(end) + 1 :] if end in after else "")

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,8 +15,6 @@ from lab.images import tools
 from lab.lab import Lab
 from lab.slurm import are_idle
 from pylaunch.transport import process
-from pylaunch.transport.process import Completed
-from tests.hinted_commands import hints_must_be_accepted
 from tests.lab import leftovers
 from tests.lab.clones import copy_disk
 from tests.lab.controller import Gate
@@ -72,19 +69,6 @@ def gate(lab: Lab) -> Iterator[Gate]:
     made = Gate(lab)
     yield made
     made.remove()
-
-
-@pytest.fixture(autouse=True)
-def _hinted_commands_are_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fail the story in which `Lab.pylaunch` printed a hint with a command that is refused."""
-    run = Lab.pylaunch
-
-    def checked(lab: Lab, *arguments: str, **options: Any) -> Completed:
-        completed = run(lab, *arguments, **options)
-        hints_must_be_accepted(f"{completed.stderr}\n{completed.stdout}")  # Hints of findings are on stdout.
-        return completed
-
-    monkeypatch.setattr(Lab, "pylaunch", checked)
 
 
 @pytest.fixture(autouse=True)

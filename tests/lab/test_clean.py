@@ -1,4 +1,4 @@
-"""`pylaunch clean`: what nobody runs any more is ended when wanted; live runs and other people are left alone."""
+"""`pylaunch clean` and `gpus`: what nobody runs any more is ended when wanted; live runs and others are left alone."""
 
 import json
 from pathlib import Path
@@ -7,8 +7,8 @@ from lab.images.recipe import USER
 from lab.lab import Lab
 from pylaunch.errors import ExitCode
 from pylaunch.transport.process import Completed
-from tests.lab.by_hand import alive, launcher, listener, pids
-from tests.lab.controller import must_be_clean, starting
+from tests.lab.by_hand import alive, launcher, listener, pids, with_devices
+from tests.lab.controller import listed, must_be_clean, starting
 from tests.waiting import wait_until
 
 COMMAND = ("--workdir", "/tmp", "--framework", "command", "--port", "29600")
@@ -77,3 +77,27 @@ def test_another_users_process_is_named_and_never_touched(lab: Lab) -> None:
     finally:
         node.run("kill", "-KILL", str(pid))
         node.run("rm", "-f", "/tmp/theirs.pid")
+
+
+def test_gpus_shows_who_leases_a_device_and_who_holds_it_without_a_lease(lab: Lab, tmp_path: Path) -> None:
+    inventory = with_devices(lab, tmp_path, "0,1")
+    wants = ("-i", str(inventory), "--workdir", "/tmp", "--framework", "command", "--nproc-per-node", "1")
+    opened = "exec 9< /dev/nvidia1;"
+    lab["n2"].run("touch", "/dev/nvidia1")
+    try:
+        with starting(lab, tmp_path, *wants, "--", "sh", "-c", "echo up; exec sleep 300") as run:
+            run.says("| up", times=3)
+            with launcher(lab, "n2", "/tmp/holders", before=opened) as (above, ranks):
+                shown = lab.pylaunch("gpus", "-i", str(inventory), "--json", timeout_s=120)
+            (live,) = listed(lab)
+            run.interrupt()
+            run.ends()
+    finally:
+        lab["n2"].run("rm", "-f", "/dev/nvidia1")
+    assert shown.returncode == ExitCode.DONE, shown.stderr
+    rows = [(each["host"], row) for each in json.loads(shown.stdout)["hosts"] for row in each["devices"]]
+    assert {(host, row["index"]): (row["lease"] or {}).get("run") for host, row in rows} == {
+        (name, index): live["run"] if index == 0 else None for name in ("n1", "n2", "n3") for index in (0, 1)
+    }
+    held = {(host, row["index"]): [each["pid"] for each in row["unleased"]] for host, row in rows if row["unleased"]}
+    assert held == {("n2", 1): sorted([above, *ranks])}

@@ -16,7 +16,8 @@ SCRIPTED = ("torchrun", "direct", "jax", "accelerate", "deepspeed")
 LOOK = """
 import os
 env = os.environ
-print("view", env["RANK"], env["LOCAL_RANK"], env["WORLD_SIZE"], env["CUDA_VISIBLE_DEVICES"], flush=True)
+place = (env["RANK"], env["LOCAL_RANK"], env["WORLD_SIZE"], env["CUDA_VISIBLE_DEVICES"])
+print("view", *place, __name__, __package__, flush=True)
 """
 JAX_FAILS = """
 import sys, time
@@ -110,28 +111,18 @@ def unequal(framework_lab: Lab) -> Path:
     return path
 
 
-@pytest.mark.parametrize("framework", [*SCRIPTED, "command"])
-def test_every_rank_sees_the_devices_that_the_plan_gives_its_node(
+@pytest.mark.parametrize("framework", SCRIPTED)
+def test_every_rank_of_a_module_sees_the_devices_that_the_plan_gives_its_node(
     framework_lab: Lab, unequal: Path, framework: str
 ) -> None:
-    look = script(framework_lab, "look.py", LOOK)
-    words = ("python", look) if framework == "command" else (look,)
-    run = start(framework_lab, framework, "--", *words, inventory=unequal)
-    assert run.returncode == ExitCode.DONE, run.stderr
-    seen = sorted(line.partition("| ")[2] for line in run.stdout.splitlines() if "view" in line)
-    assert seen == ["view 0 0 3 0,1", "view 1 1 3 0,1", "view 2 0 3 4"]
-
-
-@pytest.mark.parametrize("framework", SCRIPTED)
-def test_a_module_runs_in_every_framework_from_the_nodes_or_shipped(framework_lab: Lab, framework: str) -> None:
     directory = framework_lab.inventory.parent / "modules"
     (directory / "pkg").mkdir(parents=True, exist_ok=True)
-    (directory / "pkg/look.py").write_text(LOOK.replace('env["CUDA_VISIBLE_DEVICES"]', "__name__, __package__"))
-    for place in (("--sync", str(directory)), ("--workdir", str(directory))):
-        run = start(framework_lab, framework, *place, "-m", "pkg.look")
-        assert run.returncode == ExitCode.DONE, run.stderr
-        seen = sorted(line.partition("| ")[2] for line in run.stdout.splitlines() if "view" in line)
-        assert seen == ["view 0 0 2 __main__ pkg", "view 1 0 2 __main__ pkg"]
+    (directory / "pkg/look.py").write_text(LOOK)
+    place = ("--workdir" if framework == "torchrun" else "--sync", str(directory))
+    run = start(framework_lab, framework, *place, "-m", "pkg.look", inventory=unequal)
+    assert run.returncode == ExitCode.DONE, run.stderr
+    seen = sorted(line.partition("| ")[2] for line in run.stdout.splitlines() if "view" in line)
+    assert seen == [f"view {place} __main__ pkg" for place in ("0 0 3 0,1", "1 1 3 0,1", "2 0 3 4")]
 
 
 def test_auto_makes_one_world_of_an_accelerate_script_however_it_is_typed(framework_lab: Lab) -> None:
@@ -150,16 +141,6 @@ def test_auto_makes_one_world_of_an_accelerate_script_however_it_is_typed(framew
     assert run.returncode == ExitCode.DONE, run.stderr
     assert "trained on 2 ranks" in run.stdout
     assert "accelerate trains on CPUs" in run.stderr
-
-
-def test_direct_trains_what_torchrun_trains(framework_lab: Lab) -> None:
-    checkpoint = framework_lab.inventory.parent / "direct.pt"
-    words = (leaving(framework_lab, "train_ddp.py"), "--epochs", "3", "--checkpoint", str(checkpoint))
-    run = start(framework_lab, "direct", "--", *words)
-    assert run.returncode == ExitCode.DONE, run.stderr
-    assert "trained on 2 ranks" in run.stdout
-    assert run.stdout.count("left behind: 0 threads of gloo") == 2
-    must_be_clean(framework_lab)
 
 
 def test_a_job_survives_the_death_of_a_rollout_server_and_ends_with_its_trainers(
@@ -247,4 +228,15 @@ def test_ranks_meet_through_the_runtime_and_the_one_that_raises_is_named_with_pl
     place = f"{Path(path).name}:{line}"
     reported = f"rank 1 on {other} exited with code 1 after step 7: FloatingPointError: loss is NaN ({place});"
     assert reported in run.stderr
+    must_be_clean(framework_lab)
+
+
+def test_deepspeed_trains_with_its_configuration(framework_lab: Lab) -> None:
+    config = ("--deepspeed", f"--deepspeed_config={EXAMPLES / 'deepspeed.json'}")
+    words = (leaving(framework_lab, "deepspeed_train.py"), *config, "--epochs=1")
+    run = start(framework_lab, "deepspeed", "--", *words)
+    assert run.returncode == ExitCode.DONE, run.stderr
+    assert "rank 1 of 2 on n2: ZeRO 1" in run.stdout
+    assert "trained on 2 ranks" in run.stdout
+    assert run.stdout.count("left behind: 0 threads of gloo") == 2
     must_be_clean(framework_lab)

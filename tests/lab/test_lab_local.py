@@ -18,7 +18,7 @@ def pylaunch(*arguments: str) -> Completed:
     return process.run((sys.executable, "-P", "-c", "from pylaunch.cli.main import main; main()", *arguments))
 
 
-def test_local_nodes_are_an_inventory_and_directories_and_say_so(lab_name: str, tmp_path: Path) -> None:
+def test_local_nodes_are_directories_and_say_so_and_a_job_runs_across_them(lab_name: str, tmp_path: Path) -> None:
     inventory = tmp_path / "cluster.ini"
     up = tool("up", "--local", "--name", lab_name, "--nodes", "2", "--inventory-out", str(inventory)).checked()
     assert up.stdout == f"{inventory}\n"
@@ -32,21 +32,11 @@ def test_local_nodes_are_an_inventory_and_directories_and_say_so(lab_name: str, 
     assert Path(hosts["n2"]["pylaunch_node_root"]).is_dir()
     status = tool("status", "--name", lab_name, "--json").checked()
     assert [node["state"] for node in json.loads(status.stdout)["hosts"]] == ["local", "local"]
-    tool("down", "--name", lab_name).checked()
-    assert not Path(hosts["n2"]["pylaunch_node_root"]).exists()
-
-
-def test_a_fault_that_needs_a_machine_is_refused_for_a_local_node(lab_name: str) -> None:
-    tool("up", "--local", "--name", lab_name).checked()
-    answer = tool("fault", "cut", "n1", "--name", lab_name)
-    assert answer.returncode == 3
-    assert f"lab {lab_name} has local nodes" in answer.stderr
-
-
-def test_a_job_runs_across_local_nodes(lab_name: str, tmp_path: Path) -> None:
-    inventory = tmp_path / "cluster.ini"
-    tool("up", "--local", "--name", lab_name, "-n", "2", "--inventory-out", str(inventory)).checked()
+    refused = tool("fault", "cut", "n1", "--name", lab_name)
+    assert (refused.returncode, f"lab {lab_name} has local nodes" in refused.stderr) == (3, True)
     job = ("--workdir", "/", "--framework", "command", "--", "sh", "-c", "echo $RANK of $WORLD_SIZE")
     run = pylaunch("start", "-i", str(inventory), *job)
     assert run.returncode == ExitCode.DONE, run.stderr
     assert sorted(run.stdout.splitlines()) == ["n1:0 | 0 of 2", "n2:1 | 1 of 2"]
+    tool("down", "--name", lab_name).checked()
+    assert not Path(hosts["n2"]["pylaunch_node_root"]).exists()

@@ -1,7 +1,5 @@
 """Every command of README.md, section Use, as it is typed, in its order, in a directory that the nodes do not see.
 
-After them, those of the guides that need real nodes (tests/guides.py).
-
 Read from the file, so that a changed command is a changed test. What the reader supplies is supplied here: hosts, the
 requirements, a train.py, the id of a run, and Ctrl-C for what does not end on its own. MORE has the words that are
 added to some commands.
@@ -16,12 +14,10 @@ import pytest
 
 from lab.lab import Lab
 from pylaunch.errors import ExitCode
-from tests.documented_commands import ROOT
-from tests.guides import on_real_nodes
-from tests.hinted_commands import hints_must_be_accepted
+from tests.documents import ROOT
 from tests.lab.controller import must_be_clean, newest
+from tests.lab.reader import DEADLINE_S, Reader
 from tests.node_python import NODE_PYTHON
-from tests.reader import DEADLINE_S, Reader
 from tests.waiting import wait_until
 
 README = ROOT / "README.md"
@@ -52,19 +48,17 @@ def commands(section: str) -> list[str]:
     return re.findall(r"^ {4,}(pylaunch .*)$", text, re.MULTILINE)
 
 
-class LabReader(Reader):
-    """Somebody who types in a directory that no node sees."""
+class ReadmeReader(Reader):
+    """A reader of README.md, with what it takes for granted."""
 
     def __init__(self, lab: Lab, directory: Path) -> None:
-        super().__init__(directory / "project", lab.command(), {**lab.environment, "HF_TOKEN": "hf_of_the_reader"})
+        super().__init__(lab, directory, HF_TOKEN="hf_of_the_reader")
         self._lab = lab
-        (self.directory / "cluster.ini").write_text(lab.inventory.read_text())
         (self.directory / ".pylaunch").symlink_to(lab.inventory.with_name(".pylaunch"))
         (self.directory / "requirements.txt").write_text(lab.inventory.with_name("requirements.txt").read_text())
         (self.directory / "vision").mkdir()
         (self.directory / "vision/requirements.txt").write_text("six==1.17.0\n")
         (self.directory / "train.py").write_text(TRAIN)
-        (self.directory / "job.env").write_text("NCCL_DEBUG=WARN\n")
         (self.directory / "examples").symlink_to(ROOT / "examples")
 
     def types(self, line: str) -> subprocess.Popen[bytes]:
@@ -88,13 +82,13 @@ class LabReader(Reader):
 
 
 @pytest.fixture
-def reader(framework_lab: Lab, tmp_path: Path) -> Iterator[LabReader]:
-    made = LabReader(framework_lab, tmp_path)
+def reader(framework_lab: Lab, tmp_path: Path) -> Iterator[ReadmeReader]:
+    made = ReadmeReader(framework_lab, tmp_path)
     yield made
     made.releases_runs()
 
 
-def test_every_command_of_the_readme_works_as_typed(reader: LabReader, framework_lab: Lab) -> None:
+def test_every_command_of_the_readme_works_as_typed(reader: ReadmeReader, framework_lab: Lab) -> None:
     lines = commands("Use")
     verbs = [line.split()[1] for line in lines]
     assert {"trust", "env", "provision", "verify", "check", "start", "bench", "attach", "stop", "clean"} <= set(verbs)
@@ -115,14 +109,4 @@ def test_every_command_of_the_readme_works_as_typed(reader: LabReader, framework
         assert code in MAY_FIND_SOMETHING.get(verb, (ExitCode.DONE,)), f"{line}\n{reader.sees}"
         if verb == "stop" and attached is not None:
             assert attached.wait(DEADLINE_S) == ExitCode.INTERRUPTED
-    must_be_clean(framework_lab)
-
-
-def test_every_command_of_the_guides_for_real_nodes_works_as_typed(reader: LabReader, framework_lab: Lab) -> None:
-    known = commands("Use")
-    lines = [each for each in on_real_nodes() if not any(line.startswith(each.typed) for line in known)]
-    for each in lines:
-        code = reader.types_to_its_end(each.typed)
-        assert code in MAY_FIND_SOMETHING.get(each.verb, (ExitCode.DONE,)), f"{each}\n{reader.sees}"
-        hints_must_be_accepted(reader.sees)
     must_be_clean(framework_lab)

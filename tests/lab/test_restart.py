@@ -42,12 +42,3 @@ def test_without_a_spare_the_run_goes_on_smaller(four: Lab, tmp_path: Path) -> N
             assert "restart 1 of 1 (without n2: lost: " in started.stderr
             assert started.stdout.count("attempt 1: ") == started.stdout.count(" of 2 via ") == 2
     must_be_clean(four)
-
-
-def test_a_spare_that_could_not_take_over_is_reported_before_it_is_needed(four: Lab) -> None:
-    script = "[ $RANK = 0 ] && exit 9; exec sleep 300"
-    words = ("start", "-i", str(four.inventory), *COMMAND, "--spares", "1", "--max-restarts", "1")
-    with four["n4"].fill("/var/tmp"):
-        ended = four.pylaunch(*words, "--", "sh", "-c", script, timeout_s=300)
-    assert "spare n4 cannot take part: " in ended.stderr
-    must_be_clean(four)

@@ -51,19 +51,6 @@ def test_a_killed_rank_is_named_and_the_job_fails(slurm: Lab, tmp_path: Path) ->
     must_be_clean(slurm)
 
 
-def test_a_node_that_refuses_ends_the_job_before_any_rank(slurm: Lab) -> None:
-    slurm["n2"].run("mkdir", "/tmp/of-others")
-    slurm["n1"].run("mkdir", "/tmp/of-others")
-    options = ("--scheduler", "slurm", "--nodes", "3", "--framework", "command", "--workdir", "/tmp/of-others")
-    refused = slurm.pylaunch("start", *options, "--", "touch", "/tmp/started", timeout_s=DEADLINE_S)
-    assert refused.returncode == ExitCode.CLUSTER_NOT_READY
-    assert "n3: " in refused.stderr
-    assert "/tmp/of-others" in refused.stderr
-    assert state(slurm, job_of(refused.stderr)) == "FAILED"
-    assert all(not node.run("test", "-e", "/tmp/started", check=False).ok for node in slurm)
-    must_be_clean(slurm)
-
-
 def test_a_lost_node_is_replaced_by_a_spare_of_the_same_job(slurm: Lab, tmp_path: Path) -> None:
     script = (
         "echo at attempt $TORCHELASTIC_RESTART_COUNT; [ $TORCHELASTIC_RESTART_COUNT = 0 ] && exec sleep 300; exit 0"
@@ -191,24 +178,10 @@ def test_a_job_script_that_slurm_requeues_starts_again_and_continues_from_the_ch
     must_be_clean(slurm)
 
 
-def test_a_signal_to_the_job_script_ahead_of_the_time_limit_is_time_for_a_checkpoint(slurm: Lab) -> None:
-    file, first = "/tmp/signalled", slurm["n1"]
-    first.run(*SBATCH, "--time=1", "--signal=B:TERM@35", stdin=script_of(("--grace", "20"), file))
-    wait_until(lambda: not jobs(slurm), "the job has ended")
-    written = first.run("cat", file).stdout
-    assert written.count("| saved") == 3, written
-    assert "stopped: pylaunch received SIGTERM" in written
-    assert "n[1-3]: clean" in written
-    must_be_clean(slurm)
-
-
 @pytest.mark.parametrize(
     ("options", "words", "hint"),
     [
         (("--partition", "nope"), "Invalid partition name specified", "sinfo -s"),
-        (("--sbatch-arg=--gres=tpu:8",), "Invalid generic resource (gres) specification", "%G"),
-        (("--sbatch-arg=--gres=gpu:8",), "Requested node configuration is not available", "%G"),
-        (("--sbatch-arg=--bogus",), "unrecognized option '--bogus'", "sbatch --help"),
         (("--time", "999:00:00"), "PartitionTimeLimit", "time limits"),
     ],
 )
@@ -222,17 +195,6 @@ def test_a_request_that_slurm_refuses_has_its_words_and_a_hint(
     assert words in refused.stderr
     assert hint in refused.stderr
     wait_until(lambda: not jobs(slurm), "no job waits")
-
-
-def test_ctrl_c_in_the_queue_cancels_the_job(slurm: Lab, tmp_path: Path) -> None:
-    holding = slurm["n1"].run("salloc", "--no-shell", "--nodes=3", "--exclusive").stderr.split()[-1]
-    with starting(slurm, tmp_path, "--nodes", "2", *COMMAND, "--", "hostname") as started:
-        started.says("PENDING (Resources)")
-        started.interrupt()
-        assert started.ends() == ExitCode.INTERRUPTED
-        assert f"Slurm job {job_of(started.stderr)} cancelled" in started.stderr
-    slurm["n1"].run("scancel", holding)
-    wait_until(lambda: not jobs(slurm), "both jobs have ended")
 
 
 LOOK = "echo $(hostname) $RANK $LOCAL_RANK/$LOCAL_WORLD_SIZE of $WORLD_SIZE sees ${CUDA_VISIBLE_DEVICES-all}"
@@ -298,17 +260,3 @@ def test_check_gpus_and_clean_take_the_nodes_of_the_allocation(slurm: Lab, tmp_p
     assert differing.returncode == ExitCode.USAGE
     assert "n1: devices 0,1, and the job has 0" in differing.stderr
     cancelled(slurm, job)
-
-
-def test_a_start_says_that_munge_does_not_run(slurm: Lab) -> None:
-    first = slurm["n1"]
-    first.run("systemctl", "stop", "munge")
-    try:
-        refused = slurm.pylaunch(
-            "start", "--scheduler", "slurm", "--nodes", "2", *COMMAND, "--", "hostname", timeout_s=DEADLINE_S
-        )
-    finally:
-        first.run("systemctl", "start", "munge")
-    assert refused.returncode == ExitCode.CLUSTER_NOT_READY
-    assert refused.stderr.startswith("error: sbatch refused the job: ")
-    assert "hint: the authentication of Slurm fails: systemctl status munge" in refused.stderr

@@ -74,18 +74,3 @@ def test_a_killed_rank_ends_nodes_whose_ranks_are_not_talking_to_it(torch_lab: L
     failed = min(event["time"] for event in happened if event["kind"] == "rank_ended")
     assert next(event["time"] for event in happened if event["kind"] == "ended") - failed < 30.0
     must_be_clean(torch_lab)
-
-
-def test_a_killed_agent_takes_its_ranks_with_it_and_the_run_ends(torch_lab: Lab, tmp_path: Path) -> None:
-    """Under torchrun alone the ranks of a killed agent run on as orphans."""
-    where = ("--workdir", str(torch_lab.inventory.parent), "--framework", "torchrun")
-    words = (*where, "--nproc-per-node", "2", "--", "train.py", "wait")
-    with starting(torch_lab, tmp_path, *words) as started:
-        started.says("trained", times=4)
-        node = torch_lab["n2"]
-        supervisors = [line.split()[1] for line in of_runs(node) if line.startswith("agent") and " open " in line]
-        parents = {node.run("ps", "-o", "ppid=", "-p", pid).stdout.strip(): pid for pid in supervisors}
-        node.run("kill", "-KILL", parents["1"])
-        assert started.ends() == ExitCode.JOB_FAILED
-    assert "n2" in started.stderr.rpartition("error: ")[2]
-    must_be_clean(torch_lab)

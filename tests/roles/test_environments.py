@@ -1,6 +1,7 @@
 """One environment after another: edited, replaced, interrupted, rolled back."""
 
 import json
+import re
 import sys
 import tarfile
 from collections.abc import Iterator
@@ -19,9 +20,9 @@ from pylaunch.provision.environments.environment import (
     swap_with_previous,
 )
 from pylaunch.store.paths import project_directory, project_environment
-from tests.documented_commands import ROOT, commands_of
+from tests.documents import ROOT
+from tests.lab.reader import Reader
 from tests.node_python import NODE_PYTHON
-from tests.reader import Reader
 from tests.roles.test_operations import SITE_PACKAGES, provision
 
 
@@ -167,13 +168,12 @@ def without_internet(lab: Lab) -> Iterator[None]:
 
 @pytest.mark.usefixtures("without_internet")
 def test_the_guide_without_internet_access_as_typed(lab: Lab, tmp_path: Path) -> None:
-    wheels, export, env_lock = (
-        next(each.typed for each in commands_of(ROOT / "docs/guides/air-gapped.md") if each.typed.startswith(begin))
-        for begin in ("pip wheel -r", "export PIP_", "pylaunch env lock")
+    page = (ROOT / "docs/guides/air-gapped.md").read_text()
+    wheels, export, env_lock = re.findall(
+        r"^ {4}(pip wheel -r .*|export PIP_.*|pylaunch env lock .*)$", page, re.MULTILINE
     )
-    reader = Reader(tmp_path / "project", lab.command(), lab.environment)
-    reader.has_program("pip", f'exec {sys.executable} -m pip "$@"')
-    (reader.directory / "cluster.ini").write_text(lab.inventory.read_text())
+    reader = Reader(lab, tmp_path)
+    reader.has_program("pip", sys.executable, "-m", "pip")
     (reader.directory / "requirements.txt").write_text("six==1.16.0\n")
     uv = f"pip wheel -w wheels uv=={metadata.version('uv')}"  # It is one of pylaunch's dependencies.
     assert reader.types_to_its_end(f"{uv} && {wheels}") == ExitCode.DONE, reader.sees

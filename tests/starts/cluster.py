@@ -20,7 +20,7 @@ from typing import IO, Any
 from pylaunch.agent.shared import processes
 from pylaunch.inventory import cache
 from pylaunch.runs.prepare import archive
-from tests.hinted_commands import hints_must_be_accepted
+from tests.documents import hints_must_be_accepted
 
 ENDS_S = 300.0
 """Far more than anything here takes, also on a busy machine."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.documented_commands import ROOT
+from tests.documents import ROOT
 from tests.starts.cluster import DirectoryCluster, made_of_directories, no_process_stays
 from tests.starts.containers import image, podman
 

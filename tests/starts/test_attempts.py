@@ -5,6 +5,8 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+from pylaunch.agent.shared import leases
+from pylaunch.base.layout import default_root
 from pylaunch.errors import ExitCode
 from tests.starts.cluster import CommandLine, DirectoryCluster, ended, says
 
@@ -22,15 +24,25 @@ def test_ctrl_c_while_spares_are_tried_is_the_end_of_the_run(directories: Callab
     assert (outcome["status"], outcome["reason"]) == ("stopped", "interrupted before any rank was started")
 
 
-def test_a_node_on_which_a_check_fails_is_replaced_by_a_spare(directories: Callable[..., DirectoryCluster]) -> None:
-    cluster = directories("n1", "n2", "n3")
-    few_files = cluster.nodes["n2"].has_few_files()
+def test_a_host_on_which_a_check_fails_and_a_spare_that_another_run_took_are_replaced(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    cluster = directories("n1", "n2", "n3", "n4")
+    cluster.inventory.write_text(cluster.inventory.read_text() + "devices=0\n")
+    few_files, go = cluster.nodes["n2"].has_few_files(), cluster.inventory.parent / "go"
     # The first attempt leaves n2 in a state in which a check fails there.
-    job = f"[ $TORCHELASTIC_RESTART_COUNT = 0 ] && touch {few_files} && exit 1; exit 0"
-    start = ended(cluster.start("--spares", "1", "--max-restarts", "2", "--", "sh", "-c", job), code=ExitCode.DONE)
-    assert "checks failed on 1 of 2 hosts" in start.stderr
-    assert "restart 2 of 2 (n3 in place of n2: refused: " in start.stderr
-    assert [each["status"] for each in cluster.outcomes().values()] == ["failed", "refused", "done"]
+    first = f"touch {few_files}; until [ -e {go} ]; do sleep 0.05; done; exit 1"
+    job = f"[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0; {first}"
+    start = cluster.start("--spares", "2", "--max-restarts", "3", "--", "sh", "-c", job)
+    says(start, "started in")
+    lease = leases.take(leases.device_name(0, str(cluster.nodes["n3"].path / "root"), default_root()))
+    assert not isinstance(lease, leases.Holder)
+    with lease:
+        go.touch()
+        finished = ended(start, code=ExitCode.DONE)
+    assert "restart 2 of 3 (n3 in place of n2: refused: a rank may have 64 files" in finished.stderr
+    assert "restart 3 of 3 (n4 in place of n3: refused: device 0 is leased to pid " in finished.stderr
+    assert [each["status"] for each in cluster.outcomes().values()] == ["failed", "refused", "refused", "done"]
 
 
 def test_a_check_that_fails_everywhere_ends_the_restarts_with_an_outcome(

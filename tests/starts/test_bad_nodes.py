@@ -54,6 +54,21 @@ def test_a_start_names_every_node_that_answers_nonsense(bad_nodes: DirectoryClus
     assert "n5: the connection to its agent ended (killed by SIGKILL): it sent a line of more than 4 MiB" in run.stderr
 
 
+@pytest.mark.parametrize("words", [("start", "--", "true"), ("check", "--only", "reach")], ids=lambda words: words[0])
+def test_a_python_that_no_host_has_is_named_with_the_variable_that_has_it(
+    directories: Callable[..., DirectoryCluster], words: tuple[str, ...]
+) -> None:
+    cluster = directories("n1", "n2")
+    for node in cluster.nodes.values():
+        (node.path / "python3").unlink()
+    lines = cluster.inventory.read_text().replace("/n1/python3", "/typo").replace("/n2/python3", "/typo")
+    cluster.inventory.write_text(lines)
+    ended = cluster.run(words[0], "-i", str(cluster.inventory), *words[1:], code=3)
+    shown = ended.stdout + ended.stderr
+    assert f"n[1-2]: no Python at {cluster.inventory.parent}/typo" in shown
+    assert "correct pylaunch_agent_python or ansible_python_interpreter of n[1-2] in the inventory" in shown
+
+
 FLOODED = 256 << 20
 """Bytes that the node sends, unless it has to wait."""
 

@@ -1,27 +1,8 @@
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from pylaunch.errors import ExitCode
 from tests.starts.cluster import DirectoryCluster
-
-
-def test_a_report_that_cannot_be_written_is_named(directories: Callable[..., DirectoryCluster]) -> None:
-    cluster = directories("n1")
-    ended = cluster.run("check", "-i", str(cluster.inventory), "--only", "limits.files", "--junit", "/dev/full")
-    assert ended.returncode == ExitCode.USAGE
-    assert "error: --junit /dev/full: cannot be written: No space left on device" in ended.stderr
-
-
-def test_a_list_that_nobody_reads_to_its_end_is_no_failure() -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    words = [sys.executable, "-m", "pylaunch", "check", "--list"]
-    ended = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, check=False)
-    os.close(writing)
-    assert (ended.returncode, ended.stderr) == (ExitCode.DONE, b"")
 
 
 def test_with_sync_the_code_that_would_be_shipped_is_checked(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from tests.documented_commands import ROOT
+from tests.documents import ROOT
 from tests.starts.cluster import ENDS_S
 from tests.waiting import wait_until
 

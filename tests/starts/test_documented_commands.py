@@ -1,14 +1,13 @@
 """Command lines of `start` and `render` in README.md and in the guides plan a run of hosts with the names of the pages.
 
-Planned, not started: a dry run contacts no host. Those that need Slurm are only parsed, in
-tests/unit/cli/test_documented_commands.py.
+Planned, not started: a dry run contacts no host. All others are only parsed, in tests/unit/cli/test_documents.py.
 """
 
 import pytest
 
 from pylaunch.cli import main
 from pylaunch.errors import ExitCode
-from tests.documented_commands import DocumentedCommand, documented_commands
+from tests.documents import DocumentedCommand, documented_commands
 from tests.starts.conftest import as_dry_run
 
 PLANNED = [each for each in documented_commands() if each.verb in ("start", "render") and each.page != "slurm.md"]

@@ -1,6 +1,5 @@
 """A host that takes a connection and then never answers: what a person sees, and that Ctrl-C is Ctrl-C."""
 
-import os
 import signal
 from collections.abc import Callable
 
@@ -44,16 +43,6 @@ def test_ctrl_c_ends_a_start_that_waits_for_a_check(directories: Callable[..., D
     done = ended(start, BEFORE_PROBE_S, code=ExitCode.INTERRUPTED)
     assert "interrupted before any rank was started" in done.stderr
     hangs_no_more(cluster.nodes["n2"])
-
-
-def test_ctrl_c_ends_a_check_of_a_host_that_does_not_answer(directories: Callable[..., DirectoryCluster]) -> None:
-    cluster = directories("n1")
-    cluster.nodes["n1"].probe_hangs()
-    check = cluster.begin("check", "-i", str(cluster.inventory), "--only", "limits")
-    hangs(cluster.nodes["n1"])
-    os.kill(check.pid, signal.SIGINT)
-    assert ended(check, BEFORE_PROBE_S).returncode == ExitCode.INTERRUPTED
-    hangs_no_more(cluster.nodes["n1"])
 
 
 def test_a_host_that_does_not_say_which_runs_it_knows_is_not_waited_for(

@@ -11,7 +11,6 @@ from typing import Any
 
 from pylaunch.errors import ExitCode
 from tests.starts.cluster import DirectoryCluster, appears, ended, says
-from tests.waiting import wait_until
 
 LONG_S = 300.0
 BEGIN = """\
@@ -75,37 +74,6 @@ def test_ranks_in_a_deadlock_are_shown_and_the_run_ends_if_asked(
     assert (outcome["status"], outcome["is_hang"]) == ("failed", True)
     assert outcome["reason"].startswith("hang: no rank computes")
     assert done.stderr.count("warning: hang:") == 1
-
-
-def test_the_record_of_a_hang_has_the_facts_of_the_nodes(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path
-) -> None:
-    """Rank 1 sends to a process that does not read, which only the kernel of its node knows."""
-    cluster = directories("n1", "n2", "n3")
-    body = (
-        f"{WAIT_FOR_PEERS}"
-        "if rank == 1:\n"
-        "    listener = socket.create_server(('127.0.0.2', 0))\n"
-        "    sender = socket.create_connection(listener.getsockname())\n"
-        "    sender.sendall(bytes(1 << 26))\n"
-        "wait_for_peers()\n"
-    )
-    with to_its_end(starts(cluster, written(tmp_path, body))):
-        facts = wait_until(lambda: recorded_facts(cluster).get("n2"), "a hang with facts of n2", LONG_S)
-    assert facts is not None
-    connections = [(each["rank"], each["peer"]) for each in facts["stuck"]]
-    assert connections == [(1, "127.0.0.2")] or "in time" in str(facts["missing"]), "a starved node may read too slowly"
-    others = {host: each["stuck"] for host, each in recorded_facts(cluster).items() if host != "n2"}
-    assert not any(others.values()), "a node reports connections of its own ranks only"
-
-
-def recorded_facts(cluster: DirectoryCluster) -> dict[str, dict[str, Any]]:
-    """Return the facts of hosts in the recorded hangs so far, by host."""
-    found = {}
-    for path in (cluster.state / "pylaunch" / "runs").glob("*/events.jsonl"):
-        for line in path.read_text().rpartition("\n")[0].splitlines():  # The last one may be half written.
-            found.update({facts["host"]: facts for facts in json.loads(line)["facts"]})
-    return found
 
 
 def test_a_stopped_rank_is_named_and_its_return_is_reported(
@@ -189,74 +157,3 @@ def test_slow_phases_of_one_rank_are_no_hang(directories: Callable[..., Director
     )
     ended(starts(cluster, written(tmp_path, body)), LONG_S, code=ExitCode.DONE)
     assert hangs(cluster) == []
-
-
-def test_a_healthy_run_is_not_ended_while_one_call_computes_and_an_upload_waits_for_its_server(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path
-) -> None:
-    """Both take three times the limit, the upload after the other ranks have exited with 0."""
-    cluster = directories("n1", "n2")
-    body = (
-        f"{WAIT_FOR_PEERS}"
-        "if rank == 0:\n    until = time.monotonic() + 6\n"
-        "    while time.monotonic() < until:\n        sum(range(30_000_000))\n"
-        "    step(10)\n"
-        "    upload = threading.Thread(target=wait_for_peers, daemon=True)\n    upload.start()\n"
-        "    upload.join(6)\n"
-        "else:\n    threading.Timer(7, os._exit, (0,)).start()\n    wait_for_peers()\n"
-    )
-    ended(starts(cluster, written(tmp_path, body), "--on-hang", "stop"), LONG_S, code=ExitCode.DONE)
-    assert hangs(cluster) == []
-
-
-MEETING = """\
-import os, time
-def _create_c10d_store(hostname, port, rank, world_size):
-    time.sleep(600)
-"""
-INIT = """\
-import os
-from rendezvous import _create_c10d_store
-def init_process_group():
-    _create_c10d_store(*(os.environ[name] for name in ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")))
-"""
-
-
-def meets(tmp_path: Path, changes: str) -> Path:
-    """Write a script that meets the others after `changes`, with modules in place of torch's."""
-    modules = tmp_path / "site-packages" / "torch" / "distributed"
-    modules.mkdir(parents=True)
-    (modules / "rendezvous.py").write_text(MEETING)
-    (modules / "distributed_c10d.py").write_text(INIT)
-    script = tmp_path / "train.py"
-    script.write_text(
-        f"import os, sys, time\nrank = int(os.environ['RANK'])\nsys.path.insert(0, {str(modules)!r})\n"
-        f"from distributed_c10d import init_process_group\n{changes}\ninit_process_group()\n"
-    )
-    return script
-
-
-def test_a_rank_that_waits_for_the_others_at_another_address_is_named_while_it_waits(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path
-) -> None:
-    cluster = directories("n1", "n2", "n3")
-    script = meets(tmp_path, "if rank == 1: os.environ['MASTER_ADDR'] = '127.0.0.9'")
-    done = ended(starts(cluster, script, "--on-hang", "stop"), LONG_S)
-    text = "rank 1 on n2 uses MASTER_ADDR=127.0.0.9, but the run's is 127.0.0.1"
-    assert f"warning: hang: {text} (" in done.stderr
-    [outcome] = cluster.outcomes().values()
-    assert (outcome["reason"], outcome["named"]) == (f"hang: {text}", {"host": "n2", "rank": 1})
-
-
-def test_ranks_that_all_use_another_world_size_are_not_accused_one_by_one(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path
-) -> None:
-    """Two ranks wait for more ranks than the run has; the third still imports what it needs, for twice the limit."""
-    cluster = directories("n1", "n2", "n3")
-    script = meets(tmp_path, "if rank == 2: time.sleep(4)\nos.environ['WORLD_SIZE'] = '4'")
-    done = ended(starts(cluster, script, "--on-hang", "stop"), LONG_S)
-    text = "ranks 0-2 on n[1-3] use WORLD_SIZE=4, but the run's is 3"
-    assert f"warning: hang: {text} (" in done.stderr
-    assert hangs(cluster)[0].startswith(f"hang: {text}"), "not before all of them are known to use it"
-    [outcome] = cluster.outcomes().values()
-    assert (outcome["reason"], outcome["named"]) == (f"hang: {text}", None)

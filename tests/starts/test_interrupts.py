@@ -62,17 +62,12 @@ def on_their_way(program: Path) -> list[processes.Process]:
     "words",
     [
         ("stop", "RUN"),
-        ("stop", "--all"),
         ("attach", "RUN"),
-        ("logs", "-f", "RUN"),
         ("status", "RUN"),
-        ("ps",),
         ("ps", "-i", "INVENTORY"),
         ("check", "-i", "INVENTORY"),
-        ("gpus", "-i", "INVENTORY"),
         ("clean", "-i", "INVENTORY"),
         ("start", "-i", "INVENTORY", "--workdir", "/", "--", "true"),
-        ("start", "-i", "INVENTORY", "--workdir", "/", "--detach", "--", "true"),
         ("start", "-i", "INVENTORY", "--workdir", "/", "--queue", "--", "true"),
     ],
     ids=" ".join,
@@ -126,6 +121,43 @@ def test_a_start_that_waits_for_stopped_agents_ends_on_the_second_interrupt(
     assert "n1: not known to be clean" in done.stderr
     (outcome,) = cluster.outcomes().values()
     assert (outcome["status"], outcome["unproven"]) == ("stopped", ["n1"])
+
+
+STUBBORN = "trap '' TERM; echo up; while :; do sleep 0.1; done"
+
+
+def begun(cluster: DirectoryCluster, *words: str) -> subprocess.Popen[str]:
+    """Return a start whose two ranks have written a line."""
+    start = cluster.start("--no-check", *words)
+    assert start.stdout is not None
+    assert sorted(start.stdout.readline() for _ in cluster.nodes) == ["n1:0 | up\n", "n2:1 | up\n"]
+    return start
+
+
+def test_a_second_interrupt_does_not_wait_for_ranks_that_ignore_the_first(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    start = begun(directories("n1", "n2"), "--grace", "600", "--", "sh", "-c", STUBBORN)
+    start.send_signal(signal.SIGINT)
+    says(start, "Ctrl-C again kills at once")
+    start.send_signal(signal.SIGINT)
+    assert "n[1-2]: clean" in ended(start, code=ExitCode.INTERRUPTED).stderr
+
+
+def test_a_controller_that_is_killed_while_it_stops_a_run_has_stopped_it(
+    directories: Callable[..., DirectoryCluster],
+) -> None:
+    cluster = directories("n1", "n2")
+    start = begun(cluster, "--grace", "1", "--", "sh", "-c", STUBBORN)
+    start.send_signal(signal.SIGINT)
+    says(start, "stopping all nodes")
+    start.kill()
+    start.communicate()
+    wait_until(
+        lambda: not any(node.agents() for node in cluster.nodes.values()), "the nodes go on: KILL after a second"
+    )
+    (run,) = cluster.outcomes()
+    assert f"run {run} stopped: interrupted" in cluster.run("status", run).stderr
 
 
 DEAF = """

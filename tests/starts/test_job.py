@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.features.job import on_node
-from pylaunch.features.job.controller import TEST_EVERY_S
 from tests.json_pages import documented
 from tests.starts.cluster import CommandLine, DirectoryCluster, ended
 
@@ -260,47 +258,6 @@ def test_a_dry_run_shows_each_run_without_secrets_and_contacts_no_host(cluster: 
     assert job.stderr.count("trainer: note: --password: every user of a node can read") == 1
 
 
-def test_nodes_from_slurm_are_refused_with_the_way_to_an_inventory(cluster: DirectoryCluster) -> None:
-    (cluster.inventory.parent / "job.toml").write_text(JOB.format(listen="0.0.0.0", timeout=1))
-    job = cluster.run("start", "--scheduler", "slurm", str(cluster.inventory.parent / "job.toml"), code=ExitCode.USAGE)
-    assert "its nodes are those of an inventory, and here they are Slurm's" in job.stderr
-    assert "--scheduler none -i cluster.ini" in job.stderr
-
-
-def test_a_trainer_that_raises_ends_the_job_with_its_name_and_the_servers_are_stopped(
-    cluster: DirectoryCluster,
-) -> None:
-    raises = (
-        "import os\nif os.environ['RANK'] == '1':\n    raise ValueError('loss is NaN')\nimport time; time.sleep(600)"
-    )
-    (cluster.inventory.parent / "trainer.py").write_text(raises)
-    job = start(cluster)
-    assert job.returncode == ExitCode.JOB_FAILED, job.stderr
-    assert "failed first: trainer: rank 1 on n3 exited with code 1: ValueError: loss is NaN" in job.stderr
-    assert sorted(each["status"] for each in cluster.outcomes().values()) == ["failed", "stopped", "stopped"]
-    assert job.stderr.count(": clean (") == 3
-
-
-def test_too_few_hosts_are_refused_before_any_is_contacted(cluster: DirectoryCluster) -> None:
-    job = start(cluster, "--set", "trainer.nodes=2")
-    assert job.returncode == ExitCode.USAGE
-    assert "[roles.trainer] needs 2 of the hosts n[1-3]: replica 0 needs 2 and finds 1" in job.stderr
-
-
-def test_the_tests_of_readiness_see_ports(capsys: pytest.CaptureFixture[str]) -> None:
-    def seen(port: int) -> tuple[bool, str]:
-        on_node.print_readiness(port, "", "127.0.0.1", "7f3a9c01", 1e9)
-        answer = json.loads(capsys.readouterr().out)
-        return answer["ready"], answer["why"]
-
-    assert TEST_EVERY_S > 0
-    with socket.create_server(("127.0.0.1", 0)) as here, socket.create_server(("127.0.0.2", 0)) as elsewhere:
-        port = here.getsockname()[1]
-        assert seen(port) == (True, f"127.0.0.1:{port} accepts connections")
-        assert seen(elsewhere.getsockname()[1])[0] is False
-    assert seen(port) == (False, f"127.0.0.1:{port}: connection refused")
-
-
 def test_the_example_of_a_server_over_two_nodes_is_ready_when_all_nodes_have_joined(
     cluster: DirectoryCluster, tmp_path: Path
 ) -> None:
@@ -313,24 +270,3 @@ def test_the_example_of_a_server_over_two_nodes_is_ready_when_all_nodes_have_joi
     assert "Qwen/Qwen2.5-0.5B-Instruct: 'Ranks meet at'" in job.stdout
     # The other node may see the end of the first one before its own signal.
     assert "Application shutdown complete." in job.stdout
-
-
-def test_the_example_with_vllm_runs_with_a_stand_in_whose_servers_end_after_the_client(
-    cluster: DirectoryCluster, tmp_path: Path
-) -> None:
-    example = Path(__file__).parents[2] / "examples/vllm"
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/vllm").symlink_to(example / "stand_in.py")
-    place = ("--workdir", str(example), "--python", "/usr/bin/python3", "--env", f"PATH={tmp_path}/bin:/usr/bin:/bin")
-    job = ended(cluster.begin("start", "-i", str(cluster.inventory), *place, str(example / "job.toml")))
-    assert job.returncode == ExitCode.DONE, job.stderr
-    assert job.stdout.count("Qwen/Qwen2.5-0.5B-Instruct: 'Ranks meet at'") == 2
-    assert job.stdout.count("Application shutdown complete.") == 2
-    assert job.stderr.count("ready (http:http/health)") == 2
-
-
-def test_a_job_stays_with_its_controller_and_the_hint_keeps_that_alive(cluster: DirectoryCluster) -> None:
-    refused = start(cluster, "--detach")
-    assert refused.returncode == ExitCode.USAGE
-    assert "error: --detach: not for a job of several roles" in refused.stderr
-    assert "hint: the controller starts and ends roles as long as the job runs: nohup pylaunch start" in refused.stderr

@@ -98,16 +98,6 @@ def test_a_refused_start_is_a_document_with_its_error(cluster: DirectoryCluster)
     assert (found["status"], found["outcome"]["status"]) == ("refused", "refused")
 
 
-def test_differences_are_an_exit_code_where_that_is_asked_for(directories: Callable[..., DirectoryCluster]) -> None:
-    cluster = directories("n1", "n2")
-    inventory = ("-i", str(cluster.inventory), "--json")
-    assert document(cluster, "provision", *inventory, "--plan", "--roles", "time_sync")["is_plan"] is True
-    plan = document(
-        cluster, "provision", *inventory, "--plan", "--exit-code", "--roles", "time_sync", code=ExitCode.DIFFERENT
-    )
-    assert all(each["differences"] for each in plan["hosts"])
-
-
 def test_without_a_run_only_the_live_one_of_this_inventory_is_meant(
     directories: Callable[..., DirectoryCluster], tmp_path: Path
 ) -> None:
@@ -137,19 +127,6 @@ def test_without_a_run_only_the_live_one_of_this_inventory_is_meant(
     several = cluster.run("stop", *inventory, "--json", code=ExitCode.USAGE)
     assert {line.split()[0] for line in json.loads(several.stdout)["error"]["evidence"]} == {run, second}
     assert cluster.run("stop", "--all").returncode == ExitCode.DONE
-
-
-def test_the_document_of_a_detached_start_has_the_reason_of_a_refusal(
-    directories: Callable[..., DirectoryCluster],
-) -> None:
-    cluster = directories("n1", "n2")
-    inventory = ("-i", str(cluster.inventory))
-    refused = cluster.run("start", *inventory, "--python", "/nowhere/python", "--detach", "--json", "--", "train.py")
-    assert refused.returncode == ExitCode.CLUSTER_NOT_READY, refused.stderr
-    error = json.loads(refused.stdout)["error"]
-    assert error["exit_code"] == ExitCode.CLUSTER_NOT_READY
-    assert any("/nowhere/python" in line for line in error["evidence"])
-    assert refused.stderr.count(error["message"]) == 1
 
 
 def test_hosts_and_runs_are_completed(

@@ -124,20 +124,3 @@ def test_a_host_whose_agent_was_killed_is_used_again(directories: Callable[..., 
     assert "restart 1 of 1" in start.stderr
     assert "in place of" not in start.stderr
     assert "2 ranks on n[1-2] exited with code 0" in start.stderr
-
-
-def test_attach_ends_what_a_killed_agent_left(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> None:
-    cluster = directories("n1")
-    script = f"{WORKER}; sleep 600".format(here=tmp_path)
-    assert ended(cluster.start("--detach", "--no-check", "--grace", "1", "--", "sh", "-c", script)).returncode == 0
-    worker = asleep(tmp_path / "worker")
-    (run,) = cluster.outcomes()
-    controller = int((cluster.state / "pylaunch" / "runs" / run / "controller").read_text())
-    os.kill(controller, signal.SIGKILL)
-    gone(controller)
-    killed(cluster.nodes["n1"], left=worker)
-    assert processes.read(worker).pid == worker
-    attached = cluster.run("attach", run, code=ExitCode.JOB_FAILED)
-    assert f"n1: ended: pid {worker} (sleep 600)" in attached.stderr
-    assert "n1: clean" in attached.stderr
-    gone(worker)

@@ -1,7 +1,6 @@
 """Hosts that are at other addresses than at the start of a run: here, a root directory is the address of a node."""
 
 import os
-import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -37,22 +36,4 @@ def test_the_inventory_that_was_written_since_the_start_says_where_hosts_are(liv
     assert "n1: the address leads to another node of the run: n2" in stopped
     live.inventory.write_text(text)
     assert "n2: running, rank 1" in live.run("status", run).stdout
-    assert "n[1-2]: clean" in live.run("stop", run, code=ExitCode.DONE).stderr
-
-
-def test_a_run_that_another_machine_does_not_know_is_not_over(live: DirectoryCluster) -> None:
-    (run,), elsewhere = live.outcomes(), live.inventory.with_name("elsewhere.ini")
-    for name in ("n1", "n2"):
-        other = live.nodes[name].path / "other"
-        other.mkdir(mode=0o700)
-        shutil.copytree(live.nodes[name].path / "root/agents", other / "agents")
-    elsewhere.write_text(live.inventory.read_text().replace("/root ", "/other "))
-    record = (live.state / "pylaunch" / "runs" / run / "plan.json").read_bytes()
-    shown = live.run("status", run, "-i", str(elsewhere), code=ExitCode.DONE).stdout
-    assert f"run {run}: not found, 2 ranks" in shown
-    assert "n1: not found (127.0.0.1: no file of the run is there: it may be another machine (-i INVENTORY" in shown
-    attach = live.run("attach", run, "-i", str(elsewhere), code=ExitCode.CLUSTER_NOT_READY)
-    assert "no agent of it answers on n[1-2]" in attach.stderr
-    assert live.outcomes() == {run: {}}
-    assert (live.state / "pylaunch" / "runs" / run / "plan.json").read_bytes() == record
     assert "n[1-2]: clean" in live.run("stop", run, code=ExitCode.DONE).stderr

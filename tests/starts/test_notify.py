@@ -123,9 +123,3 @@ def test_a_run_in_the_background_and_a_follower_notify_of_its_end(cluster: Direc
     assert [json.loads(line)["event"] for line in attached.read_text().splitlines()] == ["end"]
     wait_until(lambda: received.read_text().count("\n") == 2, "the run in the background has notified, too")
     assert [json.loads(line)["event"] for line in received.read_text().splitlines()] == ["start", "end"]
-
-
-def test_a_target_that_is_not_there_is_refused_before_the_start(cluster: DirectoryCluster) -> None:
-    refused = ended(cluster.start("--notify", "env:UNSET_HOOK", "--", "true"), code=ExitCode.USAGE)
-    assert "--notify env:UNSET_HOOK: the variable is not set" in refused.stderr
-    assert cluster.outcomes() == {}

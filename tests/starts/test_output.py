@@ -24,18 +24,6 @@ def test_a_start_whose_output_nobody_reads_any_more_follows_its_run_to_the_end(
     assert [each["status"] for each in cluster.outcomes().values()] == ["failed"]
 
 
-def test_a_start_that_nobody_listens_to_any_more_goes_on(directories: Callable[..., DirectoryCluster]) -> None:
-    cluster = directories("n1")
-    start = cluster.start("--", "sh", "-c", "echo one; exit 3")
-    assert start.stderr is not None
-    assert start.stderr.readline().startswith("run ")
-    start.stderr.close()
-    assert start.stdout is not None
-    assert start.stdout.read() == "n1:0 | one\n"
-    assert start.wait() == ExitCode.JOB_FAILED
-    assert [each["status"] for each in cluster.outcomes().values()] == ["failed"]
-
-
 def test_a_start_whose_output_goes_to_a_full_disk_follows_its_run_to_the_end(
     directories: Callable[..., DirectoryCluster],
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from pylaunch.errors import ExitCode
 from pylaunch.terminal.options import LEAST_RATE
-from tests.documented_commands import ROOT
+from tests.documents import ROOT
 from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster, ended, made_of_directories
 from tests.waiting import wait_until

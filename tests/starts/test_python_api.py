@@ -3,20 +3,18 @@
 import inspect
 import itertools
 import runpy
+import signal
 import subprocess
 import sys
 import threading
 import typing
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 import pytest
 
 from pylaunch import api
-from pylaunch.provision.provisioning import ProvisionReport
-from tests.documented_commands import ROOT, python_in
+from tests.documents import ROOT
 from tests.starts.cluster import DirectoryCluster, appears
 
 EXAMPLE = ROOT / "examples" / "from_python.py"
@@ -38,7 +36,10 @@ def cluster(nodes: DirectoryCluster) -> api.Cluster:
     return api.load_cluster(nodes.inventory)
 
 
-def test_a_run_is_started_waited_for_and_read(cluster: api.Cluster) -> None:
+def test_a_run_is_started_waited_for_and_read_and_nothing_is_printed(
+    cluster: api.Cluster, capfd: pytest.CaptureFixture[str]
+) -> None:
+    handler = signal.getsignal(signal.SIGINT)
     run = api.start(cluster, shell("echo rank $RANK; echo oops >&2"), QUICK)
     outcome = run.wait(timeout_s=60)
     assert outcome.status is api.Status.DONE
@@ -49,6 +50,8 @@ def test_a_run_is_started_waited_for_and_read(cluster: api.Cluster) -> None:
     }  # fmt: skip
     assert {line.rank for line in run.logs(ranks=[1])} == {1}
     assert run.status().status.outcome == outcome
+    assert capfd.readouterr() == ("", "")
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_events_are_numbered_and_replayed_and_end_with_the_outcome(cluster: api.Cluster) -> None:
@@ -81,23 +84,6 @@ def test_a_secret_reaches_the_ranks_of_a_start_that_runs_a_check(cluster: api.Cl
     run = api.start(cluster, job, options)
     assert run.wait(60).status is api.Status.DONE
     assert {line.text for line in run.logs()} == {"8"}
-
-
-def test_the_program_of_the_guide_starts_a_run(
-    nodes: DirectoryCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without the steps that would change and judge this machine, whose results have the members that it uses."""
-    (source,) = python_in(ROOT / "docs/guides/python.md")
-    for name, result in {"provision": ProvisionReport, "check": api.Result}.items():
-        called = mock.create_autospec(getattr(api, name), return_value=mock.create_autospec(result, instance=True))
-        called.return_value.failed = False
-        monkeypatch.setattr(api, name, called)
-    (tmp_path / "train.py").write_text("import sys; print(sys.argv[1:])")
-    monkeypatch.chdir(tmp_path)
-    Path("cluster.ini").write_text(f"{nodes.inventory.read_text()}pylaunch_python=/usr/bin/python3\n")
-    names: dict[str, Any] = {}
-    exec(source.replace("/data/work", str(tmp_path)), names)
-    assert {line.text for line in names["run"].logs()} == {"['--epochs', '3']"}
 
 
 def test_a_failed_run_is_an_outcome_and_an_error_on_request(cluster: api.Cluster) -> None:

@@ -33,31 +33,21 @@ def test_starts_of_one_node_each_use_all_hosts_and_the_next_one_takes_the_first_
         appears(tmp_path / f"{name}.up")
     waiting = cluster.start("--queue", "--nodes", "1", "--", "true")
     says(waiting, "waiting for any 1 of n[1-2]; n1: device 0, run ")
+    leaver = cluster.start("--queue", "--nodes", "2", "--", "true")
+    says(leaver, "waiting for n1: device 0, run ")
+    listed = json.loads(cluster.run("ps", "--json").stdout)["runs"]
+    (left,) = [each["run"] for each in listed if each["status"] == "waiting" and each["hosts"] == ["n1", "n2"]]
+    assert "interrupted while waiting" in cluster.run("stop", left, code=ExitCode.DONE).stderr
+    ended(leaver, code=ExitCode.INTERRUPTED)
     (tmp_path / "b.end").touch()
     ended(runs[1], code=ExitCode.DONE)
     ended(waiting, code=ExitCode.DONE)
     (tmp_path / "a.end").touch()
     ended(runs[0], code=ExitCode.DONE)
-    plans = sorted((cluster.state / "pylaunch" / "runs").glob("*/plan.json"), key=lambda path: path.stat().st_ctime)
+    found = (cluster.state / "pylaunch" / "runs").glob("*/plan.json")
+    plans = sorted((each for each in found if each.parent.name != left), key=lambda path: path.stat().st_ctime)
     hosts = [json.loads(path.read_text())["plan"]["nodes"][0]["host"]["name"] for path in plans]
     assert hosts == ["n1", "n2", "n2"]
-
-
-def test_a_start_waits_for_its_own_hosts_where_others_do_not_take_their_place() -> None:
-    hosts = tuple(Host(f"n{number}", f"10.0.0.{number}", devices=(0,) * (1 + (number > 3))) for number in range(1, 5))
-    turn = Turn()
-
-    def candidates(hosts: tuple[Host, ...] = hosts, **options: object) -> list[str]:
-        job = JobSpec(("a",), Framework.COMMAND, "/", **options)  # type: ignore[arg-type]
-        cluster = Cluster(hosts)
-        return [host.name for host in turn.among(cluster, plan_run(cluster, job, "7f3a")).hosts]
-
-    assert candidates(nodes=1) == ["n1", "n2", "n3"]
-    assert candidates(hosts[::-1], nodes=1, ranks_per_node=1) == [], "the others are unlike the host of the plan"
-    assert candidates(hosts[1:], nodes=1, ranks_per_node=1) == ["n2", "n3"]
-    larger = (hosts[3], Host("n5", "10.0.0.5", devices=(0, 1)))
-    assert candidates(larger, nodes=1, ranks_per_node=1) == ["n4", "n5"], "ranks on a part of the devices"
-    assert candidates(nodes=3) == candidates(nodes=4) == candidates(nodes=1, max_restarts=1) == []
 
 
 async def chosen(

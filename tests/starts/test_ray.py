@@ -89,12 +89,6 @@ def test_the_driver_runs_when_all_nodes_have_joined_and_its_end_ends_the_cluster
     assert "2 ranks on n[1-2] exited with code 0" in run.stderr
 
 
-def test_the_exit_code_of_the_driver_is_that_of_the_first_rank(start: Callable[..., Any]) -> None:
-    run = start(CODE="7")
-    assert run.returncode == ExitCode.JOB_FAILED, run.stderr
-    assert "rank 0 on n1 exited with code 7" in run.stderr
-
-
 def test_a_driver_that_is_killed_is_not_an_exception_of_ours(start: Callable[..., Any]) -> None:
     run = start(CODE="KILL")
     assert run.returncode == ExitCode.JOB_FAILED, run.stderr

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from html import unescape
 from pathlib import Path
 
 import pytest
@@ -20,23 +19,6 @@ echo "rank $RANK of <b>$WORLD_SIZE</b> uses $HF_TOKEN"
 until [ -e {directory}/up ]; do sleep 0.02; done
 echo "ValueError: no shard 7" >&2
 exit 3
-"""
-
-
-DEADLOCK = """\
-import os, socket, threading, time
-from pylaunch.runtime import step
-for number in range(5):
-    step(number)
-    time.sleep(0.1)
-def wait_for_peers():
-    one, other = socket.socketpair()
-    one.recv(1)
-def take_lock():
-    lock = threading.Lock()
-    lock.acquire()
-    lock.acquire()
-take_lock() if os.environ["RANK"] == "1" else wait_for_peers()
 """
 
 
@@ -71,20 +53,6 @@ def test_the_report_of_a_failed_run_has_its_cause_and_no_secret(cluster: Directo
 
     again = cluster.run("report", "-i", str(cluster.inventory), "-o", str(file), code=ExitCode.USAGE)
     assert "exists already" in again.stderr
-
-
-def test_the_report_of_a_hang_has_the_finding_on_the_views_of_its_ranks(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path
-) -> None:
-    cluster, file, script = directories("n1", "n2", "n3"), tmp_path / "why.html", tmp_path / "train.py"
-    script.write_text(DEADLOCK)
-    words = ("--framework", "direct", "--python", "/usr/bin/python3", "--hang-after", "2", "--on-hang", "stop")
-    where = ("-i", str(cluster.inventory), "--workdir", str(tmp_path))
-    ended(cluster.begin("start", *where, *words, "--", str(script)), ENDS_S, code=ExitCode.JOB_FAILED)
-    text = unescape(re.sub(r"<[^>]*>", "", report(cluster, file)))
-    (section,) = re.findall(r"Ranks that did not advance\n(.*?)\n(?:Stacks before|Ranks and their)", text, re.DOTALL)
-    assert "hang: no rank computes or changes its place: rank 1 on n2 is in take_lock (train.py:" in section
-    assert "rank 1 on n2: in take_lock (train.py:" in section
 
 
 def test_a_refused_start_has_a_report_with_its_reasons(cluster: DirectoryCluster, tmp_path: Path) -> None:

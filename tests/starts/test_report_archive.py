@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.features.report.archive import write_archive
-from pylaunch.store import runs
 from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster, ended
 
@@ -111,19 +109,3 @@ def test_a_node_that_is_down_is_named_and_an_archive_is_never_replaced(
     assert again.returncode == ExitCode.USAGE
     assert "exists already" in again.stderr
     assert archive.read_bytes() == before
-
-
-def test_long_logs_keep_their_end_within_the_limit(cluster: DirectoryCluster, tmp_path: Path) -> None:
-    script = cluster.inventory.parent / "job"
-    script.write_text('i=0; while [ $i -lt 60000 ]; do i=$((i+1)); echo "step $i of rank $RANK, and some more"; done\n')
-    ended(cluster.start("--", "sh", str(script)), ENDS_S)
-    (run,) = cluster.outcomes()
-    archive = tmp_path / "report.tar.gz"
-    write_archive(runs.read(run), archive, 1_000_000)
-    texts = content(archive, run)
-    for name, rank in (("logs/n1/0.out", 0), ("logs/n2/1.out", 1)):
-        lines = texts[name].splitlines()
-        assert lines[-1] == f"step 60000 of rank {rank}, and some more"
-        assert 1000 < len(lines) < 60000
-    assert sum(map(len, texts.values())) <= 1_000_000 + len(texts["README.txt"])
-    assert "logs: only the end" in texts["README.txt"]

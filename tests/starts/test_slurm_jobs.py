@@ -115,32 +115,6 @@ def test_a_wait_ends_when_slurm_does_not_answer_any_more_and_a_job_that_is_left_
     assert events[2].line.endswith("job 7 was not ended: scancel 7")
 
 
-def test_the_end_of_a_run_stands_when_slurm_does_not_answer(slurm: FakeSlurm) -> None:
-    slurm.write(states=RUNNING, deaf="")
-    events: list[JobNews] = []
-    end_job("7", events.append, is_good=True, pause=slurm.pause)
-    assert [each.line.endswith("job 7 was not ended: scancel 7") for each in events] == [True]
-
-
-def test_nodes_of_one_job_may_differ_in_their_devices(slurm: FakeSlurm) -> None:
-    gres = "JobId=7 Nodes=n1 CPU_IDs=0 Mem=0 GRES=gpu:2(IDX:0-1) Nodes=n2 CPU_IDs=0 Mem=0 GRES=gpu:1(IDX:3) x=1\n"
-    slurm.write(states=RUNNING, job=gres, devices="n1|0,1\nn2|0\n")
-    granted = allocate(JobRequest(2), lambda event: None, slurm.pause)
-    assert [host.devices for host in granted.cluster.hosts] == [(0, 1), (0,)]
-
-
-def test_the_job_of_this_shell_costs_two_questions_at_once_and_the_answer_of_slurm_holds(slurm: FakeSlurm) -> None:
-    slurm.write(job="JobId=7 JobState=RUNNING NodeList=n[1-2] Nodes=n[1-2] CPU_IDs=0 Mem=0 GRES= x=1\n")
-    here = allocation_here(("7",), ("n[1-2]",), lambda event: None)
-    assert here.cluster.names == ("n1", "n2")
-    asked = sorted(slurm.read("scontrol.words").splitlines())
-    assert asked == ["--oneliner --details show job 7", "--oneliner show node n[1-2]"]
-    assert not (slurm.directory / "squeue.words").exists()
-
-    allocation_here(("7",), ("n[1-3]",), lambda event: None)
-    assert slurm.read("scontrol.words").splitlines()[2:].count("--oneliner show node n[1-2]") == 1
-
-
 def test_a_job_of_this_shell_that_does_not_run_is_refused(slurm: FakeSlurm) -> None:
     slurm.write(job="JobId=7 JobState=CANCELLED NodeList=n[1-2]\n")
     with pytest.raises(ClusterNotReadyError, match=r"SLURM_JOB_ID is 7, and Slurm job 7 does not run \(CANCELLED\)"):
@@ -176,20 +150,6 @@ def test_ctrl_c_in_the_queue_cancels_the_job(slurm: FakeSlurm) -> None:
     with pytest.raises(KeyboardInterrupt):
         allocate(JobRequest(2), lambda event: None, interrupt)
     assert slurm.read("cancelled") == "7\n"
-
-
-def test_a_refusal_has_the_words_of_sbatch_and_leaves_no_job(slurm: FakeSlurm) -> None:
-    slurm.write(
-        states=RUNNING,
-        refusal="sbatch: error: invalid account\nsbatch: error: Batch job submission failed: Invalid account or "
-        "account/partition combination specified\n",
-    )
-    with pytest.raises(
-        ClusterNotReadyError, match="sbatch refused the job: Batch job submission failed: Inv"
-    ) as caught:
-        allocate(JobRequest(2), lambda event: None, slurm.pause)
-    assert caught.value.hint is not None
-    assert not slurm.read("cancelled")
 
 
 def test_a_job_that_cannot_be_planned_is_not_submitted(slurm: FakeSlurm, capsys: pytest.CaptureFixture[str]) -> None:
@@ -236,15 +196,3 @@ def test_a_job_whose_agents_do_not_end_is_cancelled(slurm: FakeSlurm, monkeypatc
     end_job("7", events.append, is_good=True, pause=cancelled)
     assert slurm.read("cancelled") == "--signal=USR1 7\n7\n"
     assert events == [JobNews("Slurm job 7 ended: CANCELLED")]
-
-
-def test_a_job_on_a_node_that_does_not_answer_is_reported_and_no_error(
-    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(allocation, "DAEMONS_END_S", 0.0)
-    monkeypatch.setattr(allocation, "ENDS_S", 0.0)
-    slurm.write(states="7|COMPLETING|None|2026-11-22T18:42:16|n2|7\n")
-    events: list[JobNews] = []
-    end_job("7", events.append, is_good=True, pause=slurm.pause)
-    line = "note: Slurm job 7 was cancelled and is still COMPLETING on n2: a node does not answer"
-    assert events == [JobNews(line)]

@@ -84,16 +84,6 @@ def test_ranks_with_the_same_stack_are_shown_once_and_a_failed_run_keeps_them(
     assert alone in recorded.stdout or "no answer in 0.5 s" in recorded.stdout
 
 
-def test_stacks_of_ranks_without_the_thread_have_the_reason(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path
-) -> None:
-    cluster = directories("n1", "n2")
-    with started(cluster, tmp_path, "--no-rank-thread"):
-        shown = cluster.run("stacks", *cluster.outcomes())
-    assert shown.returncode == ExitCode.DONE, shown.stderr
-    assert "no stacks: the run was started with --no-rank-thread" in shown.stdout
-
-
 def test_a_program_reads_the_stacks_of_a_run_that_it_started(
     directories: Callable[..., DirectoryCluster], tmp_path: Path
 ) -> None:
@@ -110,29 +100,3 @@ def test_a_program_reads_the_stacks_of_a_run_that_it_started(
         wait_until(lambda: functions() == ["train", "<module>"], "the stack of the rank")
     finally:
         run.stop(now=True)
-
-
-def test_a_run_that_has_no_live_rank_has_no_stacks(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path
-) -> None:
-    cluster = directories("n1")
-    assert ended(cluster.start("--", "true")).returncode == ExitCode.DONE
-    (name,) = cluster.outcomes()
-    shown = cluster.run("stacks", name)
-    without = f"no stack of run {name} is recorded: nodes record those of ranks that run when another one fails\n"
-    assert (shown.returncode, shown.stdout) == (
-        ExitCode.DONE,
-        f"{without}run {name} done: every rank exited with code 0\n",
-    )
-    assert "hint" not in shown.stderr
-
-
-def test_the_stacks_of_a_run_that_failed_at_once_say_how_and_what_explains_it(
-    directories: Callable[..., DirectoryCluster],
-) -> None:
-    cluster = directories("n1")
-    assert ended(cluster.start("--", "false")).returncode == ExitCode.JOB_FAILED
-    (name,) = cluster.outcomes()
-    shown = cluster.run("stacks", name)
-    assert f"run {name} failed: rank 0 on n1 exited with code 1\n" in shown.stdout
-    assert f"hint: pylaunch explain {name}\n" in shown.stderr

@@ -13,15 +13,13 @@ from pylaunch.features import judge_settings
 from pylaunch.inventory import load_cluster
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
-from pylaunch.model.run import Event, EventKind
 from pylaunch.runs import steady_clock
 from pylaunch.runs.attempts import Restarting
 from pylaunch.runs.connect.interruptible import Interrupter
-from pylaunch.runs.follow.run_events import LinesWritten
-from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError, NodesRefusedError
+from pylaunch.runs.prepare.session import NodesRefusedError
 from pylaunch.runs.start import StartOptions, plan_start, start
 from pylaunch.runs.start_checks import ChecksFailedError, at_start_checks
-from pylaunch.runs.start_events import AttemptEnded, RanksReleased, RunBegun, RunEnded, StartEvent
+from pylaunch.runs.start_events import RanksReleased, RunEnded, StartEvent
 from pylaunch.store import runs
 from pylaunch.store.account import user_and_host
 from tests.starts.cluster import DirectoryCluster
@@ -61,22 +59,6 @@ def started(
     return lambda: future.result(WITHIN_S)
 
 
-def test_a_start_in_a_thread_reports_its_events_in_order_and_prints_nothing(
-    directories: Callable[..., DirectoryCluster], capfd: pytest.CaptureFixture[str]
-) -> None:
-    events, before = Events(), signal.getsignal(signal.SIGINT)
-    outcome = started(directories("n1", "n2"), events, Interrupter(), "echo", "hello")()
-    assert outcome.status is Status.DONE
-    order = [kind for kind in events.kinds() if kind in (RunBegun, RanksReleased, AttemptEnded, RunEnded)]
-    assert order == [RunBegun, RanksReleased, AttemptEnded, RunEnded]
-    output = {(each.host, each.stream): each.text for each in events.seen if isinstance(each, LinesWritten)}
-    assert output == {("n1", "0.out"): "hello\n", ("n2", "1.out"): "hello\n"}
-    ranks = [each.rank for each in events.seen if isinstance(each, Event) and each.kind is EventKind.RANK_ENDED]
-    assert sorted(map(str, ranks)) == ["0", "1"]
-    assert capfd.readouterr() == ("", "")
-    assert signal.getsignal(signal.SIGINT) is before
-
-
 def test_an_interrupter_stops_the_ranks_and_a_run_that_it_ends_is_not_restarted(
     directories: Callable[..., DirectoryCluster],
 ) -> None:
@@ -89,16 +71,6 @@ def test_an_interrupter_stops_the_ranks_and_a_run_that_it_ends_is_not_restarted(
     (record,) = [runs.read(run) for run in runs.ids()]
     assert record.outcome is not None
     assert record.outcome.status is Status.STOPPED
-
-
-def test_an_interrupt_before_the_start_has_begun_ends_it_before_any_rank(
-    directories: Callable[..., DirectoryCluster],
-) -> None:
-    events, interrupter = Events(), Interrupter()
-    interrupter.interrupt("changed my mind")
-    with pytest.raises(InterruptedBeforeReleaseError, match="changed my mind before any rank was started"):
-        started(directories("n1"), events, interrupter, "sleep", "600")()
-    assert RanksReleased not in events.kinds()
 
 
 def test_a_failed_check_is_an_error_with_its_findings_and_its_reasons_by_host(

@@ -180,6 +180,10 @@ def test_attach_shows_what_was_written_before_in_the_order_of_writing(
         is_dated(cluster.nodes[f"n{turn % 2 + 1}"], run, f"{turn % 2}.out", size)
     attached = on_terminal(cluster, "attach", run)
     attached.shows(r"turn 0.*turn 1.*turn 2.*turn 3")
+    watching = on_terminal(cluster, "status", "--watch", run)
+    watching.shows(r"run \w+ running for \d+ s: 2 of 2 ranks on n\[1-2\].*  n2  cpu +\d+%  memory ")
+    watching.press(b"\x03")
+    assert watching.ends().rstrip().endswith(f"run {run} continues")
     (turns / "4").touch()
     assert re.findall(r"turn \d", attached.ends()) == [f"turn {turn}" for turn in range(5)]
 
@@ -202,3 +206,13 @@ def test_verbs_that_ask_all_hosts_name_the_one_for_which_they_wait(
         verb.shows(r"waiting for n(2|\[1-2\]): no answer yet, \d+ s more at most\n")  # A busy machine is late, too.
         verb.press(b"\x03")
         verb.ends()
+
+
+def test_logs_are_chosen_by_rank_node_pattern_and_end(directories: Callable[..., DirectoryCluster]) -> None:
+    cluster = directories("n1", "n2")
+    job = 'echo other; for step in 1 2 3; do echo "rank $RANK step $step"; done; echo other >&2'
+    done = cluster.run(*started(cluster, "--nproc-per-node", "2", "--", "sh", "-c", job))
+    assert done.returncode == 0, done.stderr
+    words = ("logs", *cluster.outcomes(), "--rank", "1-2", "--node", "n[1-2]", "--grep", "step ", "--tail", "2")
+    shown = cluster.run(*words).stdout.splitlines()
+    assert sorted(shown) == [f"{place} | rank {place[-1]} step {step}" for place in ("n1:1", "n2:2") for step in (2, 3)]

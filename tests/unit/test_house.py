@@ -1,12 +1,8 @@
 """Rules of the house that a machine can keep."""
 
-import importlib
 import os
 import re
 from pathlib import Path
-
-from pylaunch.cli.main import VERBS
-from pylaunch.features import FEATURES
 
 ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)")
@@ -27,24 +23,6 @@ def test_every_promise_names_tests_that_are_there() -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", pages)
     assert len(named) > 50
     assert [(file, name) for file, name in named if f"def {name}(" not in (ROOT / file).read_text()] == []
-
-
-def test_every_verb_has_its_module_and_every_module_its_verb() -> None:
-    files = [*(ROOT / "pylaunch/cli/commands").rglob("*.py"), *(ROOT / "pylaunch/features").rglob("*command.py")]
-    modules = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files if path.stem != "__init__"}
-    packages = [importlib.import_module(f"pylaunch.features.{name}") for name in FEATURES]
-    below = {module for package in packages for module in getattr(package, "SUBCOMMANDS", {}).values()}
-    assert modules == {verb.module for verb in VERBS.values()} | below
-
-
-def test_every_feature_has_its_folder_and_its_line() -> None:
-    folders = {path.parent.name for path in (ROOT / "pylaunch/features").glob("*/__init__.py")}
-    assert folders == set(FEATURES)
-
-
-def test_no_name_says_nothing() -> None:
-    empty_names = {"util", "utils", "helper", "helpers", "common", "misc"}
-    assert [str(path) for path in files("*.py") if path.stem in empty_names] == []
 
 
 def test_programs_beside_the_package_import_what_is_there() -> None:

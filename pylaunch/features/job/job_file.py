@@ -132,7 +132,7 @@ def read(text: str, path: str, sets: Sequence[str], options: Collection[str]) ->
         for word in sets:
             _set(table, word)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}: {error}", hint="pylaunch help roles has an example") from None
+        raise UsageError(f"{path}: {error}", hint="an example: pylaunch help roles") from None
     except RecursionError:
         raise _too_deep(path) from None
     if _is_deeper(table, MOST_LEVELS):

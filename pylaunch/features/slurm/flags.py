@@ -97,7 +97,7 @@ def node_source(
     if source is NodeSource.HERE and environment.get(STEP_TASKS, "1") != "1" and PTY not in environment:
         raise UsageError(
             f"srun starts pylaunch {environment[STEP_TASKS]} times in Slurm job {job}, and each would start the run",
-            hint="pylaunch without srun: it starts the ranks on all nodes of the job",
+            hint="omit srun: pylaunch itself starts the ranks on all nodes of the job",
         )
     return source
 

@@ -1,9 +1,6 @@
 """Turns of SSH handshakes, by a clock and a set of open connections of the test."""
 
-import contextlib
-
-from pylaunch.runs.connect.agent_link import HELLO_TIMEOUT_S
-from pylaunch.transport.handshakes import AGENT_SLOW_S, MOST_AGENTS, POLL_S, Turns
+from pylaunch.transport.handshakes import POLL_S, Turns
 
 SLOW_S = 2.0
 
@@ -78,41 +75,3 @@ def test_hosts_that_do_not_answer_hold_up_the_others_for_a_moment_only() -> None
     assert machine.turns.take("c") is not None
     assert machine.turns.take("d") is not None
     assert machine.turns.take("e") is None
-
-
-def longest_answer_s(agents: int, *, work_s: float, processors: int, slow_s: float) -> float:
-    """Return the longest time from the start of an agent to its answer, for agents that share processors equally."""
-    now = 0.0
-    turns = Turns(MOST_AGENTS, frozenset, slow_s=slow_s, clock=lambda: now)
-    waiting, longest_s = [str(number) for number in range(agents)], 0.0
-    left: dict[str, float] = {}
-    begun = {}
-    while waiting or left:
-        while waiting and (turn := turns.take(waiting[0])) is not None:
-            name = waiting.pop(0)
-            left[name], begun[name] = work_s, turn
-        now += 0.05
-        share_s = 0.05 * min(1.0, processors / len(left))
-        left = {name: work - share_s for name, work in left.items()}
-        for name in [name for name, work in left.items() if work <= 0]:
-            longest_s = max(longest_s, now - begun[name].begun)
-            turns.end(begun[name])
-            del left[name]
-    return longest_s
-
-
-def test_256_agents_on_two_processors_answer_within_their_timeout() -> None:
-    measured_s = 0.19  # Processor time of an agent and of the probe beside it.
-    assert longest_answer_s(256, work_s=measured_s, processors=2, slow_s=AGENT_SLOW_S) < HELLO_TIMEOUT_S / 2
-    assert longest_answer_s(256, work_s=measured_s, processors=2, slow_s=SLOW_S) > HELLO_TIMEOUT_S
-
-
-def test_many_that_wait_do_not_ask_more_often_than_few() -> None:
-    turns = Machine().turns
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(turns.waiting())
-        assert turns.pause_s == POLL_S
-        for _ in range(199):
-            stack.enter_context(turns.waiting())
-        assert turns.pause_s == 100 * POLL_S
-    assert turns.pause_s == POLL_S

@@ -1,13 +1,14 @@
-"""Somebody who types command lines of the documentation into a shell, in a directory of their own."""
+"""Somebody who types command lines of the documentation into a shell, in a directory that no node sees."""
 
 import os
 import re
 import shlex
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from lab.lab import Lab
+from tests.documents import hints_must_be_accepted
 from tests.waiting import wait_until
 
 DEADLINE_S = 300.0
@@ -15,23 +16,24 @@ _FOLLOWS = re.compile(r" (-f|--watch)\b")
 
 
 class Reader:
-    """Types lines into bash in `directory`, where `pylaunch` is the program `command`."""
+    """Types lines into bash in `directory`, where `pylaunch` is the program of this checkout."""
 
-    def __init__(self, directory: Path, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        self.directory = directory
-        self.home = directory.with_name("home")
-        self.programs = directory.with_name("bin")
-        for made in (self.directory, self.home, self.programs):
+    def __init__(self, lab: Lab, directory: Path, **environment: str) -> None:
+        self.directory = directory / "project"
+        self._programs = directory / "bin"
+        for made in (self.directory, self._programs):
             made.mkdir()
-        self.has_program("pylaunch", f'exec {shlex.join(command)} "$@"')
-        path = f"{self.programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-        self._env = {**os.environ, **environment, "PATH": path}
+        self.has_program("pylaunch", *lab.command())
+        path = f"{self._programs}{os.pathsep}{os.environ['PATH']}"
+        self._env = {**os.environ, **lab.environment, **environment, "PATH": path}
         self._typed = 0
+        (self.directory / "cluster.ini").write_text(lab.inventory.read_text())
 
-    def has_program(self, name: str, shell: str) -> None:
-        """Put a program of these shell commands into PATH."""
-        (self.programs / name).write_text(f"#!/bin/sh\n{shell}\n")
-        (self.programs / name).chmod(0o755)
+    def has_program(self, name: str, *words: str) -> None:
+        """Put a program that executes `words` into PATH."""
+        program = self._programs / name
+        program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        program.chmod(0o755)
 
     def types(self, line: str) -> subprocess.Popen[bytes]:
         """Start a command line."""
@@ -51,7 +53,9 @@ class Reader:
         if _FOLLOWS.search(line):
             wait_until(lambda: self.sees or typed.poll() is not None, "output", DEADLINE_S)
             typed.send_signal(signal.SIGINT)
-        return typed.wait(DEADLINE_S)
+        code = typed.wait(DEADLINE_S)
+        hints_must_be_accepted(self.sees)
+        return code
 
     @property
     def _output(self) -> Path:
