@@ -10,7 +10,6 @@ import functools
 import glob
 import json
 import os
-import signal
 import stat
 import sys
 from typing import Any, BinaryIO
@@ -19,8 +18,6 @@ from pylaunch.base.layout import AgentError, open_root
 
 TREE = "@tree"
 CHUNK = 1 << 20
-LOOKS_S = 40.0
-"""Time for the search; the controller waits for a minute."""
 
 
 def directory_of(root: str, run: str, workdir: str) -> str:
@@ -42,31 +39,10 @@ def _listed(place: tuple[str, str, str], patterns: list[str], most: int) -> dict
     if not os.path.isdir(directory):
         return {"error": "no such directory: " + directory}
     found: dict[str, Any] = {}
-    signal.signal(signal.SIGALRM, _time_is_up)  # glob may find nothing in a large tree, or in one of links.
-    signal.setitimer(signal.ITIMER_REAL, LOOKS_S)
-    try:
-        is_cut = _search(found, directory, patterns, most)
-    except _TimeIsUpError:
-        is_cut = True
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-    return {"files": list(found.values()), "is_cut": is_cut}
-
-
-class _TimeIsUpError(Exception):
-    """The search has taken LOOKS_S."""
-
-
-def _time_is_up(number: int, frame: object) -> None:
-    raise _TimeIsUpError
-
-
-def _search(found: dict[str, Any], directory: str, patterns: list[str], most: int) -> bool:
-    """Add the files that match to `found`; return True where there are more than `most`."""
     for pattern in patterns:
         for path in glob.iglob(os.path.join(glob.escape(directory), pattern), recursive=True):
             if len(found) >= most:
-                return True
+                return {"files": list(found.values()), "is_cut": True}
             name = os.path.relpath(path, directory)
             try:
                 status = os.stat(path)
@@ -80,7 +56,7 @@ def _search(found: dict[str, Any], directory: str, patterns: list[str], most: in
                 "mtime_ns": status.st_mtime_ns,
                 "inode": status.st_ino,
             }
-    return False
+    return {"files": list(found.values()), "is_cut": False}
 
 
 @functools.lru_cache(None)

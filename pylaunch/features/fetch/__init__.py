@@ -1,9 +1,7 @@
 """Bring files of a run home from its nodes: `pylaunch fetch RUN PATTERN…`.
 
-choice        pure: which file of which node becomes which file here
-node_files    lists and reads files on nodes, whose answers are data
-local_files   writes below one directory, and never outside it
-work          all of it in order
+places       which file of which node becomes which file here, below one directory and never outside it
+node_files   lists and reads files on nodes, whose answers are data
 """
 
 from pylaunch.terminal.doors import Verb
@@ -15,6 +13,3 @@ VERBS = {
         after="logs",
     ),
 }
-
-DIRECTORY = "fetch-RUN"
-"""Default directory, in the output directory."""

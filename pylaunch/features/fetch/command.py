@@ -6,12 +6,15 @@ from typing import Any
 import click
 
 from pylaunch.errors import ExitCode, UsageError
-from pylaunch.features.fetch import DIRECTORY, view
-from pylaunch.features.fetch.work import FetchRequest, fetch
+from pylaunch.features.fetch import view
+from pylaunch.features.fetch.node_files import FetchRequest, fetch
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.store.output_directory import OUTPUT_DIRECTORY, output_file
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import find_newest, looks_like_run
+
+DIRECTORY = "fetch-RUN"
+"""Default directory, in the output directory."""
 
 EXAMPLES = """\b
 Examples:

@@ -1,23 +1,28 @@
-"""List and read files on the nodes of a run, over the connections of all verbs."""
+"""Fetch: list files on the nodes of a run, choose, and bring those of several nodes side by side."""
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import msgspec
 
 from pylaunch.agent.piped import run_files
 from pylaunch.base.dataclass import dataclass
-from pylaunch.errors import PylaunchError
-from pylaunch.features.fetch.choice import Fetched, NodeFile
-from pylaunch.model.cluster import Connection, Host
+from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
+from pylaunch.features.fetch.places import Fetched, NodeFile, choose_files, is_here, refuse_patterns, write_file
+from pylaunch.model.cluster import Connection
+from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.text import typed_json
 from pylaunch.model.text.sanitise import visible_line
-from pylaunch.probe.ask import Answered, Unreachable, ask, understood_all
+from pylaunch.model.text.size import shown_size
+from pylaunch.probe.ask import ask, understood_all
 from pylaunch.probe.program import FROM_STDIN, program
+from pylaunch.terminal.views.live import counted
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.process import Together
 
+NODES_AT_ONCE = 8
 MOST = 10_000
 """Files of one node."""
 
@@ -25,16 +30,6 @@ SILENCE_S = 60.0
 LONGEST_LINE = 512
 SHOWN = 300
 """Characters of a reason from a node."""
-
-
-class FileList(msgspec.Struct):
-    """Answer of a node."""
-
-    files: list[NodeFile] = []
-    is_cut: bool = False
-    """There are more files than MOST, or the search took too long."""
-
-    error: str = ""
 
 
 class NodeStoppedError(PylaunchError):
@@ -46,98 +41,172 @@ class NotSentError(PylaunchError):
 
 
 @dataclass(frozen=True)
-class NodeLists:
-    """Files that nodes report, and the reasons of those that report none."""
+class FileResult:
+    """Result for one file."""
 
-    files: Mapping[str, Sequence[NodeFile]]
-    failed: Mapping[str, str]
-    cut: Sequence[str]
-    """Hosts with more files than MOST."""
+    wanted: Fetched
+    status: str
+    """ "fetched", "present", "kept" (another file is here), "failed", or "planned" in a dry run."""
+
+    reason: str = ""
 
 
-def list_on_nodes(plan: RunPlan, patterns: Sequence[str]) -> NodeLists:
-    """Ask all nodes of the run for the files that match `patterns`."""
-    known = [host for host in plan.cluster.hosts if host.connection is not Connection.NONE]
-    cluster = plan.cluster.only(host.name for host in known)
+@dataclass(frozen=True)
+class FetchRequest:
+    """Files to fetch, and their directory here."""
+
+    plan: RunPlan
+    patterns: Sequence[str]
+    directory: Path
+    replaces: bool = False
+    """Replace files here that differ."""
+
+    is_dry: bool = False
+
+
+@dataclass(frozen=True)
+class FetchResult:
+    """Results for all files."""
+
+    request: FetchRequest
+    files: Sequence[FileResult]
+    failed: dict[str, str]
+    """Reasons of nodes that did not answer."""
+
+    notes: Sequence[str]
+
+    def of(self, *statuses: str) -> list[FileResult]:
+        """Return the files with one of these statuses."""
+        return [each for each in self.files if each.status in statuses]
+
+
+class _FileList(msgspec.Struct):
+    files: list[NodeFile] = []
+    is_cut: bool = False
+    """There are more files than MOST."""
+
+    error: str = ""
+
+
+def fetch(request: FetchRequest, say: Callable[[str], None]) -> FetchResult:
+    """Fetch the files; nothing here is replaced without `replaces`.
+
+    Raises UsageError for a pattern, and where nothing matches; ClusterNotReadyError when no node answers.
+    """
+    refuse_patterns(request.patterns)
+    plan = request.plan
+    lists, failed = _lists(plan, request.patterns)
+    reasons = [f"{host}: {why}" for host, why in failed.items()]
+    if not lists:
+        raise ClusterNotReadyError(f"no node of run {plan.run} lists its files", evidence=reasons)
+    chosen, notes = choose_files({host: each.files[:MOST] for host, each in lists.items()})
+    if cut := [host for host, each in lists.items() if each.is_cut]:
+        notes.append(f"{fold(cut)}: more files match than are listed; a narrower pattern finds the others")
+    if not chosen:
+        raise UsageError(
+            f"no file matches {' '.join(request.patterns)} in {plan.job.workdir} on {fold(lists)}",
+            evidence=[*notes, *reasons],
+            hint="'**' lists all files, --dry-run fetches none of them",
+        )
+    found = [_compared(request, each) for each in chosen]
+    planned = [each.wanted for each in found if each.status == "planned"]
+    if planned and not request.is_dry:
+        say(f"fetching {shown_size(sum(each.file.size for each in planned))} in {counted(len(planned), 'file')}")
+        done = {each.wanted: each for each in _transferred(request, planned)}
+        found = [done.get(each.wanted, each) for each in found]
+    return FetchResult(request, found, failed, notes)
+
+
+def _lists(plan: RunPlan, patterns: Sequence[str]) -> tuple[dict[str, _FileList], dict[str, str]]:
+    """Ask all nodes of the run for the files that match; return the reasons of those that list none."""
+    cluster = plan.cluster.only(host.name for host in plan.cluster.hosts if host.connection is not Connection.NONE)
     programs = {
-        host.name: program(run_files.list_files, _place(plan, host), list(patterns), MOST) for host in cluster.hosts
+        host.name: program(run_files.list_files, (host.node_root, plan.run, plan.job.workdir), list(patterns), MOST)
+        for host in cluster.hosts
     }
-    lists, failed = understood_all(ask(cluster, programs), cluster, _read)
-    reasons = dict.fromkeys(plan.cluster.names, "not in the inventory, so not connected to")
-    reasons |= {name: _reason(why) for name, why in failed.items()}
-    reasons |= {name: visible_line(each.error)[:SHOWN] for name, each in lists.items()}
-    files = {name: each.files[:MOST] for name, each in lists.items() if not each.error}
-    return NodeLists(
-        files,
-        {name: why for name, why in reasons.items() if name not in files},
-        [name for name, each in lists.items() if each.is_cut],
+    lists, unreachable = understood_all(
+        ask(cluster, programs), cluster, lambda answer: typed_json.converted(answer, _FileList)
     )
+    failed = dict.fromkeys(plan.cluster.names, "not in the inventory, so not connected to")
+    failed |= {name: why.reason for name, why in unreachable.items()}
+    failed |= {name: each.error for name, each in lists.items()}
+    lists = {name: each for name, each in lists.items() if not each.error}
+    return lists, {name: visible_line(why)[:SHOWN] for name, why in failed.items() if name not in lists}
 
 
-def _reason(why: Unreachable) -> str:
-    return visible_line(why.reason)[:SHOWN]
+def _compared(request: FetchRequest, wanted: Fetched) -> FileResult:
+    try:
+        here = is_here(request.directory, wanted)
+    except OSError as error:
+        return FileResult(wanted, "failed", error.strerror or str(error))
+    if here:
+        return FileResult(wanted, "present")
+    is_kept = here is False and not request.replaces
+    return FileResult(wanted, "kept", "another file is here") if is_kept else FileResult(wanted, "planned")
 
 
-def _read(answer: Answered) -> FileList:
-    return typed_json.converted(answer, FileList)
+def _transferred(request: FetchRequest, planned: Sequence[Fetched]) -> list[FileResult]:
+    by_host: dict[str, list[Fetched]] = {}
+    for each in planned:
+        by_host.setdefault(each.host, []).append(each)
+    # In this order: the pool waits for its threads, which end when their processes do.
+    with ThreadPoolExecutor(min(NODES_AT_ONCE, len(by_host))) as pool, Together() as together:
+        results = pool.map(lambda host: _of_host(request, host, by_host[host], together), by_host)
+        return [each for of_host in results for each in of_host]
 
 
-def _place(plan: RunPlan, host: Host) -> tuple[str, str, str]:
-    return (host.node_root, plan.run, plan.job.workdir)
-
-
-class NodeStream:
-    """Files that one node sends, one after the other."""
-
-    def __init__(self, read: Callable[[int], bytes]) -> None:
-        self._read = read
-        self._line = b""
-
-    def contents(self, left: int) -> Iterator[bytes]:
-        """Yield the next file of `left` bytes. Raises NotSentError for a file, NodeStoppedError for all that follow."""
-        while (word := self._next_line()) != "end":
-            if word.startswith("error "):
-                raise NotSentError(visible_line(word[len("error ") :])[:SHOWN])
-            if not word.isdecimal() or not 0 < int(word) <= min(left, run_files.CHUNK):
-                raise NodeStoppedError("it sends something else than the file")
-            rest = int(word)
-            left -= rest
-            while rest:
-                data = self._some(rest)
-                rest -= len(data)
-                yield data
-        if left:
-            raise NodeStoppedError("it sends less than the file")
-
-    def _next_line(self) -> str:
-        line = b""
-        while not line.endswith(b"\n"):
-            if len(line) >= LONGEST_LINE:
-                raise NodeStoppedError("it sends something else than the file")
-            line += self._some(1)
-        return line[:-1].decode("utf-8", "replace")
-
-    def _some(self, most: int) -> bytes:
-        try:
-            data = self._read(most)
-        except PylaunchError as error:
-            raise NodeStoppedError(error.message) from None
-        if not data:
-            raise NodeStoppedError("the connection ended")
-        return data
-
-
-@contextlib.contextmanager
-def stream(plan: RunPlan, name: str, wanted: Sequence[Fetched], together: Together) -> Iterator[NodeStream]:
-    """Have the host `name` send the files for a block, one after the other. Raises NodeStoppedError."""
-    host = plan.cluster[name]
-    words = [(each.file.path, each.file.size, each.file.mtime_ns) for each in wanted]
-    script = program(run_files.send_files, _place(plan, host), words)
+def _of_host(request: FetchRequest, name: str, files: Sequence[Fetched], together: Together) -> list[FileResult]:
+    """Let one node send its files, one after the other."""
+    plan, host = request.plan, request.plan.cluster[name]
+    words = [(each.file.path, each.file.size, each.file.mtime_ns) for each in files]
+    script = program(run_files.send_files, (host.node_root, plan.run, plan.job.workdir), words)
     argv = connector_of(host, plan.cluster.known_hosts).argv((host.agent_python, *FROM_STDIN))
+    done: list[FileResult] = []
     try:
         with together.reading(argv, stdin=script, silence_s=SILENCE_S) as read:
-            yield NodeStream(read)
-    except NodeStoppedError:
-        raise
+            for each in files:
+                try:
+                    write_file(request.directory, each, contents(read, each.file.size))
+                except NotSentError as error:
+                    done.append(FileResult(each, "failed", error.message))
+                except OSError as error:
+                    raise NodeStoppedError(f"{each.place[-1]}: {error.strerror or error}") from None
+                else:
+                    done.append(FileResult(each, "fetched"))
     except PylaunchError as error:
-        raise NodeStoppedError(error.message) from None
+        done += [FileResult(each, "failed", error.message) for each in files[len(done) :]]
+    return done
+
+
+def contents(read: Callable[[int], bytes], left: int) -> Iterator[bytes]:
+    """Yield the next file of `left` bytes that a node sends. Raises NotSentError for a file, NodeStoppedError for all
+    that follow."""
+    while (word := _next_line(read)) != "end":
+        if word.startswith("error "):
+            raise NotSentError(visible_line(word[len("error ") :])[:SHOWN])
+        if not word.isdecimal() or not 0 < int(word) <= min(left, run_files.CHUNK):
+            raise NodeStoppedError("it sends something else than the file")
+        rest = int(word)
+        left -= rest
+        while rest:
+            data = _some(read, rest)
+            rest -= len(data)
+            yield data
+    if left:
+        raise NodeStoppedError("it sends less than the file")
+
+
+def _next_line(read: Callable[[int], bytes]) -> str:
+    line = b""
+    while not line.endswith(b"\n"):
+        if len(line) >= LONGEST_LINE:
+            raise NodeStoppedError("it sends something else than the file")
+        line += _some(read, 1)
+    return line[:-1].decode("utf-8", "replace")
+
+
+def _some(read: Callable[[int], bytes], most: int) -> bytes:
+    data = read(most)
+    if not data:
+        raise NodeStoppedError("the connection ended")
+    return data

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pylaunch.features.fetch.work import FetchResult, FileResult
+from pylaunch.features.fetch.node_files import FetchResult, FileResult
 from pylaunch.model.hostset import fold
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.model.text.size import shown_size

@@ -3,7 +3,7 @@
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.features.fetch.choice import LONGEST_NAME, NodeFile, choose_files, place_of, refuse_patterns
+from pylaunch.features.fetch.places import LONGEST_NAME, NodeFile, choose_files, place_of, refuse_patterns
 
 
 def file(path: str, size: int = 1, inode: int = 7) -> NodeFile:

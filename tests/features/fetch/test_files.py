@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.features.fetch.choice import Fetched, NodeFile
-from pylaunch.features.fetch.local_files import Presence, presence, write_file
-from pylaunch.features.fetch.node_files import NodeStoppedError, NodeStream, NotSentError
+from pylaunch.features.fetch import node_files
+from pylaunch.features.fetch.node_files import NodeStoppedError, NotSentError
+from pylaunch.features.fetch.places import Fetched, NodeFile, is_here, write_file
 
 TIME = 1_780_000_000_123_456_789
 
@@ -26,13 +26,13 @@ def test_a_file_is_whole_and_has_its_time_or_is_not_there(tmp_path: Path) -> Non
 
     with pytest.raises(NotSentError):
         write_file(to, each, broken())
-    assert presence(to, each) is Presence.ABSENT
+    assert is_here(to, each) is None
     assert list((to / "ckpt").iterdir()) == []
     (to / "ckpt/.a.pt.part").write_bytes(b"of a command that was killed")
     write_file(to, each, [b"ab", b"cd"])
     assert (to / "ckpt/a.pt").read_bytes() == b"abcd"
-    assert presence(to, each) is Presence.SAME
-    assert presence(to, wanted("ckpt", "a.pt", mtime_ns=TIME + 1)) is Presence.DIFFERENT
+    assert is_here(to, each) is True
+    assert is_here(to, wanted("ckpt", "a.pt", mtime_ns=TIME + 1)) is False
     assert [path.name for path in (to / "ckpt").iterdir()] == ["a.pt"]
 
 
@@ -44,24 +44,24 @@ def test_no_link_leads_out_of_the_directory(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"Not a directory|symbolic"):
         write_file(to, wanted("ckpt", "a.pt"), [b"abcd"])
     with pytest.raises(OSError, match=r"Not a directory|symbolic"):
-        presence(to, wanted("ckpt", "a.pt"))
+        is_here(to, wanted("ckpt", "a.pt"))
     (to / ".b.pt.part").symlink_to(outside / "secret")
     write_file(to, wanted("b.pt"), [b"abcd"])
     (to / "c.pt").symlink_to(outside / "secret")
-    assert presence(to, wanted("c.pt")) is Presence.DIFFERENT
+    assert is_here(to, wanted("c.pt")) is False
     assert list(outside.iterdir()) == []
 
 
 def contents(sent: bytes, left: int) -> bytes:
-    return b"".join(NodeStream(io.BytesIO(sent).read).contents(left))
+    return b"".join(node_files.contents(io.BytesIO(sent).read, left))
 
 
 def test_files_follow_each_other() -> None:
-    node = NodeStream(io.BytesIO(b"2\nab1\ncend\nerror gone\nend\n").read)
-    assert b"".join(node.contents(3)) == b"abc"
+    read = io.BytesIO(b"2\nab1\ncend\nerror gone\nend\n").read
+    assert b"".join(node_files.contents(read, 3)) == b"abc"
     with pytest.raises(NotSentError, match="gone"):
-        list(node.contents(3))
-    assert list(node.contents(0)) == []
+        list(node_files.contents(read, 3))
+    assert list(node_files.contents(read, 0)) == []
 
 
 @pytest.mark.parametrize(
