@@ -254,9 +254,4 @@ def test_check_gpus_and_clean_take_the_nodes_of_the_allocation(slurm: Lab, tmp_p
         refused = asked(verb, "-i", str(slurm.inventory))
         assert refused.returncode == ExitCode.USAGE
         assert f"has n[1-3], and Slurm job {job} has n[1-2]: n3 is not in the job" in refused.stderr
-    own = tmp_path / "own.ini"
-    own.write_text("n1 devices=0,1\nn2\n")
-    differing = asked("gpus", "-i", str(own))
-    assert differing.returncode == ExitCode.USAGE
-    assert "n1: devices 0,1, and the job has 0" in differing.stderr
     cancelled(slurm, job)

@@ -70,22 +70,6 @@ def test_a_killed_agent_is_named_and_its_host_proven_clean(
     assert "likely by the record of all nodes: agent-lost: n2 answers" in cluster.run("explain", run).stdout
 
 
-def test_a_stopped_agent_is_ended_with_its_run(directories: Callable[..., DirectoryCluster], tmp_path: Path) -> None:
-    cluster = directories("n1", "n2")
-    starting = cluster.start("--no-check", "--grace", "1", "--", "sleep", "600")
-    says(starting, "started in")
-    agent = agent_of(cluster.nodes["n2"])
-    os.kill(agent, signal.SIGSTOP)
-    start = ended(starting)
-    (run,) = cluster.outcomes()
-    assert start.returncode == ExitCode.JOB_FAILED
-    words = f"the agent of run {run} (pid {agent}) is stopped (SIGSTOP)"
-    assert f"error: run {run}: n2 answers, but no heartbeat for 10 s ({words})\n" in start.stderr
-    assert f"n2: ended: {words}; pid " in start.stderr
-    assert "n[1-2]: clean" in start.stderr
-    gone(agent)
-
-
 def test_an_agent_that_dies_after_its_ranks_have_ended_fails_no_run(
     directories: Callable[..., DirectoryCluster], tmp_path: Path
 ) -> None:

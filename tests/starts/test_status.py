@@ -47,31 +47,6 @@ def test_a_live_run_shows_spare_restart_progress_and_last_lines(
     assert "rank 0 | saved" not in cluster.run("status", run).stdout, "a run that is over has no last lines"
 
 
-def test_a_stopped_controller_and_a_host_without_its_agent_s_files_are_named(
-    directories: Callable[..., DirectoryCluster], tmp_path: Path
-) -> None:
-    cluster, written = directories("n1", "n2"), tmp_path / "written"
-    start = cluster.start("--", "sh", "-c", f"touch {written}.$RANK; exec sleep 300")
-    agents, aside = (cluster.nodes["n2"].path / f"root/{name}" for name in ("agents", "aside"))
-    try:
-        both = [written.with_name(f"written.{rank}") for rank in (0, 1)]
-        wait_until(lambda: all(each.exists() for each in both), "both ranks run")
-        (run,) = cluster.outcomes()
-        assert f"  controller: process {start.pid} here\n" in cluster.run("status", run).stdout
-        start.send_signal(signal.SIGSTOP)
-        agents.rename(aside)
-        shown = cluster.run("status", run)
-        stopped = f"process {start.pid} here, stopped (Ctrl-Z or SIGSTOP); to resume it: kill -CONT {start.pid}"
-        assert f"  controller: {stopped}\n" in shown.stdout
-        assert "  n2: not answering (the agent's archive is not at 127.0.0.1)\n" in shown.stdout
-        assert json.loads(cluster.run("status", run, "--json").stdout)["controller_is_stopped"] is True
-    finally:
-        aside.rename(agents)
-        start.send_signal(signal.SIGCONT)
-        start.send_signal(signal.SIGINT)
-    assert ended(start).returncode == ExitCode.INTERRUPTED
-
-
 def test_watching_without_a_run_shows_all_live_runs_and_ends_with_the_last(
     directories: Callable[..., DirectoryCluster], tmp_path: Path
 ) -> None:
