@@ -1,4 +1,4 @@
-"""Errors for files of this machine: a report that cannot be written, a full disk."""
+"""Errors of the disk of this machine."""
 
 import errno
 import os
@@ -6,27 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.checks.result import Result
 from pylaunch.cli.commands.prepare import check as check_command
 from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
 from pylaunch.model.cluster import Cluster, Host
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"),))
-
-
-@pytest.fixture
-def checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check_command, "hosts_to_ask", lambda inventory, limit: CLUSTER)
-    monkeypatch.setattr(check_command, "check", lambda *_: Result(("n1",), (), (), 0.1))
-
-
-def test_a_report_that_cannot_be_written_is_no_bug(
-    checked: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    report = tmp_path / "nowhere" / "report.xml"
-    assert run(["check", "--junit", str(report)]) == ExitCode.USAGE
-    assert f"error: --junit {report}: cannot be written: No such file or directory" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])

@@ -59,7 +59,6 @@ class CheckFlags:
     files: tuple[str, ...]
     checkpoint_dir: str
     infiniband: bool
-    junit_file: Path | None
     fix: bool
     yes: bool
     trial: bool
@@ -81,7 +80,6 @@ class CheckFlags:
 )
 @click.option("--checkpoint-dir", default="", metavar="DIR", help="Directory that the run writes its checkpoints to.")
 @click.option("--infiniband", is_flag=True, help="The run needs InfiniBand or RoCE on every host.")
-@click.option("--junit", "junit_file", type=click.Path(path_type=Path, dir_okay=False), help="Write JUnit XML too.")
 @click.option("--fix", "fix", is_flag=True, help="Run the roles that findings name on their hosts, and check again.")
 @click.option("--yes", is_flag=True, help="With --fix: do not ask.")
 @click.option("--trial", is_flag=True, help="Layer by layer to the first broken one; at the end, a real all-reduce.")
@@ -118,11 +116,6 @@ def command(
         found = _fixed(request, found, sure=flags.yes)
     if job.sync is not None:
         console.say(f"the code is that of {job.sync.directory}: {sync.described(job.sync)}")
-    if flags.junit_file is not None:
-        from pylaunch.checks.junit import junit  # noqa: PLC0415 -- a check without a report needs no XML
-
-        with options.writing("--junit", flags.junit_file):
-            flags.junit_file.write_text(junit(found))
     if flags.trial:
         return _try(found, request.cluster, job.python, as_json=as_json)
     if as_json:
