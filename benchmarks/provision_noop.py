@@ -1,10 +1,10 @@
 """Measure a provisioning that has nothing to change.
 
-    python benchmarks/provision_noop.py -i cluster.ini [--limit n1,n2] [--runs 7] [--ansible-runs 3] [--pyinfra PROGRAM]
+    python benchmarks/provision_noop.py -i cluster.ini [--limit n1,n2] [--runs 7] [--ansible-runs 3]
 
 Measured in turn on the same hosts, which must be provisioned already:
 `pylaunch provision`; a Python one-liner piped to every host at once over the same SSH connections, which no asking can
-beat; the same playbook by ansible-playbook; the same state by pyinfra, if it is given (from an environment of its own).
+beat; the same playbook by ansible-playbook.
 Prints one JSON object: wall times, and the processor time that the controller itself took, which is what grows with the
 number of hosts where each brings processors of its own (lab nodes share the controller's).
 """
@@ -18,18 +18,13 @@ import resource
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from pathlib import Path
 
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
-from pylaunch.provision.desired import Content, render
-from pylaunch.store import content
-from pylaunch.store.paths import project_directory
 from pylaunch.transport import process
 from pylaunch.transport.connections import connector_of
 
@@ -61,26 +56,6 @@ def one_liner(cluster: Cluster) -> Callable[[], None]:
     return run
 
 
-def pyinfra(program: Path, cluster: Cluster, directory: Path) -> Callable[[], None]:
-    """Return a function that applies the same state with pyinfra."""
-    desired = render(
-        Content(content.playbook("site"), content.roles_directory()),
-        cluster,
-        extra_vars={"pylaunch_project_directory": str(project_directory(Path(cluster.sources[0])))},
-    )
-    state = directory / "state.json"
-    state.write_text(json.dumps({host: [asdict(each) for each in states] for host, states in desired.hosts.items()}))
-    inventory = directory / "inventory.py"
-    hosts = [
-        (host.name, {"ssh_hostname": host.address, "ssh_user": host.ssh.user, "ssh_key": host.ssh.private_key})
-        for host in cluster.hosts
-    ]
-    known = {"ssh_known_hosts_file": cluster.known_hosts, "ssh_strict_host_key_checking": "yes"}
-    inventory.write_text(f"cluster = ({hosts!r}, {known!r})\n")
-    argv = [str(program), "--yes", str(inventory), str(ROOT / "benchmarks" / "pyinfra_same_state.py")]
-    return command(argv, {"PYLAUNCH_BENCH_STATE": str(state)})
-
-
 def measured(run: Callable[[], None], times: int) -> dict[str, object]:
     """Return wall times and the controller's processor times, after a warm-up run."""
     run()
@@ -110,7 +85,6 @@ def main() -> None:
     parser.add_argument("--limit", help="only these hosts, to see how the time grows with their number")
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--ansible-runs", type=int, default=3, help="0 leaves it out: it takes minutes on many hosts")
-    parser.add_argument("--pyinfra", type=Path, help="a pyinfra program to compare with")
     options = parser.parse_args()
     inventory = options.inventory.resolve()
     cluster = load_cluster(inventory, limit=options.limit)
@@ -132,9 +106,6 @@ def main() -> None:
     }
     if options.ansible_runs:
         report["ansible_playbook"] = measured(ansible, options.ansible_runs)
-    if options.pyinfra is not None:
-        with tempfile.TemporaryDirectory() as directory:
-            report["pyinfra"] = measured(pyinfra(options.pyinfra, cluster, Path(directory)), options.runs)
     report |= {"load_1min": round(os.getloadavg()[0], 1), "cores": os.cpu_count()}
     print(json.dumps(report, indent=2))
 

@@ -1,4 +1,7 @@
-"""Fixtures of every specification: the hosts of an inventory, probed once, and each of them through testinfra.
+"""Fixtures of every specification: the hosts of an inventory, the variables of roles, and each host through testinfra.
+
+A specification reads a host itself, and compares it with the variables that the inventory and the defaults of the role
+give; it knows nothing of what provisioning recorded or found.
 
 `pylaunch verify -i cluster.ini` runs this directory; so does `pytest DIRECTORY --inventory cluster.ini`.
 """
@@ -7,27 +10,32 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from testinfra.backend.base import BaseBackend, CommandResult
 from testinfra.host import Host
 
+from pylaunch.agent.probe.readers.hosts import reach
 from pylaunch.inventory import load_cluster
+from pylaunch.inventory.listing import Listing
+from pylaunch.inventory.load import listing_of
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.cluster import Host as ClusterHost
-from pylaunch.probe.ask import NoPython, Unreachable
-from pylaunch.provision.convergence import ProvisionSurvey, site_request, survey
-from pylaunch.provision.state import RoleState
+from pylaunch.probe.ask import Unreachable, ask, parted
+from pylaunch.probe.program import probe
+from pylaunch.provision.inputs import UNPRIVILEGED, is_true
+from pylaunch.store import content
 from pylaunch.transport import process
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.connector import Connector
 
 CLUSTER = pytest.StashKey[Cluster]()
+LISTING = pytest.StashKey[Listing]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,14 +43,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--inventory", required=True, metavar="FILE", help="Ansible inventory of the hosts to verify.")
     parser.addoption("--limit", metavar="HOSTS", help="Only these hosts or groups.")
     parser.addoption("--roles", default="", metavar="ROLES", help="Only these roles, comma-separated.")
-    parser.addoption("--survey", type=Path, metavar="FILE", help="What pylaunch verify found when it asked every host.")
     parser.addoption("--deep", action="store_true", help="Look at every file of the Python environment.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Read the inventory before any test is made of it."""
     config.addinivalue_line("markers", "role(name): what this role is to bring about")
-    config.stash[CLUSTER] = load_cluster(Path(config.getoption("--inventory")), limit=config.getoption("--limit"))
+    inventory = Path(config.getoption("--inventory"))
+    config.stash[CLUSTER] = load_cluster(inventory, limit=config.getoption("--limit"))
+    config.stash[LISTING] = listing_of(inventory.absolute())
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -77,54 +86,82 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @dataclass(frozen=True)
-class Surveyed:
-    """The cluster, and what was found when every host was asked, once."""
+class Members:
+    """The cluster, and which of its hosts do not answer."""
 
     cluster: Cluster
-    found: ProvisionSurvey
+    unreachable: Mapping[str, Unreachable]
+
+    @property
+    def names(self) -> list[str]:
+        """Hosts that answer."""
+        return [name for name in self.cluster.names if name not in self.unreachable]
 
 
 @pytest.fixture(scope="session")
-def surveyed(pytestconfig: pytest.Config) -> Surveyed:
-    """All hosts, asked at the same time, by the caller or here."""
+def members(pytestconfig: pytest.Config) -> Members:
+    """All hosts, asked at the same time."""
     cluster = pytestconfig.stash[CLUSTER]
-    if (known := pytestconfig.getoption("--survey")) is not None:
-        return Surveyed(cluster, pickle.loads(known.read_bytes()))
-    request = site_request(cluster, roles(pytestconfig), deep=pytestconfig.getoption("--deep"))
-    return Surveyed(cluster, survey(request))
+    _, unreachable = parted(ask(cluster, dict.fromkeys(cluster.names, probe(reach.identity.ask(None)))), cluster)
+    return Members(cluster, unreachable)
 
 
 @pytest.fixture
-def reachable(name: str, surveyed: Surveyed) -> str:
+def reachable(name: str, members: Members) -> str:
     """The name of a host that answers. One that does not is an error of its tests, with the reason."""
-    answer = surveyed.found.answers[name]
-    if isinstance(answer, Unreachable):
-        pytest.fail(f"{name} cannot be reached: {answer.reason}", pytrace=False)
-    if isinstance(answer, NoPython):
-        pytest.fail(f"{name} has no {answer.path}; install it with pylaunch provision", pytrace=False)
+    if name in members.unreachable:
+        pytest.fail(f"{name} cannot be reached: {members.unreachable[name].reason}", pytrace=False)
     return name
 
 
+@dataclass(frozen=True)
+class RoleVariables:
+    """Variables of a role on one host: those of the inventory over the defaults of the role."""
+
+    values: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        value = self.values[name]
+        if isinstance(value, str) and "{{" in value:
+            pytest.skip(f"{name} is a template, which Ansible renders")
+        return value
+
+    def is_on(self, name: str) -> bool:
+        """Return a boolean."""
+        return is_true(self[name])
+
+    def is_set(self, name: str) -> bool:
+        """The inventory sets the variable; its default may be a template."""
+        return "{{" not in str(self.values[name])
+
+
 @pytest.fixture
-def state(request: pytest.FixtureRequest, reachable: str, surveyed: Surveyed) -> RoleState:
-    """Desired state of the host for the role of this test. Skips where the role does not apply."""
+def variables(request: pytest.FixtureRequest, reachable: str, pytestconfig: pytest.Config) -> RoleVariables:
+    """Variables of the host for the role of this test. Skips where the role does not apply."""
     role = request.node.get_closest_marker("role").args[0]
-    for state in surveyed.found.desired.hosts[reachable]:
-        if state.role == role:
-            return state
-    pytest.skip(f"{role} does not apply to {reachable}")
+    own = pytestconfig.stash[LISTING].variables.get(reachable, {})
+    if role != "python_env" and is_true(own.get(UNPRIVILEGED, False)):
+        pytest.skip(f"{role} does not apply to {reachable}")
+    return RoleVariables({**defaults(role), **own})
+
+
+@functools.cache
+def defaults(role: str) -> dict[str, Any]:
+    """Return the default of each variable of a role, as its file has it."""
+    found: dict[str, Any] = yaml.safe_load((content.roles_directory() / role / "defaults" / "main.yml").read_text())
+    return found
 
 
 @pytest.fixture
-def notes(reachable: str, surveyed: Surveyed) -> set[str]:
-    """Settings that the host cannot have, as `provision` reports them."""
-    return {note.text for note in surveyed.found.notes[reachable]}
+def capabilities(host: Host) -> int:
+    """The capabilities that processes of the host can have: a container may lack some."""
+    return int(host.check_output("sed -n 's/^CapBnd:[[:space:]]*//p' /proc/1/status"), 16)
 
 
 @pytest.fixture
-def host(reachable: str, surveyed: Surveyed) -> Host:
+def host(reachable: str, members: Members) -> Host:
     """The host, over the connection that pylaunch shares."""
-    return connected(surveyed.cluster, reachable)
+    return connected(members.cluster, reachable)
 
 
 @pytest.fixture
@@ -145,9 +182,9 @@ def _rights(host: Host) -> tuple[bool, bool]:
 
 
 @pytest.fixture
-def fresh_login(reachable: str, surveyed: Surveyed) -> Host:
+def fresh_login(reachable: str, members: Members) -> Host:
     """The host in a login made for this test: what was set at an older one does not count."""
-    return connected(surveyed.cluster, reachable, shared=False)
+    return connected(members.cluster, reachable, shared=False)
 
 
 def connected(cluster: Cluster, name: str, *, shared: bool = True) -> Host:

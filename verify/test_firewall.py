@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from collections.abc import Sequence
 
 import pytest
+from conftest import LISTING, RoleVariables
 from testinfra.host import Host
 
-from pylaunch.provision.state import RoleState
+from pylaunch.inventory.listing import Listing
 
 pytestmark = pytest.mark.role("firewall")
 
 
 @pytest.fixture
-def wanted(state: RoleState) -> dict[str, Any]:
-    """Members and ports, as the role has them rendered."""
-    documents = [file.content for file in state.files if file.path.endswith("/wanted.json")]
-    if not documents:
+def wanted(variables: RoleVariables) -> RoleVariables:
+    """The role, where it is on."""
+    if not variables.is_on("firewall_enabled"):
         pytest.skip("no firewall is wanted here (firewall_enabled)")
-    asked: dict[str, Any] = json.loads(documents[0])
-    return asked
+    return variables
+
+
+def addresses(wanted: RoleVariables, listing: Listing) -> set[str]:
+    """Addresses of the members, from the inventory."""
+    if not wanted.is_set("firewall_members"):
+        members: Sequence[str] = listing.hosts_of("cluster" if "cluster" in listing.groups else "all")
+    else:
+        members = wanted["firewall_members"]
+    found = {str(each) for each in wanted["firewall_guests"]}
+    for member in members:
+        own = listing.variables.get(member, {})
+        found |= {str(own[key]) for key in ("fabric_address", "ansible_host") if own.get(key)}
+        found |= set() if own.get("ansible_host") else {member}
+    return found
 
 
 @pytest.fixture
@@ -48,37 +61,39 @@ def closed(host: Host, in_charge: str) -> str:
     return str(host.check_output(f"nft list chain inet {chain}"))
 
 
-def test_the_kernel_lets_every_member_in_and_nobody_else(wanted: dict[str, Any], as_root: Host, in_charge: str) -> None:
-    assert admitted(as_root, in_charge) == set(wanted["members"])
+def test_the_kernel_lets_every_member_in_and_nobody_else(
+    wanted: RoleVariables, as_root: Host, in_charge: str, pytestconfig: pytest.Config
+) -> None:
+    assert admitted(as_root, in_charge) == addresses(wanted, pytestconfig.stash[LISTING])
 
 
-def test_the_ports_of_ranks_are_closed_to_strangers(wanted: dict[str, Any], as_root: Host, in_charge: str) -> None:
+def test_the_ports_of_ranks_are_closed_to_strangers(wanted: RoleVariables, as_root: Host, in_charge: str) -> None:
     rules = closed(as_root, in_charge)
     ephemeral = "-".join(as_root.check_output("cat /proc/sys/net/ipv4/ip_local_port_range").split())
-    for ports in wanted["member_ports"]:
+    for ports in wanted["firewall_member_ports"]:
         first, _, last = str(ports).replace("ephemeral", ephemeral).partition("-")
         # SSH may be left out in the middle; where ports begin and end, strangers meet a rule.
         assert first in rules
         assert not last or last in rules
 
 
-def test_ssh_is_open_to_everyone(wanted: dict[str, Any], as_root: Host, in_charge: str, fresh_login: Host) -> None:
+def test_ssh_is_open_to_everyone(wanted: RoleVariables, as_root: Host, in_charge: str, fresh_login: Host) -> None:
     rules = closed(as_root, in_charge)
     if in_charge == "nftables":
-        ports = ", ".join(str(port) for port in wanted["ssh_ports"])
+        ports = ", ".join(str(port) for port in wanted["firewall_ssh_ports"])
         accepted = re.search(rf"tcp dport (\{{ )?{ports}( \}})? accept", rules)
         assert accepted is not None
         assert accepted.start() < rules.index("members_only"), "it must come first"
     else:
         ranges = [(int(first), int(last or first)) for first, last in re.findall(r"\b(\d+)(?:[-:](\d+))?\b", rules)]
-        assert not any(first <= port <= last for port in wanted["ssh_ports"] for first, last in ranges)
+        assert not any(first <= port <= last for port in wanted["firewall_ssh_ports"] for first, last in ranges)
     assert fresh_login.run("true").rc == 0
 
 
-def test_the_next_boot_brings_them_back(wanted: dict[str, Any], as_root: Host, in_charge: str) -> None:
+def test_the_next_boot_brings_them_back(wanted: RoleVariables, as_root: Host, in_charge: str) -> None:
     unit = {"firewalld": "firewalld", "nftables": "pylaunch-firewall"}[in_charge]
     assert as_root.run("systemctl is-enabled %s", f"{unit}.service").stdout.strip() == "enabled"
 
 
-def test_nothing_waits_to_be_confirmed(wanted: dict[str, Any], as_root: Host) -> None:
+def test_nothing_waits_to_be_confirmed(wanted: RoleVariables, as_root: Host) -> None:
     assert not as_root.file("/var/lib/pylaunch/firewall/armed").exists

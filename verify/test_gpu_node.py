@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from conftest import Surveyed, connected
+from conftest import Members, RoleVariables, connected
 from testinfra.host import Host
 
 from pylaunch.model.hostset import fold
-from pylaunch.provision.state import RoleState
 
 pytestmark = pytest.mark.role("gpu_node")
 
@@ -40,29 +39,29 @@ def driver(host: Host, name: str) -> str:
     return version
 
 
-def test_libraries_and_driver_are_of_one_version(state: RoleState, driver: str, host: Host) -> None:
+def test_libraries_and_driver_are_of_one_version(variables: RoleVariables, driver: str, host: Host) -> None:
     output = host.run("nvidia-smi --query-gpu=driver_version --format=csv,noheader")
     assert output.rc == 0, output.stdout + output.stderr
     assert set(output.stdout.split()) == {driver}
 
 
-def test_the_driver_is_the_one_that_is_wanted(state: RoleState, driver: str) -> None:
-    wanted = state.gpus[0].driver
+def test_the_driver_is_the_one_that_is_wanted(variables: RoleVariables, driver: str) -> None:
+    wanted = variables["gpu_node_driver_version"]
     if not wanted:
         pytest.skip("no version is requested (gpu_node_driver_version)")
     assert driver == wanted
 
 
-def test_the_driver_stays_loaded_between_programs(state: RoleState, driver: str, host: Host) -> None:
-    wanted = state.gpus[0].persistence
+def test_the_driver_stays_loaded_between_programs(variables: RoleVariables, driver: str, host: Host) -> None:
+    wanted = variables["gpu_node_persistence"]
     if not wanted:
         pytest.skip("persistence mode is not requested (gpu_node_persistence)")
     output = host.check_output("nvidia-smi --query-gpu=persistence_mode --format=csv,noheader")
     assert set(output.split()) == {wanted}
 
 
-def test_every_host_has_the_same_driver(surveyed: Surveyed) -> None:
-    versions = {name: loaded_driver(connected(surveyed.cluster, name)) for name in surveyed.found.facts}
+def test_every_host_has_the_same_driver(members: Members) -> None:
+    versions = {name: loaded_driver(connected(members.cluster, name)) for name in members.names}
     drivers = {name: version for name, version in versions.items() if version is not None}
     if not drivers:
         pytest.skip("no host has an NVIDIA driver")
@@ -71,11 +70,12 @@ def test_every_host_has_the_same_driver(surveyed: Surveyed) -> None:
     assert not others, f"{odd}: not the driver that most hosts have ({usual})"
 
 
-def test_packages_that_must_not_change_are_held(state: RoleState, host: Host) -> None:
-    if not state.holds:
+def test_packages_that_must_not_change_are_held(variables: RoleVariables, host: Host) -> None:
+    wanted = variables["gpu_node_hold_packages"]
+    if not wanted:
         pytest.skip("no package is to be held (gpu_node_hold_packages)")
-    installed = [each for each in state.holds if host.package(each).is_installed]
+    installed = [each for each in wanted if host.package(each).is_installed]
     if not installed:
-        pytest.skip(f"none is installed: {', '.join(state.holds)}")
+        pytest.skip(f"none is installed: {', '.join(wanted)}")
     held = host.check_output("apt-mark showhold").split()
     assert [each for each in installed if each not in held] == []

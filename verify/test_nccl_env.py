@@ -6,9 +6,8 @@ import json
 import re
 
 import pytest
+from conftest import RoleVariables
 from testinfra.host import Host
-
-from pylaunch.provision.state import RoleState
 
 pytestmark = pytest.mark.role("nccl_env")
 
@@ -29,7 +28,7 @@ def interfaces(host: Host) -> set[str]:
     return {name for each in named if each for name in each.lstrip("=").split(",")}
 
 
-def test_nccl_can_read_its_file(state: RoleState, host: Host) -> None:
+def test_nccl_can_read_its_file(variables: RoleVariables, host: Host) -> None:
     file = host.file(CONF)
     assert file.exists
     assert file.mode & 0o444 == 0o444, "every user's ranks read it"
@@ -37,7 +36,7 @@ def test_nccl_can_read_its_file(state: RoleState, host: Host) -> None:
         assert not line or line.startswith("#") or re.fullmatch(r"NCCL_\w+=[^\s'\"]+", line), line
 
 
-def test_the_interface_of_ranks_is_there_and_up(state: RoleState, host: Host) -> None:
+def test_the_interface_of_ranks_is_there_and_up(variables: RoleVariables, host: Host) -> None:
     named = interfaces(host)
     assert named
     for interface in named:
@@ -48,9 +47,16 @@ def test_the_interface_of_ranks_is_there_and_up(state: RoleState, host: Host) ->
         assert found["addr_info"], f"{interface} has no address"
 
 
-def test_the_adapters_of_ranks_are_there(state: RoleState, host: Host) -> None:
+def test_the_adapters_of_ranks_are_there(variables: RoleVariables, host: Host) -> None:
     adapters = settings(host).get("NCCL_IB_HCA", "").lstrip("=^")
     if not adapters:
         pytest.skip("no adapter is named: ranks talk over Ethernet")
     present = host.check_output("ls /sys/class/infiniband").split()
     assert [each for each in adapters.split(",") if each.partition(":")[0] not in present] == []
+
+
+def test_variables_of_the_inventory_are_in_the_environment_of_runs(variables: RoleVariables, host: Host) -> None:
+    wanted = {name: str(value) for name, value in variables["nccl_env_variables"].items()}
+    found = json.loads(host.file(ENVIRONMENT).content_string)["variables"]
+    assert wanted.items() <= found.items()
+    assert {name: value for name, value in wanted.items() if name.startswith("NCCL_")}.items() <= settings(host).items()

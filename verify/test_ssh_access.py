@@ -3,32 +3,44 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
-from conftest import Surveyed
+from conftest import LISTING, Members, RoleVariables
 from testinfra.host import Host
 
 from pylaunch.model.cluster import Connection
-from pylaunch.provision.state import RoleState
 
 pytestmark = pytest.mark.role("ssh_access")
 
 KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
 
 
-def test_sshd_has_room_for_the_whole_cluster(state: RoleState, as_root: Host) -> None:
-    if not state.sshd:
+def test_sshd_has_room_for_the_whole_cluster(variables: RoleVariables, as_root: Host) -> None:
+    if not variables.is_on("ssh_access_manage_sshd"):
         pytest.skip("another tool owns sshd's configuration (ssh_access_manage_sshd)")
     effective = as_root.check_output("/usr/sbin/sshd -T -C user=root,host=localhost,addr=127.0.0.1").splitlines()
-    for option, wanted in state.sshd.items():
-        assert f"{option} {wanted}" in effective
+    assert f"maxstartups {variables['ssh_access_max_startups']}" in effective
+    assert f"maxsessions {variables['ssh_access_max_sessions']}" in effective
 
 
-def test_the_host_keys_of_members_are_where_every_user_looks(state: RoleState, host: Host) -> None:
-    lines = [line for block in state.blocks if block.path == KNOWN_HOSTS for line in block.content.splitlines()]
-    if not lines:
+def trusted(members: Members) -> set[tuple[str, str]]:
+    """Places of members (addresses, [address]:port) and their keys in the project's known_hosts."""
+    file = Path(members.cluster.known_hosts or "")
+    lines = [line.split(None, 1) for line in file.read_text().splitlines() if line.strip()] if file.is_file() else []
+    addresses = {each.address if each.ssh.port in (None, 22) else f"[{each.address}]:{each.ssh.port}"
+                 for each in members.cluster.hosts}  # fmt: skip
+    return {
+        (place, " ".join(key.split()[:2])) for places, key in lines for place in places.split(",") if place in addresses
+    }
+
+
+def test_the_host_keys_of_members_are_where_every_user_looks(
+    variables: RoleVariables, host: Host, members: Members
+) -> None:
+    keys = trusted(members)
+    if not keys or variables.is_set("ssh_access_known_hosts_source"):
         pytest.skip("no host key is trusted yet (pylaunch trust)")
-    keys = {(place, key) for places, _, key in (line.partition(" ") for line in lines) for place in places.split(",")}
     places = sorted({place for place, _ in keys})
     ask = f'for place in {"%s " * len(places)}; do ssh-keygen -F "$place" -f {KNOWN_HOSTS}; done'
     found = re.findall("^# Host (.+) found: .*\n(.*)", host.run(ask, *places).stdout, re.MULTILINE)
@@ -36,12 +48,14 @@ def test_the_host_keys_of_members_are_where_every_user_looks(state: RoleState, h
         assert any(name == place and key in line for name, line in found), f"the key of {place} is not known"
 
 
-def test_the_next_member_is_who_it_is_known_as(state: RoleState, host: Host, name: str, surveyed: Surveyed) -> None:
+def test_the_next_member_is_who_it_is_known_as(
+    variables: RoleVariables, host: Host, name: str, members: Members
+) -> None:
     """A ring: every member looks, and every member is looked at. Nobody logs in: the key comes before that."""
-    if not any(block.path == KNOWN_HOSTS for block in state.blocks):
+    if not trusted(members):
         pytest.skip("no host key is trusted yet (pylaunch trust)")
-    names = surveyed.cluster.names
-    peer = surveyed.cluster[names[(names.index(name) + 1) % len(names)]]
+    names = members.cluster.names
+    peer = members.cluster[names[(names.index(name) + 1) % len(names)]]
     if peer.name == name or peer.connection is not Connection.SSH:
         pytest.skip("there is no other member to look at")
     port = str(peer.ssh.port or 22)
@@ -54,11 +68,19 @@ def test_the_next_member_is_who_it_is_known_as(state: RoleState, host: Host, nam
         pytest.skip(f"{name} does not reach {peer.name}: {output.strip()}")
 
 
-def test_the_keys_of_the_cluster_may_log_in(state: RoleState, as_root: Host) -> None:
-    blocks = [block for block in state.blocks if block.path != KNOWN_HOSTS]
-    if not blocks:
+def test_the_keys_of_the_cluster_may_log_in(
+    variables: RoleVariables, as_root: Host, name: str, pytestconfig: pytest.Config
+) -> None:
+    wanted = variables["ssh_access_authorized_keys"]
+    if not wanted:
         pytest.skip("no key of the cluster is wanted (ssh_access_authorized_keys)")
-    for block in blocks:
-        file = as_root.file(block.path)
-        assert set(block.content.splitlines()) <= set(file.content_string.splitlines())
-        assert file.mode & 0o022 == 0, "sshd obeys no file that others can write"
+    login = pytestconfig.stash[LISTING].variables.get(name, {}).get("ansible_user", "root")
+    user = variables["ssh_access_user"] if variables.is_set("ssh_access_user") else login
+    home = "/root" if user == "root" else f"/home/{user}"
+    usual = f"{home}/.ssh/authorized_keys"
+    path = (
+        variables["ssh_access_authorized_keys_path"] if variables.is_set("ssh_access_authorized_keys_path") else usual
+    )
+    file = as_root.file(path)
+    assert {key.strip() for key in wanted} <= set(file.content_string.splitlines())
+    assert file.mode & 0o022 == 0, "sshd obeys no file that others can write"

@@ -47,7 +47,7 @@ def load_cluster(inventory: Path | None, *, limit: str | None = None) -> Cluster
     if source is None:
         cluster = Cluster((this_machine(),))
         return cluster if limit is None else limited(cluster, limit, {})
-    return _selected(_ask_ansible(source), source, limit)
+    return _selected(listing_of(source), source, limit)
 
 
 def _selected(listing: Listing, source: Path, limit: str | None) -> Cluster:
@@ -86,7 +86,8 @@ def _found_here(directory: Path) -> Path | None:
     return usual if usual.exists() else None
 
 
-def _ask_ansible(source: Path) -> Listing:
+def listing_of(source: Path) -> Listing:
+    """Return the inventory at `source` as Ansible parses it. Raises InventoryError."""
     _readable(source)
     key = cache.key(source, Path.cwd(), os.environ)
     if key is not None and (answered := cache.lookup(key)) is not None:

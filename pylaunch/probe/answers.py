@@ -10,11 +10,11 @@ import msgspec
 from pylaunch.agent.probe.registry import READERS, EachReader, ReadingKey, reader_of
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.text import typed_json
-from pylaunch.protocol.readings import devices, roles
+from pylaunch.protocol.readings import devices
 from pylaunch.protocol.readings import hosts as other_readings
 
 V = TypeVar("V")
-_TYPES = {**vars(typing), **vars(devices), **vars(roles), **vars(other_readings)}
+_TYPES = {**vars(typing), **vars(devices), **vars(other_readings)}
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,35 @@
-"""Provisioning: render the desired state of every host, read its actual state, change the differences, read again.
+"""Provisioning: compare every host with its manifest, run the roles that differ where they do, compare again.
 
 survey ───► ProvisionSurvey  the differences by host; printed by --plan; without any, Ansible does not run
 converge ─► Convergence      the playbook, for the hosts and roles that differ, and the state of these hosts afterwards
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 from pylaunch.base.dataclass import dataclass, field, replace
-from pylaunch.model.cluster import Cluster, Connection
+from pylaunch.inventory.load import listing_of
+from pylaunch.model.cluster import Cluster
 from pylaunch.probe.ask import NoPython, Unreachable
-from pylaunch.provision.desired import Content, Desired, render
-from pylaunch.provision.errors import refuse_unknown
-from pylaunch.provision.observed.drift import Change, Note, changes_of, notes, package_subject
-from pylaunch.provision.observed.facts import Facts
-from pylaunch.provision.observed.probe import Answer, probe_hosts
-from pylaunch.provision.state import PACKAGE_LOCK, RoleState, questions
+from pylaunch.provision.environments.environment import MANIFEST
+from pylaunch.provision.inputs import Content, Wanted, wanted_of
+from pylaunch.provision.manifest import (
+    Answer,
+    Change,
+    HostState,
+    Note,
+    ask_manifests,
+    changes_of,
+    notes_of,
+    role_of,
+)
 from pylaunch.store import content
-from pylaunch.store.paths import project_directory
+from pylaunch.store.paths import project_directory, project_environment
 from pylaunch.transport.connections import disconnect
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, Progress, run_playbook
+
+PYTHON_ENV = "python_env"
 
 
 @dataclass(frozen=True)
@@ -36,41 +46,52 @@ class ProvisionRequest:
     deep: bool = False
     """Compare every file of the Python environments."""
 
+    with_diff: bool = False
+    """Return the lines of files that change."""
+
+    @property
+    def environment(self) -> Path:
+        """Directory of the locked Python environment."""
+        source = self.extra_vars.get("python_env_source")
+        return (
+            Path(str(source)) if source else project_environment(Path(self.cluster.sources[0]), self.cluster.env_name)
+        )
+
 
 @dataclass(frozen=True)
 class ProvisionSurvey:
-    """Actual state of the hosts, compared with the desired state."""
+    """Hosts, compared with their manifests and with what they are to be given."""
 
-    desired: Desired
+    wanted: Wanted
     answers: Mapping[str, Answer]
     changes: Mapping[str, tuple[Change, ...]]
-    """Differences, by host; hosts whose facts are missing have no entry."""
+    """Differences, by host; hosts whose state is missing have no entry."""
 
     notes: Mapping[str, tuple[Note, ...]]
-    """Settings that a host cannot have, by host; hosts whose facts are missing have no entry."""
+    """Settings that a host cannot have, by host; hosts whose state is missing have no entry."""
 
     def with_(self, other: "ProvisionSurvey") -> "ProvisionSurvey":
         """Return both surveys as one; for hosts in both, `other` wins."""
-        return ProvisionSurvey(
-            replace(self.desired, hosts={**self.desired.hosts, **other.desired.hosts}),
-            {**self.answers, **other.answers},
-            {**self.changes, **other.changes},
-            {**self.notes, **other.notes},
+        return replace(
+            self,
+            answers={**self.answers, **other.answers},
+            changes={**self.changes, **other.changes},
+            notes={**self.notes, **other.notes},
         )
 
     def only(self, hosts: Collection[str]) -> "ProvisionSurvey":
         """Return the survey without hosts outside of `hosts`."""
-        return ProvisionSurvey(
-            self.desired,
-            {host: answer for host, answer in self.answers.items() if host in hosts},
-            {host: changes for host, changes in self.changes.items() if host in hosts},
-            {host: each for host, each in self.notes.items() if host in hosts},
+        return replace(
+            self,
+            answers={host: answer for host, answer in self.answers.items() if host in hosts},
+            changes={host: changes for host, changes in self.changes.items() if host in hosts},
+            notes={host: each for host, each in self.notes.items() if host in hosts},
         )
 
     @property
-    def facts(self) -> dict[str, Facts]:
-        """Facts of the hosts that answered."""
-        return {host: answer for host, answer in self.answers.items() if isinstance(answer, Facts)}
+    def states(self) -> dict[str, HostState]:
+        """States of the hosts that answered."""
+        return {host: answer for host, answer in self.answers.items() if isinstance(answer, HostState)}
 
     @property
     def unreachable(self) -> dict[str, Unreachable]:
@@ -88,24 +109,17 @@ class ProvisionSurvey:
         return tuple(host for host in self.answers if self.changes.get(host) or host in self.without_python)
 
     @property
-    def waiting_for_packages(self) -> dict[str, str]:
-        """Hosts that must install packages while another process holds the package lock: host → holder."""
-        found = {}
-        for host in self.to_change:
-            facts = self.facts.get(host)
-            wanted = {package_subject(name) for state in self.desired.hosts.get(host, ()) for name in state.packages}
-            installs = any(change.subject in wanted for change in self.changes.get(host, ()))
-            if facts is not None and installs and PACKAGE_LOCK in facts.locks:
-                holder = facts.locks[PACKAGE_LOCK]
-                if isinstance(holder, str):
-                    found[host] = holder
-        return found
+    def lock_holders(self) -> dict[str, str]:
+        """Hosts to change while a process holds the lock of their package manager: host → process."""
+        states = self.states
+        found = {host: states[host].lock_holder for host in self.to_change if host in states}
+        return {host: holder for host, holder in found.items() if holder is not None}
 
     @property
     def roles_to_run(self) -> tuple[str, ...]:
         """Roles that differ on any host, in playbook order; all roles if a host has no interpreter yet."""
         drifted = {change.role for changes in self.changes.values() for change in changes}
-        return tuple(role for role in self.desired.roles if role in drifted or self.without_python)
+        return tuple(role for role in self.wanted.roles if role in drifted or self.without_python)
 
 
 @dataclass(frozen=True)
@@ -126,7 +140,7 @@ class Convergence:
         return self.result.ok and is_proven and not any(self.after.changes.values())
 
 
-def site_request(cluster: Cluster, roles: tuple[str, ...] = (), *, deep: bool = False) -> ProvisionRequest:
+def site_request(cluster: Cluster, roles: tuple[str, ...] = ()) -> ProvisionRequest:
     """Return the request of `pylaunch provision`: the site playbook, and the environment next to the inventory."""
     named = {} if cluster.env_name is None else {"pylaunch_environment_name": cluster.env_name}
     return ProvisionRequest(
@@ -134,51 +148,79 @@ def site_request(cluster: Cluster, roles: tuple[str, ...] = (), *, deep: bool = 
         Content(content.playbook("site"), content.roles_directory()),
         roles=roles,
         extra_vars={"pylaunch_project_directory": str(project_directory(Path(cluster.sources[0]))), **named},
-        deep=deep,
     )
 
 
-def survey(request: ProvisionRequest, *, host_facts: bool = False) -> ProvisionSurvey:
-    """Compare the state of every host with the desired state. Changes nothing.
+def survey(request: ProvisionRequest) -> ProvisionSurvey:
+    """Compare every host with its manifest, and its manifest with the inputs of today. Changes nothing."""
+    cluster = request.cluster
+    name = cluster.env_name
+    wanted = wanted_of(
+        request.content,
+        listing_of(Path(cluster.sources[0])),
+        cluster.names,
+        only=request.roles,
+        given={
+            "pylaunch_environment_name": name or "",
+            "python_env_source": _digest(request.environment / MANIFEST),
+            "ssh_access_known_hosts_source": _digest(Path(cluster.known_hosts or "")),
+        },
+    )
+    return _compared(request, wanted if name is None else _with_entry(wanted, f"{PYTHON_ENV}/{name}"))
 
-    With `host_facts`, hosts also report facts that no role manages. Raises ProvisionError for hosts whose distribution
-    the roles do not support.
-    """
-    found = _judged(request, _desired(request), host_facts=host_facts)
-    refuse_unknown(found.desired.hosts, {host: facts.distribution for host, facts in found.facts.items()})
-    return found
+
+def _with_entry(wanted: Wanted, entry: str) -> Wanted:
+    """Return `wanted` with another name for the entry of a role, which has one for each environment."""
+    hosts = {
+        host: {entry if name == role_of(entry) else name: digest for name, digest in each.items()}
+        for host, each in wanted.hosts.items()
+    }
+    return replace(wanted, hosts=hosts)
 
 
-def _desired(request: ProvisionRequest) -> Desired:
-    desired = render(request.content, request.cluster, only=request.roles, extra_vars=request.extra_vars)
-    return _without_own_limits(request.cluster, desired)
+def _digest(file: Path) -> str:
+    return sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
+
+
+def run_site(
+    request: ProvisionRequest,
+    found: ProvisionSurvey,
+    roles: Sequence[str],
+    *,
+    check: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> PlaybookResult:
+    """Run `roles` of the playbook on the hosts of `request`; with `check`, only report what they would change."""
+    run = PlaybookRun(
+        playbook=request.content.playbook,
+        cluster=request.cluster,
+        tags=tuple(roles),
+        skip_tags=tuple(sorted({each.name for each in request.content.roles.iterdir()} - set(roles))),
+        extra_vars={**request.extra_vars, "pylaunch_inputs": found.wanted.hosts, **_altered_environments(found)},
+        check=check,
+        diff=check or request.with_diff,
+        become_password=request.become_password,
+    )
+    return run_playbook(run, on_event=on_progress)
 
 
 def converge(
-    request: ProvisionRequest, found: ProvisionSurvey, *, on_progress: Callable[[Progress], None] | None = None
+    request: ProvisionRequest,
+    found: ProvisionSurvey,
+    roles: Sequence[str],
+    *,
+    on_progress: Callable[[Progress], None] | None = None,
 ) -> Convergence:
-    """Run the playbook for the hosts and roles that differ in `found`, and survey these hosts again.
+    """Run `roles` of the playbook on the hosts of `request`, and survey these hosts again.
 
     Raises ProvisionError when Ansible itself failed; failed tasks are part of the result.
     """
-    cluster = request.cluster.only(found.to_change)
-    roles = found.roles_to_run
-    run = PlaybookRun(
-        playbook=request.content.playbook,
-        cluster=cluster,
-        tags=roles,
-        skip_tags=tuple(sorted({each.name for each in request.content.roles.iterdir()} - set(roles))),
-        extra_vars={**request.extra_vars, **_altered_environments(found)},
-        become_password=request.become_password,
-    )
-    result = run_playbook(run, on_event=on_progress)
+    result = run_site(request, found, roles, on_progress=on_progress)
     failed = {failure.host for failure in result.failures}
-    finished = request.cluster.only(set(cluster.names) - failed)
+    finished = request.cluster.only(set(request.cluster.names) - failed)
     # Limits apply from the next login: shared connections would keep the old ones.
     disconnect(finished)
-    again = replace(request, cluster=finished)
-    # The distribution of a host without an interpreter was unknown before.
-    return Convergence(result, survey(again) if found.without_python else _judged(again, found.desired))
+    return Convergence(result, _compared(replace(request, cluster=finished), found.wanted))
 
 
 def converge_in_batches(
@@ -194,7 +236,8 @@ def converge_in_batches(
     for number, batch in enumerate(batches, start=1):
         part = found.only(batch)
         on_batch(part)
-        ended = converge(replace(request, cluster=request.cluster.only(batch)), part, on_progress=on_progress)
+        of_batch = replace(request, cluster=request.cluster.only(part.to_change))
+        ended = converge(of_batch, part, part.roles_to_run, on_progress=on_progress)
         done = ended if done is None else _together(done, ended)
         if not ended.is_good:
             return replace(done, untouched=tuple(host for later in batches[number:] for host in later))
@@ -207,47 +250,29 @@ def _together(first: Convergence, second: Convergence) -> Convergence:
         {**first.result.tallies, **second.result.tallies},
         (*first.result.failures, *second.result.failures),
         {**first.result.returned, **second.result.returned},
+        (*first.result.changes, *second.result.changes),
     )
     return Convergence(result, first.after.with_(second.after))
 
 
 def _altered_environments(found: ProvisionSurvey) -> dict[str, object]:
     """Return the variable that makes the role reinstall environments whose files were altered."""
-    altered = [
-        host
-        for host, facts in found.facts.items()
-        if any(facts.altered[each.path] for state in found.desired.hosts[host] for each in state.environments
-               if each.path in facts.altered)
-    ]  # fmt: skip
+    altered = [host for host, state in found.states.items() if state.altered]
     return {"python_env_altered_hosts": altered} if altered else {}
 
 
-def _judged(
-    request: ProvisionRequest,
-    desired: Desired,
-    *,
-    host_facts: bool = False,
-) -> ProvisionSurvey:
-    asked = {host: questions(desired.hosts[host], deep=request.deep) for host in request.cluster.names}
-    if host_facts:
-        for host in request.cluster.hosts:
-            asked[host.name]["host_facts"] = [host.rank_python]
-    answers = probe_hosts(request.cluster, asked, sudo_password=request.become_password)
-    facts = {host: answer for host, answer in answers.items() if isinstance(answer, Facts)}
+def _compared(request: ProvisionRequest, wanted: Wanted) -> ProvisionSurvey:
+    is_deep = request.deep and PYTHON_ENV in wanted.roles and request.environment.is_dir()
+    unprivileged = [name for name in request.cluster.names if wanted.is_unprivileged(name)]
+    answers = ask_manifests(request.cluster, unprivileged, sudo_password=request.become_password, deep=is_deep)
+    states = {host: answer for host, answer in answers.items() if isinstance(answer, HostState)}
     return ProvisionSurvey(
-        desired,
+        wanted,
         answers,
-        {host: changes_of(desired.hosts[host], fact) for host, fact in facts.items()},
-        {host: notes(desired.hosts[host], fact) for host, fact in facts.items()},
+        {host: (*changes_of(wanted.hosts[host], state), *_edited(state)) for host, state in states.items()},
+        {host: notes_of(wanted.hosts[host], state) for host, state in states.items()},
     )
 
 
-def _without_own_limits(cluster: Cluster, desired: Desired) -> Desired:
-    """Return `desired` without limits on this machine: there is no login, so our process keeps the limits it has."""
-    local = {host.name for host in cluster.hosts if host.connection is Connection.LOCAL}
-
-    def without(states: Sequence[RoleState]) -> tuple[RoleState, ...]:
-        return tuple(replace(state, limits={}) for state in states)
-
-    hosts = {host: without(states) if host in local else states for host, states in desired.hosts.items()}
-    return replace(desired, hosts=hosts)
+def _edited(state: HostState) -> list[Change]:
+    return [Change(PYTHON_ENV, path, f"{how} ({distribution})") for distribution, path, how in state.altered]

@@ -8,10 +8,7 @@ from pylaunch.model.diagnosis import host_hints
 from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.hostset import alike, fold
 from pylaunch.probe.ask import NoPython, Unreachable
-from pylaunch.protocol.readings.roles import DistributionReading
-from pylaunch.provision.observed.drift import Change
-from pylaunch.provision.observed.facts import is_supported
-from pylaunch.provision.state import RoleState
+from pylaunch.provision.manifest import Change
 from pylaunch.transport.runner import Failure
 
 _REINSTALL = (
@@ -48,29 +45,6 @@ _HINTS: tuple[tuple[str, str], ...] = (
 
 
 _UNDONE = "something on the host undoes it: another tool that manages it, or a setting that overrides ours"
-_ONLY_VERIFIED = "gpu_node verifies and changes nothing: mend it on those hosts, then pylaunch provision --plan"
-_LIMITS_OVERRIDDEN = (
-    "something between sshd and the rank overrides /etc/security/limits.d/90-pylaunch.conf: UsePAM no in sshd's "
-    "configuration, a later file in limits.d, or ulimit in an rc file of the user's shell"
-)
-
-
-def refuse_unknown(
-    desired: Mapping[str, Sequence[RoleState]], distributions: Mapping[str, DistributionReading]
-) -> None:
-    """Raise ProvisionError for hosts whose roles depend on a distribution that is not supported."""
-    unknown = {
-        host: (distribution["name"],)
-        for host, distribution in distributions.items()
-        if not is_supported(distribution) and any(state.depends_on_distribution for state in desired[host])
-    }
-    if unknown:
-        raise ProvisionError(
-            f"the roles are for Debian and Ubuntu, and not for the distribution of {fold(unknown)}",
-            evidence=[f"{hosts}  {name}" for hosts, name in alike(unknown)],
-            hint="set pylaunch_unprivileged=true for these hosts to install the Python environment alone, or leave them"
-            " out with --limit",
-        )
 
 
 def failure_error(failures: Sequence[Failure], total: int) -> ProvisionError:
@@ -136,16 +110,10 @@ def no_python_error(missing: Mapping[str, NoPython], total: int) -> ProvisionErr
 def remaining_error(changes: Mapping[str, Sequence[Change]]) -> ProvisionError:
     """Return the error for hosts that still differ after all tasks succeeded."""
     different = {host: each for host, each in changes.items() if each}
-    remaining = [change for each in different.values() for change in each]
-    hint = _UNDONE
-    if all(change.role == "gpu_node" for change in remaining):
-        hint = _ONLY_VERIFIED
-    elif all(change.subject.startswith("limit ") for change in remaining):
-        hint = _LIMITS_OVERRIDDEN
     return ProvisionError(
         f"still not as it should be after provisioning: {fold(different)}",
         evidence=[
             f"{hosts}  {change.role}: {change.subject} {change.difference}" for hosts, change in alike(different)
         ],
-        hint=hint,
+        hint=_UNDONE,
     )

@@ -1,6 +1,7 @@
 """Provision hosts: plan from one question to every host, then change only those that differ.
 
-plan   = plan_provision(cluster, options, judge)   asks every host, changes nothing; `provision --plan` prints it
+plan   = plan_provision(cluster, options, judge)   asks every host, changes nothing
+plan   = look_ahead(plan)                     only for --plan: Ansible's check mode on the hosts that differ
 plan   = roll_back(plan)                      only for --rollback
 report = provision(plan, emit)                Ansible on the hosts to change, then the same question again
 report.raise_for_errors()
@@ -25,14 +26,15 @@ from pylaunch.model.setting import Circumstances, Judge, LintFinding, LintLevel,
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.provision.batches import batches
 from pylaunch.provision.convergence import (
+    PYTHON_ENV,
     Convergence,
     ProvisionRequest,
     ProvisionSurvey,
     converge_in_batches,
+    run_site,
     site_request,
     survey,
 )
-from pylaunch.provision.differences import FileDifference, file_differences
 from pylaunch.provision.environments.environment import previous_environment, swap_with_previous
 from pylaunch.provision.environments.spread_archive import pass_on_archive
 from pylaunch.provision.errors import (
@@ -42,26 +44,30 @@ from pylaunch.provision.errors import (
     unreachable_error,
     with_unreachable,
 )
-from pylaunch.provision.state import RoleState
+from pylaunch.provision.file_lines import FileDifference, file_lines, planned
+from pylaunch.provision.inputs import is_true
+from pylaunch.provision.manifest import role_of
 from pylaunch.store import content
-from pylaunch.store.paths import project_environment
 from pylaunch.transport.connections import disconnect
 from pylaunch.transport.runner import PlaybookResult, PlaybookRun, Progress, run_playbook
 
 
-def lint_variables(hosts: Mapping[str, Sequence[RoleState]], judge: Judge) -> tuple[LintFinding, ...]:
-    """Return findings about the variables of all hosts; equal findings are merged."""
-    alike: dict[tuple[tuple[tuple[str, str], ...], bool, int], list[str]] = {}
-    for host, states in hosts.items():
-        for state in states:
-            for each in state.communications:
-                key = (tuple(each.variables.items()), each.allow_debug, machines(each.peers))
-                alike.setdefault(key, []).append(host)
+def lint_variables(
+    cluster: Cluster, variables: Mapping[str, Mapping[str, object]], judge: Judge
+) -> tuple[LintFinding, ...]:
+    """Return findings about `nccl_env_variables` of all hosts; equal findings are merged."""
+    alike: dict[tuple[tuple[tuple[str, str], ...], bool], list[str]] = {}
+    for host, own in variables.items():
+        asked = own.get("nccl_env_variables")
+        if isinstance(asked, Mapping):
+            plain = tuple((str(name), str(value)) for name, value in asked.items() if "{{" not in str(value))
+            alike.setdefault((plain, is_true(own.get("nccl_env_allow_debug", False))), []).append(host)
     findings: list[LintFinding] = []
-    for (variables, allow_debug, count), names in alike.items():
+    count = machines(host.rank_address for host in cluster.hosts)
+    for (plain, allow_debug), names in alike.items():
         where = f"nccl_env_variables of {fold(names)}"
         debug = None if allow_debug else LintLevel.ERROR
-        findings += judge(settings_of(dict(variables), where, VariablePlace.FILE), Circumstances(count, debug))
+        findings += judge(settings_of(dict(plain), where, VariablePlace.FILE), Circumstances(count, debug))
     return tuple(findings)
 
 
@@ -93,6 +99,9 @@ class ProvisionOptions:
     become_password: str | None = field(default=None, repr=False)
     """None is sudo without a password."""
 
+    with_diff: bool = False
+    """Report the lines of files that change."""
+
 
 @dataclass(frozen=True)
 class ProvisionPlan:
@@ -102,23 +111,20 @@ class ProvisionPlan:
     options: ProvisionOptions
     found: ProvisionSurvey
 
+    lines: Mapping[str, tuple[FileDifference, ...]] = field(default_factory=dict)
+    """Lines of files that would change, by host, after `look_ahead`."""
+
     @property
     def left_out(self) -> dict[str, tuple[str, ...]]:
         """Roles that the inventory leaves out on a host, by host."""
-        roles = self.found.desired.roles
-        wanted = {host: {state.role for state in states} for host, states in self.found.desired.hosts.items()}
-        return {host: tuple(role for role in roles if role not in names) for host, names in wanted.items()}
+        wanted = self.found.wanted
+        applying = {host: {role_of(name) for name in entries} for host, entries in wanted.hosts.items()}
+        return {host: tuple(role for role in wanted.roles if role not in each) for host, each in applying.items()}
 
     @property
     def lacks_environment(self) -> bool:
         """The role python_env is wanted, and no environment is locked that it could install."""
-        states = [state for states in self.found.desired.hosts.values() for state in states]
-        wanted = [state for state in states if state.role == "python_env"]
-        return bool(wanted) and not any(state.environments for state in wanted)
-
-    def differences(self) -> dict[str, tuple[FileDifference, ...]]:
-        """Ask hosts for the files that differ, and return the lines, by host."""
-        return file_differences(self.request.cluster, self.found)
+        return PYTHON_ENV in self.found.wanted.roles and not self.request.environment.is_dir()
 
     def raise_if_unreachable(self) -> None:
         """Raises ClusterNotReadyError for hosts that did not answer."""
@@ -132,7 +138,7 @@ class BatchStarted:
 
     hosts: tuple[str, ...]
     roles: tuple[str, ...]
-    waiting_for_packages: Mapping[str, str]
+    lock_holders: Mapping[str, str]
     """Processes that hold the lock of the package manager, by host."""
 
 
@@ -146,6 +152,11 @@ class ProvisionReport:
     plan: ProvisionPlan
     done: Convergence | None
     """None when no host had to change."""
+
+    @property
+    def lines(self) -> Mapping[str, tuple[FileDifference, ...]]:
+        """Lines of files that were changed, or would be in a plan, by host."""
+        return self.plan.lines if self.done is None else file_lines(self.done.result.changes)
 
     def raise_for_errors(self) -> None:
         """Raises the first error there is: failed tasks, hosts that still differ, hosts out of reach.
@@ -179,12 +190,22 @@ def plan_provision(
 ) -> ProvisionPlan:
     """Ask every host what it is and compare. Changes nothing; hosts out of reach are in the plan.
 
-    Raises UsageError for a cluster without an inventory and for variables that cannot work, ProvisionError for
-    distributions that the roles do not know.
+    Raises UsageError for a cluster without an inventory and for variables that cannot work.
     """
     plan = plan_reset(cluster, options)
-    refuse_errors(lint_variables(plan.found.desired.hosts, judge), on_note)
+    refuse_errors(lint_variables(cluster, plan.found.wanted.variables, judge), on_note)
     return plan
+
+
+def look_ahead(plan: ProvisionPlan, hosts: Sequence[str], emit: Callable[[Progress], None]) -> ProvisionPlan:
+    """Return the plan with what Ansible, in check mode, would change on `hosts`."""
+    found = plan.found
+    if not hosts:
+        return plan
+    request = replace(plan.request, cluster=plan.request.cluster.only(hosts))
+    result = run_site(request, found, found.roles_to_run, check=True, on_progress=emit)
+    seen = {host: planned(found.changes[host], host, result) for host in hosts if host in found.changes}
+    return replace(plan, found=replace(found, changes={**found.changes, **seen}), lines=file_lines(result.changes))
 
 
 def plan_reset(cluster: Cluster, options: ProvisionOptions) -> ProvisionPlan:
@@ -214,12 +235,13 @@ def provision(
     if not found.to_change:
         return ProvisionReport(plan, None)
     cluster = plan.request.cluster
-    received = pass_on_archive(found, _environment(cluster, plan.options), cluster, on_note, rate=plan.options.rate)
+    lacking = [host for host, changes in found.changes.items() if any(each.role == PYTHON_ENV for each in changes)]
+    received = pass_on_archive(cluster.only(lacking), plan.request.environment, on_note, rate=plan.options.rate)
     done = converge_in_batches(
         replace(plan.request, extra_vars={**plan.request.extra_vars, **received}),
         found,
         batches(found.to_change, plan.options.batch_sizes),
-        on_batch=lambda part: emit(BatchStarted(part.to_change, part.roles_to_run, part.waiting_for_packages)),
+        on_batch=lambda part: emit(BatchStarted(part.to_change, part.roles_to_run, part.lock_holders)),
         on_progress=emit,
     )
     return ProvisionReport(plan, done)
@@ -285,12 +307,12 @@ def _request(cluster: Cluster, options: ProvisionOptions) -> ProvisionRequest:
             "provision changes machines and needs an inventory that names them",
             hint="pylaunch provision -i cluster.ini; for this machine, the line: localhost ansible_connection=local",
         )
-    request = site_request(cluster, ("python_env",) if options.rollback else options.roles, deep=options.deep)
+    request = site_request(cluster, (PYTHON_ENV,) if options.rollback else options.roles)
     if options.rollback:
         request = _with_environment(request, previous_environment(_environment(cluster, options)))
     elif options.environment is not None:
         request = _with_environment(request, options.environment.absolute())
-    return replace(request, become_password=options.become_password)
+    return replace(request, become_password=options.become_password, deep=options.deep, with_diff=options.with_diff)
 
 
 def _with_environment(request: ProvisionRequest, directory: Path) -> ProvisionRequest:
@@ -298,4 +320,4 @@ def _with_environment(request: ProvisionRequest, directory: Path) -> ProvisionRe
 
 
 def _environment(cluster: Cluster, options: ProvisionOptions) -> Path:
-    return (options.environment or project_environment(Path(cluster.sources[0]), cluster.env_name)).absolute()
+    return (options.environment or site_request(cluster).environment).absolute()

@@ -54,13 +54,11 @@ def repair_hosts(cluster: Cluster, repair: Repair, on_progress: Callable[[Progre
     found = survey(request)
     if found.unreachable:
         raise unreachable_error(found.unreachable, request.cluster)
-    if not found.to_change:
-        return False
-    if refused := refused_by_sudo(request, found):
+    if refused := refused_by_sudo(request, found, on_all=True):
         raise sudo_error(request, refused, "--roles", ",".join(repair.roles))
-    done = converge(request, found, on_progress=on_progress)
+    done = converge(request, found, found.wanted.roles, on_progress=on_progress)
     if done.result.failures:
         raise failure_error(done.result.failures, len(repair.hosts))
     if any(done.after.changes.values()):
         raise remaining_error(done.after.changes)
-    return True
+    return bool(done.result.changes)

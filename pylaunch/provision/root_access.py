@@ -8,22 +8,29 @@ from pylaunch.probe.answers import value, values
 from pylaunch.probe.ask import ask, understood_all
 from pylaunch.probe.program import probe
 from pylaunch.provision.convergence import ProvisionRequest, ProvisionSurvey
+from pylaunch.provision.inputs import Wanted
 
 
 def refused_by_sudo(request: ProvisionRequest, found: ProvisionSurvey, *, on_all: bool = False) -> dict[str, str]:
     """Return the reasons of sudo by host, for hosts to change or `on_all`; one that does not answer is left to
     Ansible."""
-    names = (
-        set(request.cluster.names if on_all else found.to_change)
-        - found.desired.with_own_become
-        - found.without_python.keys()
-    )
+    names = set(request.cluster.names if on_all else found.to_change) - found.without_python.keys()
+    names = names and names - _with_own_become(found.wanted)
     if not names:
         return {}
     cluster, question = request.cluster.only(names), reach.sudo.ask(request.become_password)
     answers = ask(cluster, dict.fromkeys(names, probe(question)))
     refusals, _ = understood_all(answers, cluster, lambda answered: value(values(answered, question), reach.sudo))
     return {name: why for name, why in refusals.items() if isinstance(why, str)}
+
+
+def _with_own_become(wanted: Wanted) -> frozenset[str]:
+    """Return the hosts for which the inventory or Ansible's settings say how to become root."""
+    from ansible import constants  # noqa: PLC0415 -- a tenth of a second, which no-op runs do without
+
+    if constants.BECOME_PASSWORD_FILE is not None or constants.DEFAULT_BECOME_METHOD != "sudo":
+        return frozenset(wanted.hosts)
+    return wanted.with_own_become
 
 
 def is_password_missing(request: ProvisionRequest, refused: dict[str, str]) -> bool:

@@ -1,19 +1,19 @@
 """Verify hosts: run the specifications, which look at every host from outside. Changes nothing."""
 
 import importlib.util
-import pickle
 import sys
 import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from pylaunch.agent.probe.readers.hosts import reach
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.text.argv import quoted
-from pylaunch.probe.ask import Unreachable
-from pylaunch.provision.convergence import site_request, survey
+from pylaunch.probe.ask import Unreachable, ask, parted
+from pylaunch.probe.program import probe
 from pylaunch.provision.errors import unreachable_error
 from pylaunch.provision.specifications import SpecificationResult, results
 from pylaunch.store import content
@@ -70,13 +70,13 @@ def verify(
         raise UsageError(text, hint=f"mkdir -p {quoted((str(junit.parent),))}")
     flags = ["--limit", limit] if limit is not None else []
     flags += ["--roles", ",".join(roles)] if roles else []
+    flags += ["--deep"] if deep else []
     begun = time.monotonic()
-    surveyed = survey(site_request(cluster, roles, deep=deep))
+    answers = ask(cluster, dict.fromkeys(cluster.names, probe(reach.identity.ask(None))))
+    _, unreachable = parted(answers, cluster)
     with tempfile.TemporaryDirectory(prefix="pylaunch-verify-") as directory:
         report = junit.absolute() if junit is not None else Path(directory, "report.xml")
-        known = Path(directory, "survey")
-        known.write_bytes(pickle.dumps(surveyed))
-        words = ["--inventory", cluster.sources[0], "--survey", str(known), *flags, "--junit-xml", str(report)]
+        words = ["--inventory", cluster.sources[0], *flags, "--junit-xml", str(report)]
         done = process.run((*_PYTEST, str(content.specifications_directory()), *words))
         if done.returncode not in (ALL_PASSED, SOME_FAILED, INTERRUPTED) or not report.exists():
             raise PylaunchError(
@@ -84,7 +84,7 @@ def verify(
                 evidence=(done.stdout + done.stderr).splitlines()[-20:],
             )
         found = tuple(results(report.read_text(encoding="utf-8")))
-    return VerifyReport(found, surveyed.unreachable, cluster, done.returncode, time.monotonic() - begun)
+    return VerifyReport(found, unreachable, cluster, done.returncode, time.monotonic() - begun)
 
 
 INSTALL = (sys.executable, "-m", "pip", "install", "pytest", "pytest-testinfra")

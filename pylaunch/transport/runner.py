@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from enum import Enum
@@ -58,7 +58,10 @@ class PlaybookRun:
 
     extra_vars: Mapping[str, object] = field(default_factory=dict)
     check: bool = False
-    """Ansible's check mode with diffs: report changes without making them."""
+    """Ansible's check mode: report changes without making them."""
+
+    diff: bool = False
+    """Return the lines of files that change."""
 
     become_password: str | None = field(default=None, repr=False)
 
@@ -98,6 +101,17 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class TaskChange:
+    """A task that changed something on a host, or would in check mode."""
+
+    host: str
+    role: str
+    task: str
+    diffs: tuple[Mapping[str, Any], ...]
+    """Differences as the module returned them; empty without `PlaybookRun.diff`."""
+
+
+@dataclass(frozen=True)
 class Tally:
     """Number of tasks in each final state on one host."""
 
@@ -116,6 +130,8 @@ class PlaybookResult:
     failures: tuple[Failure, ...]
     returned: Mapping[str, Mapping[str, Mapping[str, Any]]]
     """Host → task name → return value of the task's module."""
+
+    changes: tuple[TaskChange, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -203,6 +219,7 @@ class _Collected:
 
     def __init__(self) -> None:
         self._failures: list[Failure] = []
+        self._changes: list[TaskChange] = []
         self._returned: dict[str, dict[str, Mapping[str, Any]]] = {}
         self._tallies: dict[str, Tally] | None = None
         self._output: deque[str] = deque(maxlen=15)
@@ -222,6 +239,8 @@ class _Collected:
         host, role, task = body["host"], body.get("role", ""), body["task"]
         if status is not TaskStatus.STARTED:
             self._returned.setdefault(host, {})[task] = result
+        if status is TaskStatus.CHANGED:
+            self._changes.append(TaskChange(host, role, task, tuple(_diffs(result))))
         if status in (TaskStatus.FAILED, TaskStatus.UNREACHABLE) and not body.get("ignore_errors"):
             self._failures.append(Failure(host, role, task, failure_message(result)))
         return Progress(host, role, task, status)
@@ -234,7 +253,9 @@ class _Collected:
         tallies = self._tallies
         # A failure that a rescue section handled does not count.
         failures = [each for each in self._failures if tallies[each.host].failed or tallies[each.host].unreachable]
-        return PlaybookResult(MappingProxyType(tallies), tuple(failures), MappingProxyType(self._returned))
+        return PlaybookResult(
+            MappingProxyType(tallies), tuple(failures), MappingProxyType(self._returned), tuple(self._changes)
+        )
 
 
 _STATUSES = {
@@ -244,6 +265,13 @@ _STATUSES = {
     "runner_on_failed": TaskStatus.FAILED,
     "runner_on_unreachable": TaskStatus.UNREACHABLE,
 }
+
+
+def _diffs(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the differences in the result of a task; for a loop, those of each item."""
+    for each in (result, *result.get("results", ())):
+        found = each.get("diff") or ()
+        yield from (diff for diff in ([found] if isinstance(found, Mapping) else found) if isinstance(diff, Mapping))
 
 
 def _tallies(stats: Mapping[str, Any]) -> dict[str, Tally]:
@@ -287,9 +315,7 @@ def _arguments(run: PlaybookRun, private: Path) -> dict[str, Any]:
     """Return the arguments of ansible_runner.run."""
     limit = guard.limit_file(private)
     limit.write_text("".join(f"{name}\n" for name in run.cluster.names))
-    words = ["--limit", f"@{limit}"]
-    if run.check:
-        words += ["--check", "--diff"]
+    words = ["--limit", f"@{limit}", *(["--check"] if run.check else []), *(["--diff"] if run.diff else [])]
     arguments: dict[str, Any] = {
         "private_data_dir": str(private),
         # The working directory of ansible-playbook: relative paths in the user's settings stay valid.

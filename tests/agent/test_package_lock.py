@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pylaunch.agent.probe.readers.roles.packages import holder
+from pylaunch.agent.probe.readers.hosts.package_lock import holder
 
 HOLD = """
 import fcntl, sys

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 from pylaunch.agent.probe.readers.hosts import host as host_readers
 from pylaunch.agent.probe.readers.hosts import lease
@@ -14,7 +13,6 @@ from pylaunch.checks.survey import Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.program import FROM_STDIN, probe
-from pylaunch.provision.observed.probe import parse_facts, readers_asked
 
 
 def ran(words: tuple[str, ...], stdin: bytes) -> str:
@@ -44,23 +42,3 @@ def test_what_readers_report_on_this_machine_has_the_types_that_they_declare(tmp
     assert look.readings.keys() == asked.keys()
     reasons = {name: each.reason for name, each in look.readings.items() if isinstance(each, Unmeasured)}
     assert not [reason for reason in reasons.values() if "not understood" in reason or "no such reader" in reason]
-
-
-def test_what_provisioning_reads_on_this_machine_has_the_types_that_it_declares() -> None:
-    asked: dict[str, list[Any]] = {
-        "packages": ["bash", "no-such"], "holds": ["bash"], "files": ["/etc/passwd", "/no"], "exists": ["/etc"],
-        "blocks": [{"path": "/etc/passwd", "begin": "x", "end": "y"}],
-        "lines": [{"path": "/etc/passwd", "regexp": "root"}],
-        "sysctls": ["kernel.ostype", "no.such"], "limits": ["nofile"], "filesystems": ["/"],
-        "services": ["ssh.service"],
-        "environments": ["/no"], "links": ["/proc/self/exe"], "sshd": ["maxstartups"], "gpus": ["all"],
-        "communications": [{"path": "x", "peers": [], "interface": "", "profile": "auto", "hcas": [], "variables": {}}],
-        "reports": ["/no"], "locks": ["/no"], "contents": ["/etc/passwd"], "host_facts": [sys.executable],
-    }  # fmt: skip
-    facts = parse_facts(asked, json.loads(ran(FROM_STDIN, probe(readers_asked(asked)))))
-    assert facts.packages["no-such"] is None
-    assert isinstance(facts.files["/etc/passwd"], dict)
-    assert (facts.files["/no"], facts.environments["/no"], facts.reports["/no"]) == (None, None, None)
-    assert facts.sysctls["kernel.ostype"] == {"value": "Linux", "read_only": False}
-    assert list(facts.host_facts)[:3] == ["own", "system", "hardware"]
-    assert "kernel" in facts.host_facts["system"]

@@ -71,7 +71,12 @@ def install(tmp_path: Path, source: Path, tasks: str = "main", **variables: obje
     run = PlaybookRun(
         playbook,
         HERE,
-        extra_vars={"python_env_source": str(source), "python_env_root": str(tmp_path / "root"), **variables},
+        extra_vars={
+            "python_env_source": str(source),
+            "python_env_root": str(tmp_path / "root"),
+            "pylaunch_unprivileged": True,
+            **variables,
+        },
     )
     return run_playbook(run)
 
@@ -269,12 +274,11 @@ def test_the_role_takes_the_archive_only_on_hosts_that_received_it_whole(
 ) -> None:
     inventory, directory = with_directories(locked, tmp_path, ("n1", "n2"))
     cluster = load_cluster(inventory)
-    found = plan_provision(cluster, ProvisionOptions(roles=("python_env",)), judge_settings).found
     (tmp_path / "n2").mkdir()
     (tmp_path / "n2/node").write_text("a file\n")
     notes: list[str] = []
-    assert spread_archive.pass_on_archive(found, directory, cluster, notes.append) == {}  # It would save little.
-    limited = spread_archive.pass_on_archive(found, directory, cluster, notes.append, rate=50_000_000)
+    assert spread_archive.pass_on_archive(cluster, directory, notes.append) == {}  # It would save little.
+    limited = spread_archive.pass_on_archive(cluster, directory, notes.append, rate=50_000_000)
     received = limited["python_env_received"]
     assert list(cast("dict[str, object]", received)) == ["n1"], notes
     assert any(note.startswith("note: n2: no archive from other hosts, so this machine copies it") for note in notes)
@@ -286,12 +290,12 @@ def test_the_role_takes_the_archive_only_on_hosts_that_received_it_whole(
 
     with monkeypatch.context() as changing:
         changing.setattr(spread_archive, "stored_files", is_changed)
-        assert spread_archive.pass_on_archive(found, directory, cluster, notes.append) == {}
+        assert spread_archive.pass_on_archive(cluster, directory, notes.append) == {}
     assert notes[-1].endswith("changed while it was being pushed, so this machine copies it")
     os.truncate(directory / ARCHIVE, 10)
-    assert spread_archive.pass_on_archive(found, directory, cluster, notes.append) == {}
+    assert spread_archive.pass_on_archive(cluster, directory, notes.append) == {}
     (directory / ARCHIVE).unlink()
-    assert spread_archive.pass_on_archive(found, directory, cluster, notes.append) == {}
+    assert spread_archive.pass_on_archive(cluster, directory, notes.append) == {}
     assert notes[-1].startswith("note: hosts do not pass the archive on: [Errno 2] No such file")
 
 

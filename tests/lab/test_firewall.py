@@ -192,7 +192,7 @@ def test_it_is_the_live_rules_that_are_judged(guarded: Guarded) -> None:
     assert guarded.plan() == {name: [difference] for name, (_, difference) in DISTURBED.items()}
     mended = guarded.provision()
     assert mended.ok, mended.stderr
-    assert "n[1-2]: firewall 1 changed; ok" in mended.stderr
+    assert "n[1-2]: firewall 2 changed; ok" in mended.stderr
     assert guarded.plan() == {name: [] for name in MEMBERS}
     assert [guarded.knock("n3", name, RANK_PORT) for name in MEMBERS] == ["refused"] * 2
 

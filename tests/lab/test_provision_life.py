@@ -1,5 +1,6 @@
 """A cluster over time: a node is added, one is replaced, and at the end all is taken back."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -57,10 +58,11 @@ def test_a_node_that_is_added_changes_itself_and_the_members_list_of_the_others(
     assert first.ok, first.stderr
     growing.grow()
     plan = growing.plan()
-    lists = ["/etc/hosts our block differs, +1 -0", "/etc/ssh/ssh_known_hosts our block differs, +1 -0"]
+    lists = ["/etc/hosts content differs, +1 -0", "/etc/ssh/ssh_known_hosts content differs, +1 -0"]
     # Only the first other member shows which interface leads to members.
-    assert [what for host, what in plan if host in ("n1", "n[1-2]") and "over host0" not in what] == lists
-    assert ("n2", "package chrony not installed") in plan
+    of_first = [what for host, what in plan if host in ("n1", "n[1-2]") and not what.startswith("inputs ")]
+    assert [what for what in of_first if "nccl" not in what and "environment.json" not in what] == lists
+    assert any(host == "n2" and what.startswith("/etc/chrony/") for host, what in plan)
     # The other roles of n2 are those of a replaced node, in the next story.
     added = growing.provision("--roles", "host_baseline,ssh_access,nccl_env")
     assert added.ok, added.stderr
@@ -78,7 +80,7 @@ def test_a_node_that_is_replaced_is_refused_until_trusted_and_the_others_learn_i
     assert growing.lab.pylaunch(*trust).ok
     replaced = growing.provision()
     assert replaced.ok, replaced.stderr
-    assert "n2: host_baseline 7 changed" in replaced.stderr
+    assert re.search(r"n2: host_baseline \d changed", replaced.stderr)
     assert "n1: ssh_access 1 changed; ok" in replaced.stderr
 
 
@@ -106,6 +108,7 @@ def test_reset_takes_back_what_is_ours_and_leaves_what_is_of_others(growing: Gro
     assert node.run("find", "/etc/systemd", "-name", "*.conf.d", "-empty").stdout.split() == []
     ours = [what for host, what in growing.plan() if "pylaunch" in what]
     assert ours
-    assert [what for what in ours if " missing" not in what] == []
+    assert [what for what in ours if not what.endswith(" -0")] == [], "all lines are new again"
+    assert not node.run("test", "-e", "/var/lib/pylaunch/manifest.json", check=False).ok
     again = growing.provision("--reset", "--all", "--yes", "--limit", "n1")
     assert "changed on" not in again.stderr

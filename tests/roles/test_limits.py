@@ -9,14 +9,9 @@ import pytest
 
 from lab.images.recipe import USER
 from lab.nodes.node import LabNode
-from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
-from pylaunch.protocol.readings.roles import LimitReading
-from pylaunch.provision.observed.facts import Facts
-from pylaunch.provision.observed.probe import probe_hosts
-from pylaunch.provision.state import questions
-from pylaunch.transport import process
+from pylaunch.probe.host_facts import host_facts_of
 from pylaunch.transport.connections import disconnect
 from tests.roles.conftest import Provisioned
 
@@ -38,25 +33,26 @@ class Ranks:
     def cluster(self) -> Cluster:
         return load_cluster(self.inventory)
 
-    def provision(self, *words: str) -> process.Completed:
-        return self.provisioned.lab.pylaunch("provision", "-i", str(self.inventory), *words, timeout_s=300)
+    def verify(self) -> str:
+        """What `pylaunch verify` reports about the limits."""
+        words = ("verify", "-i", str(self.inventory), "--roles", "host_baseline")
+        return self.provisioned.lab.pylaunch(*words, timeout_s=300).stdout
 
-    def answered(self) -> dict[str, LimitReading]:
-        """Limits that the probe reads, over its own connection."""
+    def answered(self) -> dict[str, str]:
+        """Limits that the probe reads, soft/hard, over its own connection."""
         disconnect(self.cluster)
-        (facts,) = probe_hosts(self.cluster, {self.node.name: {**questions([]), "limits": list(OPTIONS)}}).values()
-        assert isinstance(facts, Facts), facts
-        limits = {name: facts.limits[name] for name in OPTIONS}
-        return {name: limit for name, limit in limits.items() if isinstance(limit, dict)}
+        facts = host_facts_of(self.cluster, 60)[self.node.name]
+        assert not isinstance(facts, str), facts
+        return {name: str(facts["login"][f"limit {name}"]) for name in OPTIONS}
 
-    def printed(self) -> dict[str, LimitReading]:
-        """Limits that a rank of a run prints, over its own connection."""
+    def printed(self) -> dict[str, str]:
+        """Limits that a rank of a run prints, soft/hard, over its own connection."""
         disconnect(self.cluster)
         words = ("--framework", "command", "--workdir", "/", "--", "sh", "-c", ULIMITS)
         run = self.provisioned.lab.pylaunch("start", "-i", str(self.inventory), *words)
         assert run.ok, run.stderr
         found = re.findall(r"(\w+): (\d+|unlimited) (\d+|unlimited)$", run.stdout, re.MULTILINE)
-        return {name: LimitReading(soft=soft, hard=hard) for name, soft, hard in found}
+        return {name: f"{soft}/{hard}" for name, soft, hard in found}
 
 
 @pytest.fixture(params=["root", USER])
@@ -86,21 +82,21 @@ def small_stack_for_sshd(provisioned: Provisioned) -> Iterator[LabNode]:
 def test_a_rank_has_the_limits_that_the_probe_answers(ranks: Ranks) -> None:
     printed = ranks.printed()
     assert printed == ranks.answered()
-    assert printed["stack"]["soft"] == "8192"
+    assert printed["stack"].startswith("8192/")
 
 
 @pytest.mark.parametrize("ranks", [USER], indirect=True)
 def test_limits_that_systemd_gives_sshd_reach_ranks_only_where_sshd_does_without_pam(
     ranks: Ranks, small_stack_for_sshd: LabNode
 ) -> None:
-    assert ranks.printed()["stack"]["soft"] == ranks.answered()["stack"]["soft"] == "8192"
+    assert ranks.printed()["stack"] == ranks.answered()["stack"]
     small_stack_for_sshd.write(SSHD_DROP_IN, "UsePAM no\n")
     # A reload returns before sshd has read the file: connections until then are closed.
     small_stack_for_sshd.run("systemctl", "restart", "ssh.service")
     printed = ranks.printed()
     assert printed == ranks.answered()
-    assert printed["stack"]["soft"] == "2048"
-    assert "a rank gets 2048, not 8192" in ranks.provision("--plan").stdout
+    assert printed["stack"].startswith("2048/")
+    assert "FAIL  n2: a fresh login gets the limit" in ranks.verify()
 
 
 @pytest.fixture
@@ -113,19 +109,13 @@ def ulimit_in_bashrc(ranks: Ranks) -> Iterator[str]:
     ranks.node.run("sed", "-i", "1i ulimit -S -s 4096", path)
     yield path
     ranks.node.run("mv", f"{path}.kept", path)
-    # What was provisioned meanwhile knew n2 alone.
-    whole = ranks.provisioned.lab.inventory
-    assert ranks.provisioned.lab.pylaunch("provision", "-i", str(whole), timeout_s=300).ok
 
 
 @pytest.mark.parametrize("ranks", [USER], indirect=True)
-def test_a_limit_that_the_users_shell_lowers_is_drift_that_no_role_can_mend(
-    ranks: Ranks, ulimit_in_bashrc: str
-) -> None:
+def test_verify_names_a_limit_that_the_users_shell_lowers(ranks: Ranks, ulimit_in_bashrc: str) -> None:
     printed = ranks.printed()
     assert printed == ranks.answered()
-    assert printed["stack"]["soft"] == "4096"
-    remains = ranks.provision("--roles", "host_baseline")
-    assert remains.returncode == ExitCode.PROVISION_FAILED
-    assert "n2  host_baseline: limit stack a rank gets 4096, not 8192" in remains.stderr
-    assert "an rc file of the user's shell" in remains.stderr
+    assert printed["stack"].startswith("4096/")
+    verified = ranks.verify()
+    assert "FAIL  n2: a fresh login gets the limit  [host_baseline]" in verified
+    assert "'4096' == '8192'" in verified

@@ -44,6 +44,7 @@ def with_key(provisioned: Provisioned, tmp_path: Path) -> Iterator[Path]:
     provisioned.lab["n1"].run("rm", "/root/key")
     for node in provisioned.lab:
         node.run("sed", "-i", "/BEGIN pylaunch: keys/,/END pylaunch: keys/d", "/root/.ssh/authorized_keys")
+    assert provisioned.lab.pylaunch("provision", "-i", str(provisioned.lab.inventory), "--roles", "ssh_access").ok
 
 
 def test_a_member_logs_in_to_another_without_a_question_once_it_has_a_key(

@@ -42,7 +42,7 @@ def test_hosts_that_cannot_be_asked_are_entries_with_their_reason(cluster: Direc
         (("gpus", *inventory), ExitCode.CLUSTER_NOT_READY),
         (("clean", *inventory), ExitCode.CLUSTER_NOT_READY),
         (("ps", *inventory), ExitCode.DONE),
-        (("provision", *inventory, "--plan"), ExitCode.CLUSTER_NOT_READY),
+        (("provision", *inventory, "--plan", "--roles", "gpu_node"), ExitCode.CLUSTER_NOT_READY),
     ]:
         found = document(cluster, *verb, code=code)
         hosts = entries(found)

@@ -12,7 +12,7 @@ from pylaunch.agent.shared.essentials import NVIDIA_VERSION, driver_version
 from pylaunch.agent.shared.gpus import PCI_DEVICES, pci_devices
 from pylaunch.agent.shared.programs import ended
 from pylaunch.agent.shared.text import listed, text_of
-from pylaunch.protocol.readings.roles import GpuReading
+from pylaunch.protocol.readings.devices import GpuReading
 
 CARDS = "/proc/driver/nvidia/gpus"
 SMI_DEADLINE_S = 15.0

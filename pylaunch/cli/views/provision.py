@@ -8,10 +8,9 @@ from pylaunch.cli.views.tasks import TaskLines
 from pylaunch.model.diagnosis.host_errors import OwnNames, Template
 from pylaunch.model.hostset import alike, fold
 from pylaunch.provision.convergence import ProvisionSurvey
-from pylaunch.provision.differences import FileDifference
-from pylaunch.provision.observed.drift import Change
+from pylaunch.provision.file_lines import FileDifference
+from pylaunch.provision.manifest import PACKAGE_LOCK, Change
 from pylaunch.provision.provisioning import BatchStarted, ProvisionEvent, ProvisionPlan, ProvisionReport
-from pylaunch.provision.state import PACKAGE_LOCK
 from pylaunch.terminal import console, document, hints
 from pylaunch.terminal.listing import duration
 from pylaunch.terminal.views.live import counted
@@ -32,7 +31,7 @@ class ProvisionView:
             return
         self.end()
         console.say(f"{fold(event.hosts)}: {', '.join(event.roles)}")
-        for hosts, holder in alike({host: (holder,) for host, holder in event.waiting_for_packages.items()}):
+        for hosts, holder in alike({host: (holder,) for host, holder in event.lock_holders.items()}):
             console.say(f"{hosts}: packages wait for {PACKAGE_LOCK}, which {holder} holds; for 5 minutes at most")
 
     def end(self) -> None:
@@ -50,11 +49,11 @@ def show_left_out(plan: ProvisionPlan) -> None:
         console.say(hints.completed(f"python_env: no environment yet; make one: pylaunch env lock {file}"))
 
 
-def show_plan(plan: ProvisionPlan, differences: Differences) -> None:
+def show_plan(plan: ProvisionPlan) -> None:
     """Print the changes as a table. Those that differ only in the name or address of their own host share a row."""
     found, own = plan.found, OwnNames(plan.request.cluster.hosts)
     changes = {
-        host: [_with_line_count(change, differences.get(host, ())) for change in changes]
+        host: [_with_line_count(change, plan.lines.get(host, ())) for change in changes]
         for host, changes in found.changes.items()
     }
     together: dict[tuple[str, str, Template], list[str]] = {}
@@ -87,10 +86,13 @@ def show_summary(report: ProvisionReport, seconds: float) -> None:
     found, done = report.plan.found, report.done
     changed: dict[str, list[str]] = {}
     for host, changes in done.after.changes.items() if done is not None else ():
-        if not changes:
-            roles = Counter(change.role for change in found.changes.get(host, ()))
-            text = ", ".join(f"{role} {count} changed" for role, count in roles.items()) or "provisioned"
-            changed.setdefault(text, []).append(host)
+        if done is not None and not changes:
+            tasks = [each for each in done.result.changes if each.host == host and each.role]
+            roles = Counter(dict.fromkeys({task.role for task in tasks}, 0))
+            for task in tasks:
+                roles[task.role] += max(1, len(task.diffs))
+            text = ", ".join(f"{role} {roles[role]} changed" for role in found.wanted.roles if role in roles)
+            changed.setdefault(text or "recorded", []).append(host)
     for text, hosts in changed.items():
         console.say(f"{fold(hosts)}: {text}; ok (in {duration(seconds)})", style="green")
     if done is not None:
@@ -103,9 +105,9 @@ def show_summary(report: ProvisionReport, seconds: float) -> None:
         console.say(f"{counted(len(unchanged), 'host')}: nothing to change{listed}")
 
 
-def as_json(report: ProvisionReport, differences: Differences) -> dict[str, object]:
+def as_json(report: ProvisionReport) -> dict[str, object]:
     """Return every host before and after, for `--json`."""
-    found, done = report.plan.found, report.done
+    found, done, lines = report.plan.found, report.done, report.lines
     failures = {failure.host: failure.message for failure in done.result.failures} if done is not None else {}
     latest = {**found.notes, **(done.after.notes if done is not None else {})}
     reasons = {host: why.reason for host, why in found.unreachable.items()}
@@ -121,7 +123,7 @@ def as_json(report: ProvisionReport, differences: Differences) -> dict[str, obje
             "remaining": [change.subject for change in done.after.changes.get(host, ())] if done is not None else None,
             "notes": [{"role": note.role, "text": note.text} for note in latest.get(host, ())],
             "failure": failures.get(host),
-            "lines": [{"path": each.path, "lines": list(each.lines)} for each in differences.get(host, ())],
+            "lines": [{"path": each.path, "lines": list(each.lines)} for each in lines.get(host, ())],
         }
         for host in found.answers
         if host not in found.unreachable

@@ -6,7 +6,6 @@ from typing import Any
 from pylaunch.agent.probe.readers.devices import gpu
 from pylaunch.agent.probe.readers.hosts import host as host_reader
 from pylaunch.agent.probe.readers.hosts import host_facts, network, python_env, reach
-from pylaunch.agent.probe.readers.roles import settings
 from pylaunch.features.init.judgement.found import FoundHost, FoundRoute, Storage
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.text.addresses import is_address
@@ -35,7 +34,7 @@ def examine(
     questions: dict[str, Any] = {
         **reach.identity.ask(None),
         **reach.names.ask([host.address for host in cluster.hosts if not is_address(host.address)]),
-        **settings.identity.ask(None),
+        **host_facts.system.ask(None),
         **gpu.host.ask(None),
         **gpu.management.ask(None),
         **host_reader.processors.ask(None),
@@ -94,7 +93,7 @@ def _routes(taken: Mapping[str, Any]) -> tuple[FoundRoute, ...]:
 
 def _found(host: Host, taken: Mapping[str, Any], pythons: Sequence[str], directories: Sequence[str]) -> FoundHost:
     identity, names = value(taken, reach.identity), value(taken, reach.names)
-    system, processors = value(taken, settings.identity), value(taken, host_reader.processors)
+    system, processors = value(taken, host_facts.system), value(taken, host_reader.processors)
     memory, devices, smi = value(taken, host_reader.memory), value(taken, gpu.host), value(taken, gpu.management)
     storage = {}
     for each in directories:
@@ -123,7 +122,7 @@ def _found(host: Host, taken: Mapping[str, Any], pythons: Sequence[str], directo
         addresses=tuple(identity["addresses"]),
         python=_short(identity["python"]),
         resolves={} if isinstance(names, Unmeasured) else {k: tuple(v or ()) for k, v in names["addresses"].items()},
-        system="" if isinstance(system, Unmeasured) else _short(system["distribution"]["name"]),
+        system="" if isinstance(system, Unmeasured) else _short(system["os"] or ""),
         processors=None if isinstance(processors, Unmeasured) else processors["count"],
         memory=None if isinstance(memory, Unmeasured) else memory["total"],
         gpus=None if isinstance(devices, Unmeasured) else (devices["gpus"] if devices is not None else 0),

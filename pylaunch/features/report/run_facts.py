@@ -17,8 +17,7 @@ from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import RunRecord
 from pylaunch.model.secret import MASK
 from pylaunch.probe.ask import Asking
-from pylaunch.provision.observed.facts import HostFacts
-from pylaunch.provision.observed.probe import host_facts_of
+from pylaunch.probe.host_facts import HostFacts, host_facts_of
 from pylaunch.render import render
 from pylaunch.terminal.version import PACKAGES, package_version
 

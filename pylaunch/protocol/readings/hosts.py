@@ -9,6 +9,24 @@ from __future__ import annotations
 from typing import TypedDict
 
 
+class ManifestQuestion(TypedDict):
+    """Root of the environments, whether roles run as root (None: either), and the password with which sudo lets a
+    role's own program look."""
+
+    env_root: str
+    is_privileged: bool | None
+    sudo_password: str | None
+
+
+class ManifestEntry(TypedDict):
+    """One role in the manifest of a host: what it was given, its notes, and how the host differs from its record."""
+
+    inputs: str
+    notes: list[str]
+    differences: list[list[str]]
+    reported: list[str] | str
+
+
 class ProcessReading(TypedDict):
     """A process that uses the host for training, or an ancestor or descendant of one."""
 
@@ -235,6 +253,13 @@ class PythonReading(TypedDict):
 
     real: str
     version: str
+
+
+class EnvironmentsQuestion(TypedDict):
+    """An environment that a host may have, and links that lead to others."""
+
+    path: str
+    links: list[str]
 
 
 class LibrariesReading(TypedDict):

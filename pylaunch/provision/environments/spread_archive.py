@@ -11,16 +11,19 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from pylaunch.agent.probe.readers.hosts import python_env
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import NodeRoot
 from pylaunch.broadcast.payload import stored_files
 from pylaunch.broadcast.progress import lines_of_progress
 from pylaunch.errors import UsageError
-from pylaunch.model.cluster import Cluster
+from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.notes import Notes
 from pylaunch.model.text.size import shown_size
-from pylaunch.provision.convergence import ProvisionSurvey
+from pylaunch.probe.answers import value, values
+from pylaunch.probe.ask import ask, understood_all
+from pylaunch.probe.program import probe
 from pylaunch.provision.environments.environment import (
     ARCHIVE,
     DamagedManifestError,
@@ -33,38 +36,43 @@ LEAST_SAVED = 32 << 20
 """Bytes that the controller must save: programs on all hosts take a second or more (measurements: "Push")."""
 
 
-def lacking(found: ProvisionSurvey) -> dict[str, tuple[str, str]]:
-    """Return by host the ids of the environment that it is to get and of the one under its link, or under `current`;
-    "" for none."""
-    wanted = {}
-    for host, facts in found.facts.items():
-        for state in found.desired.hosts[host]:
-            for environment in state.environments:
-                links = [facts.links.get(path) for path in (*(link.path for link in state.links), environment.unnamed)]
-                has = next((Path(each).name for each in links if isinstance(each, str)), "")
-                if facts.environments.get(environment.path) is None:
-                    wanted[host] = environment.id, has
-    return wanted
+def lacking(cluster: Cluster, environment: str) -> dict[str, str]:
+    """Return the hosts without `environment`, each with the id of the one under its link, or under `current`; "" for
+    none. Hosts that do not answer are left to Ansible."""
+    questions = {
+        host.name: python_env.environments.ask({"path": f"{host.env_root}/envs/{environment}", "links": _links(host)})
+        for host in cluster.hosts
+    }
+    programs = {name: probe(question) for name, question in questions.items()}
+    found, _ = understood_all(
+        ask(cluster, programs),
+        cluster,
+        lambda answered: value(values(answered, [python_env.environments]), python_env.environments),
+    )
+    return {name: each for name, each in found.items() if isinstance(each, str)}
 
 
-def pass_on_archive(
-    found: ProvisionSurvey, directory: Path, cluster: Cluster, on_note: Notes, *, rate: int = 0
-) -> dict[str, object]:
-    """Put the archive of the environment in `directory`, or the part that they lack, on the hosts without it; return
-    the variable of the role that says where it is. With `rate`, bytes per second, also where nothing is saved: Ansible
-    sends as fast as it can. Raises KeyboardInterrupt."""
-    wanted = lacking(found)
-    manifest = read_manifest(directory) if len(wanted) > 1 or (wanted and rate) else None
+def _links(host: Host) -> list[str]:
+    named = [] if host.env_name is None else [f"{host.env_root}/named/{host.env_name}"]
+    return [*named, f"{host.env_root}/current"]
+
+
+def pass_on_archive(cluster: Cluster, directory: Path, on_note: Notes, *, rate: int = 0) -> dict[str, object]:
+    """Put the archive of the environment in `directory`, or the part that they lack, on the hosts of `cluster` without
+    it; return the variable of the role that says where it is. With `rate`, bytes per second, also where nothing is
+    saved: Ansible sends as fast as it can. Raises KeyboardInterrupt."""
+    manifest = read_manifest(directory) if len(cluster.hosts) > 1 or (cluster.hosts and rate) else None
     if manifest is None:
         return {}
+    wanted = lacking(cluster, manifest.id)
     archive = directory / ARCHIVE
     transfer = _ArchiveBroadcast(cluster, on_note, rate)
     received: dict[str, object] = {}
     try:
         if archive.stat().st_size == manifest.archive_bytes:
-            received = transfer.to([host for host, ids in wanted.items() if ids == (manifest.id, "")], archive)
+            received = transfer.to([host for host, has in wanted.items() if not has], archive)
         before = _manifest_before(directory)
-        updated = [host for host, ids in wanted.items() if before is not None and ids == (manifest.id, before.id)]
+        updated = [host for host, has in wanted.items() if before is not None and has == before.id]
         if before is not None and (len(updated) > 1 or (updated and rate)):
             members = [name for name, digest in manifest.files.items() if before.files.get(name) != digest]
             with tempfile.TemporaryDirectory(prefix=".environment-", dir=directory.parent) as scratch:

@@ -10,7 +10,6 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.model.setting import LintLevel
 from pylaunch.provision.provisioning import lint_variables
-from pylaunch.provision.state import DesiredCommunication, RoleState
 from pylaunch.render import render
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
@@ -39,24 +38,23 @@ def test_a_finding_about_an_interface_names_the_flag_that_chose_it() -> None:
     assert refused.value.evidence[0].startswith("--interface: NCCL_SOCKET_IFNAME==lo: no other machine")
 
 
-def wanting(variables: dict[str, str], *, allow_debug: bool = False) -> tuple[RoleState, ...]:
-    wanted = DesiredCommunication(("/etc/nccl.conf",), ("10.0.0.1", "10.0.0.2"), "", "auto", (), variables, allow_debug)
-    return (RoleState("nccl_env", communications=(wanted,)),)
+def setting(variables: dict[str, str], **more: object) -> dict[str, object]:
+    return {"nccl_env_variables": variables, **more}
 
 
 def test_equal_findings_of_several_hosts_are_reported_once() -> None:
-    states = wanting({"NCCL_IB_TIMEOUT": "99"})
-    (finding,) = lint_variables({"n1": states, "n2": states}, judge)
+    own = setting({"NCCL_IB_TIMEOUT": "99"})
+    (finding,) = lint_variables(CLUSTER, {"n1": own, "n2": own}, judge)
     assert finding.severity is LintLevel.ERROR
     assert finding.where == "nccl_env_variables of n[1-2]"
 
 
 def test_variables_for_debugging_are_refused_unless_they_are_allowed() -> None:
     variables = {"NCCL_P2P_DISABLE": "1"}
-    assert [each.severity for each in lint_variables({"n1": wanting(variables)}, judge)] == [LintLevel.ERROR]
-    assert lint_variables({"n1": wanting(variables, allow_debug=True)}, judge) == ()
+    assert [each.severity for each in lint_variables(CLUSTER, {"n1": setting(variables)}, judge)] == [LintLevel.ERROR]
+    assert lint_variables(CLUSTER, {"n1": setting(variables, nccl_env_allow_debug=True)}, judge) == ()
 
 
 def test_loopback_is_refused_where_members_are_machines_of_their_own() -> None:
-    (finding,) = lint_variables({"n1": wanting({"NCCL_SOCKET_IFNAME": "=lo"})}, judge)
+    (finding,) = lint_variables(CLUSTER, {"n1": setting({"NCCL_SOCKET_IFNAME": "=lo"})}, judge)
     assert "no other machine" in finding.message

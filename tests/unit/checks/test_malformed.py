@@ -19,8 +19,6 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import Unreachable, interpret, understood
-from pylaunch.provision.observed.facts import is_supported
-from pylaunch.provision.observed.probe import parse_facts
 from pylaunch.transport.answers import MALFORMED
 from pylaunch.transport.process import Completed
 
@@ -151,22 +149,3 @@ def test_processes_that_are_parents_of_each_other_do_not_cause_an_endless_loop()
     }
     view = _view(as_answered(readings))
     assert len(view.occupancy.at_work) == 2
-
-
-FACTS = ("settings.identity", "files.file", "files.exists")
-IDENTITY = {"hostname": "n1", "capabilities": 0, "distribution": {"name": "x", "ids": []}}
-
-
-@given(
-    st.dictionaries(st.sampled_from(["hostname", "capabilities", "distribution"]), JSON),
-    st.dictionaries(st.sampled_from(FACTS[1:]), JSON),
-)
-def test_any_answer_becomes_complete_facts_or_is_refused(identity: dict[str, Any], values: dict[str, Any]) -> None:
-    readings = {FACTS[0]: {**IDENTITY, **identity}, FACTS[1]: [], FACTS[2]: [{"value": True}], **values}
-    try:
-        facts = parse_facts({"files": ["/a"], "exists": ["/b"]}, as_answered(readings))
-    except MALFORMED:
-        return
-    assert isinstance(facts.hostname, str)
-    assert isinstance(is_supported(facts.distribution), bool)
-    assert isinstance(facts.exists["/b"], bool | None) or hasattr(facts.exists["/b"], "reason")

@@ -44,7 +44,7 @@ def test_a_start_without_an_inventory_says_where_it_runs(
     Path("train.py").touch()
     if has_inventory:
         FILE.touch()
-    monkeypatch.setattr(load, "_ask_ansible", lambda _: Listing.parse('{"all": {"hosts": ["n1"]}}'))
+    monkeypatch.setattr(load, "listing_of", lambda _: Listing.parse('{"all": {"hosts": ["n1"]}}'))
     assert main.run(["start", "--dry-run", "--", "train.py"]) == ExitCode.DONE
     printed = capsys.readouterr()
     assert ("no inventory, so this machine alone" in printed.err) is not has_inventory

@@ -20,13 +20,12 @@ def test_a_module_of_the_agent_travels_after_its_imports_and_with_nothing_else()
         "agent.shared.essentials",
         "agent.shared.gpus",
         "agent.shared.programs",
-        "protocol.readings.roles",
+        "protocol.readings.devices",
         "agent.probe.gpu",
         "agent.probe.registry",
         "agent.shared.cgroups",
         "base.dataclass",
         "base.kernel_log",
-        "protocol.readings.devices",
         "agent.probe.readers.devices.gpu",
     )
     carried = needed(["agent.probe.readers.hosts.occupants", "agent.piped.sweep"])

@@ -10,10 +10,10 @@ from pylaunch.probe.ask import Unreachable
 from pylaunch.provision import convergence
 from pylaunch.provision.batches import batches
 from pylaunch.provision.convergence import ProvisionRequest, ProvisionSurvey, converge
-from pylaunch.provision.desired import Content, Desired
-from pylaunch.provision.differences import FileDifference, line_difference
-from pylaunch.provision.observed.drift import Change
-from pylaunch.transport.runner import PlaybookResult, PlaybookRun
+from pylaunch.provision.file_lines import FileDifference, file_lines, planned
+from pylaunch.provision.inputs import Content, Wanted
+from pylaunch.provision.manifest import NO_RECORD, OTHER_INPUTS, Change
+from pylaunch.transport.runner import Failure, PlaybookResult, PlaybookRun, TaskChange
 
 
 def test_roles_that_differ_nowhere_are_skipped_with_their_validation(
@@ -24,7 +24,7 @@ def test_roles_that_differ_nowhere_are_skipped_with_their_validation(
     cluster = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
     changes = {"n1": (), "n2": (Change("time_sync", "package chrony", "not installed"),)}
     answers = {name: Unreachable("not asked") for name in cluster.names}
-    found = ProvisionSurvey(Desired({}, ("firewall", "time_sync")), answers, changes, {})
+    found = ProvisionSurvey(Wanted({}, ("firewall", "time_sync")), answers, changes, {})
     runs: list[PlaybookRun] = []
 
     def recorded(run: PlaybookRun, **_: object) -> PlaybookResult:
@@ -33,8 +33,9 @@ def test_roles_that_differ_nowhere_are_skipped_with_their_validation(
 
     monkeypatch.setattr(convergence, "run_playbook", recorded)
     monkeypatch.setattr(convergence, "disconnect", lambda cluster: None)
-    monkeypatch.setattr(convergence, "_judged", lambda request, desired: found)
-    converge(ProvisionRequest(cluster, Content(tmp_path / "site.yml", tmp_path)), found)
+    monkeypatch.setattr(convergence, "_compared", lambda request, wanted: found)
+    request = ProvisionRequest(cluster.only(found.to_change), Content(tmp_path / "site.yml", tmp_path))
+    converge(request, found, found.roles_to_run)
     (run,) = runs
     assert run.cluster.names == ("n2",)
     assert (run.tags, run.skip_tags) == (("time_sync",), ("firewall", "python_env"))
@@ -62,17 +63,37 @@ def test_an_invalid_size_is_refused_with_an_example(serial: str) -> None:
     assert refused.value.hint == "for example: --serial 1,10%,100%"
 
 
+def changed(task: str, before: str | None = None, after: str = "", role: str = "time_sync") -> TaskChange:
+    diff = {"before": before, "after": after, "before_header": "/etc/a (content)", "after_header": "/tmp/x"}
+    return TaskChange("n1", role, task, () if before is None else (diff,))
+
+
 def test_lines_that_come_and_go_are_counted_without_the_names_of_the_files() -> None:
-    difference = line_difference("role", "/etc/a", "one\ntwo\nthree\n", "one\n2\nthree\nfour\n")
-    assert difference is not None
+    ((difference,),) = file_lines([changed("Write", "one\ntwo\nthree\n", "one\n2\nthree\nfour\n")]).values()
     assert difference.count == "+2 -1"
     assert difference.lines[:2] == ("--- /etc/a", "+++ /etc/a")
 
 
-def test_a_file_that_is_missing_is_all_new() -> None:
-    difference = line_difference("role", "/etc/a", None, "one\n")
-    assert difference == FileDifference("role", "/etc/a", ("--- /dev/null", "+++ /etc/a", "@@ -0,0 +1 @@", "+one"))
+def test_a_file_that_is_missing_is_all_new_and_one_whose_mode_differs_has_no_lines() -> None:
+    lines = ("--- /dev/null", "+++ /etc/a", "@@ -0,0 +1 @@", "+one")
+    assert file_lines([changed("Write", "", "one\n")]) == {"n1": (FileDifference("time_sync", "/etc/a", lines),)}
+    assert file_lines([changed("Write", "one\n", "one\n")]) == {}
 
 
-def test_where_only_the_mode_is_wrong_no_lines_differ() -> None:
-    assert line_difference("role", "/etc/a", "one\n", "one\n") is None
+def test_a_plan_names_what_drifted_and_what_check_mode_adds_each_once() -> None:
+    drifted = Change("time_sync", "/etc/a", "content differs")
+    tasks = (changed("Write", "one\n", "two\n"), changed("Restart"))
+    added = (changed("Install", role="firewall"), changed("Write", "", "one\n", role="ssh_access"))
+    found = [drifted, *(Change(role, OTHER_INPUTS, "x") for role in ("time_sync", "firewall", "nccl_env"))]
+    failure = Failure("n1", "ssh_access", "Validate", "expected a key\nmore")
+    plan = planned(found, "n1", PlaybookResult({}, (failure,), {}, (*tasks, *added)))
+    assert plan == (
+        drifted,
+        Change("firewall", "Install", "would change"),
+        Change("ssh_access", "/etc/a", "content differs"),
+        Change("ssh_access", "Validate", "would fail: expected a key"),
+        Change("nccl_env", OTHER_INPUTS, "x"),
+    )
+    assert planned([Change("firewall", NO_RECORD, "x")], "n2", PlaybookResult({}, (), {}, added)) == (
+        Change("firewall", NO_RECORD, "x"),
+    )

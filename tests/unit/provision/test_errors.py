@@ -10,7 +10,7 @@ from pylaunch.provision.errors import (
     unreachable_error,
     with_unreachable,
 )
-from pylaunch.provision.observed.drift import Change
+from pylaunch.provision.manifest import Change
 from pylaunch.transport.runner import Failure
 
 CLUSTER = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(1, 6)))
@@ -96,11 +96,3 @@ def test_a_difference_after_a_successful_run_is_an_error() -> None:
     error = remaining_error({"n1": [change], "n2": [change], "n3": []})
     assert error.message == "still not as it should be after provisioning: n[1-2]"
     assert error.evidence == ("n[1-2]  time_sync: chrony.service is enabled and failed",)
-
-
-def test_a_limit_that_does_not_change_is_reported_with_what_may_override_it() -> None:
-    limit = Change("host_baseline", "limit stack", "a rank gets 4096, not 8192")
-    hint = remaining_error({"n1": [limit]}).hint
-    assert hint is not None
-    assert "UsePAM" in hint
-    assert remaining_error({"n1": [limit, Change("time_sync", "chrony.service", "inactive")]}).hint != hint

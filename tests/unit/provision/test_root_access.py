@@ -12,8 +12,8 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.ask import NoPython, Unreachable
 from pylaunch.provision import repair, root_access
 from pylaunch.provision.convergence import ProvisionRequest, ProvisionSurvey
-from pylaunch.provision.desired import Content, Desired
-from pylaunch.provision.observed.drift import Change
+from pylaunch.provision.inputs import Content, Wanted
+from pylaunch.provision.manifest import Change
 
 WANTED = "sudo: a password is required"
 NAMES = ("n1", "n2", "n3", "n4", "n5", "n6")
@@ -26,7 +26,10 @@ def test_only_hosts_that_change_and_need_sudo_are_asked_and_their_refusals_are_f
     changed = (Change("time_sync", "package chrony", "not installed"),)
     answers: dict[str, Any] = {**dict.fromkeys(NAMES, Unreachable("not asked")), "n6": NoPython("/usr/bin/python3")}
     found = ProvisionSurvey(
-        Desired({}, (), frozenset({"n5"})), answers, {**dict.fromkeys(NAMES, changed), "n4": (), "n6": ()}, {}
+        Wanted({}, (), {"n5": {"ansible_become_password": "x"}}),
+        answers,
+        {**dict.fromkeys(NAMES, changed), "n4": (), "n6": ()},
+        {},
     )
     asked: list[str] = []
 
@@ -53,8 +56,8 @@ def test_a_repair_changes_nothing_where_sudo_refuses(monkeypatch: pytest.MonkeyP
     cluster = Cluster((Host("n1", "10.0.0.1"),), sources=("/etc/cluster.ini",))
     changes = {"n1": (Change("time_sync", "package chrony", "not installed"),)}
     answers: dict[str, Any] = {"n1": None}
-    monkeypatch.setattr(repair, "survey", lambda request: ProvisionSurvey(Desired({}, ()), answers, changes, {}))
-    monkeypatch.setattr(repair, "refused_by_sudo", lambda request, found: {"n1": WANTED})
+    monkeypatch.setattr(repair, "survey", lambda request: ProvisionSurvey(Wanted({}, ()), answers, changes, {}))
+    monkeypatch.setattr(repair, "refused_by_sudo", lambda request, found, on_all: {"n1": WANTED})
     monkeypatch.setattr(repair, "converge", None)
     with pytest.raises(ClusterNotReadyError, match="nothing was changed") as refused:
         repair.repair_hosts(cluster, repair.Repair(("time_sync",), ("n1",), ("time.offset",)), print)

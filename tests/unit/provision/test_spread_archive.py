@@ -1,34 +1,36 @@
 """Hosts to which an archive, or a part of it, is passed on."""
 
-from types import SimpleNamespace
-from typing import cast
+from pathlib import Path
+from typing import Any
 
-from pylaunch.provision.convergence import ProvisionSurvey
+import pytest
+
+from pylaunch.agent.probe.readers.hosts import python_env
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.probe.ask import Unreachable
+from pylaunch.protocol.readings.hosts import EnvironmentsQuestion
+from pylaunch.provision.environments import spread_archive
 from pylaunch.provision.environments.spread_archive import lacking
-from pylaunch.provision.state import DesiredEnvironment, DesiredLink, RoleState, questions
-
-CURRENT, NAMED = "/opt/pylaunch/current", "/opt/pylaunch/named/vision"
-STATE = RoleState(
-    "python_env",
-    environments=(DesiredEnvironment("/opt/pylaunch/envs/1", "1"),),
-    links=(DesiredLink(NAMED, "../envs/1"),),
-)
 
 
-def test_hosts_that_have_the_environment_lack_nothing_and_the_others_what_their_own_has_not() -> None:
-    assert questions([STATE])["links"] == [NAMED, CURRENT]
-    links = {
-        "n1": {NAMED: None, CURRENT: None},
-        "n2": {NAMED: None, CURRENT: "envs/0"},
-        "n3": {NAMED: "../envs/2", CURRENT: "envs/0"},
-        "n4": {NAMED: "../envs/0"},
+def test_hosts_that_have_the_environment_lack_nothing_and_the_others_what_their_own_has_not(tmp_path: Path) -> None:
+    root = tmp_path / "opt"
+    (root / "envs" / "1").mkdir(parents=True)
+    question: EnvironmentsQuestion = {"path": f"{root}/envs/2", "links": [f"{root}/named/vision", f"{root}/current"]}
+    assert python_env.environments({**question, "path": f"{root}/envs/1"}) is None
+    assert python_env.environments(question) == ""
+    (root / "current").symlink_to("envs/1")
+    assert python_env.environments(question) == "1"
+    (root / "named").mkdir()
+    (root / "named" / "vision").symlink_to("../envs/0")
+    assert python_env.environments(question) == "0"
+
+
+def test_a_host_that_does_not_answer_is_left_to_ansible(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: dict[str, Any] = {
+        "n1": {"readings": {python_env.environments: {"value": "0", "seconds": 0.1}}},
+        "n2": {"readings": {python_env.environments: {"value": None, "seconds": 0.1}}},
+        "n3": Unreachable("no route"),
     }
-    has = {"n4": {STATE.environments[0].path: {"recorded": "1", "digest": "1", "runs": True}}}
-    survey = SimpleNamespace(
-        facts={
-            host: SimpleNamespace(links=each, environments=has.get(host, {STATE.environments[0].path: None}))
-            for host, each in links.items()
-        },
-        desired=SimpleNamespace(hosts=dict.fromkeys(links, (STATE,))),
-    )
-    assert lacking(cast("ProvisionSurvey", survey)) == {"n1": ("1", ""), "n2": ("1", "0"), "n3": ("1", "2")}
+    monkeypatch.setattr(spread_archive, "ask", lambda cluster, programs: answers)
+    assert lacking(Cluster(tuple(Host(name, name) for name in answers)), "2") == {"n1": "0"}

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import array
 import fcntl
-import hashlib
 import json
 import os
 import socket
@@ -64,16 +63,6 @@ def socket_variables(interface: str, family: int) -> dict[str, str]:
     if family == socket.AF_INET6:
         variables["NCCL_SOCKET_FAMILY"] = "AF_INET6"
     return variables
-
-
-def fact(question: dict[str, Any]) -> dict[str, Any]:
-    """Return the expected profile and interface, and for each file its expected hash and whether it is foreign."""
-    should = wanted(question)
-    files = [
-        {"path": path, "sha256": hashlib.sha256(content.encode()).hexdigest(), "is_foreign": is_foreign(path)}
-        for path, content in sorted(should["files"].items())
-    ]
-    return {"profile": should["profile"], "interface": should["interface"], "files": files}
 
 
 def is_foreign(path: str) -> bool:

@@ -13,7 +13,7 @@ from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features import judge_settings
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
-from pylaunch.model.hostset import fold
+from pylaunch.model.hostset import alike, fold
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.provision.batches import batches
 from pylaunch.provision.provisioning import (
@@ -21,6 +21,7 @@ from pylaunch.provision.provisioning import (
     ProvisionOptions,
     ProvisionPlan,
     ProvisionReport,
+    look_ahead,
     plan_provision,
     plan_reset,
     provision,
@@ -81,6 +82,7 @@ class ProvisionFlags:
             batch_sizes=self.serial or ALL_AT_ONCE,
             rate=self.limit_rate,
             become_password=console.password("sudo password") if self.ask_become_pass else None,
+            with_diff=self.with_diff,
         )
 
 
@@ -108,49 +110,59 @@ class ProvisionFlags:
 def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: Any) -> int:
     """Bring every host of the inventory to the same known state.
 
-    Every host is asked what it is; Ansible then runs only the roles that differ, on the hosts where they do. A host
-    that is as it should be costs one question.
+    Every host is compared with its manifest; Ansible then runs only the roles that differ, on the hosts where they do.
+    A host that is as it was provisioned, with the inputs of today, costs one question.
     """
     began_at = time.monotonic()
     flags = ProvisionFlags(**asked)
     flags.refuse_contradictions(limit)
     cluster = load_cluster(inventory, limit=limit)
-    plan = _planned(cluster, flags, flags.options())
+    plan, refused = _planned(cluster, flags, flags.options())
     if flags.undo:
         _reset(plan, flags)
         return ExitCode.DONE
     provisioning.show_left_out(plan)
-    if flags.rollback and not flags.plan_only:
-        plan = _rolled_back(plan)
-    differences = plan.differences() if flags.plan_only or flags.with_diff else {}
+    if flags.plan_only:
+        report = ProvisionReport(_looked_ahead(plan, refused), None)
+    else:
+        report = _provision(_rolled_back(plan) if flags.rollback else plan)
     if flags.plan_only and not as_json:
-        provisioning.show_plan(plan, differences)
+        provisioning.show_plan(report.plan)
     if flags.with_diff and not as_json:
-        provisioning.show_lines(differences)
-    report = ProvisionReport(plan, None) if flags.plan_only else _provision(plan)
+        provisioning.show_lines(report.lines)
     if not flags.plan_only:
         provisioning.show_summary(report, time.monotonic() - began_at)
     if as_json:
-        document.show(provisioning.as_json(report, differences))
+        document.show(provisioning.as_json(report))
     report.raise_for_errors()
     return ExitCode.DIFFERENT if flags.exit_code and plan.found.to_change else ExitCode.DONE
 
 
-def _planned(cluster: Cluster, flags: ProvisionFlags, chosen: ProvisionOptions) -> ProvisionPlan:
-    """Return the plan. Asks for the password of sudo where hosts to change want one."""
+def _planned(cluster: Cluster, flags: ProvisionFlags, chosen: ProvisionOptions) -> tuple[ProvisionPlan, dict[str, str]]:
+    """Return the plan, and hosts on which sudo refuses, which a plan reports and a change does not begin with. Asks for
+    the password of sudo where hosts to change want one."""
     with working(f"asking {counted(len(cluster.hosts), 'host')}"):
         if flags.undo:
             plan = plan_reset(cluster, chosen)
         else:
             plan = plan_provision(cluster, chosen, judge_settings, on_note=console.say)
-        needs_root = flags.undo or not flags.plan_only  # Ansible makes the plan of a reset, as root.
-        refused = refused_by_sudo(plan.request, plan.found, on_all=flags.undo) if needs_root else {}
-    if not refused:
-        return plan
+        refused = refused_by_sudo(plan.request, plan.found, on_all=flags.undo)
+    if not refused or (flags.plan_only and not flags.undo):
+        return plan, refused
     if not (is_password_missing(plan.request, refused) and sys.stdin.isatty()):
         raise sudo_error(plan.request, refused, *(("--reset",) if flags.undo else ()))
     password = console.password(f"sudo password of {fold(refused)}")
     return _planned(cluster, flags, replace(chosen, become_password=password))
+
+
+def _looked_ahead(plan: ProvisionPlan, refused: dict[str, str]) -> ProvisionPlan:
+    """Return the plan with Ansible's check mode, on the hosts where it can become root."""
+    hosts = [host for host in plan.found.changes if plan.found.changes[host] and host not in refused]
+    with working("check mode") as redraw:
+        ahead = look_ahead(plan, hosts, lambda progress: redraw(f"{progress.role}: {progress.task}"))
+    for names, why in alike({host: (why,) for host, why in refused.items()}):
+        console.say(f"{names}: what the roles would change needs root: {why}")
+    return ahead
 
 
 def _provision(plan: ProvisionPlan) -> ProvisionReport:

@@ -5,8 +5,8 @@ import pytest
 from pylaunch.cli.views.provision import show_plan
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.provision.convergence import ProvisionRequest, ProvisionSurvey
-from pylaunch.provision.desired import Content, Desired
-from pylaunch.provision.observed.drift import Change
+from pylaunch.provision.inputs import Content, Wanted
+from pylaunch.provision.manifest import Change
 from pylaunch.provision.provisioning import ProvisionOptions, ProvisionPlan
 
 
@@ -15,8 +15,8 @@ def test_a_line_that_names_its_own_host_is_one_row_for_all_hosts(capsys: pytest.
     changes = {
         name: (Change("host_baseline", "/etc/hosts", f"has the line '127.0.1.1 {name}'"),) for name in cluster.names
     }
-    found = ProvisionSurvey(Desired({}, ()), {}, changes, {})
+    found = ProvisionSurvey(Wanted({}, ()), {}, changes, {})
     content = Content(Path("site.yml"), Path("roles"))
-    show_plan(ProvisionPlan(ProvisionRequest(cluster, content), ProvisionOptions(), found), {})
+    show_plan(ProvisionPlan(ProvisionRequest(cluster, content), ProvisionOptions(), found))
     (_, row) = capsys.readouterr().out.splitlines()
     assert row.split(maxsplit=3) == ["n[1-3]", "host_baseline", "/etc/hosts", "has the line '127.0.1.1 n[1-3]'"]

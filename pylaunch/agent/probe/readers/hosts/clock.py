@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 
-from pylaunch.agent.probe.identity import bounding_capabilities
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.programs import ended
-from pylaunch.agent.shared.text import text_or_none
+from pylaunch.agent.shared.text import text_of, text_or_none
 from pylaunch.protocol.readings.hosts import ClockReading
 
 ASK_S = 3.0
@@ -35,3 +34,11 @@ def keeping(question: None) -> ClockReading:
 def _running() -> list[str]:
     found = {text_or_none(f"/proc/{name}/comm") for name in filter(str.isdigit, os.listdir("/proc"))}
     return [daemon for daemon in DAEMONS if daemon in found]
+
+
+def bounding_capabilities() -> int:
+    """Bit mask of the capabilities that the first process of this host may ever have."""
+    for line in text_of("/proc/1/status").splitlines():
+        if line.startswith("CapBnd:"):
+            return int(line.split()[1], 16)
+    return 0

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import pwd
+import resource
 import time
 from typing import Dict, Optional
 
 from pylaunch.agent.probe import gpu
 from pylaunch.agent.probe.altered import touched_files
-from pylaunch.agent.probe.commands import output_of
-from pylaunch.agent.probe.readers.roles import services, settings
-from pylaunch.agent.probe.readers.roles.files import named
+from pylaunch.agent.probe.commands import output_of, run_as_root
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import essentials
 from pylaunch.agent.shared.installed import MARKER, installed_digest
@@ -28,6 +27,14 @@ SLOW_DEADLINE_S = 20.0
 
 FILES_LISTED = 20
 
+LIMITS = {
+    "memlock": (resource.RLIMIT_MEMLOCK, 1024),
+    "nofile": (resource.RLIMIT_NOFILE, 1),
+    "stack": (resource.RLIMIT_STACK, 1024),
+}
+"""Number and unit, as in limits.conf."""
+
+SSHD = ("/usr/sbin/sshd", "-T", "-C", "user=root,host=localhost,addr=127.0.0.1,laddr=127.0.0.1,lport=22")
 SSHD_OPTIONS = ("MaxStartups", "MaxSessions")
 PASSING_INTERFACES = (
     "lo", "veth", "docker", "br-", "virbr", "cali", "cni", "flannel", "tun", "tap", "ve-", "vb-", "vz-",
@@ -163,14 +170,30 @@ def packages(_question: None) -> Group:
 @reader("host_facts.login", DEADLINE_S)
 def login(_question: None) -> Group:
     """Return the user of a login and its resource limits."""
-    limits = {f"limit {name}": settings.limit_of(name) for name in settings.LIMITS}
-    user = f"{named(pwd.getpwuid, os.getuid())} ({os.getuid()})"
-    return {"user": user, **{name: f"{limit['soft']}/{limit['hard']}" for name, limit in limits.items()}}
+    return {"user": _user(os.getuid()), **{f"limit {name}": _limit(name) for name in LIMITS}}
+
+
+def _user(uid: int) -> str:
+    try:
+        return f"{pwd.getpwuid(uid).pw_name} ({uid})"
+    except KeyError:
+        return f"{uid} ({uid})"
+
+
+def _limit(name: str) -> str:
+    """Return the soft and the hard limit of a rank in the unit of limits.conf: those of this process."""
+    number, unit = LIMITS[name]
+    limits = resource.getrlimit(number)
+    return "/".join("unlimited" if each == resource.RLIM_INFINITY else str(each // unit) for each in limits)
 
 
 @reader("host_facts.sshd", DEADLINE_S)
 def sshd(_question: None) -> Group:
-    """Return the effective limits of sshd on connections."""
-    options = [name.lower() for name in SSHD_OPTIONS]
-    answers = services.sshd({"options": options, "sudo_password": None})
-    return {f"sshd {name}": answers[at] for at, name in enumerate(SSHD_OPTIONS)}
+    """Return the effective limits of sshd on connections, which only root can ask for; None without sshd."""
+    if not os.path.exists(SSHD[0]):
+        return {f"sshd {name}": None for name in SSHD_OPTIONS}
+    output = run_as_root(SSHD, None)
+    effective = dict(line.split(" ", 1) for line in output.splitlines() if " " in line)
+    if "maxstartups" not in effective:
+        raise ValueError((output.strip() or "sshd -T printed nothing").splitlines()[0][:200])
+    return {f"sshd {name}": effective.get(name.lower()) for name in SSHD_OPTIONS}

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import socket
-from typing import Any
 
 from pylaunch.agent.probe import resolver
-from pylaunch.agent.probe.registry import reader, reader_of_each
+from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.sockets import interfaces
 from pylaunch.agent.shared.text import text_or_none
 from pylaunch.protocol.readings.hosts import InterfaceReading, RouteReading
-from pylaunch.protocol.readings.roles import CommunicationReading
 
 CLASS = "/sys/class/net"
 VIRTUAL = "/sys/devices/virtual/"
@@ -80,10 +78,3 @@ def configured(question: None) -> dict[str, str] | None:
     except (KeyError, TypeError) as error:
         text = f"{interfaces.NODE_ENVIRONMENT} is not what pylaunch provision writes: {error!r}"
         raise ValueError(text) from None
-
-
-@reader_of_each("network.communication", 20.0)
-def communication(question: dict[str, Any]) -> CommunicationReading:
-    """Return the profile, interface and files that this host should have; `interfaces.fact` explains `question`."""
-    found = interfaces.fact(question)
-    return {"profile": found["profile"], "interface": found["interface"], "files": found["files"]}

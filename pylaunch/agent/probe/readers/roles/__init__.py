@@ -1,1 +1,0 @@
-"""Readers of what roles change on a host."""

@@ -1,0 +1,1 @@
+../../../pylaunch/agent/probe/managed.py

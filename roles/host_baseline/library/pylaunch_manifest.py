@@ -1,0 +1,1 @@
+../../../playbooks/library/pylaunch_manifest.py
