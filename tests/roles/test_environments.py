@@ -62,6 +62,7 @@ def another(lab: Lab, tmp_path: Path) -> Iterator[EnvironmentManifest]:
     for node in lab:
         node.run("ln", "-sfn", target, "/opt/pylaunch/current")
         node.run("rm", "-rf", f"/opt/pylaunch/envs/{made.id}")
+    assert provision(lab, "--roles", "python_env").ok
 
 
 def test_a_new_environment_replaces_the_old_one_and_a_rollback_brings_it_back_everywhere(
@@ -165,6 +166,7 @@ def without_internet(lab: Lab) -> Iterator[None]:
         node.run("ip", "route", "add", *routes[node.name])
         node.run("ln", "-sfn", before, "/opt/pylaunch/current")
         node.run("rm", "-rf", *(f"/opt/pylaunch/{each}" for each in made))
+    assert provision(lab, "--roles", "python_env").ok
 
 
 @pytest.mark.usefixtures("without_internet")
