@@ -271,12 +271,6 @@ class LogFacts:
         """Victims, ranks without an error, and the rank that ended first."""
         return rank_ends(self.scans, self.matches)
 
-    @property
-    def interrupted(self) -> set[int]:
-        """Ranks that end with KeyboardInterrupt."""
-        units = (unit for scan in self.scans for unit in scan.exceptions if unit.chain[-1].type == "KeyboardInterrupt")
-        return {unit.origin.rank for unit in units if unit.origin.rank is not None}
-
     @cached_property
     def waiting_places(self) -> dict[str, set[int]]:
         """Lines of the script at which ranks waited for others, with the ranks."""

@@ -27,7 +27,7 @@ from pylaunch.verdict.logs.signature import CauseClass, Role, SignatureCatalogue
 from pylaunch.verdict.logs.traceback import ExceptionUnit
 from pylaunch.verdict.logs.victims.launcher_exits import ANY_LEVEL, EXITS, STOPS, read_exit
 from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS
-from pylaunch.verdict.logs.victims.silent import of_one_rank, read_silent, with_rank
+from pylaunch.verdict.logs.victims.silent import read_silent, with_rank
 from pylaunch.verdict.logs.victims.timeouts import TIMEOUTS
 from pylaunch.verdict.logs.victims.waiting import read_waiting
 
@@ -231,7 +231,6 @@ class _Judge:
             return self._weigh(match, read_exit(match, self._facts))
         reader = read_gpu_memory if match.signature.id == "cuda-oom" else read
         clue = reader(match, self._facts)
-        clue = of_one_rank(clue, self._facts, match)
         return self._without_excluded(match, self._weigh(match, with_rank(clue, self._facts.ends, match)))
 
     def _without_excluded(self, match: LogMatch, clue: Clue) -> Clue:

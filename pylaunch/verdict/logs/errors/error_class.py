@@ -13,7 +13,6 @@ from functools import lru_cache
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.verdict.logs.errors.errno_words import named_errno
-from pylaunch.verdict.logs.errors.library_forms import OF_IMPORTS, refused_option
 from pylaunch.verdict.logs.errors.other_processes import (
     KILLED_CHILD,
     LONGEST,
@@ -22,7 +21,6 @@ from pylaunch.verdict.logs.errors.other_processes import (
     is_of_another,
     is_report,
 )
-from pylaunch.verdict.logs.traceback import is_of_library
 
 
 @dataclass(frozen=True)
@@ -374,16 +372,17 @@ FORMS: tuple[tuple[str, Confidence, str], ...] = (
      r")|(?i:out of (?:range|bounds)|index \d+ is)|'NoneType'|unsupported operand|not implemented for '"
      r"|nly Tensors of floating point|expected sequence of length|before \w+ were parsed|AF_UNIX path too long"
      r"|^(?:Index|Name|UnboundLocal|ZeroDivision|Recursion|Syntax|Indentation)Error\b")),
+    ("import-path package-mismatch", LOW,
+     (r"^ImportError: (?!.{0,200}(?:import name|\.so\b|symbol|DLL))|^\w{2,20}Error: [\w-]{2,40} is not available\.?$")),
 )  # fmt: skip
 """Classes, confidence and form: the first class is the usual one, and others that the words admit follow."""
 
-_EVERY = (*OF_PROGRAMS, *FORMS, *OF_IMPORTS)
+_EVERY = (*OF_PROGRAMS, *FORMS)
 _COMPILED = [(causes.split(), confidence, re.compile(form)) for causes, confidence, form in _EVERY]
 
 _OWN = re.compile(f"{_MISMATCH}|{OUTSIDE}|{NO_SERVER}|{KILLED_CHILD}|ResumeTimeout|incompatible constructor arguments")
 """Words of an error of the process itself, though it names another rank or waited for a server."""
 
-_OWN_ATTRIBUTE = re.compile(r"AttributeError: '\w{1,80}' object has no attribute")
 _OF_CHECKPOINTS = re.compile(
     r" in (?:load_(?:state|checkpoint)|restore)\w{0,20}$"
     r"|/(?:orbax/|checkpoint(?:ing)?/|dist_checkpointing/|checkpoint(?:ing)?\.py|serialization\.py)"
@@ -399,28 +398,20 @@ _OF_LAUNCHERS = re.compile(
 _OF_QUEUES = re.compile(r"/multiprocessing/(?:synchronize|queues|heap|shared_memory)\.py")
 """Places that open the semaphores and the memory which processes share."""
 
-_FREE_NAME = re.compile(r"NameError: name '(?!\w{1,60}_(?:C|cuda|ext)')|UnboundLocalError\b")
 _VALUES = re.compile(r"^(?:Value|Key|Runtime|Assertion|Type)Error\b")
-_SHELL_SCRIPT = re.compile(r"\.(?:sh|bash|sbatch|slurm):\d")
-_CALL = re.compile(r"^TypeError: .{0,120}(?:missing \d+ required|takes \d+ positional|multiple values for)")
 
 
 @lru_cache(maxsize=512)
-def error_class(text: str, place: str = "", raised_at: str = "") -> ErrorClass | None:
+def error_class(text: str, place: str = "") -> ErrorClass | None:
     """Return the class of an exception or a line of an error; `place` is the innermost own frame, else the innermost.
 
-    `raised_at` is the innermost frame with its function. None for a form that is not known, and for a text about
-    another process, whose log holds the cause.
+    None for a form that is not known, and for a text about another process, whose log holds the cause.
     """
     text = named_errno(text.strip()[:LONGEST])
     if (is_of_another(text) or is_report(text)) and _OWN.search(text) is None:
         return None
     if _OF_QUEUES.search(place) and "FileNotFoundError" in text:
         return ErrorClass("program-error", MEDIUM, "the parent dropped a queue or lock before a child could open it")
-    if _FREE_NAME.match(text) and is_of_library(raised_at or place):
-        return ErrorClass("package-mismatch", MEDIUM, f"a fault of a library, in this release: {raised_at or place}")
-    if text.startswith("SyntaxError") and _SHELL_SCRIPT.search(place):
-        return ErrorClass("launcher-config", MEDIUM, f"Python, not a shell, reads a script for a shell: {place}")
     in_launcher = _OF_LAUNCHERS.search(place) is not None
     for (cause, *also), confidence, form in _COMPILED:
         is_open = (in_launcher and cause == "program-error") or (
@@ -432,8 +423,4 @@ def error_class(text: str, place: str = "", raised_at: str = "") -> ErrorClass |
         return ErrorClass("launcher-config", MEDIUM, f"raised in a launcher: {place}")
     if _OF_CHECKPOINTS.search(place) and _VALUES.match(text):
         return ErrorClass("checkpoint-mismatch", MEDIUM, f"raised while a checkpoint is read or written: {place}")
-    if place and is_of_library(place) and (_OWN_ATTRIBUTE.search(text) or _CALL.search(text)):
-        return ErrorClass("package-mismatch", LOW, "a library calls what another one does not have")
-    if because := refused_option(text, raised_at or place):
-        return ErrorClass("framework-config", MEDIUM, because)
     return None

@@ -139,7 +139,7 @@ def _classed(unit: ExceptionUnit) -> tuple[RaisedException, ErrorClass | None]:
         return unit.chain[0], error_class(unit.chain[0].text + unit.chain[0].more, unit.chain[0].place)
     for raised in reversed(unit.chain):
         place = f"{raised.place} in {raised.call}" if raised.call else raised.place
-        found = error_class(raised.text + raised.more, place, raised.raised_at)
+        found = error_class(raised.text + raised.more, place)
         if found is not None and (raised is unit.chain[-1] or found.cause != "program-error"):
             return raised, found
     return unit.chain[-1], None

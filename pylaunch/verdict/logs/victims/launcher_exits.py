@@ -1,17 +1,12 @@
 """Reports of launchers about what ended: a process that no failure and no stop precedes is the cause. Pure."""
 
-import re
-from signal import SIGABRT
-
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.confidence import Confidence
-from pylaunch.model.text.sanitise import visible_line
-from pylaunch.verdict.logs.errors.error_class import error_class
 from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.readings.clue import Clue, default
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS, LONGEST_LINE, SIGNAL_NUMBERS, SIGNALS
+from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS, SIGNAL_NUMBERS, SIGNALS
 
 LIMIT = "launcher-limit"
 NAMED = "named-exit"
@@ -26,14 +21,6 @@ STOPS = "launcher-stops"
 
 OF_A_SHELL = 128
 """Exit status of a shell for a signal, less the number of the signal."""
-
-NEAR = 6
-"""Lines before a report that may show why its process was ended."""
-
-_UNANSWERED = re.compile(
-    r"(?i)\b(?:no|missed|lost|without) (?:a )?heartbeats?|\bunresponsive|\bnot respond|\bwatchdog\b|\bliveness"
-)
-_OF_NUMBER = re.compile(r"^(?:w|r|worker|rank|trainer|learner|actor|process|proc|task|pod)[-_. ]?(\d{1,6})$")
 
 
 def read_exit(match: LogMatch, facts: LogFacts) -> Clue:
@@ -51,9 +38,12 @@ def read_exit(match: LogMatch, facts: LogFacts) -> Clue:
     before = [each for name in (*EXITS, STOPS) for each in facts.of(name) if _is_failure(each)]
     before = [each for each in before if each.groups.get("rank") not in lost]
     is_first = all(each.file != match.file or each.line >= match.line for each in before)
-    if match.signature.id == NAMED:
-        return _read_named(match, named["name"], code, signal, facts) if is_first else default(match)
-    if signal not in SIGNALS or not is_first or (signal == 1 and not _has_ended_with(facts, OF_A_SHELL + 1)):
+    if (
+        match.signature.id == NAMED
+        or signal not in SIGNALS
+        or not is_first
+        or (signal == 1 and not _has_ended_with(facts, OF_A_SHELL + 1))
+    ):
         return default(match)
     cause, how = SIGNALS[signal]
     if "rank" not in named:
@@ -67,34 +57,6 @@ def read_exit(match: LogMatch, facts: LogFacts) -> Clue:
         (rank,),
         Role.ROOT,
         because,
-    )
-
-
-def _read_named(match: LogMatch, name: str, code: int, signal: int, facts: LogFacts) -> Clue:
-    """Return the process that ended first, with its last line, where none printed an error of its own before."""
-    number = _OF_NUMBER.search(name)
-    lines = [
-        line
-        for line in facts.by_file[match.file].sampled
-        if line.line < match.line and (line.origin.host == name or (number and line.origin.rank == int(number[1])))
-    ]
-    exceptions = [unit for unit in facts.own_exceptions if unit.file == match.file and unit.line < match.line]
-    roots = [each for each in facts.matches if each.signature.role is Role.ROOT and each.file == match.file]
-    if exceptions or any(each.line < match.line for each in roots) or code in (143, -15):
-        return default(match)
-    last = f"; its last line is {visible_line(lines[-1].text)[:LONGEST_LINE]!r}" if lines else ""
-    ranks = () if number is None else (int(number[1]),)
-    if _UNANSWERED.search(
-        " ".join(line.text for line in facts.by_file[match.file].tail if 0 < match.line - line.line <= NEAR)
-    ):
-        text = f"{name} did not answer its supervisor, which ended it{last}"
-        return Clue("rank-absent", text, Confidence.MEDIUM, ranks, Role.ROOT, "the lines before the report")
-    cause, how = SIGNALS.get(signal, ("native-crash", "SIGABRT") if signal == SIGABRT else ("rank-silent-end", ""))
-    if not how and lines and (found := error_class(lines[-1].text)) is not None:
-        cause = found.cause
-    ended = f"was ended by {how or f'signal {signal}'}" if how or code < 0 else f"ended first, with exit code {code}"
-    return Clue(
-        cause, f"{name} {ended}{last}", Confidence.MEDIUM, ranks, Role.ROOT, "the launcher reports it as the first end"
     )
 
 

@@ -20,7 +20,7 @@ from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
 from pylaunch.verdict.logs.victims.launcher_exits import STOPS
-from pylaunch.verdict.logs.victims.rank_ends import ABOUT_OTHERS, AT_WORK, ENDED, LONGEST_LINE, SIGNALS, RankEnds
+from pylaunch.verdict.logs.victims.rank_ends import AT_WORK, ENDED, LONGEST_LINE, SIGNALS, RankEnds
 from pylaunch.verdict.logs.victims.timeouts import TIMEOUTS
 
 MOST_PLACES = 3
@@ -39,22 +39,6 @@ _SIGNALLED = re.compile(
     r"(?i)\b(?:got|caught|received|handling) (?:a |the )?(?:(?:signal )?SIG(?:TERM|INT|HUP|USR[12])|signal \d{1,2})\b"
     r"|\bpreempt(?:ed|ion)\b"
 )
-_LEAVES = re.compile(
-    r"(?i)\b(?:leaving|bye|quitting|exiting|nothing (?:left )?to do|shutting down)\b"
-    r"|\b(?:worker|process|rank|work|job) (?:is )?done\b"
-)
-_DISAGREES = re.compile(
-    r"(?i)\b(?:differ|mismatch|not the same|disagree|inconsistent)\w{0,5}\b.{0,60}\b(?:ranks?|hosts?|nodes?|workers?)\b"
-)
-_ABORTS = re.compile(
-    r"Assertion [`'].{1,200}' failed|\b(?:free|malloc|realloc|munmap_chunk)\(\)|\bcorrupted (?:size|double)"
-    r"|terminate called after|\bCheck failed: |\bstack smashing|\bpure virtual"
-)
-"""Last words of a process that aborts."""
-
-_AT_EXIT = "terminate called without an active exception"
-"""Words of a process that ends while threads of a library still run."""
-
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]{0,80}(?:Error|Exception): \S")
 _LEVEL = re.compile(r"\b(?:ERROR|CRITICAL|FATAL)\b")
 _OF_ERRORS = (_FAILS, _LEVEL)
@@ -70,12 +54,7 @@ def read_silent(facts: LogFacts) -> Clue | None:
     if sizes := facts.of("gloo-size-mismatch"):
         text = "ranks call a collective with different sizes, or different collectives"
         return Clue("collective-mismatch", f"{text}: {visible_line(sizes[0].text)[:LONGEST_LINE]}", Confidence.MEDIUM)
-    stopped = tuple(sorted(facts.interrupted))
-    if len(stopped) == 1 and ends.victims - {*stopped}:
-        text = f"rank {stopped[0]} was interrupted (SIGINT), and the others lost it"
-        return Clue("stopped-from-outside", text, Confidence.MEDIUM, stopped, because="KeyboardInterrupt in one rank")
-    return (of_report(ends) or _of_abort(facts, ends) or _of_key(facts, ends) or _of_one(facts, ends)
-            or _of_places(facts, ends) or _of_leaver(facts, ends))  # fmt: skip
+    return of_report(ends) or _of_key(facts, ends) or _of_one(facts, ends) or _of_places(facts, ends)
 
 
 def with_rank(clue: Clue, ends: RankEnds, match: LogMatch) -> Clue:
@@ -96,17 +75,6 @@ def with_rank(clue: Clue, ends: RankEnds, match: LogMatch) -> Clue:
     return reported
 
 
-def of_one_rank(clue: Clue, facts: LogFacts, match: LogMatch) -> Clue:
-    """Return the clue of an exception of a program as sole, if one rank raised it and the others lost that rank."""
-    rank, ends = match.origin.rank, facts.ends
-    if not clue.also or clue.cause != "program-error" or rank is None or not ends.victims - {rank}:
-        return clue
-    if any(unit.origin.rank != rank for unit in facts.own_exceptions):
-        return clue
-    because = "the other ranks share its program and configuration, and did not raise it"
-    return replace(clue, also=(), because=because)
-
-
 def of_report(ends: RankEnds) -> Clue | None:
     """Return the rank that a launcher saw end first, unless it is a victim by its own lines."""
     first = ends.first
@@ -119,12 +87,6 @@ def of_report(ends: RankEnds) -> Clue | None:
         return None
     if first.rank not in ends.last and not ends.victims:
         return None  # No line of any rank is there.
-    printed = next((each for each in (ends.errors.get(first.rank), ends.last.get(first.rank)) if each), None)
-    if printed is not None and first.code > 0 and _DISAGREES.search(printed.text):
-        text = f"the ranks compared what they have, and it differs: {visible_line(printed.text)[:LONGEST_LINE]!r}"
-        return Clue(
-            "model-differs", text, Confidence.MEDIUM, because=f"the last line of rank {first.rank}, which reports it"
-        )
     cause, signal = SIGNALS.get(-first.code, ("rank-silent-end", "SIGABRT" if first.code == -SIGABRT else ""))
     how = (
         f"was ended by {signal or f'signal {-first.code}'}"
@@ -149,37 +111,6 @@ def of_report(ends: RankEnds) -> Clue | None:
     if by_words or (says and not signal):
         cause = by_words[0] if by_words else "program-error"
     return Clue(cause, text, Confidence.MEDIUM, (first.rank,), because=because)
-
-
-def _of_abort(facts: LogFacts, ends: RankEnds) -> Clue | None:
-    """Return the rank that a launcher saw abort first, with its last words."""
-    first = ends.first
-    if first is None or first.code != -SIGABRT or first.rank in ends.victims:
-        return None
-    lines = [line for scan in facts.scans for topic in (*scan.kept.values(), scan.tail) for line in topic]
-    printed = [line.text for line in lines if line.origin.rank in (None, first.rank) and _ABORTS.search(line.text)]
-    if not printed and any(_AT_EXIT in line.text for line in lines):
-        line, by_words = ends.last.get(first.rank), _by_words(ends, first.rank)
-        says = first.rank in ends.errors or (line is not None and any(each.search(line.text) for each in _OF_ERRORS))
-        cause = by_words[0] if by_words else "program-error" if says else "rank-silent-end"
-        text = f"rank {first.rank} ended on its own, and aborted (SIGABRT) at its exit{ends.shown_last(first.rank)}"
-        return Clue(cause, text, Confidence.MEDIUM, (first.rank,), because="the launcher's report")
-    if not printed:
-        return None
-    text = f"rank {first.rank} aborted (SIGABRT): {visible_line(printed[0])[:LONGEST_LINE]!r}"
-    return Clue("native-crash", text, Confidence.MEDIUM, (first.rank,), because="the launcher's report")
-
-
-def _of_leaver(facts: LogFacts, ends: RankEnds) -> Clue | None:
-    """Return the only rank whose last line says that it leaves, where nothing but others that lost it failed."""
-    own = {rank: line.text for rank, line in ends.last.items() if rank not in (*ends.victims, *ends.errors)}
-    leaving = [rank for rank, text in own.items() if _LEAVES.search(text) and not ABOUT_OTHERS.search(text)]
-    if len(leaving) != 1 or len(ends.last) < 2 or not facts.are_victims:
-        return None
-    rank = leaving[0]
-    cause = "stopped-from-outside" if _SIGNALLED.search(ends.last[rank].text) else "rank-silent-end"
-    text = f"rank {rank} left before the others{ends.shown_last(rank)}"
-    return Clue(cause, text, Confidence.MEDIUM, (rank,), because="its last line is that of an end")
 
 
 def _of_key(facts: LogFacts, ends: RankEnds) -> Clue | None:
@@ -216,11 +147,8 @@ def _of_one(facts: LogFacts, ends: RankEnds) -> Clue | None:
         if have_waited
         else f"lost {'their connections' if len(ends.victims) > 1 else 'its connection'}"
     )
-    if line is None and (have_waited or len(ends.victims) < 2):
-        return None
     if line is None:
-        text = f"rank {rank} printed nothing that is in the log, while {others} {lost}"
-        return Clue("rank-absent", text, Confidence.LOW, (rank,))
+        return None
     shown = ends.shown_last(rank)
     if _SIGNALLED.search(line.text):
         if any(each.file == line.file and each.line < line.line for each in facts.of(STOPS)):

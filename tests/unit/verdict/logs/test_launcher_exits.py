@@ -95,26 +95,6 @@ def test_the_signal_that_a_shell_reports_at_the_end_is_the_cause_where_nothing_e
 AFTER = 'Traceback (most recent call last):\n  File "/srv/a.py", line 3, in term\nRuntimeError: no slot is left\n'
 
 
-@pytest.mark.parametrize(
-    ("report", "cause", "ranks"),
-    [
-        ("system    | ps.1 stopped (rc=3)", "rank-silent-end", ()),
-        ("[launch] worker-1 exited (code 134)", "native-crash", (1,)),
-        ("ps-1 exited with code 137", "killed", ()),
-        ("WARN exited: trainer_1 (terminated by SIGKILL; not expected)", "killed", (1,)),
-        ("WARN exited: trainer_1 (terminated by SIGXCPU; not expected)", "rank-silent-end", (1,)),
-        ("node.service: Main process exited, code=exited, status=3/NOTIMPLEMENTED", "rank-silent-end", ()),
-    ],
-)
-def test_the_process_that_a_supervisor_saw_end_first_leads_over_what_others_print_later(
-    report: str, cause: str, ranks: tuple[int, ...]
-) -> None:
-    found = cause_of(f"start\n{report}\nsystem | sending SIGTERM to chief.1\n{AFTER}")
-    assert (found.cause.id, found.ranks) == (cause, ranks)
-    own = cause_of(f"start\n{AFTER}{report}\n")
-    assert own.cause.id == "program-error", "what it printed before is the cause"
-
-
 def test_processes_that_a_supervisor_stops_after_a_good_end_are_no_failure() -> None:
     stops = "system | sending SIGTERM to ps.1 (pid 7)\nsystem | ps.1 stopped (rc=-15)\n"
     assert first_of(f"step 9\nsystem | chief.1 stopped (rc=0)\n{stops}") is None
@@ -144,13 +124,6 @@ def test_a_traceback_in_a_string_of_json_is_read() -> None:
     lines = [f'{{"level": "error", "rank": {rank}, "exc": "{text}"}}' for rank, text in ((1, trace), (0, lost))]
     found = cause_of("\n".join(lines) + "\n")
     assert (found.ranks, found.text) == ((1,), "rank 1: KeyError: 'k' (/srv/a.py:3)")
-
-
-def test_a_process_that_a_supervisor_ended_for_its_silence_was_not_killed_by_others() -> None:
-    found = cause_of(
-        "w0: step 1\nw1: evaluating\nsup: no heartbeat from w1 for 30 s, killing it\nsup: w1 exited (code -9)\n"
-    )
-    assert (found.cause.id, found.ranks) == ("rank-absent", (1,))
 
 
 def test_an_end_after_words_of_a_lost_peer_is_not_the_first() -> None:

@@ -3,14 +3,14 @@
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pylaunch.features.explain.judgement.comparison import announcements, collectives, reports, stalls, steps, values
+from pylaunch.features.explain.judgement.comparison import announcements, collectives, stalls, steps, values
 from pylaunch.features.explain.judgement.comparison.beside import shapes_of
 from pylaunch.features.explain.judgement.indications.form import Excerpts, LogExcerpt, LogForm
 from pylaunch.features.explain.judgement.indications.indication import Indication
 from pylaunch.verdict.logs.scan import LogScan
 
-FORMS: tuple[LogForm, ...] = (*collectives.FORMS, *reports.FORMS, *announcements.FORMS)
-READERS: tuple[Callable[[Excerpts], Iterable[Indication]], ...] = (announcements.read, collectives.read, reports.read)
+FORMS: tuple[LogForm, ...] = (*collectives.FORMS, *announcements.FORMS)
+READERS: tuple[Callable[[Excerpts], Iterable[Indication]], ...] = (announcements.read, collectives.read)
 
 
 def indications_in(scans: Sequence[LogScan]) -> list[Indication]:
