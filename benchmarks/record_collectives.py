@@ -3,14 +3,14 @@
     .venv/bin/python benchmarks/record_collectives.py PYTHON_WITH_TORCH DIRECTORY [FAULT ...]
 
 Starts three or four ranks of benchmarks/faulty_ranks.py on loopback for each fault, asks them twice, 1 s apart, and
-writes DIRECTORY/FAULT.json: a list of two samples, each a list of `RankView`. The first dump of each rank stays as
-DIRECTORY/dumps/FAULT/RANK, which `python -m torch.distributed.flight_recorder.fr_trace` reads, too.
+writes DIRECTORY/FAULT.json: a list of two samples, each a list of `RankView`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import pickle
 import select
 import shutil
 import signal
@@ -24,8 +24,9 @@ from typing import Any
 
 import msgspec
 
-from pylaunch.protocol.examination import RankView
-from pylaunch.verdict.hangs.flight_recorder import read_pickle
+from pylaunch.agent.evidence.ranks.rank_answer import decoded_answer
+from pylaunch.agent.in_rank.answers import Places, rows
+from pylaunch.protocol.examination import Collective, RankView
 
 SETTLES_S = 3.0
 APART_S = 1.0
@@ -49,10 +50,6 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as scratch:
             samples = record(python, fault, 29800 + number, Path(scratch))
             Path(target, f"{fault}.json").write_bytes(msgspec.json.format(msgspec.json.encode(samples), indent=1))
-            dumps = Path(target, "dumps", fault)
-            dumps.mkdir(parents=True, exist_ok=True)
-            for dump in Path(scratch).glob("*-1.pickle"):
-                shutil.copy(dump, dumps / dump.name.partition("-")[0])
         print(fault, flush=True)
 
 
@@ -96,10 +93,17 @@ class RecordedRank:
             os.read(self.answer, 1)
             stem = self.scratch / f"{self.rank}-{self.asked}"
             answered = json.loads(stem.with_suffix(".json").read_text())
-            recorded = read_pickle(stem.with_suffix(".pickle").read_bytes(), int(now * 1e9))
             view |= {"source": "helper", "note": "", "threads": answered["threads"], "groups": answered["groups"]}
-            view["collectives"] = [asdict(each) for each in recorded.collectives[-12:]]
+            view["collectives"] = [asdict(each) for each in _calls(stem.with_suffix(".pickle").read_bytes())[-12:]]
         return msgspec.convert(view, RankView)
+
+
+def _calls(dump: bytes) -> list[Collective]:
+    """Return the calls in a dump of one of these ranks, as an agent decodes them."""
+    places = Places()
+    calls = rows(pickle.loads(dump)["entries"], places)
+    answer = {"frames": places.rows, "threads": [], "groups": [], "collectives": calls, "note": "", "meeting": []}
+    return decoded_answer(json.dumps({**answer, "handles": ""}).encode()).collectives
 
 
 def record(python: str, fault: str, port: int, scratch: Path) -> list[list[RankView]]:

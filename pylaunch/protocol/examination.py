@@ -201,12 +201,6 @@ class RankView:
 
     overrides: tuple[OverriddenVariable, ...] = ()
 
-    age_s: float | None = None
-    """Seconds since its Python program began, or began again; None if unknown."""
-
-    outside: tuple[str, ...] = ()
-    """Collectives of groups that it is not in, which torch has warned of: "all_reduce"."""
-
     children: tuple[ChildProcess, ...] = ()
     """The first processes that it started; stopped ones and those that only wait for a lock precede the others."""
 

@@ -7,7 +7,6 @@ The readers run in this process, whose memory and processor time the caller limi
 import base64
 import contextlib
 import json
-import pickle
 import random
 import struct
 import sys
@@ -30,7 +29,6 @@ from pylaunch.model.text.sanitise import rank_output
 from pylaunch.store import node_record
 from pylaunch.store.signatures import signatures
 from pylaunch.terminal.views.log_progress import logged_step
-from pylaunch.verdict.hangs.flight_recorder import DumpRefusedError, read_json, read_pickle
 from pylaunch.verdict.logs.scan import scan
 from tests.agent.controller import task
 from tests.features.report import samples
@@ -44,18 +42,10 @@ TOKENS = (
     b"9" * 400, b"/", b"a/", b"NaN", b"null", b")", b"\x85", b"\x86", b"q\x00", b"h\x00", b"}", b"\x8a\xff",
     b"(", b"t", b"\x1b]0;",
 )  # fmt: skip
-DUMP = {
-    "version": "2.10", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}},
-    "entries": [{
-        "process_group": ("0", "default_pg"), "collective_seq_id": 3, "profiling_name": "nccl:all_reduce",
-        "input_sizes": [[2, 3]], "output_sizes": [[2, 3]], "input_dtypes": ["Float"], "state": "started",
-        "time_created_ns": 5, "frames": [{"name": "f", "filename": "a.py", "line": 3}],
-    }],
-}  # fmt: skip
 ANSWER = {
     "frames": [["f", "a.py", 3]], "threads": [["MainThread", True, [0]]], "groups": [["0", "default", [0, 1]]],
     "collectives": [["0", 1, "all_reduce", [[2]], [[2]], ["Float"], False, False, 1.0, [0]]], "note": "",
-    "handles": "", "age_s": 1.0, "outside": ["all_reduce"], "meeting": [["RANK", "0", "3"]],
+    "handles": "", "meeting": [["RANK", "0", "3"]],
 }  # fmt: skip
 SPY = [
     {"os_thread_id": 7, "thread_name": "MainThread", "frames": [{"name": "f", "filename": "a.py", "line": 3}]},
@@ -86,8 +76,6 @@ def readers(directory: RunDirectory) -> dict[str, tuple[Callable[[bytes], object
     ended = json.dumps(vars(record.NodeOutcome(directory.run, "finished", "", 1.0))).encode()
     kept = zlib.decompress(base64.b64decode(node_record.pack(samples.plan(2, 2), "0" * 16, 1.0)))
     return {
-        "recorder.pickle": (read_pickle, (DumpRefusedError,), pickle.dumps(DUMP, 2)),
-        "recorder.json": (read_json, (DumpRefusedError,), json.dumps(DUMP).encode()),
         "rank.answer": (rank_answer.decoded_answer, (ValueError,), json.dumps(ANSWER).encode()),
         "rank.last_meeting": (
             rank_answer.decoded_meeting, (ValueError,),

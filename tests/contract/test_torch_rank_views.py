@@ -79,8 +79,6 @@ def test_a_rank_that_is_late_for_a_collective_is_seen_in_the_views_of_all_ranks(
     found = wait_until(late, "rank 0 in its fourth all_reduce, rank 1 in load", 180.0)
     waits, loads = found[0], found[1]
     assert (waits.source, waits.note, loads.note) == ("helper", "", "")
-    assert (waits.outside, loads.outside) == ((), ("all_reduce",))
-    assert loads.age_s is not None
     assert all(child.name.startswith(LOADER_WORKER) for child in loads.children)
     last = waits.collectives[-1]
     assert (last.group, last.sequence, last.operation, last.input_sizes) == ("0", 4, "all_reduce", ((2, 3),))

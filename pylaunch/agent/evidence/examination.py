@@ -361,7 +361,7 @@ class Examination:
             rank_states.silent_s(question.rank, self._run.streams, now),
             rank_report.last_step(self._run.directory, question.rank), process.main_cpu_s,
             process.main_switches, self._moved.get(question.rank),
-            used, age_s(answer, questions), tuple(answer.outside), listed, count, self._request.serial, is_other,
+            used, listed, count, self._request.serial, is_other,
             answer.handles,
         )  # fmt: skip
 
@@ -376,12 +376,6 @@ def shown(questions: Sequence[RankQuestion]) -> RankQuestion:
     if answered:
         return training_process(answered)
     return min(questions, key=lambda each: each.number)
-
-
-def age_s(answer: RankAnswer, questions: Sequence[RankQuestion]) -> float | None:
-    """Return the age of the program that answers; without process groups it may be any child, and the oldest counts."""
-    ages = [each.answer.age_s for each in questions if each.answer is not None and each.answer.age_s is not None]
-    return answer.age_s if answer.groups else max(ages, default=None)
 
 
 def fitting(view: RankView) -> RankView:

@@ -29,9 +29,6 @@ NOT_DURING = {"_new_process_group_helper", "destroy_process_group", "_abort_proc
 """Functions of torch that change the groups, which a dump reads without a lock."""
 
 DISTRIBUTED = "torch.distributed.distributed_c10d"
-OUTSIDE = "which does not belong to the given group"
-"""Part of torch's warning "Running all_reduce on global rank 2 which does not belong to the given group."."""
-
 DEFAULT_DESCRIPTIONS = ("undefined", "")
 MEETING = {"MASTER_ADDR": "hostname", "MASTER_PORT": "port", "RANK": "rank", "WORLD_SIZE": "world_size"}
 """Variables by which ranks meet, and their names in torch's functions."""
@@ -60,8 +57,8 @@ class Places:
         return number
 
 
-def answer(words: "list[str]", main: int, began: float) -> str:
-    """Return the answer to a question with these words; `main` identifies the main thread, `began` is monotonic."""
+def answer(words: "list[str]", main: int) -> str:
+    """Return the answer to a question with these words; `main` identifies the main thread."""
     places, notes = Places(), []
     stacks = frames_of_threads()
     groups: list[object] = []
@@ -88,8 +85,6 @@ def answer(words: "list[str]", main: int, began: float) -> str:
     fields = {
         "pid": os.getpid(), "time": time.time(), "frames": places.rows, "threads": threads, "groups": groups,
         "collectives": collectives, "note": "; ".join(notes), "meeting": meeting(used_to_meet(running_frames(main))),
-        "age_s": round(time.monotonic() - began, 3),
-        "outside": outside_calls(getattr(sys.modules.get(DISTRIBUTED), "__warningregistry__", {})),
         "handles": handled(main),
     }  # fmt: skip
     return dumped(fields)
@@ -217,12 +212,6 @@ def process_groups() -> "list[object]":
         members = sorted(ranks.get(group, ()))[:MOST_RANKS]
         found.append((str(name), "" if description in DEFAULT_DESCRIPTIONS else description, members))
     return found
-
-
-def outside_calls(warned: "dict[Any, Any]") -> "list[str]":
-    """Return the collectives of groups that this rank is not in. `warned`: warnings of torch's module so far."""
-    texts = [str(key[0]).split() for key in list(warned) if isinstance(key, tuple) and OUTSIDE in str(key[0])]
-    return sorted({words[1] for words in texts})[:MOST_GROUPS]
 
 
 def recorded(

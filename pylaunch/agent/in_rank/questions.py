@@ -49,8 +49,7 @@ class Questions:
 
     def __init__(self, path: str, stacks: int, load: "Callable[[str], dict[str, Any]]") -> None:
         self._load = load
-        self._answer: Callable[[list[str], int, float], str] | None = None
-        self._began = time.monotonic()
+        self._answer: Callable[[list[str], int], str] | None = None
         self._main = _thread.get_ident()
         self._stacks = stacks
         self._stacks_inode = os.fstat(stacks).st_ino
@@ -188,7 +187,7 @@ class Questions:
     def _answered(self, words: "list[bytes]") -> str:
         if self._answer is None:
             self._answer = self._load("answers")["answer"]
-        return self._answer([word.decode("ascii", "replace") for word in words], self._main, self._began)
+        return self._answer([word.decode("ascii", "replace") for word in words], self._main)
 
 
 def name_thread(tid: int) -> None:

@@ -15,9 +15,6 @@ class HangKind(Enum):
     STOPPED = "rank-stopped"
     """SIGSTOP or a debugger stopped a rank's process."""
 
-    RESTARTED = "rank-restarted"
-    """The program of a rank began again on its own, while others wait for it."""
-
     DISK_WAIT = "disk-wait"
     """A rank waits in the kernel for a disk, a network file system or a driver."""
 

@@ -222,7 +222,7 @@ MOST_DISAGREEMENTS = 2
 
 ACROSS_RANKS = (
     HangKind.OTHER_CALL, HangKind.OTHER_PLACE, HangKind.EXTRA_CALL, HangKind.GROUP_ORDER, HangKind.LATE,
-    HangKind.INTERPRETER_HELD, HangKind.RESTARTED,
+    HangKind.INTERPRETER_HELD,
 )  # fmt: skip
 """Findings from which no other rule concludes."""
 

@@ -18,7 +18,6 @@ from pylaunch.verdict.hangs.brief_views import group_counters
 from pylaunch.verdict.hangs.calls import shown_call_place
 from pylaunch.verdict.hangs.differing_calls import differing_calls
 from pylaunch.verdict.hangs.host_findings import host_findings, with_host_lines, witnesses
-from pylaunch.verdict.hangs.outside_calls import with_outside_calls
 from pylaunch.verdict.hangs.snapshot import STATES, TIMED_SLEEPS, HangEvidence, Snapshot, shown_lock_wait, stopped_child
 from pylaunch.verdict.hangs.stacks import (
     JOINS,
@@ -50,7 +49,7 @@ def judge_hang(evidence: HangEvidence) -> tuple[HangFinding, ...]:
     likely = [each for each in hosts if not _is_high(each)]
     found += [*late, *likely] if any(map(_is_high, late)) else [*likely, *late]
     found = found or [*_stacks_alone(snapshot)] or [_undecided(snapshot)]
-    best = _with_exceptions(_with_standstill(with_outside_calls(found[0], snapshot, graph), snapshot), snapshot)
+    best = _with_exceptions(_with_standstill(found[0], snapshot), snapshot)
     return (with_host_lines(best, evidence), *found[1:])
 
 
@@ -106,7 +105,6 @@ def _advance(evidence: HangEvidence) -> str:
 def _processes(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
     yield from _ended(snapshot, graph)
     yield from _stopped(snapshot, graph)
-    yield from _restarted(snapshot, graph)
     yield from _disk_wait(snapshot, graph)
     for host, reason in sorted(snapshot.evidence.silent_hosts.items()):
         waiting = f"; {_who_waits(snapshot, graph)}" if graph.pending else ""
@@ -153,21 +151,6 @@ def _stopped(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
         HangKind.STOPPED, f"{waits}{snapshot.who(ranks)} {verb} {STATES[view.state]}", Confidence.HIGH, tuple(ranks),
         hosts, snapshot.lines(), "the process resumes (kill -CONT) and the run still does not advance",
         f"on {hosts[0]}: kill -CONT {view.pid}",
-    )  # fmt: skip
-
-
-def _restarted(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
-    ranks = sorted(snapshot.restarted.keys() - snapshot.evidence.ended.keys())
-    if not ranks:
-        return
-    waits = f"{_who_waits(snapshot, graph)}; " if graph.pending else ""
-    named = tuple(ranks) if 2 * len(ranks) <= len(snapshot.world) else ()
-    text = f"{waits}{snapshot.who(ranks)} {snapshot.restarted[ranks[0]]}, and {snapshot.places(ranks)}"
-    yield HangFinding(
-        HangKind.RESTARTED, text, Confidence.HIGH if named else Confidence.LOW, named, snapshot.hosts_of(named),
-        snapshot.lines(), "all ranks began again",
-        "look for os.exec and for a loop that starts the script: one rank cannot join the others again; "
-        "with --max-restarts, all ranks restart together",
     )  # fmt: skip
 
 

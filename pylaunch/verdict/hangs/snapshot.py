@@ -1,12 +1,12 @@
 """Views of all ranks at two or more moments, and the words in which findings show them. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise, starmap
 
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.model.hostset import fold, fold_ranks
-from pylaunch.protocol.examination import STOPPED_STATES, ChildProcess, Collective, RankView, has_other_numbers
+from pylaunch.protocol.examination import STOPPED_STATES, ChildProcess, RankView, has_other_numbers
 from pylaunch.protocol.node_evidence import HostEvidence
 from pylaunch.verdict.hangs.calls import GroupCalls, group_calls, shown_call_place
 from pylaunch.verdict.hangs.stacks import (
@@ -112,19 +112,12 @@ class Snapshot:
         return found
 
     @cached_property
-    def restarted(self) -> dict[int, str]:
-        """Ranks whose program began again on its own, in words."""
-        return restarted_ranks(self.views, group_calls(self.views.values(), self.world))
-
-    @cached_property
     def groups(self) -> list[GroupCalls]:
         """Calls of every group, from the last views.
 
-        Those of ranks that began again have other numbers. A rank that is another one for torch is not the one that a
-        group means by its number.
+        A rank that is another one for torch is not the one that a group means by its number.
         """
-        views = (view for rank, view in self.views.items() if rank not in self.restarted)
-        return group_calls((view for view in views if not has_other_numbers(view.overrides)), self.world)
+        return group_calls((view for view in self.views.values() if not has_other_numbers(view.overrides)), self.world)
 
     @property
     def has_majority(self) -> bool:
@@ -255,7 +248,7 @@ class Snapshot:
         return (*found, *silent)
 
     def _line(self, rank: int) -> str:
-        parts = [self.restarted[rank]] if rank in self.restarted else []
+        parts = []
         for group in self.groups:
             if rank in group.calls and rank not in self.evidence.ended:
                 pending, last = group.pending(rank), group.last(rank)
@@ -360,43 +353,3 @@ def _returns(before: RankView, last: RankView) -> bool:
     if before.main_switches is None or last.main_switches is None or before.pid != last.pid:
         return False
     return last.main_switches - before.main_switches > LEAST_RETURNS + RETURNS * (last.time - before.time)
-
-
-LEAST_ABSENCE_S = 1.0
-"""Time between a call and the begin of a program that is no error of clocks."""
-
-
-def restarted_ranks(views: Mapping[int, RankView], groups: Iterable[GroupCalls]) -> dict[int, str]:
-    """Return the ranks that began again, in words: "restarted on its own 40 s ago, after all_reduce #15 of dp".
-
-    Numbers of collectives count from 1 in each program, so those of such a rank have no counterpart. A group exists
-    once all of its ranks have joined it: if another rank finished a collective of the group before the program of this
-    rank began, an earlier program of the rank has joined.
-    """
-    found: dict[int, str] = {}
-    for group in groups:
-        finished = {rank: _last_finished(calls) for rank, calls in group.calls.items()}
-        for rank in group.key.ranks:
-            view = views.get(rank)
-            if view is not None and view.age_s is not None and any(_missed(views, group, view, finished.get(rank, 0))):
-                number, other = max((number, other) for other, number in finished.items() if other != rank)
-                found[rank] = f"restarted on its own {view.age_s:.0f} s ago, after {group.shown_call(number, other)}"
-    return found
-
-
-def _last_finished(calls: Mapping[int, Collective]) -> int:
-    return max((number for number, call in calls.items() if call.is_retired), default=0)
-
-
-def _missed(views: Mapping[int, RankView], group: GroupCalls, view: RankView, finished: int) -> Iterator[bool]:
-    """Yield True for calls that another rank finished, and had called before the program of `view` began.
-
-    `finished`: the last call that the rank of `view` finished.
-    """
-    began = view.time - (view.age_s or 0.0)
-    for other, calls in group.calls.items():
-        seen = views[other]
-        until = began - LEAST_ABSENCE_S - view.uncertainty_s - seen.uncertainty_s
-        for number, call in calls.items():
-            if call.is_retired and call.age_s is not None and number > finished:
-                yield seen.time - call.age_s < until

@@ -19,7 +19,7 @@ from pylaunch.verdict.hangs.stacks import slow_phase
 CERTAIN = frozenset(
     {HangKind.ENDED, HangKind.STOPPED, HangKind.DISK_WAIT, HangKind.OTHER_CALL, HangKind.OTHER_PLACE,
      HangKind.EXTRA_CALL, HangKind.GROUP_ORDER, HangKind.GPU, HangKind.LINK, HangKind.PATH_BLOCKED,
-     HangKind.OVERRIDDEN, HangKind.RESTARTED}
+     HangKind.OVERRIDDEN}
 )  # fmt: skip
 """Kinds that no slow phase of a healthy run shows."""
 

@@ -40,10 +40,6 @@ class RankAnswer:
     meeting: list[tuple[str, str, str]] = field(default_factory=list)
     """Name, value in the environment and value that torch uses of each variable by which ranks meet."""
 
-    age_s: float | None = None
-    """Seconds since the program began."""
-
-    outside: list[str] = field(default_factory=list)
     handles: str = ""
     """Exception that the main thread handles."""
 
@@ -87,10 +83,8 @@ def decoded_answer(line: bytes) -> RankAnswer:
             for row in at_most(body["collectives"], bounds.MOST_COLLECTIVES)
         ]
         meeting = _meeting(body)
-        outside = list(map(_text, at_most(body["outside"], bounds.MOST_GROUPS)))
-        note, age = _text(body["note"]), _seconds(body["age_s"])
-        handles = _text(body["handles"])
-        return RankAnswer(threads, groups, collectives, note, meeting, age, outside, handles)
+        note, handles = _text(body["note"]), _text(body["handles"])
+        return RankAnswer(threads, groups, collectives, note, meeting, handles)
     except (KeyError, TypeError) as error:
         raise ValueError(f"expected stacks and collectives: {error}") from None
 

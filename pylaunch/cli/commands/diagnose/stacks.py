@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from pylaunch.base.dataclass import asdict, dataclass
-from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
-from pylaunch.model.diagnosis.hang import HangFinding
+from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.job import RolePart
 from pylaunch.model.outcome import Status
@@ -17,7 +16,6 @@ from pylaunch.model.run import RunRecord
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.protocol.examination import Collective, Frame, RankView
 from pylaunch.runs.connect.interruptible import signals
-from pylaunch.runs.recorder_dumps import DumpsJudged, judge_dumps
 from pylaunch.runs.stacks import StacksReport, stacks
 from pylaunch.terminal import console, document, hints, options
 from pylaunch.terminal.flags.resolve_run import find_each, name_in_job
@@ -49,16 +47,8 @@ class StackFlags:
 @options.ranks
 @options.on_nodes
 @click.option("--collectives", is_flag=True, help="Also show the last collectives of each process group.")
-@click.option(
-    "--dumps",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Judge the flight recorder dumps in DIR instead, one file for each rank.",
-)
 @options.as_json
-def command(
-    run: str | None, *, role: str | None, inventory: Path | None, dumps: Path | None, as_json: bool, **asked: Any
-) -> int:
+def command(run: str | None, *, role: str | None, inventory: Path | None, as_json: bool, **asked: Any) -> int:
     """Show what each rank of RUN (the only live one without) is doing, with no change to the script.
 
     Ranks with the same stack are shown once, the innermost function first. Programs other than Python show their
@@ -66,17 +56,6 @@ def command(
     RUN may be a job of several roles: the stacks of all of its runs.
     """
     flags = StackFlags(**asked)
-    if dumps is not None:
-        if run is not None or role is not None or flags != StackFlags():
-            raise UsageError(
-                "--dumps reads files of any run; RUN, --role, --rank, --node and --collectives have no effect"
-            )
-        judged = judge_dumps(dumps)
-        if as_json:
-            document.show(_content(judged))
-        else:
-            _show(judged)
-        return ExitCode.DONE
     named = find_each(run, role, inventory)
     for option, value in (("--rank", flags.rank), ("--node", flags.node)):
         if value is not None:
@@ -118,42 +97,6 @@ def _show_job(job: RolePart, records: Sequence[RunRecord], flags: StackFlags, *,
             show(report, collectives=flags.collectives)
     document.show({"job": job.job, "runs": contents})
     return ExitCode.DONE if is_complete else ExitCode.CLUSTER_NOT_READY
-
-
-def _show(judged: DumpsJudged) -> None:
-    """Print the findings, the best one with its evidence."""
-    for name, why in judged.refused.items():
-        console.say(f"{name}: skipped: {why}")
-    if judged.absent:
-        console.say(f"no dump of ranks {fold_ranks(judged.absent)}")
-    best = judged.findings[0]
-    console.data(f"{best.text} ({best.confidence.value} confidence)")
-    for line in best.evidence:
-        console.data(f"  {line}")
-    if best.changed_by:
-        console.data(f"  would change this: {best.changed_by}")
-    for finding in judged.findings[1:]:
-        console.data(f"also: {finding.text} ({finding.confidence.value} confidence)")
-
-
-def _content(judged: DumpsJudged) -> dict[str, object]:
-    """Return the fields of the document of `stacks --dumps --json`."""
-    return {
-        "dumps": list(judged.ranks),
-        "absent": list(judged.absent),
-        "findings": [_finding(finding) for finding in judged.findings],
-    }
-
-
-def _finding(finding: HangFinding) -> dict[str, object]:
-    return {
-        "kind": finding.kind.value,
-        "text": finding.text,
-        "confidence": finding.confidence.value,
-        "ranks": list(finding.ranks),
-        "evidence": list(finding.evidence),
-        "changed_by": finding.changed_by or None,
-    }
 
 
 MOST_THREADS = 12

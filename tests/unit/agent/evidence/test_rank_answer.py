@@ -26,8 +26,6 @@ ANSWER = {
     "collectives": [CALL],
     "note": "",
     "meeting": [["MASTER_ADDR", "127.0.0.1", ""], ["RANK", "0", "3"]],
-    "age_s": 60.5,
-    "outside": [],
     "handles": "",
 }
 

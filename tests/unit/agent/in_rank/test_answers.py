@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from pylaunch.agent.in_rank.answers import Places, handled, outside_calls, rows
+from pylaunch.agent.in_rank.answers import Places, handled, rows
 
 OVER = 6
 """Index of "the collective is over" in a row."""
@@ -29,16 +29,6 @@ def test_a_collective_of_nccl_that_timed_out_is_not_over(found: dict[str, Any], 
     (found_row,) = rows([found], Places())
     row = cast("tuple[object, ...]", found_row)
     assert (row[2], row[OVER]) == ("all_reduce", is_over)
-
-
-def test_calls_of_groups_that_a_rank_is_not_in_are_those_that_torch_warned_of() -> None:
-    text = "Running {} on global rank 2 which does not belong to the given group."
-    warned = {
-        "version": 3, 5: 1, (text.format("broadcast"), UserWarning, 7): True,
-        (text.format("all_reduce"), UserWarning, 8): True, (text.format("all_reduce"), UserWarning, 9): True,
-        ("reduce_op is deprecated", FutureWarning, 1): True,
-    }  # fmt: skip
-    assert outside_calls(warned) == ["all_reduce", "broadcast"]
 
 
 class OddError(Exception):
