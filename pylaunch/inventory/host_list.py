@@ -42,15 +42,3 @@ def hosts_in_list(source: Path) -> tuple[str, ...]:
 def host_list(hostset: str) -> str:
     """Return the host list of a host set such as `gpu[01-02],x`. Raises ValueError for an invalid one."""
     return "".join(f"{name}," for name in hosts_in_list(Path(",".join(expand(hostset)) + ",")))
-
-
-def ranges(piece: str) -> list[str]:
-    """Return `gpu[01-02,07]` in Ansible's notation: `gpu[01:02]`, `gpu07`."""
-    head, bracket, rest = piece.partition("[")
-    if not bracket:
-        return [piece]
-    inside, _, tail = rest.partition("]")
-    return [
-        f"{head}[{item.replace('-', ':')}]{tail}" if "-" in item else f"{head}{item}{tail}"
-        for item in inside.split(",")
-    ]

@@ -239,7 +239,7 @@ class PeersTried:
     """Answer to TryPeers."""
 
     ends: dict[str, str]
-    """Host → result of the connection: one of `neighbours.ENDS`."""
+    """Host → result of the connection: one of those in `agent/peers/neighbours.py`."""
 
 
 @dataclass(frozen=True)

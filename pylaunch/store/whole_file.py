@@ -4,8 +4,6 @@ import os
 from pathlib import Path
 
 PRIVATE = 0o600
-SHARED = 0o666
-"""Less the umask: for files of a project, which its users share."""
 
 
 def write_whole(path: Path, content: bytes, mode: int = PRIVATE) -> None:

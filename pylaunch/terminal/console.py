@@ -1,8 +1,7 @@
 """The only writer to stdout and stderr. stdout is data, stderr is talk; nothing depends on colour or on a terminal.
 
 A terminal gets text that `sanitise` made safe, with colours where it takes them; a file or a pipe gets text as it is.
-While a `LiveArea` is drawn, other output to the terminal appears above it. A rank that has the terminal writes to it as
-it is (`relay`): lines of other ranks wait while a line of that rank is open, such as a prompt; messages end that line.
+While a `LiveArea` is drawn, other output to the terminal appears above it.
 """
 
 import json
@@ -28,14 +27,6 @@ _MARKS = (
 """Words at the beginning of a line that a terminal shows in colour."""
 
 
-MOST_HELD = 64 << 10
-"""Characters of other ranks that wait for the end of an open line."""
-
-LONGEST_OPEN = 4096
-_INVISIBLE = re.compile(rb"\r|\x1b\[[0-9;?]*[A-Za-z]")
-"""Characters that leave an open line empty, as those that readline writes after the end of a line."""
-
-
 class Area(Protocol):
     """Lines at the bottom of the terminal, below the text that is written."""
 
@@ -52,19 +43,6 @@ class _Door:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.area: Area | None = None
-        self.is_raw = False
-        """The terminal translates no line feeds, because a rank has it."""
-
-        self.open_line = b""
-        """The line that this rank has not ended, without what it wrote before LONGEST_OPEN bytes."""
-
-        self.held: list[tuple[TextIO, str]] = []
-        """Lines of other ranks that wait for its end."""
-
-    @property
-    def has_open_line(self) -> bool:
-        """Something visible is in the line that a rank has not ended."""
-        return bool(_INVISIBLE.sub(b"", self.open_line))
 
 
 _DOOR = _Door()
@@ -120,42 +98,7 @@ def json_line(value: object) -> None:
 def rank_lines(stream: TextIO, lines: Iterable[tuple[str, str]]) -> None:
     """Print lines of ranks, each after its prefix. Raises OSError when the reader is gone."""
     text = "".join(f"{_one_line(stream, prefix)}{_of_rank(stream, line)}\n" for prefix, line in lines)
-    with _DOOR.lock:
-        if _DOOR.has_open_line and is_terminal(stream) and len(text) + _held_size() <= MOST_HELD:
-            _DOOR.held.append((stream, text))
-        else:
-            write(stream, text)
-
-
-def become_raw(is_raw: bool) -> None:
-    """Write line ends for a terminal that does not translate them, because a rank has it; or no longer."""
-    with _DOOR.lock:
-        end_line()
-        _DOOR.is_raw = is_raw
-
-
-def relay(data: bytes) -> None:
-    """Write what the rank that has the terminal wrote, as it is: the person has lent it the terminal.
-
-    What waited for the end of its line follows the last line that has ended.
-    """
-    lines, end, rest = data.rpartition(b"\n")
-    with _DOOR.lock:
-        if end:
-            _put_bytes(sys.stdout, lines + end)
-            _DOOR.open_line = b""
-            _write_held()
-        _put_bytes(sys.stdout, rest)
-        _DOOR.open_line = (_DOOR.open_line + rest)[-LONGEST_OPEN:]
-
-
-def end_line() -> None:
-    """End the open line of the rank that has the terminal, and write what waited for that."""
-    with _DOOR.lock:
-        if _DOOR.has_open_line:
-            _DOOR.open_line = b""
-            put(sys.stdout, "\n")
-            _write_held()
+    write(stream, text)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -200,8 +143,6 @@ def width_of(stream: TextIO) -> int:
 def write(stream: TextIO, text: str) -> None:
     """Write whole lines to `stream`, above the area at the bottom of the same terminal. `text` is sanitised already."""
     with _DOOR.lock:
-        if is_terminal(stream):
-            end_line()
         if _DOOR.area is None or not is_terminal(stream):
             put(stream, text)
             return
@@ -212,8 +153,6 @@ def write(stream: TextIO, text: str) -> None:
 
 def put(stream: TextIO, text: str) -> None:
     """Write `text` as it is; characters that the encoding of the stream lacks become escapes."""
-    if _DOOR.is_raw and is_terminal(stream):
-        text = text.replace("\n", "\r\n")
     try:
         stream.write(text)
     except UnicodeEncodeError:
@@ -243,21 +182,6 @@ def lift(area: Area) -> None:
         if _DOOR.area is area:
             area.erase()
             _DOOR.area = None
-
-
-def _put_bytes(stream: TextIO, data: bytes) -> None:
-    stream.buffer.write(data)
-    stream.buffer.flush()
-
-
-def _held_size() -> int:
-    return sum(len(text) for _, text in _DOOR.held)
-
-
-def _write_held() -> None:
-    held, _DOOR.held = _DOOR.held, []
-    for stream, text in held:
-        put(stream, text)
 
 
 def _to_stderr(text: str) -> None:

@@ -250,40 +250,6 @@ def guarded(argv: Argv) -> Iterator[None]:
             guard.communicate(b"w")
 
 
-@contextlib.contextmanager
-def filter_process(
-    argv: Argv, source: IO[bytes] | None = None, env: Mapping[str, str] | None = None
-) -> Iterator[tuple[IO[bytes], Callable[[], str]]]:
-    """Run `argv` for this block, killed at its end, with one end of a pipe and a function that waits for its end.
-
-    The pipe is its stdout when `source`, a file of this process, is its stdin; otherwise it is its stdin. The function
-    returns "" for exit status 0, else the last two lines of stderr. Raises ProgramNotFoundError.
-    """
-    with tempfile.TemporaryFile() as errors:
-        with _finding(argv):
-            process = subprocess.Popen(
-                argv, stdin=source or subprocess.PIPE, stdout=subprocess.PIPE if source else subprocess.DEVNULL,
-                stderr=errors, env=_environment(env), start_new_session=True,
-            )  # fmt: skip
-        pipe = process.stdin or process.stdout
-        assert pipe is not None
-
-        def ended() -> str:
-            with contextlib.suppress(BrokenPipeError):
-                pipe.close()
-            returncode = process.wait()
-            errors.seek(0)
-            text = errors.read(STDERR_KEPT).decode("utf-8", "replace")
-            lines = [line.strip() for line in text.splitlines() if line.strip()]
-            return "" if returncode == 0 else "; ".join(lines[-2:]) or describe_exit(returncode)
-
-        try:
-            yield pipe, ended
-        finally:
-            _kill_family(process)
-            ended()
-
-
 class Child:
     """A running process with line-based stdin and stdout. Made by `spawn`."""
 

@@ -24,7 +24,6 @@ TRY_S = 2.0
 """Timeout of a test connection. Linux repeats a lost SYN after 1 s, so one lost packet does not fail the test."""
 
 OK, SILENT, REFUSED, NAMELESS, UNREACHABLE = "ok", "silent", "refused", "nameless", "unreachable: "
-ENDS = (OK, SILENT, REFUSED, NAMELESS, UNREACHABLE)
 """Results of a test connection; the last one is followed by the error of the system."""
 
 

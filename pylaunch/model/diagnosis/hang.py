@@ -86,9 +86,6 @@ class HangFinding:
     """Hosts of the named ranks, or the host that is named in place of ranks."""
 
     evidence: tuple[str, ...] = ()
-    changed_by: str = ""
-    """Observation that would change the finding."""
-
     hint: str = ""
     delays_all: bool = False
     """All other ranks wait in a collective for the late ones, which show no healthy phase that takes long."""

@@ -76,8 +76,7 @@ def _other_call(snapshot: Snapshot, group: GroupCalls, number: int) -> HangFindi
         tuple(others) if is_clear else (),
         snapshot.hosts_of(others) if is_clear else (),
         snapshot.lines(),
-        "more ranks of the group answer" if group.unanswered else "the majority made the wrong call",
-        SAME_CALLS if is_clear else f"{SAME_CALLS}; {CONFIRM}",
+        hint=SAME_CALLS if is_clear else f"{SAME_CALLS}; {CONFIRM}",
     )
 
 
@@ -101,8 +100,7 @@ def _shifted(snapshot: Snapshot, group: GroupCalls, shift: _Shift) -> HangFindin
     named = (shift.rank,) if is_clear else ()
     return HangFinding(
         kind, text, Confidence.HIGH if is_clear else Confidence.LOW, named, snapshot.hosts_of(named), snapshot.lines(),
-        "the other ranks took the wrong branch",
-        f"look at the condition around that call on rank {shift.rank}; {SAME_CALLS}",
+        hint=f"look at the condition around that call on rank {shift.rank}; {SAME_CALLS}",
     )  # fmt: skip
 
 

@@ -107,8 +107,7 @@ def _gpus(evidence: HangEvidence, before: str, suspects: Collection[str]) -> Ite
         HangKind.GPU, f"{before}GPU error on {fold(found)}: {what} (PCI {first.device})",
         Confidence.HIGH if is_sure else Confidence.MEDIUM, (), tuple(found) if is_sure else (),
         tuple(f"{host} kernel: {each.text}" for host, messages in found.items() for each in messages)[:MOST_LINES],
-        "the ranks advance, or the GPU passes a test while no run uses it",
-        f"pylaunch check --only gpu --limit {fold(found)}",
+        hint=f"pylaunch check --only gpu --limit {fold(found)}",
     )  # fmt: skip
 
 
@@ -135,7 +134,7 @@ def _links(evidence: HangEvidence, before: str, *, is_transport: bool) -> Iterat
         HangKind.LINK, f"{before}network link down on {fold(found)} ({', '.join(devices[:3])})",
         Confidence.HIGH if is_one and is_seen else Confidence.MEDIUM, (), tuple(found) if is_one else (),
         tuple(f"{host} kernel: {each.text}" for host, messages in found.items() for each in messages)[:MOST_LINES],
-        "the link is up, and the ranks still do not advance", f"on {next(iter(found))}: ethtool {devices[0]}",
+        hint=f"on {next(iter(found))}: ethtool {devices[0]}",
     )  # fmt: skip
 
 
@@ -162,8 +161,8 @@ def _paths(evidence: HangEvidence, before: str) -> Iterator[HangFinding]:
         text = f"packets between hosts {fold(hosts)} get no answer: {worst.ports}"
     yield HangFinding(
         HangKind.PATH_BLOCKED, f"{before}{text}", Confidence.HIGH if is_sure else Confidence.MEDIUM, (), named,
-        tuple(map(str, ordered))[:MOST_LINES], "the peer acknowledges the packets later",
-        f"pylaunch check --only network.ports --limit {fold(hosts)}",
+        tuple(map(str, ordered))[:MOST_LINES],
+        hint=f"pylaunch check --only network.ports --limit {fold(hosts)}",
     )  # fmt: skip
 
 

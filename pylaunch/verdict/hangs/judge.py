@@ -112,7 +112,6 @@ def _processes(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
         yield HangFinding(
             HangKind.NODE_SILENT, f"{host} does not answer: {reason}{waiting}",
             Confidence.HIGH if seen else Confidence.MEDIUM, (), (host,), (*snapshot.lines(), *seen),
-            f"{host} answers over another route: then the network is the cause",
         )  # fmt: skip
 
 
@@ -126,7 +125,7 @@ def _ended(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
     if snapshot.may_name(ended) or len(ended) * 2 < len(snapshot.world):
         yield HangFinding(
             HangKind.ENDED, f"{snapshot.who(ended)} {ends}; {waits}", Confidence.HIGH, tuple(ended),
-            snapshot.hosts_of(ended), snapshot.lines(), "the ranks that wait made one call more than the program needs",
+            snapshot.hosts_of(ended), snapshot.lines(),
         )  # fmt: skip
         return
     extra = sorted(waiting - {*ended})
@@ -134,7 +133,7 @@ def _ended(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
     yield HangFinding(
         HangKind.EXTRA_CALL, f"{waits}, which the ranks that ended did not call: {snapshot.who(ended)} {ends}",
         Confidence.MEDIUM, named, snapshot.hosts_of(named), snapshot.lines(),
-        "the ranks that ended left their loop too early", "look for `if rank == 0` around that call",
+        hint="look for `if rank == 0` around that call",
     )  # fmt: skip
 
 
@@ -149,8 +148,8 @@ def _stopped(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
     verb = "is" if len(ranks) == 1 else "are"
     yield HangFinding(
         HangKind.STOPPED, f"{waits}{snapshot.who(ranks)} {verb} {STATES[view.state]}", Confidence.HIGH, tuple(ranks),
-        hosts, snapshot.lines(), "the process resumes (kill -CONT) and the run still does not advance",
-        f"on {hosts[0]}: kill -CONT {view.pid}",
+        hosts, snapshot.lines(),
+        hint=f"on {hosts[0]}: kill -CONT {view.pid}",
     )  # fmt: skip
 
 
@@ -165,7 +164,7 @@ def _disk_wait(snapshot: Snapshot, graph: WaitGraph) -> Iterator[HangFinding]:
     yield HangFinding(
         HangKind.DISK_WAIT, f"{waits}{snapshot.who(ranks)} {snapshot.places(ranks)}",
         Confidence.HIGH if is_sure else Confidence.MEDIUM, tuple(ranks), snapshot.hosts_of(ranks), snapshot.lines(),
-        "a later sample shows another state", f"on {host}: dmesg, and look at the storage behind that path",
+        hint=f"on {host}: dmesg, and look at the storage behind that path",
     )  # fmt: skip
 
 
@@ -174,8 +173,8 @@ def _overridden(snapshot: Snapshot) -> Iterator[HangFinding]:
     if found is not None:
         yield HangFinding(
             HangKind.OVERRIDDEN, found.text, Confidence.HIGH if found.is_sure else Confidence.LOW, found.named,
-            snapshot.hosts_of(found.named), (*found.lines[1:], *snapshot.lines()), "the ranks begin with these values",
-            KINDS["overridden"].hint,
+            snapshot.hosts_of(found.named), (*found.lines[1:], *snapshot.lines()),
+            hint=KINDS["overridden"].hint,
         )  # fmt: skip
 
 
@@ -225,31 +224,30 @@ def _of_roots(snapshot: Snapshot, graph: WaitGraph, roots: list[int]) -> HangFin
     at_locks = snapshot.children_at_locks(roots[0]) if is_still and len(roots) == 1 else []
     in_healthy_phase = bool(phases) and (SlowPhase.DEBUGGER in phases or not is_still)
     child = stopped_child(snapshot.views[roots[0]]) if len(roots) == 1 and is_still and not in_healthy_phase else None
-    kind, changed_by, confidence = HangKind.LATE, "a later sample shows another stack there", Confidence.HIGH
+    kind, confidence = HangKind.LATE, Confidence.HIGH
     if SlowPhase.INPUT in phases:
-        changed_by = "a person answers"
+        pass  # A person answers.
     elif at_locks and not in_healthy_phase:
         text, confidence = f"{text}, and {shown_lock_wait(at_locks)}", Confidence.MEDIUM
     elif child:
         confidence = Confidence.MEDIUM
     elif phases:
-        kind, confidence, changed_by = HangKind.BUSY, Confidence.MEDIUM, "it neither computes nor moves data for long"
+        kind, confidence = HangKind.BUSY, Confidence.MEDIUM
         if is_still:
-            text, changed_by = f"{text}, and neither computes nor moves data", "it computes or moves data"
+            text = f"{text}, and neither computes nor moves data"
     elif not is_constant and len(snapshot.evidence.samples) > 1:
         kind, confidence = HangKind.BUSY, Confidence.MEDIUM
-        changed_by = "it neither computes nor changes its place in later samples"
         work = "" if is_still or snapshot.moves_data(roots[0]) else snapshot.work(roots[0])
         text = f"{text}, and {work}" if work and len(roots) == 1 else text
     elif not all(snapshot.is_fixed(rank) for rank in roots) or several:
         confidence = Confidence.MEDIUM
     if not named:
-        confidence, changed_by = Confidence.LOW, "the ranks that wait made one call more than the program needs"
+        confidence = Confidence.LOW
     stacks = f"pylaunch stacks {snapshot.evidence.run} --rank {roots[0]}"
     hint = f"on {snapshot.hosts_of(roots)[0]}: kill -CONT {child.pid}" if child else stacks
     return HangFinding(
-        kind, text, confidence, named, snapshot.hosts_of(named), snapshot.lines(), changed_by, hint,
-        not in_healthy_phase and _all_others_wait(snapshot, graph.waiting, roots),
+        kind, text, confidence, named, snapshot.hosts_of(named), snapshot.lines(), hint=hint,
+        delays_all=not in_healthy_phase and _all_others_wait(snapshot, graph.waiting, roots),
     )  # fmt: skip
 
 
@@ -273,8 +271,8 @@ def _unfinished(snapshot: Snapshot, graph: WaitGraph, ranks: list[int]) -> HangF
         HangKind.TRANSPORT,
         f"{_who_waits(snapshot, graph, ranks)}; {snapshot.who(call.waiting)} {_wait(call)} in {call.shown}, which all "
         "ranks called: look at network and GPUs",
-        Confidence.MEDIUM, (), (), snapshot.lines(), "a later sample shows another stack there",
-        f"pylaunch check --limit {fold(snapshot.hosts_of(snapshot.world))}",
+        Confidence.MEDIUM, (), (), snapshot.lines(),
+        hint=f"pylaunch check --limit {fold(snapshot.hosts_of(snapshot.world))}",
     )  # fmt: skip
 
 
@@ -292,8 +290,8 @@ def _group_order(snapshot: Snapshot, graph: WaitGraph) -> HangFinding:
     named = tuple(fewest) if is_clear else ()
     return HangFinding(
         HangKind.GROUP_ORDER, text, Confidence.HIGH if is_clear else Confidence.LOW, named, snapshot.hosts_of(named),
-        snapshot.lines(), "the majority calls them in the wrong order",
-        "every rank must call the collectives of all its groups in the same order",
+        snapshot.lines(),
+        hint="every rank must call the collectives of all its groups in the same order",
     )  # fmt: skip
 
 
@@ -306,8 +304,8 @@ def _transport(snapshot: Snapshot, graph: WaitGraph) -> HangFinding:
     return HangFinding(
         HangKind.TRANSPORT,
         f"all {len(call.waiting)} ranks called {call.shown} and none finished it: look at network and GPUs",
-        Confidence.MEDIUM, (), (), snapshot.lines(), "a rank reports another number in a later sample",
-        f"pylaunch check --limit {fold(snapshot.hosts_of(call.waiting))}",
+        Confidence.MEDIUM, (), (), snapshot.lines(),
+        hint=f"pylaunch check --limit {fold(snapshot.hosts_of(call.waiting))}",
     )  # fmt: skip
 
 
@@ -332,15 +330,15 @@ def _held(snapshot: Snapshot, graph: WaitGraph, silent: list[int]) -> HangFindin
     if any(map(snapshot.work, silent)):
         return HangFinding(
             HangKind.BUSY, f"{waits}; {snapshot.who(silent)} {why}", Confidence.MEDIUM if named else Confidence.LOW,
-            named, snapshot.hosts_of(named), snapshot.lines(), "it neither computes nor moves data in later samples",
-            f"pylaunch stacks {snapshot.evidence.run} --rank {silent[0]}",
-            _all_others_wait(snapshot, {rank for call in graph.pending for rank in call.waiting}, silent),
+            named, snapshot.hosts_of(named), snapshot.lines(),
+            hint=f"pylaunch stacks {snapshot.evidence.run} --rank {silent[0]}",
+            delays_all=_all_others_wait(snapshot, {rank for call in graph.pending for rank in call.waiting}, silent),
         )  # fmt: skip
     return HangFinding(
         HangKind.INTERPRETER_HELD if named else HangKind.LATE,
         f"{waits}; {snapshot.who(silent)} {why}",
         Confidence.HIGH if named else Confidence.LOW, named, snapshot.hosts_of(named), snapshot.lines(),
-        "the rank answers later", f"pylaunch stacks {snapshot.evidence.run} --rank {silent[0]}",
+        hint=f"pylaunch stacks {snapshot.evidence.run} --rank {silent[0]}",
     )  # fmt: skip
 
 
@@ -366,8 +364,7 @@ def _stacks_alone(snapshot: Snapshot) -> Iterator[HangFinding]:
             kind, why = HangKind.TRANSPORT, " and none finishes"
         yield HangFinding(
             kind, f"{waits}{why}", Confidence.LOW, (), (), snapshot.lines(),
-            "the arguments of the calls show which rank has no partner",
-            f"pylaunch stacks {snapshot.evidence.run}",
+            hint=f"pylaunch stacks {snapshot.evidence.run}",
         )  # fmt: skip
         return
     is_joint = {calls[rank] for rank in waiting}.isdisjoint(POINT_TO_POINT)
@@ -382,8 +379,7 @@ def _stacks_alone(snapshot: Snapshot) -> Iterator[HangFinding]:
     yield HangFinding(
         HangKind.BUSY if works else HangKind.LATE, f"{waits}; {snapshot.who(outside)} {snapshot.places(outside)}",
         Confidence.MEDIUM if named else Confidence.LOW, named, snapshot.hosts_of(named), snapshot.lines(),
-        "a later sample shows another stack there; torch 2.8 or newer also records the call that each rank waits in",
-        f"pylaunch stacks {snapshot.evidence.run}", delays_all,
+        hint=f"pylaunch stacks {snapshot.evidence.run}", delays_all=delays_all,
     )  # fmt: skip
 
 
@@ -400,18 +396,18 @@ def _stuck(snapshot: Snapshot) -> Iterator[HangFinding]:
         named = tuple(people)
         yield HangFinding(
             HangKind.STUCK, f"{snapshot.who(named)} {snapshot.places(named, APART)}", Confidence.MEDIUM, named,
-            snapshot.hosts_of(named), snapshot.lines(), "a person answers", "answer it, or remove the call",
+            snapshot.hosts_of(named), snapshot.lines(), hint="answer it, or remove the call",
         )  # fmt: skip
     elif working:
         yield HangFinding(
             HangKind.BUSY, f"{lead}; {snapshot.who(working)} {snapshot.places(working, APART)}", Confidence.LOW, (), (),
-            snapshot.lines(), "no rank computes", hint, is_last,
+            snapshot.lines(), hint=hint, delays_all=is_last,
         )  # fmt: skip
     elif at_locks := sorted(rank for rank, view in snapshot.views.items() if slow_phase(view) is SlowPhase.BUILD_LOCK):
         yield HangFinding(
             HangKind.STUCK, f"{snapshot.who(at_locks)} {snapshot.places(at_locks)}", Confidence.MEDIUM, tuple(at_locks),
-            snapshot.hosts_of(at_locks), snapshot.lines(), "another process builds the extension",
-            "if no process builds it: remove the file `lock` from the directory of the build",
+            snapshot.hosts_of(at_locks), snapshot.lines(),
+            hint="if no process builds it: remove the file `lock` from the directory of the build",
         )  # fmt: skip
     elif snapshot.views:
         sleeps = all({view.wchan, view.syscall} & TIMED_SLEEPS for view in snapshot.views.values())
@@ -419,12 +415,12 @@ def _stuck(snapshot: Snapshot) -> Iterator[HangFinding]:
         if not rests and not others and all(map(snapshot.is_constant, snapshot.views)):
             yield HangFinding(
                 HangKind.STUCK, f"no rank computes or changes its place: {_sides(snapshot)}", Confidence.LOW, (), (),
-                snapshot.lines(), "a rank computes, or changes its stack", hint,
+                snapshot.lines(), hint=hint,
             )  # fmt: skip
         elif rests or others:
             yield HangFinding(
                 HangKind.BUSY, f"{lead}; {_sides(snapshot)}", Confidence.LOW, (), (), snapshot.lines(),
-                "a rank waits for another one", hint, is_last,
+                hint=hint, delays_all=is_last,
             )  # fmt: skip
 
 
@@ -447,7 +443,7 @@ def _undecided(snapshot: Snapshot) -> HangFinding:
     answered = sum(bool(view.threads or view.groups) for view in snapshot.views.values())
     return HangFinding(
         HangKind.UNDECIDED, f"no output and no progress; {answered} of {len(snapshot.world)} ranks show a stack",
-        Confidence.LOW, (), (), snapshot.lines(), "more ranks answer", f"pylaunch stacks {snapshot.evidence.run}",
+        Confidence.LOW, (), (), snapshot.lines(), hint=f"pylaunch stacks {snapshot.evidence.run}",
     )  # fmt: skip
 
 

@@ -4,7 +4,6 @@ import ast
 import fcntl
 import io
 import os
-import select
 import struct
 import sys
 import termios
@@ -17,7 +16,6 @@ import pytest
 import pylaunch
 from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.terminal import console
-from pylaunch.terminal.columns import aligned
 from pylaunch.terminal.live_area import LiveArea
 
 HOSTILE = "n1\x1b]0;owned\x07 \x1b[2J\x9b2J \x0e\x00 \u202egpj \x1b[31m:fire: [bold]fd00:1234:100:a::1"
@@ -39,13 +37,6 @@ class Pty:
                 text += os.read(self.controller, 1 << 16)
             except BlockingIOError:
                 return text.decode().replace("\r\n", "\n")
-
-    def shows(self, expected: str) -> None:
-        """Wait until so many characters were written, and compare them: the kernel may deliver them in parts."""
-        text = ""
-        while len(text) < len(expected) and select.select([self.controller], [], [], 30.0)[0]:
-            text += os.read(self.controller, 1 << 16).decode()
-        assert text == expected
 
     def resize(self, columns: int) -> None:
         fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -109,12 +100,6 @@ def test_a_pipe_gets_every_character_as_it_is(capsys: pytest.CaptureFixture[str]
     assert captured.err == f"error: {HOSTILE}\n  {HOSTILE}\n"
 
 
-def test_colours_of_a_rank_end_with_its_line(attach: Callable[[], Pty]) -> None:
-    pty = attach()
-    console.rank_lines(sys.stdout, [("n1:0 | ", "\x1b[31mred"), ("n1:0 | ", "plain")])
-    assert pty.written() == "n1:0 | \x1b[31mred\x1b[0m\nn1:0 | plain\n"
-
-
 def test_failures_have_colour_unless_it_is_disabled(attach: Callable[[], Pty], monkeypatch: pytest.MonkeyPatch) -> None:
     pty = attach()
     lines = "FAIL  n1: no\nwarn  n2: odd\nerror: why\nwarning: careful\nhint: what to type\nerrors are words"
@@ -150,18 +135,6 @@ def test_a_terminal_that_became_narrower_shows_the_area_once(attach: Callable[[]
     pty.written()
     console.redraw(area)
     assert pty.written().partition("\x1b[?25h")[0] == "\r\x1b[2K" + "\x1b[1A\x1b[2K" * 4, "70 cells are four lines now"
-
-
-def test_columns_are_folded_by_words_and_never_cut() -> None:
-    rows = [["7f3a", "python train.py --config base.yaml --seed 40", "SHA256:" + "a" * 43]]
-    lines = aligned(["RUN", "COMMAND", "KEY"], rows, 80)
-    assert lines == [
-        "RUN   COMMAND" + " " * 17 + "KEY",
-        "7f3a  python train.py         SHA256:" + "a" * 43,
-        "      --config base.yaml",
-        "      --seed 40",
-    ]
-    assert aligned(["RUN", "COMMAND", "KEY"], rows, None)[1].endswith("--seed 40  SHA256:" + "a" * 43)
 
 
 FORBIDDEN_CALLS = {"print", "echo", "secho", "confirm", "prompt", "progressbar", "pager", "echo_via_pager"}
@@ -207,41 +180,3 @@ def test_a_question_that_nobody_answers_is_an_error_and_no_interrupt(monkeypatch
 def test_an_answer_may_come_from_a_pipe(monkeypatch: pytest.MonkeyPatch, answer: str, agreed: bool) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
     assert console.confirm("remove it?") is agreed
-
-
-def test_lines_of_other_ranks_wait_while_a_prompt_of_the_rank_with_the_terminal_is_open(
-    attach: Callable[[], Pty],
-) -> None:
-    pty = attach()
-    console.relay(b"(Pdb) ")
-    console.rank_lines(sys.stderr, [("n1:0 | ", "early")])
-    pty.shows("(Pdb) ")
-    console.relay(b"p x\n42\n(Pdb) ")
-    pty.shows("p x\r\n42\r\nn1:0 | early\r\n(Pdb) ")
-    console.say("n1: no heartbeat for 8 s")
-    pty.shows("\r\nn1: no heartbeat for 8 s\r\n")
-    console.relay(b"done\n\x1b[?2004l\r")
-    console.rank_lines(sys.stderr, [("n1:0 | ", "not within a line")])
-    pty.shows("done\r\n\x1b[?2004l\rn1:0 | not within a line\r\n")
-
-
-def test_a_flood_of_other_ranks_does_not_wait(attach: Callable[[], Pty], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console, "MOST_HELD", 20)
-    pty = attach()
-    console.relay(b"(Pdb) ")
-    console.rank_lines(sys.stderr, [("n1:0 | ", "first")])
-    pty.shows("(Pdb) ")
-    console.rank_lines(sys.stderr, [("n1:0 | ", "second")])
-    pty.shows("\r\nn1:0 | first\r\nn1:0 | second\r\n")
-
-
-def test_a_terminal_that_a_rank_has_gets_whole_line_ends(attach: Callable[[], Pty]) -> None:
-    pty = attach()
-    settings = termios.tcgetattr(pty.terminal)
-    settings[1] = 0
-    termios.tcsetattr(pty.terminal, termios.TCSANOW, settings)
-    console.become_raw(True)
-    console.say("one\ntwo")
-    console.become_raw(False)
-    console.say("three")
-    pty.shows("one\r\ntwo\r\nthree\n")

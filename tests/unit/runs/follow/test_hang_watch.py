@@ -93,8 +93,7 @@ def test_the_record_has_the_finding_the_rank_and_the_evidence() -> None:
         (1,),
         ("n1",),
         ("a",) * 20,
-        "",
-        "look",
+        hint="look",
     )
     recorded = event(HangNews(HangReport(finding, 31.4, is_exact=True)))
     assert (recorded.kind, recorded.host, recorded.rank, recorded.hint) == (EventKind.HANG, "n1", 1, "look")
