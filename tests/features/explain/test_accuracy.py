@@ -68,10 +68,3 @@ def test_abstaining_classes_name_no_cause_unless_the_thread_settled_on_one(tmp_p
     cases.write_text(f"[a]\nabstains = true\n{text}")
     [alone] = measured.judged([cases])
     assert (alone.named, alone.confidence, alone.outcome) == ((), "", "right")
-
-
-def test_the_part_about_logs_replaces_the_old_one() -> None:
-    page = f"# Accuracy\n\nDrills.\n\n{measured.HEADING}\n\nold\n"
-    after = measured.with_part(page, f"{measured.HEADING}\n\nnew\n")
-    assert after == f"# Accuracy\n\nDrills.\n\n{measured.HEADING}\n\nnew\n"
-    assert measured.with_part(after, f"{measured.HEADING}\n\nnew\n") == after

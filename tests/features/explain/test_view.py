@@ -4,20 +4,16 @@ from typing import cast
 
 import pytest
 
-from pylaunch.base.dataclass import replace
-from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
+from pylaunch.features.explain.judgement.verdict import LogVerdict
 from pylaunch.features.explain.view import as_data, show
 from pylaunch.features.explain.work import LogExplanation
 from pylaunch.model.diagnosis.cause import Certainty, FailureCause, Named
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.run import Event, EventKind, RunRecord
-from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.judgement import LogCause
-from pylaunch.verdict.logs.line import Origin
-from pylaunch.verdict.logs.scan import scan
-from tests.features.explain.judgement.verdicts import SEARCH, verdict_on
+from tests.features.explain.judgement.verdicts import verdict_on
 from tests.unit.terminal.views.test_live import PLAN
 
 HANG = Event(2.0, EventKind.HANG, text="hang: ranks 0,2 wait in all_reduce #6", lines=("rank 1 on n2: in load",))
@@ -46,13 +42,6 @@ def test_the_logs_of_a_run_that_has_not_ended_are_those_so_far(capsys: pytest.Ca
     printed = capsys.readouterr()
     assert printed.out.startswith(f"run {PLAN.run} is not known to have ended; its logs so far:\nno failure found")
     assert printed.err == f"hint: if it hangs there: pylaunch stacks {PLAN.run}\n"
-
-
-def test_a_refused_run_repeats_its_next_step_with_its_inventory(capsys: pytest.CaptureFixture[str]) -> None:
-    outcome = Outcome(Status.REFUSED, "the reason", 3.0, (), {}, hint="pylaunch check")
-    record = RunRecord(replace(PLAN, sources=("/site/cluster.ini",)), "v", 1.0, (), outcome)
-    show(LogExplanation(LogVerdict((), (), failed=False), 0, 0, 0, ("no logs",), record), verbose=False)
-    assert capsys.readouterr().err == "hint: pylaunch check -i /site/cluster.ini\n"
 
 
 def test_a_run_that_was_stopped_in_a_hang_shows_the_hang(capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,32 +80,6 @@ def test_one_failure_has_one_confidence_that_of_its_record(
     assert ("rank-failed/program-error: ValueError: x (medium confidence)" in lines) is not is_one
 
 
-def test_an_exception_that_a_rank_survived_is_not_the_text_of_its_end(capsys: pytest.CaptureFixture[str]) -> None:
-    error = "KeyError: 'learning_rate'"
-    log = f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\nretrying\n{error}\n".encode()
-    named = Named("n2", 1)
-    cause = FailureCause("rank-failed", error, Certainty.CERTAIN, named)
-    end = RankEnd(1, "n2", 1, None, 3.0, stopped=False, error=error)
-    outcome = Outcome(Status.FAILED, "the reason", 3.0, (end,), {}, named=named, causes=(cause,))
-    verdict = judge_logs(signatures(), [scan(SEARCH, "1.err", [log], Origin("n2", 1))])
-    show(LogExplanation(verdict, 1, 3, len(log), (), RunRecord(PLAN, "v", 1.0, (), outcome)), verbose=False)
-    printed = capsys.readouterr()
-    assert "\nout-of-memory/gpu-memory: rank 1 on n2: " in printed.out
-    assert "its text" not in printed.out
-    assert "a smaller batch" not in printed.err
-
-
-def test_a_class_without_a_cause_is_nothing_else_that_was_found(capsys: pytest.CaptureFixture[str]) -> None:
-    log = b"ERROR 11-23 08:00:00 [core.py:700] EngineCore failed to start.\n"
-    log += b"ERROR 11-23 08:00:00 [core.py:700] RuntimeError: Worker group could not agree on 61 blocks\n"
-    verdict = verdict_on(log)
-    assert [each.cause.id for each in verdict.causes] == ["unexplained"]
-    show(LogExplanation(verdict, 1, 2, len(log), ()), verbose=False)
-    printed = capsys.readouterr().out
-    assert "the first error is: ERROR 11-23 08:00:00 [core.py:700] RuntimeError: Worker group" in printed
-    assert "also found" not in printed
-
-
 DEADLINE = (
     b'Traceback (most recent call last):\n  File "/app/train.py", line 40, in main\n'
     b"jax.errors.JaxRuntimeError: DEADLINE_EXCEEDED: Deadline Exceeded\n\nAdditional GRPC error information from"
@@ -147,16 +110,3 @@ def test_a_cause_of_low_confidence_is_a_possibility(capsys: pytest.CaptureFixtur
     out = capsys.readouterr()
     assert out.out.startswith("possible: rank-failed/shared-cache-race: ")
     assert out.err == f"hint: {signatures().causes['shared-cache-race'].check}\n"
-
-
-def test_an_exception_in_the_chain_of_the_end_is_its_text(capsys: pytest.CaptureFixture[str]) -> None:
-    error = "RuntimeError: step 3 failed"
-    lines = ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", "",
-             "The above exception was the direct cause of the following exception:", "", error)  # fmt: skip
-    named, log = Named("n2", 1), "\n".join((*lines, "")).encode()
-    cause = FailureCause("rank-failed", error, Certainty.CERTAIN, named)
-    end = RankEnd(1, "n2", 1, None, 3.0, stopped=False, error=error, last_lines=lines)
-    outcome = Outcome(Status.FAILED, "the reason", 3.0, (end,), {}, named=named, causes=(cause,))
-    verdict = judge_logs(signatures(), [scan(SEARCH, "1.err", [log], Origin("n2", 1))])
-    show(LogExplanation(verdict, 1, 5, len(log), (), RunRecord(PLAN, "v", 1.0, (), outcome)), verbose=False)
-    assert "\nits text: out-of-memory/gpu-memory: " in capsys.readouterr().out

@@ -126,31 +126,6 @@ def test_functions(functions: Any) -> None:
         functions.replace(whole, other=1)
 
 
-def test_msgspec_reads_and_writes_them(classes: Any) -> None:
-    whole = classes.Whole(1, [classes.Part("a")])
-    text = msgspec.json.encode(whole)
-    assert msgspec.json.decode(text, type=classes.Whole) == whole
-    with pytest.raises(msgspec.ValidationError):
-        msgspec.json.decode(b'{"number": "1"}', type=classes.Whole)
-
-
-def test_order(classes: Any) -> None:
-    first, second = classes.Version(1, 9), classes.Version(2)
-    assert first < second <= classes.Version(2, 0) < classes.Version(2, 1)
-    assert second > first
-    assert second >= first
-    assert sorted([second, first]) == [first, second]
-    with pytest.raises(TypeError):
-        _ = first < (2, 0)
-
-
-def test_identity_instead_of_equality(classes: Any) -> None:
-    one, other = classes.Same(1), classes.Same(1)
-    assert one == one
-    assert one != other
-    assert len({one, other}) == 2
-
-
 def test_bases_and_fields_by_name_only(classes: Any) -> None:
     flags = classes.Flags("a", number=1)
     assert repr(flags) == "Flags(name='a', text='other', number=1, more=[])"
@@ -163,9 +138,3 @@ def test_bases_and_fields_by_name_only(classes: Any) -> None:
     for arguments in ((), ("text", 1)):
         with pytest.raises(TypeError):
             classes.Named(*arguments)
-
-
-def test_results_of_asdict_keep_their_kinds_of_sequence() -> None:
-    classes = made("pylaunch.base.dataclass")
-    for functions in (dataclasses, ours):
-        assert functions.asdict(classes.Changing((classes.Part("a"), [1]))) == {"number": ({"name": "a"}, [1])}

@@ -17,7 +17,6 @@ from pylaunch.checks.suite import CHECKS, _look, _survey, judge
 from pylaunch.checks.survey import Look, Survey, Wanted
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import Unreachable, interpret, understood
 from pylaunch.transport.answers import MALFORMED
 from pylaunch.transport.process import Completed
@@ -66,22 +65,6 @@ def test_the_odd_host_is_named_and_the_others_are_judged() -> None:
     assert "its answer is not understood (TypeError" in found[0].text
 
 
-def test_a_check_that_fails_without_any_host_is_a_bug_of_pylaunch() -> None:
-    def broken(_: Survey) -> list[Finding]:
-        raise KeyError("ours")
-
-    with pytest.raises(KeyError, match="ours"):
-        judge(survey({"n1": {"x.y": 5}}), [replace(COUNTS, judge=broken)])
-
-
-def test_a_malformed_reading_is_reported_and_the_other_readings_are_kept() -> None:
-    look = _look(as_answered({"host.memory": {"total": "much"}, "infiniband.memlock": 65536}))
-    assert look.readings["infiniband.memlock"] == 65536
-    reading = look.readings["host.memory"]
-    assert isinstance(reading, Unmeasured)
-    assert reading.reason.startswith("its answer is not understood (ValidationError")
-
-
 def test_a_host_that_leaves_a_reading_out_passes_no_check() -> None:
     asks = {"infiniband.memlock": None}
     whole, other = as_answered({"infiniband.memlock": 1}), as_answered({"host.shm": None, "reach.sudo": None})
@@ -93,14 +76,6 @@ def test_a_host_that_leaves_a_reading_out_passes_no_check() -> None:
     assert [(each.severity, each.hosts, each.text) for each in reported] == [
         (Severity.UNKNOWN, ("n2", "n3"), "counted: its answer lacks this reading")
     ]
-
-
-@pytest.mark.parametrize("row", [None, 5, {}, {"n2": {}}, {"n2": {"a": {"end": "ok"}}}, {"n2": None}])
-def test_a_node_that_leaves_a_connection_out_does_not_reach_every_other_one(row: Any) -> None:
-    asked = {"n2": {"a": 1024, "b": 1025}}
-    mesh._check_row({"n2": {"a": {"end": "ok"}, "b": None}}, asked)
-    with pytest.raises(MALFORMED):
-        mesh._check_row(row, asked)
 
 
 @pytest.mark.parametrize(
@@ -131,21 +106,3 @@ def test_any_answer_becomes_a_complete_view_or_is_refused(readings: dict[str, An
         return
     json.dumps(view.cards)
     assert all(card["index"] >= 0 for card in view.cards)
-
-
-def test_processes_that_are_parents_of_each_other_do_not_cause_an_endless_loop() -> None:
-    row = {
-        "uid": 0, "user": "root", "started": 1, "began": 1.0, "command": "x", "cwd": "/", "devices": ["/dev/nvidia0"],
-        "ports": [], "rank": True, "run": None, "run_is_live": False, "is_reaper": False, "service": "",
-        "container": "",
-        "is_terminal": False,
-    }  # fmt: skip
-    rows = [{**row, "pid": 5, "parent": 6}, {**row, "pid": 6, "parent": 5}]
-    seen = {"uid": 0, "user": "root", "processes": rows, "listeners": [], "unseen": []}
-    readings: dict[str, Any] = {
-        "gpu.smi": None,
-        "lease.holders": {"devices": {}, "ports": {}},
-        "occupants.processes": seen,
-    }
-    view = _view(as_answered(readings))
-    assert len(view.occupancy.at_work) == 2

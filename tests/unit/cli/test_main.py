@@ -4,18 +4,13 @@ import errno
 import json
 import re
 import sys
-from pathlib import Path
 from typing import NoReturn
 
 import click
 import pytest
 
 from pylaunch.cli import main
-from pylaunch.cli.commands.run import start
-from pylaunch.cli.commands.watch import logs, ps
-from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
-from pylaunch.model.cluster import Cluster, Host
-from pylaunch.runs.existing.discover import Discovery
+from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.terminal.invocation import Invocation
 
 
@@ -66,16 +61,6 @@ def test_unknown_host_keys_are_offered_where_a_person_is_and_the_command_runs_ag
     assert main.run(["start"]) == ExitCode.CLUSTER_NOT_READY
     assert ran == lines
     assert ("hint:" in capsys.readouterr().err) is (lines[1:] == [] or answer == 0)
-
-
-def test_an_error_of_the_command_line_offers_no_keys(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
-    error = UsageError("no host of the inventory is reached over SSH", hint="pylaunch trust -i INVENTORY")
-    assert fails_with(error, monkeypatch) == ExitCode.USAGE
-    assert capsys.readouterr().err.count("no host of the inventory") == 1
 
 
 @pytest.mark.parametrize("words", [[], ["env"]])
@@ -174,15 +159,6 @@ def test_an_error_is_a_document_where_json_was_asked_for(
     assert document["error"]["hint"].startswith(hint)
 
 
-def test_hosts_of_several_options_are_one_list() -> None:
-    words = ["-H", "n1", "-H", "n2,n3", "--limit", "n1", "--limit", "n3", "--", "a"]
-    given = start.command.make_context("start", words, obj=Invocation()).params
-    assert (str(given["inventory"]), given["limit"]) == ("n1,n2,n3,", "n1,n3")
-    assert start.command.make_context("start", ["--limit", "", "--", "a"], obj=Invocation()).params["limit"] == ""
-    given = logs.command.make_context("logs", ["7f3a", "--rank", "0", "--rank", "2-3"], obj=Invocation()).params
-    assert (given["rank"], given["node"]) == ("0,2-3", None)
-
-
 def test_without_json_nothing_is_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
     main.run(["check", "-i", "nowhere.ini"])
 
@@ -220,30 +196,3 @@ def test_verbs_options_topics_and_hosts_are_completed(
     assert completions(monkeypatch, capsys, "pylaunch provision --exi") == ["--exit-code"]
     assert completions(monkeypatch, capsys, "pylaunch help xi") == ["xid"]
     assert completions(monkeypatch, capsys, "pylaunch check -i nowhere.ini --limit x") == []
-
-
-@pytest.mark.parametrize("python", ["/usr/bin/python3", "3", "2.7", "3.11-dev"])
-def test_a_path_in_place_of_a_python_version_is_refused_before_pip_sees_it(
-    python: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main.run(["env", "lock", "--python", python, "requirements.txt"]) == ExitCode.USAGE
-    error = capsys.readouterr().err
-    assert f"--python {python}: expected the version of Python on the hosts" in error
-    assert "hint: --python 3.11" in error
-
-
-def test_an_empty_list_of_live_runs_is_that_of_the_hosts_that_answered(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(ps, "load_cluster", lambda _: Cluster(tuple(Host(name, name) for name in ("n1", "n2", "n3"))))
-    monkeypatch.setattr(ps, "discovered", lambda _: Discovery((), frozenset(), {"n2": "no route"}))
-    assert main.run(["ps", "-i", "n[1-3],"]) == ExitCode.DONE
-    assert "no run is live of the user that logs in to n[1,3]; " in capsys.readouterr().err
-
-
-def test_runs_that_are_recorded_here_are_listed_beside_settings_that_cannot_be_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "pylaunch.toml").write_text("x = [")
-    assert main.run(["ps", "--json"]) == ExitCode.DONE

@@ -56,19 +56,6 @@ def test_hosts_in_the_same_state_are_one_line_of_gpus(hosts: None, capsys: pytes
     ]
 
 
-def test_clean_folds_hosts_and_a_dry_run_that_would_do_nothing_says_so(
-    hosts: None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["clean", "--dry-run"]) == ExitCode.CLUSTER_NOT_READY
-    assert capsys.readouterr().err.splitlines() == [
-        "n3: would remove run 7f3a",
-        "n[1-2]: could not look at gpu.smi: no answer within 20 s",
-        "n[1-2,4]: nothing to remove, nothing to end",
-        "n[5-6]: not known to be clean: no key",
-        *HINT,
-    ]
-
-
 def test_hosts_with_the_same_leftovers_are_one_line_of_clean(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

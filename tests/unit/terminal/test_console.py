@@ -100,22 +100,6 @@ def test_a_pipe_gets_every_character_as_it_is(capsys: pytest.CaptureFixture[str]
     assert captured.err == f"error: {HOSTILE}\n  {HOSTILE}\n"
 
 
-def test_failures_have_colour_unless_it_is_disabled(attach: Callable[[], Pty], monkeypatch: pytest.MonkeyPatch) -> None:
-    pty = attach()
-    lines = "FAIL  n1: no\nwarn  n2: odd\nerror: why\nwarning: careful\nhint: what to type\nerrors are words"
-    console.say(lines)
-    coloured = pty.written()
-    assert coloured.startswith(
-        "\x1b[1;31mFAIL\x1b[0m  n1: no\n\x1b[33mwarn\x1b[0m  n2: odd\n\x1b[1;31merror:\x1b[0m why\n"
-    )
-    assert coloured.endswith("\nerrors are words\n")
-    monkeypatch.setenv("NO_COLOR", "1")
-    console.say(lines)
-    console.say("fine", style="green")
-    console.rank_lines(sys.stdout, [("n1:0 | ", "\x1b[31mred")])
-    assert pty.written() == f"{lines}\nfine\nn1:0 | red\n"
-
-
 def test_output_appears_above_the_live_area(attach: Callable[[], Pty]) -> None:
     pty = attach()
     area = LiveArea(lambda: ["board", "x" * 200], 60.0)
@@ -125,16 +109,6 @@ def test_output_appears_above_the_live_area(attach: Callable[[], Pty]) -> None:
     drawn = f"\x1b[?25l\x1b[2mboard\x1b[0m\n\x1b[2m{'x' * 78}…\x1b[0m"
     erased = "\r\x1b[2K\x1b[1A\x1b[2K\x1b[?25h"
     assert pty.written() == f"{drawn}{erased}line\n{drawn}{erased}"
-
-
-def test_a_terminal_that_became_narrower_shows_the_area_once(attach: Callable[[], Pty]) -> None:
-    pty = attach()
-    area = LiveArea(lambda: ["x" * 70, "y" * 10], 60.0)
-    console.lay(area)
-    pty.resize(20)
-    pty.written()
-    console.redraw(area)
-    assert pty.written().partition("\x1b[?25h")[0] == "\r\x1b[2K" + "\x1b[1A\x1b[2K" * 4, "70 cells are four lines now"
 
 
 FORBIDDEN_CALLS = {"print", "echo", "secho", "confirm", "prompt", "progressbar", "pager", "echo_via_pager"}
@@ -174,9 +148,3 @@ def test_a_question_that_nobody_answers_is_an_error_and_no_interrupt(monkeypatch
     with pytest.raises(UsageError, match="no answer: stdin is not a terminal") as refused:
         console.confirm("remove it?")
     assert refused.value.hint == "--yes does not ask"
-
-
-@pytest.mark.parametrize(("answer", "agreed"), [("y\n", True), ("\n", False)])
-def test_an_answer_may_come_from_a_pipe(monkeypatch: pytest.MonkeyPatch, answer: str, agreed: bool) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
-    assert console.confirm("remove it?") is agreed

@@ -15,7 +15,7 @@ from pylaunch.store.signatures import signatures
 from pylaunch.verdict.causes.cause_kinds import KINDS
 from pylaunch.verdict.failure_evidence import Evidence
 from pylaunch.verdict.verdict import Verdict, judge
-from tests.unit.verdict.evidence_sets import RANKS, SETS, EvidenceSet, facts, left, own, says, states, victim
+from tests.unit.verdict.evidence_sets import RANKS, SETS, EvidenceSet, facts, left, own, states, victim
 
 T = TypeVar("T")
 LEVELS = tuple(Certainty)
@@ -122,17 +122,6 @@ def test_whoever_is_a_victim_is_never_named(order: list[int], later_s: float) ->
         assert found.named is None or found.named.rank == guilty
 
 
-def test_a_fact_after_the_failure_is_rejected_with_its_time() -> None:
-    case = next(each for each in SETS if each.name == "GPU lost after the failure")
-    (late,) = [each for each in verdict(case.evidence).rejected if "Xid" in each.reason]
-    assert late.why == "8.0 s after the first failure"
-
-
-def test_the_killed_data_loader_is_in_the_evidence() -> None:
-    case = next(each for each in SETS if each.name == "OOM kill of a data loader")
-    assert any("Killed process 4121" in line for line in verdict(case.evidence).causes[0].evidence)
-
-
 def test_an_address_that_two_hosts_claim_accuses_nobody() -> None:
     """A host can report the address of another one."""
     case = next(each for each in SETS if each.name == "link down, connections stuck")
@@ -140,14 +129,6 @@ def test_an_address_that_two_hosts_claim_accuses_nobody() -> None:
     hosts = tuple(liar if each.host == "n3" else each for each in case.evidence.hosts)
     found = verdict(replace(case.evidence, hosts=hosts))
     assert (found.named, found.causes[0].confidence) == (None, Certainty.POSSIBLE)
-
-
-def test_a_message_from_the_kernel_of_another_host_is_no_evidence_for_a_rank() -> None:
-    case = next(each for each in SETS if each.name == "exception")
-    hosts = (facts("n3", says("nfs: server fs1 not responding, still trying", 99.0)),)
-    top = verdict(replace(case.evidence, hosts=hosts)).causes[0]
-    assert top.kind == "rank-failed"
-    assert not any("nfs" in line for line in top.evidence)
 
 
 @pytest.mark.parametrize("case", [each for each in SETS if each.hosts], ids=lambda case: case.name)

@@ -96,9 +96,3 @@ def test_nothing_else_changes_the_network(job: JobSpec, outcome: Outcome) -> Non
 def test_the_classes_exist() -> None:
     assert {each.page for each in signatures().causes.values() if each.id in FABRIC} == {"infiniband"}
     assert set(signatures().causes) >= FABRIC | NCCL
-
-
-def test_an_exception_that_only_mentions_a_plugin_changes_nothing() -> None:
-    mentioned = ("Traceback (most recent call last):", '  File "train.py", line 3, in <module>',
-                 "ValueError: plan of NET/OFI is not valid")  # fmt: skip
-    assert fallback_of(WITHOUT, all_failed(mentioned, mentioned), signatures) is None

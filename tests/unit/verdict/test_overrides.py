@@ -106,27 +106,6 @@ def test_a_rank_is_named_only_if_others_are_known_to_use_the_values_that_they_go
     assert judge_hang(evidence(views, 3))[0].ranks == (named if is_sure else ())
 
 
-def test_ranks_of_several_whole_groups_are_not_judged_by_their_numbers() -> None:
-    pairs = [in_group(each, 2, WORLD_SIZE="2", RANK=str(each % 2)) for each in range(4)]
-    assert overridden(meetings(pairs), 4) is None
-    assert overridden(meetings(pairs[:3]), 4) is None
-
-
-@pytest.mark.parametrize(
-    "views",
-    [
-        [in_group(0, 2, WORLD_SIZE="2"), in_group(1, 2, WORLD_SIZE="2"), rank(2, RANK="0")],
-        [rank(0, WORLD_SIZE="4"), rank(1, WORLD_SIZE="4"), in_group(3, 1, WORLD_SIZE="1", RANK="0")],
-    ],
-    ids=["a world on each node", "a rank of its own"],
-)  # fmt: skip
-def test_a_rank_whose_group_may_begin_with_one_that_still_imports_is_not_accused(views: list[RankView]) -> None:
-    missing = next(each for each in range(4) if each not in {view.rank for view in views})
-    found = overridden(meetings([*views, rank(missing, frames=IMPORTS)]), 4)
-    assert found is not None
-    assert (found.is_sure, found.named) == (False, ())
-
-
 def test_ranks_that_have_met_are_not_judged_by_their_variables() -> None:
     assert overridden(meetings(rank(each, frames=TRAINS, WORLD_SIZE="4") for each in range(3)), 3) is None
 

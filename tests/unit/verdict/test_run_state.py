@@ -8,7 +8,6 @@ from pylaunch.model.diagnosis.hang import HangFinding, HangKind
 from pylaunch.model.outcome import Named, Status
 from pylaunch.protocol.node_evidence import HostEvidence, RankEnd, RankState, StuckConnection
 from pylaunch.verdict.run_state import RunState, StopAll
-from tests.unit.verdict.hangs.views import IN_OPEN, calls, default_group, view
 
 GRACE = timedelta(seconds=1)
 TWO = RunState({"n1": frozenset({0}), "n2": frozenset({1})})
@@ -57,18 +56,6 @@ def test_a_run_whose_ranks_all_failed_once_a_person_had_stopped_it_is_not_called
     assert (outcome.status, outcome.reason) == (Status.STOPPED, "by ada")
 
 
-def test_a_run_whose_ranks_had_all_ended_well_is_not_called_stopped() -> None:
-    whole = finished(TWO.with_end(end(0, "n1"), GRACE).with_end(end(1, "n2"), GRACE))
-    assert whole.with_stop_by_hand("by ada", GRACE, 9.0).outcome(9.0).status is Status.DONE
-
-
-def test_a_wish_that_comes_after_a_failure_still_travels_to_all_nodes() -> None:
-    state = TWO.with_end(end(1, "n2", code=1), GRACE)
-    wished = state.with_stop_by_hand("by ada", timedelta(seconds=10), 6.0)
-    shown = "a rank has failed; the cause follows"
-    assert wished.stop == StopAll("rank 1 on n2 exited with code 1", GRACE, by_hand=True, shown=shown)
-
-
 def test_a_lost_node_stops_the_others() -> None:
     state = TWO.with_lost("n2", "no route to host", GRACE)
     assert state.stop is not None
@@ -113,14 +100,6 @@ def test_an_agent_that_is_lost_stops_the_others_and_its_host_is_not_called_lost(
     assert (outcome.unproven, outcome.answering) == (("n2",), ("n2",))
 
 
-def test_an_exception_that_nobody_caught_is_in_the_reason_of_a_run_that_is_done() -> None:
-    hiding = replace(end(1, "n2"), error="ValueError: quota in thread Thread-7 (upload)")
-    outcome = TWO.with_end(end(0, "n1"), GRACE).with_end(hiding, GRACE).outcome(9.0)
-    assert outcome.status is Status.DONE
-    text = "rank 1 on n2 exited with code 0 after ValueError: quota in thread Thread-7 (upload)"
-    assert outcome.reason == f"every rank exited with code 0; {text}"
-
-
 def test_a_node_that_is_lost_after_its_ranks_ended_well_stops_and_fails_nobody() -> None:
     state = TWO.with_end(end(1, "n2"), GRACE).with_lost("n2", "no route to host", GRACE)
     assert state.stop is None
@@ -147,11 +126,6 @@ def test_a_launcher_that_stumbles_after_its_ranks_ended_well_is_no_failure() -> 
     state = TWO.with_end(end(0, "n1"), GRACE).with_end(end(None, "n1", code=1, at=6.0), GRACE)
     assert state.stop is None
     assert TWO.with_end(end(1, "n2"), GRACE).with_end(end(None, "n1", code=1), GRACE).stop is not None
-
-
-def test_an_end_that_is_reported_twice_counts_once() -> None:
-    once = TWO.with_end(end(0, "n1"), GRACE)
-    assert once.with_end(end(0, "n1"), GRACE) is once
 
 
 def test_orders_to_stop_only_get_more_urgent_and_keep_their_first_reason() -> None:
@@ -203,11 +177,6 @@ def test_a_node_that_does_not_know_the_run_is_not_proven_clean() -> None:
     assert gone.reason == "none of its nodes knows it any more"
 
 
-def test_leftovers_are_listed_by_host() -> None:
-    state = TWO.with_finished("n1", ("pid 7 (python)",), GRACE).with_finished("n2", (), GRACE)
-    assert state.outcome(9.0).leftovers == {"n1": ("pid 7 (python)",)}
-
-
 def test_a_victim_stops_nobody_until_its_node_does() -> None:
     lost = replace(end(0, "n1", code=1), symptom="lost the connection to another rank")
     state = TWO.with_end(lost, GRACE)
@@ -246,27 +215,6 @@ def test_a_rank_that_failed_before_the_hang_was_noticed_is_the_cause() -> None:
     state = TWO.with_end(end(1, "n2", code=1, at=4.0), GRACE).with_hang(LATE, GRACE, 5.0)
     outcome = finished(state).outcome(9.0)
     assert (outcome.is_hang, outcome.reason) == (False, "rank 1 on n2 exited with code 1")
-
-
-def test_a_hang_without_one_rank_names_nobody() -> None:
-    both = replace(LATE, ranks=(0, 1), hosts=("n1", "n2"))
-    assert finished(TWO.with_hang(both, GRACE, 5.0)).outcome(9.0).named is None
-
-
-def test_a_person_who_stops_a_hanging_run_has_stopped_it() -> None:
-    state = TWO.with_hang(LATE, GRACE, 5.0).with_stop_by_hand("by ada", GRACE, 6.0)
-    for rank, host in ((0, "n1"), (1, "n2")):
-        state = state.with_end(end(rank, host, signal=15, at=6.0, stopped=True), GRACE)
-    assert finished(state).outcome(9.0).status is Status.STOPPED
-
-
-def test_only_the_first_report_of_each_host_and_rank_is_evidence() -> None:
-    facts = HostEvidence("n2", 5.0, 0.0, clock_step_s=40.0)
-    seen = view(1, calls(3, over=True), IN_OPEN, [default_group(2)])
-    state = TWO.with_facts(facts).with_facts(replace(facts, clock_step_s=0.0))
-    state = state.with_view(seen).with_view(replace(seen, pid=7))
-    assert state.hosts == (facts,)
-    assert state.views == (seen,)
 
 
 def test_the_outcome_of_a_failure_has_its_causes_and_the_facts_of_hosts() -> None:

@@ -1,10 +1,9 @@
 """The cause of a failure is named where it is known; a victim never is."""
 
-from signal import SIGABRT, SIGHUP, SIGKILL, SIGTERM, Signals
+from signal import SIGHUP, SIGKILL, SIGTERM, Signals
 
 import pytest
 
-from pylaunch.agent.evidence.symptoms import DIFFERED
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.cause import Certainty
 from pylaunch.model.outcome import Named
@@ -65,10 +64,6 @@ def test_a_stopped_rank_is_named_in_place_of_those_that_waited_for_it() -> None:
     )
     assert found.shown is not None
     assert found.shown.rank == 0
-
-
-def test_what_fails_in_an_unknown_way_after_the_victims_does_not_hide_the_stopped_rank() -> None:
-    assert verdict(victim(0, 5.0), failed(2, 5.6, error="Oops"), n2=(waiting(1, "T"),)).named == Named("n2", 1)
 
 
 def test_a_rank_that_exited_early_is_named_with_the_time_between() -> None:
@@ -140,20 +135,6 @@ def test_a_node_that_is_shut_down_is_lost_after_its_agent_received_a_signal() ->
     assert SIGNALLED not in other.reason, "the signal on n2 says nothing about n1"
 
 
-@pytest.mark.parametrize(
-    ("why", "question"),
-    [
-        ("no SSH server answers (connect to host 10.0.0.2 port 22: Connection refused)", "did only its sshd end"),
-        ("host key changed since it was trusted (SHA256:x)", "lead to another machine"),
-        ("no route", "is n2 up (console, BMC), or is only its network down?"),
-    ],
-)
-def test_a_host_that_answers_a_new_connection_is_not_asked_to_be_up(why: str, question: str) -> None:
-    lost = {"n2": f"no heartbeat for 10 s (ssh root@10.0.0.2: {why})"}
-    (cause,) = judge_lost(Evidence(RANKS, (), {}, lost)).causes
-    assert question in cause.question
-
-
 @pytest.mark.parametrize("signum", [SIGTERM, SIGHUP])
 def test_a_signal_to_the_agent_and_its_ranks_is_about_the_node_and_not_about_a_rank(signum: int) -> None:
     evidence = Evidence(RANKS, (killed(1, 5.0, signum), victim(0, 5.2, LOST)), stopping=f"n2: {SIGNALLED}")
@@ -164,24 +145,6 @@ def test_a_signal_to_the_agent_and_its_ranks_is_about_the_node_and_not_about_a_r
     elsewhere = judge(replace(evidence, stopping=f"n1: {SIGNALLED}"))
     assert elsewhere is not None
     assert elsewhere.named == Named("n2", 1)
-
-
-def test_an_abort_after_the_victims_is_named_only_where_nothing_else_is_known() -> None:
-    late = killed(2, 5.5, SIGABRT)
-    assert verdict(victim(0, 5.0), late).named == Named("n3", 2)
-    assert verdict(victim(0, 5.0), late, failed(1, 4.0, code=0)).named == Named("n2", 1)
-
-
-def test_data_of_an_unexpected_size_is_a_disagreement_and_names_neither_side() -> None:
-    found = verdict(victim(0, 5.0, DIFFERED), victim(1, 5.1, LOST), failed(2, 9.0, error="SystemExit"))
-    assert found.named is None
-    assert found.causes[0].kind == "ranks-disagree"
-    assert found.reason.endswith(f"; rank 0 on n1 {DIFFERED}")
-
-
-def test_a_stopped_rank_explains_an_unexpected_size_better() -> None:
-    found = verdict(victim(0, 5.0, DIFFERED), n2=(waiting(1, "T"),))
-    assert found.named == Named("n2", 1)
 
 
 def alike(*errors: str) -> Verdict:
@@ -205,14 +168,6 @@ def test_failures_that_differ_in_host_path_address_or_number_are_alike_and_the_s
     assert found.named is None
     shown = text.format(host="n1", rank=0)
     assert found.reason == f"all 3 ranks failed alike: exited with code 1: {shown} (of rank 0 on n1)"
-
-
-def test_failures_that_sound_like_those_of_victims_are_alike_too_and_no_rank_is_accused() -> None:
-    nccl = alike(*["RuntimeError: Distributed package doesn't have NCCL built in"] * 3)
-    assert (nccl.named, nccl.causes[0].confidence) == (None, Certainty.CERTAIN)
-    lost = verdict(*(failed(rank, 5.0 + rank, error="CommError: peer went away") for rank in range(2)), killed(2, 9.0))
-    assert lost.named is None
-    assert lost.reason.startswith("2 of 3 ranks (0-1 on n[1-2]) failed alike: ")
 
 
 NO_NCCL = "RuntimeError: Distributed package doesn't have NCCL built in"
@@ -252,18 +207,6 @@ def test_a_failure_that_did_not_await_the_others_names_its_rank(error: str, othe
 def test_failures_with_different_files_or_modules_are_not_alike() -> None:
     assert " failed alike" not in alike(*(f"ModuleNotFoundError: No module named '{name}'" for name in "abc")).reason
     assert " failed alike" not in alike(*(f"FileNotFoundError: '/data/{name}.bin'" for name in "abc")).reason
-
-
-def test_a_restart_of_one_host_is_not_the_reason_of_another_one_without_an_agent() -> None:
-    restarted, ended = "it was restarted during the run: up since 07:12", "the agent of run 7f3a ended without a report"
-
-    def reason(**lost: str) -> str:
-        evidence = Evidence(RANKS, (), {}, lost, answering=frozenset(lost), restarted=frozenset({"n2"}))
-        return judge_lost(evidence).reason
-
-    assert reason(n2=restarted, n3=ended) == f"n2 answers, but {restarted}; n3 answers, but {ended}"
-    many = reason(n1="a", n2="b", n3="c", n4="d", n5="e")
-    assert many == "n1 answers, but a; n2 answers, but b; n3 answers, but c; the agents on n[4-5] are lost, too"
 
 
 def test_a_rank_that_has_not_ended_is_asked_for_its_last_lines_before_it_is_named() -> None:

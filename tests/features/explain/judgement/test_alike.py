@@ -38,13 +38,6 @@ def test_words_are_those_of_names_without_numbers_and_of_errors_twice() -> None:
     assert counts == {"step": 1, "http": 1, "server": 1, "error": 3, "0": 6, "value": 2, "of": 2, "rank": 2}
 
 
-def test_shares_follow_the_weights_and_add_up() -> None:
-    shares = SMALL.shares({"port": 1, "unknown": 3})
-    assert sum(shares.values()) == pytest.approx(1.0)
-    assert max(shares, key=lambda name: shares[name]) == "port-in-use"
-    assert SMALL.shares({"unknown": 3}) == SMALL.shares({})
-
-
 @pytest.mark.parametrize(
     ("shares", "named"),
     [
@@ -120,12 +113,6 @@ def test_the_weights_of_the_package_know_words_that_no_signature_knows() -> None
     )
     assert verdict.first_error is not None
     assert "port-in-use" in [each.id for each in verdict.alike]
-
-
-def test_a_signal_that_ended_a_process_is_not_doubted() -> None:
-    first = verdict_on("port taken, port 1\n./run.sh: line 8:  71 Killed   python train.py\n").first
-    assert first is not None
-    assert (first.cause.id, first.also) == ("killed", ())
 
 
 def test_a_verdict_that_names_no_cause_gets_the_causes_of_such_words() -> None:

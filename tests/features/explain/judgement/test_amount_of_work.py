@@ -9,7 +9,6 @@ import pytest
 
 from pylaunch.features.explain.judgement.verdict import judge_logs
 from pylaunch.store.signatures import signatures
-from pylaunch.verdict.logs.line import LinePrefixes
 from tests.features.explain.judgement.verdicts import scanned
 
 CATALOGUE = signatures()
@@ -94,17 +93,3 @@ def test_twice_the_ranks_take_twice_the_calls_to_search(content: Callable[[int],
 def test_twice_the_ranks_take_twice_the_calls_to_judge(content: Callable[[int], bytes]) -> None:
     half, whole = scanned(content(100)), scanned(content(200))
     assert calls(lambda: judge_logs(CATALOGUE, [whole])) <= LINEAR * calls(lambda: judge_logs(CATALOGUE, [half]))
-
-
-def test_lines_between_tracebacks_are_parsed_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    parsed: list[str] = []
-    parse = LinePrefixes.parse
-
-    def counted(prefixes: LinePrefixes, raw: str, *rest: object) -> object:
-        parsed.append(raw)
-        return parse(prefixes, raw, *rest)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(LinePrefixes, "parse", counted)
-    found = scanned(tracebacks(200))
-    assert len(found.exceptions) > 200
-    assert len(parsed) <= 3 * found.lines

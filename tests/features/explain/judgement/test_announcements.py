@@ -54,11 +54,6 @@ def test_start_lines_alone_are_no_failure(log: str) -> None:
     assert (verdict.failed, verdict.causes) == (False, ())
 
 
-def test_rank_0_may_use_another_name_for_the_same_port() -> None:
-    log = started((0, 3, "localhost:29500"), (1, 3, HERE), (2, 3, HERE))
-    assert "launcher-config" not in {each.cause.id for each in verdict_on(log + LATE).causes}
-
-
 def test_a_missing_start_line_is_no_cause_beside_an_error() -> None:
     error = LATE.replace("ring.RendezvousTimeout: 2/3 ranks joined after 5s", "KeyError: 'text'")
     found = verdict_on(started((0, 3, HERE), (2, 3, HERE)) + error).causes

@@ -137,13 +137,3 @@ def test_the_rank_that_stood_at_another_line_than_all_others_held_them_up(
     first = verdict.first
     assert (None if first is None else first.cause.id, verdict.failed) == (cause, is_failure)
     assert first is None or first.ranks == ((1,) if cause in ("data-wait", "rank-absent") else ())
-
-
-def test_lines_of_two_attempts_are_not_compared_with_each_other() -> None:
-    again = "[default] Worker group FAILED. 2/3 attempts left; will restart worker group\n"
-    first = say("master 10.0.0.1:29500") + raised(2, "OSError: disk 7 is gone\n")
-    found = first_cause(first + again + say("master 10.0.0.1:29501", ranks=2) + raised(0, JOINED) + raised(1, JOINED))
-    assert (found.cause.id, found.ranks) == ("rank-missing", (2,))
-    slow = "".join(f"[rank {rank}] rank {rank} data {took} s\n" for rank, took in enumerate((0.05, 0.05, 7.5)))
-    found = first_cause(say("up") + all_late(3) + again + slow + all_late(3))
-    assert found.ranks == (), "the ranks of the last attempt are victims"

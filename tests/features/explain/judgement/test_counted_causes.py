@@ -49,29 +49,3 @@ def test_a_warning_of_a_toolkit_or_a_plugin_is_no_cause_of_a_run_that_goes_on() 
 def test_a_line_that_says_what_is_used_instead_is_no_failure_where_the_log_goes_on(warned: str) -> None:
     assert not verdict_on(f"starting\n{warned}\nloading the model\nthe server listens\n").failed
     assert verdict_on(f"starting\n{warned}\n").failed is ("default" not in warned)
-
-
-def test_a_crash_names_the_library_of_its_first_frame_that_is_none_of_the_system() -> None:
-    frames = "".join(
-        f"[n1:35] [ {at}] {lib}[0x7fe2]\n"
-        for at, lib in enumerate(("/lib/libpthread.so.0(+0x11)", "/e/orbit/native.so(+0x34)"))
-    )
-    log = f"[n1:35] *** Process received signal ***\n[n1:35] Signal: Segmentation fault (11)\n{frames}"
-    verdict = verdict_on(log)
-    assert verdict.first is not None
-    assert (verdict.abstains, verdict.first.text) == (False, "a process crashed in native.so")
-
-
-def test_the_line_that_decides_precedes_the_text_with_several_causes() -> None:
-    refused = (
-        "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/a/b/x.json\n"
-    )
-    decides = "huggingface_hub.errors.GatedRepoError: 401 Client Error.\nYou are trying to access a gated repo.\n"
-    assert named_in(f"{TRACEBACK}{refused}{decides}") == "hub-access"
-
-
-def test_a_name_that_an_init_container_asks_for_again_is_no_cause_alone() -> None:
-    waiting = "nslookup: can't resolve 'train-master-0': Name does not resolve\nwaiting for master\n"
-    refused = "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store has"
-    assert named_in(f"{waiting}step 1 loss 2.1\n") == ""
-    assert named_in(f"{waiting}{TRACEBACK}{refused} failed. See inner exception for details.\n") == "dns-hosts"

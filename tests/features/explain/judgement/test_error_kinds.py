@@ -2,28 +2,10 @@
 
 import pytest
 
-from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, error_form
+from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight
 from pylaunch.features.explain.judgement.errors.error_kinds import ErrorKind, next_step
 from pylaunch.features.explain.judgement.errors.first_error import FirstError, of_run
 from pylaunch.verdict.logs.evidence import EvidenceLine
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("ValueError: the processes of a multi-GPU run share one sampler", ErrorKind.PROGRAM),
-        ("orbit.ScopeShapeError: (1, 2) (https://orbit.io/e.html)", ErrorKind.LIBRARY),
-        ("Error: failed to run plan --rdzv_endpoint=n1:29501 on n1", ErrorKind.PROGRAM),
-        ("Could not register plugin: rpc error: code = Unimplemented desc = unknown service", ErrorKind.PROGRAM),
-        ("Execution of replica 0 failed: Resource exhausted: Ou", ErrorKind.MEMORY),
-        ("[n1:00823] *** Process received signal ***", ErrorKind.PROCESS),
-        ("RuntimeError: connect to n1 failed", ErrorKind.NETWORK),
-    ],
-)
-def test_values_options_and_addresses_of_documents_do_not_say_what_a_line_is_about(text: str, kind: ErrorKind) -> None:
-    form = error_form(text)
-    assert form is not None
-    assert form.kind is kind
 
 
 @pytest.mark.parametrize(

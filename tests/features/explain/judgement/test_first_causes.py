@@ -19,11 +19,6 @@ def verdict_on(*texts: str) -> LogVerdict:
     return judge_logs(CATALOGUE, logs)
 
 
-def cause_of(*texts: str) -> str | None:
-    first = verdict_on(*texts).first
-    return None if first is None else first.cause.id
-
-
 @pytest.mark.parametrize(
     "error",
     [
@@ -52,19 +47,6 @@ def test_words_of_a_text_with_several_causes_decide_for_none_of_them(error: str)
     assert verdict.first is not None
     assert verdict.first.cause.id == "gpu-unexplained"
     assert verdict.abstains
-
-
-def test_a_signal_is_asked_for_its_sender() -> None:
-    verdict = verdict_on("torch.distributed.elastic.multiprocessing.api.SignalException: Process 4711 got signal: 15\n")
-    assert verdict.first is not None
-    assert verdict.first.cause.id == "stopped-from-outside"
-    assert verdict.first_error is None
-
-
-@pytest.mark.parametrize("words", ["on rank 0", "of rank 0"])
-def test_an_error_with_steps_after_it_ended_no_program(words: str) -> None:
-    steps = STEPS.replace("of rank 0", words)
-    assert cause_of(f"{steps}OSError: [Errno 28] No space left on device: '/ckpt/4.pt'\n{steps}") is None
 
 
 WARNING = (

@@ -3,11 +3,7 @@
 import pytest
 
 from pylaunch.features.explain.judgement.errors.error_form import error_form
-from pylaunch.features.explain.judgement.verdict import judge_logs
-from pylaunch.store.signatures import signatures
-from pylaunch.verdict.logs.line import Origin
-from pylaunch.verdict.logs.scan import scan
-from tests.features.explain.judgement.verdicts import SEARCH, verdict_on
+from tests.features.explain.judgement.verdicts import verdict_on
 
 
 @pytest.mark.parametrize(
@@ -86,36 +82,3 @@ def test_an_error_that_only_an_end_of_the_script_follows_is_a_failure(log: str, 
     assert verdict.failed
     assert verdict.first_error is not None
     assert verdict.first_error.evidence.line == line
-
-
-def test_the_last_line_is_shown_of_the_log_that_ends_first() -> None:
-    early = scan(SEARCH, "a.log", [b"2026-11-23 08:00:07 begin\n2026-11-23 08:00:09 bound\n"], Origin("n1", 0))
-    late = scan(SEARCH, "b.log", [b"2026-11-23 08:00:07 begin\n2026-11-23 08:03:00 bound\n"], Origin("n2", 1))
-    verdict = judge_logs(signatures(), [late, early])
-    assert not verdict.failed
-    assert verdict.last is not None
-    assert (verdict.last.file, verdict.last.line) == ("a.log", 2)
-
-
-@pytest.mark.parametrize(
-    "log",
-    [
-        (
-            "UCX  ERROR mlx5_0: ibv_create_cq() failed: Cannot allocate memory\n\n# OSU MPI Broadcast Latency Test\n"
-            "# Size       Avg Latency(us)\n1                       0.23\n"
-        ),
-        (
-            "/srv/job.py:9: UserWarning: apex is not installed, using the unfused optimizer\n"
-            '  except ImportError: warnings.warn("apex is not installed, using the unfused optimizer")\nbye\n'
-        ),
-    ],
-    ids=["results of a benchmark follow", "source of a warning"],
-)
-def test_a_known_text_that_a_program_survives_is_no_failure(log: str) -> None:
-    assert verdict_on(log).causes == ()
-
-
-@pytest.mark.parametrize("error", ["KeyError: 3", "ValueError: 2 processes share one file"])
-def test_a_number_after_the_name_of_an_exception_is_no_metric(error: str) -> None:
-    assert verdict_on(f"loading\n{error}\n").failed
-    assert not verdict_on("loading\nval Error: 3\nMeanSquaredError: 0.25\n").failed

@@ -63,10 +63,6 @@ def test_a_log_that_ends_with_the_line_of_a_wait_says_for_what(log: str, cause: 
     assert verdict.first.ranks == ()
 
 
-def test_a_number_of_epochs_that_is_set_is_no_progress() -> None:
-    assert verdict_on("EPOCHS = 50\ninitializing ddp: GLOBAL_RANK: 0, MEMBER: 1/2\n").stands
-
-
 def test_a_line_of_a_wait_in_passing_is_none() -> None:
     log = f"{NCCL}Init COMPLETE\n" + "".join(f"step {at} loss 3.0\n" for at in range(4))
     assert verdict_on(log).causes == ()
@@ -88,23 +84,6 @@ def test_results_after_the_line_of_a_wait_show_that_it_ended(rest: str) -> None:
     assert verdict_on(f"{NCCL}Init COMPLETE\n{rest}").causes == ()
 
 
-def test_a_later_line_of_the_same_logger_shows_that_the_wait_of_its_rank_ended() -> None:
-    begin = "[2026-05-04 11:00:1{0} TP{0}] Init torch distributed begin.\n"
-    log = f"{begin.format(2)}{begin.format(3)}[2026-05-04 11:00:19 TP2] Load weight begin. avail mem=78.0 GB\n"
-    verdict = verdict_on(log)
-    assert verdict.first is not None
-    assert verdict.first.ranks == (3,)
-    noise = f"{begin.format(2)}[2026-05-04 11:00:19 TP2] WARNING: the cache directory is not set\n"
-    assert verdict_on(noise).stands
-
-
-def test_a_later_line_of_nccl_may_be_of_any_rank() -> None:
-    begin = "[2026-05-04 11:00:10 TP0] Init torch distributed begin.\n"
-    verdict = verdict_on(f"{begin}{NCCL}Bootstrap : Using eth0:10.0.0.1<0>\n{NCCL}Init COMPLETE\n")
-    assert verdict.first is not None
-    assert (verdict.first.cause.id, verdict.first.ranks) == ("first-collective", ())
-
-
 def test_the_rank_that_stands_at_the_earliest_line_holds_up_the_others() -> None:
     ready = f"{NCCL}Connected all trees\n"
     verdict = verdict_on(ready, ready, "Loading extension module cpu_adam...\n", ready, rank=True)
@@ -120,12 +99,3 @@ def test_an_error_precedes_the_line_at_which_another_rank_waits() -> None:
     assert verdict.failed
     assert verdict.first_error is not None
     assert verdict.first_error.evidence.who == "rank 2 on n2"
-
-
-@pytest.mark.parametrize(
-    ("after", "because"), [("", "it is the last line of the log"), ("hello\n", "nothing after it shows progress")]
-)
-def test_a_wait_is_the_last_line_only_where_none_follows(after: str, because: str) -> None:
-    first = verdict_on(f"start\nNCCL version 2.21.5+cuda12.4\n{after}").first
-    assert first is not None
-    assert first.because == because

@@ -23,12 +23,6 @@ def test_only_a_disk_of_the_node_has_a_type() -> None:
     assert disk_type(MOUNTS, os.makedev(8, 1)) == ""
 
 
-def test_a_name_of_a_mount_with_strange_white_space_changes_nothing() -> None:
-    strange = "50 21 0:60 / /home/u/a\x0bb\x85\u2028\u00a0- rw shared:9 - fuse x rw\n"
-    assert disk_type(strange + MOUNTS, os.makedev(254, 1)) == "ext4"
-    assert disk_type(strange, os.makedev(0, 60)) == ""
-
-
 def test_a_quota_is_reported_where_free_space_is_and_the_probe_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,16 +49,6 @@ def test_a_message_of_the_table_is_kept_with_its_time_and_others_are_not(device:
     assert abs(message.time - time.time()) < 60
 
 
-def test_a_time_before_the_last_look_is_that_of_the_look(device: tuple[KernelLog, int]) -> None:
-    """The stamps of the kernel drift from the clock over months."""
-    log, writing = device
-    before = time.time()
-    log.read()
-    os.write(writing, record(KILL, ago_s=3600.0))
-    log.read()
-    assert log.messages[0].time >= before
-
-
 def test_the_process_that_was_killed_is_known_once(device: tuple[KernelLog, int]) -> None:
     log, writing = device
     for text in ("oom-kill:constraint=CONSTRAINT_MEMCG,task=python3,pid=4121,uid=0", KILL):
@@ -68,13 +58,6 @@ def test_the_process_that_was_killed_is_known_once(device: tuple[KernelLog, int]
     assert log.has_killed_for_memory(4121) == knows
     assert not log.has_killed_for_memory(1)
     assert len(log.messages) == (1 if knows else 2)
-
-
-def test_a_host_without_kernel_messages_says_so(tmp_path: Path) -> None:
-    log = KernelLog(str(tmp_path / "absent"))
-    log.read()
-    assert log.messages == []
-    assert "as in most containers" in log.missing
 
 
 def test_messages_about_a_process_are_found_after_its_end(

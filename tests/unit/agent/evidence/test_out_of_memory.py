@@ -40,14 +40,6 @@ def test_an_earlier_oom_kill_is_not_the_cause_of_a_later_failure(tmp_path: Path)
     assert memory.killer(by_sigkill=True) is None
 
 
-def test_a_rank_that_ends_long_after_the_kernel_chose_it_has_the_limit_of_its_cgroup(tmp_path: Path) -> None:
-    memory = version_2(tmp_path, kills=0)
-    version_2(tmp_path, kills=1)
-    for second in range(5):
-        memory.look(10.0 + second)
-    assert memory.killer(by_sigkill=True, is_logged=True) == OutOfMemory(True, 512 * MIB, "cgroup")
-
-
 def test_version_1_has_another_counter_file_and_a_huge_number_for_no_limit(tmp_path: Path) -> None:
     session = tmp_path / "memory" / "jobs" / "one"
     session.mkdir(parents=True)
@@ -68,10 +60,6 @@ def test_an_oom_kill_in_the_root_cgroup_is_not_certainly_ours(tmp_path: Path) ->
     found = memory.killer(by_sigkill=True)
     assert found is not None
     assert (found.certain, found.of) == (False, "host")
-
-
-def test_nothing_is_reported_without_cgroups_and_without_oom_kills_of_the_host(tmp_path: Path) -> None:
-    assert Memory("", str(tmp_path)).killer(by_sigkill=True) is None
 
 
 @pytest.mark.parametrize(("available", "of"), [(200, "host"), (900, "outside")])

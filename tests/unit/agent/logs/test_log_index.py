@@ -1,14 +1,13 @@
 """Index of a log by time, and the offsets at which readers with a start time begin."""
 
 import itertools
-import os
 from pathlib import Path
 
 import pytest
 
 from pylaunch import protocol
 from pylaunch.agent.logs import log_index
-from pylaunch.agent.logs.log_index import MOST, PERIOD_S, SHARE, LogIndex, before, begins, line_begin, read, thinned
+from pylaunch.agent.logs.log_index import MOST, PERIOD_S, SHARE, LogIndex, begins, read, thinned
 from pylaunch.agent.logs.tail import LogFollower
 from pylaunch.base.layout import RunDirectory
 
@@ -107,27 +106,6 @@ def test_sizes_are_recorded_once_a_second_and_only_when_they_grow(directory: Run
     assert read(directory.times("0.out")) == [(1000.0, 4)]
 
 
-def test_a_log_without_marks_is_shown_whole_unless_it_is_older_than_the_start_time(directory: RunDirectory) -> None:
-    log = Path(directory.stream("0.out"))
-    log.write_text("old\n")
-    os.utime(log, (5000.0, 5000.0))
-    assert shown(directory, 4000.0) == "old\n"
-    assert shown(directory, 6000.0) == ""
-    assert begins(directory, {"1.out": directory.stream("1.out")}, 1.0) == {"1.out": 0}
-
-
-def test_a_clock_that_was_set_back_hides_nothing() -> None:
-    assert before([(100.0, 10), (50.0, 20), (60.0, 30)], 70.0) == 0
-    assert before([(100.0, 10), (50.0, 20), (160.0, 30)], 150.0) == 20
-
-
-def test_a_truncated_mark_is_ignored(directory: RunDirectory, clock: Clock) -> None:
-    written(directory, clock, "100 a\n")
-    with Path(directory.times("0.out")).open("ab") as marks:
-        marks.write(b"\0" * 7)
-    assert read(directory.times("0.out")) == [(100.0, 6)]
-
-
 def test_marks_are_bounded_and_sparser_with_age() -> None:
     year = [(float(second), second) for second in range(0, 365 * DAY, 600)] + [
         (365.0 * DAY + second, second) for second in range(MOST)
@@ -154,22 +132,3 @@ def test_a_full_file_of_marks_is_thinned(
             marks.look(float(second) * PERIOD_S)
             assert len(read(directory.times("0.out"))) < 40
     assert read(directory.times("0.out"))[-1] == (1499.0, 1000)
-
-
-def test_a_log_that_cannot_be_indexed_is_reported_once(
-    directory: RunDirectory, capfd: pytest.CaptureFixture[str]
-) -> None:
-    Path(directory.stream("0.out")).write_text("a\n")
-    Path(directory.file("times")).write_text("not a directory")
-    marks = LogIndex(directory, {"0.out": directory.stream("0.out")})
-    marks.note()
-    marks.note()
-    assert capfd.readouterr().err.count("is not known from here on") == 1
-
-
-def test_the_start_of_a_line_is_searched_no_further_than_a_chunk(tmp_path: Path) -> None:
-    log = tmp_path / "0.out"
-    log.write_bytes(b"first\n" + b"x" * 200_000)
-    assert line_begin(str(log), 100) == 6
-    assert line_begin(str(log), 6) == 6
-    assert line_begin(str(log), 150_000) == 150_000

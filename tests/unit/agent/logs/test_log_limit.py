@@ -6,7 +6,7 @@ import pytest
 
 from pylaunch import protocol
 from pylaunch.agent.logs.log_limit import PERIOD_S, LogLimit, middle
-from pylaunch.agent.logs.tail import CHUNK, NEWEST, LogFollower, first_of_last
+from pylaunch.agent.logs.tail import NEWEST, LogFollower
 
 MEBIBYTE = 1 << 20
 LINE = 64
@@ -77,25 +77,3 @@ def test_a_lagging_reader_continues_with_the_newest_output(tmp_path: Path) -> No
     assert numbers == list(range(skipped[0].offset // LINE, lines))
     assert NEWEST - LINE <= len(numbers) * LINE <= NEWEST
     assert read(log, protocol.Follow({}, None, lag=4 * MEBIBYTE)) == ([], list(range(lines)))
-
-
-@pytest.mark.parametrize("wanted", [0, 1, 3, 5000, 10**6])
-@pytest.mark.parametrize("end", [b"", b"unfinished"])
-def test_the_offset_of_the_last_lines_is_found(tmp_path: Path, wanted: int, end: bytes) -> None:
-    log = tmp_path / "0.out"
-    log.write_bytes(numbered(0, 4000) + end)
-    content = log.read_bytes()
-    kept = content[first_of_last(str(log), wanted) :]
-    assert kept == b"".join(content.splitlines(keepends=True)[-wanted:] if wanted else [])
-    assert first_of_last(str(tmp_path / "not there"), wanted) == 0
-
-
-def test_the_last_lines_are_searched_no_further_than_the_hole(tmp_path: Path) -> None:
-    log = tmp_path / "0.out"
-    log.write_bytes(numbered(0, 8 * MEBIBYTE // LINE))
-    LogLimit([str(log)], 4 * MEBIBYTE).keep(0.0)
-    skipped, numbers = read(log, protocol.Follow({}, None, tail=10**6))
-    assert skipped == []
-    assert numbers[-1] == 8 * MEBIBYTE // LINE - 1
-    assert abs(len(numbers) * LINE - 2 * MEBIBYTE) <= 2 * 4096
-    assert len(numbers) * LINE > CHUNK

@@ -45,22 +45,6 @@ def test_an_unfinished_line_is_sent_after_a_delay(tmp_path: Path) -> None:
     assert follower.has_caught_up
 
 
-def test_streams_take_turns(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"a" * 3 * CHUNK)
-    (tmp_path / "b").write_bytes(b"b\n")
-    paths = {name: str(tmp_path / name) for name in "ab"}
-    follower = LogFollower(paths, protocol.Follow({}, None))
-    order = [output.stream for _ in range(2) if (output := follower.next(ended=False)) is not None]
-    assert order == ["a", "b"]
-
-
-def test_last_lines_are_from_the_first_file_that_has_any(tmp_path: Path) -> None:
-    (tmp_path / "err").write_text("\n \n")
-    (tmp_path / "out").write_text("first\n\nlast   \n")
-    assert last_lines(str(tmp_path / "err"), str(tmp_path / "out")) == ["first", "last"]
-    assert last_lines(str(tmp_path / "absent")) == []
-
-
 def test_logs_whose_directory_is_taken_away_are_reported_once_with_the_part_of_the_path(tmp_path: Path) -> None:
     logs = tmp_path / "run" / "logs"
     logs.mkdir(parents=True)
@@ -74,18 +58,6 @@ def test_logs_whose_directory_is_taken_away_are_reported_once_with_the_part_of_t
     lost = follower.next(ended=False)
     assert isinstance(lost, protocol.Skipped)
     assert (lost.start, lost.offset, lost.reason) == (lost.start, lost.start, f"{tmp_path}/run: Not a directory")
-    assert follower.next(ended=True) is None
-
-
-def test_a_log_that_is_removed_after_its_first_output_is_reported(tmp_path: Path) -> None:
-    for name in ("0.out", "1.out"):
-        (tmp_path / name).write_text("one\n")
-    follower = LogFollower({name: str(tmp_path / name) for name in ("0.out", "1.out")}, protocol.Follow({}, None))
-    assert [type(follower.next(ended=False)) for _ in range(2)] == [protocol.Output] * 2
-    (tmp_path / "1.out").unlink()
-    lost = follower.next(ended=False)
-    assert isinstance(lost, protocol.Skipped)
-    assert (lost.stream, lost.reason) == ("1.out", f"{tmp_path}/1.out: No such file or directory")
     assert follower.next(ended=True) is None
 
 

@@ -1,7 +1,6 @@
 """Pieces of a broadcast on one node: what is on the disk, and what strangers get."""
 
 import contextlib
-import errno
 import os
 import socket
 import ssl
@@ -13,12 +12,11 @@ from typing import Any
 import pytest
 
 from pylaunch.agent.piped import piece_store, pieces
-from pylaunch.agent.piped.piece_source import PIECE, PieceSource
+from pylaunch.agent.piped.piece_source import PIECE
 from pylaunch.agent.piped.piece_store import ABANDONED_S, PieceStore, StoreError, WrongPieceError
-from pylaunch.agent.piped.pieces import CERTIFICATE, PieceNode, PieceServer, tls_context
+from pylaunch.agent.piped.pieces import CERTIFICATE, PieceNode, tls_context
 from pylaunch.broadcast.identity import new_identity
 from pylaunch.broadcast.payload import Payload, read_payload
-from tests.waiting import wait_until
 
 IDENTITY = new_identity()
 FOREIGN = new_identity() + IDENTITY[IDENTITY.index(CERTIFICATE) :]
@@ -80,19 +78,6 @@ def test_pieces_of_an_interrupted_push_count_if_their_bytes_are_right(payload: P
     assert opened(payload).have == [False, False]
 
 
-def test_a_push_that_was_interrupted_after_it_set_the_modes_continues(payload: Payload, tmp_path: Path) -> None:
-    first = opened(payload)
-    first.write(0, payload.read(0))
-    first.close()
-    (staged,) = (tmp_path / "node").glob(".pylaunch-push-*/0")
-    staged.chmod(0o444)
-    os.utime(staged.parent, (0, 0))
-    again = opened(payload)
-    assert again.have == [True, False]
-    assert staged.stat().st_mode & 0o777 == 0o600
-    assert staged.parent.stat().st_mtime > ABANDONED_S  # In use: another push leaves it alone.
-
-
 def test_a_byte_that_changes_on_the_disk_after_it_was_received_is_found(payload: Payload, tmp_path: Path) -> None:
     store = opened(payload)
     store.write(0, payload.read(0))
@@ -101,17 +86,6 @@ def test_a_byte_that_changes_on_the_disk_after_it_was_received_is_found(payload:
         file.write(b"changed")
     with pytest.raises(StoreError, match="another content on the disk"):
         store.prove()
-
-
-def test_a_file_that_is_there_already_is_not_received_again(payload: Payload, tmp_path: Path) -> None:
-    (tmp_path / "node/tree").mkdir(parents=True)
-    (tmp_path / "node/tree/a").write_bytes((tmp_path / "source/tree/a").read_bytes())
-    store = opened(payload)
-    assert store.have == [True, False]  # The second piece has the end of a, and c.
-    store.write(1, payload.read(1))
-    store.prove()
-    store.finish()
-    assert (tmp_path / "node/tree/c").read_bytes() == b"few"
 
 
 def test_no_link_leads_out_of_the_destination(payload: Payload, tmp_path: Path) -> None:
@@ -211,53 +185,6 @@ def test_a_peer_with_another_certificate_delivers_nothing(payload: Payload) -> N
     store.write(1, payload.read(1))
     port = PieceNode({**order(payload), "identity": FOREIGN}, store).listen()
     assert asked(port, IDENTITY, 1)[0] == b""
-
-
-def test_a_piece_waits_for_no_acknowledgement_of_the_handshake(
-    payload: Payload, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = opened(payload)
-    store.write(1, payload.read(1))
-    node, wrap, sides = PieceNode(order(payload), store), ssl.SSLContext.wrap_socket, []
-
-    def seen(context: ssl.SSLContext, sock: socket.socket, server_side: bool = False) -> ssl.SSLSocket:
-        sides.append((server_side, sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0))
-        return wrap(context, sock, server_side=server_side)
-
-    monkeypatch.setattr(ssl.SSLContext, "wrap_socket", seen)
-    assert node._fetch(1, "127.0.0.1", node.listen()) == payload.read(1)
-    assert sorted(sides) == [(False, True), (True, True)]
-
-
-def test_a_disk_of_the_source_that_cannot_be_read_is_the_reason_and_not_the_network(
-    payload: Payload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = PieceSource([(f"{tmp_path}/source/tree", "tree")])
-    source.open()
-    reasons: list[str] = []
-    monkeypatch.setattr(pieces, "_fail", reasons.append)
-    port = PieceServer(order(payload), source).listen()
-
-    def fails(*_: object) -> bytes:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(os, "pread", fails)
-    assert asked(port, IDENTITY, 0)[0] == b""
-    wait_until(lambda: reasons, "the server has ended")
-    assert reasons == [f"{tmp_path}/source/tree/a: Input/output error"]
-
-
-def test_a_large_file_is_flushed_while_it_arrives_and_not_for_minutes_at_the_end(
-    payload: Payload, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    flushed: list[str] = []
-    monkeypatch.setattr(piece_store, "FLUSHED", PIECE)
-    monkeypatch.setattr(os, "fsync", lambda each: flushed.append(Path(f"/proc/self/fd/{each}").readlink().name))
-    store = opened(payload)
-    for piece in (0, 1):
-        store.write(piece, payload.read(piece))
-    store.prove()
-    assert flushed == ["0", "0", "2"]
 
 
 def test_a_host_sends_no_more_than_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:

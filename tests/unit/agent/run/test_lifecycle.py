@@ -1,7 +1,5 @@
 """Lifecycle of a run on a node, from values alone."""
 
-from dataclasses import replace
-
 from pylaunch.agent.run import lifecycle
 from pylaunch.agent.run.lifecycle import (
     EXAMINE_S,
@@ -31,13 +29,6 @@ def launched(*ranks: int) -> Life:
     for rank in ranks:
         life, _ = lifecycle.rank_started(life, rank)
     return life
-
-
-def test_a_run_is_over_when_its_last_rank_ends_well() -> None:
-    life, actions = lifecycle.rank_ended(running(0, 1), 0, None, 1.0, GRACE_S)
-    assert (actions, life.is_over) == ([], False)
-    life, actions = lifecycle.rank_ended(life, 1, None, 2.0, GRACE_S)
-    assert (actions, life.is_over) == ([], True)
 
 
 def test_a_failed_rank_has_the_others_examined_then_terminated_and_sets_the_deadline() -> None:
@@ -94,31 +85,6 @@ def test_views_that_do_not_arrive_delay_a_stop_by_their_time_and_no_longer() -> 
     assert lifecycle.tick(life, 10.0 + EXAMINE_S) == [KillEverything()]
 
 
-def test_a_person_who_requests_the_stop_does_not_wait_for_views() -> None:
-    assert lifecycle.stop(running(0), "stop", 10.0, GRACE_S, by_hand=True)[1] == [
-        Announce("stop", by_hand=True),
-        TerminateRanks(frozenset({0})),
-    ]
-    life, _ = lifecycle.stop(running(0), "rank 1 died", 10.0, GRACE_S)
-    life, actions = lifecycle.stop(life, "stop", 10.1, GRACE_S, by_hand=True)
-    assert actions == [Announce("stop", by_hand=True), TerminateRanks(frozenset({0}))]
-    assert life.examine_until is None
-
-
-def test_ranks_that_end_while_they_are_examined_leave_nobody_to_terminate() -> None:
-    life, _ = lifecycle.rank_ended(launched(0, 1), 1, "rank 1 died", 10.0, GRACE_S)
-    life, actions = lifecycle.rank_ended(life, 0, "rank 0 died", 10.1, GRACE_S)
-    assert actions == [TerminateLauncher()]
-    assert lifecycle.examined(life, 10.2)[1] == []
-
-
-def test_a_second_failure_changes_nothing() -> None:
-    life, _ = lifecycle.rank_ended(running(0, 1, 2), 1, "rank 1 died", 10.0, GRACE_S)
-    after, actions = lifecycle.rank_ended(life, 0, "rank 0 died", 11.0, GRACE_S)
-    assert actions == []
-    assert after.kill_at == life.kill_at
-
-
 def test_a_later_stop_shortens_the_grace_and_never_extends_it() -> None:
     life, _ = lifecycle.stop(running(0), "stop", 10.0, 60.0)
     shorter, actions = lifecycle.stop(life, "now", 11.0, 0.0)
@@ -167,13 +133,6 @@ def test_ranks_that_a_launcher_left_behind_are_stopped() -> None:
     assert not life.is_over
 
 
-def test_a_launcher_that_starts_a_rank_again_has_it_running() -> None:
-    life = replace(launched(0), running=frozenset(), ended=frozenset({0}))
-    again, actions = lifecycle.rank_started(life, 0)
-    assert (again.running, again.ended) == (frozenset({0}), frozenset())
-    assert actions == []
-
-
 def test_a_rank_that_starts_while_the_node_stops_is_terminated() -> None:
     life, _ = lifecycle.stop(launched(), "stop", 1.0, GRACE_S)
     assert lifecycle.rank_started(life, 3)[1] == [TerminateRanks(frozenset({3}))]
@@ -200,18 +159,3 @@ def test_a_cause_or_an_order_ends_that_time() -> None:
     assert actions == [Announce("rank 1 was killed by SIGKILL"), TerminateRanks(frozenset({2}))]
     _, actions = lifecycle.stop(life, "by ada", 10.5, GRACE_S, by_hand=True)
     assert actions == [Announce("by ada", by_hand=True), TerminateRanks(frozenset({1, 2}))]
-
-
-def test_a_node_whose_only_rank_lost_another_still_reports_that_it_stops() -> None:
-    life, _ = lifecycle.rank_lost_another(running(0), 0, "rank 0 lost a peer", 10.0)
-    assert not life.is_over
-    life, actions = lifecycle.end_hold(life, 12.1, GRACE_S)
-    assert (actions, life.is_over) == ([Announce("rank 0 lost a peer")], True)
-
-
-def test_a_launcher_that_fails_after_its_rank_lost_another_changes_nothing() -> None:
-    life, _ = lifecycle.rank_lost_another(launched(0), 0, "rank 0 lost a peer", 10.0)
-    life, actions = lifecycle.launcher_ended(life, "the launcher ended with exit code 1", 10.2, GRACE_S)
-    assert (actions, life.is_over) == ([], False)
-    _, actions = lifecycle.end_hold(life, 12.1, GRACE_S)
-    assert actions == [Announce("rank 0 lost a peer")]

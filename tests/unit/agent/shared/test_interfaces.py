@@ -7,7 +7,6 @@ import pytest
 
 from pylaunch.agent.shared.sockets import interfaces
 from pylaunch.agent.shared.sockets.interfaces import UndecidedError, _adapters, _fastest, _profile, wanted
-from pylaunch.model.plan import NODE_ENVIRONMENT
 
 ACTIVE, DOWN = "4: ACTIVE", "1: DOWN"
 
@@ -42,15 +41,6 @@ def test_ethernet_ports_of_rdma_adapters_are_roce(tmp_path: Path) -> None:
     adapters = _adapters(tree(tmp_path, ("mlx5_0:1", ACTIVE, "Ethernet", "200 Gb/sec (4X HDR)")))
     assert _profile("auto", "eth0", adapters) == "roce"
     assert _fastest("roce", adapters) == ["mlx5_0:1"]
-
-
-def test_ports_that_are_down_are_ignored(tmp_path: Path) -> None:
-    adapters = _adapters(tree(tmp_path, ("mlx5_0:1", DOWN, "InfiniBand", "10 Gb/sec (4X SDR)")))
-    assert _profile("auto", "eth0", adapters) == "ethernet"
-
-
-def test_the_profile_without_adapters_is_ethernet(tmp_path: Path) -> None:
-    assert _profile("auto", "eth0", _adapters(str(tmp_path / "none"))) == "ethernet"
 
 
 def test_a_profile_without_an_active_port_is_refused() -> None:
@@ -89,12 +79,3 @@ def test_a_file_without_our_mark_is_foreign(tmp_path: Path) -> None:
     foreign.write_text("NCCL_DEBUG=INFO\n")
     found = [interfaces.is_foreign(str(path)) for path in (ours, foreign, tmp_path / "none")]
     assert found == [False, True, False]
-
-
-def test_controller_and_host_use_the_same_path() -> None:
-    assert interfaces.NODE_ENVIRONMENT == NODE_ENVIRONMENT
-
-
-def test_the_role_and_the_probe_share_their_code() -> None:
-    role = Path(__file__).parents[4] / "roles/nccl_env/module_utils/pylaunch_interfaces_library.py"
-    assert role.read_text() == Path(interfaces.__file__).read_text()

@@ -117,15 +117,6 @@ def test_a_log_that_is_replaced_while_it_is_followed_ends_only_its_stream(direct
     assert [each.stream for each in output if isinstance(each, protocol.Output)] == ["1.out"]
 
 
-@pytest.mark.parametrize("offset", [-(1 << 62), -1, 1 << 62])
-def test_an_offset_outside_of_the_file_is_no_error(offset: int, directory: RunDirectory) -> None:
-    path = directory.stream("0.out")
-    Path(path).write_text("line\n")
-    follow = protocol.Follow({"0.out": offset}, None, tail=offset, lag=offset)
-    output = tail.LogFollower({"0.out": path}, follow).next(ended=True)
-    assert output is None or isinstance(output, (protocol.Output, protocol.Skipped))
-
-
 def test_a_file_that_is_read_whole_has_a_limit(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * 11)
     assert rank_files.read(str(tmp_path / "file"), 10) == b"x" * 10
@@ -137,12 +128,6 @@ def test_a_file_is_replaced_even_if_its_temporary_path_exists(tmp_path: Path) ->
     (tmp_path / "file.new").symlink_to(tmp_path / "other")
     rank_files.replace(str(tmp_path / "file"), b"content")
     assert ((tmp_path / "file").read_bytes(), (tmp_path / "other").exists()) == (b"content", False)
-
-
-def test_a_deeply_nested_error_file_is_ignored(directory: RunDirectory) -> None:
-    for content in (DEEP, b"[" * 50_000, b'{"message": 1e999}'):
-        Path(directory.of_rank(0, "error.json")).write_bytes(content)
-        assert rank_report.error(directory, 0, tail.NOTHING_SECRET) == ""
 
 
 @given(content=JSON.map(lambda value: json.dumps(value).encode()) | st.binary())
@@ -157,10 +142,6 @@ def test_any_error_file_is_a_short_text(content: bytes, tmp_path_factory: pytest
 def test_any_step_file_is_a_finite_mark_or_none(content: bytes) -> None:
     mark = progress.decoded(content)
     assert mark is None or json.dumps([mark.step, mark.time], allow_nan=False)
-
-
-def test_a_step_marked_at_no_finite_time_is_none() -> None:
-    assert progress.decoded(struct.pack("<qdq", 1, float("inf"), 1)) is None
 
 
 @given(content=st.lists(st.tuples(st.floats(), st.integers(-(1 << 63), (1 << 63) - 1))))

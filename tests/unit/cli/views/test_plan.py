@@ -1,7 +1,5 @@
 """A plan as a dry run prints it: which layer each variable of a rank is from."""
 
-import pytest
-
 from pylaunch.cli.planning import plan_document, plan_lines
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
@@ -36,36 +34,12 @@ def test_each_variable_is_below_its_layer_with_the_values_that_it_overrides() ->
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("framework", [Framework.DIRECT, Framework.TORCHRUN])
-def test_a_plan_names_its_framework(framework: Framework) -> None:
-    plan = planned(framework)
-    assert next(iter(plan_lines(plan, render(plan)))) == (
-        f"5 ranks on 2 nodes with --framework {framework.value}, in /home/ml"
-    )
-    assert plan_document(plan, render(plan))["framework"] == framework.value
-
-
 def test_values_that_differ_name_their_hosts_or_ranks_and_equal_ones_do_not() -> None:
     found = layers(planned(interface="ib0"))
     assert found["inventory"] == ["", "CUDA_VISIBLE_DEVICES=0,1 on n1; 4,5,6 on n2"]
     assert "GLOO_SOCKET_IFNAME=ib0  (overrides inventory: eth1 on n1)" in found["flags"]
     assert "LOCAL_RANK=0 on ranks 0,2; 1 on ranks 1,3; 2 on rank 4" in found["identity"]
     assert "WORLD_SIZE=5" in found["identity"]
-
-
-def test_of_many_values_the_first_and_the_last_are_printed() -> None:
-    found = layers(planned(env={"RANK": "9"}))
-    assert "RANK=0 … 4  (overrides flags: 9)" in found["identity"]
-    assert "flags" not in found
-
-
-def test_layers_of_the_node_are_named_though_their_values_are_not_known() -> None:
-    found = layers(planned(Framework.TORCHRUN))
-    assert list(found) == [
-        "flight recorder", "user", "route", "node file", "defaults", "framework", "inventory", "launcher", "identity",
-        "agent",
-    ]  # fmt: skip
-    assert found["node file"][0].startswith("/etc/pylaunch/environment.json")
 
 
 def test_ranks_with_the_same_command_line_share_a_line() -> None:

@@ -13,30 +13,11 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect import fleet as fleet_module
-from pylaunch.runs.connect.agent_link import AgentLink, LinkError
-from pylaunch.runs.connect.fleet import Fleet, Interrupted, Lost, NodeSilent
-from pylaunch.runs.connect.inbox import MOST_BYTES, MOST_MESSAGES
-from tests.unit.runs.messages import arrive
+from pylaunch.runs.connect.agent_link import AgentLink
+from pylaunch.runs.connect.fleet import Fleet, Lost, NodeSilent
+from pylaunch.runs.connect.inbox import MOST_BYTES
 
 PLAN = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("true",), Framework.COMMAND, "/"), "7f3a9c01")
-
-
-def test_messages_that_were_kept_are_received_first_and_in_order() -> None:
-    async def story() -> list[tuple[str, object]]:
-        fleet = Fleet(PLAN, "0123")
-        count = 2 * MOST_MESSAGES
-        arriving = asyncio.ensure_future(arrive(fleet, *((f"n{number}", number) for number in range(count))))
-        for _ in range(count):
-            await fleet.inbox.hear()
-            fleet.inbox.keep()
-        await arriving
-        fleet.interrupt("interrupted")
-        fleet.inbox.put_back()
-        return [await fleet.inbox.hear() for _ in range(count + 1)]
-
-    heard = asyncio.run(story())
-    assert heard[:-1] == [(f"n{number}", number) for number in range(2 * MOST_MESSAGES)]
-    assert heard[-1] == ("", Interrupted("interrupted"))
 
 
 class FloodingLink:
@@ -85,18 +66,6 @@ def test_a_node_that_floods_during_other_work_waits(size: int) -> None:
     asyncio.run(story())
 
 
-def test_an_interrupt_ends_other_work_also_while_a_node_floods() -> None:
-    async def story() -> None:
-        fleet = Fleet(PLAN, "0123")
-        fleet._listen("n1", cast(AgentLink, FloodingLink(1 << 22)))
-        asyncio.get_running_loop().call_later(0.05, fleet.interrupt, "interrupted")
-        with pytest.raises(KeyboardInterrupt, match="interrupted"):
-            await fleet.unless_interrupted(asyncio.sleep(60))
-        await fleet.close()
-
-    asyncio.run(story())
-
-
 def test_no_time_of_a_node_is_in_the_future_or_before_the_preparation() -> None:
     """Its clock was set after the connection measured it: nothing happens later than it is reported."""
     fleet = Fleet(PLAN, "0123")
@@ -135,31 +104,3 @@ def test_a_node_is_suspected_before_it_is_lost_and_only_while_the_controller_lis
     heard = asyncio.run(story())
     assert heard[:-1] == [("n1", NodeSilent(seconds)) for seconds in (4.0, 5.0, 6.0, 7.0, 8.0, 9.0)]
     assert heard[-1] == ("n1", Lost("no heartbeat for 10 s"))
-
-
-def test_a_node_that_is_being_called_is_not_called_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its connection ends while a second one is being opened, because no heartbeat had arrived."""
-    calls = []
-
-    async def story() -> None:
-        answers = asyncio.Event()
-
-        async def opens(*_: object) -> None:
-            calls.append("n1")
-            await answers.wait()
-            raise LinkError("no route", is_final=True)
-
-        monkeypatch.setattr(fleet_module, "open_link", opens)
-        fleet = Fleet(PLAN, "0123")
-        fleet.links["n1"] = cast(AgentLink, SimpleNamespace(heard_at=0.0, is_awaited=True))
-        fleet.keep_watch(10.0)
-        fleet.reconnect("n1")
-        fleet.reconnect("n1")
-        for _ in range(9):
-            await asyncio.sleep(0)
-        answers.set()
-        assert await fleet.inbox.hear() == ("n1", Lost("no route"))
-        await fleet.close()
-
-    asyncio.run(story())
-    assert calls == ["n1"]

@@ -14,15 +14,15 @@ from pylaunch import protocol
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangFinding, HangKind
-from pylaunch.model.job import Framework, JobSpec, OnHang
+from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.model.run import EventKind
 from pylaunch.protocol.examination import Frame
-from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, RankEnd
+from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent
 from pylaunch.runs.follow import hang_watch
-from pylaunch.runs.follow.hang_watch import HangNews, HangWatch, ViewTaker, event, interval_s
+from pylaunch.runs.follow.hang_watch import HangNews, HangWatch, ViewTaker, event
 from pylaunch.runs.follow.rank_views import RunSample
-from pylaunch.verdict.hangs.suspicion import HangReport, ProgressResumed
+from pylaunch.verdict.hangs.suspicion import HangReport
 from pylaunch.verdict.run_state import RunState
 from tests.unit.verdict.hangs.views import brief, one_late
 
@@ -64,27 +64,6 @@ def test_silent_ranks_are_viewed_until_the_late_one_is_named() -> None:
     assert event(message).facts == FACTS[:1]
 
 
-def test_output_after_a_report_is_the_next_news() -> None:
-    async def examine(*, call_sites: bool = False, progress: bool = False, node: bool = False, **_: float) -> RunSample:
-        return RunSample(tuple(replace(each, state="T") if each.rank == 2 else each for each in one_late(4, 2)))
-
-    async def watch() -> tuple[HangNews, HangNews]:
-        watch = HangWatch(plan(0.05), examine, lambda: STATE)
-        first = await asyncio.wait_for(watch.next(), 60)
-        watch.add(protocol.Activity([protocol.RankSigns(0, 200)]))
-        return first, await asyncio.wait_for(watch.next(), 60)
-
-    first, second = asyncio.run(watch())
-    assert isinstance(first.news, HangReport)
-    assert first.news.finding.kind is HangKind.STOPPED
-    assert isinstance(second.news, ProgressResumed)
-
-
-def test_a_watch_that_is_off_asks_nodes_for_nothing() -> None:
-    assert interval_s(plan(None)) == 0
-    assert 0 < interval_s(plan(30)) <= 1
-
-
 def test_the_record_has_the_finding_the_rank_and_the_evidence() -> None:
     finding = HangFinding(
         HangKind.LATE,
@@ -109,19 +88,6 @@ def test_a_rank_that_works_is_slow_and_idle_programs_are_quiet() -> None:
     assert event(HangNews(HangReport(quiet, 1.0))).text.startswith("quiet: ")
 
 
-def test_a_finding_that_does_not_end_a_run_says_so_where_the_run_should_end_for_hangs() -> None:
-    news = HangNews(HangReport(HangFinding(HangKind.LATE, "x", Confidence.LOW), 1.0, may_end_run=False, is_exact=True))
-    assert event(news, OnHang.STOP).text.endswith("low confidence: not enough for --on-hang stop)")
-    assert event(news).text.endswith("low confidence)")
-    ends = HangNews(HangReport(HangFinding(HangKind.LATE, "x", Confidence.HIGH), 1.0, is_exact=True))
-    assert event(ends, OnHang.STOP).text.endswith("high confidence)")
-
-
-def test_a_finding_on_several_hosts_is_no_event_of_one_host() -> None:
-    finding = HangFinding(HangKind.TRANSPORT, "x", Confidence.MEDIUM, (), ("n1", "n2"))
-    assert event(HangNews(HangReport(finding, 1.0))).host is None
-
-
 async def watched(examine: ViewTaker, enough: asyncio.Event, *, reports: int) -> list[HangNews]:
     """Return the first `reports` reports of a watch, which then continues until `enough`."""
     watch = HangWatch(plan(0.05), examine, lambda: STATE)
@@ -131,20 +97,6 @@ async def watched(examine: ViewTaker, enough: asyncio.Event, *, reports: int) ->
     watching.cancel()
     await asyncio.wait({watching})
     return found
-
-
-def test_ranks_that_advance_in_silence_are_never_asked_for_all_calls() -> None:
-    asked: list[tuple[bool, bool]] = []
-    enough = asyncio.Event()
-
-    async def examine(*, call_sites: bool = False, progress: bool = False, node: bool = False, **_: float) -> RunSample:
-        asked.append((call_sites, node))
-        if len(asked) == 12:
-            enough.set()
-        return RunSample(tuple(brief(each) for each in one_late(4, 2, number=400 + len(asked))))
-
-    asyncio.run(watched(examine, enough, reports=0))
-    assert set(asked) == {(False, False)}
 
 
 def test_ranks_that_stay_where_they_are_are_asked_for_all_calls_once() -> None:
@@ -163,25 +115,6 @@ def test_ranks_that_stay_where_they_are_are_asked_for_all_calls_once() -> None:
     assert "rank 2 on n02 is in load" in first.news.finding.text
     brief_only, whole, later = (False, True, False), (True, False, True), (False, True, True)
     assert asked[:12] == [brief_only, brief_only, whole, *[later] * 9]
-
-
-def test_ranks_that_are_late_with_all_calls_are_asked_again_and_get_more_time() -> None:
-    """A busy machine: each rank answers a brief question in time, and no longer one."""
-    seconds: list[float] = []
-    looks = 0
-    enough = asyncio.Event()
-
-    async def examine(*, call_sites: bool = False, within_s: float = 4.0, **_: bool) -> RunSample:
-        nonlocal looks
-        looks += 1
-        if call_sites:
-            seconds.append(within_s)
-        if looks == 12:
-            enough.set()
-        return RunSample(tuple(replace(brief(each), time=float(looks)) for each in one_late(4, 2)))
-
-    asyncio.run(watched(examine, enough, reports=1))
-    assert seconds == [4.0, 8.0, 12.0, 16.0]
 
 
 def news_within(looks: int, answers: Callable[[int], RunSample], state: Callable[[int], RunState]) -> HangNews | None:
@@ -236,14 +169,3 @@ def test_a_node_that_misses_every_answer_is_named() -> None:
     assert isinstance(news.news, HangReport)
     assert news.news.finding.kind is HangKind.NODE_SILENT
     assert news.news.finding.hosts == ("n03",)
-
-
-def test_ranks_that_end_while_one_is_viewed_are_no_hang() -> None:
-    """Three ranks have ended after the second view, and the last one is a zombie in the third."""
-    ends = tuple(RankEnd(rank, f"n{rank:02}", 0, None, 1.0, stopped=False) for rank in range(3))
-    zombie = replace(EVALUATES[3], state="Z", threads=(), groups=(), collectives=())
-
-    def answers(look: int) -> RunSample:
-        return RunSample(tuple(EVALUATES) if look < 3 else (zombie,))
-
-    assert news_within(3, answers, lambda look: STATE if look < 3 else replace(STATE, ends=ends)) is None

@@ -81,11 +81,8 @@ def test_slurm_is_asked_once_for_all_nodes_of_a_job_and_until_it_has_ended() -> 
         (("RUNNING",), ""),
         (("",), ""),
         (("TIMEOUT",), end_of_job("7")),
-        (("UNKNOWN",), end_of_job("7")),
         (("COMPLETING",), end_of_job("7")),
-        (("PENDING",), end_of_job("7")),
         (("COMPLETING", "RUNNING"), end_of_job("7")),
-        (("COMPLETING", "NODE_FAIL"), end_of_job("7")),
     ],
 )
 def test_only_a_cancelled_job_was_ended_by_a_person(states: tuple[str, ...], end: str) -> None:
@@ -133,33 +130,3 @@ def test_a_job_that_ends_otherwise_is_the_cause_and_no_node_of_it(monkeypatch: p
     assert (outcome.status, outcome.reason) == (Status.FAILED, "Slurm job 7 has ended")
     assert [cause.kind for cause in outcome.causes] == ["job-ended"]
     assert contacts(listener) == []
-
-
-@pytest.mark.parametrize("state", ["RUNNING", ""])
-def test_a_connection_that_ends_in_a_job_that_runs_is_opened_again(state: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    called: list[str] = []
-    monkeypatch.setattr(Fleet, "reconnect", lambda self, name: called.append(name))
-
-    async def follow() -> list[Event]:
-        monkeypatch.setattr(commands, "job_at_end", Slurm(state).state_of)
-        listener, fleet = Listener(), Fleet(PLAN, "0123")
-        follower = RunFollower(PLAN, fleet, listener, streams=[])
-        await arrive(fleet, ("n2", CLOSED))
-        following = asyncio.ensure_future(follower.follow())
-        while not called:
-            await asyncio.sleep(0.001)
-        following.cancel()
-        await asyncio.wait({following})
-        await fleet.close()
-        return contacts(listener)
-
-    (lost,) = asyncio.run(follow())
-    assert (called, lost.host, lost.text) == (["n2"], "n2", CLOSED.reason)
-
-
-def test_a_silent_node_of_a_job_is_given_up_without_a_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    silent = [(host, Lost("no heartbeat for 10 s")) for host in PLAN.cluster.names]
-    slurm = Slurm("RUNNING")
-    outcome, _ = followed(slurm, monkeypatch, *silent)
-    assert [cause.kind for cause in outcome.causes] == ["node-lost"]
-    assert slurm.asked == 0

@@ -35,14 +35,6 @@ def test_the_order_of_one_rank_is_kept() -> None:
     assert ("0,1", "b") in shown(lines)
 
 
-def test_a_line_that_waits_delays_later_lines() -> None:
-    merge = Merge()
-    merge.add(RANKS[0], "out", "later\n", time=11.0, now=20.0)
-    merge.add(RANKS[1], "out", "earlier\n", time=10.0, now=20.2)
-    assert list(merge.due(20.0 + WINDOW_S)) == []
-    assert shown(list(merge.due(20.2 + WINDOW_S))) == [("1", "earlier"), ("0", "later")]
-
-
 def test_a_flood_does_not_wait() -> None:
     merge = Merge()
     line = "x" * 1023 + "\n"
@@ -63,16 +55,6 @@ def test_every_line_is_shown_once_for_each_of_its_writers() -> None:
     assert sum(len(line.sources) for line in lines) == 50 * 6 * 2
     assert len(lines) < 50 * 6
     assert merge.waiting == 0
-
-
-def test_held_lines_are_released_in_order_of_time() -> None:
-    merge = Merge(held_until=30.0)
-    merge.add(RANKS[0], "out", "third\n", time=13.0, now=20.0)
-    merge.add(RANKS[0], "out", "fourth\n", time=14.0, now=20.0)
-    assert list(merge.due(25.0)) == []
-    merge.add(RANKS[2], "out", "first\nsecond\n", time=11.0, now=26.0)
-    merge.held_until = 0.0
-    assert [line.text for line in merge.due(27.0)] == ["first", "second", "third", "fourth"]
 
 
 def test_lines_are_held_for_a_limited_time() -> None:

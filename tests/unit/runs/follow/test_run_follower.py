@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
@@ -15,9 +14,6 @@ from pylaunch.protocol.examination import RankView
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.follow.run_events import Notice, RunEvent
 from pylaunch.runs.follow.run_follower import RunFollower, time_of
-from pylaunch.store.signatures import signatures
-from pylaunch.verdict.run_state import StopAll
-from tests.waiting import wait_until
 
 CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{number}") for number, name in enumerate(("n1", "n2", "n3"))))
 PLAN = plan_run(CLUSTER, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
@@ -66,23 +62,6 @@ def test_agents_that_cannot_reach_each_other_are_reported_once_and_recorded_each
     ]
 
 
-def test_the_end_of_a_rank_that_is_read_after_its_node_was_given_up_counts_all_the_same() -> None:
-    end = protocol.RankEnd(0, "", 1, None, 2.0, stopped=False)
-    listener = heard(("n1", protocol.RankStarted(0, 7, 1.0)), ("n1", end))
-    assert [event.kind for event in listener.events] == [EventKind.RANK_STARTED, EventKind.RANK_ENDED]
-
-
-def test_a_host_that_reports_the_end_of_its_agent_answers_also_after_a_restart() -> None:
-    async def hear() -> tuple[str, frozenset[str], frozenset[str]]:
-        follower = RunFollower(PLAN, Fleet(PLAN, "0123"), Listener(), streams=[])
-        await follower._on_message("n1", protocol.Failed("its agent ended"))
-        await follower._on_message("n2", protocol.Failed("restarted", protocol.HOST_RESTARTED))
-        assert follower._state.stop is not None
-        return follower._state.stop.reason, follower._state.answering, follower._state.restarted
-
-    assert asyncio.run(hear()) == ("n1 answers, but its agent ended", frozenset({"n1", "n2"}), frozenset({"n2"}))
-
-
 def test_of_views_that_a_node_repeats_without_end_the_first_is_recorded() -> None:
     views = [("n1", protocol.RankView(0, "", 1.0, 0.0, pid, "S", 0.0, "")) for pid in range(1, 100)]
     listener = heard(*views, ("n2", protocol.RankView(1, "", 1.0, 0.0, 7, "S", 0.0, "")))
@@ -97,23 +76,6 @@ def test_starts_and_unheard_agents_that_a_node_reports_without_end_are_recorded_
         (EventKind.RANK_STARTED, "pid 2"),
         (EventKind.PEERS_UNHEARD, "n[2-3]"),
     ]
-
-
-@pytest.mark.parametrize("by_hand", [False, True])
-def test_what_judges_a_failure_is_loaded_while_the_nodes_stop(by_hand: bool) -> None:
-    signatures.cache_clear()
-
-    def is_loaded() -> bool:
-        return signatures.cache_info().currsize == 1
-
-    async def stop() -> None:
-        follower = RunFollower(PLAN, Fleet(PLAN, "0123"), Listener(), streams=[])
-        await follower._stop_all(StopAll("rank 0 on n1 exited with code 1", timedelta(seconds=1), by_hand))
-        if not by_hand:
-            await asyncio.to_thread(wait_until, is_loaded, "signatures")
-
-    asyncio.run(stop())
-    assert is_loaded() is not by_hand
 
 
 END = protocol.RankEnd(1, "", 1, None, 100.0, stopped=False, last_lines=("ValueError: x",), error="ValueError: x")

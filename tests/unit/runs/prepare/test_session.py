@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import cast
 
 import pytest
@@ -17,11 +17,9 @@ from pylaunch.runs.connect.agent_link import AgentLink, LinkError
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted
 from pylaunch.runs.prepare.archive import AgentArchive
 from pylaunch.runs.prepare.session import (
-    HOSTNAME_LOOPBACK,
     MOST_LEAD_S,
     RELEASED_TIMEOUT_S,
     SENT_S,
-    InterruptedBeforeReleaseError,
     Launch,
     NodesRefusedError,
     Session,
@@ -106,40 +104,10 @@ def test_a_node_that_ends_before_its_instant_is_not_awaited(last: object) -> Non
     assert rest == [("n2", started), ("n1", last)]
 
 
-@pytest.mark.parametrize("last", [protocol.Failed("broken"), ConnectionEnded("broken")])
-def test_a_node_that_was_ready_and_is_gone_refuses_the_release_of_all(last: object) -> None:
-    with pytest.raises(NodesRefusedError, match="no rank was started") as refused:
-        skew_and_rest(*pongs(["n1", "n3"]), ("n2", last), answering=False)
-    assert refused.value.reasons == {"n2": ("it was ready, and then: broken",)}
-
-
-def test_ctrl_c_while_a_node_does_not_answer_before_the_release_starts_no_rank() -> None:
-    with pytest.raises(InterruptedBeforeReleaseError, match="before any rank was started"):
-        skew_and_rest(*pongs(["n1", "n3"]), ("", Interrupted("interrupted")), answering=False)
-
-
 def test_ctrl_c_during_the_release_is_handled_at_once() -> None:
     skew, rest = skew_and_rest(("n2", protocol.Released(2.5)), ("", Interrupted("interrupted")))
     assert skew == 0.0
     assert rest == [("", Interrupted("interrupted"))]
-
-
-def test_nodes_that_became_ready_while_this_process_was_held_up_are_not_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    held_up_s, real = [0.0], time.monotonic
-    monkeypatch.setattr(time, "monotonic", lambda: real() + held_up_s[0])
-
-    async def prepare() -> None:
-        fleet = Fleet(PLAN, "0123")
-        link(fleet, CLUSTER.hosts)
-        session = session_of(PLAN, fleet)
-        preparing = asyncio.ensure_future(session._prepare())
-        while not fleet.inbox._arrived._getters:  # type: ignore[attr-defined]
-            await asyncio.sleep(0)
-        held_up_s[0] += 10 * PLAN.job.start_timeout.total_seconds()
-        await arrive(fleet, *((host.name, protocol.Ready(0.1, [], {})) for host in CLUSTER.hosts))
-        await preparing
-
-    asyncio.run(prepare())
 
 
 def released(hosts: int) -> tuple[float, list[protocol.Release]]:
@@ -173,42 +141,6 @@ def test_nodes_that_answer_late_get_a_release_with_more_lead(answered_s: float, 
     assert lead_s(answered_s, nodes=4) == pytest.approx(lead + 4 * SENT_S)
 
 
-def test_the_lead_of_a_release_follows_from_the_answers_to_the_question_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    answered: list[float] = []
-
-    def lead(answered_s: float, nodes: int) -> float:
-        answered.append(answered_s)
-        return 0.0
-
-    monkeypatch.setattr("pylaunch.runs.prepare.session.lead_s", lead)
-
-    async def slow_answers(fleet: Fleet, ports: Mapping[str, int]) -> dict[str, Mapping[str, str]]:
-        await asyncio.sleep(2 * MOST_LEAD_S)
-        return {}
-
-    monkeypatch.setattr("pylaunch.runs.prepare.session.try_connections", slow_answers)
-
-    async def start() -> None:
-        fleet = Fleet(PLAN, "0123")
-
-        async def connect(names: Sequence[str], verb: str, **_: object) -> dict[str, LinkError]:
-            link(fleet, CLUSTER.hosts)
-            await arrive(fleet, *((host, protocol.Ready(0.0, [], {}, beside=1)) for host in fleet.links))
-            return {}
-
-        monkeypatch.setattr(fleet, "connect", connect)
-        session = session_of(PLAN, fleet, listener)
-        await session.prepare(lambda hosts, unwanted: {})
-        await arrive(fleet, *pongs(fleet.links), ("", Interrupted("nobody answers")))
-        await session.release()
-
-    listener = Listener()
-    asyncio.run(start())
-    assert answered[0] >= 2 * MOST_LEAD_S
-    note = "note: n[1-3]: another run is live there, on the same processors: pylaunch ps"
-    assert note in listener.phases
-
-
 def test_the_same_error_of_many_hosts_is_one_line_in_the_order_of_the_plan(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -231,24 +163,3 @@ def test_the_same_error_of_many_hosts_is_one_line_in_the_order_of_the_plan(
         "hint: pylaunch trust --limit gpu3",
         "      look at gpu[1-2,4]",
     ]
-
-
-@pytest.mark.parametrize(("address", "refusing"), [("nosuch.invalid", ["n3"]), ("10.0.0.3", ["n1", "n2", "n3"])])
-def test_nodes_without_an_interface_to_a_peer_whose_name_does_not_resolve_are_not_accused(
-    monkeypatch: pytest.MonkeyPatch, address: str, refusing: list[str]
-) -> None:
-    cluster = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2"), Host("n3", address)))
-    plan = plan_run(cluster, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
-    no_interface = protocol.Refused([protocol.Reason(HOSTNAME_LOOPBACK, "its own host name resolves to 127.0.1.1", "")])
-
-    async def connect(fleet: Fleet, names: Sequence[str], verb: str, **_: object) -> dict[str, LinkError]:
-        if verb != "open" or fleet.links or not names:
-            return {}
-        link(fleet, cluster.hosts[:2])
-        await arrive(fleet, *((host, no_interface) for host in fleet.links))
-        return {"n3": LinkError("name does not resolve")}
-
-    monkeypatch.setattr(Fleet, "connect", connect)
-    error = refusal(plan)
-    assert sorted(error.reasons) == refusing
-    assert error.message == f"{len(refusing)} of 3 hosts cannot take part, so no rank was started"

@@ -60,15 +60,3 @@ def test_a_file_with_secrets_open_to_others_is_warned_of(tmp_path: Path, capsys:
     file.chmod(0o600)
     env(env_file=(str(file),))
     assert capsys.readouterr().err == ""
-
-
-def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "job.env"
-    file.write_bytes(b"A=\xff")
-    with pytest.raises(UsageError, match="not UTF-8 at byte 2"):
-        env(env_file=(str(file),))
-
-
-def test_a_file_without_an_end_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"/dev/zero: larger than 1.0 MiB"):
-        env(env_file=("/dev/zero",))

@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.job import Framework, JobSpec
-from pylaunch.model.plan import plan_run
+from pylaunch.model.job import Framework
 from pylaunch.terminal.flags import program
 from pylaunch.terminal.flags.start import StartFlags
 
@@ -63,13 +61,6 @@ def test_words_that_are_no_program_are_refused_with_the_line_to_type(
     assert refused.value.hint == hint
 
 
-@pytest.mark.parametrize("word", ["pkg/train.py", "a.out", "/opt/my tools/run"])
-def test_a_program_that_only_nodes_have_is_started(here: Path, word: str) -> None:
-    (here / "pkg").mkdir()
-    (here / "pkg" / "train.py").touch()
-    assert understood(word).words == (word,)
-
-
 @pytest.mark.parametrize("words", [("hostname",), ("python", "train.py"), ("./run.sh", "A=2")])
 def test_variables_before_any_program_are_those_of_its_ranks(words: tuple[str, ...]) -> None:
     chosen, flags = program.understood(StartFlags(words=("A=1", "B=", *words), env=("A=3",)), None)
@@ -81,11 +72,8 @@ def test_variables_before_any_program_are_those_of_its_ranks(words: tuple[str, .
     [
         ("from accelerate import Accelerator", Framework.ACCELERATE),
         ("import accelerate\naccelerate.Accelerator()", Framework.ACCELERATE),
-        ("from accelerate import init_empty_weights", Framework.DIRECT),
         ("from transformers import Trainer", Framework.ACCELERATE),
-        ("from transformers import AutoModel", Framework.DIRECT),
         ("try:\n    from accelerate import Accelerator\nexcept ImportError:\n    pass", Framework.DIRECT),
-        ("import sys\nif sys.argv[1:]:\n    from accelerate import Accelerator", Framework.DIRECT),
         ("def main():\n    from accelerate import Accelerator", Framework.ACCELERATE),
         ("if __name__ == '__main__':\n    import jax", Framework.JAX),
         ("import jax\nimport torch", Framework.DIRECT),
@@ -93,7 +81,6 @@ def test_variables_before_any_program_are_those_of_its_ranks(words: tuple[str, .
         ("import deepspeed", Framework.DIRECT),
         ("import deepspeed\nparser.add_argument('--local_rank')", Framework.DEEPSPEED),
         ("import torch.distributed", Framework.DIRECT),
-        ("this is not Python", Framework.DIRECT),
         ("(" * 5000, Framework.DIRECT),
     ],
 )
@@ -128,11 +115,8 @@ def test_a_script_that_asks_torchrun_itself_for_something_gets_it_and_the_reason
     [
         "from torch.distributed.elastic.multiprocessing.errors import record\n@record\ndef main(): pass",
         "from torch.distributed.launcher.api import elastic_launch",
-        "os.environ['TORCHELASTIC_RUN_ID'], os.environ['TORCHELASTIC_RESTART_COUNT']",
         "dist.TCPStore(host, int(env['MASTER_PORT']) + 1, 2, is_master=rank == 0)",
         "p = env['MASTER_PORT']\nif rank:\n    dist.TCPStore(h, p, 2, False)\nelse:\n    dist.TCPStore(h, p, 2, True)",
-        "port = env['MASTER_PORT']\ndist.TCPStore(h, port, **options)",
-        "port = env['MASTER_PORT']\ndist.TCPStore(*options)",
         "dist.TCPStore('10.0.0.1', 4711, 2)",
     ],
 )
@@ -142,12 +126,6 @@ def test_a_script_that_works_without_torchrun_starts_without_it(
     (here / "train.py").write_text(source)
     assert understood("train.py").framework is Framework.DIRECT
     assert capsys.readouterr().err == ""
-
-
-def test_a_framework_decides_before_torchrun_does(here: Path) -> None:
-    (here / "train.py").write_text("import torch.distributed.elastic.timer, loop")
-    (here / "loop.py").write_text("from accelerate import Accelerator")
-    assert understood("train.py").framework is Framework.ACCELERATE
 
 
 def test_variables_that_the_agent_of_torchrun_reads_select_torchrun_unless_a_framework_is_named(
@@ -186,14 +164,6 @@ def test_modules_are_read_as_python_finds_them(here: Path) -> None:
         understood("-m")
 
 
-def test_the_examples_are_recognised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(Path(__file__).parents[4])
-    found = {path: understood(f"examples/{path}").framework.value for path in (
-        "train_ddp.py", "jax_train.py", "accelerate_train.py", "deepspeed_train.py",
-    )}  # fmt: skip
-    assert list(found.values()) == ["direct", "jax", "accelerate", "deepspeed"]
-
-
 def test_an_mpi_script_is_refused_unless_a_framework_is_named(here: Path) -> None:
     (here / "train.py").write_text("from mpi4py import MPI")
     with pytest.raises(UsageError, match=r"train\.py imports mpi4py, and pylaunch starts no MPI job") as caught:
@@ -213,12 +183,10 @@ def test_an_mpi_script_is_refused_unless_a_framework_is_named(here: Path) -> Non
     ("line", "is_noted"),
     [
         ("torchrun --standalone --nproc_per_node 2 train.py", True),
-        ("torchrun --nproc-per-node=2 train.py", True),
         ("accelerate launch --num_processes 2 train.py", True),
         ("deepspeed train.py", True),
         ("torchrun --nnodes 1 train.py", False),
         ("torchrun --nnodes 2 --rdzv-endpoint=a:1 train.py", False),
-        ("torchrun --node_rank 0 --master_addr a train.py", False),
         ("python train.py", False),
     ],
 )
@@ -230,23 +198,6 @@ def test_a_line_of_one_machine_says_that_it_became_one_of_all(
     assert ("on every host: --nodes 1 for one machine" in capsys.readouterr().err) is is_noted
     understood(*line.split(), nodes=1)
     assert "on every host" not in capsys.readouterr().err
-
-
-def test_words_that_cannot_hold_on_all_nodes_are_reported(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    cluster = Cluster((Host("n1", "10.0.0.1", devices=(0, 1)), Host("n2", "10.0.0.2")))
-    served = understood("serve", "M", "--node-rank", "0")
-    for nodes, is_warned in ((2, True), (1, False)):
-        job = JobSpec(served.words, served.framework, "/", nodes=nodes)
-        program.report_against(plan_run(cluster, job, "0" * 8), served)
-        line = "pylaunch start --nproc-per-node 1 -- sh -c 'exec serve M --node-rank $GROUP_RANK'"
-        assert (f"--node-rank 0 is the same on all 2 nodes; the number of each node: {line}" in
-                capsys.readouterr().err) is is_warned  # fmt: skip
-    (here / "train.py").write_text("import torch.distributed")
-    per_gpu = understood("torchrun", "--nnodes", "2", "--nproc_per_node=gpu", "train.py")
-    program.report_against(plan_run(cluster, JobSpec(per_gpu.words, per_gpu.framework, "/"), "0" * 8), per_gpu)
-    assert (
-        "warning: one rank per GPU: the inventory has no gpus= of n2, so each gets one rank" in capsys.readouterr().err
-    )
 
 
 def test_options_of_a_pasted_line_apply_where_no_flag_overrides_them(

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.cli import main
-from pylaunch.cli.commands.run import rerun
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec, RolePart
@@ -15,10 +13,7 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.model.run import RunRecord
 from pylaunch.runs.existing.discover import Discovery
-from pylaunch.runs.start import PlannedRun
-from pylaunch.runs.status import RunStatus
 from pylaunch.store import runs
-from pylaunch.terminal import console
 from pylaunch.terminal.flags import resolve_run
 from pylaunch.terminal.invocation import Invocation
 
@@ -71,38 +66,6 @@ def test_a_run_that_only_nodes_know_may_be_the_newest(
     assert "note: no host answered, so the newest run is one that is recorded here" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("agrees", [True, False])
-def test_stop_asks_for_the_newest_of_several(agrees: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(2):
-        plan = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("a",), Framework.COMMAND, "/"), f"0000000{number}")
-        runs.begin(plan, "0123", float(number))
-    asked: list[str] = []
-    monkeypatch.setattr(resolve_run, "current", lambda: Invocation("stop"))
-    monkeypatch.setattr(resolve_run, "_is_asked", lambda: True)
-    monkeypatch.setattr("pylaunch.runs.all_runs.statuses", lambda records, _: [RunStatus((), None) for _ in records])
-
-    def confirm(text: str) -> bool:
-        asked.append(text)
-        return agrees
-
-    monkeypatch.setattr(console, "confirm", confirm)
-    if agrees:
-        assert resolve_run.find(None, None).plan.run == "00000001"
-    else:
-        with pytest.raises(UsageError, match="several runs"):
-            resolve_run.find(None, None)
-    assert asked[0].startswith("stop the newest run, 00000001  running, started ")
-
-
-def test_a_run_of_a_job_that_is_started_again_is_a_run_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    job = JobSpec(("true",), Framework.COMMAND, "/", part=RolePart("68cfe4b1", "rl", "server", "server.0"))
-    runs.begin(plan_run(Cluster((Host("n1", "10.0.0.1"),)), job, "dddddddd"), "0123", 1.0)
-    planned: list[PlannedRun] = []
-    monkeypatch.setattr(rerun, "run_planned", lambda each, *_: planned.insert(0, each))
-    main.run(["rerun", "dddddddd"])
-    assert [each.plan.job.part for each in planned] == [None]
-
-
 @pytest.mark.parametrize("asks", [resolve_run.find, lambda run, _: resolve_run.find_each(run, None, None).records[0]])
 def test_hosts_of_the_inventory_here_are_asked_for_a_run_that_is_not_recorded(
     asks: Callable[[str, None], RunRecord],
@@ -124,12 +87,6 @@ def test_hosts_of_the_inventory_here_are_asked_for_a_run_that_is_not_recorded(
     assert capsys.readouterr().err == ""
     assert asks("eee", None).plan.run == "eeeeeeee"
     assert "note: eee is not recorded here: the hosts of " in capsys.readouterr().err
-
-
-def test_a_run_whose_inventory_cannot_be_looked_at_has_the_addresses_of_its_start() -> None:
-    cluster = Cluster((Host("n1", "10.0.0.1"),), sources=("/" + "x" * 300,))
-    record = RunRecord(plan_run(cluster, JobSpec(("a",), Framework.COMMAND, "/"), "cccccccc"), "0123", 1.0, (), None)
-    assert resolve_run.reached_now(record, None) == record
 
 
 @pytest.mark.parametrize(

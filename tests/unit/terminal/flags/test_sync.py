@@ -5,7 +5,7 @@ import pytest
 
 from pylaunch.errors import UsageError
 from pylaunch.model.job import TREE
-from pylaunch.runs.sync.tree import Tree, read_tree
+from pylaunch.runs.sync.tree import Tree
 from pylaunch.terminal.flags import sync
 
 
@@ -57,30 +57,6 @@ def test_a_script_must_be_among_the_files(tree: Tree) -> None:
     with pytest.raises(UsageError) as misspelt:
         sync.check_script(tree, TREE, "src/trainn.py")
     assert misspelt.value.hint == "did you mean src/train.py?"
-
-
-@pytest.mark.parametrize("given", ["tree/src/train.py", "../elsewhere/../{top}/tree/src/train.py"])
-def test_a_script_named_from_the_working_directory_gets_its_name_in_the_tree(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
-) -> None:
-    (tmp_path / "tree" / "src").mkdir(parents=True)
-    (tmp_path / "tree" / "src" / "train.py").write_text("")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError) as refused:
-        sync.check_script(read_tree(tmp_path / "tree"), TREE, given.format(top=tmp_path.name))
-    assert refused.value.evidence == ()
-    assert refused.value.hint == "name the script as it is called there: src/train.py"
-
-
-def test_a_script_outside_of_the_tree_is_not_called_excluded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "tree").mkdir()
-    (tmp_path / "tree" / "a.py").write_text("")
-    (tmp_path / "train.py").write_text("")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError) as refused:
-        sync.check_script(read_tree(tmp_path / "tree"), TREE, "../train.py")
-    assert refused.value.evidence == ()
-    assert refused.value.hint == "--sync names the directory that contains it"
 
 
 def test_files_that_gitignore_excludes_are_reported_with_the_flag_that_ships_the_largest(

@@ -42,13 +42,6 @@ def test_the_class_of_a_text_is_shown_with_its_page_and_its_question(capsys: pyt
     assert "see: pylaunch help errors-gpu" in lines
 
 
-def test_a_text_with_several_causes_gives_its_page_and_its_question_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = shown("I/O error with the kernel's line", capsys)
-    assert "evidence (certain: storage):" in lines
-    assert f"to be sure: {signatures().causes['disk-error'].sure}" in lines
-    assert "see: pylaunch help errors-files" in lines
-
-
 def test_rejected_causes_are_shown_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     lines = shown("GPU lost after the failure", capsys, verbose=True)
     assert sum(line.startswith("rejected: rank ") for line in lines) == 3
@@ -61,10 +54,3 @@ def test_a_cause_that_is_only_possible_is_shown_below_an_error_that_names_nobody
     lines = shown("a check had warned", capsys)
     assert lines[0].endswith("no rank is named: rank 0 on n1 timed out waiting for other ranks")
     assert any(line.startswith("possible: storage.shared_memory warned about n2") for line in lines)
-
-
-def test_failures_that_have_no_order_are_all_in_the_error(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = shown("two failures, clocks too coarse", capsys, verbose=True)
-    assert "ValueError: a" in lines[0]
-    assert "KeyError: b" in lines[0]
-    assert not any(line.startswith("rejected:") for line in lines)

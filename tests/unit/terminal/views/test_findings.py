@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import pytest
 
-from pylaunch.checks.result import Result
 from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
 from pylaunch.model.cluster import Cluster, Host
@@ -21,19 +20,6 @@ def test_a_finding_is_its_hosts_folded_its_evidence_and_what_to_type() -> None:
         "      | a line",
         "      fix: df -h /",
     ]
-
-
-@pytest.mark.parametrize(
-    ("severities", "expected"),
-    [
-        ([], "2 checks on 3 hosts in 1.9 s: nothing found"),
-        ([Severity.FAIL, Severity.WARN, Severity.WARN, Severity.UNKNOWN],
-         "2 checks on 3 hosts in 1.9 s: 1 fail, 2 warnings, 1 could not be measured"),
-    ],
-)  # fmt: skip
-def test_the_last_line_counts(severities: list[Severity], expected: str) -> None:
-    reported = tuple(Finding("a.b", severity, ("n1",), "x") for severity in severities)
-    assert findings.summary(Result(("n1", "n2", "n3"), ("a.b", "a.c"), reported, 1.93)) == expected
 
 
 def test_roles_that_the_same_hosts_need_run_together_and_notes_ask_for_none() -> None:
@@ -78,11 +64,6 @@ def test_the_list_names_every_check_and_explains_the_one_asked_for(capsys: pytes
     printed = capsys.readouterr().out
     assert "why       A checkpoint or log that does not fit" in printed
     assert "code.tree" not in printed
-
-
-def test_the_last_line_names_hosts_that_were_not_looked_at() -> None:
-    found = Result(("n1", "n2"), ("a.b",), (), 1.0, {"n2": "no route"})
-    assert findings.summary(found).endswith("; not looked at: n2")
 
 
 def test_on_a_terminal_a_sentence_is_wrapped_at_words_and_a_command_is_not(

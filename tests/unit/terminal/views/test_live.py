@@ -7,7 +7,7 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.protocol.node_evidence import RankEnd
-from pylaunch.terminal.views.live import Live, show_outcome, visible_part
+from pylaunch.terminal.views.live import Live, show_outcome
 
 HOSTS = tuple(Host(f"gpu{number:02}", f"10.0.0.{number}") for number in range(1, 12))
 PLAN = plan_run(Cluster(HOSTS), JobSpec(("train.py",), Framework.TORCHRUN, "/w"), "7f3a9c01")
@@ -20,12 +20,6 @@ def test_lines_are_aligned_and_go_where_the_rank_wrote_them(capsys: pytest.Captu
     captured = capsys.readouterr()
     assert captured.out == "gpu02:1  | loss 0.5\ngpu02:1  | \ngpu02:1  | loss 0.4\n"
     assert captured.err == "gpu11:10 | no newline yet\n"
-
-
-def test_a_progress_bar_shows_its_last_state() -> None:
-    assert visible_part("10%\r50%\r100%") == "100%"
-    assert visible_part("100%\r") == "100%"
-    assert visible_part("plain") == "plain"
 
 
 def ended(end: RankEnd | None, status: Status, **more: object) -> Outcome:
@@ -71,13 +65,6 @@ def test_only_ranks_that_are_known_to_have_been_stopped_are_called_stopped(capsy
     assert "exited with code 1; 2 of the other 10 ranks ended with it\n" in capsys.readouterr().err
 
 
-def test_leftovers_are_in_the_order_of_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
-    left = {"gpu03": ("pid 7",), "gpu01": ("pid 9",), "gpu02": ("pid 8",)}
-    show_outcome(PLAN, Outcome(Status.FAILED, "why", 9.0, (), left))
-    lines = [line for line in capsys.readouterr().err.splitlines() if "left behind" in line]
-    assert lines == ["gpu01: left behind: pid 9", "gpu02: left behind: pid 8", "gpu03: left behind: pid 7"]
-
-
 def test_hosts_that_are_not_proven_clean_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     outcome = Outcome(
         Status.FAILED, "contact with gpu02 was lost: no route", 9.0, (), {"gpu03": ("pid 7",)}, ("gpu02",)
@@ -88,13 +75,3 @@ def test_hosts_that_are_not_proven_clean_are_listed(capsys: pytest.CaptureFixtur
     assert "gpu03: left behind: pid 7" in printed
     assert "gpu02: not known to be clean" in printed
     assert "pylaunch stop 7f3a9c01" in printed
-
-
-def test_a_run_that_is_done_warns_of_ranks_that_hide_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
-    ends = [RankEnd(rank, host.name, 0, None, 8.0, stopped=False) for rank, host in enumerate(HOSTS)]
-    ends[3] = replace(ends[3], error="ValueError: loss is NaN")
-    show_outcome(PLAN, replace(ended(None, Status.DONE), ends=tuple(ends)))
-    shown = capsys.readouterr().err
-    assert "\nwarning: rank 3 on gpu04 exited with code 0 after ValueError: loss is NaN\n" in shown
-    assert shown.count("warning: ") == 1
-    assert shown.endswith("hint: pylaunch logs 7f3a9c01 --rank 3\n")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pylaunch.terminal.views.pace import LONGEST_S, Pace, RankStep, shown_rate
+from pylaunch.terminal.views.pace import LONGEST_S, Pace, RankStep
 
 
 def paced(*marks: tuple[int, float], total: int = 0) -> Pace:
@@ -17,19 +17,10 @@ def test_the_rate_is_that_of_the_last_minute() -> None:
     assert paced(*slow_then_fast).rate(3, 190.0) == pytest.approx(4.0)
 
 
-def test_one_mark_has_no_rate_however_often_it_is_read() -> None:
-    assert paced((7, 10.0), (7, 10.0), (7, 10.0)).rate(3, 12.0) is None
-    assert paced().rate(3, 12.0) is None
-
-
 def test_a_rank_that_is_stuck_has_no_rate() -> None:
     pace = paced((10, 10.0), (20, 20.0))
     assert pace.rate(3, 21.0) == pytest.approx(1.0)
     assert pace.rate(3, 40.0) is None
-
-
-def test_steps_that_begin_again_forget_what_was_before() -> None:
-    assert paced((10, 10.0), (20, 20.0), (0, 21.0)).rate(3, 22.0) is None
 
 
 def test_the_remaining_time_is_known_only_with_a_total() -> None:
@@ -46,9 +37,3 @@ def test_forged_marks_of_a_rank_cause_no_error() -> None:
         pace.left_s(RankStep(3, -(2**63), 1e300, 2**63 - 1), now)
     pace = paced((1, 1e-320), (2, 2e-320), (2**63 - 1, 3e-320), total=2**63 - 1)
     pace.left_s(RankStep(3, 1, 2e-320, 2**63 - 1), 3e-320)
-
-
-def test_rates_are_formatted_for_reading() -> None:
-    assert [shown_rate(rate) for rate in (120.4, 4.06, 1.0, 0.312, 0.001)] == [
-        "120 steps/s", "4.06 steps/s", "1 s/step", "3.21 s/step", "1e+03 s/step",
-    ]  # fmt: skip

@@ -2,9 +2,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pylaunch.checks.result import REACH
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run, replan
@@ -12,16 +10,10 @@ from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.runs.attempts import NoRestart, Restarting
 from pylaunch.runs.follow.run_events import LinesWritten
-from pylaunch.runs.prepare.session import Start
 from pylaunch.runs.start_events import (
     AttemptEnded,
     AttemptStarted,
-    FindingReported,
-    RanksReleased,
-    RunBegun,
     StartEvent,
-    TreeChanged,
-    Waiting,
 )
 from pylaunch.terminal.views.start import StartView, lines
 
@@ -33,36 +25,10 @@ def shown(event: StartEvent) -> str:
     return "\n".join(lines(event))
 
 
-def test_changed_files_are_named_up_to_three() -> None:
-    assert shown(TreeChanged(("a.py",))) == (
-        "warning: changed since the tree was read: a.py; all nodes have what was there before"
-    )
-    assert "a, b, c and 2 more; all nodes" in shown(TreeChanged(("a", "b", "c", "d", "e")))
-
-
 def test_a_restart_is_shown_with_its_number_and_reason() -> None:
     restarting = Restarting(replan(PLAN, ("n2",)), "n2 in place of n1: lost")
     assert shown(restarting) == "restart 1 of 3 (n2 in place of n1: lost): run 7f3a9c01.1"
     assert shown(NoRestart("the run was stopped")) == "no restart: the run was stopped"
-
-
-def test_a_start_is_timed_by_phase_with_the_skew_of_its_release() -> None:
-    start = Start({"connect": 0.5, "prepare": 1.25, "release": 0.06}, 0.0012, 0.0004, 100.0, 98.0)
-    assert shown(RanksReleased(PLAN, start)) == (
-        "started in 1.81 s (connect 0.50, prepare 1.25, release 0.06); release skew 1.2 ms ± 0.4"
-    )
-
-
-def test_a_host_that_only_the_probe_did_not_reach_is_unknown_and_has_no_fix() -> None:
-    finding = Finding(REACH, Severity.UNKNOWN, ("n1",), "cannot be asked: no answer", "ping n1")
-    assert shown(FindingReported(finding)) == "????  n1: cannot be asked: no answer"
-
-
-def test_the_queue_is_shown_as_it_is_reported() -> None:
-    assert shown(Waiting(("n1: device 0, run 1a2b", "n2: port 29500"))) == (
-        "waiting for n1: device 0, run 1a2b; n2: port 29500"
-    )
-    assert shown(RunBegun(PLAN)) == ""
 
 
 TIMING = "first line of code on 2 ranks: 500 ms after the release, skew 100.0 ms"

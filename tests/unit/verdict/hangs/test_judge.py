@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangKind
-from pylaunch.protocol.examination import Frame, ProcessGroup, RankView, ThreadStack
+from pylaunch.protocol.examination import Frame, ProcessGroup, RankView
 from pylaunch.verdict.hangs.judge import judge_hang
 from pylaunch.verdict.hangs.snapshot import HangEvidence
 from tests.unit.verdict.hangs.views import (
@@ -96,14 +96,6 @@ def test_half_of_the_ranks_name_nobody() -> None:
     assert best.ranks == ()
 
 
-def test_a_rank_that_is_ahead_does_not_accuse_the_others() -> None:
-    groups = [default_group(8)]
-    ahead = [view(0, calls(5, over=False), IN_ALL_REDUCE, groups)]
-    others = [view(rank, calls(4, over=True), IN_OPEN, groups) for rank in range(1, 8)]
-    best = judge_hang(evidence([*ahead, *others]))[0]
-    assert best.ranks == ()
-
-
 def test_a_rank_that_waits_after_the_others_left_made_an_extra_call() -> None:
     groups = [default_group(4)]
     waits = view(0, calls(5, over=False), IN_ALL_REDUCE, groups)
@@ -139,48 +131,10 @@ def test_a_rank_that_waits_in_a_call_that_the_others_finished_is_a_victim_of_the
     )
 
 
-def test_a_rank_that_left_its_call_pending_and_works_elsewhere_is_late() -> None:
-    groups = [default_group(4)]
-    ahead = [view(rank, calls(10, over=False), IN_ALL_REDUCE, groups) for rank in range(3)]
-    best = judge_hang(evidence([*ahead, view(3, calls(9, over=False), IN_OPEN, groups)]))[0]
-    assert (best.kind, best.ranks) == (HangKind.LATE, (3,))
-
-
 def test_a_call_that_not_all_ranks_report_is_no_transport_fault() -> None:
     groups = [default_group(4)]
     views = [view(rank, calls(9, over=False), IN_ALL_REDUCE, groups) for rank in range(3)]
     assert judge_hang(evidence(views, world=4))[0].kind is not HangKind.TRANSPORT
-
-
-def test_a_rank_that_answers_and_does_not_know_the_group_is_shown_at_its_place() -> None:
-    inside = Frame("init_process_group", f"{SITE}/torch/distributed/distributed_c10d.py", 2169)
-    views = one_late(3, 1, frames=(inside, Frame("main", "/job/train.py", 5)))
-    found = judge_hang(
-        evidence([replace(each, groups=(), collectives=()) if each.rank == 1 else each for each in views])
-    )[0]
-    assert found.text.endswith(
-        "rank 1 on n01 is in main (train.py:5), in init_process_group (distributed_c10d.py:2169)"
-    )
-    assert found.ranks == ()
-
-
-def test_a_rank_whose_script_has_ended_is_shown_with_the_thread_that_it_waits_for() -> None:
-    views = one_late(3, 1, frames=(Frame("_shutdown", "/usr/lib/python3.11/threading.py", 1590),))
-    thread = ThreadStack("Thread-1 (upload)", False, (Frame("upload", "/job/train.py", 10),))
-    views[1] = replace(views[1], threads=(*views[1].threads, thread))
-    best = judge_hang(evidence(views))[0]
-    assert (best.kind, best.ranks) == (HangKind.LATE, (1,))
-    assert best.text.endswith(
-        "rank 1 on n01 has left its script and waits for its other threads or processes: "
-        "thread Thread-1 (upload) is in upload (train.py:10)"
-    )
-
-
-def test_processes_that_another_launcher_started_as_other_ranks_name_nobody() -> None:
-    views = [replace(each, groups=(), collectives=()) for each in one_late(3, 1)]
-    assert judge_hang(evidence(views))[0].ranks == (1,)
-    nested = [replace(each, is_other_rank=True) for each in views]
-    assert judge_hang(evidence(nested))[0].ranks == ()
 
 
 def test_a_rank_whose_interpreter_is_held_is_named_from_its_stack() -> None:
@@ -197,25 +151,11 @@ def test_a_rank_that_shows_nothing_is_not_named() -> None:
     assert [finding.ranks for finding in findings] == [()]
 
 
-def test_a_rank_that_has_not_joined_the_group_is_late() -> None:
-    views = one_late(4, 1)
-    views[1] = replace(views[1], groups=(), collectives=())
-    best = judge_hang(evidence(views))[0]
-    assert (best.kind, best.ranks) == (HangKind.LATE, (1,))
-
-
 def test_a_wait_for_a_disk_in_every_sample_is_named() -> None:
     views = one_late(4, 2)
     views[2] = replace(views[2], state="D")
     best = judge_hang(evidence(views))[0]
     assert (best.kind, best.ranks, best.confidence) == (HangKind.DISK_WAIT, (2,), Confidence.HIGH)
-
-
-def test_a_wait_for_a_disk_in_one_sample_only_is_not_named_as_one() -> None:
-    both = evidence(one_late(4, 2))
-    views = list(both.samples[1])
-    views[2] = replace(views[2], state="D")
-    assert judge_hang(replace(both, samples=(both.samples[0], tuple(views))))[0].kind is HangKind.LATE
 
 
 def test_a_rank_in_the_kernel_that_waits_like_the_others_is_not_named_for_it() -> None:
@@ -237,20 +177,6 @@ def test_a_late_rank_that_computes_works() -> None:
     best = judge_hang(both)[0]
     assert best.kind is HangKind.BUSY
     assert not best.is_hang
-
-
-@pytest.mark.parametrize(
-    ("main_s", "kind"),
-    [(0.3, HangKind.BUSY), (0.03, HangKind.LATE), (None, HangKind.LATE)],
-    ids=["works in turns with waiting", "polls", "unknown"],
-)
-def test_a_late_rank_whose_main_thread_computes_a_little_works(main_s: float | None, kind: HangKind) -> None:
-    views = one_late(4, 1)
-    first = tuple(replace(each, main_cpu_s=2.0) for each in views)
-    later = tuple(replace(each, time=each.time + 15, main_cpu_s=2.0) for each in views)
-    late = replace(later[1], main_cpu_s=None if main_s is None else 2.0 + main_s)
-    hosts = {rank: f"n{rank:02}" for rank in range(4)}
-    assert judge_hang(HangEvidence("7f3a", hosts, (first, (later[0], late, *later[2:]))))[0].kind is kind
 
 
 @pytest.mark.parametrize(
@@ -295,15 +221,6 @@ def test_ranks_without_the_operations_of_their_calls_are_not_accused_of_other_on
     for finding in judge_hang(replace(found, samples=samples)):
         assert finding.kind is not HangKind.OTHER_CALL, finding.text
         assert {*finding.ranks} <= {GUILTY[name][1]}
-
-
-def test_another_size_is_shown_with_both_sizes() -> None:
-    groups = [default_group(3)]
-    made = [(*calls(3, over=True), call(4, over=False, size=8 if rank == 2 else 4)) for rank in range(3)]
-    best = judge_hang(evidence([view(rank, each, IN_ALL_REDUCE, groups) for rank, each in enumerate(made)]))[0]
-    assert best.ranks == (2,)
-    assert "rank 2 on n02 called all_reduce of [8] Float" in best.text
-    assert "ranks 0-1 called all_reduce of [4] Float" in best.text
 
 
 def test_sizes_of_all_to_all_may_differ() -> None:
@@ -361,13 +278,6 @@ def test_a_jax_rank_that_is_not_in_the_joint_call_is_named() -> None:
     assert best.text == "ranks 0-1 wait in process_allgather; rank 2 on n02 is in wait_for_cache (train.py:9)"
 
 
-def test_a_rank_whose_other_thread_is_in_the_joint_call_is_not_named() -> None:
-    waits = (Frame("wait_for_cache", "/job/train.py", 9),)
-    views = [view(rank, (), waits if rank == 2 else IN_ALLGATHER, []) for rank in range(3)]
-    views[2] = replace(views[2], threads=(*views[2].threads, ThreadStack("saver", is_main=False, frames=IN_ALLGATHER)))
-    assert judge_hang(evidence(views))[0].ranks == ()
-
-
 def test_plain_programs_in_different_places_are_shown_and_nobody_is_named() -> None:
     frames = [
         (Frame("receive", "/job/train.py", 5),),
@@ -389,33 +299,6 @@ def test_plain_programs_that_sleep_for_a_chosen_time_or_compute_are_no_hang() ->
     first, second = evidence([view(rank, (), frames, []) for rank in range(3)]).samples
     busy = (second[0], replace(second[1], cpu_s=second[1].cpu_s + 4), second[2])
     assert not judge_hang(HangEvidence("7f3a", {0: "n00", 1: "n01", 2: "n02"}, (first, busy)))[0].is_hang
-
-
-IN_BARRIER = (
-    Frame("barrier", f"{SITE}/torch/distributed/distributed_c10d.py", 4000),
-    Frame("main", "/job/train.py", 12),
-)
-
-IN_BATON = (
-    Frame("wait", f"{SITE}/torch/utils/file_baton.py", 50),
-    Frame("_jit_compile", f"{SITE}/torch/utils/cpp_extension.py", 2400),
-    Frame("main", "/job/train.py", 5),
-)
-
-
-def test_ranks_that_all_wait_for_the_lock_of_a_build_are_named_unless_one_builds() -> None:
-    waiting = [replace(view(rank, (), IN_BATON, []), wchan="hrtimer_nanosleep") for rank in range(3)]
-    best = judge_hang(evidence(waiting))[0]
-    assert (best.kind, best.ranks, best.confidence) == (HangKind.STUCK, (0, 1, 2), Confidence.MEDIUM)
-    first, second = evidence(waiting).samples
-    builds = (replace(second[0], cpu_s=second[0].cpu_s + 4), *second[1:])
-    assert not judge_hang(HangEvidence("7f3a", {0: "n00", 1: "n01", 2: "n02"}, (first, builds)))[0].is_hang
-
-
-def test_idle_programs_that_are_no_python_are_no_hang() -> None:
-    idle = [replace(view(rank, (), (), []), threads=(), source="", note="not a Python program") for rank in range(3)]
-    best = judge_hang(evidence(idle))[0]
-    assert (best.kind, best.is_hang) == (HangKind.UNDECIDED, False)
 
 
 @given(st.integers(3, 40), st.data())
@@ -442,21 +325,3 @@ def test_the_order_of_the_answers_does_not_matter(order: list[int], name: str) -
         tuple(sample[index] for index in order if index < len(sample)) for sample in asked.samples
     )
     assert judge_hang(replace(asked, samples=shuffled)) == judge_hang(asked)
-
-
-def test_a_rank_whose_exception_waits_for_a_barrier_in_a_finally_is_the_cause() -> None:
-    views = one_late(4, 2, IN_BARRIER)
-    views[2] = replace(views[2], handles="ValueError: bad batch (train.py:9)")
-    best = judge_hang(evidence(views))[0]
-    assert best.ranks == (2,)
-    assert best.text.startswith("rank 2 on n02 had ValueError: bad batch (train.py:9) before, and waits while it")
-    every = [replace(each, handles="StopIteration (train.py:3)") for each in views]
-    assert "StopIteration" not in judge_hang(evidence(every))[0].text, "all ranks do it"
-
-
-def test_ranks_at_different_places_that_no_call_refers_to_are_not_said_to_lack_a_call() -> None:
-    frames = [(Frame("plan", "/job/train.py", 5),), (Frame("take", "/job/train.py", 9),)]
-    first, second = evidence([view(rank, (), frames[rank], []) for rank in range(2)]).samples
-    busy = tuple(replace(each, cpu_s=each.cpu_s + 4) for each in second)
-    text = judge_hang(HangEvidence("7f3a", {0: "n00", 1: "n01"}, (first, busy)))[0].text
-    assert text == "no output and no step; ranks 0-1 are at different places; the first is in plan (train.py:5)"

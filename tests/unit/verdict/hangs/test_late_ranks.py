@@ -10,13 +10,12 @@ from pylaunch.model.diagnosis.hang import HangKind
 from pylaunch.protocol.examination import Frame, RankView
 from pylaunch.protocol.usage_report import RankSigns
 from pylaunch.verdict.hangs.suspicion import HangReport
-from tests.unit.verdict.hangs.views import IN_ALL_REDUCE, SITE, calls, default_group, one_late, view
+from tests.unit.verdict.hangs.views import SITE, one_late
 from tests.unit.verdict.hangs.watched_runs import (
     AFTER_S,
     MAIN,
     POLL_S,
     World,
-    aged,
     computes_at_times,
     late_in,
     silent,
@@ -121,49 +120,6 @@ def test_a_phase_that_shows_no_work_is_slow_within_a_minute_and_never_called_a_h
     assert 45 <= at <= 60
 
 
-def test_a_phase_that_stops_its_work_in_the_silence_is_slow_within_a_minute_after_that() -> None:
-    [(at, report)] = watched(computes_at_times(EVALUATES, lambda now: min(now, 20)), 3600)
-    assert isinstance(report, HangReport)
-    assert (report.finding.is_hang, report.finding.ranks) == (False, (0,))
-    assert report.finding.text.endswith("and neither computes nor moves data")
-    assert 20 + 0.8 * AFTER_S <= at <= 20 + 60
-
-
-def imports_until(at: float, late: World) -> World:
-    """Return ranks that import, and are those of `late` from then on: under load, no view shows what is between."""
-
-    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
-        imports = (Frame("find_spec", "/job/train.py", 1), MAIN)
-        early = [replace(view(rank, (), imports, []), cpu_s=now) for rank in range(4)]
-        return [], [replace(each, cpu_s=at) for each in late(now)[1]] if now >= at else early
-
-    return world
-
-
-SLEEPS = (Frame("sleeps", "/job/train.py", 3), MAIN)
-
-
-@pytest.mark.parametrize(("frames", "is_hang"), [(EVALUATES, False), (SLEEPS, True)])
-def test_what_a_rank_did_before_the_last_collective_says_nothing_about_the_silence(
-    frames: Sequence[Frame], is_hang: bool
-) -> None:
-    late = one_late(4, 1, frames)
-    at, report = watched(imports_until(40, lambda now: ([], [aged(each, now - 40) for each in late])), 3600)[0]
-    assert isinstance(report, HangReport)
-    assert (report.finding.is_hang, report.finding.ranks) == (is_hang, (1,))
-    assert at <= 40 + 60
-
-
-def test_the_first_collectives_are_progress_also_where_their_age_is_unknown() -> None:
-    late = [view(rank, calls(4, over=rank == 1), IN_ALL_REDUCE, [default_group(4)]) for rank in range(4)]
-    late[1] = one_late(4, 1, SLEEPS, number=4)[1]
-    at, report = watched(imports_until(70, lambda now: ([], late)), 3600)[0]
-    assert isinstance(report, HangReport)
-    assert (report.finding.ranks, report.is_exact) == ((1,), False)
-    assert 70 + AFTER_S <= at <= 70 + 2 * AFTER_S
-    assert report.quiet_s <= at - 70
-
-
 def test_a_rank_that_computes_in_its_own_code_is_named_within_a_minute_and_not_called_a_hang() -> None:
     [(at, report)] = watched(late_in((Frame("spin", "/job/train.py", 7), MAIN), cpu=1.0), 3600)
     assert isinstance(report, HangReport)
@@ -180,20 +136,6 @@ def test_one_of_two_ranks_that_computes_is_shown_within_a_minute_and_not_named()
     [(at, report)] = watched(world, 3600)
     assert isinstance(report, HangReport)
     assert (report.finding.is_hang, report.finding.ranks, at <= 60) == (False, (), True)
-
-
-def test_ranks_that_compute_while_one_is_ahead_of_them_are_mentioned_late() -> None:
-    """The rank that waits has called something that the others may never call."""
-
-    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
-        groups = [default_group(4)]
-        late = [
-            view(rank, calls(4, over=True), (Frame("spin", "/job/train.py", 7), MAIN), groups) for rank in (1, 2, 3)
-        ]
-        views = [view(0, calls(5, over=False), IN_ALL_REDUCE, groups), *(replace(each, cpu_s=now) for each in late)]
-        return [RankSigns(0, 100, 7)], views
-
-    assert watched(world, 119) == []
 
 
 def test_a_rank_that_waits_before_the_first_step_is_slow_at_first_and_a_hang_later() -> None:
@@ -221,20 +163,3 @@ def test_a_loop_that_polls_is_at_several_lines_and_a_hang() -> None:
     assert isinstance(report, HangReport)
     assert (report.finding.is_hang, report.finding.ranks, report.finding.confidence) == (True, (1,), Confidence.MEDIUM)
     assert at <= 60
-
-
-def test_a_lock_of_an_extensions_build_that_an_interrupted_build_left_behind_is_named() -> None:
-    baton = f"{SITE}/torch/utils/file_baton.py"
-    compiles = Frame("_jit_compile", f"{SITE}/torch/utils/cpp_extension.py", 2400)
-    lines = [
-        (Frame("wait", baton, 50), compiles, MAIN),
-        (Frame("exists", "/usr/lib/python3.11/genericpath.py", 19), Frame("wait", baton, 49), compiles, MAIN),
-    ]
-
-    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
-        return [RankSigns(0, 100, 7)], one_late(4, 1, lines[int(now) % 2])
-
-    [(at, report)] = watched(world, 3600)
-    assert isinstance(report, HangReport)
-    assert (report.finding.is_hang, report.finding.ranks, at <= 60) == (True, (1,), True)
-    assert "is waiting for the lock file of an extension's build" in report.finding.text

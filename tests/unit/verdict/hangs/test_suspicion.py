@@ -16,7 +16,6 @@ from pylaunch.verdict.hangs.snapshot import HangEvidence
 from pylaunch.verdict.hangs.suspicion import HangReport, ProgressResumed, Suspicion
 from tests.unit.verdict.hangs.views import (
     IN_ALL_REDUCE,
-    IN_OPEN,
     SITE,
     brief,
     calls,
@@ -93,64 +92,9 @@ def test_a_hang_that_accuses_nobody_ends_a_run_only_if_no_rank_works_nor_can_wai
     )
 
 
-def test_a_rank_whose_c_code_computes_while_it_keeps_the_interpreter_lock_is_slow() -> None:
-    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
-        views = one_late(4, 1)
-        views[1] = replace(views[1], source="signal", groups=(), collectives=(), cpu_s=now)
-        return [RankSigns(0, 100, 7)], views
-
-    [(at, report)] = watched(world, 300)
-    assert isinstance(report, HangReport)
-    assert (report.finding.kind, report.finding.ranks, report.may_end_run) == (HangKind.BUSY, (1,), False)
-    assert at <= 46
-
-
-@pytest.mark.parametrize("polls", [0.0, 0.2], ids=["idle", "threads of the library poll"])
-def test_a_rank_that_never_came_to_the_end_of_rpc_is_named_though_no_rank_shows_a_collective(polls: float) -> None:
-    api = f"{SITE}/torch/distributed/rpc/api.py"
-    leaves = (Frame("wait", "/usr/lib/python3.11/threading.py", 1), Frame("shutdown", api, 3), Frame("wrapper", api, 9))
-
-    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
-        views = [view(rank, (), (*(leaves if rank != 1 else IN_OPEN), MAIN), []) for rank in range(3)]
-        return [RankSigns(0, 100, 7)], [replace(each, cpu_s=polls * now) for each in views]
-
-    [(at, report)] = watched(world, 300)
-    assert isinstance(report, HangReport)
-    assert (report.finding.is_hang, report.finding.ranks) == (not polls, (1,))
-    assert report.finding.text.startswith("ranks 0,2 wait in shutdown; rank 1 on n01 is in ")
-    assert at <= 46
-
-
 def test_the_same_finding_is_reported_once() -> None:
     views = [replace(each, step=7) for each in one_late(8, 3)]
     assert len(watched(silent(views), 3600)) == 1
-
-
-def test_a_changed_finding_is_reported_again() -> None:
-    first, second = one_late(8, 3), one_late(8, 3)
-    second[3] = replace(second[3], state="T")
-
-    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
-        views = first if now < 100 else second
-        return [RankSigns(each.rank, 100, 7) for each in views], views
-
-    assert [each.finding.kind for _, each in watched(world, 300) if isinstance(each, HangReport)] == [
-        HangKind.LATE,
-        HangKind.STOPPED,
-    ]
-
-
-def test_ranks_that_wait_for_each_other_are_a_hang_though_they_did_something_else_at_the_first_look() -> None:
-    """Without collectives or steps, the first look after the last output finds ranks that prepare their data."""
-    prepares, waits = (Frame("prepare", "/job/train.py", 3), MAIN), (Frame("wait_for_peers", "/job/train.py", 5), MAIN)
-
-    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
-        views = [replace(view(rank, (), prepares if now < 20 else waits, []), step=7) for rank in range(3)]
-        return [RankSigns(each.rank, 100, 7) for each in views], views
-
-    [(at, report)] = watched(world, 3600)
-    assert isinstance(report, HangReport)
-    assert (report.finding.kind, at <= 6 * AFTER_S) == (HangKind.STUCK, True)
 
 
 def waits_since(began: float, *, has_ages: bool) -> World:
@@ -176,15 +120,6 @@ def test_the_time_without_progress_is_that_of_the_collective_or_since_the_first_
     [(at, report)] = watched(waits_since(began, has_ages=has_ages), 120)
     assert isinstance(report, HangReport)
     assert (at, report.quiet_s, report.is_exact) == reported
-
-
-def test_output_is_progress_also_after_the_last_collective() -> None:
-    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
-        return [RankSigns(0, int(min(now, 50)))], waits_since(5, has_ages=True)(now)[1]
-
-    [(at, report)] = watched(world, 120)
-    assert isinstance(report, HangReport)
-    assert (at, report.quiet_s) == (80, 30)
 
 
 def test_output_after_a_report_is_reported_as_progress() -> None:
@@ -241,51 +176,6 @@ def test_a_rank_that_answers_late_every_other_time_delays_no_report(name: str, r
     assert {each.is_hang for _, each in reports} == {True}
     assert {each.ranks for _, each in reports} == {judge_hang(recorded(name))[0].ranks}
     assert reports[0][0] <= 61
-
-
-def test_calls_that_were_seen_once_are_kept_while_their_rank_answers_late() -> None:
-    whole = without_ages("skips_and_continues")
-
-    def at(now: float, views: Sequence[RankView]) -> tuple[RankView, ...]:
-        return tuple(replace(each, time=now) for each in views)
-
-    state = Suspicion(AFTER_S, 0.0).with_views(15.0, at(15, list(map(brief, whole))))
-    state = state.with_views(30.0, at(30, list(map(brief, whole)))).with_all_calls(30.0, at(30, without(whole, 2)))
-    assert state.wants_calls, "rank 2 was late"
-    state = state.with_views(45.0, at(45, without(list(map(brief, whole)), 0))).with_all_calls(45.0, at(45, whole))
-    state = state.with_views(60.0, at(60, list(map(brief, whole))))
-    assert not state.wants_calls
-    assert (
-        judge_hang(HangEvidence("7f3a", {each.rank: each.host for each in whole}, state.samples))[0].kind
-        is HangKind.OTHER_PLACE
-    )
-
-
-def test_the_slow_start_of_a_run_is_not_its_rhythm() -> None:
-    """Under load, ranks print some lines and import for a minute, twice."""
-
-    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
-        lines = sum(now >= at for at in (1, 2, 3, 4, 5, 6, 66, 126, *range(127, 147)))
-        imports = [replace(view(rank, (), (MAIN,), []), cpu_s=now) for rank in range(4)]
-        views = imports if now < 126 else one_late(4, 1)
-        return [RankSigns(0, lines)], views
-
-    found = [
-        (at, each) for at, each in watched(world, 230) if isinstance(each, HangReport) and each.finding.ranks == (1,)
-    ]
-    assert [at - 146 <= 60 for at, _ in found] == [True]
-
-
-def test_progress_that_only_views_show_makes_no_rhythm() -> None:
-    state = Suspicion(AFTER_S, 0.0)
-    for number in range(1, 20):
-        now = number * 17.0  # A busy machine views late.
-        state = viewed(
-            state,
-            now,
-            [view(rank, calls(30 + number, over=False), IN_ALL_REDUCE, [default_group(4)]) for rank in range(4)],
-        )
-    assert state.gaps[1] == 0
 
 
 def test_imports_and_downloads_before_the_first_step_get_more_time() -> None:
@@ -345,16 +235,6 @@ def reported(state: Suspicion, now: float, ended: Sequence[int]) -> HangReport |
     return state.judged(now, judge_hang(HangEvidence("7f3a", hosts, state.samples, ends))[0])[1]
 
 
-@pytest.mark.parametrize("letter", ["Z", "X", ""])
-def test_ranks_that_finish_one_after_the_other_are_no_hang(letter: str) -> None:
-    """Rank 0 evaluated for long, ranks 1 to 3 have ended, and rank 0 is seen while it ends."""
-    views = [replace(each, step=7) for each in one_late(4, 0)]
-    state = viewed(viewed(Suspicion(AFTER_S, 0.0), 15, views), 30, views)
-    dying = [replace(views[0], state=letter, threads=(), groups=(), collectives=())]
-    assert reported(viewed(state, 45, dying), 45, [1, 2, 3]) is None
-    assert reported(viewed(state.with_over(44, [1, 2, 3]), 45, views[:1]), 45, [1, 2, 3]) is None
-
-
 @pytest.mark.parametrize(
     ("function", "cpu", "at", "text"),
     [
@@ -377,24 +257,6 @@ def test_a_rank_that_runs_on_after_all_others_exited_with_0_is_shown_and_not_acc
     assert report is not None
     assert report.finding.ranks == ()
     assert ("hang: " * report.finding.is_hang + report.finding.text).startswith(text)
-
-
-def test_a_process_that_stays_a_zombie_is_reported() -> None:
-    views = [replace(each, step=7) for each in one_late(8, 3)]
-    views[3] = replace(views[3], state="Z", threads=(), groups=(), collectives=())
-    [(at, report)] = watched(silent(views), 300)
-    assert isinstance(report, HangReport)
-    assert at <= 90
-
-
-def test_the_end_of_a_rank_after_a_report_is_no_news_of_progress() -> None:
-    views = [replace(each, step=7) for each in one_late(8, 3)]
-    before = viewed(viewed(Suspicion(AFTER_S, 0.0), 15, views), 30, views)
-    before, report = before.judged(
-        30, judge_hang(HangEvidence("7f3a", dict.fromkeys(range(8), "n1"), before.samples))[0]
-    )
-    assert report is not None
-    assert before.with_over(40, [5]).resumed(before) is None
 
 
 def test_numbers_of_brief_and_of_whole_views_are_not_compared() -> None:

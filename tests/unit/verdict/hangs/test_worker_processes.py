@@ -59,17 +59,3 @@ def test_a_stopped_child_is_shown_as_stopped_and_not_its_rank() -> None:
         "(dataloader.py:1400), and its child process pt_data_worker, pid 4121, is stopped (state T: SIGSTOP)"
     )
     assert best.hint == "on n01: kill -CONT 4121"
-
-
-def test_a_worker_at_a_lock_beside_one_that_computes_is_no_hang() -> None:
-    found = with_workers(("futex",), ("futex",))
-    computes = tuple(replace(each, cpu_s=each.cpu_s + 4) if each.rank == 1 else each for each in found.samples[1])
-    best = judge_hang(replace(found, samples=(found.samples[0], computes)))[0]
-    assert (best.kind, best.delays_all) == (HangKind.BUSY, False)
-
-
-def test_a_rank_that_waits_for_a_child_at_a_lock_names_the_child() -> None:
-    joins = (Frame("poll", "/usr/lib/python3.11/multiprocessing/popen_fork.py", 27), Frame("main", "/job/train.py", 9))
-    best = judge_hang(with_workers(("futex",), ("futex",), frames=joins))[0]
-    assert best.kind is HangKind.LATE
-    assert "is in main (train.py:9), in poll (popen_fork.py:27), and its DataLoader worker pid 4121" in best.text

@@ -29,9 +29,3 @@ SPLIT = "Of the allocated memory {} is allocated by PyTorch, and {} is reserved 
 )  # fmt: skip
 def test_the_message_of_the_allocator_names_the_holder(text: str, cause: str) -> None:
     assert cause_in([scanned(text)]).cause.id == cause
-
-
-def test_the_only_process_with_memory_may_be_this_one_under_the_number_of_the_driver() -> None:
-    text = NEW.format("158.00 MiB", "capacity", "15.77 GiB", "79.88 MiB") + "Process 71 has 15.69 GiB memory in use. "
-    found = cause_in([scanned(text + SPLIT.format("3.28 GiB", "227.89 MiB"))])
-    assert [found.cause.id, *(each.id for each in found.also)] == ["gpu-memory-foreign", "gpu-memory"]

@@ -53,24 +53,6 @@ def test_an_end_that_another_end_or_a_stop_precedes_names_no_signal(log: str) ->
     assert found is None or (found.cause.id, found.ranks) == ("unexplained", ())
 
 
-def test_a_process_is_named_where_a_parent_lists_the_ends_of_all() -> None:
-    found = cause_of("INFO exit codes: {'loader-0': 0, 'trainer-0': 1, 'loader-1': -9}\n")
-    assert found.text.startswith("process loader-1 was ended by SIGKILL")
-
-
-def test_ranks_at_one_line_leave_the_time_limit_as_the_end() -> None:
-    ranks = "".join(f"[rank{rank}]: step {rank + 3} done\n" for rank in range(3))
-    found = cause_of(f"{ranks}ERROR launcher | wall limit of 16 s reached\n")
-    assert (found.cause.id, found.ranks) == ("scheduler-stop", ())
-
-
-def test_a_line_within_json_is_of_its_rank_and_read_as_it_was_printed() -> None:
-    lines = ("Traceback (most recent call last):", '  File \\"/srv/a.py\\", line 3, in f', "ValueError: bad shape")
-    found = cause_of("".join(f'{{"rank": 2, "attempt": 0, "line": "{each}"}}\n' for each in lines))
-    assert found.ranks == (2,)
-    assert "/srv/a.py:3" in found.text
-
-
 @pytest.mark.parametrize(
     ("log", "cause"),
     [
@@ -90,9 +72,6 @@ def test_the_signal_that_a_shell_reports_at_the_end_is_the_cause_where_nothing_e
 ) -> None:
     found = first_of(log)
     assert (None if found is None else found.cause.id) == cause
-
-
-AFTER = 'Traceback (most recent call last):\n  File "/srv/a.py", line 3, in term\nRuntimeError: no slot is left\n'
 
 
 def test_processes_that_a_supervisor_stops_after_a_good_end_are_no_failure() -> None:
@@ -124,36 +103,3 @@ def test_a_traceback_in_a_string_of_json_is_read() -> None:
     lines = [f'{{"level": "error", "rank": {rank}, "exc": "{text}"}}' for rank, text in ((1, trace), (0, lost))]
     found = cause_of("\n".join(lines) + "\n")
     assert (found.ranks, found.text) == ((1,), "rank 1: KeyError: 'k' (/srv/a.py:3)")
-
-
-def test_an_end_after_words_of_a_lost_peer_is_not_the_first() -> None:
-    lost = "[r0] connection to 1 lost, exiting\nlauncher: rank 0 exited with code 3\n"
-    found = cause_of(f"[r0] up\n[r1] up\n[r1] loading\n{lost}launcher: rank 1 exited with code -9\n")
-    assert (found.cause.id, found.ranks) == ("killed", (1,))
-
-
-@pytest.mark.parametrize(
-    ("before", "signal", "confidence"),
-    [("step 1 loss 3\nstep 2 loss 2\n", 15, "high"), ("groups made\n", 15, "low"), ("groups made\n", 2, "high")],
-)
-def test_a_stop_of_a_launcher_without_progress_may_have_ended_a_hang(before: str, signal: int, confidence: str) -> None:
-    stop = f"torch.distributed.elastic.multiprocessing.api.SignalException: Process 7 got signal: {signal}\n"
-    found = cause_of(before + 'Traceback (most recent call last):\n  File "/srv/a.py", line 3, in f\n' + stop)
-    assert (found.cause.id, found.confidence.value) == ("stopped-from-outside", confidence)
-
-
-GONE = "FileNotFoundError: [Errno 2] No such file or directory: '/tmp/7.pt'"
-
-
-@pytest.mark.parametrize(
-    ("line", "cause", "rank"),
-    [
-        ("removing /tmp/7.pt", "checkpoint-race", 1),
-        ("cleaning /tmp/", "checkpoint-race", 1),
-        ("cleaning /var/tmp", "file-missing", 0),
-        ("removing /tmp/7.pt.lock", "file-missing", 0),
-    ],
-)
-def test_only_a_rank_whose_line_names_the_file_or_its_directory_removed_it(line: str, cause: str, rank: int) -> None:
-    found = cause_of("\n[w0] ".join((f"[w1] {line}", "up", *AFTER.splitlines()[:-1], GONE)))
-    assert (found.cause.id, found.ranks) == (cause, (rank,))

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from pylaunch.verdict.logs.judgement import LogCause
-from pylaunch.verdict.logs.line import LinePrefixes, Origin, learn_prefixes
+from pylaunch.verdict.logs.line import LinePrefixes, Origin
 from tests.unit.verdict.logs.judged import judged
 
 LOST = (
@@ -119,34 +119,6 @@ def test_the_report_of_torchrun_decides_which_rank_ended_first(code: int, cause:
     assert {-12: "SIGUSR2", -14: "signal 14"}.get(code, "") in found.text
 
 
-def test_a_rank_whose_last_line_is_an_exception_printed_an_error() -> None:
-    lines = [*raised(0, 14, "all_reduce", LOST), *REPORT.format(code=1).splitlines()]
-    found = judged({"all.log": ["[rank1]: KeyError: 1000", *lines]})
-    assert (found.cause.id, found.ranks) == ("program-error", (1,))
-    assert "printed no error" not in found.text
-
-
-JOINED = "torch.distributed.DistStoreError: Timed out after 13 seconds waiting for clients. 1/2 clients joined."
-
-
-@pytest.mark.parametrize(
-    ("error", "is_first", "cause"),
-    [
-        ("MemoryError: Unable to allocate 31.2 GiB for an array", True, "host-oom"),
-        ("ModuleNotFoundError: No module named 'timm'", False, "import-path"),
-        ("AttributeError: 'NoneType' object has no attribute 'close'", False, "rank-missing"),
-        ("OSError: connection refused by the store", True, "rank-missing"),
-    ],
-    ids=["an error before", "an import", "an error after", "another wait"],
-)
-def test_a_wait_at_the_start_is_no_cause_beside_an_error_that_may_have_caused_it(
-    error: str, is_first: bool, cause: str
-) -> None:
-    units = [raised(1, 2, "main", error), raised(0, 9, "init_process_group", JOINED)]
-    found = judged({"all.log": [*itertools.chain(*(units if is_first else units[::-1]))]})
-    assert found.cause.id == cause
-
-
 def test_a_victim_that_torchrun_saw_end_first_is_not_named() -> None:
     lines = [*raised(1, 14, "all_reduce", LOST), *raised(2, 14, "all_reduce", LOST)]
     assert judged({"all.log": [*lines, "[rank0]: step 3", *REPORT.format(code=1).splitlines()]}).ranks == (0,)
@@ -173,39 +145,6 @@ def test_a_kill_by_the_launcher_after_a_failure_is_no_cause() -> None:
     listed = ["  exitcode  : -9 (pid: 22747)  (SIGKILL)", "  traceback : Signal 9 (SIGKILL) received by PID 22747"]
     found = judged({"all.log": ["[rank2]: step 30", *waits, *listed, *REPORT.format(code=1).splitlines()]})
     assert (found.cause.id, found.ranks) == ("rank-absent", (2,))
-
-
-@pytest.mark.parametrize(
-    "shown", ["world size: 8", "WORLD_SIZE=8 MASTER_ADDR=n1", "NCCL INFO comm 0x1 rank 0 nranks 8"]
-)
-def test_logs_of_a_part_of_the_ranks_show_none_that_stands_out(shown: str) -> None:
-    lines = [f"[rank{rank}]: {STEP}" for rank in range(4)]
-    lines += [line for rank in (0, 1, 3) for line in raised(rank, 14, "all_reduce", LOST)]
-    assert judged({"job.log": lines}).ranks == (2,)
-    assert judged({"job.log": [f"[rank0]: {shown}", *lines]}).ranks == ()
-
-
-def test_a_rank_that_the_launcher_ended_had_not_left_before() -> None:
-    lines = [f"[rank{rank}]: {STEP}" for rank in range(4)]
-    lines += [line for rank in (0, 1, 3) for line in raised(rank, 14, "all_reduce", LOST)]
-    ends = ["  rank      : 2 (local_rank: 2)", "  exitcode  : -15 (pid: 43)  (SIGTERM)"]
-    assert judged({"job.log": lines}).ranks == (2,)
-    assert judged({"job.log": [*lines, *ends]}).ranks == ()
-
-
-@pytest.mark.parametrize("label", ["[{}] ", "pod-{} ", "p{}> ", "worker {}: "])
-def test_numbers_before_all_lines_are_those_of_the_ranks(label: str) -> None:
-    own = ["Traceback (most recent call last):", '  File "/srv/train.py", line 15, in read', "KeyError: 'text'"]
-    lines = [label.format(rank) + STEP for rank in range(4)] + [label.format(3) + each for each in own]
-    found = judged({"all.log": lines})
-    assert (found.cause.id, found.ranks) == ("program-error", (3,))
-    assert not learn_prefixes([label.format(7) + each for each in own]).numbered, "one number counts no ranks"
-
-
-def test_a_prompt_that_nobody_answers_is_the_cause_of_the_timeouts_and_blames_no_rank() -> None:
-    waits = [line for rank in (1, 2) for line in raised(rank, 14, "barrier", LATE)]
-    found = judged({"all.log": ["runs/7 is not empty. Overwrite? [y/N] [INFO] [rank 2] waiting", *waits]})
-    assert (found.cause.id, found.ranks) == ("terminal-missing", ())
 
 
 @pytest.mark.parametrize("is_first", [True, False])

@@ -43,29 +43,6 @@ def test_tracebacks_of_two_processes_whose_names_are_before_their_lines_are_kept
     ]  # fmt: skip
 
 
-def test_a_traceback_whose_first_line_alone_has_a_prefix_is_read_as_before() -> None:
-    (unit,) = scanned(
-        '2026-11-28 failed: Traceback (most recent call last):\n  File "/srv/a.py", line 3\nKeyError: 1\n'
-    ).exceptions
-    assert unit.chain[-1].place == "/srv/a.py:3"
-
-
-def test_a_message_that_begins_with_an_empty_line_is_the_line_after_it() -> None:
-    trace = 'Traceback (most recent call last):\n  File "/srv/a.py", line 3\n'
-    text = "ImportError: Orbit requires the lattice library but it was not found."
-    (unit,) = scanned(trace + text.replace(": ", ": \n\n") + "\nend\n").exceptions
-    assert unit.chain[-1].text == text
-    (unit,) = scanned(f"{trace}AssertionError\nstopping\n").exceptions
-    assert unit.chain[-1].text == "AssertionError"
-
-
-def test_the_terminal_may_wrap_a_frame_before_the_name_of_its_function() -> None:
-    frame = '  File "/srv/watch.py", line 7, in\nraise_if_low\n    check()\n'
-    log = f"Traceback (most recent call last):\n{frame}KeyError: 1\n"
-    (unit,) = scanned(log).exceptions
-    assert [(each.text, each.place) for each in unit.chain] == [("KeyError: 1", "/srv/watch.py:7")]
-
-
 def test_a_log_that_ends_within_the_name_of_an_exception_shows_its_frame() -> None:
     log = 'Traceback (most recent call last):\n  File "/srv/a.py", line 7, in ask\n    raise _env_error(name)\nValueE'
     (unit,) = scanned(log).exceptions
