@@ -8,7 +8,6 @@ from pylaunch.features.bench.host_speeds import host_speeds
 from pylaunch.features.bench.judgement.bounds import (
     Conditions,
     HostSpeeds,
-    Judgement,
     Wire,
     goodput,
     judged_bandwidth,
@@ -17,7 +16,7 @@ from pylaunch.features.bench.judgement.bounds import (
 from pylaunch.features.bench.judgement.measurements import PairTimed
 from pylaunch.features.bench.judgement.operations import Operation
 from pylaunch.features.bench.judgement.rates import pair_rates
-from tests.unit.checks.devices import PORT, card, smi, survey
+from tests.unit.checks.devices import PORT, survey
 
 TEN = HostSpeeds((Wire("eth0", 10_000, 1500),))
 ONE = HostSpeeds((Wire("eth0", 1_000, 1500),))
@@ -45,26 +44,11 @@ def test_rails_add_up_and_a_narrow_pcie_slot_is_tighter() -> None:
     assert tightest(narrow, Operation.ALL_REDUCE, 2, 1).text == "PCIe of n2: generation 3, x8"  # type: ignore[union-attr]
 
 
-def test_ranks_of_a_node_share_its_wire_in_an_all_to_all() -> None:
-    hosts = {"n1": TEN, "n2": TEN}
-    ring = tightest(hosts, Operation.ALL_REDUCE, 16, 8)
-    everybody = tightest(hosts, Operation.ALL_TO_ALL, 16, 8)
-    assert ring is not None
-    assert everybody is not None
-    assert everybody.rate == pytest.approx(ring.rate * 15 / 64)
-
-
 def test_one_node_is_bounded_by_nvlink_and_not_by_its_network() -> None:
     node = {"n1": HostSpeeds((Wire("eth0", 1_000, 1500),), ((5, 16),), nvlink=450.0)}
     found = tightest(node, Operation.ALL_REDUCE, 8, 8)
     assert found is not None
     assert (found.rate, found.text) == (450.0, "NVLink of n1")
-
-
-def test_a_result_is_a_share_of_the_bound() -> None:
-    found = judged_bandwidth(Operation.ALL_REDUCE, LARGE, 1.0, PAIR)
-    assert isinstance(found, Judgement)
-    assert found.share == pytest.approx(0.85, abs=0.01)
 
 
 @pytest.mark.parametrize(
@@ -88,12 +72,6 @@ MB = 1_000_000
 
 def timed(rank: int, peer: int, seconds: float, number: int = 0) -> PairTimed:
     return PairTimed(rank=rank, round=number, peer=peer, size=MB, seconds=(seconds,))
-
-
-def test_both_ends_count() -> None:
-    (found,) = pair_rates([timed(0, 1, 0.001), timed(1, 0, 0.002)], [[(0, 1)]], 1)
-    assert found.pair == (0, 1)
-    assert found.rate == pytest.approx((1 + 0.5) / 2)
 
 
 @pytest.mark.parametrize(
@@ -131,21 +109,3 @@ def test_active_ports_are_rails_and_nvlink_is_that_of_one_device() -> None:
     assert bound is not None
     assert bound.rate == 50.0
     assert bound.text == "network of n1: mlx5_0 port 1 with 400 Gb/s"
-
-
-def test_pcie_counts_of_devices_in_use_without_nvlink() -> None:
-    cards = [card(0, pcie_generation_max=4, pcie_width=8), card(1, pcie_generation_max=4, pcie_width=16)]
-    other = card(7, pcie_generation_max=1, pcie_width=1)
-    none = {
-        "0": {"up": [], "down": [0], "rate": 0.0, "errors": {}},
-        "x": {"up": [], "down": [], "rate": 9.0, "errors": {}},
-    }
-    found = host_speeds(survey(n1={**smi(*cards, other), "gpu.nvlink": none}), uses_infiniband=True)
-    assert found["n1"] == HostSpeeds((RAIL,), ((4, 8), (4, 16)), None)
-    bound = tightest(found, Operation.ALL_REDUCE, 6, 2)
-    assert bound is not None
-    assert bound.text == "PCIe of n1: generation 4, x8"
-
-
-def test_without_infiniband_the_ports_are_no_rails() -> None:
-    assert host_speeds(survey(), uses_infiniband=False)["n1"].wires == ()

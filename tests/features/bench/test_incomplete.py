@@ -10,9 +10,9 @@ import pytest
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features.bench.ranks.rounds import pairs_of
 from pylaunch.features.bench.run import bench_run
-from pylaunch.features.bench.run.events import AGAIN, BenchRequest, BenchResult, BenchStage, StageState
+from pylaunch.features.bench.run.events import BenchRequest, BenchResult, BenchStage, StageState
 from pylaunch.features.bench.run.measure import bench
-from pylaunch.features.bench.view import as_json, conclusions, pair_plot, with_next_steps
+from pylaunch.features.bench.view import as_json, conclusions, with_next_steps
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
@@ -143,16 +143,6 @@ def test_sizes_that_are_complete_are_kept_in_every_output_which_is_marked(runs: 
     assert hint == "the rest: the same command with --stage sweep --stage latency --stage pairs"
 
 
-def test_a_complete_measurement_has_no_mark(runs: Runs) -> None:
-    every = (met(), collective(4096), end("sweep"), latency(), end("latency"), rounds(3), end("pairs"))
-    runs.each = [(every, DONE)]
-    result = measured()
-    assert result.incomplete is None
-    assert result.ended_by is None
-    assert "incomplete" not in pair_plot(result)
-    assert as_json(result)["incomplete"] is None
-
-
 @pytest.mark.parametrize("outcome", [INTERRUPTED, FAILED])
 @pytest.mark.parametrize("count", [1, 2])
 def test_rounds_that_are_incomplete_accuse_nobody(runs: Runs, outcome: Outcome, count: int) -> None:
@@ -180,32 +170,6 @@ def test_suspects_that_were_not_measured_again_are_not_accused(runs: Runs, outco
     assert accused(result) == []
 
 
-def test_an_interrupt_of_the_second_run_keeps_the_first(runs: Runs) -> None:
-    every = (met(), collective(4096), end("sweep"), end("latency"), rounds(3, slow=2), end("pairs"))
-    runs.each = [(every, DONE), ((met(), rounds(1, slow=2)), INTERRUPTED)]
-    result = measured()
-    assert len(result.collectives) == 1
-    assert result.incomplete is not None
-    assert (result.incomplete.stage, result.incomplete.not_measured) == (AGAIN, ())
-    assert accused(result) == []
-    assert result.runs == tuple(plan.run for plan in runs.plans)
-    assert with_next_steps(UsageError("x"), result).hint == "the rest: the same command with --stage pairs"
-
-
-@pytest.mark.parametrize(
-    "interrupt",
-    [InterruptedBeforeReleaseError("interrupted before any rank was started"), KeyboardInterrupt("interrupted")],
-)
-def test_an_interrupt_before_the_ranks_of_the_second_run_keeps_the_first(runs: Runs, interrupt: BaseException) -> None:
-    runs.each = [((met(), rounds(3, slow=2), end("pairs")), DONE), ((), interrupt)]
-    result = measured(stages=frozenset({BenchStage.PAIRS}))
-    assert len(result.pair_rates) == 6
-    assert result.ended_by is not None
-    assert result.ended_by.exit_code == ExitCode.INTERRUPTED
-    assert result.incomplete is not None
-    assert result.incomplete.stage == AGAIN
-
-
 def test_a_second_run_that_cannot_begin_keeps_the_first(runs: Runs) -> None:
     error = UsageError("the record cannot be written: No space left on device")
     runs.each = [((met(), rounds(3, slow=2), end("pairs")), DONE), ((), error)]
@@ -221,16 +185,6 @@ def test_an_interrupt_before_anything_was_measured_is_an_error(runs: Runs) -> No
         measured()
 
 
-def test_an_interrupted_run_that_is_not_proven_clean_is_not_called_stopped(runs: Runs) -> None:
-    left = Outcome(Status.STOPPED, "interrupted", 0.0, (), {"n2": ("process 7",)}, unproven=("n3",))
-    runs.each = [((met(),), left)]
-    error = measured().ended_by
-    assert error is not None
-    assert error.message == "interrupted: n[2-3] not known to be clean"
-    assert error.evidence == ("n2: left behind: process 7",)
-    assert error.hint == f"pylaunch stop {runs.plans[0].run}"
-
-
 def test_wrong_values_break_the_sweep_and_the_rest_is_measured(runs: Runs) -> None:
     wrong = collective(4096)
     wrong[0][2]["wrong"] = 7
@@ -238,10 +192,3 @@ def test_wrong_values_break_the_sweep_and_the_rest_is_measured(runs: Runs) -> No
     result = measured()
     assert result.is_broken
     assert result.incomplete is None
-
-
-def test_a_measurement_that_is_broken_before_it_measures_draws_nothing(runs: Runs) -> None:
-    runs.each = [((each_rank("barrier"),), FAILED)]
-    result = measured()
-    assert result.is_broken
-    assert pair_plot(result) == ""

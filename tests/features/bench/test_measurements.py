@@ -12,7 +12,7 @@ from pylaunch.features.bench.judgement.measurements import (
     PairTimed,
     Readings,
 )
-from pylaunch.features.bench.judgement.operations import Operation, algorithm_bandwidth, bus_bandwidth, bus_factor
+from pylaunch.features.bench.judgement.operations import Operation, bus_factor
 
 COLLECTIVE = {
     "kind": "collective", "rank": 0, "operation": "all-reduce", "size": 4096, "seconds": [0.001, 0.002], "wrong": 0,
@@ -102,16 +102,3 @@ def test_a_rank_that_writes_without_end_spoils_its_own_numbers_only() -> None:
 )
 def test_factors(operation: Operation, ranks: int, factor: float) -> None:
     assert bus_factor(operation, ranks) == pytest.approx(factor)
-
-
-def test_a_bandwidth_counts_bytes_in_powers_of_ten() -> None:
-    """128 MiB in 1014.8 us on 8 ranks."""
-    assert algorithm_bandwidth(134217728, 1014.8e-6) == pytest.approx(132.26, rel=1e-4)
-    assert bus_bandwidth(Operation.ALL_REDUCE, 134217728, 1014.8e-6, 8) == pytest.approx(231.45, rel=1e-4)
-
-
-def test_one_rank_and_no_time_have_no_bandwidth() -> None:
-    with pytest.raises(ValueError, match="at least 2"):
-        bus_factor(Operation.ALL_REDUCE, 1)
-    with pytest.raises(ValueError, match="no duration"):
-        algorithm_bandwidth(4, 0.0)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from pylaunch.features.bench.judgement.confirmation import PairVerdict, chance, confirmations, pair_verdict
+from pylaunch.features.bench.judgement.confirmation import PairVerdict, confirmations, pair_verdict
 from pylaunch.features.bench.judgement.pairs import PairRate, round_numbers, screened
 from pylaunch.features.bench.ranks.rounds import pairs_of, partner
 from tests.features.bench.simulated_cluster import SimulatedCluster, planted, simulated
@@ -97,20 +97,6 @@ def test_nodes_behind_a_slow_path_are_not_called_slow(behind: int) -> None:
         assert all(len(far & set(link.pair)) == 1 for link in found.links)
 
 
-@pytest.mark.parametrize(("nodes", "behind"), [(16, 2), (64, 8), (256, 32), (256, 12)])
-def test_one_disturbed_meeting_does_not_make_nodes_behind_a_slow_path_slow(nodes: int, behind: int) -> None:
-    """In a 200th of the measurements, another load halves the rate, also where two of these nodes meet."""
-    found = []
-    for seed in range(40):
-        chance = random.Random(seed)
-        far = frozenset(chance.sample(range(nodes), behind))
-        verdict = verdict_on(SimulatedCluster(nodes, chance, far=far, noise=0.03), seed)
-        assert verdict.nodes == ()
-        assert set(verdict.apart) <= far
-        found.append(bool(verdict.apart))
-    assert sum(found) >= 38
-
-
 def test_few_and_many_suspects_meet_each_other_twice_in_the_rounds_of_the_confirmation() -> None:
     for nodes, slow, meetings in ((64, 2, 2), (256, 8, 1), (64, 8, 2)):
         cluster = SimulatedCluster(nodes, random.Random(3), dict.fromkeys(range(slow), 0.5), noise=0.0, dips=0.0)
@@ -121,33 +107,6 @@ def test_few_and_many_suspects_meet_each_other_twice_in_the_rounds_of_the_confir
         again = [pair for pairs in confirmations(screening) for pair in pairs if set(pair) <= kin]
         met = {node: sum(node in pair for pair in again) for node in range(slow)}
         assert set(met.values()) == {meetings}
-
-
-def test_the_probability_that_rates_are_the_lowest_by_chance() -> None:
-    assert chance([1.0, 1.1], [2.0, 3.0, 4.0], candidates=1) == pytest.approx(1 / 10)
-    assert chance([1.0, 2.5], [2.0, 3.0, 4.0], candidates=1) == pytest.approx(3 / 10)
-    assert chance([1.0, 1.1], [2.0, 3.0, 4.0], candidates=5) == pytest.approx(1 / 2)
-    assert chance([5.0], [2.0, 3.0, 4.0], candidates=2) == 1.0
-    assert chance([], [2.0], candidates=1) == 1.0
-
-
-def test_one_fast_node_does_not_make_the_others_slow() -> None:
-    """Rates of the same lab, n3 at 1 Gb/s."""
-    rates = [PairRate((0, 1), 0.8627), PairRate((0, 2), 0.1137), PairRate((0, 3), 0.8548)]
-    rates += [PairRate((1, 2), 0.1143), PairRate((1, 3), 0.7148), PairRate((2, 3), 0.1119)]
-    assert screened(rates, 4).suspects == (2,)
-
-
-def test_a_node_that_is_far_slower_is_named_also_where_others_differ() -> None:
-    """Rates of a lab whose four nodes share two processors, n3 at 400 Mb/s."""
-    rates = [PairRate((0, 1), 0.357), PairRate((0, 2), 0.0469), PairRate((0, 3), 0.681)]
-    rates += [PairRate((1, 2), 0.0488), PairRate((1, 3), 0.882), PairRate((2, 3), 0.0466)]
-    screening = screened(rates, 4)
-    assert screening.suspects == (2,)
-    again = [PairRate(pair, 0.048 if 2 in pair else 0.5) for pairs in confirmations(screening) for pair in pairs]
-    assert [each.node for each in pair_verdict(screening, again).nodes] == [2]
-    one_is_normal = [PairRate(each.pair, 0.5) if each.pair == (0, 2) else each for each in again]
-    assert pair_verdict(screening, one_is_normal).nodes == ()
 
 
 def test_a_suspect_without_a_good_partner_is_unclear() -> None:

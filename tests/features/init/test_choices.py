@@ -7,9 +7,9 @@ import pytest
 from pylaunch.errors import UsageError
 from pylaunch.features.init.judgement import choices
 from pylaunch.features.init.judgement.choices import ProposedValue
-from pylaunch.features.init.judgement.found import FoundHost, FoundRoute, Storage
+from pylaunch.features.init.judgement.found import FoundHost, FoundRoute
 from pylaunch.features.init.judgement.inventory_text import inventory_text
-from pylaunch.model.cluster import Agreement, Connection, Host, SshOptions
+from pylaunch.model.cluster import Connection, Host, SshOptions
 
 H100 = "NVIDIA H100 80GB HBM3"
 CANDIDATES = (choices.PROVISIONED, "/opt/conda/bin/python")
@@ -93,19 +93,6 @@ def test_an_interpreter_has_a_framework_on_all_hosts() -> None:
     )  # fmt: skip
 
 
-def test_directories_are_shared_if_one_server_has_them_for_all_hosts() -> None:
-    def host(name: str, free: int, source: str) -> FoundHost:
-        own = Storage("/", "ext4", "/dev/sda1", free << 30)
-        return found(name, storage={"/home/a": Storage("/home", "nfs4", source, 5 << 40), "/tmp": own, "/var/tmp": own})
-
-    assert choices.remarks([host("n1", 20, "filer:/home"), host("n2", 10, "filer:/home")]) == (
-        "/home/a: shared by all hosts (nfs4, filer:/home), 5.0 TiB free on n1, the least. Code there needs no --sync.",
-        "/tmp, /var/tmp: on each host its own, 10 GiB free on n2, the least.",
-    )
-    apart = choices.remarks([host("n1", 20, "filer:/home"), host("n2", 10, "other:/home")])
-    assert apart[0].startswith("/home/a: on each host its own, ")
-
-
 def test_a_host_that_was_named_by_an_address_gets_its_own_name() -> None:
     hosts = [
         found("10.0.0.1", hostname="gpu01.example.com"), found("10.0.0.2", hostname="same"),
@@ -117,11 +104,6 @@ def test_a_host_that_was_named_by_an_address_gets_its_own_name() -> None:
     assert (renamed.name, renamed.address) == ("gpu01", "10.0.0.1")
 
 
-def test_a_host_that_calls_itself_as_a_group_this_machine_or_another_host_keeps_its_address() -> None:
-    hosts = [found(f"10.0.0.{number}", hostname=name) for number, name in enumerate(("all", "localhost", "gpu09"))]
-    assert choices.named_by_hostname(hosts, [*(each.host.name for each in hosts), "gpu09"]) == {}
-
-
 EVIL = "2001:db8::1%x\n[all:vars]\nansible_ssh_common_args=-oProxyCommand=id"
 
 
@@ -131,16 +113,6 @@ def test_an_address_that_a_host_reports_cannot_add_lines_or_templates_to_the_inv
         assert choices.rank_addresses(hosts, {}).values == {}
         with pytest.raises(UsageError, match="cannot be written into an inventory"):
             inventory_text([], hosts, [ProposedValue("fabric_address", {"n1": evil})], [], {})
-
-
-def test_a_setting_of_the_source_that_refuses_hosts_that_differ_is_kept() -> None:
-    host = FoundHost(Host("n1", "10.0.0.1", attestation=Agreement.REFUSE))
-    assert "n1 ansible_host=10.0.0.1 pylaunch_attestation=refuse\n" in inventory_text([], [host], [], [], {})
-
-
-def test_one_machine_under_two_names_is_found() -> None:
-    twice = [found("n1", network="boot 1"), found("n1.lab", network="boot 1"), found("n2", network="boot 2")]
-    assert choices.same_machines(twice) == {"n1.lab": "n1"}
 
 
 def test_values_that_all_hosts_share_are_below_the_hosts_and_each_has_its_reason() -> None:

@@ -68,12 +68,6 @@ def test_a_word_that_is_no_host_is_a_complaint(word: str, complaint: str) -> Non
     assert in_words([word]) == SourceReading((), (complaint,))
 
 
-def test_complaints_about_a_file_name_its_lines() -> None:
-    found = in_text("n1\nbad|word\nn2[\n", "hostfile")
-    assert found.hosts == (NamedHost("n1"),)
-    assert [each.split(": ")[0] for each in found.complaints] == ["hostfile:2", "hostfile:3"]
-
-
 def test_names_of_the_configuration_of_ssh_that_match() -> None:
     lines = ["Host gpu01 gpu02 *.lab", "  HostName 10.0.0.1", "host=head", "Host * !github.com", "Host github.com"]
     assert in_ssh_config(lines, "gpu*,head").hosts == (NamedHost("gpu01"), NamedHost("gpu02"), NamedHost("head"))

@@ -2,8 +2,6 @@ from typing import Any
 
 import pytest
 
-from pylaunch.agent.run.run import RELEASE_AHEAD_S
-from pylaunch.features.job.controller import WAKES_S, lead_together_s
 from pylaunch.features.job.course import (
     AttemptFailed,
     Course,
@@ -17,11 +15,9 @@ from pylaunch.features.job.course import (
     Phase,
     ReadinessSeen,
     StopPart,
-    stop_order,
 )
-from pylaunch.features.job.job_file import JobRole, ReadyBy, ReadyTest
+from pylaunch.features.job.job_file import JobRole, ReadyTest
 from pylaunch.model.outcome import Status
-from pylaunch.runs.prepare.session import MOST_LEAD_S
 
 AT = 1000.0
 READY = ReadyTest("http", "http", "/health")
@@ -101,17 +97,6 @@ def test_a_role_that_is_not_ready_in_time_ends_the_job_with_what_was_seen_last()
     ]
 
 
-@pytest.mark.parametrize(("by", "ends_at"), [("http", 21.0), ("output", 3.0)])
-def test_the_result_of_the_first_question_is_awaited_longer_than_a_short_timeout(by: ReadyBy, ends_at: float) -> None:
-    job = Job(server=role("server", ready=ReadyTest(by, "1"), ready_timeout=3.0))
-    job.does(PartPrepared("server"), PartReleased("server", AT))
-    assert job.course.deadline() == ends_at
-    job.now = 4.0
-    job.does(ReadinessSeen("server", is_ready=False, why="connection refused"))
-    assert job.course.ending is not None
-    assert job.course.ending.detail == "connection refused"
-
-
 def test_the_job_is_done_when_all_roles_but_the_services_are_and_these_are_stopped_then() -> None:
     job = Job(server=SERVER, trainer=TRAINER).runs()
     assert job.does(PartEnded("trainer", Status.DONE, "")) == [StopPart("server", "trainer done")]
@@ -146,14 +131,6 @@ def test_a_part_that_may_fail_does_not_end_the_job_unless_all_do() -> None:
     assert job.ended == (Status.FAILED, "all of group.0, group.1 failed")
 
 
-def test_a_part_that_may_fail_ends_a_job_in_which_others_wait_for_it() -> None:
-    job = Job(server=role("server", ready=READY, on_failure="continue", service=True), trainer=TRAINER)
-    job.does(PartPrepared("server"), PartPrepared("trainer"), PartReleased("server", AT))
-    assert job.does(PartEnded("server", Status.FAILED, "")) == [
-        StopPart("trainer", "trainer waits for server, which has ended"),
-    ]
-
-
 def test_a_restart_waits_for_the_servers_that_are_left_and_ends_the_job_where_none_is() -> None:
     server = role("server", ready=READY, on_failure="continue", service=True)
     job = Job(**{"server.0": server, "server.1": server, "trainer": TRAINER}).runs()
@@ -162,13 +139,6 @@ def test_a_restart_waits_for_the_servers_that_are_left_and_ends_the_job_where_no
     assert job.does(PartReleased("trainer", AT), PartEnded("server.1", Status.FAILED, ""), PartFailing("trainer")) == []
     assert job.does(PartPrepared("trainer")) == [StopPart("trainer", "trainer waits for server, which has ended")]
     assert job.ended == (Status.FAILED, "trainer waits for server, which has ended")
-
-
-def test_a_part_that_cannot_be_followed_any_more_has_failed_and_was_started() -> None:
-    job = Job(a=role("a"), b=role("b")).runs()
-    assert job.does(PartEnded("a", Status.REFUSED, "no node answers")) == [StopPart("b", "a failed")]
-    assert job.course.ending is not None
-    assert (job.course.ending.status, job.course.ending.detail) == (Status.FAILED, "no node answers")
 
 
 def test_a_part_that_restarts_waits_until_the_server_that_restarts_is_ready_again() -> None:
@@ -208,12 +178,6 @@ def first(*failures: AttemptFailed, by: str) -> list[str]:
     return [each.text for each in job.course.first_failures()]
 
 
-def test_the_earliest_failure_of_the_last_attempts_is_first_and_those_without_an_order_are_named_together() -> None:
-    assert first(failed("trainer", 91.0), failed("server", 90.0), by="trainer") == ["server at 90.0"]
-    assert first(failed("server", 10.0), failed("trainer", 90.0), by="trainer") == ["trainer at 90.0"], "mended"
-    assert first(failed("server", 90.0), failed("trainer", 90.1), by="server") == ["server at 90.0", "trainer at 90.1"]
-
-
 def test_a_part_that_lost_the_connection_to_a_failed_one_is_a_victim() -> None:
     lost = failed("trainer", 90.0, lost_connection=True)
     assert first(lost, failed("server", 90.1), by="trainer") == ["server at 90.1"]
@@ -222,17 +186,3 @@ def test_a_part_that_lost_the_connection_to_a_failed_one_is_a_victim() -> None:
     assert first(failed("server", 90.0, lost_connection=True), failed("trainer", 95.0), by="server") == [
         "server at 90.0"
     ]
-
-
-def test_users_stop_before_what_they_use_and_a_service_that_uses_a_trainer_stops_before_it() -> None:
-    watcher = role("watcher", after=("trainer",), service=True)
-    assert stop_order((SERVER, TRAINER, watcher)) == {"watcher": 0, "trainer": 1, "server": 2}
-    job = Job(server=SERVER, trainer=TRAINER, watcher=watcher).runs()
-    assert job.does(Interrupt("SIGINT")) == [StopPart("watcher", "SIGINT")]
-    assert job.does(PartEnded("watcher", Status.STOPPED, "")) == [StopPart("trainer", "SIGINT")]
-    assert job.does(PartEnded("trainer", Status.STOPPED, "")) == [StopPart("server", "SIGINT")]
-
-
-def test_however_many_parts_start_together_nodes_accept_their_instant() -> None:
-    assert lead_together_s([MOST_LEAD_S] * 8) == MOST_LEAD_S + 8 * WAKES_S
-    assert lead_together_s([MOST_LEAD_S] * 4096) < RELEASE_AHEAD_S / 2

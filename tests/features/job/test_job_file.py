@@ -93,24 +93,9 @@ def test_a_file_that_is_no_toml_is_reported_with_its_line() -> None:
     assert errors("[roles.a\n")[0].startswith("job.toml: Expected ']'")
 
 
-@pytest.mark.parametrize("word", ["trainer", "trainer=1", "nodes=4"])
-def test_a_set_without_a_role_and_a_key_is_refused(word: str) -> None:
-    assert "expected ROLE.KEY=VALUE" in errors(JOB, word)[0]
-
-
-def test_a_set_for_an_unknown_role_names_the_roles() -> None:
-    assert errors(JOB, "train.nodes=4")[0].endswith("there is no role train; there are: rollout, trainer")
-
-
 def test_only_places_of_the_job_are_filled_in() -> None:
     words = ("--port={ports.http}", "{x}", '{"a": {replica}}')
     assert filled(words, {"ports.http": "29501", "replica": "1"}, "") == ("--port=29501", "{x}", '{"a": 1}')
-
-
-def test_an_unknown_place_is_refused_with_those_that_are_there() -> None:
-    with pytest.raises(UsageError, match=r"\{roles.rolout.endpoints\} is unknown") as caught:
-        filled(("{roles.rolout.endpoints}",), {"roles.rollout.endpoints": "", "replica": "0"}, "program")
-    assert caught.value.hint == "there are: {roles.rollout.endpoints}, {replica}"
 
 
 def test_a_name_that_a_terminal_would_obey_is_refused_and_shown_as_an_escape() -> None:

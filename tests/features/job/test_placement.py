@@ -32,11 +32,6 @@ def test_roles_take_hosts_in_order_and_one_without_a_number_takes_the_rest() -> 
     assert hosts(found) == {"trainer": ("n3", "n4", "n5"), "rollout.0": ("n1",), "rollout.1": ("n2",)}
 
 
-def test_a_role_takes_only_hosts_of_its_pattern() -> None:
-    found = parts(cluster(4), role("a", nodes=1, hosts="n3,n4"), role("b", nodes=2))
-    assert hosts(found) == {"a": ("n3",), "b": ("n1", "n2")}
-
-
 def test_a_role_beside_another_one_is_on_its_hosts_also_when_others_are_free() -> None:
     found = parts(
         cluster(3),
@@ -63,25 +58,6 @@ def test_shared_roles_spread_over_hosts_and_divide_the_devices() -> None:
     ]  # fmt: skip
     with pytest.raises(UsageError, match="finds 0"):
         parts(cluster(1, devices=4), role("a", nodes=1, replicas=3, shared=True, options=two))
-
-
-def test_a_role_without_devices_leaves_them_to_others_on_its_host() -> None:
-    found = parts(
-        cluster(1, devices=2),
-        role("a", nodes=1, shared=True, devices=False),
-        role("b", nodes=1, shared=True, options={"nproc_per_node": 2}),
-    )
-    assert [(part.first.devices, part.first.withholds_devices) for part in found] == [((), True), ((0, 1), False)]
-
-
-def test_a_shared_role_on_a_host_with_devices_says_how_many_it_uses() -> None:
-    with pytest.raises(UsageError, match="how many of them it uses is missing"):
-        parts(cluster(1, devices=4), role("a", nodes=1, shared=True))
-
-
-def test_a_role_that_does_not_share_has_its_host_alone() -> None:
-    found = parts(cluster(2), role("a", nodes=1, shared=True), role("b", nodes=1))
-    assert hosts(found) == {"a": ("n1",), "b": ("n2",)}
 
 
 def test_each_replica_has_a_free_port_of_its_first_host_and_a_number_of_the_file_stays() -> None:

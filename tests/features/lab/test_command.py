@@ -46,24 +46,7 @@ def test_what_was_done_names_the_lab_and_the_node_and_other_labs(line: str, prin
     assert capsys.readouterr().err.splitlines() == [printed, NOTE]
 
 
-@pytest.mark.parametrize("verb", ["up", "down", "status"])
-def test_a_name_without_its_option_gets_it(verb: str, capsys: Captured) -> None:
-    assert run(verb, "perf") == ExitCode.USAGE
-    assert capsys.readouterr().err.splitlines() == [
-        f"error: python -m lab {verb} takes no argument: perf",
-        "",
-        f"hint: python -m lab {verb} --name perf",
-    ]
-
-
 def test_a_login_gives_its_words_to_the_shell_as_ssh_does() -> None:
     words = login(Host("n1", "10.0.0.1"), None, ("cd /tmp;", "ls *.log"))
     assert words[-2:] == ("10.0.0.1", "cd /tmp; ls *.log")
     assert login(Host("n1", "10.0.0.1"), None, ())[-1] == "10.0.0.1"
-
-
-def test_lab_without_a_command_is_its_help_and_no_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run() == ExitCode.USAGE
-    printed = capsys.readouterr()
-    assert printed.err.startswith("Usage: python -m lab ")
-    assert "error:" not in printed.err

@@ -1,9 +1,4 @@
-from dataclasses import replace
-
-import pytest
-
-from lab.images.recipe import Recipe, apt_settings, codename, repositories
-from pylaunch.errors import LabError
+from lab.images.recipe import apt_settings, repositories
 
 TARGETS = """\
 http://mirror.example/debian/|bookworm-updates|main
@@ -24,13 +19,6 @@ def test_the_release_itself_comes_first_and_third_parties_are_left_out() -> None
     ]
 
 
-@pytest.mark.parametrize("targets", ["", "https://third.example/apt/|stable|main\n"])
-def test_a_machine_without_its_own_release_in_apt_gets_a_hint(targets: str) -> None:
-    with pytest.raises(LabError, match="no repository for bookworm") as refused:
-        repositories("bookworm", targets)
-    assert "apt-get update" in str(refused.value.hint)
-
-
 def test_only_settings_about_fetching_go_into_the_image() -> None:
     dump = """\
 APT::Architecture "amd64";
@@ -47,14 +35,3 @@ DPkg::Post-Invoke:: "rm -rf /";
         'Acquire::Check-Valid-Until "false";',
         'Acquire::Languages "none";',
     )
-
-
-@pytest.mark.parametrize("line", ["VERSION_CODENAME=noble", 'VERSION_CODENAME="noble"'])
-def test_the_codename_is_read_with_and_without_quotes(line: str) -> None:
-    assert codename(f"ID=ubuntu\n{line}\nVERSION_ID=24\n") == "noble"
-
-
-def test_an_image_is_built_again_when_a_certificate_changes() -> None:
-    recipe = Recipe("bookworm", repositories("bookworm", TARGETS), (), (("own.crt", "one"),))
-    assert recipe.digest == replace(recipe).digest
-    assert recipe.digest != replace(recipe, certificates=(("own.crt", "two"),)).digest

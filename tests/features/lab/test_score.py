@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lab.drill.catalogue import DRILLS, Drill, Effect, Library, NodeFault, Subject
+from lab.drill.catalogue import Drill, Effect, Library, NodeFault, Subject
 from lab.drill.command import totals
 from lab.drill.score import Naming, Observed, score
 from pylaunch.model.diagnosis.cause import Certainty, FailureCause
@@ -15,7 +15,6 @@ from pylaunch.protocol.node_evidence import RankEnd
 GUILTY = Named("n2", 1)
 RAISES = Drill(Library.TORCH, "raises", Effect.ENDS, ("loss is NaN",), ("rank-failed",))
 LOCK = Drill(Library.TORCH, "waits_for_a_lock", Effect.HANGS, ("waits_for_a_lock",))
-QUIET = Drill(Library.PLAIN, "is_quiet", Effect.NONE)
 
 
 def end(rank: int, host: str, time: float, *, stopped: bool = False) -> RankEnd:
@@ -66,11 +65,6 @@ def test_each_part_of_a_verdict_is_scored_apart(
     assert found.is_acceptable is (detected and naming is not Naming.WRONG)
 
 
-def test_lines_that_are_shown_with_the_verdict_count_for_its_cause() -> None:
-    shown = replace(end(1, "n2", 100.0), last_lines=("loss is NaN",))
-    assert score(RAISES, seen(replace(failed("rank 1 on n2 exited"), first_failure=shown))).is_right
-
-
 def test_what_remains_on_a_node_spoils_a_right_verdict() -> None:
     found = score(RAISES, replace(seen(failed()), leftovers={"n1": ("4711 python",)}))
     assert not found.is_right
@@ -90,18 +84,6 @@ def test_a_hang_is_scored_by_its_first_report_and_its_seconds_count_from_the_fau
     assert found.seconds == pytest.approx(41.0)
 
 
-def test_slow_and_quiet_are_no_hangs() -> None:
-    assert not score(LOCK, seen(None, hang("slow: waits_for_a_lock"), hang("quiet: waits_for_a_lock"))).is_detected
-
-
-def test_a_healthy_run_is_right_unless_a_hang_is_reported_or_it_fails() -> None:
-    done = Outcome(Status.DONE, "every rank exited with code 0", 101.0, (), {})
-    assert score(QUIET, seen(done, hang("slow: rank 1 computes"))).is_right
-    assert not score(QUIET, seen(done, hang("hang: rank 1 is late"))).is_acceptable
-    assert not score(QUIET, seen(failed())).is_acceptable
-    assert not score(QUIET, seen(None)).is_acceptable
-
-
 def test_totals_count_each_kind_of_mistake() -> None:
     scores = [
         score(RAISES, seen(failed())),
@@ -111,13 +93,3 @@ def test_totals_count_each_kind_of_mistake() -> None:
         score(RAISES, seen(None)),
     ]
     assert totals(scores) == ("5", "4", "4", "2", "2", "1", "1.5 / 1.5", "1")
-
-
-def test_names_are_unique_and_each_program_is_tried_healthy_first() -> None:
-    names = [each.name for each in DRILLS]
-    assert len(names) == len(set(names))
-    for library in Library:
-        first = next(each for each in DRILLS if each.library is library)
-        assert first.effect is Effect.NONE
-    assert sum(each.effect is Effect.ENDS for each in DRILLS) >= 50
-    assert sum(each.effect is Effect.NONE for each in DRILLS) >= 20

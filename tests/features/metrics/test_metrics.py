@@ -5,7 +5,6 @@ import re
 import sys
 import time
 import urllib.request
-from types import SimpleNamespace
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -13,10 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
-from pylaunch.features.metrics import live_samples
-from pylaunch.features.metrics.command import DASHBOARD, _address, command
+from pylaunch.features.metrics.command import DASHBOARD, command
 from pylaunch.features.metrics.exposition import RunCollector, served
-from pylaunch.features.metrics.live_samples import LiveSamples, Sampler
+from pylaunch.features.metrics.live_samples import LiveSamples
 from pylaunch.features.metrics.samples import Sample, class_of_end, ends_of_no_attempt, sample_of
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.cause import Certainty, FailureCause
@@ -25,8 +23,6 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.usage_report import StepMark, Usage
-from pylaunch.runs import steady_clock
-from pylaunch.runs.follow.run_events import UsageReported
 from pylaunch.store import runs
 from pylaunch.terminal.views.board import Board
 
@@ -94,16 +90,6 @@ def test_a_run_is_numbers_that_prometheus_reads(live: LiveSamples) -> None:
     assert found["pylaunch_attempts_ended_total"] == {("node-lost", "failed"): 2, ("", "done"): 1}
 
 
-def test_the_offset_of_a_node_is_to_the_clock_of_this_machine_as_it_is_set_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    onlooker = Sampler(PLAN, 1.0)
-    monkeypatch.setattr(live_samples, "time", SimpleNamespace(time=lambda: NOW + 100, monotonic=time.monotonic))
-    monkeypatch.setattr(steady_clock, "now", lambda: NOW)
-    onlooker.show(UsageReported("n1", LOAD, 100.25))
-    onlooker.look()
-    assert onlooker.sample is not None
-    assert onlooker.sample["node_clock_offset_seconds"]["7f3a9c01", "n1"] == 0.25
-
-
 def test_each_query_of_the_dashboard_names_exported_metrics_only(live: LiveSamples) -> None:
     dashboard = json.loads(DASHBOARD.read_text())
     queries = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
@@ -152,12 +138,6 @@ def test_it_is_served_on_the_address_and_ends(live: LiveSamples) -> None:
             pass
     with pytest.raises(OSError, match="refused"):
         urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60)
-
-
-@pytest.mark.parametrize("text", ["9733", "localhost:9733", "127.0.0.1:", "127.0.0.1:70000", "127.0.0.1:x"])
-def test_an_address_that_is_none_is_named(text: str) -> None:
-    with pytest.raises(UsageError, match=f"--listen {text}: expected ADDRESS:PORT"):
-        _address(text)
 
 
 @pytest.fixture

@@ -50,13 +50,6 @@ def test_a_container_of_the_project_is_in_no_file_and_a_note_says_so(directory: 
     assert shown.err.startswith("note: pylaunch.toml: [container] is for pylaunch start;")
 
 
-def test_several_files_are_printed_with_their_names(capsys: Captured) -> None:
-    assert run(["render", "torchrun", "--", "train.py"]) == ExitCode.DONE
-    out = capsys.readouterr().out
-    assert out.startswith("==> torchrun-n1.sh <==\n#!/usr/bin/env bash\n")
-    assert "\n\n==> torchrun-n2.sh <==\n" in out
-
-
 def test_files_are_written_for_the_user_alone(directory: Path, capsys: Captured) -> None:
     assert run(["render", "deepspeed", "--output", "made/here", "--", "train.py"]) == ExitCode.DONE
     captured = capsys.readouterr()
@@ -84,11 +77,6 @@ def test_force_replaces_a_link_and_not_the_file_behind_it(directory: Path) -> No
     assert run(["render", "slurm", "--output", ".", "--force", "--", "train.py"]) == ExitCode.DONE
     assert (directory / "precious").read_text() == "mine\n"
     assert not (directory / "train.sbatch").is_symlink()
-
-
-def test_a_directory_that_cannot_be_made_is_reported(capsys: Captured) -> None:
-    error = refused(capsys, "slurm", "--output", "train.py", "--", "train.py")
-    assert "error: Invalid value for '-o'" in error or "error: --output train.py" in error
 
 
 def test_secrets_are_left_out_and_listed(directory: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,10 +108,6 @@ def test_a_secret_on_the_command_line_is_refused_without_its_value(words: tuple[
     assert "word" not in error.replace("password", "")
 
 
-def test_tokens_of_a_vocabulary_are_no_secrets() -> None:
-    assert run(["render", "slurm", "--", "train.py", "--pad-token", "<pad>", "--max-tokens", "9"]) == ExitCode.DONE
-
-
 def test_an_unknown_target_lists_the_targets(capsys: Captured) -> None:
     error = refused(capsys, "slum", "--", "train.py")
     assert "no such command: pylaunch render slum" in error
@@ -150,13 +134,6 @@ def test_bad_input_is_one_clear_line(words: tuple[str, ...], message: str, capsy
     assert message in error
     assert error.count("error:") == 1
     assert "Traceback" not in error
-
-
-def test_a_script_of_jax_is_not_started_by_torchrun(directory: Path, capsys: Captured) -> None:
-    (directory / "train.py").write_text("import jax\njax.distributed.initialize()\n")
-    error = refused(capsys, "torchrun", "--", "train.py", "--lr", "3")
-    assert "train.py is a JAX script" in error
-    assert "pylaunch start -- train.py --lr 3" in error
 
 
 def test_the_line_of_another_launcher_is_taken_apart(capsys: Captured) -> None:

@@ -54,24 +54,6 @@ def test_nodes_with_different_interpreters_are_refused_where_one_command_starts_
     assert refused.value.evidence == ("n1: /opt/pylaunch/current/bin/python", "n2: /usr/bin/python3")
 
 
-def test_each_node_of_torchrun_has_its_own_interpreter() -> None:
-    hosts = (TWO[0], replace(TWO[1], python="/usr/bin/python3"))
-    made = plan(hosts=hosts, framework=Framework.TORCHRUN)
-    assert "exec /usr/bin/python3 -m torch.distributed.run" in text(made, Target.TORCHRUN, "torchrun-n2.sh")
-
-
-def test_the_port_of_a_flag_needs_no_remark() -> None:
-    found = render_files(plan(rendezvous_port=4000), Target.TORCHRUN, TargetOptions())
-    assert not [remark for remark in found.remarks if "MASTER_PORT" in remark]
-    assert "--master-port=4000" in found.files[0].text
-
-
-def test_hosts_without_an_interface_are_named_where_others_have_one() -> None:
-    hosts = (TWO[0], replace(TWO[1], interface="ib0"))
-    assert "No network interface is named for n1:" in text(plan(hosts=hosts), Target.TORCHRUN, "torchrun-n1.sh")
-    assert "No network interface is named:" in text(plan(), Target.TORCHRUN, "torchrun-n1.sh")
-
-
 def test_slurm_derives_the_port_from_the_job_unless_a_flag_names_it() -> None:
     assert "$((61440 + SLURM_JOB_ID % 4096))" in text(plan(), Target.SLURM, "train.sbatch")
     assert "export MASTER_PORT=4000" in text(plan(rendezvous_port=4000), Target.SLURM, "train.sbatch")
@@ -87,11 +69,6 @@ def test_deepspeed_refuses_addresses_that_its_option_cannot_contain() -> None:
     hosts = (TWO[0], Host("n2", "fd00::2", devices=(0,)))
     with pytest.raises(UsageError, match=r"n2: DeepSpeed selects devices as HOST:0,1"):
         render_files(plan(hosts=hosts), Target.DEEPSPEED, TargetOptions())
-
-
-def test_deepspeed_refuses_a_variable_with_a_line_break() -> None:
-    with pytest.raises(UsageError, match="--env NOTE: "):
-        render_files(plan(env={"NOTE": "a\nb"}), Target.DEEPSPEED, TargetOptions())
 
 
 @pytest.mark.parametrize(

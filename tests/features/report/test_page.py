@@ -53,15 +53,6 @@ def test_256_ranks_on_64_nodes_are_small_quick_and_folded(large: str) -> None:
     assert sum(name == "open" for name, _ in found.attributes) == 1
 
 
-def test_more_nodes_than_rows_share_one_row() -> None:
-    of = samples.plan(300, 2)
-    found = Document(page(ReportInput(samples.record(of, 7), 0.0), NOTHING))
-    assert found.elements["svg"] < 20
-    assert "gpu004" in found.text["timeline"]
-    assert "gpu[001-003,005-300]" in found.text["timeline"]
-    assert "gpu300" in found.text["timeline"]  # among those that were ready last
-
-
 def test_nothing_is_loaded_and_nothing_is_run(large: str) -> None:
     for text in (large, page(samples.hostile(), NOTHING)):
         found = Document(text)
@@ -94,14 +85,6 @@ def test_secrets_are_masked_before_a_line_is_cut() -> None:
     text = page(ReportInput(samples.record(of, 1), 0.0, logs=logs), Redaction([secret]).hide)
     assert "tr0ub" not in text
     assert "hf_abc" not in text
-
-
-def test_a_run_without_nodes_or_end_has_a_page() -> None:
-    of = samples.plan(2, 1)
-    base = samples.record(of, 1)
-    found = Document(page(ReportInput(replace(base, events=(), outcome=None), 0.0), NOTHING))
-    assert "does not know the end" in found.text["verdict"]
-    assert set(found.text) <= SECTIONS_OF_ANY_RUN
 
 
 def test_a_refused_start_shows_each_reason_once_and_no_section_without_content() -> None:

@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-import click
 import pytest
 
-from pylaunch.base.dataclass import asdict
 from pylaunch.errors import UsageError
-from pylaunch.features.slurm import door, nodes
+from pylaunch.features.slurm import nodes
 from pylaunch.features.slurm.flags import NodeSource, SchedulerFlags, jobs_here, node_source, nodes_here, request
 from pylaunch.features.slurm.job_here import SlurmSource
 from pylaunch.inventory.settings import Settings
@@ -15,7 +13,6 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.terminal.doors import NodesWanted
-from pylaunch.terminal.invocation import Invocation
 
 NONE = Settings()
 IN_JOB = {"SLURM_JOB_ID": "7"}
@@ -65,11 +62,6 @@ def test_flags_that_contradict_each_other_are_refused(
         node_source(flags, NONE, environment, has_inventory=has_inventory)
 
 
-@pytest.mark.parametrize("more", [{"SLURM_STEP_NUM_TASKS": "1"}, {"SLURM_STEP_NUM_TASKS": "8", "SLURM_PTY_PORT": "1"}])
-def test_a_shell_that_srun_starts_once_may_start_a_run(more: dict[str, str]) -> None:
-    assert node_source(SchedulerFlags(), NONE, {**IN_JOB, **more}, has_inventory=False) is NodeSource.HERE
-
-
 def test_the_job_of_this_shell_has_an_id_for_each_component() -> None:
     assert jobs_here({}) == ()
     assert jobs_here(IN_JOB) == ("7",)
@@ -82,17 +74,6 @@ def test_the_nodes_of_the_job_of_this_shell_are_listed_by_component() -> None:
     assert nodes_here({**IN_JOB, "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_NODELIST": "n[1-2]"}) == ("n[1-2]",)
     parts = {"SLURM_JOB_NODELIST_HET_GROUP_0": "n1", "SLURM_JOB_NODELIST_HET_GROUP_1": "n[2-3]"}
     assert nodes_here({"SLURM_JOB_NODELIST": "n1", **parts}) == ("n1", "n[2-3]")
-
-
-@pytest.mark.parametrize("size", ["0", "-1", "x", "9999"])
-def test_a_number_of_components_that_is_none_is_refused(size: str) -> None:
-    with pytest.raises(UsageError, match=f"SLURM_HET_SIZE={size}: expected the number of components"):
-        jobs_here({**IN_JOB, "SLURM_HET_SIZE": size})
-
-
-def test_an_unknown_scheduler_of_the_settings_is_refused() -> None:
-    with pytest.raises(UsageError, match="scheduler: expected"):
-        node_source(SchedulerFlags(), Settings(scheduler="pbs"), {}, has_inventory=False)
 
 
 def test_the_job_has_nodes_for_the_spares_too_and_flags_win_over_settings() -> None:
@@ -176,13 +157,3 @@ def test_without_slurm_the_nodes_are_the_hosts_of_the_inventory(monkeypatch: pyt
     with source.nodes(NodesWanted(Path("cluster.ini"), "n2", None, 0, dry_run=True), JOB) as provided:
         assert provided.cluster == CLUSTER
     assert asked == [(Path("cluster.ini"), "n2")]
-
-
-@pytest.mark.parametrize("scheduler", ["slurm", "none"])
-def test_hints_of_a_start_know_whose_the_nodes_are(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    given = {**asdict(SchedulerFlags(scheduler=scheduler)), "dry_run": True}
-    invocation = Invocation()
-    with click.Context(click.Command("start"), obj=invocation):
-        door.start_source(given, has_inventory=False)
-    assert invocation.has_slurm_nodes is (scheduler == "slurm")

@@ -11,7 +11,7 @@ from pylaunch.features.variables.judgement.catalogue import catalogue
 from pylaunch.features.variables.judgement.files import read_environment_file
 from pylaunch.features.variables.judgement.lint import lint
 from pylaunch.features.variables.judgement.together import judge
-from pylaunch.model.setting import PER_NODE, Circumstances, LintFinding, LintLevel, Setting, VariablePlace, settings_of
+from pylaunch.model.setting import PER_NODE, Circumstances, LintFinding, LintLevel, Setting, VariablePlace
 
 CASES = Path(__file__).parent / "nccl_conf"
 
@@ -137,15 +137,6 @@ def test_a_deprecated_name_is_a_warning_with_the_line_to_write_instead(old: str,
     assert (finding.severity, finding.instead) == (LintLevel.WARNING, new)
 
 
-def test_a_variable_for_debugging_is_fine_for_one_job_and_not_in_a_file() -> None:
-    assert lint([setting("NCCL_P2P_DISABLE=1")]) == ()
-    kept = setting("NCCL_P2P_DISABLE=1", VariablePlace.FILE)
-    assert only(lint([kept])).severity is LintLevel.WARNING
-    assert only(lint([kept], Circumstances(debug=LintLevel.ERROR))).severity is LintLevel.ERROR
-    assert lint([kept], Circumstances(debug=None)) == ()
-    assert lint([setting("NCCL_P2P_DISABLE=0", VariablePlace.FILE)]) == ()
-
-
 @pytest.mark.parametrize(
     ("texts", "severity", "subject", "message"),
     [
@@ -166,12 +157,6 @@ def test_contradictions_are_reported(texts: list[str], severity: str, subject: s
     assert message in finding.message
 
 
-def test_both_memory_fractions_make_jax_fail() -> None:
-    both = ("XLA_PYTHON_CLIENT_MEM_FRACTION=.8", "XLA_CLIENT_MEM_FRACTION=.8")
-    errors = [each for each in judge([setting(text) for text in both]) if each.severity is LintLevel.ERROR]
-    assert "ValueError" in errors[0].message
-
-
 def test_loopback_is_an_error_between_machines_and_right_on_one() -> None:
     loopback = [setting("NCCL_SOCKET_IFNAME==lo")]
     assert only(judge(loopback, Circumstances(machines=2))).severity is LintLevel.ERROR
@@ -186,12 +171,6 @@ def test_one_address_for_all_nodes_is_reported_where_each_has_its_own() -> None:
         LintLevel.WARNING, "the address of one machine, on all 2: each has its own",
     )  # fmt: skip
     assert judge(address, Circumstances(machines=1)) == ()
-
-
-def test_of_two_values_the_first_holds_and_the_second_is_reported() -> None:
-    first, second = Setting("NCCL_DEBUG", "WARN", "environment"), Setting("NCCL_DEBUG", "INFO", "/etc/nccl.conf:1")
-    finding = only(judge([first, second]))
-    assert finding.line == "/etc/nccl.conf:1: NCCL_DEBUG: also set in environment, to another value, and that one holds"
 
 
 @pytest.mark.parametrize("case", [pytest.param(file, id=file.stem) for file in sorted(CASES.glob("*.yaml"))])
@@ -212,7 +191,3 @@ def test_an_environment_file_is_read_as_a_shell_would() -> None:
         ("NCCL_SOCKET_IFNAME", "=eth0"),
     ]
     assert [each.where for each in findings] == ["job.env:4"]
-
-
-def test_variables_of_a_mapping_say_where_they_come_from() -> None:
-    assert settings_of({"A": "1"}, "--env") == [Setting("A", "1", "--env")]

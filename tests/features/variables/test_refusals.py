@@ -15,21 +15,6 @@ from pylaunch.render import render
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
 
 
-def check(**env: str) -> None:
-    plan = plan_run(CLUSTER, JobSpec(("train.py",), Framework.JAX, "/home/ml", env=env), "7f3a9c01")
-    refuse_errors(plan_findings(plan, render(plan), judge), pytest.fail)
-
-
-def test_a_port_that_is_still_to_be_chosen_is_as_good_as_any() -> None:
-    check()
-
-
-def test_what_the_user_sets_is_judged_as_it_stands() -> None:
-    with pytest.raises(UsageError) as refused:
-        check(JAX_COORDINATOR_ADDRESS="n1")
-    assert "JAX_COORDINATOR_ADDRESS=n1" in "\n".join(refused.value.evidence)
-
-
 def test_a_finding_about_an_interface_names_the_flag_that_chose_it() -> None:
     job = JobSpec(("train.py",), Framework.DIRECT, "/", interface="lo")
     plan = plan_run(CLUSTER, job, "7f3a9c01")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.probe import altered
 from pylaunch.agent.probe.altered import altered_files, touched_files
 from pylaunch.agent.shared.installed import MARKER
 
@@ -49,12 +48,6 @@ def test_an_edited_file_is_named_with_its_distribution(packages: Path) -> None:
     assert found(packages) == [["six-1.17.0", str(packages / "deep" / "er.py"), "edited"]]
 
 
-def test_a_removed_script_is_named_with_its_path(packages: Path) -> None:
-    script = packages.parents[2] / "bin" / "six"
-    script.unlink()
-    assert found(packages) == [["six-1.17.0", str(script), "missing"]]
-
-
 @pytest.mark.parametrize("name", ["sitecustomize.py", "evil.pth", "json.so"])
 def test_a_file_of_no_package_that_affects_imports_is_named(packages: Path, name: str) -> None:
     (packages / name).write_text("")
@@ -72,21 +65,3 @@ def test_an_edit_of_the_same_size_is_found_by_time_and_with_an_earlier_time_only
     os.utime(edited, (installed, installed - 60))
     assert touched_files(str(packages.parents[2])) == []
     assert altered_files(str(packages.parents[2])) == [["six-1.17.0", str(edited), "edited"]]
-
-
-def test_a_file_with_only_a_new_time_is_unaltered(packages: Path) -> None:
-    touched = packages / "six.py"
-    later = touched.stat().st_mtime + 3600
-    os.utime(touched, (later, later))
-    assert found(packages) == []
-
-
-def test_libraries_of_a_foreign_environment_are_read_and_scripts_are_not(packages: Path) -> None:
-    (packages.parents[2] / MARKER).unlink()
-    (packages.parents[2] / "bin" / "six").write_text("#!elsewhere\n")
-    (packages / "six.py").write_text("six = 7777\n")
-    assert touched_files(str(packages.parents[2])) == [["six-1.17.0", str(packages / "six.py"), "edited"]]
-
-
-def test_role_and_probe_use_the_same_marker() -> None:
-    assert altered.MARKER == MARKER

@@ -29,12 +29,6 @@ def test_a_file_that_vanishes_during_a_reading_does_not_hide_others(
     assert leftovers.shared_memory(None)["files"] == [str(left)]
 
 
-def test_a_file_is_in_use_although_another_descriptor_vanishes(vanishing: None, tmp_path: Path) -> None:
-    held = tmp_path / "psm_1"
-    with held.open("w"):
-        assert leftovers.in_use(f"{tmp_path}/") == {str(held)}
-
-
 def test_a_listener_is_reported_with_its_descriptor_and_a_bound_port_is_not() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))

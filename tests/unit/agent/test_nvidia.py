@@ -26,11 +26,6 @@ def test_the_output_of_a_tool_is_parsed_or_its_error_message_is_returned(file: P
     assert READERS[case["reader"]](case["text"]) == case["answer"]
 
 
-def test_equal_values_of_devices_are_one_and_different_ones_are_listed() -> None:
-    assert gpu.smi_column("Enabled, 565.57.01\nEnabled, 565.57.01\n", 0) == "Enabled"
-    assert gpu.smi_column("Enabled, 565.57.01\nDisabled, 565.57.01\n", 0) == "Disabled, Enabled"
-
-
 def test_gpus_and_switches_are_distinguished_by_pci_class_and_other_devices_are_ignored(tmp_path: Path) -> None:
     devices = {
         "0000:01:00.0": ("0x10de", "0x030200"),

@@ -1,20 +1,15 @@
 """Descriptions of files by the node that has them: paths outside the copies are refused."""
 
-import os
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import pytest
 
 from pylaunch.agent.piped import piece_source
 from pylaunch.agent.piped.piece_source import ChangedSourceError, PieceSource, SourceError, SourceTree
-from pylaunch.broadcast.identity import new_identity
-from pylaunch.broadcast.node_source import SourceMessage, SourceProgram, payload_of
-from pylaunch.broadcast.payload import Payload, read_payload
-from pylaunch.broadcast.spread import _Broadcast
-from pylaunch.model.cluster import Cluster, Host
+from pylaunch.broadcast.node_source import SourceMessage, payload_of
+from pylaunch.broadcast.payload import read_payload
 from pylaunch.transport.answers import NotAnAnswerError
 
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -62,14 +57,6 @@ def test_pieces_that_do_not_fit_the_files_are_refused() -> None:
         payload_of(described(files=[("copy", 0o644, 5, EMPTY)]), "/data", ["copy"])
 
 
-def test_directories_that_are_too_deep_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    status = tmp_path.stat()
-    monkeypatch.setattr(os, "listdir", lambda _: ["below"])
-    monkeypatch.setattr(os, "lstat", lambda _: status)
-    with pytest.raises(SourceError, match="too many directories in each other"):
-        SourceTree().add(str(tmp_path), "copy")
-
-
 def test_more_files_than_a_push_may_have_are_an_error_before_any_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,26 +65,3 @@ def test_more_files_than_a_push_may_have_are_an_error_before_any_is_read(
         (tmp_path / name).touch()
     with pytest.raises(SourceError, match="more than 3 files: push an archive of them"):
         SourceTree().add(str(tmp_path), "copy")
-
-
-def test_a_node_that_nobody_reaches_ends_the_push_after_three_hosts() -> None:
-    cluster = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(2, 66)))
-    source = SimpleNamespace(host=Host("n1", "10.0.0.1"), identity=new_identity())
-    payload = Payload("/data", (), (), (), (), 4 << 20, (b"x" * 32,))
-    push = _Broadcast(cluster, payload, 0, lambda _: None, cast("SourceProgram", source))
-
-    def failed(name: str) -> None:
-        node = push._nodes[name]
-        push._handle(node, b'{"ready": {"port": 4000, "have": []}}')
-        push._handle(node, b'{"failed": [0, "", "timed out"]}')
-
-    failed("n2")
-    failed("n3")
-    assert not any(node.ended for node in push._nodes.values())
-    failed("n4")
-    ends = {node.ended for node in push._nodes.values() if node.ended is not None}
-    (error,) = {end.error for end in ends}
-    (hint,) = {end.hint for end in ends}
-    assert len([node for node in push._nodes.values() if node.is_given_up]) == len(cluster.hosts)
-    assert (error, "allow the hosts to reach n1" in str(hint)) == ("no piece from n1 at 10.0.0.1: timed out", True)
-    assert push._nodes["n4"].sent == 0

@@ -1,11 +1,10 @@
 """Hosts that a broadcast gives up, and those that only seem to stand still."""
 
-import math
 import time
 
 from pylaunch.broadcast.node_source import STUCK_S
 from pylaunch.broadcast.payload import Payload
-from pylaunch.broadcast.spread import SLOWEST, TICK_S, _Broadcast, _PieceHost
+from pylaunch.broadcast.spread import TICK_S, _Broadcast, _PieceHost
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.manifest import File
 
@@ -36,15 +35,3 @@ def test_a_host_that_was_ready_and_stands_still_is_given_up() -> None:
     push._handle(node, b'{"ready": {"port": 4000, "have": []}}')
     push._swarm.orders(0.0)
     assert "received and wrote nothing" in str(watched(push, node, int(STUCK_S) * 3, b'{"at": 0}'))
-
-
-def test_a_host_that_had_everything_says_nothing_about_how_long_the_others_take() -> None:
-    push = begun()
-    push._handle(push._nodes["n1"], b'{"ready": {"port": 4000, "have": [0, 1]}}')
-    push._handle(push._nodes["n1"], b'{"done": true}')
-    assert push._slowest_s() == math.inf
-    push._handle(push._nodes["n2"], b'{"ready": {"port": 4000, "have": [0]}}')
-    push._handle(push._nodes["n2"], b'{"done": true}')
-    received = push._nodes["n2"].ended
-    assert received is not None
-    assert push._slowest_s() == STUCK_S + SLOWEST * 2 * received.seconds

@@ -1,6 +1,5 @@
 """Findings about clocks, names and connections to hosts."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,12 +8,8 @@ import pytest
 from pylaunch.agent.probe.readers.hosts import reach as reach_readers
 from pylaunch.checks import mesh
 from pylaunch.checks.hosts import clock, reach
-from pylaunch.checks.survey import Wanted
-from pylaunch.checks.wanted import wanted_by
-from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.finding import Severity
-from pylaunch.model.job import Framework, JobSpec
-from pylaunch.model.plan import plan_run
 from pylaunch.probe.ask import Unreachable
 from tests.unit.checks.network_surveys import CLUSTER, TRACKING, found, readings, survey
 
@@ -33,12 +28,6 @@ def test_a_clock_far_ahead_fails_on_its_host_alone() -> None:
     (finding,) = found(survey(n2=offset(90.0)), CHECKS)
     assert (finding.severity, finding.hosts, finding.role) == (Severity.FAIL, ("n2",), "time_sync")
     assert finding.text == "its clock is 90.0 s ahead of the others, ± 1.0 ms"
-
-
-def test_of_two_hosts_the_one_that_differs_from_the_controller_is_named() -> None:
-    two = Cluster(CLUSTER.hosts[:2])
-    (finding,) = found(survey(two, n1=offset(-90.0)), clock.CHECKS)
-    assert finding.hosts == ("n1",)
 
 
 def test_a_controller_with_a_wrong_clock_makes_no_host_wrong() -> None:
@@ -112,33 +101,6 @@ def test_hosts_with_the_same_error_are_one_finding_with_the_steps_of_the_first()
     assert (second.hosts, second.text, second.fix) == (("n2",), "no end after 60 s", "look at n2")
 
 
-def test_a_shell_that_prints_fails_and_a_slow_one_is_a_warning() -> None:
-    (finding,) = found(survey(n1={mesh.SHELL: {"noise": ["Welcome!"], "seconds": 0.1}}), CHECKS)
-    assert (finding.severity, finding.evidence) == (Severity.FAIL, ("Welcome!",))
-    (finding,) = found(survey(n1={mesh.SHELL: {"noise": [], "seconds": 12.3}}), CHECKS)
-    assert finding.severity is Severity.WARN
-    assert "12.3 s" in finding.text
-
-
-@pytest.mark.parametrize(
-    ("shell", "place"),
-    [
-        ("/bin/bash", "below: case $- in *i*) ;; *) return ;; esac"),
-        ("/usr/bin/zsh", "below: case $- in *i*) ;; *) return ;; esac"),
-        ("/bin/tcsh", "below: if (! $?prompt) exit"),
-        ("/usr/bin/fish", "between: if status is-interactive … end"),
-        ("/usr/bin/nu", "to where only interactive shells run it"),
-        ("", "to where only interactive shells run it"),
-    ],
-)
-def test_the_fix_of_a_login_shell_is_in_the_syntax_of_that_shell(shell: str, place: str) -> None:
-    login: dict[str, object] = {reach_readers.login_shell: shell}
-    (finding,) = found(survey(n1={mesh.SHELL: {"noise": ["Welcome!"], "seconds": 0.1}, **login}), CHECKS)
-    assert finding.fix == f"in its rc files, move what prints {place}"
-    (finding,) = found(survey(n1={mesh.SHELL: {"noise": [], "seconds": 12.3}, **login}), CHECKS)
-    assert finding.fix == f"in its rc files, move what is slow {place}"
-
-
 def test_machines_with_one_name_are_found_and_hosts_that_are_one_machine_are_not() -> None:
     same = {"reach.identity": {**readings("n3")["reach.identity"], "hostname": "n1"}}
     (finding,) = found(survey(n3=same), CHECKS)
@@ -156,55 +118,6 @@ def test_a_wrong_address_of_a_peer_is_found_where_it_is() -> None:
     (finding,) = found(survey(n1=names("n1", n2=["10.99.0.9"])), CHECKS)
     assert (finding.severity, finding.hosts) == (Severity.WARN, ("n1",))
     assert finding.text == "n2 resolves to 10.99.0.9 here, and n2 has 10.0.0.2"
-
-
-def test_a_wrong_address_in_the_hosts_file_is_found_once_although_the_name_is_not_looked_up() -> None:
-    few = {"own": "n3", "addresses": {"n3": ["10.0.0.3"], "n1": ["10.0.0.1"]}, "unanswered": []}
-    wrong = {"reach.hosts_file": {"n2": ["10.99.0.9"]}}
-    (finding,) = found(survey(n3={"reach.names": few, **wrong}), CHECKS)
-    assert finding.text == "n2 resolves to 10.99.0.9 here, and n2 has 10.0.0.2"
-    (finding,) = found(survey(n1={**names("n1", n2=["10.99.0.9"]), **wrong}), CHECKS)
-    assert finding.hosts == ("n1",)
-    assert found(survey(n1={"reach.hosts_file": {"n2": ["fd00::2"]}}, n2={
-        "reach.identity": {**readings("n2")["reach.identity"], "addresses": ["10.0.0.2", "fd00::2"]}
-    }), CHECKS) == []  # fmt: skip
-
-
-def test_a_lookup_without_an_answer_is_reported_and_the_answered_ones_are_judged() -> None:
-    reading = {"own": "n1", "addresses": {"n1": ["10.0.0.1"], "n3": ["127.0.0.1"]}, "unanswered": ["n2"]}
-    unread, wrong = found(survey(n1={"reach.names": reading}), CHECKS)
-    assert (unread.severity, unread.hosts) == (Severity.UNKNOWN, ("n1",))
-    assert unread.text == "no answer within 2.5 s to the lookup of n2"
-    assert wrong.text == "n3 resolves to 127.0.0.1 here, which is this host itself"
-    (unread,) = found(survey(n1={"reach.names": {"own": "n1", "addresses": {}, "unanswered": ["n1"]}}), CHECKS)
-    assert unread.text.endswith("the lookup of n1"), "an own name without an answer is not a name that does not resolve"
-
-
-def looked_up(hosts: int, address: Callable[[int], str]) -> dict[str, list[str]]:
-    """Return the names that each of `hosts` hosts looks up, beside its own."""
-    wanted = Wanted(peers={f"n{number}": address(number) for number in range(hosts)})
-    (check,) = [check for check in reach.CHECKS if check.id == "reach.names"]
-    return {name: check.asks(Host(name, wanted.peers[name]), wanted)["reach.names"] for name in wanted.peers}
-
-
-@pytest.mark.parametrize("hosts", [1, 2, 3, 64, 256])
-def test_a_host_looks_up_few_names_and_every_name_is_looked_up_by_another_host(hosts: int) -> None:
-    asked = looked_up(hosts, lambda number: f"10.0.0.{number}")
-    assert max(len(names) for names in asked.values()) <= 2
-    assert all("n0" in names for host, names in asked.items() if host != "n0")
-    assert all(any(host in names for other, names in asked.items() if other != host) for host in asked if hosts > 1)
-    assert not [host for host, names in asked.items() if host in names], "the own name needs no question"
-
-
-def test_addresses_that_are_names_are_looked_up_too() -> None:
-    assert looked_up(4, lambda number: f"rank{number}")["n1"] == ["n0", "n2", "rank0", "rank2"]
-
-
-def test_entries_of_the_hosts_file_are_compared_for_all_other_hosts() -> None:
-    wanted = Wanted(peers={"n1": "10.0.0.1", "n2": "10.0.0.2", "n3": "rank3"})
-    (check,) = [check for check in reach.CHECKS if check.id == "reach.names"]
-    asked = check.asks(Host("n1", "10.0.0.1"), wanted)["reach.hosts_file"]
-    assert asked == {"n2": "10.0.0.2", "n3": "rank3", "rank3": "rank3"}
 
 
 def test_only_entries_of_the_hosts_file_with_other_addresses_are_reported(
@@ -228,35 +141,12 @@ def test_a_wrong_address_fails_when_ranks_connect_by_that_name() -> None:
     assert "does not resolve here" in finding.text
 
 
-def test_names_of_peers_that_no_rank_uses_may_be_unknown() -> None:
-    assert found(survey(n1=names("n1", n2=None, n3=None)), CHECKS) == []
-
-
-def test_an_own_name_on_the_loopback_is_a_note_and_one_of_another_host_a_warning() -> None:
-    (finding,) = found(survey(n2=names("n2", n2=["127.0.1.1"])), CHECKS)
-    assert (finding.severity, finding.role) == (Severity.NOTE, "host_baseline")
-    (finding,) = found(survey(n2=names("n2", n2=["10.0.0.1"])), CHECKS)
-    assert finding.severity is Severity.WARN
-
-
 def test_an_own_name_on_the_loopback_fails_where_ranks_listen_at_it_as_a_start_refuses_it() -> None:
     before = survey(n2=names("n2", n2=["127.0.1.1"]))
     wanted = replace(before.wanted, listen_by_name=frozenset(("n1", "n2")))
     (finding,) = found(replace(before, wanted=wanted), CHECKS)
     assert (finding.severity, finding.hosts, finding.role) == (Severity.FAIL, ("n2",), "host_baseline")
     assert "ranks of JAX on CPUs listen there" in finding.text
-
-
-@pytest.mark.parametrize(
-    ("framework", "devices", "hosts"),
-    [(Framework.JAX, (), {"n1", "n2"}), (Framework.JAX, (0,), set()), (Framework.TORCHRUN, (), set())],
-)
-def test_only_ranks_of_jax_on_cpus_listen_at_the_name_of_their_host(
-    framework: Framework, devices: tuple[int, ...], hosts: set[str]
-) -> None:
-    cluster = Cluster(tuple(Host(name, f"10.0.0.{name[1]}", devices=devices) for name in ("n1", "n2")))
-    plan = plan_run(cluster, JobSpec(("train.py",), framework, "/w"), "check")
-    assert wanted_by(plan).listen_by_name == hosts
 
 
 def test_a_python_that_is_too_old_and_a_user_without_sudo_are_reported() -> None:

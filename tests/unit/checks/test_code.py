@@ -6,9 +6,8 @@ import pytest
 from pylaunch.agent.probe.readers.hosts import code as readers
 from pylaunch.checks.hosts import code
 from pylaunch.checks.survey import Wanted
-from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Severity
-from tests.unit.checks.surveys import alike, findings, survey
+from tests.unit.checks.surveys import alike, findings
 
 WANTED = Wanted(workdir="/w", command=("train.py", "--config=base.yaml", "--lr", "0.1"), script="train.py")
 
@@ -64,39 +63,11 @@ def test_the_difference_is_shown_as_a_diff_of_the_odd_host_against_a_usual_one()
     assert finding.fix == "copy the right /w/train.py to n3"
 
 
-def test_texts_are_asked_of_one_host_of_each_kind_and_only_where_files_differ() -> None:
-    odd = reading({"train.py": "x", "base.yaml": "b"}, {"model.py": "c"})
-    asked = code.texts_to_ask(survey(alike(HEALTHY, n3=odd), WANTED))
-    assert {host: question["code.texts"]["paths"] for host, question in asked.items()} == {
-        "n1": ["train.py"],
-        "n3": ["train.py"],
-    }
-    assert code.texts_to_ask(survey(alike(HEALTHY), WANTED)) == {}
-
-
 def test_a_file_that_only_one_of_two_hosts_has_is_reported_once() -> None:
     readings = {"n1": HEALTHY, "n2": reading({"train.py": "a"}, {"train.py": "a", "model.py": "c"})}
     assert [(each.hosts, each.text) for each in findings(code.CHECKS, readings, WANTED)] == [
         (("n2",), "base.yaml is missing, compared with n1")
     ]
-
-
-def test_a_script_that_no_host_has_is_not_also_a_difference() -> None:
-    nobody = reading({"train.py": "", "base.yaml": "b"}, {})
-    (finding,) = findings(code.CHECKS, alike(nobody), WANTED)
-    assert finding.hosts == ("n1", "n2", "n3")
-
-
-def test_more_code_than_is_compared_is_never_taken_for_equal() -> None:
-    (finding,) = findings(code.CHECKS, alike({**HEALTHY, "code.tree": {"complete": False, "files": {}}}), WANTED)
-    assert finding.severity is Severity.UNKNOWN
-
-
-def test_command_line_arguments_that_may_be_files_are_looked_up() -> None:
-    (check, _) = code.CHECKS
-    asked = check.asks(Host("n1", "10.0.0.1"), WANTED)
-    assert asked["code.files"] == {"workdir": "/w", "paths": ["train.py"], "candidates": ["base.yaml", "0.1"]}
-    assert check.asks(Host("n1", "10.0.0.1"), Wanted()) == {}
 
 
 def test_a_checkpoint_that_a_command_line_names_is_not_compared(tmp_path: Path) -> None:
@@ -149,13 +120,6 @@ def test_a_tree_beyond_the_limits_is_reported_and_the_root_is_no_project(
     monkeypatch.setattr(readers, "MOST_FILES", 1)
     assert readers.tree(str(tmp_path)) == {"complete": False, "files": {}}
     assert readers.tree("/") is None
-
-
-def test_a_missing_working_directory_is_one_reason_and_not_one_for_each_file_in_it() -> None:
-    missing = reading({"train.py": "", "base.yaml": ""}, {})
-    without = {**missing, "host.filesystem#working directory /w": {"exists": False, "refused": ""}}
-    assert findings(code.CHECKS, alike(without), WANTED) == []
-    assert len(findings(code.CHECKS, alike(missing), WANTED)) > 0
 
 
 def test_a_script_that_is_on_no_host_can_be_taken_along() -> None:

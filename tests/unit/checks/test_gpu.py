@@ -1,4 +1,3 @@
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ from pylaunch.checks.suite import judge
 from pylaunch.checks.survey import Look, Survey, Wanted
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from tests.unit.checks.devices import CLUSTER, card, smi, survey, well
+from tests.unit.checks.devices import card, smi, survey, well
 
 CHECKS = (*gpu.CHECKS, *gpu_health.CHECKS, *gpu_use.CHECKS)
 FAIL, WARN, NOTE = Severity.FAIL, Severity.WARN, Severity.NOTE
@@ -43,28 +42,6 @@ def test_gpus_of_the_inventory_that_the_host_lacks_are_a_failure() -> None:
     finding = only(survey(n2=nothing, n1={}, n3={}))
     assert (finding.check, finding.severity, finding.hosts) == ("gpu.count", FAIL, ("n2",))
     assert "0 GPUs are there, and the inventory gives device 1 to runs" in finding.text
-
-
-def test_one_gpu_fewer_is_reported_with_the_devices_on_the_bus() -> None:
-    seven = survey(n3=smi(card(0)))
-    finding, models = found(seven)
-    assert (finding.check, finding.severity, finding.hosts) == ("gpu.count", FAIL, ("n3",))
-    assert finding.text.startswith("1 of 2 GPUs on the PCI bus answer")
-    assert models.check == "gpu.models"
-
-
-def test_a_device_that_no_run_uses_may_be_missing() -> None:
-    first_only = replace(CLUSTER, hosts=tuple(replace(host, devices=(0,)) for host in CLUSTER.hosts))
-    seen = survey(n3={**smi(card(0)), "gpu.host": {**well()["gpu.host"], "gpus": 1}})
-    assert [finding.check for finding in found(replace(seen, cluster=first_only))] == ["gpu.models"]
-
-
-def test_a_library_of_another_driver_version_is_reported_as_nvidia_smi_reports_it() -> None:
-    complaint = "Failed to initialize NVML: Driver/library version mismatch NVML library version: 580.178"
-    finding = only(survey(n2={"gpu.smi": {"complaint": complaint, "driver": None, "cuda": None, "cards": []}}))
-    assert (finding.check, finding.severity, finding.hosts) == ("gpu.software", FAIL, ("n2",))
-    assert finding.fix == "sudo reboot"
-    assert finding.evidence == (complaint,)
 
 
 def test_a_driver_version_that_differs_from_most_hosts_is_reported() -> None:
@@ -103,11 +80,6 @@ def test_a_fault_of_a_gpu_is_reported_with_that_gpu(
     assert finding.fix
 
 
-def test_configured_low_clocks_and_idle_links_are_no_finding() -> None:
-    chosen = card(1, throttled=["gpu_idle", "sw_power_cap", "applications_clocks_setting"], pcie_generation=1)
-    assert found(survey(n2=smi(card(0), chosen))) == ()
-
-
 def xid(code: int, bus: str = "0000:02:00") -> dict[str, Any]:
     return {"gpu.xid": {"uptime_s": 7200.0, "xids": [{"at": 3600.0, "bus": bus, "code": code, "text": "pid=1"}]}}
 
@@ -136,24 +108,6 @@ def test_a_link_that_is_down_is_found_by_comparison_with_the_other_gpus() -> Non
     assert finding.text == "GPU 1: 3 NVLinks are up (down: 2), its like have 4"
 
 
-def test_errors_of_links_count_from_the_threshold_on() -> None:
-    def links(crc: int) -> dict[str, Any]:
-        return {
-            "gpu.nvlink": {
-                **well()["gpu.nvlink"],
-                "0": {"up": [0, 1, 2, 3], "down": [], "rate": 100.0, "errors": {"CRC": crc}},
-            }
-        }
-
-    assert found(survey(n3=links(gpu_health.CRC_ERRORS))) == ()
-    assert only(survey(n3=links(gpu_health.CRC_ERRORS + 1))).severity is WARN
-
-
-def test_gpus_without_links_on_any_host_are_no_finding() -> None:
-    nothing = {"gpu.nvlink": {"0": {"up": [], "down": [0, 1], "rate": 0.0, "errors": {}}}}
-    assert found(survey(n1=nothing, n2=nothing, n3=nothing)) == ()
-
-
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
@@ -178,16 +132,6 @@ def test_a_process_that_computes_on_a_gpu_is_reported_with_its_memory_and_owner(
     assert finding.text == "pid 4121 (python train.py) of bert has 40000 MiB of GPU 0"
 
 
-def test_a_process_in_a_container_is_reported_with_it_also_where_its_owner_cannot_be_seen() -> None:
-    container = "docker container 4f1c0a6e9b7d"
-    seen = survey(n2=smi(card(0, processes=[{**COMPUTES[0], "container": container}]), card(1)))
-    assert only(seen).text == f"pid 4121 (python) in {container} has 40000 MiB of GPU 0"
-    row = {**STALE, "user": "bert", "uid": 1001, "container": container}
-    theirs = {**well()["occupants.processes"], "uid": 1000, "processes": [row]}
-    seen = survey(n2={**smi(card(0, processes=COMPUTES), card(1)), "occupants.processes": theirs})
-    assert only(seen).text == f"pid 4121 (python train.py) of bert in {container} has 40000 MiB of GPU 0"
-
-
 def test_an_orphaned_process_is_reported_with_the_command_that_ends_it() -> None:
     ours = {**well()["occupants.processes"], "processes": [STALE]}
     finding = only(survey(n2={**smi(card(0, processes=COMPUTES), card(1)), "occupants.processes": ours}))
@@ -199,13 +143,6 @@ def test_a_desktop_and_devices_that_the_run_does_not_use_may_be_busy() -> None:
     desktop = [{"pid": 1802, "type": "G", "name": "Hyprland", "memory_mib": 1448}]
     seen = survey(Wanted(devices={"n2": (0,)}), n2=smi(card(0, processes=desktop), card(1, processes=COMPUTES)))
     assert found(seen) == ()
-
-
-def test_an_orphaned_rank_that_holds_the_port_is_a_failure() -> None:
-    ours = {**well()["occupants.processes"], "processes": [{**STALE, "devices": [], "ports": [29500]}]}
-    finding = only(survey(n3={"occupants.processes": ours}))
-    assert (finding.check, finding.severity, finding.hosts) == ("leftovers.stale_ranks", FAIL, ("n3",))
-    assert finding.fix == "pylaunch clean --yes --limit n3"
 
 
 @pytest.mark.parametrize(
@@ -223,11 +160,6 @@ def test_a_gpu_that_computes_wrong_slowly_or_not_at_all_is_reported(
     finding = only(survey(n2={"gpu_smoke.compute": {"devices": [first, {"index": 1, **fields}]}}))
     assert (finding.check, finding.severity, finding.hosts) == ("gpu.smoke", severity, ("n2",))
     assert text in finding.text
-
-
-def test_leftovers_of_a_dead_run_are_reported_by_another_check() -> None:
-    ours = {**well()["occupants.processes"], "processes": [{**STALE, "devices": [], "run": "7f3a"}]}
-    assert found(survey(n3={"occupants.processes": ours})) == ()
 
 
 @pytest.mark.parametrize(("cuda", "fails"), [(12, False), (11, False), (13, True)])

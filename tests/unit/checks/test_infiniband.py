@@ -6,7 +6,7 @@ from pylaunch.checks.devices import infiniband
 from pylaunch.checks.suite import judge
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from tests.unit.checks.devices import PORT, survey, well
+from tests.unit.checks.devices import PORT, survey
 
 FAIL, WARN = Severity.FAIL, Severity.WARN
 GIDS = [
@@ -65,25 +65,7 @@ def test_a_fault_of_a_port_is_reported_for_its_host(
     assert text in finding.text
 
 
-def test_a_port_that_is_down_everywhere_has_no_cable_and_is_not_mentioned() -> None:
-    down = port(state="DOWN")
-    assert found(survey(n1=down, n2=down, n3=down)) == ()
-
-
-def test_roce_with_an_ipv4_address_is_no_finding() -> None:
-    routed = port(link_layer="Ethernet", gids=GIDS)
-    assert found(survey(n1=routed, n2=routed, n3=routed)) == ()
-
-
 def test_a_limit_of_locked_memory_matters_where_there_is_an_adapter() -> None:
     (finding,) = found(survey(n2={"infiniband.memlock": 65536}))
     assert (finding.check, finding.severity, finding.role) == ("infiniband.memlock", FAIL, "host_baseline")
     assert "64 KiB" in finding.text
-
-
-def test_peer_memory_is_wanted_where_the_module_does_not_export_it_otherwise() -> None:
-    closed = {"gpu.host": {**well()["gpu.host"], "open_module": False}}
-    (finding,) = found(survey(n2=closed))
-    assert (finding.check, finding.hosts) == ("infiniband.gpudirect", ("n2",))
-    loaded = {"gpu.host": {**well()["gpu.host"], "open_module": False, "peermem": True}}
-    assert found(survey(n2=loaded)) == ()

@@ -59,9 +59,3 @@ def test_nccl_wants_more_files_than_a_cpu_job_and_a_bounded_stack() -> None:
         ("limits.stack", Severity.WARN),
     ]
     assert found[0].hosts == ("n1", "n2", "n3")
-
-
-def test_the_fix_names_the_hosts_that_need_it() -> None:
-    (finding,) = findings(limits.CHECKS, alike(HEALTHY, n2=limit(open_files=256), n3=limit(open_files=256)))
-    assert finding.fix == "pylaunch provision --roles host_baseline --limit n[2-3]"
-    assert finding.role == "host_baseline"

@@ -33,12 +33,6 @@ def test_a_filtered_rendezvous_port_of_another_host_is_a_warning() -> None:
     assert "now n1" in finding.text
 
 
-def test_filtered_ephemeral_ports_fail_on_any_host_and_name_the_range() -> None:
-    (finding,) = found(with_ends(survey(), TO_N2, SILENT, *KINDS[1:]), network.CHECKS)
-    assert (finding.severity, finding.hosts) == (Severity.FAIL, ("n2",))
-    assert "ephemeral ports (32768-60999)" in finding.text
-
-
 def test_blocked_outgoing_connections_are_blamed_on_their_source() -> None:
     (finding,) = found(with_ends(survey(), OF_N3, SILENT, *KINDS), network.CHECKS)
     assert finding.hosts == ("n3",)
@@ -57,23 +51,10 @@ def test_a_rejected_connection_is_distinguished_from_a_timeout() -> None:
     assert finding.fix.startswith("an address that all hosts reach: "), "no port is closed"
 
 
-def test_an_address_that_another_host_answers_is_reported_for_the_hosts_that_connect_to_it() -> None:
-    (finding,) = found(with_ends(survey(), TO_N2, {"end": "other", "name": "n3"}, *KINDS), network.CHECKS)
-    assert (finding.check, finding.hosts) == ("network.addresses", ("n1", "n3"))
-    assert "10.0.0.2, the address of n2 for ranks, is answered by n3" in finding.text
-
-
 def test_a_path_that_loses_full_packets_fails() -> None:
     (finding,) = found(with_ends(survey(), TO_N2, {"end": "stalled"}, *KINDS), network.CHECKS)
     assert (finding.check, finding.severity, finding.hosts) == ("network.path_mtu", Severity.FAIL, ("n2",))
     assert "full packets do not get through" in finding.text
-
-
-def test_segments_smaller_than_both_ends_allow_are_a_warning() -> None:
-    small = {"end": "ok", "segment": 1348, "family": 2, "seconds": 0.001}
-    (finding,) = found(with_ends(survey(), [("n1", "n3")], small, *KINDS), network.CHECKS)
-    assert (finding.severity, finding.hosts) == (Severity.WARN, ("n1",))
-    assert "packets from it to n3 carry 1348 bytes where both MTUs allow 1448" in finding.text
 
 
 def test_a_smaller_mtu_is_reported_for_its_host_and_not_again_for_the_path() -> None:
@@ -153,14 +134,3 @@ def test_a_bad_link_is_found(fields: dict[str, Any], text: str) -> None:
     )
     assert finding.hosts == ("n2",)
     assert text in finding.text
-
-
-def test_an_unknown_speed_and_few_errors_are_no_finding() -> None:
-    unknown = interface(speed=-1, rx_errors=9, rx_packets=100)
-    assert found(survey(n2={"network.interfaces": {"eth0": unknown, "lo": interface()}}), network.CHECKS) == []
-
-
-def test_the_speed_of_a_virtual_interface_is_no_bound() -> None:
-    assert set(network.rank_wires(survey()).values()) == {("eth0", 10000, 1500)}
-    only = survey(n2={"network.interfaces": {"eth0": interface(virtual=True)}})
-    assert set(network.rank_wires(only)) == {"n1", "n3"}

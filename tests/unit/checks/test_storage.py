@@ -5,11 +5,7 @@ import pytest
 from pylaunch.base.dataclass import replace
 from pylaunch.checks.hosts import storage
 from pylaunch.checks.survey import Room, Wanted
-from pylaunch.checks.wanted import wanted_by
-from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Severity
-from pylaunch.model.job import Framework, JobSpec
-from pylaunch.model.plan import plan_run
 from pylaunch.probe.answers import Unmeasured
 from tests.unit.checks.surveys import alike, findings
 
@@ -88,15 +84,6 @@ def test_checkpoints_on_local_disks_of_several_machines_are_a_note_about_the_hos
     assert (note.severity, note.hosts) == (Severity.NOTE, ("n1", "n2"))
 
 
-@pytest.mark.parametrize(
-    "odd", [{"boot": "b2", "type": "lustre"}, {"boot": ""}, {"free": 51 * GIB}], ids=["shared", "unknown", "later"]
-)
-def test_checkpoints_that_hosts_may_share_are_no_finding(odd: dict[str, Any]) -> None:
-    """Containers of one machine share its disk, and their readings differ where it fills between them."""
-    of_all = alike({**HEALTHY, CHECKPOINTS: filesystem("/c")}, n2={CHECKPOINTS: filesystem("/c", **odd)})
-    assert findings(storage.CHECKS, of_all, WANTED) == []
-
-
 def test_paths_in_commands_are_quoted() -> None:
     wanted = Wanted(workdir="/w", checkpoint_dir="/data/my ckpt")
     (finding,) = findings(storage.CHECKS, alike(HEALTHY, n2={CHECKPOINTS: filesystem("/", exists=False)}), wanted)
@@ -130,32 +117,6 @@ def test_a_host_without_a_directory_for_temporary_files_is_one_failure_with_what
     )
 
 
-def test_a_run_that_names_its_directory_for_temporary_files_needs_no_other() -> None:
-    host = Host("n1", "10.0.0.1")
-    job = JobSpec(("true",), Framework.COMMAND, "/", env={"TMPDIR": "/scratch"})
-    (check, *_) = storage.CHECKS
-    asked = check.asks(host, wanted_by(plan_run(Cluster((host,)), job, "7f3a9c01")))
-    assert asked[TEMPORARY] == {"path": "/scratch", "write": True}
-    assert check.asks(host, Wanted())[TEMPORARY] == {"path": "", "write": True}
-
-
 def test_a_working_directory_that_is_on_no_host_can_be_taken_along() -> None:
     (finding,) = findings(storage.CHECKS, alike({**HEALTHY, WORKDIR: filesystem("/", exists=False)}), WANTED)
     assert finding.fix.startswith("take the code along with --sync .")
-
-
-def test_a_file_system_with_two_uses_is_reported_once_with_both() -> None:
-    full = {RUN: filesystem(free=0), TEMPORARY: filesystem(free=0)}
-    (finding,) = findings(storage.CHECKS, alike(HEALTHY, n3=full), WANTED)
-    assert "/ (run files, temporary files) has 0 bytes free of 100 GiB" in finding.text
-
-
-def test_a_file_system_that_counts_no_inodes_lacks_none() -> None:
-    assert findings(storage.CHECKS, alike({**HEALTHY, RUN: filesystem(inodes=0, inodes_free=0)}), WANTED) == []
-
-
-def test_several_devices_need_more_shared_memory() -> None:
-    small = {**HEALTHY, "host.shm": {"size": GIB // 2, "free": GIB // 2}}
-    wanted = Wanted(workdir="/w", checkpoint_dir="/c", devices={"n2": (0, 1)})
-    (finding,) = findings(storage.CHECKS, alike(small), wanted)
-    assert (finding.severity, finding.hosts, finding.role) == (Severity.FAIL, ("n2",), "host_baseline")

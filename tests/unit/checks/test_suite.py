@@ -4,15 +4,14 @@ import re
 
 import pytest
 
-from pylaunch.agent.probe.registry import READERS, reader_of
-from pylaunch.checks import mesh, suite
+from pylaunch.checks import suite
 from pylaunch.checks.check import Check
 from pylaunch.checks.result import result
 from pylaunch.checks.selection import select
 from pylaunch.checks.survey import Look, Survey, Wanted
 from pylaunch.checks.wanted import wanted_by
 from pylaunch.errors import UsageError
-from pylaunch.model.cluster import Cluster, Connection, Host
+from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
@@ -37,14 +36,6 @@ def test_every_check_has_a_title_an_effect_and_a_reference(check: Check) -> None
 def test_ids_are_unique() -> None:
     ids = [check.id for check in suite.CHECKS]
     assert len(set(ids)) == len(ids)
-
-
-def test_every_reader_that_a_check_asks_is_in_the_module_its_name_begins_with() -> None:
-    asked = {name for check in suite.CHECKS for host in CLUSTER.hosts for name in check.asks(host, ALL)}
-    asked -= mesh.READINGS
-    for name in asked:
-        room, _, module = READERS[reader_of(name)].module.rpartition(".")
-        assert (room.rpartition(".")[0], module) == ("pylaunch.agent.probe.readers", name.split(".")[0])
 
 
 def test_only_and_skip_take_ids_and_subjects() -> None:
@@ -99,21 +90,6 @@ def test_an_unreachable_host_is_reported_once_and_first_and_fails() -> None:
     assert found.failed
 
 
-def test_hosts_that_could_not_be_asked_for_one_reason_are_one_finding() -> None:
-    unreachable = {
-        each.name: Unreachable(f"ssh {each.address}: no route", f"look at {each.name}") for each in CLUSTER.hosts
-    }
-    (found,) = result(Survey(CLUSTER, Wanted(), {}, unreachable), suite.CHECKS, [], 1.0).findings
-    assert (found.hosts, found.text) == (CLUSTER.names, "cannot be asked: ssh 10.0.0.[1-3]: no route")
-    assert found.fix == "look at n[1-3]"
-
-
-def test_findings_are_ordered_by_how_much_they_matter() -> None:
-    findings = [finding(severity, "n1") for severity in (Severity.NOTE, Severity.UNKNOWN, Severity.FAIL, Severity.WARN)]
-    found = result(Survey(CLUSTER, Wanted(), {}), suite.CHECKS, findings, 1.0)
-    assert [each.severity for each in found.findings] == list(Severity)
-
-
 def test_no_report_passes_a_check_on_a_host_that_was_not_looked_at() -> None:
     checks = select(suite.CHECKS, only=("storage.writable", "storage.room", "host.memory"))
     looks = {"n1": Look({"host.filesystem#temporary files": Unmeasured("closed")}), "n2": Look({})}
@@ -130,11 +106,3 @@ def test_a_plan_wants_what_its_framework_needs() -> None:
     assert (wanted.script, wanted.pythons["n1"], wanted.devices) == ("train.py", "/p", {"n2": (0, 1)})
     plain = wanted_by(plan_run(CLUSTER, JobSpec(("hostname",), Framework.COMMAND, "/w"), "r"))
     assert (plain.script, plain.pythons) == ("", {})
-
-
-def test_the_questions_to_a_local_host_are_the_same() -> None:
-    here = Host("localhost", "127.0.0.1", connection=Connection.LOCAL)
-    assert (
-        suite.questions_for(here, Wanted(), suite.CHECKS).keys()
-        == suite.questions_for(CLUSTER.hosts[0], Wanted(), suite.CHECKS).keys()
-    )

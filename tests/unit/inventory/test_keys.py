@@ -53,12 +53,6 @@ def test_an_invalid_topology_is_refused_with_the_value(value: object) -> None:
         keys.topology(value)
 
 
-@pytest.mark.parametrize("value", ["eight", True, -1, 1.5, "", None, []])
-def test_only_whole_numbers_are_whole_numbers(value: object) -> None:
-    with pytest.raises(ValueError, match="expected a whole number"):
-        keys.whole_number(value)
-
-
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
@@ -94,19 +88,3 @@ def test_no_known_name_is_a_misspelling_of_another(name: str) -> None:
 def test_ansible_s_automatic_python_leaves_the_choice_to_pylaunch() -> None:
     assert keys.interpreter("auto_silent") is None
     assert keys.interpreter("/usr/bin/python3.12") == "/usr/bin/python3.12"
-
-
-@pytest.mark.parametrize(("value", "expected"), [("refuse", "refuse"), (False, "off"), ("warn", "warn")])
-def test_the_policy_for_differing_hosts_is_one_of_three_words(value: object, expected: str) -> None:
-    assert keys.agreement(value).value == expected
-
-
-@pytest.mark.parametrize("value", ["always", True, None, 1])
-def test_another_word_is_refused_with_the_three(value: object) -> None:
-    with pytest.raises(ValueError, match="expected warn, refuse or off"):
-        keys.agreement(value)
-
-
-def test_an_address_with_the_zone_of_this_machine_is_refused() -> None:
-    with pytest.raises(ValueError, match="the zone after % names an interface of this machine"):
-        keys.address("fe80::1%eth0")

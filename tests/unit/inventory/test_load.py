@@ -9,7 +9,6 @@ import pytest
 from pylaunch.errors import InventoryError, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.load import this_machine
-from pylaunch.inventory.source_errors import contradictions
 from pylaunch.model.cluster import Connection
 
 
@@ -44,13 +43,6 @@ def test_a_missing_inventory_is_named_with_a_similar_file(working_directory: Pat
         load_cluster(working_directory / "clutser.ini")
 
     assert caught.value.hint == f"did you mean {working_directory / 'cluster.ini'}?"
-
-
-def test_an_empty_directory_is_no_inventory(tmp_path: Path) -> None:
-    (tmp_path / "hosts.d").mkdir()
-
-    with pytest.raises(InventoryError, match="directory is empty"):
-        load_cluster(tmp_path / "hosts.d")
 
 
 def test_the_inventory_named_in_pylaunch_toml_starts_at_its_directory(working_directory: Path) -> None:
@@ -105,20 +97,3 @@ def test_a_name_with_two_addresses_is_an_error_that_names_both_lines(working_dir
     with pytest.raises(InventoryError) as caught:
         load_cluster(inventory)
     assert caught.value.evidence == ("line 3: n1: ansible_host: 10.0.0.2, but 10.0.0.1 in line 2",)
-
-
-def test_a_host_that_is_listed_twice_with_different_values_is_an_error() -> None:
-    text = "[cluster]\nn1 gpus=8 interface=eth0\nn2\n[old]\nn1 gpus=4 devices=0\n[old:vars]\nx = a=1\nx = a=2\n"
-    assert contradictions(text) == ["line 5: n1: gpus: 4, but 8 in line 2"]
-
-
-def test_an_address_in_a_comment_or_in_quotes_is_no_other_address() -> None:
-    first = "n1 ansible_host=10.0.0.1 # until May: ansible_host=10.0.0.9\n"
-    text = f"[cluster]\n{first}n2 ansible_host=10.0.0.2\n[gpu]\nn1 ansible_host='10.0.0.1'\n"
-    assert contradictions(text) == []
-    moved = f"{text}n2 gpus=4 ansible_host=10.0.0.3 # not ansible_host=10.0.0.2\n"
-    assert contradictions(moved) == ["line 6: n2: ansible_host: 10.0.0.3, but 10.0.0.2 in line 3"]
-
-
-def test_variables_of_others_may_have_two_values_as_in_ansible() -> None:
-    assert contradictions("[a]\nn1 role=web gpus=8\n[b]\nn1 role=db gpus=8\n") == []

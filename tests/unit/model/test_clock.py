@@ -15,8 +15,3 @@ def test_times_go_there_and_back() -> None:
     offset = measure([Exchange(sent=10.0, node=7.0, received=10.0)])
     assert offset.to_ours(7.5) == pytest.approx(10.5)
     assert offset.to_node(10.5) == pytest.approx(7.5)
-
-
-def test_without_an_exchange_there_is_no_offset() -> None:
-    with pytest.raises(ValueError, match=r"empty"):
-        measure([])

@@ -1,5 +1,3 @@
-import pytest
-
 from pylaunch.model.cluster import Cluster, Host
 
 CLUSTER = Cluster((Host("b", "10.0.0.2"), Host("a", "10.0.0.1"), Host("c", "10.0.0.3")), sources=("/srv/cluster.ini",))
@@ -9,11 +7,6 @@ def test_a_reduced_cluster_keeps_rank_order_and_sources() -> None:
     reduced = CLUSTER.only(["c", "b"])
 
     assert (reduced.names, reduced.sources) == (("b", "c"), CLUSTER.sources)
-
-
-def test_a_cluster_cannot_be_reduced_to_hosts_it_does_not_have() -> None:
-    with pytest.raises(KeyError, match="x, y"):
-        CLUSTER.only(["y", "a", "x"])
 
 
 def test_ranks_are_found_at_the_fabric_address_if_there_is_one() -> None:
@@ -26,10 +19,3 @@ def test_ranks_run_the_provisioned_python_unless_the_host_names_one() -> None:
     assert Host("n1", "n1", python="/usr/bin/python3").rank_python == "/usr/bin/python3"
     assert Host("n1", "n1", env_name="vision").rank_python == "/opt/pylaunch/named/vision/bin/python"
     assert Host("n1", "n1", env_name="vision", python="/usr/bin/python3").rank_python == "/usr/bin/python3"
-
-
-def test_a_cluster_without_devices_keeps_everything_else() -> None:
-    hosts = tuple(Host(name, f"10.0.0.{name}", devices=(0, 1), python="/opt/python") for name in "12")
-    bare = Cluster(hosts, sources=("/srv/cluster.ini",)).without_devices()
-    assert [host.devices for host in bare.hosts] == [(), ()]
-    assert (bare.names, bare.sources, bare.hosts[0].rank_python) == (("1", "2"), ("/srv/cluster.ini",), "/opt/python")

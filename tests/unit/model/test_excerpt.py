@@ -1,6 +1,6 @@
 """A text that is cut keeps its beginning and its end, at the ends of lines, and never counts as whole."""
 
-from pylaunch.model.text.excerpt import TextTail, bounded, first_part, rejoined
+from pylaunch.model.text.excerpt import TextTail, bounded
 
 MARK = "[cut]"
 LINES = "".join(f"step {number} loss={number / 7:.6f}\n" for number in range(1000))
@@ -27,11 +27,6 @@ def test_the_end_of_a_long_text_begins_with_a_line() -> None:
     assert tail.is_cut
 
 
-def test_one_endless_line_is_cut_within_it() -> None:
-    assert tail_of("x" * 5000, 500).text == "x" * 500
-    assert first_part("x" * 5000, 500) == "x" * 500
-
-
 def test_a_long_text_keeps_both_ends_and_a_mark() -> None:
     text = bounded(LINES, 4000, MARK)
     head, tail = text.split(f"{MARK}\n")
@@ -39,12 +34,3 @@ def test_a_long_text_keeps_both_ends_and_a_mark() -> None:
     assert LINES.endswith(tail)
     assert head.endswith("\n")
     assert len(text) <= 4000 + len(MARK) + 2
-
-
-def test_ends_that_overlap_are_joined_without_a_mark() -> None:
-    assert rejoined(LINES[:9000], LINES[8000:], MARK) == LINES
-
-
-def test_repeated_lines_never_count_as_an_overlap() -> None:
-    text = "waiting\n" * 1000
-    assert MARK in rejoined(text[:2400], text[-2400:], MARK)

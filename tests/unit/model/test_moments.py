@@ -4,7 +4,7 @@ import pytest
 
 from pylaunch.features.report.page import html
 from pylaunch.model.clock import ClockOffset
-from pylaunch.model.text.moments import LAST, in_utc
+from pylaunch.model.text.moments import LAST
 from pylaunch.terminal import document, listing
 
 
@@ -14,10 +14,6 @@ def test_a_time_without_a_calendar_day_is_shown_as_the_first_or_last_one(claimed
     assert document.moment(claimed).startswith(year)
     assert html.moment(claimed).startswith(year)
     assert listing.moment(claimed)[:4] in (year, "1969"), "1969: west of Greenwich"
-
-
-def test_a_time_is_kept_to_the_microsecond() -> None:
-    assert in_utc(1_700_000_000.25).isoformat() == "2023-11-14T22:13:20.250000+00:00"
 
 
 @pytest.mark.parametrize("offset", [1e300, -1e300])

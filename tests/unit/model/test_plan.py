@@ -25,27 +25,9 @@ def test_auto_gives_one_rank_per_device_and_one_where_there_are_none() -> None:
     assert plan.world_size == 7
 
 
-def test_local_ranks_begin_at_zero_on_every_node() -> None:
-    plan = plan_run(CLUSTER, job(), "7f3a9c01")
-    assert [[rank.local_rank for rank in node.ranks] for node in plan.nodes] == [[0, 1], [0, 1, 2, 3], [0]]
-
-
 def test_fewer_ranks_than_devices_take_the_first_devices() -> None:
     plan = plan_run(CLUSTER, job(ranks_per_node=2), "7f3a9c01")
     assert [node.devices for node in plan.nodes] == [(0, 1), (4, 5), ()]
-
-
-def test_the_first_host_is_where_ranks_meet() -> None:
-    plan = plan_run(CLUSTER, job(nodes=2), "7f3a9c01")
-    assert plan.coordinator.host.name == "n1"
-    assert [node.host.name for node in plan.nodes] == ["n1", "n2"]
-
-
-def test_a_rank_is_found_on_its_node() -> None:
-    plan = plan_run(CLUSTER, job(), "7f3a9c01")
-    assert plan.node_of_rank(5).host.name == "n2"
-    with pytest.raises(KeyError):
-        plan.node_of_rank(7)
 
 
 def test_more_ranks_than_devices_is_refused_with_the_hosts_and_the_number_that_fits() -> None:
@@ -60,12 +42,6 @@ def test_more_ranks_than_devices_is_refused_with_the_hosts_and_the_number_that_f
 def test_a_number_of_nodes_that_the_inventory_does_not_have_is_refused(nodes: int) -> None:
     with pytest.raises(UsageError, match=rf"--nodes {nodes}: the inventory has 3 hosts \(n\[1-3\]\)"):
         plan_run(CLUSTER, job(nodes=nodes), "7f3a9c01")
-
-
-def test_one_host_is_one_host() -> None:
-    with pytest.raises(UsageError, match=r"the inventory has 1 host \(n1\)") as caught:
-        plan_run(CLUSTER.only({"n1"}), job(nodes=4), "7f3a9c01")
-    assert caught.value.hint == "--nodes 1"
 
 
 @pytest.mark.parametrize("port", [0, 65536])

@@ -109,18 +109,6 @@ def test_anything_else_is_refused_with_the_expected_type(line: bytes, complaint:
         protocol.decode(line)
 
 
-def test_a_rank_cannot_be_on_a_node_twice() -> None:
-    body = json.loads(protocol.encode(protocol.Prepare(TASK)))
-    body["task"]["ranks"] *= 2
-    with pytest.raises(protocol.WireError, match="a rank appears twice on n1"):
-        protocol.decode(json.dumps(body).encode())
-
-
-def test_only_messages_are_sent() -> None:
-    with pytest.raises(protocol.WireError, match="not a message"):
-        protocol.encode(protocol.Reason("a", "b"))
-
-
 def test_constants_that_both_sides_repeat_are_equal() -> None:
     assert spawn.PORT_ENTRY == plan.PORT_ENTRY
     assert protocol.TREE == job.TREE

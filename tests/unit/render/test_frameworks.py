@@ -3,10 +3,9 @@ import pytest
 from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
-from pylaunch.model.plan import NodeCommand, RunPlan, plan_run, replan
+from pylaunch.model.plan import NodeCommand, RunPlan, plan_run
 from pylaunch.render import remarks, render
 from pylaunch.render.hostfile import hostfile
-from pylaunch.runs.prepare.node_tasks import node_task
 
 UNEQUAL = (Host("n1", "10.0.0.1", devices=(2, 3)), Host("n2", "10.0.0.2", fabric_address="fd00::2", devices=(7,)))
 BARE = (Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2"))
@@ -52,19 +51,6 @@ def test_direct_sets_what_torchrun_sets_and_claims_no_agent_store() -> None:
     assert second.env["TORCHELASTIC_SIGNALS_TO_HANDLE"] == "SIGTERM,SIGINT,SIGHUP,SIGQUIT"
 
 
-@pytest.mark.parametrize("framework", [Framework.DIRECT, Framework.TORCHRUN])
-def test_attempts_of_a_run_share_its_id_and_count_themselves(framework: Framework) -> None:
-    """As under torchrun, whose agents keep the id of the rendezvous when they restart their workers."""
-    first = planned(framework, max_restarts=2)
-    names = ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS")
-    seen = []
-    for plan in (first, second := replan(first, ["n1", "n2"]), replan(second, ["n2", "n1"])):
-        [environment, *others] = [rank.env for _, command in render(plan) for rank in command.ranks]
-        assert all([each[name] for name in names] == [environment[name] for name in names] for each in others)
-        seen.append(tuple(environment[name] for name in names))
-    assert seen == [("7f3a9c01", "0", "2"), ("7f3a9c01", "1", "2"), ("7f3a9c01", "2", "2")]
-
-
 def test_jax_gets_the_variables_that_it_reads_from_open_mpi() -> None:
     _, second = words(Framework.JAX)
     assert second.env["JAX_COORDINATOR_ADDRESS"] == "10.0.0.1:29500"
@@ -74,12 +60,6 @@ def test_jax_gets_the_variables_that_it_reads_from_open_mpi() -> None:
         "OMPI_COMM_WORLD_LOCAL_SIZE": "1",
     }  # fmt: skip
     assert second.ranks[0].argv[1:5] == ("-u", "-m", "pylaunch.runtime", "train.py")
-
-
-def test_jax_gets_a_coordinator_with_an_ipv6_address_in_brackets() -> None:
-    (first, _) = words(Framework.JAX, tuple(reversed(UNEQUAL)))
-    assert first.env["JAX_COORDINATOR_ADDRESS"] == "[fd00::2]:29500"
-    assert first.env["OMPI_MCA_orte_hnp_uri"] == "0.0;tcp6://[fd00::2]:29500"
 
 
 def test_accelerate_uses_cpus_exactly_where_the_inventory_has_no_devices_and_says_so() -> None:
@@ -109,19 +89,6 @@ def test_deepspeed_gets_what_its_launcher_gives() -> None:
 
 def test_the_hostfile_names_every_node_as_ranks_reach_it() -> None:
     assert hostfile(planned(Framework.COMMAND)) == "10.0.0.1 slots=2\nfd00::2 slots=1\n"
-
-
-def test_nodes_learn_whose_gloo_is_used() -> None:
-    def gloo(framework: Framework, hosts: tuple[Host, ...]) -> str:
-        plan = planned(framework, hosts)
-        return node_task(plan, plan.nodes[0], render(plan)[0][1], "").gloo
-
-    assert {framework: gloo(framework, BARE) for framework in Framework} == {
-        Framework.TORCHRUN: "torch", Framework.DIRECT: "torch", Framework.ACCELERATE: "torch",
-        Framework.DEEPSPEED: "torch", Framework.JAX: "jax", Framework.RAY: "",
-        Framework.COMMAND: "",
-    }  # fmt: skip
-    assert gloo(Framework.JAX, UNEQUAL) == ""
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@ from pylaunch.agent.run.ranks import spawn
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec, Sync
 from pylaunch.model.plan import PORT_ENTRY, RunPlan, plan_run
-from pylaunch.protocol.node_task import LAUNCHER_FILES, RANK_ENTRY
-from pylaunch.render import render, torchrun
+from pylaunch.render import render
 from pylaunch.runs.prepare.node_tasks import node_task
 
 CLUSTER = Cluster(
@@ -44,11 +43,6 @@ def test_the_interface_of_the_inventory_reaches_every_library_in_its_own_spellin
     assert "GLOO_SOCKET_IFNAME" not in second.env
 
 
-def test_an_interface_of_the_job_wins_over_the_inventory_s_on_every_node() -> None:
-    (_, first), (_, second) = render(planned(Framework.TORCHRUN, "train.py", interface="ib0"))
-    assert {node.env["GLOO_SOCKET_IFNAME"] for node in (first, second)} == {"ib0"}
-
-
 def test_devices_become_visible_devices_and_their_absence_changes_nothing() -> None:
     (_, first), (_, second) = render(planned(Framework.TORCHRUN, "train.py"))
     assert first.env["CUDA_VISIBLE_DEVICES"] == "2,3"
@@ -64,39 +58,12 @@ def test_ranks_see_no_device_of_others_where_a_scheduler_gives_devices_to_jobs()
     assert [node.env["CUDA_VISIBLE_DEVICES"] for _, node in render(plan)] == ["1", ""]
 
 
-def test_several_ranks_on_a_node_share_its_cores_as_under_plain_torchrun() -> None:
-    (_, first), (_, second) = render(planned(Framework.TORCHRUN, "train.py"))
-    assert first.env["OMP_NUM_THREADS"] == "1"
-    assert "OMP_NUM_THREADS" not in second.env
-    (_, own), _ = render(planned(Framework.TORCHRUN, "train.py", env={"OMP_NUM_THREADS": "8"}))
-    assert own.env["OMP_NUM_THREADS"] == "8"
-
-
-def test_what_the_user_sets_wins() -> None:
-    (_, first), _ = render(planned(Framework.TORCHRUN, "train.py", env={"NCCL_SOCKET_IFNAME": "ib0", "LANG": "C"}))
-    assert (first.env["NCCL_SOCKET_IFNAME"], first.env["LANG"]) == ("ib0", "C")
-
-
 def test_the_interpreter_asked_for_is_used_and_leads_the_path() -> None:
     (_, first), _ = render(planned(Framework.TORCHRUN, "train.py", python="/venv/bin/python3"))
     assert first.launcher[0] == "/venv/bin/python3"
     assert first.env["PATH"].startswith("/venv/bin:")
     assert [need.path for need in first.needs] == ["/venv/bin/python3", "train.py"]
     assert "/usr/bin/python3 for a script without packages" in first.needs[0].hint
-
-
-def test_a_command_is_exec_d_as_it_is() -> None:
-    (_, first), _ = render(planned(Framework.COMMAND, "nvidia-smi", "-L"))
-    assert first.launcher == ()
-    assert first.ranks[0].argv == ("nvidia-smi", "-L")
-    assert first.needs == ()
-    (_, by_path), _ = render(planned(Framework.COMMAND, "./run.sh"))
-    assert [need.path for need in by_path.needs] == ["./run.sh"]
-
-
-def test_the_words_that_the_agent_replaces_are_those_it_knows() -> None:
-    assert torchrun.RANK_ENTRY == RANK_ENTRY
-    assert torchrun.LAUNCHER_FILES == LAUNCHER_FILES
 
 
 def test_the_word_for_the_port_is_the_one_the_agent_knows() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from pylaunch.errors import UsageError
 from pylaunch.runs.connect.interruptible import InterruptSource
-from pylaunch.runs.follow.run_events import LinesWritten, Notice, RunEvent
-from pylaunch.runs.logs import Collector, containing, read_each
+from pylaunch.runs.follow.run_events import LinesWritten
+from pylaunch.runs.logs import Collector, read_each
 
 
 def collector_of(directory: Path) -> Collector:
@@ -45,19 +45,6 @@ def test_links_and_devices_are_not_written_through(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="cannot be written"):
             collector_of(logs).take(LinesWritten(host, stream, "x\n", 1.0))
     assert (outside / "precious").read_text() == "kept"
-
-
-def test_a_text_selects_lines_of_output_and_leaves_notices() -> None:
-    emitted: list[RunEvent] = []
-    emit = containing("loss=", emitted.append)
-    for text in ("step 1 loss=3\n\nstep 2 nothing\n", "nothing\n", "loss=4 unfinished"):
-        emit(LinesWritten("gpu01", "0.out", text, 1.0))
-    emit(Notice("gpu02: no route to host"))
-    assert emitted == [
-        LinesWritten("gpu01", "0.out", "step 1 loss=3\n", 1.0),
-        LinesWritten("gpu01", "0.out", "loss=4 unfinished\n", 1.0),
-        Notice("gpu02: no route to host"),
-    ]
 
 
 def test_a_log_that_cannot_be_read_ends_the_ones_after_it() -> None:

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from pylaunch.checks import suite
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.clock import ClockOffset
@@ -43,33 +41,10 @@ def test_a_library_that_ranks_share_and_one_host_has_in_another_version_fails() 
     assert finding.text == "numpy: 1.26.4, expected 2.1.0 as on n[1,3]"
 
 
-def test_a_host_with_nothing_installed_lacks_what_the_others_share_and_hosts_that_all_have_nothing_agree() -> None:
-    essentials = {**PREPARED.essentials, "n2": {"environment digest": "", "python": "3.11.7"}}
-    findings = found(replace(PREPARED, essentials=essentials, libraries={**PREPARED.libraries, "n2": {}}))
-    assert {(finding.check, finding.hosts) for finding in findings} == {("python_env.libraries", ("n2",))}
-    bare = {key: {"environment digest": "", "python": "3.11"} for key in NAMES}
-    assert found(replace(PREPARED, essentials=bare, libraries={key: {} for key in NAMES})) == []
-
-
 def test_a_host_that_the_inventory_leaves_out_of_the_comparison_is_left_out() -> None:
     off = tuple(replace(host, attestation=Agreement.OFF) if host.name == "n2" else host for host in CLUSTER.hosts)
     libraries = {**PREPARED.libraries, "n2": {"numpy": "1.26.4"}}
     assert found(replace(PREPARED, libraries=libraries), Cluster(off)) == []
-
-
-def test_another_interpreter_fails_and_one_that_does_not_say_its_version_is_not_accused() -> None:
-    essentials = {**PREPARED.essentials, "n3": {"environment digest": "a" * 64, "python": "3.12.1"}}
-    (finding,) = found(replace(PREPARED, essentials=essentials))
-    assert (finding.check, finding.hosts) == ("python_env.python", ("n3",))
-    essentials["n3"] = {"environment digest": "a" * 64, "python": ""}
-    assert found(replace(PREPARED, essentials=essentials)) == []
-
-
-@pytest.mark.parametrize(("seconds", "severity"), [(20.0, Severity.FAIL), (0.5, Severity.WARN)])
-def test_a_clock_that_differs_is_judged_by_how_much(seconds: float, severity: Severity) -> None:
-    clocks = {**PREPARED.clocks, "n2": ClockOffset(seconds, 0.002)}
-    (finding,) = found(replace(PREPARED, clocks=clocks))
-    assert (finding.check, finding.severity, finding.hosts) == ("time.offset", severity, ("n2",))
 
 
 def test_a_block_of_one_direction_names_both_hosts_and_the_direction() -> None:

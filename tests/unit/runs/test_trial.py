@@ -5,9 +5,8 @@ import pytest
 from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.runs.follow.run_events import LinesWritten
-from pylaunch.runs.trial import COMMAND, Trial, TrialLayer
+from pylaunch.runs.trial import Trial, TrialLayer
 from pylaunch.runtime import communication_test as trial
-from pylaunch.terminal.listing import job_words
 
 DONE = Outcome(Status.DONE, "every rank exited with code 0", 9.0, (), {})
 END = RankEnd(1, "n2", 1, None, 8.0, stopped=False, last_lines=("OSError: libcudart",))
@@ -61,12 +60,3 @@ def test_a_host_that_alone_imported_nothing_is_named_and_one_that_alone_summed_n
     assert result.hints[0] == "repeat it on n2: /env/bin/python -c 'import torch'"
     result = after(UNNAMED, {trial.BARRIER: BOTH, IMPORTED: BOTH, SUMMED: ("n1",)})[-1]
     assert (result.hosts, result.evidence) == ((), ("reported by n1, not by n2",))
-
-
-def test_the_hint_imports_the_framework_that_the_other_hosts_imported() -> None:
-    result = after(UNNAMED, {trial.BARRIER: BOTH, f"{trial.IMPORT} jax 0.7.0": ("n1",)})[-1]
-    assert result.hints[0] == "repeat it on n2: /env/bin/python -c 'import jax'"
-
-
-def test_the_run_of_the_trial_is_shown_as_the_verb() -> None:
-    assert job_words(COMMAND) == "pylaunch check --trial"

@@ -35,13 +35,6 @@ def test_ranks_have_seeds_of_their_own_that_come_back(monkeypatch: pytest.Monkey
     assert drawn["0"] != drawn["1"]
 
 
-def test_a_barrier_before_init_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "MASTER_ADDR": "n1"}.items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(RuntimeError, match=r"rank 1 of 2 is not initialized; call init\(\) first"):
-        runtime.barrier()
-
-
 @pytest.mark.parametrize(("imported", "message"), [((), "neither torch nor jax"), (("torch", "jax"), "torch and jax")])
 def test_init_does_not_guess_between_frameworks(
     monkeypatch: pytest.MonkeyPatch, imported: tuple[str, ...], message: str
@@ -52,8 +45,3 @@ def test_init_does_not_guess_between_frameworks(
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     with pytest.raises(ValueError, match=message):
         runtime.init()
-
-
-def test_names_that_scripts_use_are_all_there() -> None:
-    assert sorted(runtime.__all__, key=lambda name: (name.islower(), name)) == runtime.__all__
-    assert all(hasattr(runtime, name) for name in runtime.__all__)

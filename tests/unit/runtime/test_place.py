@@ -74,30 +74,15 @@ def test_without_a_launcher_the_world_is_one() -> None:
     assert place({"SLURM_JOB_ID": "7"}) == Place(0, 1, 0, 1, "", 0, "none")
 
 
-def test_ranks_of_open_mpi_on_one_node_meet_at_the_loopback_address() -> None:
-    env = {**OPEN_MPI, "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_RANK": "1"}
-    assert place(env) == Place(1, 2, 1, 2, "127.0.0.1", 29500, "openmpi")
-    assert place({**env, "MASTER_ADDR": "n1"}).address == "n1"
-
-
 def test_a_slurm_job_with_one_task_on_each_node_is_a_world_of_its_nodes() -> None:
     env = {**SLURM, "SLURM_NTASKS": "4", "SLURM_PROCID": "3", "SLURM_LOCALID": "0", "SLURM_NODEID": "3"}
     env["SLURM_STEP_TASKS_PER_NODE"] = "1(x4)"
     assert place(env) == Place(3, 4, 0, 1, "gpu003", 61441, "slurm")
 
 
-def test_the_batch_script_of_slurm_is_no_task() -> None:
-    env = {name: value for name, value in SLURM.items() if name != "SLURM_STEP_NODELIST"}
-    assert place(env).launcher == "none"
-
-
 def test_the_ranks_of_deepspeed_s_launcher_on_a_node_are_counted() -> None:
     env = {name: value for name, value in CONTRACT.items() if name != "LOCAL_WORLD_SIZE"}
     assert place({**env, "LOCAL_SIZE": "2"}) == place(CONTRACT)
-
-
-def test_the_variables_win_inside_an_allocation_of_slurm() -> None:
-    assert place({**SLURM, **CONTRACT, "RANK": "0"}).rank == 0
 
 
 @pytest.mark.parametrize(

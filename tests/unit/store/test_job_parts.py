@@ -62,23 +62,10 @@ def test_a_beginning_of_a_run_and_of_a_job_is_refused_and_so_is_a_role_of_a_run(
         find_each(None, "server", None)
 
 
-def test_a_run_that_nodes_gave_the_id_of_a_job_does_not_take_its_place() -> None:
-    recorded("7f3a9c01", SERVER)
-    recorded("0b5e0000", None, is_foreign=True)
-    assert [each.plan.run for each in find_each("0b5e0000", None, None).records] == ["7f3a9c01"]
-
-
 def test_a_job_that_nodes_gave_the_id_of_a_run_does_not_take_its_place() -> None:
     recorded("0b5e0000", None)
     recorded("7f3a9c01", SERVER, is_foreign=True)
     assert [each.plan.run for each in find_each("0b5e0000", None, None).records] == ["0b5e0000"]
-
-
-def test_a_run_and_a_job_with_the_same_id_that_nodes_alone_know_are_refused() -> None:
-    recorded("0b5e0000", None, is_foreign=True)
-    recorded("7f3a9c01", SERVER, is_foreign=True)
-    with pytest.raises(UsageError, match="0b5e0000 begins a run and a job"):
-        find_each("0b5e0000", None, None)
 
 
 def test_nodes_know_the_part_and_add_no_run_to_a_job_that_was_started_here() -> None:

@@ -1,5 +1,3 @@
-import fcntl
-import os
 from pathlib import Path
 
 import pytest
@@ -67,15 +65,6 @@ def test_records_are_for_their_owner_alone() -> None:
     assert run_paths("7f3a9c01").directory.stat().st_mode & 0o077 == 0
 
 
-def test_a_controller_takes_charge_though_somebody_asks_for_it_at_that_moment() -> None:
-    recorder = recorded("7f3a9c01")
-    asking = os.open(run_paths("7f3a9c01").controller, os.O_RDWR | os.O_CREAT)
-    fcntl.flock(asking, fcntl.LOCK_SH)
-    assert recorder.take_charge(pause=lambda _: os.close(asking))
-    assert runs.controller("7f3a9c01") == os.getpid()
-    assert not runs.Recorder("7f3a9c01", pytest.fail).take_charge()
-
-
 def test_the_process_id_of_a_controller_on_another_machine_means_no_process_here(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -112,12 +101,6 @@ def test_pruning_forgets_old_ended_runs_and_never_a_live_one() -> None:
     kept = set(runs.ids())
     assert "00000000" in kept
     assert len(kept) == 2
-
-
-def test_a_new_id_is_never_one_in_use() -> None:
-    recorded("aaaaaaaa")
-    answers = iter(["aaaaaaaa", "bbbbbbbb"])
-    assert runs.new_run_id(lambda _size: next(answers)) == "bbbbbbbb"
 
 
 def test_a_run_that_was_restarted_is_its_last_attempt() -> None:
@@ -162,45 +145,6 @@ def test_who_stops_one_attempt_stops_the_run() -> None:
     assert not runs.is_asked_to_stop("7f3a9c01.1")
     runs.Recorder("7f3a9c01.1", pytest.fail).ask_to_stop()
     assert runs.is_asked_to_stop("7f3a9c01")
-
-
-def test_the_beginning_of_an_id_and_a_number_mean_one_attempt() -> None:
-    known = ["7f3a9c01.10", "7f3a9c01", "7f3a9c01.2", "80000000"]
-    assert runs.meant("7f3", known) == ["7f3a9c01", "7f3a9c01.2", "7f3a9c01.10"]
-    assert runs.meant("7f3.2", known) == ["7f3a9c01.2"]
-    assert runs.meant("7f3a9c01.0", known) == ["7f3a9c01"]
-    assert runs.meant("7f3.1", known) == []
-
-
-def test_pruning_never_tears_a_run_from_its_attempts() -> None:
-    ended = Outcome(Status.FAILED, "", 1.0, (), {})
-    for run in ("aaaaaaaa", "aaaaaaaa.1", "bbbbbbbb", "bbbbbbbb.1", "bbbbbbbb.2"):
-        recorded(run).finish(ended)
-    run_paths("bbbbbbbb.2").outcome.unlink()  # Its last attempt is live.
-    runs.prune(keep=1)
-    assert len(runs.ids()) == 5
-    recorded("cccccccc").finish(ended)
-    runs.prune(keep=1)
-    assert {"bbbbbbbb", "bbbbbbbb.1", "bbbbbbbb.2", "cccccccc"} == set(runs.ids())
-
-
-def test_a_disk_that_was_full_for_a_while_leaves_a_record_that_can_be_read() -> None:
-    recorder = recorded("7f3a9c01")
-    recorder.append(Event(101.0, EventKind.ATTACHED))
-    with run_paths("7f3a9c01").events.open("ab") as file:
-        file.write(b'{"time": 102.0, "ki')
-    recorder.append(Event(103.0, EventKind.ATTACHED))  # Continues the torn line.
-    recorder.append(Event(104.0, EventKind.ENDED))
-    assert [event.time for event in runs.read("7f3a9c01").events] == [101.0, 104.0]
-
-
-def test_the_first_write_that_fails_is_reported_and_does_not_end_the_run() -> None:
-    complaints: list[str] = []
-    recorder = runs.Recorder("7f3a9c01", complaints.append)  # Its directory is not there.
-    recorder.append(Event(1.0, EventKind.ATTACHED))
-    recorder.keep_essentials({})
-    recorder.finish(Outcome(Status.DONE, "", 1.0, (), {}))
-    assert complaints == ["the record of run 7f3a9c01 is incomplete: it cannot be written (No such file or directory)"]
 
 
 def test_a_run_whose_record_cannot_be_begun_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

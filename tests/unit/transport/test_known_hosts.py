@@ -10,7 +10,6 @@ from pylaunch.transport.trust.known_hosts import (
     HostKey,
     keys_for,
     public_key,
-    read_known_hosts,
     replaced,
     server_name,
     write_known_hosts,
@@ -48,10 +47,6 @@ def test_a_fingerprint_is_that_of_ssh_keygen() -> None:
 def test_what_is_no_public_key_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected an SSH public key"):
         public_key("n1", text)
-
-
-def test_a_public_key_file_may_have_a_comment() -> None:
-    assert public_key("n1", f"ssh-ed25519 {BLOB} root@n1 of rack 2\n") == key("n1")
 
 
 @pytest.mark.parametrize(
@@ -96,29 +91,6 @@ def test_only_the_entries_of_the_servers_change() -> None:
         "not an entry",
         f"n1 ssh-ed25519 {BLOB}",
     ]
-
-
-def test_replacing_with_the_same_keys_changes_nothing() -> None:
-    once = replaced("", [key("n1"), key("n2")])
-
-    assert replaced(once, [key("n1"), key("n2")]) == once
-
-
-def test_writing_makes_the_directory_and_leaves_no_file_aside(tmp_path: Path) -> None:
-    file = tmp_path / "a project" / ".pylaunch" / "known_hosts"
-
-    write_known_hosts(file, [key("n1", OTHER_BLOB)])
-    write_known_hosts(file, [key("n1")])
-
-    assert keys_for(read_known_hosts(file), "n1") == (key("n1"),)
-    assert [entry.name for entry in file.parent.iterdir()] == ["known_hosts"]
-
-
-@pytest.mark.parametrize("blob", ["AAAAé", "\udcff", "|", "AAA"])
-def test_a_key_that_is_no_base64_is_no_entry(blob: str) -> None:
-    text = f"n1 ssh-ed25519 {blob}\nn1 ssh-ed25519 {BLOB}\n"
-    assert keys_for(text, "n1") == (key("n1"),)
-    assert replaced(text, [key("n1")]).endswith(f"n1 ssh-ed25519 {BLOB}\n")
 
 
 def test_bytes_that_are_no_text_survive_a_write(tmp_path: Path) -> None:

@@ -1,4 +1,3 @@
-import shlex
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,16 +9,12 @@ import yaml
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Connection, Host, SshOptions
 from pylaunch.transport.connections import connector_of
-from pylaunch.transport.connector import ConnectionFailure
-from pylaunch.transport.openssh import identity
 from pylaunch.transport.openssh.failures import explain_failure
-from pylaunch.transport.openssh.options import options
 from pylaunch.transport.openssh.sharing import control_directory
 from pylaunch.transport.process import Completed
 from pylaunch.transport.trust.host_keys import Route, _key_exchange
 
 CASES = sorted((Path(__file__).parents[2] / "cases" / "ssh_failures").glob("*.yaml"))
-LONGEST_SOCKET_NAME = "/" + (identity.LENGTH + 40) * "f" + "." + 16 * "x"
 
 
 @pytest.fixture(autouse=True)
@@ -41,18 +36,6 @@ def test_a_recorded_failure_of_ssh_gets_its_reason_and_hint(file: Path) -> None:
     )
 
     assert (failure.reason, failure.hint) == (case["reason"], case["hint"])
-
-
-def test_an_unknown_failure_shows_the_last_line_of_ssh() -> None:
-    failure = explain_failure(Host("n1", "10.0.0.1"), "banner\nsomething new happened\n\n")
-
-    assert failure == ConnectionFailure("ssh 10.0.0.1: something new happened", None)
-
-
-def test_a_failure_without_output_has_a_reason_too() -> None:
-    failure = explain_failure(Host("n1", "10.0.0.1"), "")
-    assert failure.reason == "ssh 10.0.0.1: ssh ended without a message"
-    assert failure.hint == "check that n1 is up"
 
 
 @pytest.mark.parametrize(("status", "reached"), [(255, False), (1, True), (127, True), (-9, True)])
@@ -119,26 +102,6 @@ def test_a_command_of_the_user_s_configuration_takes_the_place_of_none_of_ours()
 
     for words in (connector_of(host, None).argv(("true",)), _key_exchange(host, Path("/known_hosts"), ())):
         assert words.index("RemoteCommand=none") < words.index("RemoteCommand=tmux attach")
-
-
-def test_the_options_survive_being_one_line_for_ansible() -> None:
-    words = options('/srv/a "strange" \\ 100% project/known_hosts')
-
-    assert tuple(shlex.split(shlex.join(words))) == words
-
-
-def test_connections_are_kept_in_the_runtime_directory(runtime_directory: Path) -> None:
-    assert control_directory().parent == runtime_directory
-
-
-def test_a_runtime_directory_with_a_long_path_is_skipped(
-    runtime_directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    long = runtime_directory / ("d" * 60)
-    long.mkdir()
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(long))
-
-    assert len(str(control_directory()) + LONGEST_SOCKET_NAME) <= 107
 
 
 def test_a_control_directory_that_others_can_enter_is_refused() -> None:

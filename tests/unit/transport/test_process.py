@@ -1,6 +1,6 @@
 import pytest
 
-from pylaunch.transport.process import last_line, program_path, search_path
+from pylaunch.transport.process import last_line, program_path
 
 
 def test_administration_programs_are_found_where_path_has_no_sbin(
@@ -11,10 +11,6 @@ def test_administration_programs_are_found_where_path_has_no_sbin(
     monkeypatch.setenv("PATH", "/usr/bin")
     monkeypatch.setattr("pylaunch.transport.process.SBIN", (str(directory),))
     assert program_path("nft") == str(directory / "nft")
-
-
-def test_directories_of_path_keep_their_precedence() -> None:
-    assert search_path("/opt/bin:/usr/sbin") == "/opt/bin:/usr/sbin:/usr/local/sbin:/sbin"
 
 
 @pytest.mark.parametrize(

@@ -57,12 +57,6 @@ def test_an_answer_is_decoded_to_stacks_groups_and_collectives() -> None:
     ]
 
 
-def test_numbers_of_frames_that_are_not_in_the_table_are_omitted() -> None:
-    answer = decoded_answer(changed(threads=[["MainThread", True, [0, 9, 1]]], collectives=[[*CALL[:-1], [7]]]))
-    assert answer.threads[0].frames == PLACES
-    assert answer.collectives[0].call_site == ()
-
-
 def test_lists_and_texts_are_cut_to_their_bounds() -> None:
     answer = decoded_answer(
         changed(

@@ -7,7 +7,7 @@ from pylaunch.agent.evidence.ranks import rank_report
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import NOTHING_SECRET
 from pylaunch.base.layout import RunDirectory
-from pylaunch.runtime import failure, progress
+from pylaunch.runtime import failure
 
 STACK = """Traceback (most recent call last):
   File "/home/ml/train.py", line 40, in <module>
@@ -46,16 +46,6 @@ def test_an_error_file_is_one_line_with_the_innermost_frame_of_the_user(body: ob
     assert rank_report.described(body, NOTHING_SECRET) == expected
 
 
-def test_a_place_below_the_working_directory_is_relative_to_it(tmp_path: Path) -> None:
-    body = written("IndexError: Target 12")
-    assert rank_report.described(body, NOTHING_SECRET, "/home/ml") == "IndexError: Target 12 (model/loss.py:12)"
-    assert rank_report.described(body, NOTHING_SECRET, "/home/m") == "IndexError: Target 12 (/home/ml/model/loss.py:12)"
-    link = tmp_path / "link"
-    link.symlink_to(tmp_path)
-    stack = f'  File "{tmp_path}/train.py", line 3, in <module>\n'
-    assert rank_report.described(written("X: y", stack), NOTHING_SECRET, str(link)) == "X: y (train.py:3)"
-
-
 def test_the_agent_reports_the_exception_that_the_runtime_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,20 +73,6 @@ def test_an_error_file_of_an_earlier_process_is_not_reported(tmp_path: Path) -> 
 
 
 STACK_LINE = 1 + Path(__file__).read_text().splitlines().index("            raise FloatingPointError(text)")
-
-
-def test_an_invalid_error_file_is_ignored(tmp_path: Path) -> None:
-    directory = RunDirectory("r1", str(tmp_path))
-    rank_report.make_room(directory)
-    for content in ("{", json.dumps("text"), "\0"):
-        Path(directory.of_rank(0, "error.json")).write_text(content)
-        assert rank_report.error(directory, 0, NOTHING_SECRET) == ""
-    assert rank_report.last_step(directory, 0) is None
-
-
-def test_ranks_find_their_step_file_in_the_variable_that_the_agent_sets(tmp_path: Path) -> None:
-    names = rank_report.environment(RunDirectory("r1", str(tmp_path)), 0)
-    assert names[progress.VARIABLE].endswith("step")
 
 
 def test_a_secret_in_an_error_file_is_masked_before_the_line_is_cut() -> None:

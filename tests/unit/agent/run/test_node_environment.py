@@ -17,11 +17,6 @@ def test_a_run_has_the_variables_of_its_node_below_its_own(tmp_path: Path) -> No
     assert completed(task).env == {**user(), "NCCL_DEBUG": "INFO", "GLOO_SOCKET_IFNAME": "eth7"}
 
 
-def test_a_node_that_was_not_provisioned_adds_only_its_user(tmp_path: Path) -> None:
-    task = dataclasses.replace(TASK, env={"HOME": "/scratch"}, env_file=str(tmp_path / "none"))
-    assert completed(task).env == {**user(), "HOME": "/scratch"}
-
-
 def test_the_interface_by_route_is_below_the_file_of_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interfaces, "interface_to", lambda others: ("eth0", int(socket.AF_INET)))
     peers = {"n1": "10.0.0.1", "n2": "10.0.0.2"}

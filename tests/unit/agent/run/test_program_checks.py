@@ -1,17 +1,12 @@
 """A program that cannot be executed is refused with the reason."""
 
-import dataclasses
-import errno
 import os
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from pylaunch.agent.probe.readers.hosts import host
-from pylaunch.agent.run import node_checks, program_checks
-from pylaunch.protocol.node_task import ContainerTask, Need
+from pylaunch.agent.run import program_checks
 from tests.agent.controller import task
 
 
@@ -26,38 +21,6 @@ def test_a_mount_with_noexec_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     asked = task(tmp_path, [str(python), "train.py"], python=str(python))
     (found,) = program_checks.problems(asked)
     assert (found.code, found.message) == ("not-executable", f"program {python} {reason}")
-
-
-@pytest.mark.parametrize("python", ["python3", "/opt/none/bin/python"])
-def test_the_interpreter_of_the_image_is_a_hint_for_ranks_in_a_container_alone(tmp_path: Path, python: str) -> None:
-    needs = [Need("/opt/none/bin/python", "install it")] if "/" in python else []
-    asked = task(tmp_path, [python, "train.py"], python=python, needs=needs, env={"PATH": "/none"})
-    (inside,) = node_checks.of_programs(dataclasses.replace(asked, container=ContainerTask("/image", [])))
-    (outside,) = node_checks.of_programs(asked)
-    hint = "name the interpreter of the image: --python PATH"
-    assert inside.hint == hint
-    assert outside.message == inside.message
-    assert outside.hint != hint
-
-
-def test_a_stale_file_handle_is_no_directory_that_does_not_exist(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lost, stat = str(tmp_path / "mount"), os.stat
-
-    def stale(path: Any, **how: Any) -> os.stat_result:
-        if str(path).startswith(lost):
-            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), path)
-        return stat(path, **how)
-
-    monkeypatch.setattr(os, "stat", stale)
-    monkeypatch.setattr(os, "lstat", stale)
-    asked = dataclasses.replace(task(tmp_path, ["true"], needs=[Need("train.py", "")]), workdir=lost)
-    (found,) = node_checks.of_programs(asked)
-    assert found.message == f"working directory {lost} cannot be reached: Stale file handle"
-    assert found.hint.startswith(f"on the node: ls -ld {lost}")
-    reading = host.filesystem({"path": lost, "write": True})
-    assert (reading["exists"], reading["refused"]) == (False, "Stale file handle")
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,6 @@ def test_the_signal_of_the_supervisor_is_dropped_soon_after_the_same_one_of_the_
     assert stop.of_supervisor([SIGTERM, SIGKILL], 100.0 + SAME_STOP_S - 0.01) == [SIGKILL]
 
 
-def test_the_supervisor_stops_a_rank_that_its_launcher_signalled_earlier() -> None:
-    stop = StopSignals()
-    stop.of_launcher([SIGTERM], 100.0)
-    assert stop.of_supervisor([SIGTERM], 100.0 + SAME_STOP_S) == [SIGTERM]
-
-
 def test_the_signal_of_a_launcher_is_dropped_after_the_same_one_of_the_supervisor() -> None:
     stop = StopSignals()
     assert stop.of_supervisor([SIGTERM], 0.5) == [SIGTERM]

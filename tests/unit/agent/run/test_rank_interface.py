@@ -68,16 +68,6 @@ def test_the_interface_to_all_peers_is_set_for_every_library(routes: dict[str, s
     assert env == {"NCCL_SOCKET_IFNAME": "=eth0", "GLOO_SOCKET_IFNAME": "eth0", "TP_SOCKET_IFNAME": "eth0"}
 
 
-def test_a_peer_whose_address_is_no_domain_name_decides_nothing() -> None:
-    with pytest.raises(interfaces.UndecidedError, match=r"^n2\.\.ib cannot be reached: "):
-        interfaces.own_address("n2..ib")
-
-
-def test_no_route_is_read_where_every_library_has_its_interface(routes: dict[str, str]) -> None:
-    chosen = dict.fromkeys(rank_interface.INTERFACES, "ib0")
-    assert rank_interface.by_route(asked(), chosen) == {}
-
-
 def test_peers_over_several_interfaces_leave_the_choice_to_the_frameworks(routes: dict[str, str]) -> None:
     routes["10.0.0.3"] = "192.168.0.1"
     assert rank_interface.by_route(asked(), {}) == {}

@@ -82,12 +82,6 @@ def test_an_interpreter_without_packages_lacks_those_that_the_others_share() -> 
     assert "torch: none, expected 2.6.0 as on n[1,3]" in [finding.text for finding in found]
 
 
-def test_an_environment_that_differs_lists_the_packages_that_differ() -> None:
-    odd = libraries("b", torch="2.6.0", nvidia_nccl_cu12="2.21.5", tqdm="4.66", rich="14.0")
-    (finding,) = findings(python_env.CHECKS, alike(HEALTHY, n3=odd), WANTED)
-    assert finding.evidence == ("rich 14.0, n1 has none", "tqdm 4.66, n1 has 4.67")
-
-
 def test_a_user_with_another_id_cannot_use_a_shared_home() -> None:
     shared = identity(home_type="nfs4")
     (finding,) = findings(login.CHECKS, alike({**HEALTHY, **shared}, n2=identity(home_type="nfs4", uid=7)), WANTED)
@@ -101,30 +95,6 @@ def test_an_edited_library_is_reported_with_its_file_though_all_versions_agree()
     )
     assert (finding.check, finding.severity, finding.hosts) == ("python_env.files", Severity.WARN, ("n2",))
     assert finding.evidence == ("/p/torch/nn/functional.py edited (torch-2.6.0)",)
-
-
-def test_hosts_with_different_login_users_get_the_hint_to_log_in_as_one_user() -> None:
-    root = identity(user="root", uid=0, gid=0, groups=["root(0)"])
-    (finding,) = findings(login.CHECKS, alike(HEALTHY, n2=root), WANTED)
-    assert (finding.severity, finding.hosts) == (Severity.WARN, ("n2",))
-    assert finding.text == "login user: root, expected ml as on n[1,3]"
-    assert "ansible_user=" in finding.fix
-    assert "usermod" not in finding.fix
-
-
-def test_a_group_that_is_missing_is_added_and_the_others_are_kept() -> None:
-    (finding,) = findings(login.CHECKS, alike(HEALTHY, n2=identity(groups=["ml(1000)"])), WANTED)
-    assert "usermod --append --groups" in finding.fix
-
-
-def test_a_home_that_is_not_mounted_on_one_host_is_found() -> None:
-    shared = identity(home_type="nfs4")
-    (finding,) = findings(login.CHECKS, alike({**HEALTHY, **shared}, n2=identity()), WANTED)
-    assert finding.text == "home directory: local, expected shared as on n[1,3]"
-
-
-def test_variables_that_belong_to_one_node_may_differ() -> None:
-    assert findings(login.CHECKS, alike(HEALTHY, n2=variables(GLOO_SOCKET_IFNAME="eth1")), WANTED) == []
 
 
 def test_a_secret_variable_that_differs_is_reported_without_its_value() -> None:

@@ -4,17 +4,11 @@ from typing import Any, cast
 
 import pytest
 
-from pylaunch.checks.occupancy.devices import devices
-from pylaunch.checks.occupancy.gpus import DeviceReport
-from pylaunch.checks.occupancy.look import HostView
-from pylaunch.checks.occupancy.processes import Occupancy, occupancy
-from pylaunch.model.cluster import Host
+from pylaunch.checks.occupancy.processes import occupancy
 from pylaunch.protocol.readings.hosts import ProcessReading
 
 ME, OTHER = 1000, 1001
 INIT = {"pid": 1, "parent": 0, "uid": 0, "is_reaper": True}
-SHELL = {"pid": 50, "parent": 40, "is_terminal": True}
-SSHD = {"pid": 40, "parent": 1, "uid": 0, "service": "ssh.service"}
 LAUNCHER = {"pid": 100, "parent": 50, "ports": [29500]}
 RANK = {"pid": 101, "parent": 100, "rank": True, "devices": ["/dev/nvidia0"]}
 LOADER = {"pid": 102, "parent": 101, "rank": True}
@@ -34,10 +28,6 @@ def divided(*rows: dict[str, Any]) -> tuple[list[int], list[int], list[int]]:
         {"uid": ME, "user": "anna", "processes": [process(**row) for row in rows], "listeners": [], "unseen": []}
     )
     return tuple([each.pid for each in part] for part in (found.stale, found.at_work, found.foreign))  # type: ignore[return-value]
-
-
-def test_ranks_of_a_launcher_in_a_terminal_are_at_work() -> None:
-    assert divided(INIT, SSHD, SHELL, LAUNCHER, RANK, LOADER) == ([], [100, 101, 102], [])
 
 
 def test_ranks_of_a_launcher_that_survived_its_terminal_are_at_work_and_so_is_it() -> None:
@@ -124,28 +114,3 @@ def test_a_process_that_hides_its_environment_belongs_to_the_run_of_its_ancestor
     )  # fmt: skip
     assert [(each.pid, each.run) for each in found.at_work] == [(101, "7f3a"), (103, "7f3a")]
     assert found.stale == ()
-
-
-def test_a_holder_that_cannot_be_seen_has_the_container_that_its_cgroups_name() -> None:
-    process = {
-        "pid": 5310,
-        "type": "C",
-        "name": "python",
-        "memory_mib": 1,
-        "container": "podman container 4f1c0a6e9b7d",
-    }
-    card: Any = {
-        "index": 0, "minor": 0, "name": "H200", "memory_used_mib": 1, "memory_total_mib": 2, "utilization_percent": 0,
-        "processes": [process],
-    }  # fmt: skip
-    (device,) = devices(Host("n1", "10.0.0.1"), HostView(Occupancy(), (card,), None, {}, ()))
-    (holder,) = device.unleased
-    assert str(holder) == "pid 5310 (python) of another user in podman container 4f1c0a6e9b7d"
-
-
-def test_nothing_is_claimed_of_the_devices_of_a_host_whose_nvidia_smi_does_not_answer() -> None:
-    views = {
-        name: HostView(Occupancy(), (), complaint, {}, ())
-        for name, complaint in (("n1", None), ("n2", "no answer from nvidia-smi within 15 s"))
-    }
-    assert DeviceReport(views, (), {}).without_devices == ("n1",)

@@ -3,7 +3,6 @@
 import base64
 import json
 import zlib
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -152,14 +151,6 @@ def test_any_text_is_a_record_or_refused(text: str) -> None:
         unpack(text, HERE)
 
 
-def test_runs_of_other_versions_are_left_out() -> None:
-    text = json.dumps([
-        {"run": "a", "host": "n1", "live": True}, {"run": "b", "live": True, "record": "bm90IHpsaWI="}, "c",
-        {"record": 5}, None, [],
-    ])  # fmt: skip
-    assert answered(text) == ()
-
-
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -182,11 +173,3 @@ def test_where_nodes_contradict_each_other_the_record_of_the_first_that_is_part_
          "n2": KnownRuns((KnownRun(true, False),))}
     )  # fmt: skip
     assert (found.records, found.live, found.notes) == ((true,), frozenset(), ())
-
-
-def test_runs_are_listed_oldest_first() -> None:
-    old, new = (unpack(pack(replace(PLAN, run=run), AGENT, at), HOSTS) for run, at in (("0" * 8, 9.0), ("1" * 8, 8.0)))
-    assert merged({"n1": KnownRuns((KnownRun(old, True),)), "n2": KnownRuns((KnownRun(new, True),))}).records == (
-        new,
-        old,
-    )

@@ -1,13 +1,11 @@
 import os
-import socket
 from pathlib import Path
 
 import pytest
 
 from pylaunch.errors import UsageError
 from pylaunch.model.manifest import SymbolicLink
-from pylaunch.runs.sync import tree as tree_module
-from pylaunch.runs.sync.tree import Ignored, Tree, read_tree
+from pylaunch.runs.sync.tree import Tree, read_tree
 
 
 def write(root: Path, files: dict[str, str]) -> None:
@@ -48,18 +46,6 @@ def test_pylaunchignore_wins_over_gitignore_and_the_flag_over_both(tmp_path: Pat
     assert names(read_tree(tmp_path, (".*", "a_bin"))) == ["c.py"]
 
 
-def test_ignored_files_are_counted_wherever_they_are_except_environments_and_what_was_left_out_for_pylaunch(
-    tmp_path: Path,
-) -> None:
-    write(tmp_path, {
-        ".gitignore": "*.bin\ndata/\n.venv/\n", ".pylaunchignore": "big.pt\n", "train.py": "1",
-        "w.bin": "12", "data/a/part": "123", "data/b": "1", "sub/w.bin": "1",
-        ".venv/pyvenv.cfg": "", ".venv/lib/torch.so": "1" * 99, "big.pt": "1" * 99, "out.log": "1" * 99,
-        "lib/__pycache__/a.pyc": "1" * 99,
-    })  # fmt: skip
-    assert read_tree(tmp_path, ("*.log",)).ignored == Ignored(4, 7, "data/a/part", 3)
-
-
 def test_a_pattern_to_include_reaches_into_ignored_directories_and_takes_nothing_else(tmp_path: Path) -> None:
     write(tmp_path, {
         ".gitignore": "*.bin\ndata/\n", "w.bin": "1", "data/a/part": "1", "data/b": "1", ".git/w.bin": "1",
@@ -68,12 +54,6 @@ def test_a_pattern_to_include_reaches_into_ignored_directories_and_takes_nothing
     assert names(tree) == [".gitignore", "data/a/part", "w.bin"]
     assert tree.ignored.largest == "data/b"
     assert names(read_tree(tmp_path, ("!data/", "!*.bin", "w.bin"))) == [".gitignore", "data/a/part", "data/b"]
-
-
-def test_counting_ignored_files_ends_somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree_module, "MOST_COUNTED", 3)
-    write(tmp_path, {".gitignore": "data/\n", **{f"data/{number}": "1" for number in range(9)}})
-    assert read_tree(tmp_path).ignored == Ignored(3, 3, "data/0", 1, is_complete=False)
 
 
 def test_files_that_are_never_shipped_are_omitted(tmp_path: Path) -> None:
@@ -90,29 +70,6 @@ def test_a_change_after_reading_is_noticed(tmp_path: Path) -> None:
     os.utime(tmp_path / "a.py", ns=(1, 1))
     (tmp_path / "c.py").unlink()
     assert tree.changed() == ["a.py", "c.py"]
-
-
-def test_too_large_a_tree_is_refused_with_its_largest_files(tmp_path: Path) -> None:
-    write(tmp_path, {"train.py": "1", "data/x": "x" * 3000})
-    with pytest.raises(UsageError) as error:
-        read_tree(tmp_path, limit=2000)
-    assert error.value.evidence[0] == "data: 2.9 KiB"
-    assert "pylaunch push" in str(error.value.hint)
-    assert names(read_tree(tmp_path, ("data/",), limit=2000)) == ["train.py"]
-
-
-def test_sockets_are_reported_and_not_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, {"train.py": "1"})
-    monkeypatch.chdir(tmp_path)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind("s")
-    tree = read_tree(tmp_path)
-    assert (names(tree), tree.left_out) == (["train.py"], ("s",))
-
-
-def test_a_path_that_is_not_a_directory_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="not a directory"):
-        read_tree(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("pattern", ["[z-a]", "!"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pylaunch.transport.slurm.failures import explained, own_words, step_failure
+from pylaunch.transport.slurm.failures import own_words, step_failure
 
 PARTITION = """\
 sbatch: error: invalid partition specified: nope
@@ -52,28 +52,6 @@ def test_the_words_that_explain_a_failure(stderr: str, words: str) -> None:
 def test_after_the_end_of_its_job_no_attempt_reaches_a_node(stderr: str) -> None:
     failure = step_failure("7", "n1", stderr)
     assert (failure.reason, failure.is_final) == ("Slurm job 7 has ended", True)
-
-
-def test_other_failures_have_the_words_of_srun() -> None:
-    failure = step_failure("7", "n1", "srun: error: Unable to create step for job 7: Requested nodes are busy\n")
-    assert failure.reason == "srun: Unable to create step for job 7: Requested nodes are busy"
-    assert failure.hint is not None
-    assert "n1" in failure.hint
-
-
-@pytest.mark.parametrize(
-    ("stderr", "hint"),
-    [
-        ("sbatch: error: Munge encode failed: Failed to access \"/run/munge/munge.socket.2\"\n", "munge"),
-        ("sbatch: error: Batch job submission failed: Protocol authentication error\n", "munge"),
-        ("sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n",
-         "scontrol ping"),
-    ],
-)  # fmt: skip
-def test_munge_and_slurmctld_have_hints_of_their_own(stderr: str, hint: str) -> None:
-    failure = explained(stderr, "another hint")
-    assert failure.hint is not None
-    assert hint in failure.hint
 
 
 @pytest.mark.parametrize(

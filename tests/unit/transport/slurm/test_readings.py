@@ -2,7 +2,7 @@
 
 import pytest
 
-from pylaunch.model.slurm_job import UNKNOWN, JobDetails, JobState, SlurmNode
+from pylaunch.model.slurm_job import JobDetails, JobState
 from pylaunch.transport.slurm import readings
 
 NODE = (
@@ -45,11 +45,6 @@ def test_the_states_of_jobs(output: str, states: dict[str, JobState]) -> None:
     assert readings.job_states(output) == states
 
 
-def test_jobs_that_have_ended_or_are_forgotten_are_over() -> None:
-    assert [JobState(each).is_over for each in ("COMPLETED", "TIMEOUT", "NODE_FAIL", UNKNOWN)] == [True] * 4
-    assert not any(JobState(each).is_over for each in ("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED"))
-
-
 @pytest.mark.parametrize(
     ("output", "job"),
     [
@@ -65,22 +60,10 @@ def test_the_id_of_a_submitted_job(output: str, job: str | None) -> None:
     assert readings.submitted_job(output) == job
 
 
-def test_nodes_have_the_address_that_slurm_uses() -> None:
-    output = NODE.format("n2", "10.0.0.2", "IDLE") + NODE.format("n1", "n1", "MIXED")
-    assert readings.nodes(output) == (SlurmNode("n2", "10.0.0.2"), SlurmNode("n1", "n1"))
-    assert readings.nodes("Node n9 not found\n") == ()
-
-
 @pytest.mark.parametrize("state", ["DOWN", "IDLE*", "DOWN*+DRAIN", "IDLE+NOT_RESPONDING", "COMPLETING*"])
 def test_a_node_that_slurmctld_does_not_reach_does_not_answer(state: str) -> None:
     (node,) = readings.nodes(NODE.format("n1", "10.0.0.1", state))
     assert not node.answers
-
-
-@pytest.mark.parametrize("state", ["IDLE", "MIXED", "ALLOCATED", "IDLE+DRAIN", "COMPLETING"])
-def test_other_nodes_answer(state: str) -> None:
-    (node,) = readings.nodes(NODE.format("n1", "10.0.0.1", state))
-    assert node.answers
 
 
 def test_the_number_of_gpus_of_a_job_on_each_node() -> None:
@@ -118,33 +101,9 @@ def test_a_job_has_its_state_its_nodes_and_its_gpus() -> None:
     assert JobDetails(RUNNING).gpu_requests(["n1"]) == {}
 
 
-def test_of_several_jobs_that_slurm_lists_the_one_that_was_asked_for_counts() -> None:
-    elements = (
-        "JobId=21 ArrayJobId=20 JobState=RUNNING NodeList=n1\nJobId=20 ArrayJobId=20 JobState=PENDING NodeList=\n"
-    )
-    assert readings.job_details(elements, "20").state == JobState("PENDING")
-    components = "JobId={0} HetJobId=16 HetJobOffset={1} JobState=RUNNING ReqNodeList=(null) NodeList=n{1}\n"
-    both = components.format(16, 0) + components.format(17, 1)
-    assert [readings.job_details(both, each).state.nodes for each in ("16", "16+0", "16+1", "17")] == [
-        "n0", "n0", "n1", "n1",
-    ]  # fmt: skip
-    waiting = "JobId=7 JobState=PENDING NodeList=(null)\n"
-    assert readings.job_details(waiting, "7") == JobDetails(JobState("PENDING"))
-    assert readings.job_details("", "7").state.is_over
-
-
 def test_devices_differ_by_node_and_a_node_whose_devices_have_no_numbers_is_missing() -> None:
     output = "n1|0,1\nn2|3\nn3|\nn4|NoDevFiles\nMIG|MIG-4f5\nnoise\n"
     assert readings.visible_devices(output) == {"n1": (0, 1), "n2": (3,), "n3": (), "n4": ()}
-
-
-@pytest.mark.parametrize(
-    ("gres", "has_gpus"),
-    [("(null)", False), ("shard:4", False), ("gpu:2", True), ("nic:1,gpu:a100:4(S:0-1)", True)],
-)
-def test_a_node_has_gpus_that_slurm_manages(gres: str, has_gpus: bool) -> None:
-    (node,) = readings.nodes(NODE.format("n1", "10.0.0.1", "IDLE").replace("Gres=(null)", f"Gres={gres}"))
-    assert node.has_gpus is has_gpus
 
 
 @pytest.mark.parametrize(

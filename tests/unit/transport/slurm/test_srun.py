@@ -4,7 +4,6 @@ import pytest
 
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Connection, Host
-from pylaunch.transport import connections
 from pylaunch.transport.process import Completed
 from pylaunch.transport.slurm import srun
 from pylaunch.transport.slurm.connector import SlurmConnector
@@ -27,13 +26,6 @@ def test_inputs_of_srun_are_removed_and_the_configuration_stays() -> None:
     )  # fmt: skip
 
 
-def test_a_host_of_a_job_has_the_connector_of_slurm() -> None:
-    connector = connections.connector_of(HOST, None)
-    assert isinstance(connector, SlurmConnector)
-    assert connector.argv(("true",))[-2:] == ("--", "true")
-    assert (connector.identity, connector.login_test(), connector.diagnose()) == (None, None, ())
-
-
 def test_only_an_end_of_srun_itself_is_a_failure_of_the_connection() -> None:
     connector = SlurmConnector(HOST)
     assert connector.failure(Completed((), 96, "", "srun: error: n1: task 0: Exited with exit code 96\n")) is None
@@ -45,8 +37,3 @@ def test_only_an_end_of_srun_itself_is_a_failure_of_the_connection() -> None:
 def test_ansible_does_not_reach_a_host_of_a_job() -> None:
     with pytest.raises(ClusterNotReadyError, match="n1 is reached through Slurm job 7"):
         SlurmConnector(HOST).ansible_variables()
-
-
-def test_a_host_without_a_job_is_not_connected_to() -> None:
-    with pytest.raises(ClusterNotReadyError, match="n1 belongs to no Slurm job"):
-        SlurmConnector(Host("n1", "n1", Connection.SLURM)).argv(("true",))
