@@ -32,9 +32,6 @@ from pylaunch.terminal.views.terminal import watching
 
 SHOWN_PATHS = 3
 
-CALM_S = 1.0
-"""Time without a stop after which what ranks wrote to stderr was no failure: a rank that raises ends within it."""
-
 
 class StartView:
     """Prints each event, and draws the live view of the attempt that runs."""
@@ -55,9 +52,6 @@ class StartView:
         self._timing = ""
         """Timing of the first lines that is not printed yet."""
 
-        self._timed_at = 0.0
-        """Time of the last first line."""
-
         self.run = ""
         """The run that was begun last."""
 
@@ -75,7 +69,6 @@ class StartView:
                 self._report_first_lines(event, self._world_size)
             case LinesWritten() if self._live is not None:
                 self._has_complaints = self._has_complaints or event.stream.endswith(".err")
-                self._say_timing_after_calm(event.time)
                 self._live.show(event)
             case UsageReported() if self._live is not None:
                 self._live.show(event)
@@ -103,29 +96,24 @@ class StartView:
     def _report_first_lines(self, event: Event, world_size: int) -> None:
         """Print the timing of the first lines of user code once the last rank has reported its own.
 
-        After output on stderr, which may be the error of a rank that failed at once, it waits until the run continues:
+        After output on stderr, which may be the error of a rank that failed at once, it waits for a good end:
         between a failure and its explanation, the timing would read as if the run had begun. The record has it anyway.
         """
         if event.kind is EventKind.STOP_ASKED:
             self._is_stopping, self._timing = True, ""
-        self._say_timing_after_calm(event.time)
         if event.kind in (EventKind.RANK_STARTED, EventKind.FIRST_LINE):
             self._begun.append(event)
         # Only the last event of all ranks can complete the timing, which reads all of them.
         if event.kind is EventKind.FIRST_LINE and len(self._begun) >= 2 * world_size and not self._is_stopping:
             timing = first_line_timing(self._begun, world_size)
             if timing is not None:
-                self._timed_at = max(each.time for each in self._begun)
                 self._timing = (
                     f"first line of code on {counted(world_size, 'rank')}: {timing.last * 1000:.0f} ms after the "
                     f"release, skew {timing.skew * 1000:.1f} ms"
                 )
-                self._say_timing_after_calm(self._timed_at)
-
-    def _say_timing_after_calm(self, now: float) -> None:
-        if self._timing and (not self._has_complaints or now >= self._timed_at + CALM_S):
-            console.say(self._timing)
-            self._timing = ""
+                if not self._has_complaints:
+                    console.say(self._timing)
+                    self._timing = ""
 
     def _close(self) -> None:
         self._live = None

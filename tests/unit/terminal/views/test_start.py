@@ -75,16 +75,6 @@ def test_the_first_lines_of_code_are_not_timed_between_a_traceback_and_its_stop(
     assert "stopping all nodes: rank 0 on n1 exited with code 1" in printed
 
 
-def test_after_a_warning_the_first_lines_of_code_are_timed_when_the_run_continues(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    soon = LinesWritten("n2", "1.err", "another warning\n", 2.6)
-    later = LinesWritten("n2", "1.err", "epoch 1\n", 3.6)
-    printed = begun(capsys, TRACEBACK, after=[soon, later, ended(Status.DONE)])
-    assert printed.count(TIMING) == 1
-    assert printed.index(TIMING) < printed.index("run 7f3a9c01 done in 6 s: 2 ranks on n[1-2] exited with code 0")
-
-
 def test_after_a_warning_a_short_run_is_timed_at_its_good_end(capsys: pytest.CaptureFixture[str]) -> None:
     printed = begun(capsys, TRACEBACK, after=[ended(Status.DONE)])
     assert printed[-3] == TIMING
