@@ -1,12 +1,17 @@
 """A program that cannot be executed is refused with the reason."""
 
+import dataclasses
+import errno
 import os
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from pylaunch.agent.run import program_checks
+from pylaunch.agent.probe.readers.hosts import host
+from pylaunch.agent.run import node_checks, program_checks
+from pylaunch.protocol.node_task import Need
 from tests.agent.controller import task
 
 
@@ -41,3 +46,23 @@ def test_a_script_whose_interpreter_is_not_there_is_refused_before_the_start(
     assert found.message == f"program {script} cannot be executed: {why}"
     script.write_bytes(b"#!\t/bin/sh -e\ntrue\n")
     assert list(program_checks.problems(task(tmp_path, [str(script)]))) == []
+
+
+def test_a_stale_file_handle_is_no_directory_that_does_not_exist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost, stat = str(tmp_path / "mount"), os.stat
+
+    def stale(path: Any, **how: Any) -> os.stat_result:
+        if str(path).startswith(lost):
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), path)
+        return stat(path, **how)
+
+    monkeypatch.setattr(os, "stat", stale)
+    monkeypatch.setattr(os, "lstat", stale)
+    asked = dataclasses.replace(task(tmp_path, ["true"], needs=[Need("train.py", "")]), workdir=lost)
+    (found,) = node_checks.of_programs(asked)
+    assert found.message == f"working directory {lost} cannot be reached: Stale file handle"
+    assert found.hint.startswith(f"on the node: ls -ld {lost}")
+    reading = host.filesystem({"path": lost, "write": True})
+    assert (reading["exists"], reading["refused"]) == (False, "Stale file handle")

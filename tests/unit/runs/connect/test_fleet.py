@@ -13,7 +13,7 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect import fleet as fleet_module
-from pylaunch.runs.connect.agent_link import AgentLink
+from pylaunch.runs.connect.agent_link import AgentLink, LinkError
 from pylaunch.runs.connect.fleet import Fleet, Lost, NodeSilent
 from pylaunch.runs.connect.inbox import MOST_BYTES
 
@@ -104,3 +104,31 @@ def test_a_node_is_suspected_before_it_is_lost_and_only_while_the_controller_lis
     heard = asyncio.run(story())
     assert heard[:-1] == [("n1", NodeSilent(seconds)) for seconds in (4.0, 5.0, 6.0, 7.0, 8.0, 9.0)]
     assert heard[-1] == ("n1", Lost("no heartbeat for 10 s"))
+
+
+def test_a_node_that_is_being_called_is_not_called_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connection ends while a second one is being opened, because no heartbeat had arrived."""
+    calls = []
+
+    async def story() -> None:
+        answers = asyncio.Event()
+
+        async def opens(*_: object) -> None:
+            calls.append("n1")
+            await answers.wait()
+            raise LinkError("no route", is_final=True)
+
+        monkeypatch.setattr(fleet_module, "open_link", opens)
+        fleet = Fleet(PLAN, "0123")
+        fleet.links["n1"] = cast(AgentLink, SimpleNamespace(heard_at=0.0, is_awaited=True))
+        fleet.keep_watch(10.0)
+        fleet.reconnect("n1")
+        fleet.reconnect("n1")
+        for _ in range(9):
+            await asyncio.sleep(0)
+        answers.set()
+        assert await fleet.inbox.hear() == ("n1", Lost("no route"))
+        await fleet.close()
+
+    asyncio.run(story())
+    assert calls == ["n1"]

@@ -14,7 +14,7 @@ from pylaunch import protocol
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangFinding, HangKind
-from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.job import Framework, JobSpec, OnHang
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.model.run import EventKind
 from pylaunch.protocol.examination import Frame
@@ -169,3 +169,11 @@ def test_a_node_that_misses_every_answer_is_named() -> None:
     assert isinstance(news.news, HangReport)
     assert news.news.finding.kind is HangKind.NODE_SILENT
     assert news.news.finding.hosts == ("n03",)
+
+
+def test_a_finding_that_does_not_end_a_run_says_so_where_the_run_should_end_for_hangs() -> None:
+    news = HangNews(HangReport(HangFinding(HangKind.LATE, "x", Confidence.LOW), 1.0, may_end_run=False, is_exact=True))
+    assert event(news, OnHang.STOP).text.endswith("low confidence: not enough for --on-hang stop)")
+    assert event(news).text.endswith("low confidence)")
+    ends = HangNews(HangReport(HangFinding(HangKind.LATE, "x", Confidence.HIGH), 1.0, is_exact=True))
+    assert event(ends, OnHang.STOP).text.endswith("high confidence)")

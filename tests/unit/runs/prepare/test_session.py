@@ -20,6 +20,7 @@ from pylaunch.runs.prepare.session import (
     MOST_LEAD_S,
     RELEASED_TIMEOUT_S,
     SENT_S,
+    InterruptedBeforeReleaseError,
     Launch,
     NodesRefusedError,
     Session,
@@ -163,3 +164,15 @@ def test_the_same_error_of_many_hosts_is_one_line_in_the_order_of_the_plan(
         "hint: pylaunch trust --limit gpu3",
         "      look at gpu[1-2,4]",
     ]
+
+
+@pytest.mark.parametrize("last", [protocol.Failed("broken"), ConnectionEnded("broken")])
+def test_a_node_that_was_ready_and_is_gone_refuses_the_release_of_all(last: object) -> None:
+    with pytest.raises(NodesRefusedError, match="no rank was started") as refused:
+        skew_and_rest(*pongs(["n1", "n3"]), ("n2", last), answering=False)
+    assert refused.value.reasons == {"n2": ("it was ready, and then: broken",)}
+
+
+def test_ctrl_c_while_a_node_does_not_answer_before_the_release_starts_no_rank() -> None:
+    with pytest.raises(InterruptedBeforeReleaseError, match="before any rank was started"):
+        skew_and_rest(*pongs(["n1", "n3"]), ("", Interrupted("interrupted")), answering=False)

@@ -26,6 +26,12 @@ from tests.unit.verdict.hangs.views import (
     view,
 )
 
+IN_BARRIER = (
+    Frame("barrier", f"{SITE}/torch/distributed/distributed_c10d.py", 4000),
+    Frame("main", "/job/train.py", 12),
+)
+
+
 GUILTY = {
     "chain_of_groups": (HangKind.LATE, 3),
     "inverse_order": (HangKind.GROUP_ORDER, 1),
@@ -325,3 +331,13 @@ def test_the_order_of_the_answers_does_not_matter(order: list[int], name: str) -
         tuple(sample[index] for index in order if index < len(sample)) for sample in asked.samples
     )
     assert judge_hang(replace(asked, samples=shuffled)) == judge_hang(asked)
+
+
+def test_a_rank_whose_exception_waits_for_a_barrier_in_a_finally_is_the_cause() -> None:
+    views = one_late(4, 2, IN_BARRIER)
+    views[2] = replace(views[2], handles="ValueError: bad batch (train.py:9)")
+    best = judge_hang(evidence(views))[0]
+    assert best.ranks == (2,)
+    assert best.text.startswith("rank 2 on n02 had ValueError: bad batch (train.py:9) before, and waits while it")
+    every = [replace(each, handles="StopIteration (train.py:3)") for each in views]
+    assert "StopIteration" not in judge_hang(evidence(every))[0].text, "all ranks do it"

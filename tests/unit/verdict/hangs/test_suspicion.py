@@ -16,6 +16,7 @@ from pylaunch.verdict.hangs.snapshot import HangEvidence
 from pylaunch.verdict.hangs.suspicion import HangReport, ProgressResumed, Suspicion
 from tests.unit.verdict.hangs.views import (
     IN_ALL_REDUCE,
+    IN_OPEN,
     SITE,
     brief,
     calls,
@@ -276,3 +277,31 @@ def test_numbers_of_brief_and_of_whole_views_are_not_compared() -> None:
     best = judge_hang(HangEvidence("7f3a", {each.rank: each.host for each in whole}, state.samples))[0]
     assert (best.kind, best.ranks) == (HangKind.LATE, (3,))
     assert "all_reduce #412 of dp" in best.text
+
+
+def test_a_rank_whose_c_code_computes_while_it_keeps_the_interpreter_lock_is_slow() -> None:
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
+        views = one_late(4, 1)
+        views[1] = replace(views[1], source="signal", groups=(), collectives=(), cpu_s=now)
+        return [RankSigns(0, 100, 7)], views
+
+    [(at, report)] = watched(world, 300)
+    assert isinstance(report, HangReport)
+    assert (report.finding.kind, report.finding.ranks, report.may_end_run) == (HangKind.BUSY, (1,), False)
+    assert at <= 46
+
+
+@pytest.mark.parametrize("polls", [0.0, 0.2], ids=["idle", "threads of the library poll"])
+def test_a_rank_that_never_came_to_the_end_of_rpc_is_named_though_no_rank_shows_a_collective(polls: float) -> None:
+    api = f"{SITE}/torch/distributed/rpc/api.py"
+    leaves = (Frame("wait", "/usr/lib/python3.11/threading.py", 1), Frame("shutdown", api, 3), Frame("wrapper", api, 9))
+
+    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
+        views = [view(rank, (), (*(leaves if rank != 1 else IN_OPEN), MAIN), []) for rank in range(3)]
+        return [RankSigns(0, 100, 7)], [replace(each, cpu_s=polls * now) for each in views]
+
+    [(at, report)] = watched(world, 300)
+    assert isinstance(report, HangReport)
+    assert (report.finding.is_hang, report.finding.ranks) == (not polls, (1,))
+    assert report.finding.text.startswith("ranks 0,2 wait in shutdown; rank 1 on n01 is in ")
+    assert at <= 46
