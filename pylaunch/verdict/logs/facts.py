@@ -95,11 +95,6 @@ class LogFacts:
             if not any((unit.file, each.line) in victims or ABOUT_OTHERS.search(each.text) for each in unit.chain)
         ]
 
-    @property
-    def are_victims(self) -> bool:
-        """True if all failures are those of ranks that waited for others or lost them."""
-        return not self.own_exceptions and not any(each.signature.role is Role.ROOT for each in self.matches)
-
     def is_fatal(self, file: str, line: int) -> bool:
         """Return True unless the log continues normally after the line: then the program survived it."""
         scan = self.by_file[file]

@@ -18,12 +18,6 @@ LIKELY = 0.15
 POSSIBLE = 0.05
 """Least share of another one."""
 
-UNLIKELY = 0.03
-"""A class with a smaller share is hardly the cause, if another one has PLAIN."""
-
-PLAIN = 0.2
-"""Share of a cause that the words plainly suggest."""
-
 GENERAL = {"framework-config": 0.3, "program-error": 0.3}
 """Least share of classes with so many words that an unknown text is nearest to them."""
 

@@ -40,10 +40,3 @@ def findings_of(facts: LogFacts, indications: Sequence[Indication]) -> list[LogF
         clue = Clue(each.cause, each.text, each.names or Confidence.LOW, each.ranks, because=each.because)
         found.setdefault(each.cause, LogFinding("comparison", clue, indication_lines(each)))
     return list(found.values())[:MOST_INDICATED]
-
-
-def stalled_in(indications: Sequence[Indication]) -> list[LogFinding]:
-    """Return the rank for which the others wait in the last lines of a log that shows no failure."""
-    found = [each for each in indications if each.stalls and not each.may_end]
-    clues = [Clue(each.cause, each.text, Confidence.LOW, each.ranks, because=each.because) for each in found]
-    return [LogFinding("comparison", clue, indication_lines(each)) for clue, each in zip(clues, found, strict=True)]

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.features.explain.judgement.consequences import led_to
 from pylaunch.features.explain.judgement.errors.error_form import ErrorWeight, error_form
 from pylaunch.features.explain.judgement.errors.first_error import (
     ErrorLines,
@@ -21,7 +20,7 @@ from pylaunch.features.explain.judgement.errors.first_error import (
     first_error,
     lines_with_errors,
 )
-from pylaunch.features.explain.judgement.findings import LogFinding, findings_of, stalled_in
+from pylaunch.features.explain.judgement.findings import LogFinding, findings_of
 from pylaunch.features.explain.judgement.indications.indicated import STALL, waits_over, weighed
 from pylaunch.features.explain.judgement.indications.indications import indications_in
 from pylaunch.features.explain.judgement.standstill import stands_at
@@ -60,9 +59,6 @@ CONTINUED = 2
 
 _NAMING = ("rank-absent", STOPPED, "killed", "native-crash", "dataloader-worker")
 """Classes of a question that a rank, or a process, answers which the logs name."""
-
-_MAY_FOLLOW = (EXCEPTION, "file-notfound", "py-importerror")
-"""Signatures of exceptions that an error which the program logged before may have led to."""
 
 _OF_PROCESSES = ("process-exits", "shell-end", "pool-broken", "native-abort", "check-failed")
 """Signatures that name the process that ended, or what it printed."""
@@ -124,12 +120,8 @@ def judge_logs(catalogue: SignatureCatalogue, scans: Sequence[LogScan]) -> LogVe
     has_failed = True
     if (named := _by_words(catalogue, facts, error)) is not None:
         causes, error = (named, *causes), None
-    if causes and causes[0].signature in _MAY_FOLLOW and (before := led_to(facts, causes[0].evidence[0])) is not None:
-        causes = (_of_line(catalogue, evidence_of(before[0]), before[1]), *causes)
     if not (texts.failed or causes or (error is not None and error.weight is not ErrorWeight.FAILURE)):
         causes = tuple(cause_of(catalogue, facts, *each) for each in stands_at(catalogue, facts))
-        if error is None and not causes:
-            causes = tuple(_found(catalogue, each) for each in stalled_in(indications))
         error = None if causes else error
         has_failed = error is not None
     survived = tuple(evidence_of(each) for each in lines.survived)

@@ -8,7 +8,6 @@ from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.features.explain.judgement.word_counts import word_counts
 from pylaunch.features.explain.recorded_words import classifier
-from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.line import Origin
 from pylaunch.verdict.logs.scan import LogScan, scan
@@ -73,25 +72,6 @@ def test_an_error_without_a_known_cause_gets_the_causes_of_such_words() -> None:
 
 def test_a_log_without_a_failure_gets_none() -> None:
     assert verdict_on("the port is taken\n").alike == ()
-
-
-LAYERS = "AssertionError: 33 layers cannot be split evenly among 8 stages, "
-
-
-def test_a_cause_that_such_failures_hardly_ever_had_is_one_of_several() -> None:
-    alone = verdict_on(f"{LAYERS}zork\n").first
-    assert alone is not None
-    assert (alone.cause.id, alone.confidence, alone.also) == ("parallel-layout", Confidence.MEDIUM, ())
-    doubted = verdict_on(f"{LAYERS}port taken\n").first
-    assert doubted is not None
-    assert (doubted.cause.id, [each.id for each in doubted.also]) == ("parallel-layout", ["port-in-use"])
-    assert doubted.because.endswith("; but the words of the log are rather those of other causes")
-
-
-def test_a_cause_of_high_confidence_is_not_doubted() -> None:
-    first = verdict_on("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB, port taken\n").first
-    assert first is not None
-    assert (first.cause.id, first.is_sole) == ("gpu-memory", True)
 
 
 @pytest.mark.parametrize("line", ["port", "port x", "port 1.0 2", "port 1.0 a:2"])

@@ -51,11 +51,6 @@ class LogExcerpt:
     groups: Mapping[str, str]
     """Groups of the pattern in the first line."""
 
-    @property
-    def place(self) -> tuple[str, str | None]:
-        """Log and host: facts with the same place are of one machine."""
-        return self.file, self.origin.host
-
 
 def ranks_in(text: str) -> set[int]:
     """Return the ranks of a list such as "0, 3, 5"."""

@@ -13,7 +13,6 @@ from pylaunch.verdict.logs.facts import LogFacts
 from pylaunch.verdict.logs.readings.clue import Clue
 from pylaunch.verdict.logs.scan import LogMatch
 from pylaunch.verdict.logs.signature import Role
-from pylaunch.verdict.logs.victims.launcher_exits import LIMIT
 
 STEPS = 2
 """Lines with a step, an epoch or a loss that show that training continues."""
@@ -27,7 +26,6 @@ STALL = "hvd-stall"
 _OF_A_START = ("rank-missing", "coordinator-unreachable", "hosts-loopback", "firewall-port")
 """Causes of a start that failed which values that differ between the ranks explain."""
 
-_STOPS = ("stopped-from-outside", "scheduler-stop")
 _ORDER = {Confidence.HIGH: 0, Confidence.MEDIUM: 1, Confidence.LOW: 2}
 _MORE = {Confidence.LOW: Confidence.MEDIUM, Confidence.MEDIUM: Confidence.HIGH, Confidence.HIGH: Confidence.HIGH}
 
@@ -40,21 +38,13 @@ def naming(facts: LogFacts, indications: Iterable[Indication]) -> Iterator[Indic
     named = [each for each in indications if each.names is not None]
     has_failed, over = any(facts.failures.values()), waits_over(facts)
     for each in sorted(named, key=lambda each: _ORDER[each.names or Confidence.LOW]):
-        if (each.may_end and each.excerpt.file in over) or (each.of_victims and not _is_behind(each, facts)):
+        if each.may_end and each.excerpt.file in over:
             continue
         if each.cause in ("rank-missing", "launcher-config") and facts.own_exceptions:
             continue  # A start line is weak evidence: it may be lost among others, and its values mean something else.
         stands = not each.fails and facts.steps_after(each.excerpt.file, each.excerpt.line) < STEPS
         if has_failed or stands:
             yield each
-
-
-def _is_behind(indication: Indication, facts: LogFacts) -> bool:
-    """Return True if nothing but victims failed, and no other rank is behind them: one that ended or stood alone."""
-    ends = facts.ends
-    has_ended = ends.first is not None and ends.first.rank not in ends.victims and ends.first.code not in (0, 1, -6)
-    alone = ends.silent if len(ends.silent) == 1 and ends.silent[0] in ends.last else ()
-    return facts.are_victims and not has_ended and alone in ((), indication.ranks)
 
 
 def waits_over(facts: LogFacts) -> frozenset[str]:
@@ -81,23 +71,12 @@ def weighed(match: LogMatch, clue: Clue, indications: Iterable[Indication], over
         match.signature.id == UNREGISTERED or (clue.cause in _OF_A_START and launch.cause != "rank-missing")
     ):
         return Clue(launch.cause, launch.text, launch.names or Confidence.LOW, launch.ranks, because=launch.because)
-    stall = next((each for each in indications if each.stalls), None)
-    if (
-        stall is not None
-        and clue.cause in _STOPS
-        and not clue.ranks
-        and (not stall.is_beside or match.signature.id == LIMIT)
-    ):
-        return Clue(stall.cause, stall.text, Confidence.MEDIUM, stall.ranks, Role.ROOT, stall.because)
-    support = [each for each in indications if each.cause == clue.cause and not each.stalls]
+    support = [each for each in indications if each.cause == clue.cause]
     if support:
-        naming_ranks = next((each for each in support if each.ranks or each.is_beside), None)
+        naming_ranks = next((each for each in support if each.ranks), None)
         if naming_ranks is not None and not clue.ranks:
             clue = replace(clue, text=naming_ranks.text, ranks=naming_ranks.ranks)
-        is_surer = any(not each.is_beside for each in support)
-        confidence = _MORE[clue.confidence] if is_surer else clue.confidence
-        because = clue.because or (support[0].text if is_surer else "")
-        return replace(clue, confidence=confidence, because=because)
+        return replace(clue, confidence=_MORE[clue.confidence], because=clue.because or support[0].text)
     return clue
 
 

@@ -35,12 +35,3 @@ class Indication:
 
     fails: bool = False
     """It names a cause only of a failure that other lines show."""
-
-    of_victims: bool = False
-    """It names a cause only where all failures are those of ranks that waited for others or lost them."""
-
-    is_beside: bool = False
-    """It may explain a cause that other texts show, and makes it no surer."""
-
-    stalls: bool = False
-    """The rank stood alone at a line until the log ended."""

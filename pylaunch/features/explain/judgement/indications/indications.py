@@ -3,8 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pylaunch.features.explain.judgement.comparison import announcements, collectives, stalls, steps, values
-from pylaunch.features.explain.judgement.comparison.beside import shapes_of
+from pylaunch.features.explain.judgement.comparison import announcements, collectives
 from pylaunch.features.explain.judgement.indications.form import Excerpts, LogExcerpt, LogForm
 from pylaunch.features.explain.judgement.indications.indication import Indication
 from pylaunch.verdict.logs.scan import LogScan
@@ -17,9 +16,7 @@ def indications_in(scans: Sequence[LogScan]) -> list[Indication]:
     """Return the indications of all readers, each once."""
     excerpts = {form.id: [each for scan in scans for each in _excerpts(scan, form)] for form in FORMS}
     found: dict[tuple[str, str], Indication] = {}
-    shapes = shapes_of(scans)
-    comparisons = (values.read(shapes, scans), steps.read(shapes), stalls.read(shapes, scans))
-    for each in itertools.chain(*(reader(excerpts) for reader in READERS), *comparisons):
+    for each in itertools.chain.from_iterable(reader(excerpts) for reader in READERS):
         found.setdefault((each.cause, each.text), each)
     return list(found.values())
 
