@@ -47,7 +47,7 @@ Examples:
   pylaunch init train@10.0.0.11 train@10.0.0.12:2222
   pylaunch init --from-ssh-config 'gpu*'
   pylaunch init --from-hostfile hostfile --yes
-  sinfo -hN -p gpu -o '%N %G' | pylaunch init - --yes
+  pylaunch init "$(sinfo -h -p gpu -o %N)"
   pylaunch init --from-inventory site.yml -o train.ini --partial
 """
 
@@ -90,9 +90,9 @@ class InitFlags:
 def command(words: tuple[str, ...], **given: Any) -> None:
     """Examine hosts over SSH and write their inventory, with a comment for each value.
 
-    HOSTS are names as gpu[01-04] or train@10.0.0.11:2222; "-" reads stdin: names, a hostfile, or the output of sinfo or
-    scontrol show node. Shows new host keys and asks once. Finds devices, interfaces, addresses, interpreters and shared
-    directories, changes nothing on a host, replaces no file, and runs the first check. With "-", which is no terminal
+    HOSTS are names as gpu[01-04] or train@10.0.0.11:2222; "-" reads stdin: names or a hostfile. Shows new
+    host keys and asks once. Finds devices, interfaces, addresses, interpreters and shared directories, changes nothing
+    on a host, replaces no file, and runs the first check. With "-", which is no terminal
     to ask on, new host keys need --yes. If a host fails, nothing is written without --partial. Exits with 0 when the
     file is written; findings of the check do not change that.
     """

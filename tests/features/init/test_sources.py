@@ -4,20 +4,6 @@ import pytest
 
 from pylaunch.features.init.judgement.sources import NamedHost, SourceReading, in_ssh_config, in_text, in_words, merged
 
-SCONTROL = """\
-NodeName=gpu01 Arch=x86_64 CoresPerSocket=32
-   NodeAddr=10.0.0.1 NodeHostName=gpu01 Version=23.11.4
-   Gres=gpu:a100:8(S:0-1)
-   State=IDLE ThreadsPerCore=2
-
-NodeName=gpu02 Arch=x86_64
-   NodeAddr=gpu02 Gres=(null)
-"""
-SINFO = """\
-PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST
-gpu*         up   infinite      2   idle gpu[01-02]
-debug        up   infinite      0    n/a
-"""
 ETC_HOSTS = """\
 # added by hand
 10.0.0.1 gpu01 gpu01.example.com
@@ -32,12 +18,7 @@ ETC_HOSTS = """\
         ("gpu01 slots=8 max_slots=16\ngpu02:4\n", [NamedHost("gpu01", slots=8), NamedHost("gpu02", slots=4)]),
         ("train@gpu01\n", [NamedHost("gpu01", user="train")]),
         ("n1 n2\n10.0.0.3\n", [NamedHost("n1"), NamedHost("n2"), NamedHost("10.0.0.3")]),
-        ("gpu[01-02] gpu:a100:8(S:0-1)\n", [NamedHost("gpu01", slots=8), NamedHost("gpu02", slots=8)]),
-        ("cpu01 (null)\n", [NamedHost("cpu01")]),
         (ETC_HOSTS, [NamedHost("gpu01", "10.0.0.1"), NamedHost("gpu02", "2001:db8::2")]),
-        (SINFO, [NamedHost("gpu01"), NamedHost("gpu02")]),
-        (SCONTROL, [NamedHost("gpu01", "10.0.0.1", slots=8), NamedHost("gpu02")]),
-        ("NodeName=n[1-2] Gres=gpu:2\n", [NamedHost("n1"), NamedHost("n2")]),
     ],
 )
 def test_a_text_names_hosts(text: str, hosts: list[NamedHost]) -> None:

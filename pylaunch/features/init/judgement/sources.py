@@ -1,11 +1,9 @@
-"""Hosts in the texts that people have: words, hostfiles, sinfo, scontrol, /etc/hosts, ~/.ssh/config. Pure.
+"""Hosts in the texts that people have: words, hostfiles, /etc/hosts, ~/.ssh/config. Pure.
 
 gpu[01-04]                       a host set, also that of SLURM_JOB_NODELIST
 train@10.0.0.1:2222              user, address and SSH port of a word
 gpu01 slots=8 / gpu01:8          a hostfile of MPI or DeepSpeed
 10.0.0.1 gpu01                   a line of /etc/hosts
-gpu[01-02] gpu:a100:8            sinfo -hN -o '%N %G'
-NodeName=gpu01 NodeAddr=… Gres=… scontrol show node
 """
 
 import fnmatch
@@ -23,8 +21,6 @@ LONGEST_TEXT = 1 << 20
 _WORD = re.compile(r"(?:([\w.-]+)@)?((?!-)[\w.-]+)(?::(\d{1,5}))?")
 _COUNTED = re.compile(r"([^\s:=\[\]]+|\S*\[[\d,-]+\][^\s:=]*):(\d{1,4})")
 _SLOTS = re.compile(r"(?:max[_-])?slots=(\d{1,6})")
-_GRES = re.compile(r"(?:\(null\)|N/A|(?:gres/)?gpu:(?:[^:,()\s]+:)?(\d{1,4})(?:\(\S*\))?)")
-_KEY = re.compile(r"(\w+)=(\S*)")
 
 
 @dataclass(frozen=True)
@@ -60,24 +56,13 @@ def in_words(words: Sequence[str]) -> SourceReading:
 
 
 def in_text(text: str, origin: str) -> SourceReading:
-    """Read a hostfile, output of Slurm, or lines of names and addresses. Complaints begin with `origin:line`."""
+    """Read a hostfile, or lines of names and addresses. Complaints begin with `origin:line`."""
     hosts: list[NamedHost] = []
     complaints: list[str] = []
-    column: int | None = None
-    for number, whole in enumerate(text.splitlines(), 1):
-        line = whole.partition("#")[0].strip()
-        words = line.split()
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].split()
         try:
-            if "NODELIST" in words:
-                column = words.index("NODELIST")
-            elif column is not None and words:
-                listed = words[column] if column < len(words) else ""
-                hosts += () if listed in ("", "n/a") else map(_named, expand(listed))
-            elif line.startswith("NodeName="):
-                hosts += _of_slurm(line)
-            elif hosts and whole[:1].isspace() and _KEY.match(line):
-                hosts[-1:] = [_with_values(hosts[-1], line)]
-            elif words:
+            if words:
                 hosts += _of_line(words)
         except ValueError as error:
             complaints.append(f"{origin}:{number}: {error}")
@@ -143,7 +128,7 @@ def _named(word: str) -> NamedHost:
 
 
 def _of_line(words: Sequence[str]) -> Iterator[NamedHost]:
-    """Yield the hosts of a line of names, of a hostfile, of /etc/hosts or of sinfo."""
+    """Yield the hosts of a line of names, of a hostfile, or of /etc/hosts."""
     if is_address(words[0]) and len(words) > 1 and not _is_count(words[1]):
         yield replace(_named(words[1]), address=words[0])
         return
@@ -156,29 +141,9 @@ def _of_line(words: Sequence[str]) -> Iterator[NamedHost]:
 
 
 def _is_count(word: str) -> bool:
-    return _SLOTS.fullmatch(word) is not None or _GRES.fullmatch(word) is not None
+    return _SLOTS.fullmatch(word) is not None
 
 
 def _count(word: str) -> int | None:
-    if word.startswith("max"):
-        return None
-    found = _SLOTS.fullmatch(word) or _GRES.fullmatch(word)
-    return int(found[1]) if found is not None and found[1] is not None else None
-
-
-def _of_slurm(line: str) -> Iterator[NamedHost]:
-    name = line.split()[0].removeprefix("NodeName=")
-    names = expand(name)
-    for each in names:
-        host = _named(each)
-        yield _with_values(host, line) if len(names) == 1 else host
-
-
-def _with_values(host: NamedHost, line: str) -> NamedHost:
-    """Return `host` with its address and its devices in a line of scontrol."""
-    values = dict(_KEY.findall(line))
-    address = values.get("NodeAddr")
-    if address and address != host.name:
-        host = replace(host, address=_named(address).name if not is_address(address) else address)
-    gres = next((_count(each) for each in values.get("Gres", "").split(",") if _is_count(each)), None)
-    return host if gres is None else replace(host, slots=gres)
+    found = None if word.startswith("max") else _SLOTS.fullmatch(word)
+    return None if found is None else int(found[1])
