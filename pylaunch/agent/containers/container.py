@@ -22,7 +22,7 @@ from pylaunch import protocol
 from pylaunch.agent.containers import image
 from pylaunch.agent.run import program_checks
 from pylaunch.agent.run.ranks import spawn
-from pylaunch.agent.shared import container_engines, processes
+from pylaunch.agent.shared import container_engines, processes, programs
 from pylaunch.base.layout import NodeRoot
 from pylaunch.protocol.node_task import MountTask
 
@@ -32,8 +32,8 @@ NAMESPACES = (("user", 0x10000000), ("mnt", 0x00020000))
 START_S = 60.0
 """Time for the holder to be ready; a file of an image may be on a slow file system."""
 
-END_S = 5.0
-"""Time for the engine to remove the container."""
+END_S, REMOVE_S = 5.0, 20.0
+"""Time for the processes of the engine to end, and to remove a container that is still there then."""
 
 ASK_S = program_checks.LOOK_S + 5.0
 """Time for an examination, in which a program of the image that never ends is named first."""
@@ -63,13 +63,14 @@ class ContainerError(Exception):
 class JoinableContainer:
     """File system of the ranks of one run. `digest` identifies the image, `env` has the variables that it sets."""
 
-    def __init__(self, holder: subprocess.Popen[bytes], digest: str) -> None:
+    def __init__(self, holder: subprocess.Popen[bytes], digest: str, removal: list[str]) -> None:
         self.digest = digest
         self.env: dict[str, str] = {}
         self.processes: set[int] = set()
         """Process ids of the engine and the shell."""
 
         self._holder = holder
+        self._removal = removal
         self._namespaces: list[tuple[int, int]] = []
         """Descriptors of the namespaces that differ from those of this process, with their numbers."""
 
@@ -156,6 +157,9 @@ class JoinableContainer:
         # Programs that left the engine, such as conmon, are children of this process, and remove the container.
         while time.monotonic() < until and self._lives():
             time.sleep(processes.POLL_S)
+        if self._removal:  # They may have left it to a process of their own, which takes long on a busy node.
+            with contextlib.suppress(OSError, TimeoutError):
+                programs.ended(self._removal, deadline_s=REMOVE_S)
 
     def _lives(self) -> bool:
         return any(each.pid in self.processes and each.state != "Z" for each in processes.mine())
@@ -179,7 +183,7 @@ def start_container(task: protocol.NodeTask, root: NodeRoot) -> JoinableContaine
         )  # fmt: skip
     except OSError as error:
         raise ContainerError(f"image {name}: {error.strerror or error}", "pylaunch help containers") from None
-    container = JoinableContainer(holder, digest)
+    container = JoinableContainer(holder, digest, container_engines.removal(engine))
     try:
         assert holder.stdout is not None
         output = _read_until(holder.stdout.fileno(), lambda text: b"\n" in text.partition(READY)[2], START_S)

@@ -16,8 +16,8 @@ import pwd
 import re
 import stat
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Callable, List
 
 MOST_BYTES = 1 << 23
 """Largest manifest, and largest file whose content is compared; torch's RECORD has 1.2 MB."""
@@ -29,7 +29,7 @@ DEADLINE_S = 20.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9@_.:+\\-]*")
 """Names of units and packages; others are not looked for."""
 
-Read = Callable[[Sequence[str]], list[str]]
+Read = Callable[["Sequence[str]"], List[str]]  # As Python 3.8 has it.
 
 
 def managed(names: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:

@@ -55,14 +55,25 @@ def command(
         # Without a user namespace, a container of a user who is not root could not be joined.
         words = ["exec", "--cleanenv", "--userns" if uid else "--no-home", *(["--nv"] if has_gpu else [])]
         return [engine, *words, *given, image, *program]
-    words = ["run", "--rm", "--interactive", "--pull=never", "--network=host", "--ipc=host", "--pid=host"]
-    words += ["--log-driver=none", "--security-opt=label=disable", f"--user={uid}:{gid}", "--entrypoint="]
+    words = ["run", "--rm", f"--name={_name()}", "--interactive", "--pull=never", "--network=host", "--ipc=host"]
+    words += ["--pid=host", "--log-driver=none", "--security-opt=label=disable", f"--user={uid}:{gid}"]
+    words += ["--entrypoint="]
     if engine == "podman":
         words += ["--security-opt=unmask=ALL", *(["--userns=keep-id"] if uid else [])]
         words += ["--device=nvidia.com/gpu=all"] if has_gpu else []
     else:
         words += ["--security-opt=systempaths=unconfined", *(["--gpus=all"] if has_gpu else [])]
     return [engine, *words, *given, image, *program]
+
+
+def removal(engine: str) -> list[str]:
+    """Return the command line that removes the container of this process; [] for engines that keep none."""
+    return [engine, "rm", "--force", _name()] if engine in OCI else []
+
+
+def _name() -> str:
+    """Return the name of the container of this process, which makes one."""
+    return f"pylaunch-{os.getpid()}"
 
 
 def image_id(engine: str, image: str) -> str:

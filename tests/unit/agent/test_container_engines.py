@@ -20,7 +20,7 @@ def binds(*pairs: str) -> str:
 MARK = "--env PYLAUNCH_RUN=7f3a"
 BOUND = binds("/scratch:/data", "/data/sets:/data/sets,ro")
 NODE = binds("/dev:/dev", "/tmp:/tmp")
-RUN = "run --rm --interactive --pull=never --network=host --ipc=host --pid=host --log-driver=none"
+RUN = "run --rm --name=pylaunch-7 --interactive --pull=never --network=host --ipc=host --pid=host --log-driver=none"
 CLOSED = "--security-opt=label=disable"
 FILE, NAME, SQUASHFS = "/images/torch.sif", "nvcr.io/nvidia/pytorch:24.12", "/images/torch.sqsh"
 PODMAN = "--entrypoint= --security-opt=unmask=ALL --userns=keep-id --device=nvidia.com/gpu=all"
@@ -44,9 +44,12 @@ def test_each_engine_gets_the_driver_the_user_and_the_mounts_from_the_outermost_
 ) -> None:
     monkeypatch.setattr(os, "getuid", lambda: uid)
     monkeypatch.setattr(os, "getgid", lambda: uid)
+    monkeypatch.setattr(os, "getpid", lambda: 7)
     monkeypatch.setattr(container_engines, "NVIDIA_VERSION", "/" if has_gpu else "/no/driver")
     engine, *words, image = line.split(" ")
     assert container_engines.command(engine, image, MOUNTS, ENV, SHELL) == [engine, *words, image, *SHELL]
+    removes = engine in ("podman", "docker")
+    assert container_engines.removal(engine) == ([engine, "rm", "--force", "pylaunch-7"] if removes else [])
 
 
 def test_a_path_is_a_file_for_apptainer_or_enroot_and_all_else_a_name_in_a_store(
