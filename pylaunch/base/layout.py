@@ -10,6 +10,7 @@
     agent.log                log of the supervisor
     task.json                its task
     reserve                  room for the end of the record on a disk that ranks fill; gone when the run is over
+    container                engine that may keep a container of the run; gone once it is removed
     boot                     boot id of the node when the run began
     events.jsonl             its events, as messages
     outcome.json             its outcome; absent while it runs

@@ -22,8 +22,8 @@ from pylaunch import protocol
 from pylaunch.agent.containers import image
 from pylaunch.agent.run import program_checks
 from pylaunch.agent.run.ranks import spawn
-from pylaunch.agent.shared import container_engines, processes, programs
-from pylaunch.base.layout import NodeRoot
+from pylaunch.agent.shared import container_engines, processes
+from pylaunch.base.layout import NodeRoot, RunDirectory
 from pylaunch.protocol.node_task import MountTask
 
 NAMESPACES = (("user", 0x10000000), ("mnt", 0x00020000))
@@ -32,8 +32,8 @@ NAMESPACES = (("user", 0x10000000), ("mnt", 0x00020000))
 START_S = 60.0
 """Time for the holder to be ready; a file of an image may be on a slow file system."""
 
-END_S, REMOVE_S = 5.0, 20.0
-"""Time for the processes of the engine to end, and to remove a container that is still there then."""
+END_S = 5.0
+"""Time for the processes of the engine to end."""
 
 ASK_S = program_checks.LOOK_S + 5.0
 """Time for an examination, in which a program of the image that never ends is named first."""
@@ -63,14 +63,14 @@ class ContainerError(Exception):
 class JoinableContainer:
     """File system of the ranks of one run. `digest` identifies the image, `env` has the variables that it sets."""
 
-    def __init__(self, holder: subprocess.Popen[bytes], digest: str, removal: list[str]) -> None:
+    def __init__(self, holder: subprocess.Popen[bytes], digest: str, directory: RunDirectory) -> None:
         self.digest = digest
         self.env: dict[str, str] = {}
         self.processes: set[int] = set()
         """Process ids of the engine and the shell."""
 
         self._holder = holder
-        self._removal = removal
+        self._directory = directory
         self._namespaces: list[tuple[int, int]] = []
         """Descriptors of the namespaces that differ from those of this process, with their numbers."""
 
@@ -137,8 +137,8 @@ class JoinableContainer:
             raise ContainerError(f"the container cannot be examined: {found['error'][:MOST_TEXT]}")
         return found["value"]
 
-    def end(self) -> None:
-        """End the holder, and wait until the engine has removed the container.
+    def end(self) -> list[str]:
+        """End the holder and remove the container; return why it is left, [] if it is not there.
 
         An engine that does not end is killed; processes that it has left carry the mark of the run.
         """
@@ -157,9 +157,8 @@ class JoinableContainer:
         # Programs that left the engine, such as conmon, are children of this process, and remove the container.
         while time.monotonic() < until and self._lives():
             time.sleep(processes.POLL_S)
-        if self._removal:  # They may have left it to a process of their own, which takes long on a busy node.
-            with contextlib.suppress(OSError, TimeoutError):
-                programs.ended(self._removal, deadline_s=REMOVE_S)
+        # They may have left that to a process of their own, which takes long on a busy node.
+        return container_engines.remove_container(self._directory)
 
     def _lives(self) -> bool:
         return any(each.pid in self.processes and each.state != "Z" for each in processes.mine())
@@ -168,7 +167,7 @@ class JoinableContainer:
 def start_container(task: protocol.NodeTask, root: NodeRoot) -> JoinableContainer:
     """Start the holder for the container of `task`. Raises ContainerError or OSError; nothing is left then."""
     assert task.container is not None
-    name = task.container.image
+    name, directory = task.container.image, root.run(task.run)
     engine = container_engines.engine_of(name)
     if engine is None:
         wanted = " or ".join(container_engines.engines_for(name))
@@ -178,12 +177,12 @@ def start_container(task: protocol.NodeTask, root: NodeRoot) -> JoinableContaine
         env = {processes.RUN_MARK: task.run, processes.ROOT_MARK: root.path}
         words = container_engines.command(engine, name, _mounts(task, root), env, HOLD)
         holder = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **env},
-            start_new_session=True,
+            container_engines.noted(directory, words), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, env={**os.environ, **env}, start_new_session=True,
         )  # fmt: skip
     except OSError as error:
         raise ContainerError(f"image {name}: {error.strerror or error}", "pylaunch help containers") from None
-    container = JoinableContainer(holder, digest, container_engines.removal(engine))
+    container = JoinableContainer(holder, digest, directory)
     try:
         assert holder.stdout is not None
         output = _read_until(holder.stdout.fileno(), lambda text: b"\n" in text.partition(READY)[2], START_S)

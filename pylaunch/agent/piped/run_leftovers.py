@@ -12,7 +12,7 @@ import signal
 import time
 from typing import Any
 
-from pylaunch.agent.shared import clean, processes, record, run_processes
+from pylaunch.agent.shared import clean, container_engines, processes, record, run_processes
 from pylaunch.base.layout import AgentError, NodeRoot, RunDirectory, open_root
 
 AGENT_ENDS_S = 5.0
@@ -59,6 +59,8 @@ def _proof(template: str, run: str, node: str, began: float, grace_s: float | No
         return {"error": f"the address leads to another node of the run: {task.host}"}
     found = [_described(process, directory) for process in run_processes.of_run(root, directory)]
     left = list(found) if grace_s is None or not found else end_all(root, directory, grace_s)
+    if grace_s is not None:
+        left += container_engines.remove_container(directory)
     return {
         "known": bool(found) or os.path.isdir(directory.path) or _is_outdated(root, began),
         "restarted": run_processes.was_restarted(directory),

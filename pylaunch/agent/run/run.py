@@ -385,9 +385,9 @@ class Run:
 
     def _finish(self, outcome: str, message: str) -> None:
         self._examinations.end()
-        self._workers.end_container()
+        left = self._workers.end_container()
         grace_s = 0.0 if self.life.kill_at is not None and time.monotonic() > self.life.kill_at else LEFTOVER_GRACE_S
-        left = [f"{process} survives SIGKILL" for process in processes.end_all(self._workers.all_processes, grace_s)]
+        left += [f"{process} survives SIGKILL" for process in processes.end_all(self._workers.all_processes, grace_s)]
         list(self._workers.reap(time.time()))
         for lease in self._holdings.leases:
             self._loop.forget(lease)

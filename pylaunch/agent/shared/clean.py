@@ -6,7 +6,7 @@ import contextlib
 import glob
 import os
 
-from pylaunch.agent.shared import processes, rank_files, record, run_lock, run_processes
+from pylaunch.agent.shared import container_engines, processes, rank_files, record, run_lock, run_processes
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.base.layout import SOCKETS, NodeRoot, RunDirectory
 
@@ -52,6 +52,10 @@ def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
             for name in SOCKETS:
                 if os.path.lexists(directory.file(name)):
                     remove(directory.file(name), f"socket {name} {of_run}")
+            if container_engines.has_container(directory):
+                kept = [] if dry_run else container_engines.remove_container(directory)
+                cleaned.left += kept
+                cleaned.removed += [] if kept else [f"container {of_run}"]
             if short := _short_directory(directory):
                 remove(short, f"{short} {of_run}")
             if _never_started(directory):

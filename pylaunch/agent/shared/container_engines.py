@@ -6,11 +6,13 @@ their node, so that the command lines ask for the driver, the devices and shared
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 
-from pylaunch.agent.shared import programs
+from pylaunch.agent.shared import programs, rank_files
 from pylaunch.agent.shared.essentials import NVIDIA_VERSION
+from pylaunch.base.layout import RunDirectory
 from pylaunch.protocol.node_task import MountTask
 
 APPTAINER = ("apptainer", "singularity")
@@ -22,6 +24,13 @@ OF_THE_NODE = {"podman": ("/dev", "/tmp"), "docker": ("/dev", "/tmp"), ENROOT: (
 """Directories that an engine would not show as they are on the node."""
 
 INSPECT_S = 20.0
+REMOVE_S = 8.0
+"""Time to remove a container: the agent answers nobody meanwhile, and is lost after 10 s without an answer."""
+
+MOST_TEXT = 300
+
+NOTE = "container"
+"""File of a run: the engine that may keep a container of it."""
 
 
 def engines_for(image: str) -> tuple[str, ...]:
@@ -55,9 +64,8 @@ def command(
         # Without a user namespace, a container of a user who is not root could not be joined.
         words = ["exec", "--cleanenv", "--userns" if uid else "--no-home", *(["--nv"] if has_gpu else [])]
         return [engine, *words, *given, image, *program]
-    words = ["run", "--rm", f"--name={_name()}", "--interactive", "--pull=never", "--network=host", "--ipc=host"]
-    words += ["--pid=host", "--log-driver=none", "--security-opt=label=disable", f"--user={uid}:{gid}"]
-    words += ["--entrypoint="]
+    words = ["run", "--rm", "--interactive", "--pull=never", "--network=host", "--ipc=host", "--pid=host"]
+    words += ["--log-driver=none", "--security-opt=label=disable", f"--user={uid}:{gid}", "--entrypoint="]
     if engine == "podman":
         words += ["--security-opt=unmask=ALL", *(["--userns=keep-id"] if uid else [])]
         words += ["--device=nvidia.com/gpu=all"] if has_gpu else []
@@ -66,14 +74,46 @@ def command(
     return [engine, *words, *given, image, *program]
 
 
-def removal(engine: str) -> list[str]:
-    """Return the command line that removes the container of this process; [] for engines that keep none."""
-    return [engine, "rm", "--force", _name()] if engine in OCI else []
+def noted(directory: RunDirectory, words: list[str]) -> list[str]:
+    """Return `words`, a command line of an engine, with a name for the container of a run, and note the engine.
+
+    An engine of OCI removes its container at its end; if something ends the engine before, `remove_container` does.
+    """
+    engine, verb, *others = words
+    if engine not in OCI:
+        return words
+    with open(rank_files.open_regular(directory.file(NOTE), os.O_CREAT | os.O_TRUNC | os.O_WRONLY), "wb") as file:
+        file.write(engine.encode())
+    return [engine, verb, f"--name={_name(directory)}", *others]
 
 
-def _name() -> str:
-    """Return the name of the container of this process, which makes one."""
-    return f"pylaunch-{os.getpid()}"
+def has_container(directory: RunDirectory) -> bool:
+    """Return True if an engine may keep a container of the run."""
+    return os.path.lexists(directory.file(NOTE))
+
+
+def remove_container(directory: RunDirectory) -> list[str]:
+    """Remove the container that an engine keeps for a run, if any; return why it is left, [] if it is not there."""
+    try:
+        engine = rank_files.read(directory.file(NOTE), 16).decode("ascii", "replace")
+    except OSError:
+        return []
+    why = f"{engine!r} is no engine"
+    if engine in OCI:
+        try:
+            ended = programs.ended([engine, "rm", "--force", _name(directory)], deadline_s=REMOVE_S)
+            why = "" if ended.status == 0 or "no such container" in ended.errors.lower() else ended.errors.strip()
+        except (OSError, TimeoutError) as error:
+            why = str(error)
+    if why:
+        return [f"container {_name(directory)} of run {directory.run} ({engine}): {why[-MOST_TEXT:]}"]
+    os.unlink(directory.file(NOTE))
+    return []
+
+
+def _name(directory: RunDirectory) -> str:
+    """Return the name of the container of a run: one machine may have several nodes of it, each with its own root."""
+    return "pylaunch-" + hashlib.sha256(directory.path.encode()).hexdigest()[:16]
 
 
 def image_id(engine: str, image: str) -> str:

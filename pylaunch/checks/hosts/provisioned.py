@@ -8,6 +8,7 @@ from pylaunch.checks.check import Check
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.store.content import roles_directory
 
 
 def _asks(host: Host, wanted: Wanted) -> Mapping[str, Any]:
@@ -18,6 +19,8 @@ def _drift(survey: Survey) -> Iterable[Finding]:
     for host, found in survey.measured(manifest.roles).items():
         for name, entry in found.items():
             role = name.partition("/")[0]
+            if not role.isidentifier() or not (roles_directory() / role).is_dir():
+                continue  # It would be part of a command that is printed, and --fix would run it.
             fix = f"pylaunch provision --roles {role} --limit {{hosts}}"
             reported = entry["reported"]
             if isinstance(reported, str):

@@ -1,11 +1,13 @@
 """Command lines of engines that hold the container of ranks."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from pylaunch.agent.shared import container_engines, programs
 from pylaunch.agent.shared.programs import ProgramEnd
+from pylaunch.base.layout import RunDirectory
 from pylaunch.protocol.node_task import MountTask
 
 MOUNTS = [MountTask("/data/sets", "/data/sets", read_only=True), MountTask("/scratch", "/data")]
@@ -20,7 +22,7 @@ def binds(*pairs: str) -> str:
 MARK = "--env PYLAUNCH_RUN=7f3a"
 BOUND = binds("/scratch:/data", "/data/sets:/data/sets,ro")
 NODE = binds("/dev:/dev", "/tmp:/tmp")
-RUN = "run --rm --name=pylaunch-7 --interactive --pull=never --network=host --ipc=host --pid=host --log-driver=none"
+RUN = "run --rm --interactive --pull=never --network=host --ipc=host --pid=host --log-driver=none"
 CLOSED = "--security-opt=label=disable"
 FILE, NAME, SQUASHFS = "/images/torch.sif", "nvcr.io/nvidia/pytorch:24.12", "/images/torch.sqsh"
 PODMAN = "--entrypoint= --security-opt=unmask=ALL --userns=keep-id --device=nvidia.com/gpu=all"
@@ -44,12 +46,45 @@ def test_each_engine_gets_the_driver_the_user_and_the_mounts_from_the_outermost_
 ) -> None:
     monkeypatch.setattr(os, "getuid", lambda: uid)
     monkeypatch.setattr(os, "getgid", lambda: uid)
-    monkeypatch.setattr(os, "getpid", lambda: 7)
     monkeypatch.setattr(container_engines, "NVIDIA_VERSION", "/" if has_gpu else "/no/driver")
     engine, *words, image = line.split(" ")
     assert container_engines.command(engine, image, MOUNTS, ENV, SHELL) == [engine, *words, image, *SHELL]
-    removes = engine in ("podman", "docker")
-    assert container_engines.removal(engine) == ([engine, "rm", "--force", "pylaunch-7"] if removes else [])
+
+
+@pytest.mark.parametrize(
+    ("end", "left"),
+    [
+        (ProgramEnd(0, "", ""), []),
+        (ProgramEnd(1, "", "Error: no container with name or ID: No such container\n"), []),
+        (ProgramEnd(125, "", "Error: storage is locked\n"), ["Error: storage is locked"]),
+    ],
+)
+def test_a_container_is_noted_until_its_engine_has_removed_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: ProgramEnd, left: list[str]
+) -> None:
+    directory = RunDirectory("7f3a", str(tmp_path))
+    assert container_engines.noted(directory, ["apptainer", "exec", NAME]) == ["apptainer", "exec", NAME]
+    assert not container_engines.has_container(directory)
+    engine, verb, name, image = container_engines.noted(directory, ["podman", "run", NAME])
+    assert (engine, verb, image) == ("podman", "run", NAME)
+    asked: list[list[str]] = []
+
+    def ended(words: list[str], **_: object) -> ProgramEnd:
+        asked.append(words)
+        return end
+
+    monkeypatch.setattr(programs, "ended", ended)
+    why = container_engines.remove_container(directory)
+    assert [each.partition(" of run 7f3a (podman): ")[2] for each in why] == left
+    assert asked == [["podman", "rm", "--force", name.removeprefix("--name=")]]
+    assert container_engines.has_container(directory) == bool(left)
+
+
+def test_a_note_that_names_no_engine_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "container").write_text("/tmp/evil")
+    monkeypatch.delattr(programs, "ended")
+    (why,) = container_engines.remove_container(RunDirectory("7f3a", str(tmp_path)))
+    assert why.endswith(" of run 7f3a (/tmp/evil): '/tmp/evil' is no engine")
 
 
 def test_a_path_is_a_file_for_apptainer_or_enroot_and_all_else_a_name_in_a_store(

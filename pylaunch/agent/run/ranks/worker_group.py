@@ -340,8 +340,7 @@ class WorkerGroup:
             if process.pid not in held:
                 processes.send(process, signal.SIGKILL)
 
-    def end_container(self) -> None:
-        """Let the engine remove the container, if there is one."""
-        if self.container is not None:
-            self.container.end()
-            self.container = None
+    def end_container(self) -> list[str]:
+        """End the container, if there is one; return why it is left."""
+        container, self.container = self.container, None
+        return container.end() if container is not None else []

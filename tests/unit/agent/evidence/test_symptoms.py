@@ -179,7 +179,7 @@ def test_only_an_exception_that_nobody_caught_is_reported_beside_code_0(lines: t
     [
         "/usr/bin/python3: No module named train",
         "/opt/env/bin/python: No module named pkg.__main__; 'pkg' is a package and cannot be directly executed",
-        "/usr/bin/python3: can't open file '/work/train.py': [Errno 2] No such file or directory",
+        "/usr/bin/python3: can't open file '/data/train.py': [Errno 2] No such file or directory",
         "/usr/bin/python3: Error while finding module specification for 'a.b' (ModuleNotFoundError: …)",
     ],
 )

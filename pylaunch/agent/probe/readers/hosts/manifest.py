@@ -13,7 +13,7 @@ from pylaunch.protocol.readings.hosts import ManifestEntry, ManifestQuestion
 
 MANIFEST = "/var/lib/pylaunch/manifest.json"
 PROGRAMS = "/usr/local/lib/pylaunch"
-"""Directory of root: a role has a program of its name here if only it can say how its state differs."""
+"""Directory of root, with a program for each role whose state the manifest cannot record, such as firewall rules."""
 
 MOST = 100
 """Differences and notes of a role that are reported."""
