@@ -78,8 +78,10 @@ def test_neither_ranks_that_ignore_signals_nor_a_container_outlive_a_stop_or_the
         started.send_signal(signal.SIGINT)
     if end == "engine":  # Nobody is left who would remove the container but the proof of the end.
         store = str(Path(os.environ["CONTAINERS_STORAGE_CONF"]).parent)
-        (watcher,) = [each for each in processes.mine() if "conmon" in each.command and store in each.command]
-        os.kill(watcher.pid, signal.SIGKILL)
+        watchers = [each for each in processes.mine() if "conmon" in each.command and store in each.command]
+        assert watchers
+        for each in watchers:
+            processes.send(each, signal.SIGKILL)
     if end != "stop":
         os.kill(agent, signal.SIGKILL)
     ended(started)
