@@ -4,16 +4,20 @@ What it says is data: paths stay below the names that the copies have, and the h
 """
 
 import contextlib
+import datetime
 import json
 import time
 from collections.abc import Callable, Sequence
 from typing import Annotated, TypeVar
 
 import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from pylaunch.agent.piped.piece_source import MOST_FILES, MOST_PIECES, piece_size
 from pylaunch.base.dataclass import dataclass
-from pylaunch.broadcast.identity import new_identity
 from pylaunch.broadcast.payload import Payload
 from pylaunch.broadcast.progress import SourceProgress
 from pylaunch.errors import ClusterNotReadyError, UsageError
@@ -35,6 +39,9 @@ STUCK_S = 300.0
 
 LONGEST_REASON = 500
 LEAVES_S = 3.0
+
+ALWAYS = datetime.datetime(2000, 1, 1), datetime.datetime(9999, 12, 31)  # noqa: DTZ001 - x509 takes UTC
+"""Validity: clocks of hosts may be wrong, and no host keeps the certificate after the broadcast."""
 
 T = TypeVar("T")
 Size = Annotated[int, msgspec.Meta(ge=0, lt=1 << 60)]
@@ -171,6 +178,22 @@ async def why_program_ended(child: Child, connector: Connector) -> HostFailedErr
     if ended.returncode in (126, 127):
         return HostFailedError(f"no Python at {ended.argv[-len(STREAMED) - 1]}", "it needs Python 3.8 or newer")
     return HostFailedError(f"its program ended: {last_line(ended.stderr, default=describe_exit(ended.returncode))}")
+
+
+def new_identity() -> str:
+    """Return a new private key and its self-signed certificate, as PEM: all hosts of one broadcast present it to each
+    other, and nobody else has it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "pylaunch broadcast")])
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), *ALWAYS)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return (private + certificate.public_bytes(serialization.Encoding.PEM)).decode()
 
 
 async def started(files: NodeFiles, rate: int) -> SourceProgram:

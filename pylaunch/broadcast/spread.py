@@ -18,7 +18,6 @@ import msgspec
 
 from pylaunch.agent.piped import pieces as node_side
 from pylaunch.base.dataclass import dataclass, field
-from pylaunch.broadcast.identity import new_identity
 from pylaunch.broadcast.node_source import (
     LEAVES_S,
     LONGEST_REASON,
@@ -26,6 +25,7 @@ from pylaunch.broadcast.node_source import (
     HostFailedError,
     NodeFiles,
     SourceProgram,
+    new_identity,
     not_served,
     started,
     why_program_ended,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import hashlib
 import json
 import os
 import select
@@ -19,10 +20,9 @@ import time
 from typing import Any, Callable
 
 from pylaunch import protocol
-from pylaunch.agent.containers import image
 from pylaunch.agent.run import program_checks
 from pylaunch.agent.run.ranks import spawn
-from pylaunch.agent.shared import container_engines, processes
+from pylaunch.agent.shared import container_engines, processes, rank_files
 from pylaunch.base.layout import NodeRoot, RunDirectory
 from pylaunch.protocol.node_task import MountTask
 
@@ -41,6 +41,9 @@ ASK_S = program_checks.LOOK_S + 5.0
 MOST_TEXT = 300
 MOST_OUTPUT = 1 << 16
 """Bytes of a holder and of an examination, whose programs are those of an image: whatever it prints."""
+
+CHUNK = 1 << 20
+MAX_SIZE = 1000
 
 READY = b"pylaunch-holder "
 HOLD = ["/bin/sh", "-c", f"read -r pid rest </proc/self/stat; echo {READY.decode()}$pid; read -r end"]
@@ -200,7 +203,31 @@ def start_container(task: protocol.NodeTask, root: NodeRoot) -> JoinableContaine
 
 
 def _digest(engine: str, name: str, root: NodeRoot) -> str:
-    return image.digest(name, root) if name.startswith("/") else container_engines.image_id(engine, name)
+    return _file_digest(name, root) if name.startswith("/") else container_engines.image_id(engine, name)
+
+
+def _file_digest(image: str, root: NodeRoot) -> str:
+    """Return the hash of the file `image`, remembered until it changes; of a directory, only that it is one."""
+    status = os.stat(image)
+    if os.path.isdir(image):
+        return "a directory"
+    state = f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+    name = hashlib.sha256(os.fsencode(os.path.realpath(image))).hexdigest()
+    memory = os.path.join(root.path, "images", name)
+    try:
+        known, _, remembered = rank_files.read(memory, MAX_SIZE).decode("ascii", "replace").rpartition(" ")
+    except OSError:
+        known = remembered = ""
+    if known == state:
+        return remembered
+    hashed = hashlib.sha256()
+    with open(rank_files.open_regular(image, follow=True), "rb") as source:
+        for chunk in iter(lambda: source.read(CHUNK), b""):
+            hashed.update(chunk)
+    found = f"sha256:{hashed.hexdigest()}"
+    os.makedirs(os.path.dirname(memory), exist_ok=True)
+    rank_files.replace(memory, f"{state} {found}".encode())
+    return found
 
 
 def _mounts(task: protocol.NodeTask, root: NodeRoot) -> list[MountTask]:

@@ -6,7 +6,6 @@ import json
 import os
 import socket
 
-from pylaunch.agent.probe import resolver
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared.sockets import interfaces
 from pylaunch.agent.shared.text import text_or_none
@@ -51,7 +50,7 @@ def _number(path: str) -> int | None:
 @reader("network.routes")
 def routes(question: list[str]) -> dict[str, RouteReading]:
     """Return for each address the interface and source address of its route, or the reason for none."""
-    resolver.repeat_queries_soon()
+    interfaces.repeat_queries_soon()
     owners = interfaces.address_owners()
     found: dict[str, RouteReading] = {}
     for address in question:

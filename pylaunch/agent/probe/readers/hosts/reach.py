@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 
-from pylaunch.agent.probe import resolver
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import programs
 from pylaunch.agent.shared.sockets import interfaces
@@ -53,7 +52,7 @@ def names(question: list[str]) -> NamesReading:
     Each name is looked up in a thread of its own. A question has few names: the lookups of all hosts reach the name
     server at the same time.
     """
-    resolver.repeat_queries_soon()
+    interfaces.repeat_queries_soon()
     own = socket.gethostname()
     wanted = list(dict.fromkeys([own, *question]))
     found: dict[str, list[str] | None] = {}
