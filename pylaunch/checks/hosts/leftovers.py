@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from pylaunch.agent.probe.readers.hosts import lease
 from pylaunch.agent.probe.readers.hosts import leftovers as leftovers_readers
 from pylaunch.checks.check import AtStart, Check, asks
 from pylaunch.checks.survey import Survey, Wanted
@@ -32,10 +33,10 @@ def _stopped(survey: Survey) -> Iterable[Finding]:
 
 
 def _leases(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured(leftovers_readers.device_leases).items():
-        for each in found:
-            text = f"device {each['device']} is leased to {each['holder']}"
-            fix = f"pylaunch stop {each['run']}, or wait for its end" if each["run"] else ""
+    for host, found in survey.measured(lease.held).items():
+        for index, holder in found["devices"].items():
+            text = f"device {index} is leased to {holder['words']}"
+            fix = f"pylaunch stop {holder['run']}, or wait for its end" if holder["is_ours"] and holder["run"] else ""
             yield Finding("leftovers.leases", Severity.FAIL, (host,), text, fix)
 
 
@@ -54,7 +55,7 @@ def _counted(count: int, one: str, many: str) -> str:
 
 def _ask_leases(host: Host, wanted: Wanted) -> dict[str, Any]:
     devices = wanted.devices.get(host.name, ())
-    return leftovers_readers.device_leases.ask({"root": host.node_root, "devices": list(devices)}) if devices else {}
+    return lease.held.ask({"root": host.node_root, "devices": list(devices), "ports": []}) if devices else {}
 
 
 CHECKS = (

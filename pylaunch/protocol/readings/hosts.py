@@ -73,6 +73,7 @@ class LeaseHolder(TypedDict):
     user: str
     since: float
     pid: int
+    is_ours: bool
     words: str
 
 
@@ -97,14 +98,6 @@ class StoppedAgent(TypedDict):
 
     run: str
     words: str
-
-
-class DeviceLease(TypedDict):
-    """The holder of a device; `run` is "" for a holder that is no run of ours."""
-
-    device: int
-    holder: str
-    run: str
 
 
 class SharedMemoryReading(TypedDict):

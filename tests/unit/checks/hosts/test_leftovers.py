@@ -10,13 +10,18 @@ from tests.unit.checks.surveys import alike, findings
 HEALTHY: dict[str, Any] = {
     "leftovers.stale": [],
     "leftovers.stopped": [],
-    "leftovers.leases": [],
+    "lease.holders": {"devices": {}, "ports": {}},
     "leftovers.shared_memory": {"files": [], "bytes": 0},
 }
 
 
 def test_a_host_without_leftovers_is_no_finding() -> None:
     assert findings(leftovers.CHECKS, alike(HEALTHY)) == []
+
+
+HOLDER = {
+    "run": "7f3a", "user": "ml", "since": 1e9, "pid": 7, "is_ours": True, "words": "run 7f3a of ml since 10:00",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -26,7 +31,7 @@ def test_a_host_without_leftovers_is_no_finding() -> None:
          "leftovers.stale_processes", Severity.WARN, "the next start on n2 ends them; now: pylaunch stop 7f3a"),
         ({"leftovers.stopped": [{"run": "7f3a", "words": "the agent of run 7f3a (pid 4) is stopped (SIGSTOP)"}]},
          "leftovers.stopped_agents", Severity.FAIL, "pylaunch stop 7f3a"),
-        ({"leftovers.leases": [{"device": 1, "holder": "run 7f3a of ml since 10:00", "run": "7f3a"}]},
+        ({"lease.holders": {"devices": {"1": HOLDER}, "ports": {}}},
          "leftovers.leases", Severity.FAIL, "pylaunch stop 7f3a, or wait for its end"),
         ({"leftovers.shared_memory": {"files": ["/dev/shm/psm_1 2"], "bytes": 1 << 30}},
          "leftovers.shared_memory", Severity.WARN, "rm '/dev/shm/psm_1 2'"),

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import Any, Iterable, Iterator
+from typing import Iterable, Iterator
 
+from pylaunch.agent.probe.readers.hosts.lease import node_root
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.shared import leases, processes, run_processes
-from pylaunch.base.layout import NodeRoot, default_root
+from pylaunch.agent.shared import processes, run_processes
 from pylaunch.protocol.readings.hosts import (
-    DeviceLease,
     SharedMemoryReading,
     StaleProcess,
     StoppedAgent,
@@ -44,26 +43,6 @@ def stopped(template: str) -> list[StoppedAgent]:
     alive = processes.mine()
     agents = [(each.run, run_processes.stopped_agent(each, alive)) for each in node_root(template).all_runs()]
     return [{"run": run, "words": words} for run, words in agents if words is not None]
-
-
-def node_root(template: str) -> NodeRoot:
-    """Return the node root on this host, which may not exist, without creating it."""
-    path = os.path.abspath(template.replace("{user}", str(os.getuid())))
-    return NodeRoot(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)))
-
-
-@reader("leftovers.leases")
-def device_leases(question: dict[str, Any]) -> list[DeviceLease]:
-    """Return the holders of the leases of `devices` under the node root `root`."""
-    root = node_root(question["root"])
-    names = {index: leases.device_name(index, root.path, default_root()) for index in question["devices"]}
-    found = leases.holders(names.values())
-    holders = ((index, found[name]) for index, name in names.items())
-    return [
-        {"device": index, "holder": str(holder), "run": holder.run if holder.is_ours else ""}
-        for index, holder in holders
-        if holder is not None
-    ]
 
 
 @reader("leftovers.shared_memory")
