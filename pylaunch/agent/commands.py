@@ -63,17 +63,15 @@ def _code(error: Exception) -> str:
 
 
 VERBS: dict[str, tuple[str, ...]] = {
-    "hello": (),
     "open": ("run",),
     "attach": ("run",),
     "job": ("job", "idle"),
     "runs": (),
     "ship": ("run",),
     "keep": ("run",),
-    "clean": (),
     "node": (),
 }
-"""Verb → options that it needs. All accept --root; the last two, --dry-run."""
+"""Verb → options that it needs. All accept --root; the last one, --dry-run."""
 
 
 def parsed(verb: str, words: list[str]) -> dict[str, str]:
@@ -83,7 +81,7 @@ def parsed(verb: str, words: list[str]) -> dict[str, str]:
     """
     if verb not in VERBS:
         raise AgentError(f"expected --version or a verb ({', '.join(VERBS)}), got {verb!r}")
-    given = [word for word in words if word != "--dry-run" or verb not in ("clean", "node")]
+    given = [word for word in words if word != "--dry-run" or verb != "node"]
     flags = {"dry-run": ""} if given != words else {}
     options = dict(zip(given[::2], given[1::2]))
     needed = {f"--{name}" for name in VERBS[verb]}
@@ -95,7 +93,6 @@ def parsed(verb: str, words: list[str]) -> dict[str, str]:
 
 
 def _run_verb(verb: str, options: dict[str, str], root: NodeRoot) -> int:
-    dry_run = "dry-run" in options
     if verb == "open":
         return relay.open_run(root, options["run"], version(), job=os.environ.get(JOB_VARIABLE))
     if verb == "attach":
@@ -107,15 +104,7 @@ def _run_verb(verb: str, options: dict[str, str], root: NodeRoot) -> int:
     if verb == "job":
         start = partial(relay.start_supervisor, version=version())
         return job_daemon.JobDaemon(root, options["job"], start, idle_s=float(options["idle"])).serve()
-    if verb == "hello":
-        print(json.dumps(_hello(root)))
-    elif verb == "runs":
-        print(json.dumps(_runs(root)))
-    elif verb == "clean":
-        cleaned = clean.clean(root, dry_run=dry_run)
-        print(json.dumps({"removed": cleaned.removed, "left": cleaned.left, "stopped": cleaned.stopped}))
-    else:
-        print(json.dumps(_node(root, dry_run=dry_run)))
+    print(json.dumps(_runs(root) if verb == "runs" else _node(root, dry_run="dry-run" in options)))
     return 0
 
 
@@ -127,18 +116,6 @@ def _keep(root: NodeRoot) -> int:
     with contextlib.closing(job_daemon.kept(root, job)):
         sys.stdin.read()
     return 0
-
-
-def _hello(root: NodeRoot) -> dict[str, object]:
-    return {
-        "version": version(),
-        "protocol": protocol.PROTOCOL,
-        "python": sys.version.split()[0],
-        "host": os.uname().nodename,
-        "uid": os.getuid(),
-        "root": root.path,
-        "runs": [directory.run for directory in root.all_runs() if run_lock.is_live(directory)],
-    }
 
 
 def _runs(root: NodeRoot) -> list[dict[str, object]]:
@@ -160,7 +137,13 @@ def _node(root: NodeRoot, *, dry_run: bool) -> dict[str, object]:
     cleaned = clean.clean(root, dry_run=dry_run)
     removed = cleaned.removed + ([] if dry_run else clean.prune_archives(root, version()))
     return {
-        **_hello(root),
+        "version": version(),
+        "protocol": protocol.PROTOCOL,
+        "python": sys.version.split()[0],
+        "host": os.uname().nodename,
+        "uid": os.getuid(),
+        "root": root.path,
+        "runs": [directory.run for directory in root.all_runs() if run_lock.is_live(directory)],
         "changed": installed or bool(removed),
         "agent": root.archive(version()),
         "removed": removed,

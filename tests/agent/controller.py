@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import json
 import os
 import select
 import signal
@@ -134,6 +135,13 @@ class Node:
     def ask(self, verb: str, *more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(self.words(verb, *more), capture_output=True, text=True, check=False, timeout=DEADLINE_S)
 
+    def cleaned(self, *, dry_run: bool = False) -> dict[str, Any]:
+        """Return what `pylaunch clean` removes here, and what it leaves."""
+        call = f"sweep.main({str(self.root)!r}, [], dry_run={dry_run}, questions={{}})"
+        words = [sys.executable, "-c", f"from pylaunch.agent.piped import sweep; {call}"]
+        ended = subprocess.run(words, stdout=subprocess.PIPE, check=True, timeout=DEADLINE_S)
+        return dict(json.loads(ended.stdout))
+
     def open(self, run: str = "r1") -> Controller:
         return self._talk("open", run)
 
@@ -199,7 +207,7 @@ class Node:
                 os.kill(pid, signal.SIGKILL)
         if left:
             gone(*left)  # While one of them ends, its lock shows a live run.
-            self.ask("clean")
+            self.cleaned()
 
 
 def task(workdir: Path, *programs: list[str] | str, run: str = "r1", **changes: Any) -> protocol.NodeTask:

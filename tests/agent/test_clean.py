@@ -34,10 +34,10 @@ def marked(marks: Mapping[str, str], program: str = "echo; exec sleep 60") -> It
 def test_a_process_of_a_dead_run_is_ended_even_if_it_ignores_term(node: Node) -> None:
     marks = {"PYLAUNCH_RUN": "dead1", "PYLAUNCH_ROOT": str(node.root)}
     with marked(marks, "trap '' TERM; echo; while :; do sleep 0.2; done") as pid:
-        looked = json.loads(node.ask("clean", "--dry-run").stdout)
+        looked = node.cleaned(dry_run=True)
         assert any(f"pid {pid}" in phrase for phrase in looked["removed"])
         assert is_alive(pid)
-        cleaned = json.loads(node.ask("clean").stdout)
+        cleaned = node.cleaned()
         assert any(f"pid {pid}" in phrase and "run dead1" in phrase for phrase in cleaned["removed"])
         assert cleaned["left"] == []
         assert not is_alive(pid)
@@ -53,7 +53,7 @@ def test_a_process_without_its_environment_is_known_by_the_log_of_a_rank_to_whic
         subprocess.Popen(words, stdout=log, start_new_session=True) as left,
     ):
         wait_until(lambda: processes.read(left.pid).command == "sleep 60", "it has no mark")
-        removed = json.loads(node.ask("clean").stdout)["removed"]
+        removed = node.cleaned()["removed"]
         assert f"pid {left.pid} (sleep 60) of dead run dead1" in removed
         assert left.wait() != 0
 
@@ -64,7 +64,7 @@ def test_a_process_of_another_root_or_without_a_root_is_not_ours(node: Node) -> 
         marked({"PYLAUNCH_RUN": "dead1"}) as rootless,
         marked({"PYLAUNCH_RUN": "../no id", "PYLAUNCH_ROOT": str(node.root)}) as nameless,
     ):
-        assert json.loads(node.ask("clean").stdout)["removed"] == []
+        assert node.cleaned()["removed"] == []
         assert all(map(is_alive, (elsewhere, rootless, nameless)))
 
 
@@ -75,7 +75,7 @@ def test_a_process_in_a_container_belongs_to_the_container(node: Node) -> None:
     container = subprocess.Popen(words, stdout=subprocess.PIPE)
     assert container.stdout is not None
     container.stdout.readline()
-    assert json.loads(node.ask("clean").stdout)["removed"] == []
+    assert node.cleaned()["removed"] == []
     assert Path(f"/proc/{container.pid}/task/{container.pid}/children").read_text() != ""
     container.kill()
     container.wait()
@@ -109,8 +109,9 @@ def test_a_claimed_parent_of_another_users_process_is_not_ended() -> None:
 def test_a_live_run_is_not_touched(node: Node, tmp_path: Path) -> None:
     controller = node.started(task(tmp_path, "exec sleep 60"))
     pid = controller.pid(0)
-    assert json.loads(node.ask("hello").stdout)["runs"] == ["r1"]
-    assert json.loads(node.ask("clean").stdout) == {"removed": [], "left": [], "stopped": []}
+    assert json.loads(node.ask("node", "--dry-run").stdout)["runs"] == ["r1"]
+    cleaned = node.cleaned()
+    assert [cleaned[name] for name in ("removed", "left", "stopped")] == [[], [], []]
     assert is_alive(pid)
 
 
@@ -139,23 +140,23 @@ def test_the_short_directory_of_a_killed_supervisor_is_removed_with_its_run(node
     os.kill(node.supervisor(controller), signal.SIGKILL)
     gone(rank)
     assert short.is_dir()
-    assert f"{short} of dead run r1" in json.loads(node.ask("clean").stdout)["removed"]
+    assert f"{short} of dead run r1" in node.cleaned()["removed"]
     assert not short.exists()
 
 
 def test_the_logs_of_the_last_runs_are_kept(node: Node) -> None:
-    node.ask("hello")
+    node.ask("runs")
     for number in range(KEPT_RUNS + 2):
         directory = node.root / "runs" / f"old{number:02}"
         directory.mkdir()
         os.utime(directory, (number, number))
-    node.ask("clean")
+    node.cleaned()
     left = sorted(entry.name for entry in (node.root / "runs").iterdir())
     assert left == [f"old{number:02}" for number in range(2, KEPT_RUNS + 2)]
 
 
 def test_runs_that_are_prepared_at_the_same_time_can_clean_the_same_leftovers(node: Node, tmp_path: Path) -> None:
-    node.ask("hello")
+    node.ask("runs")
     for number in range(KEPT_RUNS + 60):
         directory = node.root / "runs" / f"old{number:02}"
         directory.mkdir()
@@ -174,7 +175,7 @@ def test_runs_that_are_prepared_at_the_same_time_can_clean_the_same_leftovers(no
 
 
 def test_node_installs_the_agent_and_keeps_the_newest_archives(node: Node) -> None:
-    node.ask("hello")
+    node.ask("runs")
     for number in range(KEPT_ARCHIVES + 2):
         path = node.root / "agents" / f"{number:016}.pyz"
         shutil.copyfile(node.archive, path)
@@ -192,7 +193,7 @@ def test_a_root_that_is_not_ours_alone_is_refused(agent_archive: Path, tmp_path:
     (tmp_path / "open").mkdir(mode=0o755)
     (tmp_path / "link").symlink_to(tmp_path / "open")
     (tmp_path / "file").write_text("")
-    answers = {name: Node(tmp_path / name, agent_archive).ask("hello").stdout for name in ("open", "link", "file")}
+    answers = {name: Node(tmp_path / name, agent_archive).ask("runs").stdout for name in ("open", "link", "file")}
     assert "is open to others (mode 0755" in json.loads(answers["open"])["error"]
     assert "is a symbolic link" in json.loads(answers["link"])["error"]
     assert "is not a directory" in json.loads(answers["file"])["error"]

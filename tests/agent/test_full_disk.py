@@ -78,7 +78,7 @@ def test_the_record_is_whole_though_ranks_filled_its_disk_and_clean_works(
         assert f"{run} is full" in json.dumps(ended)
         (run / "agent.lock").unlink()
         wait_until(lambda: takes_an_inode(node.root / "one-more"), "the agent has gone, and its lock's inode with it")
-        assert json.loads(node.ask("clean").stdout)["left"] == []
+        assert node.cleaned()["left"] == []
         refused = node.open("r2").until(protocol.Failed)
         assert isinstance(refused, protocol.Failed)
         assert "is full" in refused.message or "no inodes left" in refused.message

@@ -81,7 +81,7 @@ def test_the_end_of_a_rank_carries_its_last_lines(node: Node, tmp_path: Path) ->
 
 @pytest.mark.skipif(os.getuid() != 0, reason="mounts a small file system")
 def test_a_disk_that_fills_up_during_the_run_costs_the_rank_and_not_the_agent(node: Node, tmp_path: Path) -> None:
-    node.ask("hello")
+    node.ask("runs")
     small = node.root / "runs"
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=68m,mode=0700", "small", small], check=True)
     try:

@@ -168,7 +168,7 @@ def test_a_leased_device_is_refused_with_its_holder_and_free_when_the_holder_is_
 
 @pytest.mark.skipif(os.getuid() != 0, reason="mounts a small file system")
 def test_a_full_disk_is_refused_with_the_free_space(node: Node, tmp_path: Path) -> None:
-    node.ask("hello")
+    node.ask("runs")
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "small", node.root / "runs"], check=True)
     try:
         free = reasons(node, task(tmp_path, "true"))["disk-full"]
