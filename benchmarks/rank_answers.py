@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pylaunch.agent.in_rank.sitecustomize import VARIABLE
-from pylaunch.agent.run.ranks.worker_group import IN_RANK
+from pylaunch.agent.run.worker_group import IN_RANK
 from pylaunch.runs.prepare.archive import build
 
 TRAINING = """

@@ -39,7 +39,7 @@ if __name__ == "__main__":
     # `node` runs from a temporary copy of the archive, and `open` has compiled it before `rank` runs.
     sys.path[0] = compiled(sys.path[0], may_make=sys.argv[1:2] not in (["node"], ["rank"]))
     if sys.argv[1:] == ["rank"]:
-        from pylaunch.agent.run.ranks.rank_entry import main
+        from pylaunch.agent.run.rank_entry import main
     else:
         from pylaunch.agent.commands import main
     gc.freeze()

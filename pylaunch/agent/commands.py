@@ -11,11 +11,11 @@ import sys
 from functools import partial
 
 from pylaunch import protocol
-from pylaunch.agent.evidence import disk_space
+from pylaunch.agent.evidence import node_changes
 from pylaunch.agent.run import shipped_code
-from pylaunch.agent.run.ranks.worker_group import archive
+from pylaunch.agent.run.worker_group import archive
 from pylaunch.agent.serve import job_daemon, relay
-from pylaunch.agent.shared import clean, rank_files, record, run_lock
+from pylaunch.agent.shared import clean, rank_files, record, run_processes
 from pylaunch.base.layout import (
     JOB_VARIABLE,
     AgentError,
@@ -51,7 +51,7 @@ def main() -> int:
 def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename:
         path = str(error.filename2 or error.filename)  # Of a copy, both are named.
-        full = disk_space.full([os.path.dirname(path)])
+        full = node_changes.full([os.path.dirname(path)])
         return f"{path} cannot be written: {'; '.join(full) or error.strerror}"
     return str(error)
 
@@ -120,7 +120,7 @@ def _keep(root: NodeRoot) -> int:
 
 def _runs(root: NodeRoot) -> list[dict[str, object]]:
     """Return the runs of this node, live ones and then new ones first, and how many more there are."""
-    newest_first = [(run_lock.is_live(directory), directory) for directory in reversed(root.all_runs())]
+    newest_first = [(run_processes.is_live(directory), directory) for directory in reversed(root.all_runs())]
     newest_first.sort(key=lambda each: not each[0])
     tasks = ((is_live, record.read_task(directory)) for is_live, directory in newest_first[:MOST_RUNS])
     listed: list[dict[str, object]] = [
@@ -143,7 +143,7 @@ def _node(root: NodeRoot, *, dry_run: bool) -> dict[str, object]:
         "host": os.uname().nodename,
         "uid": os.getuid(),
         "root": root.path,
-        "runs": [directory.run for directory in root.all_runs() if run_lock.is_live(directory)],
+        "runs": [directory.run for directory in root.all_runs() if run_processes.is_live(directory)],
         "changed": installed or bool(removed),
         "agent": root.archive(version()),
         "removed": removed,

@@ -143,7 +143,7 @@ class Follow:
     """Interval of `Activity` in seconds; 0 is never."""
 
     since: float | None = None
-    """Omit output written before this time, to the precision of `logs/log_index.py`; None omits nothing."""
+    """Omit output written before this time, to the precision of `logs/log_files.py`; None omits nothing."""
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ class PeersTried:
     """Answer to TryPeers."""
 
     ends: dict[str, str]
-    """Host → result of the connection: one of those in `agent/peers/neighbours.py`."""
+    """Host → result of the connection: one of those in `agent/peers.py`."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """direct: the environment that torchrun would set, without torchrun.
 
 Without torchrun there are no timers, because their server is in torchrun's agent, and no agent store: rank 0 hosts the
-store at MASTER_ADDR:MASTER_PORT. `script_framework.choose` recognises scripts that need one of them.
+store at MASTER_ADDR:MASTER_PORT. `agent.shared.scripts.choose` recognises scripts that need one of them.
 """
 
 from collections.abc import Mapping

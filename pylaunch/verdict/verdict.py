@@ -47,7 +47,7 @@ STATES = {
 RANKED = tuple(Certainty)
 _CREDIBLE = (Certainty.CERTAIN, Certainty.LIKELY)
 _PASSED_ON = re.compile(r"rank (\d{1,9}) (?:ended with exit code|was killed by) ")
-"""Failure of a rank in the words of an agent (`agent/run/ranks/worker_group.py`)."""
+"""Failure of a rank in the words of an agent (`agent/run/worker_group.py`)."""
 
 MOST_REASONS = 3
 ANOTHER_SIZE = "received data of another size"

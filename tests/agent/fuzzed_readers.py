@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pylaunch import protocol
-from pylaunch.agent.evidence.ranks import py_spy, rank_answer, rank_report
-from pylaunch.agent.logs import log_index
+from pylaunch.agent.evidence import py_spy, rank_answer, rank_report
+from pylaunch.agent.logs import log_files
 from pylaunch.agent.logs.tail import NOTHING_SECRET
 from pylaunch.agent.run import shipped_code
-from pylaunch.agent.shared import record, script_imports
+from pylaunch.agent.shared import record, scripts
 from pylaunch.base.layout import AgentError, RunDirectory
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import judge_logs
@@ -101,7 +101,7 @@ def readers(directory: RunDirectory) -> dict[str, tuple[Callable[[bytes], object
         ),
         "run.outcome": (written("outcome.json", directory, lambda: record.read_outcome(directory)), (), ended),
         "run.times": (
-            written("times/0.out", directory, lambda: log_index.read(directory.times("0.out"))), (),
+            written("times/0.out", directory, lambda: log_files.read(directory.times("0.out"))), (),
             struct.pack("<dq", 1.0, 7) * 4,
         ),
         "run.record": (
@@ -110,7 +110,7 @@ def readers(directory: RunDirectory) -> dict[str, tuple[Callable[[bytes], object
         ),
         "code.manifest": (shipped_code.decoded, (AgentError,), MANIFEST),
         "code.imports": (
-            lambda content: script_imports.names_of("a.py", content.decode("utf-8", "replace")), (), SCRIPT,
+            lambda content: scripts.names_of("a.py", content.decode("utf-8", "replace")), (), SCRIPT,
         ),
         "output.log": (lambda content: judge_logs(known, [scan(search, "a", [content])]), (), LOG),
         "output.line": (lambda content: rank_output(content.decode("utf-8", "surrogateescape")), (), LOG),

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pylaunch import protocol
-from pylaunch.agent.telemetry.activity import ActivityMeter
+from pylaunch.agent.telemetry import ActivityMeter
 from tests.agent.controller import Node, task
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.containers import container as containers
-from pylaunch.agent.containers.container import ContainerError, JoinableContainer
-from pylaunch.agent.run import node_checks, program_checks
+from pylaunch.agent import containers as containers
+from pylaunch.agent.containers import ContainerError, JoinableContainer
+from pylaunch.agent.run import checks
 from pylaunch.agent.shared import container_engines, processes
 from pylaunch.base.layout import NodeRoot
 from pylaunch.protocol.node_task import ContainerTask, MountTask
@@ -115,13 +115,13 @@ def test_an_image_that_answers_without_end_or_never_is_given_up(made: Make, monk
 def test_an_interpreter_that_never_ends_is_named_and_no_process_of_it_stays(
     made: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert program_checks.LOOK_S < containers.ASK_S
-    monkeypatch.setattr(program_checks, "LOOK_S", 0.5)
+    assert checks.LOOK_S < containers.ASK_S
+    monkeypatch.setattr(checks, "LOOK_S", 0.5)
     (tmp_path / "python3").write_text("#!/bin/sh\nexec sleep 78\n")
     (tmp_path / "python3").chmod(0o755)
     words = ["python3", "-m", "torch.distributed.run"]
     asked = task(tmp_path, launcher=words, python="python3", env={"PATH": f"{tmp_path}:/usr/bin"})
-    (code, text), *_ = made().inside(lambda: [(each.code, each.message) for each in node_checks.of_programs(asked)])
+    (code, text), *_ = made().inside(lambda: [(each.code, each.message) for each in checks.of_programs(asked)])
     assert (code, text) == ("interpreter-broken", f"{tmp_path}/python3 does not run on this node: no end within 0.5 s")
 
 

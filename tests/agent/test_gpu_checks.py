@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
-from pylaunch.agent.run import gpu_checks, nvml
-from pylaunch.agent.shared import cgroups, gpus, processes, run_lock
+from pylaunch.agent.run import gpu_checks
+from pylaunch.agent.shared import cgroups, gpus, processes, run_processes
 from pylaunch.base.layout import NodeRoot
 from pylaunch.runs.prepare.node_tasks import gpu_refusals
 from tests.agent.controller import task
@@ -33,8 +33,8 @@ def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
         library = tmp_path / "libnvidia-ml.so.1"
         words = ["cc", "-shared", "-fPIC", "-o", str(library), str(SOURCE), *(f"-D{each}" for each in state)]
         subprocess.run(words, check=True)
-        monkeypatch.setattr(nvml, "LIBRARY", str(library))
-        monkeypatch.setattr(nvml, "DRIVER", str(tmp_path))
+        monkeypatch.setattr(gpu_checks, "LIBRARY", str(library))
+        monkeypatch.setattr(gpu_checks, "DRIVER", str(tmp_path))
         monkeypatch.setattr(cgroups, "sees_all_pids", lambda: True)
         asked = task(tmp_path, ["true"], env=env)
         asked = dataclasses.replace(asked, devices=list(devices), gpu_checks=gpu_refusals(skip), python=python)
@@ -155,7 +155,7 @@ def test_a_stranger_on_a_gpu_is_named_and_a_rank_of_a_live_run_is_left_to_its_le
     directory = root.run("7f3a")
     Path(directory.path).mkdir(parents=True)
     mark = {"PYLAUNCH_RUN": "7f3a", "PYLAUNCH_ROOT": root.path}
-    lock = run_lock.lock(directory)
+    lock = run_processes.lock(directory)
     assert lock is not None
     with holder(mark) as pid:
         assert check(f"HOLDER={pid}") == []
@@ -183,8 +183,8 @@ def test_a_process_that_has_gone_meanwhile_holds_nothing(check: Check) -> None:
 
 def without_nvml(directory: Path, monkeypatch: pytest.MonkeyPatch, *devices: int) -> list[str]:
     """The messages about `devices` on a node without NVML, whose files of the kernel are in `directory`."""
-    monkeypatch.setattr(nvml, "LIBRARY", str(directory / "none.so"))
-    monkeypatch.setattr(nvml, "DRIVER", str(directory / "driver"))
+    monkeypatch.setattr(gpu_checks, "LIBRARY", str(directory / "none.so"))
+    monkeypatch.setattr(gpu_checks, "DRIVER", str(directory / "driver"))
     monkeypatch.setattr(gpus, "PCI_DEVICES", str(directory / "pci"))
     monkeypatch.setattr(gpus, "KFD", str(directory / "kfd"))
     monkeypatch.setattr(cgroups, "sees_all_pids", lambda: True)

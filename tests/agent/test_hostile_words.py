@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
-from pylaunch.agent.peers import peer_status
-from pylaunch.agent.run.ranks.worker_group import MOST_PROCESSES, MOST_REPORTS
+from pylaunch.agent.peers import _mac
+from pylaunch.agent.run.worker_group import MOST_PROCESSES, MOST_REPORTS
 from pylaunch.agent.shared.sockets import local_socket
 from tests.agent.controller import Node, gone, task
 from tests.waiting import wait_until
@@ -104,7 +104,7 @@ def test_a_peer_with_the_key_can_send_anything_without_ending_an_agent(alone: No
         for body in (DEEP[:8000], b"[" * 8000, b"null", json.dumps({**word, "serial": -1}).encode(),
                      json.dumps({**word, "stop": "x", "grace_s": 1e300}).encode(), b"{}", b"\xff" * 100):  # fmt: skip
             with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
-                connection.sendall(peer_status._mac(bytes.fromhex(KEY), body) + b" " + body + b"\n")
+                connection.sendall(_mac(bytes.fromhex(KEY), body) + b" " + body + b"\n")
                 assert connection.recv(100) == b""
         (tmp_path / "go").write_text("on\n")
         assert controller.until(protocol.Finished).leftovers == []

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from pylaunch import protocol
-from pylaunch.agent.evidence.ranks import rank_sockets
+from pylaunch.agent.evidence import node_facts
 from tests.agent.controller import Controller, Node, task
 
 
@@ -28,7 +28,7 @@ def test_a_connection_whose_peer_does_not_read_is_reported_with_its_rank() -> No
                 while True:
                     sender.send(bytes(1 << 16))
             own = sender.getsockname()[1]
-            found, count, missing = rank_sockets.troubled({os.getpid(): 7}, time.monotonic() + 60)
+            found, count, missing = node_facts.troubled({os.getpid(): 7}, time.monotonic() + 60)
     assert (missing, count >= 2) == ("", True)
     (mine,) = [each for each in found if each.local_port == own]
     assert (mine.rank, mine.state, mine.peer, mine.peer_port) == (7, "ESTABLISHED", *place)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
-from pylaunch.agent.logs import log_index
+from pylaunch.agent.logs import log_files
 from tests.agent.controller import Node, gone, task
 from tests.waiting import wait_until
 
@@ -101,7 +101,7 @@ def test_output_before_a_given_time_is_omitted_live_and_afterwards(node: Node, t
         os.mkfifo(tmp_path / gate)
     controller = node.started(task(tmp_path, "echo early; read x < go; echo late; read x < end"))
     index = str(node.root / "runs" / "r1" / "times" / "0.out")
-    wait_until(lambda: log_index.read(index), "the first mark")
+    wait_until(lambda: log_files.read(index), "the first mark")
     between = time.time()
     watcher = node.attach()
     watcher.send(protocol.Follow({}, None, since=between))

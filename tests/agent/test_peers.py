@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pylaunch import protocol
-from pylaunch.agent.peers import peer_status
+from pylaunch.agent import peers
 from tests.agent.controller import Controller, Node, gone, is_alive, task
 from tests.files import content_below
 
@@ -129,7 +129,7 @@ def test_a_node_whose_run_has_ended_does_not_count_as_lost(together: Together, t
 def hears(controller: Controller, sender: str) -> None:
     """Wait until the agent n1 of `controller` has heard `sender`: from that agent, or from here."""
     with socket.create_connection(("127.0.0.1", controller.all(protocol.Ready)[0].port), timeout=60) as peer:
-        peer.sendall(peer_status.encode(bytes.fromhex(KEY), peer_status.PeerStatus(sender, "n1", 1)))
+        peer.sendall(peers.encode_status(bytes.fromhex(KEY), peers.PeerStatus(sender, "n1", 1)))
         peer.shutdown(socket.SHUT_WR)
         while peer.recv(1 << 16):
             continue
@@ -179,14 +179,14 @@ def test_agents_that_cannot_reach_each_other_report_it_and_continue(together: To
 @pytest.mark.parametrize("key", ["00" * 32, ""], ids=["another key", "no key"])
 def test_a_message_without_the_key_of_the_run_stops_nothing(together: Together, key: str) -> None:
     first, _ = together(PATIENT, PATIENT)
-    status = peer_status.PeerStatus("n2", "n1", 10**6, stop="forged")
-    line = peer_status.encode(bytes.fromhex(key), status)
+    status = peers.PeerStatus("n2", "n1", 10**6, stop="forged")
+    line = peers.encode_status(bytes.fromhex(key), status)
     with socket.create_connection(("127.0.0.1", first.all(protocol.Ready)[0].port), timeout=60) as stranger:
         stranger.sendall(line)
         assert stranger.recv(1) == b""
     assert is_alive(first.pid(0))
     with socket.create_connection(("127.0.0.1", first.all(protocol.Ready)[0].port), timeout=60) as member:
-        member.sendall(peer_status.encode(bytes.fromhex(KEY), status))
+        member.sendall(peers.encode_status(bytes.fromhex(KEY), status))
         first.until(protocol.Stopping)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
+from pylaunch.agent.run import spawn
 from pylaunch.agent.run.holdings import Holdings
-from pylaunch.agent.run.ranks import spawn
 from pylaunch.agent.shared.sockets import ports
 from pylaunch.base.layout import NodeRoot
 from tests.agent.controller import Node, gone, task

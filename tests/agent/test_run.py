@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
-from pylaunch.agent.run.node_environment import user
+from pylaunch.agent.run.environment import user
 from pylaunch.agent.shared import processes
 from pylaunch.base import rank_environment
 from tests.agent.controller import Node, gone, is_alive, task

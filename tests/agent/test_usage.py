@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
-from pylaunch.agent.telemetry.usage import NO_DEVICES, SMI_PERIOD_S, SMI_STALE_S, Smi
+from pylaunch.agent.telemetry import NO_DEVICES, SMI_PERIOD_S, SMI_STALE_S, Smi
 from tests.agent.controller import Node, task
 from tests.waiting import DEADLINE_S, wait_until
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pylaunch.agent.logs import log_index
+from pylaunch.agent.logs import log_files
 from pylaunch.base.layout import RunDirectory
 from tests.starts.cluster import Directory, DirectoryCluster
 from tests.waiting import wait_until
@@ -191,7 +191,7 @@ def test_attach_shows_what_was_written_before_in_the_order_of_writing(
 def is_dated(node: Directory, run: str, stream: str, size: int) -> None:
     """Wait until the agent knows when so many bytes of a log were written."""
     path = RunDirectory(run, str(node.path / "root" / "runs" / run)).times(stream)
-    wait_until(lambda: [there for _, there in log_index.read(path)][-1:] == [size], "the agent's look")
+    wait_until(lambda: [there for _, there in log_files.read(path)][-1:] == [size], "the agent's look")
 
 
 def test_verbs_that_ask_all_hosts_name_the_one_for_which_they_wait(

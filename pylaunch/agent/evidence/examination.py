@@ -17,9 +17,9 @@ from functools import partial
 from typing import Callable, Mapping, Sequence, TypeVar
 
 from pylaunch import protocol
-from pylaunch.agent.evidence.ranks import child_processes, moved_bytes, process_view, py_spy, rank_report, rank_states
-from pylaunch.agent.evidence.ranks.child_processes import ChildStacks
-from pylaunch.agent.evidence.ranks.rank_answer import (
+from pylaunch.agent.evidence import py_spy, rank_report, rank_states
+from pylaunch.agent.evidence.py_spy import ChildStacks
+from pylaunch.agent.evidence.rank_answer import (
     MOST_BYTES,
     RankAnswer,
     decoded_answer,
@@ -28,7 +28,6 @@ from pylaunch.agent.evidence.ranks.rank_answer import (
     started_as_other_rank,
 )
 from pylaunch.agent.in_rank.questions import SIGNUM
-from pylaunch.agent.in_rank.sitecustomize import PROCESSES
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.shared import processes, rank_files
 from pylaunch.agent.shared.event_loop import EventLoop
@@ -48,11 +47,6 @@ MOST_DUMPS = 16
 LARGEST_VIEW = protocol.MAX_LINE - (64 << 10)
 PROGRESS = "progress"
 """Question of the hang watch, every few seconds."""
-
-SOCKET = "sock"
-STACKS = "stacks"
-ENDS = ("", *(f".{number}" for number in range(1, PROCESSES)))
-"""Ends of the names of sockets and dumps of the Python processes of one rank."""
 
 MOST_STACKS = 128 << 10
 """Bytes at the end of one dump of faulthandler that are read."""
@@ -122,8 +116,8 @@ class RankQuestion:
             self.answering = self._listening()
             return
         except OSError:
-            shown = process_view.view(self.pid).pid
-            if not process_view.is_python(shown):
+            shown = rank_states.view(self.pid).pid
+            if not rank_states.is_python(shown):
                 self.finish(NOT_PYTHON)
             elif self.number or run.py_spy is None or words == PROGRESS or not self._spy(run, run.py_spy, shown):
                 self.finish(f"no stacks: {run.no_helper}")
@@ -180,9 +174,9 @@ class RankQuestion:
 
     def signal(self) -> None:
         """Let faulthandler write the stacks of a rank whose helper is silent; the helper may still answer."""
-        if self.dump is not None or self.answering is None or not process_view.catches(self.answering, SIGNUM):
+        if self.dump is not None or self.answering is None or not rank_states.catches(self.answering, SIGNUM):
             return
-        self._has_blocked = process_view.blocks(self.answering, SIGNUM)
+        self._has_blocked = rank_states.blocks(self.answering, SIGNUM)
         self._written_before = self._size = rank_files.size(self._stacks)
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             processes.send(processes.read(self.answering), SIGNUM)
@@ -194,7 +188,7 @@ class RankQuestion:
         """
         if self._written_before is None or self.answering is None:
             return
-        if process_view.blocks(self.answering, SIGNUM) and not self._has_blocked:
+        if rank_states.blocks(self.answering, SIGNUM) and not self._has_blocked:
             return
         size = rank_files.size(self._stacks)
         if size > self._size or size <= self._written_before:
@@ -239,14 +233,14 @@ class Examination:
         """Ask the ranks in `pids` (rank → process id)."""
         self._signal_at, self._ends_at = now + self._request.within_s / 2, now + self._request.within_s
         if self._request.progress:
-            self._moved = moved_bytes.of_ranks(pids)
+            self._moved = rank_states.moved_bytes(pids)
         words = PROGRESS if self._request.progress else "sites" if self._request.call_sites else "collectives"
         for rank, pid in sorted(pids.items()):
-            for number, end in enumerate(ENDS):
-                path = self._run.directory.of_rank(rank, SOCKET + end)
+            for number, end in enumerate(rank_report.ENDS):
+                path = self._run.directory.of_rank(rank, rank_report.SOCKET + end)
                 if end and not os.path.lexists(path):
                     continue
-                stacks = self._run.directory.of_rank(rank, STACKS + end)
+                stacks = self._run.directory.of_rank(rank, rank_report.STACKS + end)
                 question = RankQuestion(pid, rank, number, stacks, self._run.mask)
                 self._questions.append(question)
                 question.ask(path, words, self._run)
@@ -345,10 +339,10 @@ class Examination:
     def _view(self, questions: Sequence[RankQuestion]) -> RankView:
         question = shown(questions)
         answer = question.answer or _NOTHING
-        process = process_view.view(question.pid, question.answering)
+        process = rank_states.view(question.pid, question.answering)
         now = time.time()
         is_recorded = self._request.serial == protocol.UNASKED
-        listed, count = ((), 0) if is_recorded else child_processes.children(process.pid)
+        listed, count = ((), 0) if is_recorded else py_spy.children(process.pid)
         used = overrides(answer.meeting, self._run.given(question.rank))
         started = processes.environment(question.answering or process.pid) if question.number else {}
         is_other = started_as_other_rank(started, self._run.given(question.rank))

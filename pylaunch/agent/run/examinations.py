@@ -6,10 +6,10 @@ import time
 from typing import Callable, List, Optional
 
 from pylaunch import protocol
+from pylaunch.agent.evidence import py_spy
 from pylaunch.agent.evidence.examination import NO_HELPER, NO_THREAD, Examination, ExaminedRun
 from pylaunch.agent.evidence.node_facts import NodeFacts
-from pylaunch.agent.evidence.ranks import py_spy
-from pylaunch.agent.run.ranks.worker_group import WorkerGroup
+from pylaunch.agent.run.worker_group import WorkerGroup
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import RunDirectory

@@ -8,20 +8,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pylaunch import protocol
-from pylaunch.agent.run import gpu_checks, node_checks, node_environment, shipped_code, stop_request
+from pylaunch.agent.run import checks, environment, gpu_checks, shipped_code
 from pylaunch.agent.run.holdings import Holdings
-from pylaunch.agent.run.ranks.worker_group import WorkerGroup
 from pylaunch.agent.run.run import Run
+from pylaunch.agent.run.worker_group import WorkerGroup
 from pylaunch.agent.shared import clean
 from pylaunch.agent.shared.essentials import essentials, installed_libraries
 from pylaunch.agent.shared.event_loop import EventLoop
-from pylaunch.agent.shared.record import Record
+from pylaunch.agent.shared.record import STOP_REQUESTED, Record, stop_requested
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import NodeRoot
 from pylaunch.protocol.node_task import GPU_MODELS
 
 if TYPE_CHECKING:
-    from pylaunch.agent.containers.container import JoinableContainer
+    from pylaunch.agent.containers import JoinableContainer
 
 CONTINUE = "to end it: pylaunch stop RUN; to resume it, there: kill -CONT PID"
 
@@ -49,14 +49,14 @@ class PreparedRun:
 
 def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop: EventLoop) -> PreparedRun:
     """Prepare the run. Raises RefusedError with all reasons; nothing is held then."""
-    stopped = stop_request.requested(root, message.task.run)
+    stopped = stop_requested(root, message.task.run)
     if stopped is not None:
-        raise RefusedError([protocol.Reason(stop_request.CODE, stopped)])
+        raise RefusedError([protocol.Reason(STOP_REQUESTED, stopped)])
     cleaned = clean.clean(root)
     cleaned.live = [run for run in cleaned.live if run.partition(".")[0] != message.task.run.partition(".")[0]]
     try:
-        task = shipped_code.with_tree(node_environment.completed(message.task), root)
-    except node_environment.NodeEnvironmentError as error:
+        task = shipped_code.with_tree(environment.completed(message.task), root)
+    except environment.NodeEnvironmentError as error:
         raise RefusedError([error.reason]) from None
     reasons = [protocol.Reason("leftovers-stay", f"{left} of a dead run survives SIGKILL") for left in cleaned.left]
     reasons += [
@@ -67,12 +67,12 @@ def prepare_run(message: protocol.Prepare, root: NodeRoot, record: Record, loop:
     container: JoinableContainer | None = None
     facts: tuple[dict[str, str], dict[str, str]] = ({}, {})
     if task.container is not None:
-        from pylaunch.agent.containers import examined  # noqa: PLC0415 -- only runs in containers need it
+        from pylaunch.agent import containers  # noqa: PLC0415 -- only runs in containers need it
 
-        task, container, problems, facts = examined.prepared(task, root)
-        reasons += [*node_checks.of_node(task, record.directory), *problems]
+        task, container, problems, facts = containers.prepared(task, root)
+        reasons += [*checks.of_node(task, record.directory), *problems]
     else:
-        reasons += node_checks.problems(task, record.directory)
+        reasons += checks.problems(task, record.directory)
     taken = holdings.take()
     reasons += gpus.problems(is_leased=any(reason.code == "device-leased" for reason in taken))
     reasons += taken

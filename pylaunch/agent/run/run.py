@@ -8,21 +8,19 @@ import time
 from functools import partial
 
 from pylaunch import protocol
-from pylaunch.agent.evidence import disk_space, node_changes, symptoms
-from pylaunch.agent.evidence.first_lines import FirstLines
+from pylaunch.agent.evidence import node_changes, rank_report, rank_states, symptoms
 from pylaunch.agent.evidence.kernel_messages import KernelLog
 from pylaunch.agent.evidence.node_facts import NodeFacts
 from pylaunch.agent.evidence.out_of_memory import Memory
-from pylaunch.agent.evidence.ranks import rank_report, rank_states
-from pylaunch.agent.evidence.ranks.last_meeting import last_meeting
-from pylaunch.agent.logs.log_index import LogIndex
-from pylaunch.agent.logs.log_limit import LogLimit
+from pylaunch.agent.evidence.rank_answer import last_meeting
+from pylaunch.agent.evidence.rank_report import FirstLines
+from pylaunch.agent.logs.log_files import LogIndex, LogLimit
 from pylaunch.agent.logs.tail import LAST_LINES, last_lines
 from pylaunch.agent.run import lifecycle
 from pylaunch.agent.run.examinations import Deliver, Examinations
 from pylaunch.agent.run.holdings import Holdings
-from pylaunch.agent.run.ranks.spawn import start_time
-from pylaunch.agent.run.ranks.worker_group import Ended, RankConnection, Started, WorkerGroup, name_of
+from pylaunch.agent.run.spawn import start_time
+from pylaunch.agent.run.worker_group import Ended, RankConnection, Started, WorkerGroup, name_of
 from pylaunch.agent.shared import leases, processes, rank_files
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.record import NodeOutcome, Record, note
@@ -334,7 +332,7 @@ class Run:
         temporary = self.task.env.get("TMPDIR", "/tmp")
         own = self._record.directory
         used = [own.path, self.task.workdir, temporary, "/dev/shm", *node_changes.existing_directory(error)]
-        full = disk_space.full(used) or disk_space.over_quota(own.stream(".probe"))
+        full = node_changes.full(used) or node_changes.over_quota(own.stream(".probe"))
         return [*node_changes.limits_reached(number, error), *self._at_start.changes(error), *full]
 
     def _rank_states(self) -> list[protocol.RankState]:

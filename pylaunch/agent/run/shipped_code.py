@@ -24,7 +24,7 @@ import sys
 from typing import IO, Any, Iterator
 
 from pylaunch import protocol
-from pylaunch.agent.shared import rank_files, run_lock
+from pylaunch.agent.shared import rank_files, run_processes
 from pylaunch.base import untrusted_json
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.base.layout import SPARES, AgentError, NodeRoot, RunDirectory, first_run
@@ -311,7 +311,7 @@ def prune(root: NodeRoot) -> None:
     for name in names:
         if name.endswith(".new"):
             rank_files.remove(os.path.join(root.trees, name))
-    live = {first_run(directory.run) for directory in root.all_runs() if run_lock.is_live(directory)}
+    live = {first_run(directory.run) for directory in root.all_runs() if run_processes.is_live(directory)}
     for run in runs[:-KEPT_TREES]:
         if run not in live:
             _remove_code(root, run)

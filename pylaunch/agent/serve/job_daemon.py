@@ -24,8 +24,8 @@ import time
 from functools import partial
 from typing import Callable
 
-from pylaunch.agent.run.ranks import spawn
-from pylaunch.agent.shared import processes, run_lock
+from pylaunch.agent.run import spawn
+from pylaunch.agent.shared import processes, run_processes
 from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.base.layout import BAD_END, GOOD_END, AgentError, NodeRoot, RunDirectory
@@ -116,7 +116,7 @@ class JobDaemon:
         directory = self._root.run(run)
         for made in (directory.path, directory.logs):
             os.makedirs(made, mode=0o700, exist_ok=True)
-        held = None if directory.is_over else run_lock.lock(directory)
+        held = None if directory.is_over else run_processes.lock(directory)
         if held is not None:
             self._start(self._root, directory, held)
         return directory.file("agent.sock")

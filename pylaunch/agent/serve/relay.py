@@ -2,13 +2,15 @@
 
 `open` starts the supervisor if there is none. The supervisor is a daemon: its session is its own and it keeps no
 descriptor of the SSH connection, so that it survives the end of that connection. On a node of a Slurm job, the daemon
-of the job starts it instead (`job_daemon`).
+of the job starts it instead (`job_daemon`). Of a run that is over, `attach` replays the files, with the messages that
+its supervisor would send.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import sys
@@ -16,11 +18,128 @@ import threading
 import time
 
 from pylaunch import protocol
-from pylaunch.agent.serve import job_daemon, replay
-from pylaunch.agent.serve.supervisor import STOPS, Supervisor
-from pylaunch.agent.shared import leases, processes, rank_files, run_lock, run_processes
+from pylaunch.agent.evidence import kernel_messages
+from pylaunch.agent.logs import log_files
+from pylaunch.agent.logs.tail import LogFollower, last_lines
+from pylaunch.agent.serve import job_daemon
+from pylaunch.agent.serve.supervisor import STOPS, Supervisor, hello
+from pylaunch.agent.shared import leases, processes, rank_files, record, run_processes
 from pylaunch.agent.shared.sockets import local_socket
-from pylaunch.base.layout import AgentError, NodeRoot, RunDirectory, RunNotOnNodeError, SupervisorStoppedError
+from pylaunch.base import kernel_log
+from pylaunch.base.layout import SOCKETS, AgentError, NodeRoot, RunDirectory, RunNotOnNodeError, SupervisorStoppedError
+
+STREAM = re.compile(r"(?:launcher|\d{1,9})\.(?:out|err)\Z")
+
+
+def replay(directory: RunDirectory, version: str) -> int:
+    """Speak the protocol on stdin and stdout until everything is sent or the controller disconnects."""
+    _remove_sockets(directory)
+    task = record.read_task(directory)
+    _send(hello(directory.run, version, "finished", [], "" if task is None else task.host))
+    while True:
+        line = sys.stdin.buffer.readline(protocol.MAX_LINE)
+        if not line:
+            return 0
+        message = protocol.decode(line)
+        if isinstance(message, protocol.Ping):
+            _send(protocol.Pong(message.serial, time.time()))
+        elif isinstance(message, protocol.Stop):
+            if message.by_hand:
+                record.keep_stop_request(directory, message.reason)
+        elif isinstance(message, protocol.Examine):
+            _send(protocol.Examined(message.serial, []))
+        elif isinstance(message, protocol.TryPeers):
+            _send(protocol.PeersTried({}))  # As the one above: the controller does not know of the end yet.
+        elif isinstance(message, protocol.Follow):
+            _send_output(directory, message)
+            _send_end(directory)
+            return 0
+        else:
+            raise protocol.WireError(f"run {directory.run} is over: {type(message).__name__} has no effect")
+
+
+def _remove_sockets(directory: RunDirectory) -> None:
+    """Remove the sockets of a supervisor that was killed."""
+    held = run_processes.lock(directory)
+    if held is None:
+        return
+    try:
+        for name in SOCKETS:
+            rank_files.remove(directory.file(name))
+    finally:
+        os.close(held)
+
+
+def _send_output(directory: RunDirectory, follow: protocol.Follow) -> None:
+    for event in record.read_events(directory):
+        if not isinstance(event, protocol.Finished):
+            _send(event)
+    names = sorted(name for name in os.listdir(directory.logs) if STREAM.match(name))
+    paths = {name: directory.stream(name) for name in names}
+    since = log_files.begins(directory, paths, follow.since)
+    follower = LogFollower(paths, follow, since=since)
+    follower.dates = log_files.Dates(directory)
+    while True:
+        output = follower.next(ended=True)
+        if output is None:
+            break
+        _send(output)
+    _send(protocol.CaughtUp())
+
+
+def _send_end(directory: RunDirectory) -> None:
+    finished = [event for event in record.read_events(directory) if isinstance(event, protocol.Finished)]
+    outcome = record.read_outcome(directory)
+    if finished:
+        _send(finished[-1])
+    elif outcome is not None:
+        _send(protocol.Failed(f"run {directory.run} was {outcome.outcome} on this host: {outcome.message}"))
+    else:
+        _send(_without_report(directory))
+
+
+def _without_report(directory: RunDirectory) -> protocol.Failed:
+    """Return the message about a run whose supervisor ended before the run did."""
+    if run_processes.was_restarted(directory):
+        return protocol.Failed(f"it was restarted during the run{_up_since()}", protocol.HOST_RESTARTED)
+    known = what_ended_agent(directory)
+    return protocol.Failed(f"the agent of run {directory.run} ended without a report{f': {known}' if known else ''}")
+
+
+def _up_since() -> str:
+    """Return a clause with the time of the first process of this host; "" where other users are hidden."""
+    try:
+        booted = processes.start_time(processes.read(1))
+    except OSError:
+        return ""
+    return time.strftime(": up since %Y-%m-%d %H:%M:%S %z", time.localtime(booted))
+
+
+def _send(message: object) -> None:
+    sys.stdout.buffer.write(protocol.encode(message))
+    sys.stdout.buffer.flush()
+
+
+SLACK_S = 60.0
+"""Tolerated drift between timestamps of the kernel log and the clock. Older messages may be about another process."""
+
+_BY_KERNEL = {
+    kernel_log.OOM_KILL: "the kernel killed it for lack of memory",
+    kernel_log.SEGFAULT: "it crashed with a segmentation fault",
+}
+
+
+def what_ended_agent(directory: RunDirectory) -> str:
+    """Return a clause about the end of the run's agent; "" where nothing shows it, as after a `kill -9`."""
+    holder = run_processes.last_holder(directory)
+    if holder is not None:
+        since = time.clock_gettime(time.CLOCK_MONOTONIC) - (time.time() - holder.since) - SLACK_S
+        for line in reversed(kernel_messages.about(holder.pid, since)):
+            if line.kind in _BY_KERNEL:
+                return _BY_KERNEL[line.kind]
+    lines = last_lines(directory.file("agent.log"))
+    return f"it crashed: {lines[-1]}" if any(line.startswith("Traceback ") for line in lines) else ""
+
 
 STARTING_S = 5.0
 POLL_S = 0.02
@@ -39,7 +158,7 @@ def open_run(root: NodeRoot, run: str, version: str, *, job: str | None = None) 
     for _ in range(int(STARTING_S / POLL_S)):
         if directory.is_over:
             raise AgentError(f"run {run} is over on this host")
-        held = run_lock.lock(directory)
+        held = run_processes.lock(directory)
         if held is not None and job is None:
             start_supervisor(root, directory, held, version)
         elif held is not None and job is not None:
@@ -62,8 +181,8 @@ def attach(root: NodeRoot, run: str, version: str) -> int:
         processes_of_run = f"; {alive} of its processes {'is' if alive == 1 else 'are'} alive" if alive else ""
         raise AgentError(f"the files of run {run} cannot be read: {reason}{processes_of_run}")
     for _ in range(int(STARTING_S / POLL_S)):
-        if not run_lock.is_live(directory):
-            return replay.replay(directory, version)
+        if not run_processes.is_live(directory):
+            return replay(directory, version)
         relayed = _relay(directory)
         if relayed is not None:
             return relayed
@@ -86,7 +205,7 @@ def start_supervisor(root: NodeRoot, directory: RunDirectory, held: int, version
         if os.fork() == 0:
             _become_daemon(directory, keep=(held, listener.fileno()))
             leases.show_run(directory.run)
-            run_lock.sign(held)
+            run_processes.sign(held)
             _supervise(Supervisor(root, directory, listener, version))
         os._exit(0)
     os.waitpid(child, 0)

@@ -1,8 +1,4 @@
-"""Supervisor: the agent process of one run on one node, which serves controllers and outlives them.
-
-One thread runs one loop: wait for an event, advance the run, send messages to controllers and to the agents of other
-nodes.
-"""
+"""Supervisor of one run: a daemon that serves any number of controllers, from Prepare until the run is over."""
 
 from __future__ import annotations
 
@@ -13,24 +9,110 @@ import sys
 import time
 from collections.abc import Iterator
 from functools import partial
+from typing import Callable, Iterable, Sequence, Union
 
 from pylaunch import protocol
-from pylaunch.agent.evidence.ranks import rank_report
-from pylaunch.agent.peers.messaging import Peers
-from pylaunch.agent.peers.peer_status import PeerStatus
-from pylaunch.agent.run import stop_request
+from pylaunch.agent import telemetry
+from pylaunch.agent.evidence import rank_report
+from pylaunch.agent.logs import log_files
+from pylaunch.agent.logs.masking import Mask
+from pylaunch.agent.logs.tail import LogFollower
+from pylaunch.agent.peers import Peers, PeerStatus
+from pylaunch.agent.run import spawn
 from pylaunch.agent.run.prepare import RefusedError, prepare_run
-from pylaunch.agent.run.ranks import spawn
 from pylaunch.agent.run.run import Run
-from pylaunch.agent.serve.connection import Controller, Meter
-from pylaunch.agent.shared import rank_files
-from pylaunch.agent.shared.event_loop import EventLoop
+from pylaunch.agent.shared import rank_files, record
+from pylaunch.agent.shared.event_loop import EventLoop, Lines
 from pylaunch.agent.shared.record import NodeOutcome, Record
 from pylaunch.agent.shared.sockets import local_socket
-from pylaunch.agent.telemetry import usage
-from pylaunch.agent.telemetry.activity import ActivityMeter
+from pylaunch.agent.telemetry import ActivityMeter, UsageMeter
 from pylaunch.base.layout import SOCKETS, NodeRoot, RunDirectory
 from pylaunch.protocol.heartbeats import Heartbeats
+
+HIGH_WATER = 256 * 1024
+"""Bytes in the send buffer above which no more log output is read."""
+
+Meter = Union[UsageMeter, ActivityMeter]
+
+
+class Controller(Lines):
+    """Connected controller."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        super().__init__(connected)
+        self.follower: LogFollower | None = None
+        self.pending_follow: protocol.Follow | None = None
+        """`Follow` that was received and is not obeyed yet."""
+
+        self.is_subscribed = False
+        """Events are sent to this controller: it prepared, follows or stopped the run."""
+
+        self.awaits_follow = False
+        """The controller released the run and has not sent `Follow` yet: `Finished` is withheld until it does."""
+
+        self._meters: Sequence[Meter] = ()
+        self._next_event = 0
+        self._is_caught_up = True
+
+    def send(self, message: object) -> None:
+        """Queue `message` ahead of events and output that are not queued yet."""
+        self.put(protocol.encode(message))
+
+    def start_following(
+        self, directory: RunDirectory, paths: dict[str, str], mask: Mask,
+        meters: Callable[[protocol.Follow], Iterable[Meter]],
+    ) -> None:  # fmt: skip
+        """Obey a pending `Follow`, with the `meters` that it requests. `paths` has the log file of each stream."""
+        if self.pending_follow is not None:
+            since = log_files.begins(directory, paths, self.pending_follow.since)
+            self.follower = LogFollower(paths, self.pending_follow, mask=mask, since=since)
+            self.follower.dates = log_files.Dates(directory)
+            self._meters = [*meters(self.pending_follow)]
+            self.pending_follow = None
+            self._is_caught_up = False
+
+    def queue_available(self, events: list[object], *, ended: bool) -> bool:
+        """Queue events and output while the buffer has room. Return whether more may be available.
+
+        `Finished` is last: a follower receives all output before it.
+        """
+        if not self.is_subscribed:
+            return False
+        for meter in () if ended or self.waiting >= HIGH_WATER else self._meters:
+            reading = meter.read(time.monotonic())
+            if reading is not None:
+                self.send(reading)
+        while self.waiting < HIGH_WATER:
+            message = self._next_message(events, ended=ended)
+            if message is None:
+                return False
+            self.send(message)
+        return True
+
+    def _next_message(self, events: list[object], *, ended: bool) -> object | None:
+        event = events[self._next_event] if self._next_event < len(events) else None
+        if event is None or isinstance(event, protocol.Finished):
+            output = self._next_output(self.follower, ended=ended) if self.follower is not None else None
+            if output is not None:
+                return output
+            if self.awaits_follow:
+                return None
+        if event is not None:
+            self._next_event += 1
+        return event
+
+    def _next_output(
+        self, follower: LogFollower, *, ended: bool
+    ) -> protocol.Output | protocol.Skipped | protocol.CaughtUp | None:
+        if not self._is_caught_up and follower.has_caught_up:
+            self._is_caught_up = True
+            return protocol.CaughtUp()
+        return follower.next(ended=ended)
+
+    def has_everything(self, events: list[object]) -> bool:
+        """Return whether every event has been sent to this subscriber."""
+        return self.is_subscribed and not self.waiting and self._next_event == len(events)
+
 
 UNRELEASED_S = 600.0
 """Seconds that a supervisor waits for Prepare and Release."""
@@ -82,7 +164,7 @@ class Supervisor:
 
         self._owner: Controller | None = None
         self._controllers: list[Controller] = []
-        self._smi = usage.Smi()
+        self._smi = telemetry.Smi()
         self._deadline = time.monotonic() + UNRELEASED_S
         """Deadline for Prepare and Release; after the end of the run, for controllers to read the rest."""
 
@@ -193,7 +275,7 @@ class Supervisor:
 
     def _stop(self, reason: str, grace_s: float, *, by_hand: bool = False) -> None:
         if by_hand:
-            stop_request.keep(self.directory, reason)
+            record.keep_stop_request(self.directory, reason)
         if self._run is not None:
             self._run.stop(reason, grace_s, time.monotonic(), by_hand=by_hand)
         elif self._outcome is None:
@@ -335,7 +417,7 @@ class Supervisor:
         run, directory = self._run, self.directory
         if follow.usage_s > 0:
             ranks = [rank.rank for rank in run.task.ranks]
-            yield usage.UsageMeter(follow.usage_s, self._smi, lambda: rank_report.steps(directory, ranks))
+            yield telemetry.UsageMeter(follow.usage_s, self._smi, lambda: rank_report.steps(directory, ranks))
         if follow.activity_s > 0:
             step = partial(rank_report.last_step, directory)
             yield ActivityMeter(follow.activity_s, lambda: run.live_ranks, run.streams, step)

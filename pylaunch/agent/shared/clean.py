@@ -6,7 +6,7 @@ import contextlib
 import glob
 import os
 
-from pylaunch.agent.shared import container_engines, processes, rank_files, record, run_lock, run_processes
+from pylaunch.agent.shared import container_engines, processes, rank_files, record, run_processes
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.base.layout import SOCKETS, NodeRoot, RunDirectory
 
@@ -41,7 +41,7 @@ def clean(root: NodeRoot, *, dry_run: bool = False) -> Cleaned:
 
     dead = []
     for directory in root.all_runs():
-        held = run_lock.lock(directory)
+        held = run_processes.lock(directory)
         if held is None:
             stopped = run_processes.stopped_agent(directory, alive)
             cleaned.stopped += [stopped] if stopped is not None else []

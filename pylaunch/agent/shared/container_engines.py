@@ -1,7 +1,8 @@
 """Engines that make a container of an image, and their command lines.
 
-An engine runs one waiting shell of the image. The ranks join its file system (`agent/containers`) and keep all else of
-their node, so that the command lines ask for the driver, the devices and shared memory of the node, and for its user.
+An engine runs one waiting shell of the image. The ranks join its file system (`agent/containers.py`) and keep all else
+of their node, so that the command lines ask for the driver, the devices and shared memory of the node, and for its
+user.
 """
 
 from __future__ import annotations

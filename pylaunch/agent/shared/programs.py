@@ -1,4 +1,4 @@
-"""Run programs of this node, and find them."""
+"""Run programs of this node, as this user or as root, and find them."""
 
 from __future__ import annotations
 
@@ -95,3 +95,18 @@ def path_of(program: str, search: str | None = None) -> str | None:
         if os.path.exists(path) and os.access(path, os.X_OK) and not os.path.isdir(path):
             return path
     return None
+
+
+def run_as_root(words: Sequence[str], sudo_password: str | None) -> str:
+    """Return the output of a program run as root: through sudo for other users, with the password if there is one."""
+    if os.geteuid() == 0:
+        return output_of(words)
+    if sudo_password is None:
+        return output_of(["sudo", "--non-interactive", *words])
+    # Through stdin: other users can read argv and the environment.
+    return output_of(["sudo", "--stdin", "--prompt=", *words], stdin=f"{sudo_password}\n")
+
+
+def output_of(words: Sequence[str], stdin: str = "") -> str:
+    """Return stdout and stderr of a program, whatever its exit status. Raises as `ended` does."""
+    return ended(words, stdin=stdin, joined=True).output

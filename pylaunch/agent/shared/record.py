@@ -1,6 +1,7 @@
-"""Record of a run on its node: its task, its events as messages, and its outcome.
+"""Record of a run on its node: its task, its events as messages, its outcome, and a person's request to stop it.
 
 A full disk costs the record, never the run: the first failed write is logged in the agent's log.
+The stop request is a file because no supervisor runs between two attempts, which are named `RUN`, `RUN.1`, `RUN.2`, …
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pylaunch import protocol
 from pylaunch.agent.shared import processes, rank_files
 from pylaunch.base import untrusted_json
 from pylaunch.base.dataclass import dataclass
-from pylaunch.base.layout import RunDirectory
+from pylaunch.base.layout import NodeRoot, RunDirectory
 
 EVENTS = (
     protocol.Released, protocol.RankStarted, protocol.FirstLine, protocol.RankEnd,
@@ -146,3 +147,30 @@ def read_outcome(directory: RunDirectory) -> NodeOutcome | None:
         return protocol.from_fields(NodeOutcome, untrusted_json.parse_object(content, protocol.MAX_LINE))
     except (OSError, ValueError, protocol.WireError):
         return None
+
+
+STOP_REQUEST = "stop-requested"
+STOP_REQUESTED = "stop-requested"
+"""Code of the refusal of an attempt of a stopped run."""
+
+LONGEST_REASON = 1000
+
+
+def keep_stop_request(directory: RunDirectory, reason: str) -> None:
+    """Write the stop request of this run."""
+    try:
+        rank_files.replace(directory.file(STOP_REQUEST), reason[:LONGEST_REASON].encode("utf-8", "replace"))
+    except OSError as error:
+        note(f"the request to stop run {directory.run} cannot be kept: {error.strerror}")
+
+
+def stop_requested(root: NodeRoot, run: str) -> str | None:
+    """Return the reason of a stop request for `run` or another attempt of it; None without one."""
+    base = run.partition(".")[0]
+    for directory in root.all_runs():
+        if directory.run.partition(".")[0] == base:
+            try:
+                return rank_files.read(directory.file(STOP_REQUEST), LONGEST_REASON).decode("utf-8", "replace")
+            except OSError:
+                continue
+    return None

@@ -1,17 +1,93 @@
-"""Processes of one run on this node besides its ranks: its agent, and the helpers of its connections.
+"""Supervisor of a run on this node, found by its lock, and other processes of the run besides its ranks.
 
-The agent of a run is the process that has its lock file open. A helper relays messages between an SSH connection and
-the agent; it carries no mark and is recognized by its command line. Either can be stopped (SIGSTOP): then the ranks
-continue, nobody answers, and the lock still shows a live run.
+The supervisor, or agent, of a run holds the lock of its file for as long as it lives. A helper relays messages between
+an SSH connection and the agent; it carries no mark and is recognized by its command line. Either can be stopped
+(SIGSTOP): then the ranks continue, nobody answers, and the lock still shows a live run.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import fcntl
+import os
 import re
 from collections.abc import Iterable, Sequence
 
-from pylaunch.agent.shared import processes, rank_files, run_lock
+from pylaunch.agent.shared import processes, rank_files
+from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import RUN_ID, NodeRoot, RunDirectory
+
+
+@dataclass(frozen=True)
+class LockHolder:
+    """Supervisor that has, or had, the lock of a run."""
+
+    pid: int
+    since: float
+    """Seconds since the epoch."""
+
+
+def lock(directory: RunDirectory, kind: int = fcntl.LOCK_EX) -> int | None:
+    """Take the lock of a run's supervisor; None while the supervisor lives, or if the run is gone.
+
+    LOCK_SH excludes a supervisor and others who take LOCK_EX, but not others who take LOCK_SH.
+    Closing the descriptor releases the lock. None also if the lock path is not a regular file: then nothing proves that
+    the supervisor is dead.
+    """
+    try:
+        held = rank_files.open_regular(directory.file("agent.lock"), os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            return None
+        # A disk without free inodes has no lock file, so nobody holds one: lock the directory instead.
+        held = os.open(directory.path, os.O_RDONLY | os.O_DIRECTORY)
+    return held if _has_locked(held, kind) else None
+
+
+def is_live(directory: RunDirectory) -> bool:
+    """Return True if the run has a live supervisor. Writes nothing: a node may have thousands of runs."""
+    try:
+        held = rank_files.open_regular(directory.file("agent.lock"))
+    except FileNotFoundError:
+        try:
+            held = os.open(directory.path, os.O_RDONLY | os.O_DIRECTORY)  # What `lock` locks on a full disk.
+        except OSError:
+            return False
+    except OSError:
+        return os.path.isdir(directory.path)  # Nothing proves that the supervisor is dead.
+    if not _has_locked(held, fcntl.LOCK_SH):  # Two that look at the same moment do not see each other.
+        return True
+    os.close(held)
+    return False
+
+
+def _has_locked(held: int, kind: int) -> bool:
+    """Lock the file `held`; close it and return False if another process has locked it."""
+    try:
+        fcntl.flock(held, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(held)
+        return False
+    return True
+
+
+def sign(held: int) -> None:
+    """Write the process id of this supervisor into its lock, for those who find it dead."""
+    with contextlib.suppress(OSError):  # A full disk, or the lock is the directory.
+        os.ftruncate(held, 0)
+        os.pwrite(held, b"%d\n" % os.getpid(), 0)
+
+
+def last_holder(directory: RunDirectory) -> LockHolder | None:
+    """Return the supervisor that last had the lock; None if it is not known."""
+    path = directory.file("agent.lock")
+    try:
+        pid = int(rank_files.read(path, 20))
+        return LockHolder(pid, os.lstat(path).st_mtime)
+    except (OSError, ValueError):
+        return None
+
 
 STOPPED = "T"
 """State of a process after SIGSTOP; a traced process has another state."""
@@ -78,5 +154,5 @@ def orphans(root: NodeRoot, alive: list[processes.Process]) -> list[tuple[proces
     found = [(process, run) for process, run in marked if run and RUN_ID.match(run)]
     relays = helpers(root, alive, [process for process, _ in found])
     found += [(process, run) for process, run in relays if process.state == STOPPED]
-    dead = {run for run in {run for _, run in found} if RUN_ID.match(run) and not run_lock.is_live(root.run(run))}
+    dead = {run for run in {run for _, run in found} if RUN_ID.match(run) and not is_live(root.run(run))}
     return [(process, run) for process, run in found if run in dead]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from statistics import median
 
-from pylaunch.agent.probe.readers.hosts import clock as clock_readers
+from pylaunch.agent.probe.readers.hosts import host as clock_readers
 from pylaunch.checks import mesh
 from pylaunch.checks.check import AtStart, Check, asks
 from pylaunch.checks.survey import Survey

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from pylaunch.agent.probe.readers.hosts import containers as container_readers
+from pylaunch.agent.probe.readers.hosts import python_env as container_readers
 from pylaunch.agent.shared.container_engines import engines_for
 from pylaunch.checks.check import AtStart, Check
 from pylaunch.checks.survey import Survey, Wanted

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from pylaunch.agent.probe.readers.hosts import lease
+from pylaunch.agent.probe.readers.hosts import leftovers
 from pylaunch.agent.probe.readers.hosts import leftovers as leftovers_readers
 from pylaunch.checks.check import AtStart, Check, asks
 from pylaunch.checks.survey import Survey, Wanted
@@ -33,7 +33,7 @@ def _stopped(survey: Survey) -> Iterable[Finding]:
 
 
 def _leases(survey: Survey) -> Iterable[Finding]:
-    for host, found in survey.measured(lease.held).items():
+    for host, found in survey.measured(leftovers.held).items():
         for index, holder in found["devices"].items():
             text = f"device {index} is leased to {holder['words']}"
             fix = f"pylaunch stop {holder['run']}, or wait for its end" if holder["is_ours"] and holder["run"] else ""
@@ -55,7 +55,7 @@ def _counted(count: int, one: str, many: str) -> str:
 
 def _ask_leases(host: Host, wanted: Wanted) -> dict[str, Any]:
     devices = wanted.devices.get(host.name, ())
-    return lease.held.ask({"root": host.node_root, "devices": list(devices), "ports": []}) if devices else {}
+    return leftovers.held.ask({"root": host.node_root, "devices": list(devices), "ports": []}) if devices else {}
 
 
 CHECKS = (

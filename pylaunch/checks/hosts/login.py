@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 
-from pylaunch.agent.probe.readers.hosts import login as login_readers
+from pylaunch.agent.probe.readers.hosts import reach as login_readers
 from pylaunch.checks.check import AtStart, Check, asks
 from pylaunch.checks.survey import Survey
 from pylaunch.model.diagnosis.finding import Finding, Severity
@@ -47,7 +47,7 @@ def _masked(secret: str) -> str:
 
 
 def _identity(survey: Survey) -> Iterable[Finding]:
-    found = survey.measured(login_readers.identity)
+    found = survey.measured(login_readers.user)
     shared = {host for host, each in found.items() if each["home_type"] in NETWORK_TYPES}
     # Shared file systems compare numeric ids: with another id, a user does not own its files.
     severity = Severity.FAIL if shared else Severity.WARN
@@ -85,7 +85,7 @@ CHECKS = (
         "Shared file systems use user ids: the same user with another id cannot write its own checkpoints.",
         "the majority; different user ids fail if homes are on a network file system, and warn otherwise",
         Severity.FAIL,
-        asks(login_readers.identity),
+        asks(login_readers.user),
         _identity,
         at_start=AtStart.ASKED,
     ),

@@ -2,7 +2,7 @@
 
 flags    options of a start, and the job with its container
 
-The part on nodes is `agent/containers`. The core has the value (`model/job.py`), and compares the images.
+The part on nodes is `agent/containers.py`. The core has the value (`model/job.py`), and compares the images.
 """
 
 JOB_OPTIONS = "pylaunch.features.containers.flags"

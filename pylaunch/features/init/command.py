@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from pylaunch import __version__
-from pylaunch.agent.shared.script_imports import read_program
+from pylaunch.agent.shared.scripts import read_program
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.checks import suite
 from pylaunch.checks.check_hosts import NO_SCRIPT, Needs, check, plan_check

@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from pylaunch.agent.shared.script_framework import choose
-from pylaunch.agent.shared.script_imports import read_program
+from pylaunch.agent.shared.scripts import choose, read_program
 from pylaunch.base.dataclass import dataclass, fields, replace
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features import start_file

@@ -1,7 +1,7 @@
 """Connections between the nodes of a run, tried once all of them are prepared: ranks will open the same.
 
 Every agent listens on an ephemeral port, as NCCL and gloo do. Each tries the agents of others, in both directions. A
-packet that a firewall drops costs TRY_S of `agent/peers/neighbours.py`; connections that succeed cost one round trip.
+packet that a firewall drops costs TRY_S of `agent/peers.py`; connections that succeed cost one round trip.
 """
 
 from collections.abc import Mapping, Sequence

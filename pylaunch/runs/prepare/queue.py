@@ -8,7 +8,7 @@ import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 
-from pylaunch.agent.probe.readers.hosts import lease
+from pylaunch.agent.probe.readers.hosts import leftovers
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Cluster, Host
@@ -103,11 +103,11 @@ def _blocked(nodes: Sequence[NodePlan], plan: RunPlan, turn: Turn, asking: Toget
 def _question(node: NodePlan, plan: RunPlan, turn: Turn) -> Mapping[str, object]:
     port = plan.job.rendezvous_port
     ports = [port] if port is not None and (turn.hosts or node.node_rank == 0) else []
-    return lease.held.ask({"root": node.host.node_root, "devices": list(node.devices), "ports": ports})
+    return leftovers.held.ask({"root": node.host.node_root, "devices": list(node.devices), "ports": ports})
 
 
 def _held(answered: Answered) -> Blocked:
-    reading = answers.value(answers.values(answered, (lease.held,)), lease.held)
+    reading = answers.value(answers.values(answered, (leftovers.held,)), leftovers.held)
     if isinstance(reading, Unmeasured):
         return (("", reading.reason),)
     devices = sorted(reading["devices"].items(), key=lambda each: int(each[0]))

@@ -5,8 +5,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from pylaunch.agent.shared.script_framework import DEFAULT, LAUNCHER_VARIABLES, choose, needs_mpi
-from pylaunch.agent.shared.script_imports import read_program
+from pylaunch.agent.shared.scripts import DEFAULT, LAUNCHER_VARIABLES, choose, needs_mpi, read_program
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import UsageError
 from pylaunch.model.hostset import fold

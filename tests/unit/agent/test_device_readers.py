@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from pylaunch.agent.probe import gpu as gpu_commands
 from pylaunch.agent.probe.readers.devices import gpu, infiniband
 from pylaunch.agent.shared import cgroups, programs
 
@@ -58,7 +57,7 @@ def test_a_process_of_nvidia_smi_has_its_container_where_ids_of_processes_are_th
     found = {"complaint": None, "driver": "580", "cuda": "13.0", "cards": [{"processes": [process]}]}
     monkeypatch.setattr(gpu, "is_here", lambda: True)
     monkeypatch.setattr(programs, "path_of", lambda _: "/usr/bin/nvidia-smi")
-    monkeypatch.setattr(gpu_commands, "management", lambda _: "")
+    monkeypatch.setattr(gpu, "tool_output", lambda _: "")
     monkeypatch.setattr(gpu, "cards", lambda _: found)
     monkeypatch.setattr(cgroups, "sees_all_pids", lambda: is_of_host)
     monkeypatch.setattr(cgroups, "_membership", lambda pid: case["text"] if pid == 4121 else "0::/init.scope\n")

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from pylaunch import protocol
-from pylaunch.agent.run import node_checks
+from pylaunch.agent.run import checks
 from pylaunch.agent.shared.sockets import interfaces
 
 INTERFACE_SET = {"GLOO_SOCKET_IFNAME": "eth0"}
@@ -35,13 +35,13 @@ def test_a_host_name_on_loopback_is_refused_where_gloo_listens_there(
         run="r1", host="n1", node_rank=0, workdir="/", ranks=ranks, env=env, launcher=[], hold_port=None, devices=[],
         needs=[], grace_s=1.0, world_size=world_size, gloo=gloo, machines=machines,
     )  # fmt: skip
-    assert [reason.code for reason in node_checks._hostname(task)] == (["hostname-loopback"] if refused else [])
+    assert [reason.code for reason in checks._hostname(task)] == (["hostname-loopback"] if refused else [])
     unknown = dataclasses.replace(task, peers={"n1": "a.invalid", "n2": "b.invalid"})
 
     def is_unknown(*_: object) -> None:
         raise interfaces.UndecidedError("b.invalid cannot be reached: Name or service not known")
 
     monkeypatch.setattr(interfaces, "interface_to", is_unknown)
-    for reason in node_checks._hostname(unknown):
+    for reason in checks._hostname(unknown):
         assert reason.message.startswith("b.invalid cannot be reached: Name or service not known, so that")
         assert reason.hint.startswith("an address that all nodes reach: ")

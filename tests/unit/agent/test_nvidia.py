@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pylaunch.agent.probe import gpu
+from pylaunch.agent.probe.readers.devices import gpu
 from pylaunch.agent.shared import essentials, gpus
 
 CASES = Path(__file__).parents[2] / "cases"

@@ -15,17 +15,16 @@ from pylaunch.probe.program import BEGUN, asking, needed, probe, program
 
 def test_a_module_of_the_agent_travels_after_its_imports_and_with_nothing_else() -> None:
     assert needed(["agent.probe.readers.devices.gpu"]) == (
-        "agent.shared.installed",
+        "agent.probe.registry",
         "agent.shared.text",
+        "agent.shared.cgroups",
+        "agent.shared.programs",
+        "agent.shared.installed",
         "agent.shared.essentials",
         "agent.shared.gpus",
-        "agent.shared.programs",
-        "protocol.readings.devices",
-        "agent.probe.gpu",
-        "agent.probe.registry",
-        "agent.shared.cgroups",
         "base.dataclass",
         "base.kernel_log",
+        "protocol.readings.devices",
         "agent.probe.readers.devices.gpu",
     )
     carried = needed(["agent.probe.readers.hosts.occupants", "agent.piped.sweep"])

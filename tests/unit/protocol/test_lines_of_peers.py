@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylaunch import protocol
-from pylaunch.agent.peers import peer_status
-from pylaunch.agent.peers.neighbours import look_up
-from pylaunch.agent.run.ranks.worker_group import Ended, RankConnection, Started, WorkerGroup
+from pylaunch.agent import peers
+from pylaunch.agent.peers import look_up
+from pylaunch.agent.run.worker_group import Ended, RankConnection, Started, WorkerGroup
 from pylaunch.base.layout import NodeRoot, RunDirectory
 from tests.agent.controller import task
 
@@ -30,11 +30,11 @@ LEAVES = (
 ).map(lambda body: json.dumps(body).encode()))  # fmt: skip
 def test_any_line_of_a_peer_with_the_key_is_a_status_within_bounds_or_rejected(body: bytes) -> None:
     try:
-        word = peer_status.decode(KEY, peer_status._mac(KEY, body) + b" " + body)
+        word = peers.decode_status(KEY, peers._mac(KEY, body) + b" " + body)
     except protocol.WireError:
         return
     assert word.serial >= 0
-    assert 0 <= word.grace_s <= peer_status.MAX_GRACE_S
+    assert 0 <= word.grace_s <= peers.MAX_GRACE_S
 
 
 FROM_ENTRY = st.dictionaries(

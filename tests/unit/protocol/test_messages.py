@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylaunch import protocol
-from pylaunch.agent.run.ranks import spawn
+from pylaunch.agent.run import spawn
 from pylaunch.agent.shared.sockets import interfaces
 from pylaunch.model import job, plan
 

@@ -1,4 +1,4 @@
-from pylaunch.agent.run.ranks import spawn
+from pylaunch.agent.run import spawn
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec, Sync
 from pylaunch.model.plan import PORT_ENTRY, RunPlan, plan_run

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.evidence.disk_space import disk_type, over_quota
+from pylaunch.agent.evidence.node_changes import disk_type, over_quota
 from pylaunch.agent.shared import rank_files
 
 MOUNTS = """\

@@ -4,7 +4,7 @@ import os
 import threading
 from pathlib import Path
 
-from pylaunch.agent.evidence.ranks import moved_bytes
+from pylaunch.agent.evidence import rank_states
 from pylaunch.agent.in_rank.questions import name_thread
 
 SIZE = 100_000
@@ -12,7 +12,7 @@ SIZE = 100_000
 
 def moved(pid: int) -> int:
     """Return the bytes of the rank whose first process is `pid`."""
-    return moved_bytes.of_ranks({3: pid})[3]
+    return rank_states.moved_bytes({3: pid})[3]
 
 
 def test_bytes_of_files_count(tmp_path: Path) -> None:

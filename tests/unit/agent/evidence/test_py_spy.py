@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pylaunch.agent.evidence.ranks.py_spy import decoded
+from pylaunch.agent.evidence.py_spy import decoded
 from pylaunch.protocol import examination as bounds
 
 PID = 23051

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.evidence.ranks import rank_report
+from pylaunch.agent.evidence import rank_report
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import NOTHING_SECRET
 from pylaunch.base.layout import RunDirectory

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylaunch.agent.evidence.ranks.rank_sockets import TcpConnection, of_run, parse
+from pylaunch.agent.evidence.node_facts import TcpConnection, of_run, parse
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"
 WELL = "   1: 01DCD50A:961C 0BDCD50A:0016 01 00000000:00000000 02:000AAD30 00000000     0        0 7869020 3 0 21 4 30"

@@ -4,7 +4,7 @@ import pytest
 
 from pylaunch import protocol
 from pylaunch.agent.evidence.examination import training_process
-from pylaunch.agent.evidence.ranks.rank_answer import RankAnswer
+from pylaunch.agent.evidence.rank_answer import RankAnswer
 
 GROUP = protocol.ProcessGroup("0", "", (0, 1))
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
-from pylaunch.agent.logs import log_index
-from pylaunch.agent.logs.log_index import MOST, PERIOD_S, SHARE, LogIndex, begins, read, thinned
+from pylaunch.agent.logs import log_files
+from pylaunch.agent.logs.log_files import MOST, PERIOD_S, SHARE, LogIndex, begins, read, thinned
 from pylaunch.agent.logs.tail import LogFollower
 from pylaunch.base.layout import RunDirectory
 
@@ -54,7 +54,7 @@ def shown(directory: RunDirectory, since: float, **follow: int) -> str:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Return the clock of the marks: far in the past, so that the modification time of the log never decides."""
     made = Clock(0.0)
-    monkeypatch.setattr(log_index, "time", made)
+    monkeypatch.setattr(log_files, "time", made)
     return made
 
 
@@ -63,7 +63,7 @@ def test_earlier_output_is_dated_by_its_marks(directory: RunDirectory, clock: Cl
     with log.open("a") as rank:
         rank.write("not indexed\n")
     follower = LogFollower({"0.out": str(log)}, protocol.Follow({}, None), clock=lambda: 999.0)
-    follower.dates = log_index.Dates(directory)
+    follower.dates = log_files.Dates(directory)
     outputs = []
     while isinstance(output := follower.next(ended=True), protocol.Output):
         outputs.append((output.time, output.text))
@@ -121,8 +121,8 @@ def test_marks_are_bounded_and_sparser_with_age() -> None:
 def test_a_full_file_of_marks_is_thinned(
     directory: RunDirectory, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_index, "MOST", 40)
-    monkeypatch.setattr(log_index, "SHARE", 10)
+    monkeypatch.setattr(log_files, "MOST", 40)
+    monkeypatch.setattr(log_files, "SHARE", 10)
     log = Path(directory.stream("0.out"))
     marks = LogIndex(directory, {"0.out": str(log)})
     with log.open("ab", buffering=0) as rank:

@@ -7,33 +7,33 @@ from types import SimpleNamespace
 import pytest
 
 from pylaunch import protocol
-from pylaunch.agent.peers import neighbours as test_connections
-from pylaunch.agent.peers import peer_status
-from pylaunch.agent.peers.neighbours import neighbours, try_connections
+from pylaunch.agent import peers
+from pylaunch.agent import peers as test_connections
+from pylaunch.agent.peers import neighbours, try_connections
 from pylaunch.protocol.heartbeats import Heartbeats
 from pylaunch.protocol.messages import PAUSE_S
 
 KEY = b"k" * 32
-STATUS = peer_status.PeerStatus("n2", "n1", 7, stop="n2: rank 1 ended with exit code 9", grace_s=1.0)
+STATUS = peers.PeerStatus("n2", "n1", 7, stop="n2: rank 1 ended with exit code 9", grace_s=1.0)
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        peer_status.encode(b"x" * 32, STATUS).rstrip(b"\n"),
-        peer_status.encode(KEY, STATUS).rstrip(b"\n").replace(b'"serial":7', b'"serial":8'),
+        peers.encode_status(b"x" * 32, STATUS).rstrip(b"\n"),
+        peers.encode_status(KEY, STATUS).rstrip(b"\n").replace(b'"serial":7', b'"serial":8'),
         b"",
         b"GET / HTTP/1.1",
     ],
 )
 def test_a_line_without_the_key_of_the_run_is_rejected(line: bytes) -> None:
     with pytest.raises(protocol.WireError, match="key of this run"):
-        peer_status.decode(KEY, line)
+        peers.decode_status(KEY, line)
 
 
 def test_the_longest_reason_in_the_worst_characters_fits_a_line() -> None:
-    status = peer_status.PeerStatus("n" * 253, "m" * 253, 10**15, 10**15, stop="\x01é" * 5000, grace_s=86400.0)
-    assert len(peer_status.encode(KEY, status)) <= peer_status.MAX_LINE
+    status = peers.PeerStatus("n" * 253, "m" * 253, 10**15, 10**15, stop="\x01é" * 5000, grace_s=86400.0)
+    assert len(peers.encode_status(KEY, status)) <= peers.LONGEST_STATUS
 
 
 def test_six_agents_watch_each_node_of_a_large_cluster() -> None:

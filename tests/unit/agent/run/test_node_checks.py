@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from pylaunch.agent.run import node_checks
+from pylaunch.agent.run import checks
 from pylaunch.agent.shared.programs import ProgramEnd
 from pylaunch.base.layout import NodeRoot
 from tests.agent.controller import task
@@ -23,7 +23,7 @@ SESSION = "0::/user.slice/user-1000.slice/session-7.scope\n"
     ],
 )
 def test_logind_ends_the_users_that_its_configuration_names(properties: str, answer: bool) -> None:
-    assert node_checks.kills(properties, "ml") is answer
+    assert checks.kills(properties, "ml") is answer
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_node_that_ends_the_run_with_the_session_of_its_start_refuses(
         assert words[0] == "busctl"
         return ProgramEnd(0, "b true\nas 0\nas 0\n", "")
 
-    monkeypatch.setattr(node_checks, "ended", ended)
-    monkeypatch.setattr(node_checks, "text_or_none", text_or_none)
-    found: Any = node_checks.of_node(task(tmp_path, "true"), NodeRoot(str(tmp_path)).run("r1"))
+    monkeypatch.setattr(checks, "ended", ended)
+    monkeypatch.setattr(checks, "text_or_none", text_or_none)
+    found: Any = checks.of_node(task(tmp_path, "true"), NodeRoot(str(tmp_path)).run("r1"))
     assert ("ended-at-logout" in {each.code for each in found}) is refused

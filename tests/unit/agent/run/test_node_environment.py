@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.run.node_environment import NodeEnvironmentError, completed, user
-from pylaunch.agent.run.ranks import rank_interface
+from pylaunch.agent.run import environment
+from pylaunch.agent.run.environment import NodeEnvironmentError, completed, user
 from pylaunch.agent.shared.sockets import interfaces
 from tests.unit.protocol.test_messages import TASK
 
@@ -30,7 +30,7 @@ def test_the_interface_by_route_is_below_the_file_of_the_node(tmp_path: Path, mo
         peers=peers,
     )
     env = completed(task).env
-    assert [env[name] for name in rank_interface.INTERFACES] == ["=eth0", "eth7", "ib0"]
+    assert [env[name] for name in environment.INTERFACES] == ["=eth0", "eth7", "ib0"]
 
 
 @pytest.mark.parametrize(

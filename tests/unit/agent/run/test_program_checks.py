@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pylaunch.agent.probe.readers.hosts import host
-from pylaunch.agent.run import node_checks, program_checks
+from pylaunch.agent.run import checks
 from pylaunch.protocol.node_task import Need
 from tests.agent.controller import task
 
@@ -24,7 +24,7 @@ def test_a_mount_with_noexec_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     python.touch()
     monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_flag=flags))
     asked = task(tmp_path, [str(python), "train.py"], python=str(python))
-    (found,) = program_checks.problems(asked)
+    (found,) = checks._programs(asked)
     assert (found.code, found.message) == ("not-executable", f"program {python} {reason}")
 
 
@@ -42,10 +42,10 @@ def test_a_script_whose_interpreter_is_not_there_is_refused_before_the_start(
     script = tmp_path / "train.sh"
     script.write_bytes(line + b"\ntrue\n")
     script.chmod(0o755)
-    (found,) = program_checks.problems(task(tmp_path, [str(script)]))
+    (found,) = checks._programs(task(tmp_path, [str(script)]))
     assert found.message == f"program {script} cannot be executed: {why}"
     script.write_bytes(b"#!\t/bin/sh -e\ntrue\n")
-    assert list(program_checks.problems(task(tmp_path, [str(script)]))) == []
+    assert list(checks._programs(task(tmp_path, [str(script)]))) == []
 
 
 def test_a_stale_file_handle_is_no_directory_that_does_not_exist(
@@ -61,7 +61,7 @@ def test_a_stale_file_handle_is_no_directory_that_does_not_exist(
     monkeypatch.setattr(os, "stat", stale)
     monkeypatch.setattr(os, "lstat", stale)
     asked = dataclasses.replace(task(tmp_path, ["true"], needs=[Need("train.py", "")]), workdir=lost)
-    (found,) = node_checks.of_programs(asked)
+    (found,) = checks.of_programs(asked)
     assert found.message == f"working directory {lost} cannot be reached: Stale file handle"
     assert found.hint.startswith(f"on the node: ls -ld {lost}")
     reading = host.filesystem({"path": lost, "write": True})

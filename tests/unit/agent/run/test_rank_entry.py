@@ -2,7 +2,7 @@
 
 from signal import SIGINT, SIGKILL, SIGTERM
 
-from pylaunch.agent.run.ranks.rank_entry import SAME_STOP_S, StopSignals
+from pylaunch.agent.run.rank_entry import SAME_STOP_S, StopSignals
 
 
 def test_the_signal_of_the_supervisor_is_dropped_soon_after_the_same_one_of_the_launcher() -> None:

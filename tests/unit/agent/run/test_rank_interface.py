@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
-from pylaunch.agent.run.ranks import rank_interface
+from pylaunch.agent.run import environment
 from pylaunch.agent.shared.sockets import interfaces, ports
 
 
@@ -64,10 +64,10 @@ def routes(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 def test_the_interface_to_all_peers_is_set_for_every_library(routes: dict[str, str]) -> None:
-    env = rank_interface.by_route(asked(), {})
+    env = environment.by_route(asked(), {})
     assert env == {"NCCL_SOCKET_IFNAME": "=eth0", "GLOO_SOCKET_IFNAME": "eth0", "TP_SOCKET_IFNAME": "eth0"}
 
 
 def test_peers_over_several_interfaces_leave_the_choice_to_the_frameworks(routes: dict[str, str]) -> None:
     routes["10.0.0.3"] = "192.168.0.1"
-    assert rank_interface.by_route(asked(), {}) == {}
+    assert environment.by_route(asked(), {}) == {}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.run.ranks.recorder_settings import OLDER_NAMES, settings
+from pylaunch.agent.run.environment import OLDER_NAMES, recorder_settings
 from pylaunch.base.layout import RunDirectory
 from tests.agent.controller import task
 
@@ -22,7 +22,7 @@ def test_torch_gets_the_names_that_it_knows_and_no_name_that_it_warns_of(
     if torch is not None:
         (packages / f"torch-{torch}.dist-info").mkdir()
     asked = dataclasses.replace(task(tmp_path, "true"), python=str(tmp_path / "bin" / "python"))
-    found = settings(asked, RunDirectory("r1", "/node/runs/r1"))
+    found = recorder_settings(asked, RunDirectory("r1", "/node/runs/r1"))
     assert found["TORCH_FR_BUFFER_SIZE"] == "2000"
     assert found["TORCH_FR_DUMP_TEMP_FILE"] == "/node/runs/r1/ranks/nccl-trace-"
     assert set(OLDER_NAMES.values()).isdisjoint(found) is warns

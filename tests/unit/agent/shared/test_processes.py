@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.shared import processes, run_lock
+from pylaunch.agent.shared import processes, run_processes
 from pylaunch.base.layout import RunDirectory
 
 PROCESS = processes.Process(1 << 30, 1, 0, "R", "sleep 60")
@@ -37,11 +37,11 @@ def test_a_process_that_is_there_long_after_sigkill_is_a_survivor(monkeypatch: p
 
 def test_two_that_look_at_the_same_moment_do_not_take_each_other_for_a_supervisor(tmp_path: Path) -> None:
     directory = RunDirectory("r1", str(tmp_path))
-    other = run_lock.lock(directory, fcntl.LOCK_SH)
+    other = run_processes.lock(directory, fcntl.LOCK_SH)
     assert other is not None
-    assert not run_lock.is_live(directory)
+    assert not run_processes.is_live(directory)
     os.close(other)
-    supervisor = run_lock.lock(directory)
+    supervisor = run_processes.lock(directory)
     assert supervisor is not None
-    assert run_lock.is_live(directory)
+    assert run_processes.is_live(directory)
     os.close(supervisor)

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylaunch import protocol
-from pylaunch.agent.evidence.ranks import rank_report
-from pylaunch.agent.logs import log_index, tail
-from pylaunch.agent.logs.log_limit import LogLimit
+from pylaunch.agent.evidence import rank_report
+from pylaunch.agent.logs import log_files, tail
+from pylaunch.agent.logs.log_files import LogLimit
 from pylaunch.agent.logs.masking import Mask
-from pylaunch.agent.run import node_environment
+from pylaunch.agent.run import environment
 from pylaunch.agent.shared import rank_files, record
 from pylaunch.base.layout import RunDirectory
 from pylaunch.runtime import progress
@@ -93,10 +93,10 @@ def test_no_reader_of_a_run_directory_waits_or_fails_whatever_is_there(
     )
     assert (rank_report.error(directory, 0, tail.NOTHING_SECRET), rank_report.last_step(directory, 0)) == ("", None)
     streams = {"0.out": directory.stream("0.out")}
-    assert log_index.begins(directory, streams, 1.0)["0.out"] in (0, rank_files.size(streams["0.out"]))
+    assert log_files.begins(directory, streams, 1.0)["0.out"] in (0, rank_files.size(streams["0.out"]))
     assert tail.last_lines(*streams.values()) == []
     assert tail.LogFollower(streams, protocol.Follow({}, None, tail=5)).next(ended=True) is None
-    log_index.LogIndex(directory, streams).note()
+    log_files.LogIndex(directory, streams).note()
     LogLimit(streams.values(), 1).keep(1.0)
     with pytest.raises(OSError, match=r"regular file|directory"):
         Mask(["a long secret"]).scrub(streams["0.out"])
@@ -155,7 +155,7 @@ def test_any_index_of_a_log_returns_a_valid_offset(
     path.write_text("one\ntwo\n")
     os.utime(path, (2e9, 2e9))
     Path(directory.times("0.out")).write_bytes(b"".join(struct.pack("<dq", *mark) for mark in content))
-    begin = log_index.begins(directory, {"0.out": str(path)}, 1e9)
+    begin = log_files.begins(directory, {"0.out": str(path)}, 1e9)
     follower = tail.LogFollower({"0.out": str(path)}, protocol.Follow({}, None), since=begin)
     assert begin["0.out"] >= 0
     output = follower.next(ended=True)
@@ -188,5 +188,5 @@ def test_forged_events_and_tasks_of_other_runs_are_ignored(directory: RunDirecto
 @pytest.mark.parametrize("content", [DEEP, b"[]", b'{"variables": {"A": 1}}', b"x" * (2 << 20)])
 def test_an_invalid_environment_file_is_an_error_with_its_path(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "env.json").write_bytes(content)
-    with pytest.raises(node_environment.NodeEnvironmentError, match=r"env\.json"):
-        node_environment.completed(task(Path("/"), env_file=str(tmp_path / "env.json")))
+    with pytest.raises(environment.NodeEnvironmentError, match=r"env\.json"):
+        environment.completed(task(Path("/"), env_file=str(tmp_path / "env.json")))

@@ -1,4 +1,4 @@
-from pylaunch.agent.telemetry.usage import cpu_ticks, devices
+from pylaunch.agent.telemetry import cpu_ticks, devices
 
 STAT = "cpu  400 10 90 1000 50 5 5 40 7 0\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 1 2\n"
 

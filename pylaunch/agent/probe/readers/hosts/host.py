@@ -1,7 +1,8 @@
-"""Memory, file systems, limits and processors of the machine."""
+"""Memory, file systems, limits, processors and clock of the machine."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import resource
@@ -9,15 +10,91 @@ import time
 from typing import Any
 
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.probe.temporary import refusal, temporary_directory, temporary_refusals
-from pylaunch.agent.shared.text import listed, meminfo, text_or_none, unreachable
+from pylaunch.agent.shared.programs import ended
+from pylaunch.agent.shared.text import listed, meminfo, text_of, text_or_none, unreachable
 from pylaunch.protocol.readings.hosts import (
+    ClockReading,
     FilesystemReading,
     KernelReading,
     MemoryReading,
     ProcessorsReading,
     ResourceLimit,
 )
+
+CANDIDATES = ("/tmp", "/var/tmp", "/usr/tmp")
+RARE = "/usr/tmp"
+"""Of the candidates, the one that most hosts do not have."""
+
+TRIED = b"blat"
+
+
+def temporary_directory() -> str:
+    """Return the directory that `tempfile` uses; "" if no file can be written anywhere."""
+    return next((each for each in _candidates() if not refusal(each, TRIED, is_synced=False)), "")
+
+
+def temporary_refusals() -> dict[str, str]:
+    """Return the error of each directory that `tempfile` tries and where no file can be written."""
+    errors = {each: refusal(each, TRIED, is_synced=False) for each in _candidates()}
+    return {each: error for each, error in errors.items() if error and (each != RARE or os.path.isdir(each))}
+
+
+def _candidates() -> list[str]:
+    asked = [os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)]
+    return list(dict.fromkeys(map(os.path.abspath, (*asked, *CANDIDATES, os.getcwd()))))
+
+
+def refusal(directory: str, content: bytes, *, is_synced: bool = True) -> str:
+    """Return the error of writing a file with `content` in `directory`; "" if it succeeds. The file is removed."""
+    # A unique name, because several hosts may check one shared directory.
+    path = os.path.join(directory, f".pylaunch-check-{os.urandom(8).hex()}")
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(descriptor, content)
+            if is_synced:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+            os.unlink(path)
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+ASK_S = 3.0
+CAP_SYS_TIME = 25
+CHRONYD = "chronyd"
+DAEMONS = (CHRONYD, "ntpd", "systemd-timesyn", "ptp4l", "phc2sys", "openntpd")
+"""Names of processes, which the kernel truncates to fifteen bytes."""
+
+
+@reader("clock.keeping")
+def keeping(question: None) -> ClockReading:
+    """Return the running time daemons, the output of `chronyc -c tracking`, and the permission to set the clock.
+
+    chronyc is asked only where chronyd runs.
+    """
+    running = _running()
+    chrony: str | None = None
+    if CHRONYD in running:
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            chrony = ended(["chronyc", "-c", "-n", "tracking"], joined=True, deadline_s=ASK_S).output.strip()
+    return {"daemons": running, "chrony": chrony, "may_set": bool(bounding_capabilities() >> CAP_SYS_TIME & 1)}
+
+
+def _running() -> list[str]:
+    found = {text_or_none(f"/proc/{name}/comm") for name in filter(str.isdigit, os.listdir("/proc"))}
+    return [daemon for daemon in DAEMONS if daemon in found]
+
+
+def bounding_capabilities() -> int:
+    """Bit mask of the capabilities that the first process of this host may ever have."""
+    for line in text_of("/proc/1/status").splitlines():
+        if line.startswith("CapBnd:"):
+            return int(line.split()[1], 16)
+    return 0
+
 
 WRITTEN = b"0" * 4096
 """Content of the file that tests whether a directory is writable."""

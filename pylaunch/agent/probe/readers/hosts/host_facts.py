@@ -12,12 +12,12 @@ import resource
 import time
 from typing import Dict, Optional
 
-from pylaunch.agent.probe import gpu
 from pylaunch.agent.probe.altered import touched_files
-from pylaunch.agent.probe.commands import output_of, run_as_root
+from pylaunch.agent.probe.readers.devices import gpu
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import essentials
 from pylaunch.agent.shared.installed import MARKER, installed_digest
+from pylaunch.agent.shared.programs import output_of, run_as_root
 from pylaunch.agent.shared.text import listed, meminfo, text_of, text_or_none
 
 Group = Dict[str, Optional[str]]

@@ -1,20 +1,49 @@
-"""Leftover processes and files of earlier runs, of pylaunch and other launchers."""
+"""Leases of devices and ports, and leftover processes and files of earlier runs, of pylaunch and other launchers."""
 
 from __future__ import annotations
 
 import os
 import re
 import time
-from typing import Iterable, Iterator
+from typing import Any, Iterable, Iterator, Mapping
 
-from pylaunch.agent.probe.readers.hosts.lease import node_root
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.shared import processes, run_processes
-from pylaunch.protocol.readings.hosts import (
-    SharedMemoryReading,
-    StaleProcess,
-    StoppedAgent,
-)
+from pylaunch.agent.shared import leases, processes, run_processes
+from pylaunch.base.layout import NodeRoot, default_root
+from pylaunch.protocol.readings.hosts import LeaseHolder, LeasesReading, SharedMemoryReading, StaleProcess, StoppedAgent
+
+
+@reader("lease.holders")
+def held(question: Mapping[str, Any]) -> LeasesReading:
+    """Return the holders of `devices` (indexes) under `root` and of `ports`, by index and port as text."""
+    root = node_root(question["root"]).path
+    names = {index: leases.device_name(index, root, default_root()) for index in question["devices"]}
+    ports = {port: leases.port_name(port) for port in question["ports"]}
+    found = leases.holders([*names.values(), *ports.values()])
+    return {"devices": _holders(names, found), "ports": _holders(ports, found)}
+
+
+def node_root(template: str) -> NodeRoot:
+    """Return the node root on this host, which may not exist, without creating it."""
+    path = os.path.abspath(template.replace("{user}", str(os.getuid())))
+    return NodeRoot(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)))
+
+
+def _holders(names: Mapping[int, str], found: Mapping[str, leases.Holder | None]) -> dict[str, LeaseHolder]:
+    holders = {index: found[name] for index, name in names.items()}
+    return {str(index): _words(holder) for index, holder in holders.items() if holder is not None}
+
+
+def _words(found: leases.Holder) -> LeaseHolder:
+    return {
+        "run": found.run,
+        "user": found.user,
+        "since": found.since,
+        "pid": found.pid,
+        "is_ours": found.is_ours,
+        "words": str(found),
+    }
+
 
 SHARED_MEMORY = "/dev/shm"
 SHARED_NAMES = re.compile(r"psm_[0-9a-f]+|torch_(?P<pid>\d+)_.*|nccl-\w+|sem\.(mp-|loky-).*|pym-(?P<pym>\d+)-.*")

@@ -6,9 +6,9 @@ import json
 import os
 import re
 
-from pylaunch.agent.probe.commands import run_as_root
 from pylaunch.agent.probe.managed import MOST_CHARACTERS, differences, read_manifest
 from pylaunch.agent.probe.registry import reader
+from pylaunch.agent.shared.programs import run_as_root
 from pylaunch.protocol.readings.hosts import ManifestEntry, ManifestQuestion
 
 MANIFEST = "/var/lib/pylaunch/manifest.json"

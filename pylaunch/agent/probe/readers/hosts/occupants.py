@@ -11,7 +11,7 @@ import re
 from typing import Any, Mapping
 
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.shared import cgroups, leases, processes, programs, run_lock
+from pylaunch.agent.shared import cgroups, leases, processes, programs, run_processes
 from pylaunch.agent.shared.processes import RANK_VARIABLES, Process
 from pylaunch.agent.shared.sockets import ports
 from pylaunch.agent.shared.text import link_of, stat_of
@@ -97,7 +97,7 @@ def _run_of(pid: int) -> tuple[str | None, bool]:
     if not run or not root or not RUN_ID.match(run):
         return None, False
     try:
-        return run, run_lock.is_live(NodeRoot(root).run(run))
+        return run, run_processes.is_live(NodeRoot(root).run(run))
     except OSError:  # The root belongs to another user, whose run may be live.
         return run, True
 

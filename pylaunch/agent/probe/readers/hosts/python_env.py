@@ -1,4 +1,4 @@
-"""Interpreter of the ranks and its libraries."""
+"""Environment of the ranks: interpreter and libraries, or a container of an image."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Callable
 
 from pylaunch.agent.probe import altered
 from pylaunch.agent.probe.registry import reader
-from pylaunch.agent.shared import essentials, programs
+from pylaunch.agent.shared import container_engines, essentials, programs
 from pylaunch.agent.shared.installed import MARKER, installed_digest
 from pylaunch.agent.shared.text import link_of
-from pylaunch.protocol.readings.hosts import EnvironmentsQuestion, LibrariesReading, PythonReading
+from pylaunch.protocol.readings.hosts import ContainerReading, EnvironmentsQuestion, LibrariesReading, PythonReading
 
 VERSION = "import platform; print(platform.python_implementation(), platform.python_version())"
 
@@ -63,3 +63,31 @@ def _altered(path: str, look: Callable[[str], list[list[str]]]) -> list[list[str
     if not any(os.path.exists(os.path.join(place, name)) for name in (MARKER, "pyvenv.cfg")):
         return None
     return look(place)
+
+
+TRIAL_S = 40.0
+
+
+@reader("containers.engine", TRIAL_S + container_engines.INSPECT_S)
+def engine(image: str) -> ContainerReading:
+    """Run a program of `image` with the engine that a start uses. It ends at once, and leaves nothing."""
+    found = container_engines.engine_of(image)
+    reading: ContainerReading = {"engine": found or "", "digest": "", "refused": ""}
+    if found is None:
+        return reading
+    try:
+        reading["digest"] = _digest(found, image)
+        words = container_engines.command(found, image, [], {}, ["/bin/sh", "-c", "exit 0"])
+        tried = programs.ended(words, joined=True, deadline_s=TRIAL_S)
+    except (OSError, TimeoutError) as error:
+        reading["refused"] = str(error)
+        return reading
+    if tried.status != 0:
+        reading["refused"] = (tried.output.strip().splitlines() or [f"exit status {tried.status}"])[-1]
+    return reading
+
+
+def _digest(found: str, image: str) -> str:
+    if not image.startswith("/"):
+        return container_engines.image_id(found, image)
+    return "a directory" if os.path.isdir(image) else f"{os.stat(image).st_size:,} bytes"

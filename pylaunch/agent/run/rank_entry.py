@@ -26,7 +26,7 @@ import sys
 import time
 from collections.abc import Iterable
 
-from pylaunch.agent.run.ranks import spawn
+from pylaunch.agent.run import spawn
 from pylaunch.agent.shared.sockets import local_socket
 
 SOCKET = "PYLAUNCH_SOCKET"

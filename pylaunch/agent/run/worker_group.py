@@ -10,20 +10,23 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Iterator
 
 from pylaunch import protocol
-from pylaunch.agent.evidence import examination
-from pylaunch.agent.evidence.ranks import rank_report, rank_states
+from pylaunch.agent.evidence import rank_report, rank_states
 from pylaunch.agent.in_rank import sitecustomize
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import last_lines
-from pylaunch.agent.run.ranks import recorder_settings, spawn
-from pylaunch.agent.run.ranks.rank_entry import SOCKET
+from pylaunch.agent.run import environment, spawn
+from pylaunch.agent.run.rank_entry import SOCKET
 from pylaunch.agent.shared import processes, rank_files
+from pylaunch.agent.shared.event_loop import Lines
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import NodeRoot, RunDirectory
 from pylaunch.base.rank_environment import JOB, RUNTIME_PATH, Layer, composed_values
 from pylaunch.base.untrusted_json import parse_object
 from pylaunch.protocol.fields import checked
-from pylaunch.protocol.lines import Lines
+
+if TYPE_CHECKING:
+    from pylaunch.agent.containers import JoinableContainer
+
 
 LAUNCHER = "launcher"
 IN_RANK = "pylaunch/agent/in_rank"
@@ -93,9 +96,6 @@ MOST_PROCESSES = 1 << 22
 MOST_REPORTS = 64
 """Starts and ends of one rank that its entries may report: each becomes an event of the run."""
 
-if TYPE_CHECKING:
-    from pylaunch.agent.containers.container import JoinableContainer
-
 
 def _whole_number(value: int, least: int, most: int) -> int:
     """Return `value` if it is an integer within these bounds. Raises ValueError."""
@@ -127,7 +127,7 @@ class WorkerGroup:
     ) -> None:
         self.task = task = asked.task
         self.container = container
-        recorder = recorder_settings.settings(task, directory)
+        recorder = environment.recorder_settings(task, directory)
         self._layers = {Layer.RECORDER: recorder, JOB: task.env, Layer.SECRETS: asked.secrets}
         path = composed_values(self._layers).get(RUNTIME_PATH)
         hook = os.path.join(archive(), IN_RANK) if task.rank_thread else None
@@ -248,7 +248,7 @@ class WorkerGroup:
         names = {"PYLAUNCH_RANK": str(rank.rank), "PYLAUNCH_LOCAL_RANK": str(rank.local_rank)}
         files = rank_report.environment(self._directory, rank.rank)
         if self.task.rank_thread:
-            files[sitecustomize.VARIABLE] = self._directory.of_rank(rank.rank, examination.SOCKET)
+            files[sitecustomize.VARIABLE] = self._directory.of_rank(rank.rank, rank_report.SOCKET)
         return {Layer.IDENTITY: rank.env, Layer.AGENT: {**self._agent_variables, **names, **files}}
 
     def streams(self) -> dict[str, str]:

@@ -7,23 +7,181 @@ then do not take its silence for a lost node.
 
 A connection on which an answer is late is closed and opened again, because TCP itself waits longer and longer between
 retransmissions. An agent from which nothing ever arrived is no lost node: a firewall blocks its port.
+
+One message per line: the HMAC-SHA256 of the rest in hexadecimal, a space, a JSON object. The controller makes a random
+key for each run and sends it to the agents over SSH; it is never on a command line and never on a disk. A message names
+its sender, its recipient and a serial number that only increases, so that a recorded message cannot be replayed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import hashlib
+import hmac
+import json
+import os
+import selectors
 import socket
 import time
-from collections.abc import Callable
 from functools import partial
+from typing import Callable, Tuple
 
 from pylaunch import protocol
-from pylaunch.agent.peers import neighbours, peer_status
-from pylaunch.agent.peers.peer_status import PeerStatus
-from pylaunch.agent.shared.event_loop import EventLoop
-from pylaunch.base.dataclass import dataclass, field
+from pylaunch.agent.shared.event_loop import EventLoop, Lines
+from pylaunch.agent.shared.sockets import ports
+from pylaunch.base.dataclass import asdict, dataclass, field, replace
+from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
 from pylaunch.protocol.heartbeats import Heartbeats
-from pylaunch.protocol.lines import Lines
+
+LONGEST_STATUS = 8192
+"""Longest line in bytes; reasons are cut to fit."""
+
+MAX_REASON = 1000
+MAX_GRACE_S = 1e9
+
+
+@dataclass(frozen=True)
+class PeerStatus:
+    """State of the run on the sender's node."""
+
+    sender: str
+    to: str
+    serial: int
+    answers: int = 0
+    """Serial number of the message that this one answers; 0 for a message that expects an answer."""
+
+    stop: str = ""
+    """Reason of the stop, with the host where it began; "" while the run is not being stopped."""
+
+    by_hand: bool = False
+    """A person requested the stop."""
+
+    grace_s: float = 0.0
+    """Seconds until SIGKILL, once the run is being stopped."""
+
+    over: bool = False
+    """The run has ended on the sender's node and nothing of it is left."""
+
+
+def encode_status(key: bytes, status: PeerStatus) -> bytes:
+    """Return `status` as one line."""
+    cut = replace(status, stop=status.stop[:MAX_REASON])
+    body = json.dumps(asdict(cut), separators=(",", ":")).encode()
+    return _mac(key, body) + b" " + body + b"\n"
+
+
+def decode_status(key: bytes, line: bytes) -> PeerStatus:
+    """Return the status in `line`. Raises WireError for a line that is not authentic, malformed or out of bounds."""
+    mac, _, body = line.partition(b" ")
+    if not hmac.compare_digest(mac, _mac(key, body)):
+        raise protocol.WireError("expected a message with the key of this run")
+    try:
+        status = protocol.from_fields(PeerStatus, parse_object(body, LONGEST_STATUS))
+    except UntrustedJsonError as error:
+        raise protocol.WireError(f"expected a message of an agent: {error}") from None
+    if status.serial < 0 or status.answers < 0 or not 0 <= status.grace_s <= MAX_GRACE_S:
+        raise protocol.WireError("expected a message of an agent, got a number out of bounds")
+    return replace(status, stop=status.stop[:MAX_REASON])
+
+
+def _mac(key: bytes, body: bytes) -> bytes:
+    return hmac.new(key, body, hashlib.sha256).hexdigest().encode()
+
+
+Target = Tuple[socket.AddressFamily, str, int]
+
+WATCHED = 3
+"""Number of neighbours on each side. Six agents watch each node, and the cost per node is independent of the size of
+the cluster."""
+
+LOOK_UP_S = 2.0
+"""Seconds for looking up all names together."""
+
+TRY_S = 2.0
+"""Timeout of a test connection. Linux repeats a lost SYN after 1 s, so one lost packet does not fail the test."""
+
+OK, SILENT, REFUSED, NAMELESS, UNREACHABLE = "ok", "silent", "refused", "nameless", "unreachable: "
+"""Results of a test connection; the last one is followed by the error of the system."""
+
+
+def neighbours(me: str, names: list[str]) -> list[str]:
+    """Return the nodes that `me` watches: the nearest in the ring of `names`, all nodes in rank order."""
+    if me not in names:
+        return []
+    place, count = names.index(me), len(names)
+    around = [names[(place + step) % count] for step in range(-WATCHED, WATCHED + 1)]
+    return [name for name in dict.fromkeys(around) if name != me]
+
+
+def look_up(addresses: dict[str, str]) -> dict[str, tuple[socket.AddressFamily, str]]:
+    """Return the numeric address of each node, without nodes whose names cannot be resolved in time."""
+    found: dict[str, tuple[socket.AddressFamily, str]] = {}
+    until = time.monotonic() + LOOK_UP_S
+    for name, address in addresses.items():
+        flags = 0 if time.monotonic() < until else socket.AI_NUMERICHOST
+        try:
+            family, _, _, _, place = socket.getaddrinfo(address, None, type=socket.SOCK_STREAM, flags=flags)[0]
+        except (OSError, UnicodeError):  # UnicodeError: the name is no domain name.
+            continue
+        found[name] = (family, str(place[0]))
+    return found
+
+
+def listen() -> socket.socket | None:
+    """Listen on a free port. None where none is free: peer messaging is disabled, and `Ready` reports port 0."""
+    try:
+        return ports.listen(0)
+    except OSError:
+        return None
+
+
+def try_connections(
+    targets: dict[str, Target],
+    on_incoming: Callable[[], None] = lambda: None,
+    listener: socket.socket | None = None,
+) -> dict[str, str]:
+    """Connect to all `targets` at once, for TRY_S at most, and return the result of each. Nothing is sent.
+
+    Calls `on_incoming` for connections that reach `listener` meanwhile.
+    """
+    ends: dict[str, str] = {}
+    with selectors.DefaultSelector() as selector:
+        if listener is not None:
+            selector.register(listener, selectors.EVENT_READ)
+        for name, (family, address, port) in targets.items():
+            try:
+                connecting = socket.socket(family, socket.SOCK_STREAM)
+            except OSError as error:  # No descriptor is left, or the family is disabled here.
+                ends[name] = UNREACHABLE + os.strerror(error.errno or 0)
+                continue
+            connecting.setblocking(False)
+            connecting.connect_ex((address, port))  # The socket becomes writable when the connection succeeds or fails.
+            selector.register(connecting, selectors.EVENT_WRITE, name)
+        until = time.monotonic() + TRY_S
+        left = TRY_S
+        while len(ends) < len(targets) and left > 0:
+            left = until - time.monotonic()  # At the end, look once more: this process may have been held up.
+            for key, _ in selector.select(max(0.0, left)):
+                if key.data is None:
+                    on_incoming()
+                    continue
+                assert isinstance(key.fileobj, socket.socket)
+                ends[key.data] = _result(key.fileobj.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
+                selector.unregister(key.fileobj)
+                key.fileobj.close()
+        for key in list(selector.get_map().values()):
+            if key.data is not None:
+                ends[key.data] = SILENT
+                assert isinstance(key.fileobj, socket.socket)
+                key.fileobj.close()
+    return ends
+
+
+def _result(error: int) -> str:
+    known = {0: OK, errno.ECONNREFUSED: REFUSED, errno.ETIMEDOUT: SILENT}
+    return known.get(error, UNREACHABLE + os.strerror(error))
+
 
 HEARTBEAT_S = 1.0
 RETRY_S = 0.2
@@ -70,11 +228,11 @@ class Peers:
         self._loop = loop
         self._clock = clock
         self._me = me
-        self._addresses = neighbours.look_up({name: address for name, address in addresses.items() if name != me})
+        self._addresses = look_up({name: address for name, address in addresses.items() if name != me})
         self._names = list(addresses)
-        self._neighbours = neighbours.neighbours(me, self._names)
+        self._neighbours = neighbours(me, self._names)
         self._on_stop = on_stop
-        self._listener = neighbours.listen() if len(addresses) > 1 else None
+        self._listener = listen() if len(addresses) > 1 else None
         self._is_listening = False
         self._key = b""
         """Key of the run; empty before the release."""
@@ -108,8 +266,8 @@ class Peers:
             return {}
         self._watch_listener(self._reject)
         targets = {name: (*self._addresses[name], port) for name, port in ports.items() if name in self._addresses}
-        ends = neighbours.try_connections(targets, self._reject, self._listener)
-        return {name: ends.get(name, neighbours.NAMELESS) for name in ports if name != self._me}
+        ends = try_connections(targets, self._reject, self._listener)
+        return {name: ends.get(name, NAMELESS) for name in ports if name != self._me}
 
     def _watch_listener(self, callback: Callable[[], None]) -> None:
         assert self._listener is not None
@@ -230,7 +388,7 @@ class Peers:
         except OSError:  # No descriptor is left: retried with the next message.
             return False
         connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        peer.connection = Lines(connecting, peer_status.MAX_LINE)
+        peer.connection = Lines(connecting, LONGEST_STATUS)
         connecting.connect_ex(peer.address)  # An error shows at the first read or write.
         peer.unanswered_since = None
         self._loop.watch(connecting, partial(self._receive_answers, peer, peer.connection))
@@ -266,7 +424,7 @@ class Peers:
     def _accept(self) -> None:
         assert self._listener is not None
         try:
-            connection = Lines(self._listener.accept()[0], peer_status.MAX_LINE)
+            connection = Lines(self._listener.accept()[0], LONGEST_STATUS)
         except OSError:
             return
         if len(self._incoming) >= INCOMING:
@@ -296,14 +454,14 @@ class Peers:
         reason, kill_at, by_hand = self._stop or ("", 0.0, False)
         grace_s = max(0.0, kill_at - self._clock())
         status = PeerStatus(self._me, to, self._serial, answers, reason, by_hand, grace_s, self._is_over)
-        return peer_status.encode(self._key, status)
+        return encode_status(self._key, status)
 
     def _received(self, connection: Lines) -> list[PeerStatus]:
         """Return the new messages for this agent; anything but a message from another agent closes the connection."""
         received = []
         try:
             for line in connection.receive():
-                status = peer_status.decode(self._key, line)
+                status = decode_status(self._key, line)
                 peer = self._peers.get(status.sender)
                 if peer is None or status.to != self._me:
                     raise protocol.WireError(f"message from {status.sender} for {status.to}")

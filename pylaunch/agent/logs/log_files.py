@@ -1,16 +1,16 @@
-"""Index of log files by time: for each log file, a file of marks (time, size of the log).
+"""Log files while ranks write to them: their limit on the disk, and an index by time.
 
-Ranks write directly to their logs, so lines have no timestamps. Once a second the agent records the sizes that have
-grown. Bytes after the last mark before a moment were written after that mark: a reader that starts there misses no
-output since that moment, and gets at most the output between mark and moment in addition.
-
-A file of marks is bounded. When it is full, marks are thinned by age: marks of the last minutes stay, and of older ones
-one per 1/SHARE of their age.
+Ranks write directly to their files, so nothing is lost if the agent dies. Beyond the limit the agent punches a hole
+(fallocate(2)) between the first and the newest bytes: size and offsets stay, the blocks on the disk are released.
+Lines have no timestamps: once a second the agent appends a mark (time, size of the log) for each log that has grown.
+Bytes after the last mark before a moment were written after that mark: a reader that starts there misses no output
+since that moment, and gets at most the output between mark and moment in addition.
 """
 
 from __future__ import annotations
 
 import collections
+import ctypes
 import math
 import os
 import struct
@@ -21,6 +21,71 @@ from pylaunch.agent.logs.tail import CHUNK
 from pylaunch.agent.shared import rank_files
 from pylaunch.agent.shared.record import note
 from pylaunch.base.layout import RunDirectory
+
+CHECK_S = 1.0
+"""Time between two checks. Output of a rank in between is in addition to the limit."""
+
+HEAD = 1 << 20
+"""Bytes at the beginning that are kept."""
+
+_BLOCK = 4096
+_KEEP_SIZE = 1
+_PUNCH_HOLE = 2
+
+
+def middle(size: int, limit: int) -> tuple[int, int]:
+    """Return start and end of the hole that brings a file of `size` bytes within `limit`, with room to grow."""
+    first = -(-min(HEAD, limit // 4) // _BLOCK) * _BLOCK
+    last = (size - limit // 2) // _BLOCK * _BLOCK
+    return first, max(first, last)
+
+
+class LogLimit:
+    """Limit of `limit` bytes on the disk for each of several files; 0 is no limit."""
+
+    def __init__(self, paths: Iterable[str], limit: int) -> None:
+        self._paths = list(paths) if limit else []
+        self._limit = limit
+        self._next = 0.0
+
+    def next_look(self) -> float | None:
+        """Return the monotonic time of the next call of `keep`; None for never."""
+        return self._next if self._paths else None
+
+    def keep(self, now: float) -> None:
+        """Release the blocks beyond the limit, if it is time to check."""
+        if now < self._next:
+            return
+        self._next = now + CHECK_S
+        for path in list(self._paths):
+            try:
+                self._keep(path)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                self._paths.remove(path)
+                note(f"{path} cannot be kept within {self._limit} bytes: {error.strerror}")
+
+    def _keep(self, path: str) -> None:
+        status = os.lstat(path)
+        if status.st_blocks * 512 <= self._limit:
+            return
+        first, last = middle(status.st_size, self._limit)
+        if last > first:
+            _punch(path, first, last - first)
+
+
+def _punch(path: str, start: int, length: int) -> None:
+    fallocate = ctypes.CDLL(None, use_errno=True).fallocate
+    fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    file = rank_files.open_regular(path, os.O_WRONLY)
+    try:
+        if fallocate(file, _KEEP_SIZE | _PUNCH_HOLE, start, length) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+    finally:
+        os.close(file)
+
 
 Mark = Tuple[float, int]
 """Seconds since the epoch, and the size of the log then."""

@@ -17,14 +17,16 @@ import select
 import signal
 import subprocess
 import time
-from typing import Any, Callable
+from typing import Any, Callable, Dict, Tuple
 
 from pylaunch import protocol
-from pylaunch.agent.run import program_checks
-from pylaunch.agent.run.ranks import spawn
+from pylaunch.agent.run import checks, spawn
 from pylaunch.agent.shared import container_engines, processes, rank_files
+from pylaunch.agent.shared.essentials import essentials, installed_libraries
+from pylaunch.agent.shared.programs import path_of
+from pylaunch.base.dataclass import replace
 from pylaunch.base.layout import NodeRoot, RunDirectory
-from pylaunch.protocol.node_task import MountTask
+from pylaunch.protocol.node_task import CONTAINER_IMAGE, MountTask
 
 NAMESPACES = (("user", 0x10000000), ("mnt", 0x00020000))
 """Names and CLONE_ numbers, in the order in which a process joins them: the first gives the right to the second."""
@@ -35,7 +37,7 @@ START_S = 60.0
 END_S = 5.0
 """Time for the processes of the engine to end."""
 
-ASK_S = program_checks.LOOK_S + 5.0
+ASK_S = checks.LOOK_S + 5.0
 """Time for an examination, in which a program of the image that never ends is named first."""
 
 MOST_TEXT = 300
@@ -260,3 +262,34 @@ def _read_until(reading: int, is_complete: Callable[[bytes], bool], within_s: fl
         if not chunk:
             break
     return output
+
+
+Facts = Tuple[Dict[str, str], Dict[str, str]]
+USER_SITE = {"PYTHONNOUSERSITE": "1"}
+"""Packages in the home directory are those of the node's Python, not of the image's."""
+
+
+def prepared(
+    task: protocol.NodeTask, root: NodeRoot
+) -> tuple[protocol.NodeTask, JoinableContainer | None, list[protocol.Reason], Facts]:
+    """Return `task` with the variables of its image below its own, the container, reasons, essentials and libraries."""
+    container = None
+    try:
+        container = start_container(task, root)
+        within = replace(task, env={**USER_SITE, **container.env, **task.env})
+        found = container.inside(lambda: _answers(within))
+    except ContainerError as error:
+        return task, container, [error.reason], ({}, {})
+    except (OSError, ValueError) as error:
+        return task, container, [protocol.Reason("container", f"the container cannot be made: {error}")], ({}, {})
+    reasons = [protocol.Reason(*each) for each in found["reasons"]]
+    return within, container, reasons, ({CONTAINER_IMAGE: container.digest, **found["essentials"]}, found["libraries"])
+
+
+def _answers(task: protocol.NodeTask) -> dict[str, Any]:
+    python = path_of(task.python, task.env.get("PATH")) or "" if task.python else ""
+    return {
+        "reasons": [(each.code, each.message, each.hint) for each in checks.of_programs(task)],
+        "essentials": essentials(python),
+        "libraries": installed_libraries(python),
+    }

@@ -1,16 +1,21 @@
-"""Reports of a rank on itself: the exception that ended it, and its last step.
+"""Reports of a rank on itself: the exception that ended it, its last step, and the first line of its script.
 
 The error file follows torch's contract: TORCHELASTIC_ERROR_FILE names it, `record` of torch.distributed.elastic
 writes it as {"message": {"message": "RuntimeError: …", "extraInfo": {"py_callstack": "Traceback …"}}}.
+A Python rank reaches its script when `in_rank/sitecustomize.py` has returned: it sets that time as that of the file for
+its stacks. Programs that do not load the hook report none.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import stat
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Iterable
 
 from pylaunch import protocol
+from pylaunch.agent.in_rank.sitecustomize import PROCESSES
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.shared import rank_files
 from pylaunch.base import untrusted_json
@@ -19,9 +24,15 @@ from pylaunch.base.layout import RunDirectory
 if TYPE_CHECKING:
     from pylaunch.runtime.progress import Mark
 
+
 ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 STEP_FILE = "PYLAUNCH_STEP_FILE"
 """`VARIABLE` of `pylaunch.runtime.progress`."""
+
+SOCKET = "sock"
+STACKS = "stacks"
+ENDS = ("", *(f".{number}" for number in range(1, PROCESSES)))
+"""Ends of the names of sockets and dumps of the Python processes of one rank."""
 
 MAX_BYTES = 1 << 20
 MAX_TEXT = 500
@@ -102,3 +113,42 @@ def _mark(directory: RunDirectory, rank: int) -> Mark | None:
         return progress.decoded(rank_files.read(path, progress.SIZE))
     except OSError:
         return None
+
+
+LOOKS_S = 120.0
+"""Time after the start of a rank until which it is looked for."""
+
+EARLY_S = 0.05
+"""Accuracy of the times of files, with a margin."""
+
+
+class FirstLines:
+    """Ranks whose first line has not been seen. Times are seconds since the epoch."""
+
+    def __init__(self, directory: RunDirectory) -> None:
+        self._directory = directory
+        self._started: dict[int, float] = {}
+        self._known: set[int] = set()
+
+    def expect(self, rank: int, started: float) -> None:
+        """Look for the first line of `rank`, unless it is known from an earlier process of the rank."""
+        if rank not in self._known:
+            self._started[rank] = started
+
+    def found(self, now: float) -> Iterator[tuple[int, float]]:
+        """Yield each rank that has begun, with the time, once. A time that cannot be true is ignored."""
+        for rank, started in list(self._started.items()):
+            at = self._time_of(rank)
+            if at is not None and started - EARLY_S <= at <= now + EARLY_S:
+                yield rank, max(at, started)
+                self._known.add(rank)
+                del self._started[rank]
+            elif now > started + LOOKS_S:
+                del self._started[rank]
+
+    def _time_of(self, rank: int) -> float | None:
+        try:
+            status = os.lstat(self._directory.of_rank(rank, STACKS))
+        except OSError:
+            return None
+        return status.st_mtime if stat.S_ISREG(status.st_mode) else None

@@ -1,1 +1,0 @@
-"""Evidence about ranks: their processes, stacks, sockets and states."""

@@ -1,1 +1,0 @@
-"""The processes of ranks: how they start, and what surrounds them."""

@@ -1,1 +1,0 @@
-"""Utilization of the node while a controller watches."""
