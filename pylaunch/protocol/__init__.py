@@ -5,7 +5,6 @@ from pylaunch.protocol.examination import ChildProcess as ChildProcess
 from pylaunch.protocol.examination import Collective as Collective
 from pylaunch.protocol.examination import Examined as Examined
 from pylaunch.protocol.examination import Frame as Frame
-from pylaunch.protocol.examination import OverriddenVariable as OverriddenVariable
 from pylaunch.protocol.examination import ProcessGroup as ProcessGroup
 from pylaunch.protocol.examination import RankView as RankView
 from pylaunch.protocol.examination import ThreadStack as ThreadStack

@@ -5,8 +5,6 @@ Lists and texts are bounded where the agent reads the rank, and again where the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pylaunch.base.dataclass import dataclass
 
 UNASKED = 0
@@ -29,9 +27,6 @@ LONGEST_TEXT = 300
 """Characters of a name, a path or a note."""
 
 LARGEST_COUNT = 1 << 62
-MEETING = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
-"""Variables by which ranks meet."""
-
 
 STOPPED_STATES = ("T", "t")
 """State letters of a process that a signal or a debugger stopped."""
@@ -96,22 +91,6 @@ class Collective:
 
     call_site: tuple[Frame, ...] = ()
     """Frames of the call, innermost first; () if the recorder kept none."""
-
-
-@dataclass(frozen=True)
-class OverriddenVariable:
-    """A variable by which ranks meet (MASTER_ADDR, RANK …), with another value than pylaunch gave to the rank."""
-
-    name: str
-    given: str
-    used: str
-    is_argument: bool
-    """The script passed `used` to torch; else it is in the environment of the process."""
-
-
-def has_other_numbers(overrides: Iterable[OverriddenVariable]) -> bool:
-    """Return True if a rank is another one for torch than in the run, or in a group of another size."""
-    return any(each.name in ("RANK", "WORLD_SIZE") for each in overrides)
 
 
 @dataclass(frozen=True)
@@ -199,8 +178,6 @@ class RankView:
     moved: int | None = None
     """Bytes that its processes have read and written, apart from `recv` and `send`; None if unknown."""
 
-    overrides: tuple[OverriddenVariable, ...] = ()
-
     children: tuple[ChildProcess, ...] = ()
     """The first processes that it started; stopped ones and those that only wait for a lock precede the others."""
 
@@ -211,7 +188,7 @@ class RankView:
     """`Examine.serial`, or UNASKED."""
 
     is_other_rank: bool = False
-    """Another launcher in the rank started the process that is shown, and gave it another rank or world size."""
+    """torch has another rank or world size there than the run: the script, or a launcher in the rank, set it."""
 
     handles: str = ""
     """Exception that its main thread handles, or that waits for a `finally`: "ValueError: bad batch (train.py:9)"."""

@@ -35,7 +35,6 @@ from pylaunch.protocol.examination import (
     Collective,
     Examined,
     Frame,
-    OverriddenVariable,
     ProcessGroup,
     RankView,
     ThreadStack,
@@ -303,7 +302,7 @@ FROM_AGENT = (
 _PARTS: dict[str, type[Any]] = {cls.__name__: cls for cls in (
     NodeTask, RankTask, Need, ContainerTask, MountTask,
     OutOfMemory, RankState, Reason, StepMark, RankSigns, KernelEvent, StuckConnection,
-    Frame, ThreadStack, ProcessGroup, Collective, OverriddenVariable, ChildProcess,
+    Frame, ThreadStack, ProcessGroup, Collective, ChildProcess,
 )}  # fmt: skip
 _COMPACT = (",", ":")
 _NAMES: dict[type[Any], str] = {cls: cls.__name__ for cls in TO_AGENT + FROM_AGENT}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.protocol.examination import UNASKED, OverriddenVariable
+from pylaunch.protocol.examination import UNASKED
 
 SIGNALLED = "the agent received a signal to end"
 """End of the reason of a stop by SIGTERM, as from Slurm at the end of its job, or at a shutdown."""
@@ -67,12 +67,6 @@ class RankEnd:
 
     raised_at: float = 0.0
     """Time at which the rank wrote its exception, its last line, on the clock of the node; 0 is unknown."""
-
-    overrides: tuple[OverriddenVariable, ...] = ()
-    """Variables by which it met the other ranks with other values than it was given."""
-
-    failed_to_meet: bool = False
-    """Its exception is from a function of torch in which ranks meet."""
 
     @property
     def failed(self) -> bool:

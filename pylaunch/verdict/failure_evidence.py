@@ -42,12 +42,6 @@ class Evidence:
     restarted: frozenset[str] = frozenset()
     """Hosts of `answering` that were booted again during the run."""
 
-    quiet: Mapping[int, RankView] = field(default_factory=dict)
-    """Last view of each rank in a time without progress, which may be over."""
-
-    address: str = ""
-    """Address at which the ranks meet; "" if unknown."""
-
     stopping: str = ""
     """Reason of the first node that stopped, after its name: "n2: rank 1 was killed by SIGTERM"."""
 

@@ -132,10 +132,6 @@ class RunState(Evidence):
         is_known = any(each.rank == view.rank for each in self.views)
         return self if is_known else replace(self, views=(*self.views, view))
 
-    def with_quiet(self, views: Iterable[RankView]) -> RunState:
-        """Add views that were taken because there was no progress."""
-        return replace(self, quiet={**self.quiet, **{view.rank: view for view in views}})
-
     def with_stopping(self, reason: str, grace: timedelta) -> RunState:
         """Stop all nodes because one node stops, ordered or on its own; `reason` names the origin."""
         return replace(self, stopping=self.stopping or reason).ordered(StopAll(reason, grace))

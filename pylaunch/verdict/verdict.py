@@ -14,8 +14,7 @@ as the cause. Where nothing else is known, nobody is named. In this order:
 7. the one rank that had not ended when all others had, unless its last lines are those of a victim;
 8. a launcher, where no rank failed.
 
-Facts of the hosts (`host_causes`) add causes, and precede the observations of 6 and 7 where they are likely. Ranks
-that use other variables than they got precede a rank whose exception is from the function in which ranks meet.
+Facts of the hosts (`host_causes`) add causes, and precede the observations of 6 and 7 where they are likely.
 Certainty only falls when evidence is missing: a cause is certain or likely only if the fate of every rank is known.
 """
 
@@ -80,11 +79,8 @@ def judge(evidence: Evidence) -> Verdict | None:
     observed = _observed(evidence, failed)
     found, rejected = host_causes(evidence, failed[0])
     observed_causes = [] if observed.cause is None else [observed.cause]
-    if failed[0].failed_to_meet and any(each.kind == "overridden" and each.confidence in _CREDIBLE for each in found):
-        observed_causes = [replace(each, confidence=Certainty.POSSIBLE) for each in observed_causes]
     causes = [_capped(each, evidence) for each in (*observed_causes, *found)]
-    # Other variables explain why ranks wait, leave, or do not end.
-    ranked = sorted(causes, key=lambda each: (RANKED.index(each.confidence), each.kind != "overridden"))
+    ranked = sorted(causes, key=lambda each: RANKED.index(each.confidence))
     rejected += _rejected_ends(failed, ranked[0] if ranked else None)
     if not ranked or (observed.cause is None and ranked[0].confidence is Certainty.POSSIBLE):
         return Verdict(observed.reason, None, observed.shown, tuple(ranked), tuple(rejected))

@@ -45,7 +45,7 @@ TOKENS = (
 ANSWER = {
     "frames": [["f", "a.py", 3]], "threads": [["MainThread", True, [0]]], "groups": [["0", "default", [0, 1]]],
     "collectives": [["0", 1, "all_reduce", [[2]], [[2]], ["Float"], False, False, 1.0, [0]]], "note": "",
-    "handles": "", "meeting": [["RANK", "0", "3"]],
+    "handles": "", "place": ["0", "3"],
 }  # fmt: skip
 SPY = [
     {"os_thread_id": 7, "thread_name": "MainThread", "frames": [{"name": "f", "filename": "a.py", "line": 3}]},
@@ -77,10 +77,6 @@ def readers(directory: RunDirectory) -> dict[str, tuple[Callable[[bytes], object
     kept = zlib.decompress(base64.b64decode(node_record.pack(samples.plan(2, 2), "0" * 16, 1.0)))
     return {
         "rank.answer": (rank_answer.decoded_answer, (ValueError,), json.dumps(ANSWER).encode()),
-        "rank.last_meeting": (
-            rank_answer.decoded_meeting, (ValueError,),
-            b'{"meeting":[["RANK","0","1"]],"started":[["RANK","0"]],"is_from_there":true}\n',
-        ),
         "rank.faulthandler": (
             lambda content: rank_answer.stacks_of_faulthandler(content.decode("utf-8", "replace")), (ValueError,),
             FAULT,

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pylaunch import protocol
-from pylaunch.verdict.hangs.snapshot import LOADER_WORKER
+from pylaunch.verdict.hangs.ranks import LOADER_WORKER
 from tests.agent.controller import Controller, Node, task
 from tests.waiting import wait_until
 

@@ -23,9 +23,8 @@ from pylaunch.agent.evidence.rank_answer import (
     MOST_BYTES,
     RankAnswer,
     decoded_answer,
-    overrides,
+    is_other_rank,
     stacks_of_faulthandler,
-    started_as_other_rank,
 )
 from pylaunch.agent.in_rank.questions import SIGNUM
 from pylaunch.agent.logs.masking import Mask
@@ -53,7 +52,7 @@ MOST_STACKS = 128 << 10
 
 NO_HELPER = "Python was started with -I, -E or -S, or with another PYTHONPATH"
 NO_THREAD = "the run was started with --no-rank-thread"
-OTHER_RANK = "no collectives: a launcher in the rank started this process with another rank or world size"
+OTHER_RANK = "no collectives: the script, or a launcher in the rank, gave torch another rank or world size"
 NOT_PYTHON = "no stacks: not a Python program"
 _NOTHING = RankAnswer([], [], [])
 
@@ -343,11 +342,10 @@ class Examination:
         now = time.time()
         is_recorded = self._request.serial == protocol.UNASKED
         listed, count = ((), 0) if is_recorded else py_spy.children(process.pid)
-        used = overrides(answer.meeting, self._run.given(question.rank))
         started = processes.environment(question.answering or process.pid) if question.number else {}
-        is_other = started_as_other_rank(started, self._run.given(question.rank))
+        is_other = is_other_rank(started, answer.place, self._run.given(question.rank))
         if is_other:
-            answer, used = replace(answer, groups=[], collectives=[], note=OTHER_RANK), ()
+            answer = replace(answer, groups=[], collectives=[], note=OTHER_RANK)
         return RankView(
             question.rank, "", now, 0.0, process.pid, process.state, process.cpu_s, question.source,
             "; ".join(filter(None, (question.note, answer.note))), tuple(answer.threads), tuple(answer.groups),
@@ -355,7 +353,7 @@ class Examination:
             rank_states.silent_s(question.rank, self._run.streams, now),
             rank_report.last_step(self._run.directory, question.rank), process.main_cpu_s,
             process.main_switches, self._moved.get(question.rank),
-            used, listed, count, self._request.serial, is_other,
+            listed, count, self._request.serial, is_other,
             answer.handles,
         )  # fmt: skip
 

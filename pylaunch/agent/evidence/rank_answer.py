@@ -7,15 +7,11 @@ A rank can write anything. An answer of another shape raises ValueError; lists a
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Iterable, Mapping, TypeVar
+from typing import Any, Callable, Mapping, Sequence
 
 from pylaunch import protocol
-from pylaunch.agent.evidence.rank_report import ENDS, STACKS
-from pylaunch.agent.logs.masking import Mask
-from pylaunch.agent.shared import rank_files
 from pylaunch.base import untrusted_json
-from pylaunch.base.dataclass import dataclass, field
-from pylaunch.base.layout import RunDirectory
+from pylaunch.base.dataclass import dataclass
 from pylaunch.protocol import examination as bounds
 
 MOST_BYTES = 512 << 10
@@ -30,8 +26,6 @@ _FRAME = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)$')
 NUMBERS = ("RANK", "WORLD_SIZE")
 """Variables that a launcher gives to each of its ranks."""
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True)
 class RankAnswer:
@@ -41,25 +35,11 @@ class RankAnswer:
     groups: list[protocol.ProcessGroup]
     collectives: list[protocol.Collective]
     note: str = ""
-    meeting: list[tuple[str, str, str]] = field(default_factory=list)
-    """Name, value in the environment and value that torch uses of each variable by which ranks meet."""
+    place: tuple[str, ...] = ()
+    """Rank and world size of its default process group; () without one."""
 
     handles: str = ""
     """Exception that the main thread handles."""
-
-
-@dataclass(frozen=True)
-class LastMeeting:
-    """Values by which a rank that exited met the others."""
-
-    meeting: list[tuple[str, str, str]]
-    """As in `RankAnswer`."""
-
-    started: Mapping[str, str]
-    """RANK and WORLD_SIZE with which the process was started."""
-
-    is_from_there: bool
-    """Its exception is from a function in which ranks meet."""
 
 
 def decoded_answer(line: bytes) -> RankAnswer:
@@ -86,30 +66,11 @@ def decoded_answer(line: bytes) -> RankAnswer:
             _collective(row, lambda site: places(site, bounds.MOST_SITE_FRAMES))
             for row in at_most(body["collectives"], bounds.MOST_COLLECTIVES)
         ]
-        meeting = _meeting(body)
+        place = tuple(map(_text, at_most(body["place"], len(NUMBERS))))
         note, handles = _text(body["note"]), _text(body["handles"])
-        return RankAnswer(threads, groups, collectives, note, meeting, handles)
+        return RankAnswer(threads, groups, collectives, note, place, handles)
     except (KeyError, TypeError) as error:
         raise ValueError(f"expected stacks and collectives: {error}") from None
-
-
-def decoded_meeting(written: bytes) -> LastMeeting:
-    """Return the line that a rank wrote when it exited. Raises ValueError without one.
-
-    `written` may have stacks of faulthandler before and after the line.
-    """
-    line = next((each for each in reversed(written.splitlines()) if each.startswith(b"{")), b"")
-    body = untrusted_json.parse_object(line, MOST_BYTES)
-    try:
-        started = {_text(name): _text(value) for name, value in at_most(body["started"], len(NUMBERS))}
-        return LastMeeting(_meeting(body), started, body["is_from_there"] is True)
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"expected how a rank met the others: {error}") from None
-
-
-def _meeting(body: Any) -> list[tuple[str, str, str]]:
-    rows = at_most(body["meeting"], len(bounds.MEETING))
-    return [(_text(name), _text(set_to), _text(used)) for name, set_to, used in rows]
 
 
 def _collective(row: Any, site: Callable[[Any], tuple[protocol.Frame, ...]]) -> protocol.Collective:
@@ -151,24 +112,13 @@ def _seconds(given: Any) -> float:
     return float(given)
 
 
-def started_as_other_rank(started: Mapping[str, str], given: Mapping[str, str]) -> bool:
-    """Return True if a process was `started` with another rank or world size than its rank was `given`.
+def is_other_rank(started: Mapping[str, str], place: Sequence[str], given: Mapping[str, str]) -> bool:
+    """Return True if a process has another rank or world size than its rank was `given`.
 
-    A launcher in the rank does that. A script that changes its own variables does not change these.
+    A launcher in the rank `started` it with other ones, or the script made its default group with them: `place`.
     """
-    return any(name in started and name in given and started[name] != given[name] for name in NUMBERS)
-
-
-def overrides(
-    meeting: Iterable[tuple[str, str, str]], given: Mapping[str, str]
-) -> tuple[protocol.OverriddenVariable, ...]:
-    """Return the variables by which a rank meets the others with other values than it was `given`."""
-    found = []
-    for name, set_to, used in meeting:
-        value, before = used or set_to, given.get(name, "")
-        if value and before and value != before:
-            found.append(protocol.OverriddenVariable(name, before, value, is_argument=value != set_to))
-    return tuple(found)
+    numbers = (*((name, started.get(name)) for name in NUMBERS), *zip(NUMBERS, place))
+    return any(value is not None and name in given and value != given[name] for name, value in numbers)
 
 
 def stacks_of_faulthandler(text: str) -> RankAnswer:
@@ -189,32 +139,3 @@ def stacks_of_faulthandler(text: str) -> RankAnswer:
     if found:
         found.insert(0, protocol.ThreadStack("MainThread", is_main=True, frames=found.pop().frames))
     return RankAnswer(found[: bounds.MOST_THREADS], [], [])
-
-
-LONGEST_LINE = 8 << 10
-
-
-def last_meeting(
-    directory: RunDirectory, rank: int, mask: Mask, given: Mapping[str, str]
-) -> tuple[tuple[protocol.OverriddenVariable, ...], bool]:
-    """Return the variables that `rank` used with other values than it was `given`, and whether it failed to meet.
-
-    Of several Python processes of the rank, the one whose exception is from there counts.
-    """
-    found = [(end, each) for end in ENDS if (each := _of(directory.of_rank(rank, STACKS + end), mask)) is not None]
-    if not found:
-        return (), False
-    end, met = next(((end, each) for end, each in found if each.is_from_there), found[0])
-    used = overrides(met.meeting, given)
-    is_other = bool(end) and started_as_other_rank(met.started, given)
-    return (() if is_other else used), met.is_from_there
-
-
-def _of(path: str, mask: Mask) -> LastMeeting | None:
-    size = rank_files.size(path)
-    if not size:
-        return None
-    try:
-        return decoded_meeting(mask.hide(rank_files.read_at(path, max(0, size - LONGEST_LINE), LONGEST_LINE)))
-    except (OSError, ValueError):
-        return None

@@ -30,14 +30,6 @@ NOT_DURING = {"_new_process_group_helper", "destroy_process_group", "_abort_proc
 
 DISTRIBUTED = "torch.distributed.distributed_c10d"
 DEFAULT_DESCRIPTIONS = ("undefined", "")
-MEETING = {"MASTER_ADDR": "hostname", "MASTER_PORT": "port", "RANK": "rank", "WORLD_SIZE": "world_size"}
-"""Variables by which ranks meet, and their names in torch's functions."""
-
-MEETS = {
-    "_create_c10d_store": ("/torch/distributed/rendezvous.py", "hostname", "port", "rank", "world_size"),
-    "init_process_group": ("/torch/distributed/distributed_c10d.py", "rank", "world_size", "init_method"),
-}
-"""Functions of torch in which a rank meets the others: module, and the local names that it uses to do so."""
 
 
 class Places:
@@ -84,8 +76,7 @@ def answer(words: "list[str]", main: int) -> str:
     ]
     fields = {
         "pid": os.getpid(), "time": time.time(), "frames": places.rows, "threads": threads, "groups": groups,
-        "collectives": collectives, "note": "; ".join(notes), "meeting": meeting(used_to_meet(running_frames(main))),
-        "handles": handled(main),
+        "collectives": collectives, "note": "; ".join(notes), "place": place_in_group(), "handles": handled(main),
     }  # fmt: skip
     return dumped(fields)
 
@@ -134,71 +125,10 @@ def thread_names(stacks: "Iterable[int]", main: int) -> "list[tuple[int, str]]":
     return [(ident, str(getattr(known.get(ident), "name", "MainThread" if ident == main else ""))) for ident in idents]
 
 
-def last_meeting() -> str:
-    """Return how this process, which exits, met the others, and whether its exception is from there."""
-    used = used_to_meet(failed_frames())
-    return dumped({"meeting": meeting(used), "started": started_numbers(), "is_from_there": used is not None})
-
-
-def started_numbers() -> "list[list[str]]":
-    """Return RANK and WORLD_SIZE with which this process was started, whatever the script made of them."""
-    try:
-        with open("/proc/self/environ", "rb") as source:
-            variables = source.read().decode("utf-8", "replace").split("\0")
-    except OSError:
-        return []
-    return [each.split("=", 1) for each in variables if each.startswith(("RANK=", "WORLD_SIZE="))][:2]
-
-
-def meeting(used: "dict[str, str] | None") -> "list[object]":
-    """Return each variable by which ranks meet with its value in the environment, and the one that torch uses.
-
-    "" is an unknown value. In a group that exists, rank and size alone still matter.
-    """
+def place_in_group() -> "list[str]":
+    """Return rank and world size of the default process group; [] without one."""
     group = getattr(getattr(sys.modules.get(DISTRIBUTED), "_world", None), "default_pg", None)
-    values = used or {}
-    if group is not None:
-        values = {"rank": str(group.rank()), "world_size": str(group.size())}
-    places = [(name, local) for name, local in MEETING.items() if group is None or local in values]
-    return [(name, os.environ.get(name, ""), values.get(local, "")) for name, local in places]
-
-
-def used_to_meet(frames: "Iterable[Any]") -> "dict[str, str] | None":
-    """Return local names and values of the first of `frames` that is of a function of `MEETS`; None without one."""
-    for frame in frames:
-        module, *names = MEETS.get(frame.f_code.co_name, ("/",))
-        if frame.f_code.co_filename.endswith(module):
-            values = [(name, frame.f_locals.get(name)) for name in names]
-            # torch has -1 for a rank and a size that it does not know yet.
-            used = {name: str(each) for name, each in values if isinstance(each, (str, int)) and each != -1}
-            return {**used, **place_of(used.pop("init_method", ""))}
-    return None
-
-
-def place_of(url: str) -> "dict[str, str]":
-    """Return the place in an init_method of torch: address and port of tcp://, or the whole URL of file://."""
-    scheme, _, rest = url.partition("://")
-    if scheme == "tcp":
-        address, _, port = rest.partition("/")[0].partition("?")[0].rpartition(":")
-        return {"hostname": address.strip("[]"), "port": port}
-    return {"hostname": url} if scheme == "file" else {}
-
-
-def running_frames(thread: int) -> "Iterable[Any]":
-    """Yield the frames of a thread, innermost first."""
-    frame: Any = sys._current_frames().get(thread)  # noqa: SLF001 -- documented, and named so
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
-def failed_frames() -> "list[Any]":
-    """Return the frames of the exception that ends this process, innermost first."""
-    found, trace = [], getattr(sys, "last_traceback", None)
-    while trace is not None:
-        found.append(trace.tb_frame)
-        trace = trace.tb_next
-    return found[::-1]
+    return [] if group is None else [str(group.rank()), str(group.size())]
 
 
 def process_groups() -> "list[object]":

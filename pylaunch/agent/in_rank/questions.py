@@ -9,7 +9,6 @@ nobody else uses, even while C code holds the GIL.
 import _signal  # type: ignore[import-not-found]  # `signal` would load enum, which costs more than all of this
 import _socket
 import _thread
-import atexit
 import faulthandler
 import os
 import select
@@ -36,9 +35,6 @@ the new thread uses its state, which is freed then."""
 GONE_S = 0.05
 """Time that a fork waits for the kernel to remove the thread: Python 3.12 counts threads right after the fork."""
 
-TORCH = "torch.distributed.distributed_c10d"
-"""Module by which ranks of torch meet."""
-
 CONNECTION_S = 1.0
 LONGEST_QUESTION = 200
 CREDENTIALS_SIZE = 12
@@ -52,7 +48,6 @@ class Questions:
         self._answer: Callable[[list[str], int], str] | None = None
         self._main = _thread.get_ident()
         self._stacks = stacks
-        self._stacks_inode = os.fstat(stacks).st_ino
         self._mutex = _thread.allocate_lock()
         self._begun = _thread.allocate_lock()
         self._ended = _thread.allocate_lock()
@@ -71,20 +66,8 @@ class Questions:
         os.register_at_fork(
             before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._leave_to_parent
         )
-        atexit.register(self._note_meeting, os.getpid())
         with self._mutex:
             self._start_thread()
-
-    def _note_meeting(self, pid: int) -> None:
-        """Append how this rank met the others to the file of its stacks: a rank may fail before anyone asks it."""
-        if TORCH not in sys.modules or os.getpid() != pid or not self._is_listening():
-            return
-        try:
-            if os.fstat(self._stacks).st_ino != self._stacks_inode:
-                return  # A script may have closed it, and opened a file of its own with the number.
-            os.write(self._stacks, self._load("answers")["last_meeting"]().encode("ascii") + b"\n")
-        except Exception:  # noqa: BLE001 -- the stderr of the rank is the script's
-            return
 
     def _start_thread(self) -> None:
         others = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())

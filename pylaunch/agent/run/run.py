@@ -12,7 +12,6 @@ from pylaunch.agent.evidence import node_changes, rank_report, rank_states, symp
 from pylaunch.agent.evidence.kernel_messages import KernelLog
 from pylaunch.agent.evidence.node_facts import NodeFacts
 from pylaunch.agent.evidence.out_of_memory import Memory
-from pylaunch.agent.evidence.rank_answer import last_meeting
 from pylaunch.agent.evidence.rank_report import FirstLines
 from pylaunch.agent.logs.log_files import LogIndex, LogLimit
 from pylaunch.agent.logs.tail import LAST_LINES, last_lines
@@ -278,12 +277,10 @@ class Run:
             by_sigkill = ended.signal == signal.SIGKILL
             is_logged = by_sigkill and self._kernel.has_killed_for_memory(ended.pid)
             memory = self._memory.killer(by_sigkill=by_sigkill, is_logged=is_logged)
-        overrides, failed_to_meet = last_meeting(self._record.directory, rank, self.mask, self._workers.given(rank))
         self._record.append(
             replace(
                 self._end(ended, last, symptom, stopped=ended.was_signalled), error=error,
                 step=rank_report.last_step(self._record.directory, rank), out_of_memory=memory, raised_at=raised_at,
-                overrides=overrides, failed_to_meet=failed_to_meet,
             )
         )  # fmt: skip
         if ended.was_signalled:

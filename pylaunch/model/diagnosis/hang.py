@@ -49,13 +49,7 @@ class HangKind(Enum):
     """A rank has not called a collective in which others wait."""
 
     BUSY = "busy"
-    """A late rank works, or is in a phase that takes long in healthy runs."""
-
-    OVERRIDDEN = "overridden"
-    """Ranks that wait for others to begin use another address, port, rank or world size than they got."""
-
-    POINT_TO_POINT = "point-to-point"
-    """Ranks wait in sends and receives only."""
+    """A rank that others wait for works, or the last ranks run on."""
 
     TRANSPORT = "transport"
     """All ranks called the same collective and none finished it."""
@@ -64,7 +58,7 @@ class HangKind(Enum):
     """A rank neither computes nor moves data, and no collective shows who waits for it."""
 
     UNDECIDED = "undecided"
-    """Ranks are quiet and show neither calls nor stacks, as idle programs do."""
+    """Ranks are quiet, and nothing shows that one waits for another."""
 
     ADVANCING = "advancing"
     """The ranks advanced between two samples."""
@@ -87,11 +81,8 @@ class HangFinding:
 
     evidence: tuple[str, ...] = ()
     hint: str = ""
-    delays_all: bool = False
-    """All other ranks wait in a collective for the late ones, which show no healthy phase that takes long."""
-
     stands_still: bool = False
-    """Every rank that runs was viewed, and none of its threads and processes worked: the run can't advance."""
+    """The ranks that it is about, or all, stand still: it is a hang, unless the run has just begun."""
 
     @property
     def is_hang(self) -> bool:

@@ -25,7 +25,7 @@ MOST = {
     "HostEvidence.kernel": -MOST_FACTS, "HostEvidence.stuck": MOST_FACTS, "HostEvidence.addresses": MOST_FACTS,
     "HostEvidence.missing": MOST_FACTS,
     "RankView.threads": views.MOST_THREADS, "RankView.groups": views.MOST_GROUPS,
-    "RankView.collectives": -views.MOST_COLLECTIVES, "RankView.outside": views.MOST_GROUPS,
+    "RankView.collectives": -views.MOST_COLLECTIVES,
     "RankView.children": views.MOST_CHILDREN, "ChildProcess.threads": views.MOST_CHILD_THREADS,
     "ChildProcess.waits": views.MOST_WAITS, "ThreadStack.frames": views.MOST_STACK_FRAMES,
     "ProcessGroup.ranks": views.MOST_GROUP_RANKS, "Collective.call_site": views.MOST_SITE_FRAMES,
@@ -43,9 +43,6 @@ def shortened(message: object) -> object:
     if longest is None:
         return message
     message = _bounded(message, longest)
-    if isinstance(message, protocol.RankEnd | protocol.RankView):
-        overrides = tuple(each for each in message.overrides[: len(views.MEETING)] if each.name in views.MEETING)
-        message = replace(message, overrides=overrides)
     if isinstance(message, protocol.RankView):
         source = message.source if message.source in views.SOURCES else ""
         children = tuple(replace(child, state=child.state[:1]) for child in message.children)

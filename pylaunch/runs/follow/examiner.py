@@ -14,11 +14,8 @@ EXAMINE_S = 4.0
 class RunExaminer:
     """Sends requests beside the follower, which passes on the answers."""
 
-    def __init__(
-        self, fleet: Fleet, live: Callable[[], Collection[str]], on_sample: Callable[[RunSample], None]
-    ) -> None:
+    def __init__(self, fleet: Fleet, live: Callable[[], Collection[str]]) -> None:
         self._fleet = fleet
-        self._on_sample = on_sample
         self._live = live
         """Returns the hosts that have neither finished nor been lost."""
 
@@ -51,7 +48,6 @@ class RunExaminer:
             pass  # Views of nodes that have not answered are missing.
         finally:
             del self._requests[asked.serial]
-        self._on_sample(request.sample)
         return request.sample
 
     def take(self, host: str, message: protocol.RankView | protocol.HostEvidence | protocol.Examined) -> None:

@@ -17,7 +17,7 @@ from pylaunch.protocol.node_evidence import HostEvidence
 from pylaunch.runs import steady_clock
 from pylaunch.runs.follow.examiner import EXAMINE_S
 from pylaunch.runs.follow.rank_views import RunSample
-from pylaunch.verdict.hangs.snapshot import HangEvidence
+from pylaunch.verdict.hangs.ranks import HangEvidence
 from pylaunch.verdict.hangs.suspicion import HangReport, ProgressResumed, Suspicion
 from pylaunch.verdict.rank_end import described
 from pylaunch.verdict.run_state import RunState

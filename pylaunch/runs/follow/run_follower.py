@@ -22,7 +22,7 @@ from pylaunch.runs.follow.examiner import RunExaminer
 from pylaunch.runs.follow.hang_watch import HangNews, HangWatch
 from pylaunch.runs.follow.job_end import JobAnswer, JobQuestions
 from pylaunch.runs.follow.output_relay import OutputRelay
-from pylaunch.runs.follow.rank_views import RunSample, host_evidence, rank_view
+from pylaunch.runs.follow.rank_views import host_evidence, rank_view
 from pylaunch.runs.follow.run_events import Emitter, Notice
 from pylaunch.store.account import user_and_host
 from pylaunch.transport.slurm import commands
@@ -75,9 +75,8 @@ class RunFollower:
         self.relay = OutputRelay(plan, fleet, emit, streams, on_caught_up)
 
         ranks = {node.host.name: frozenset(rank.rank for rank in node.ranks) for node in plan.nodes}
-        address = plan.coordinator.host.rank_address
-        self._state = RunState(ranks, address=address)
-        self._examiner = RunExaminer(fleet, lambda: self._state.live, self._on_sample)
+        self._state = RunState(ranks)
+        self._examiner = RunExaminer(fleet, lambda: self._state.live)
         self._hang_watch = HangWatch(plan, self._examiner.examine, lambda: self._state)
         self._bounds = EventBounds()
         self._jobs = JobQuestions(plan, commands.job_at_end, fleet.post)
@@ -144,9 +143,6 @@ class RunFollower:
     def _report_failure(self, watching: asyncio.Task[None]) -> None:
         if not watching.cancelled() and (error := watching.exception()) is not None:
             self._emit(Notice(f"warning: hangs are watched no longer: {type(error).__name__}: {error}"))
-
-    def _on_sample(self, sample: RunSample) -> None:
-        self._state = self._state.with_quiet(sample.views)
 
     async def _watch_for_hangs(self) -> None:
         while self._plan.job.hang_after is not None:

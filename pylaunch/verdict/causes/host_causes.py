@@ -14,13 +14,11 @@ from pylaunch.model.diagnosis.hang import HangKind
 from pylaunch.model.hostset import fold
 from pylaunch.protocol.node_evidence import KernelEvent, RankEnd
 from pylaunch.verdict.causes.cause_kinds import advised
-from pylaunch.verdict.causes.overrides import connected_elsewhere, meetings, overridden
 from pylaunch.verdict.causes.unanswered import Pair, silent_pairs
 from pylaunch.verdict.causes.xid import XidKind, explain
 from pylaunch.verdict.failure_evidence import Evidence, seconds
 from pylaunch.verdict.hangs.judge import judge_hang
-from pylaunch.verdict.hangs.snapshot import HangEvidence
-from pylaunch.verdict.own_failures import sounds_like_a_victim
+from pylaunch.verdict.hangs.ranks import HangEvidence
 
 KERNEL_S = 1.0
 """Precision of the time of a kernel message, beside the uncertainty of the clock."""
@@ -54,7 +52,6 @@ def host_causes(evidence: Evidence, first: RankEnd) -> tuple[list[FailureCause],
     """Return causes that the facts of hosts suggest for a run whose first failure is `first`, and rejected ones."""
     rules: tuple[Callable[[Evidence, RankEnd], Iterable[Found]], ...] = (
         _gpu, network_causes, _storage, view_causes, _processor, _clock, _versions, _warnings,
-        _overrides,
     )  # fmt: skip
     found = [each for rule in rules for each in rule(evidence, first)]
     return (
@@ -180,19 +177,6 @@ def _warnings(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
         yield advised(found, finding.hosts, device=finding.check)
 
 
-def _overrides(evidence: Evidence, first: RankEnd) -> Iterator[FailureCause]:
-    """Judge variables by which ranks meet, after a failure that another rank may have caused."""
-    if not (first.symptom or first.failed_to_meet or first.overrides or sounds_like_a_victim(first)):
-        return
-    views = {**evidence.quiet, **{view.rank: view for view in evidence.views}}
-    found = overridden(meetings(views.values(), evidence.ends), sum(map(len, evidence.ranks.values())))
-    found = found or connected_elsewhere(evidence.failures, evidence.address)
-    if found is not None:
-        confidence = Certainty.LIKELY if found.is_sure else Certainty.POSSIBLE
-        named = Named(found.hosts[0], found.named[0]) if len(found.named) == 1 else None
-        yield advised(FailureCause("overridden", found.text, confidence, named, found.lines[1:]), found.hosts)
-
-
 def _lines(found: Iterable[HostEvent]) -> tuple[str, ...]:
     return tuple(map(str, found))[:MOST_LINES]
 
@@ -221,7 +205,7 @@ MOST_DISAGREEMENTS = 2
 
 
 ACROSS_RANKS = (
-    HangKind.OTHER_CALL, HangKind.OTHER_PLACE, HangKind.EXTRA_CALL, HangKind.GROUP_ORDER, HangKind.LATE,
+    HangKind.OTHER_CALL, HangKind.OTHER_PLACE, HangKind.EXTRA_CALL, HangKind.GROUP_ORDER, HangKind.LATE, HangKind.BUSY,
     HangKind.INTERPRETER_HELD,
 )  # fmt: skip
 """Findings from which no other rule concludes."""

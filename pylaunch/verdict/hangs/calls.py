@@ -1,10 +1,10 @@
-"""Calls of the ranks of each process group, by rank and sequence number. Pure."""
+"""Calls of the ranks of each process group by sequence number, and the ranks that wait in them for others. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pylaunch.base.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.protocol.examination import Collective, ProcessGroup, RankView
-from pylaunch.verdict.hangs.stacks import own_frame
+from pylaunch.verdict.hangs.stacks import distributed_call, main_stack, own_frame
 
 DEFAULT_GROUP = "default_pg"
 """Description that torch gives the group of all ranks."""
@@ -45,11 +45,6 @@ class GroupCalls:
     def unanswered(self) -> tuple[int, ...]:
         """Ranks of the group whose calls are unknown."""
         return tuple(rank for rank in self.key.ranks if rank not in self.calls)
-
-    @property
-    def has_majority(self) -> bool:
-        """More than half of the ranks answered."""
-        return 2 * len(self.calls) > len(self.key.ranks)
 
     def last(self, rank: int) -> int:
         """Return the number of the last call of `rank`; 0 before the first."""
@@ -121,3 +116,145 @@ def shown_call_place(call: Collective) -> str:
     """Return " in train_step (train.py:70)"; "" if unknown."""
     place = call_place(call)
     return "" if place is None else f" in {place[0]} ({place[1]}:{place[2]})"
+
+
+# Views that have the last collective of each group only, which costs a rank least, beside whole ones. The numbers of
+# the two are not compared: where a rank also sends and receives on NCCL, torch counts these in the status of a group.
+
+
+@dataclass(frozen=True)
+class GroupCounter:
+    """Position of a rank in one group."""
+
+    last: int
+    """Number of the last call."""
+
+    pending: int | None
+    is_brief: bool
+    """From a brief view, in which only the last call can be pending."""
+
+    def differs(self, earlier: "GroupCounter") -> bool:
+        """Return True if the rank advanced since `earlier`, as two views of one kind show."""
+        advanced = (self.last, self.pending) != (earlier.last, earlier.pending)
+        return advanced and self.is_brief is earlier.is_brief
+
+
+Counters = Mapping[str, GroupCounter]
+"""Counter of each group, by name."""
+
+
+def is_brief(view: RankView) -> bool:
+    """Return True if the collectives of `view` are the last ones only: an entry without its operation."""
+    return any(not call.operation for call in view.collectives)
+
+
+def group_counters(views: Iterable[RankView]) -> dict[int, Counters]:
+    """Return the counters of each rank."""
+    listed = list(views)
+    brief = {view.rank for view in listed if is_brief(view)}
+    found: dict[int, dict[str, GroupCounter]] = {}
+    for group in group_calls(listed, range(1 + max((view.rank for view in listed), default=0))):
+        for rank in group.calls:
+            counter = GroupCounter(group.last(rank), group.pending(rank), rank in brief)
+            found.setdefault(rank, {})[group.key.name] = counter
+    return dict(found)
+
+
+def has_advanced(now: Counters, before: Counters) -> bool:
+    """Return True if a rank with these counters advanced, or knows other groups."""
+    return now.keys() != before.keys() or any(counter.differs(before[name]) for name, counter in now.items())
+
+
+def with_calls(views: Iterable[RankView], whole: Iterable[RankView]) -> tuple[RankView, ...]:
+    """Return `views`, brief ones with the calls in the last `whole` view of the same rank, which are older by then.
+
+    The caller knows that the ranks have not advanced between the two.
+    """
+    calls = {view.rank: view for view in whole if view.collectives and not is_brief(view)}
+    return tuple(
+        replace(view, groups=calls[view.rank].groups, collectives=_aged(calls[view.rank], view.time))
+        if is_brief(view) and view.rank in calls
+        else view
+        for view in views
+    )
+
+
+def _aged(view: RankView, time: float) -> tuple[Collective, ...]:
+    return tuple(
+        call if call.age_s is None else replace(call, age_s=max(0.0, call.age_s + time - view.time))
+        for call in view.collectives
+    )
+
+
+# Wait-for edges between ranks
+
+
+@dataclass(frozen=True)
+class PendingCall:
+    """A collective that some ranks of its group called, and that is not over."""
+
+    group: GroupCalls
+    number: int
+    waiting: frozenset[int]
+    late: frozenset[int]
+    """Ranks that answered and have not called it."""
+
+    @property
+    def shown(self) -> str:
+        """Name of the call, "all_reduce #412 of dp"."""
+        return self.group.shown_call(self.number, min(self.waiting))
+
+
+@dataclass(frozen=True)
+class WaitGraph:
+    """All pending calls, and the ranks that they depend on."""
+
+    pending: tuple[PendingCall, ...]
+    waits_for: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """Rank that waits → ranks that have not called its collective."""
+
+    @property
+    def roots(self) -> frozenset[int]:
+        """Ranks that others wait for, and that wait for no rank."""
+        targets = frozenset(rank for late in self.waits_for.values() for rank in late)
+        return targets - self.waits_for.keys()
+
+    @property
+    def waiting(self) -> frozenset[int]:
+        """Ranks that wait for another rank."""
+        return frozenset(self.waits_for)
+
+
+def wait_graph(groups: Iterable[GroupCalls], views: Mapping[int, RankView]) -> WaitGraph:
+    """Return the graph of the calls of `groups`; `views`: last view of each rank."""
+    pending = tuple(call for group in groups for call in _pending_calls(group, views))
+    edges: dict[int, frozenset[int]] = {}
+    for call in pending:
+        for rank in call.waiting if call.late else ():
+            edges[rank] = edges.get(rank, frozenset()) | call.late
+    return WaitGraph(pending, edges)
+
+
+def _pending_calls(group: GroupCalls, views: Mapping[int, RankView]) -> list[PendingCall]:
+    """Return the pending calls of `group`, by number. With asynchronous calls, the lowest number of a rank counts."""
+    found = []
+    waiting = group.waiting()
+    absent = {rank for rank in group.unanswered if _is_elsewhere(views.get(rank))}
+    for number in sorted({*waiting.values()}):
+        ranks = frozenset(rank for rank, pending in waiting.items() if pending == number)
+        late = frozenset(rank for rank in group.calls if group.last(rank) < number) | absent
+        found.append(PendingCall(group, number, ranks, late))
+    return found
+
+
+def is_seen_waiting(view: RankView | None) -> bool:
+    """Return True if the main thread of a rank is in a call of torch.distributed, or its stack is unknown.
+
+    A pending call alone is no proof: it may be asynchronous, and the rank may be stuck in other code.
+    """
+    return view is None or main_stack(view) is None or bool(distributed_call(view))
+
+
+def _is_elsewhere(view: RankView | None) -> bool:
+    """Return True if a rank answered, does not know the group, and is in no call of torch.distributed."""
+    return view is not None and view.source == "helper" and not is_seen_waiting(view)

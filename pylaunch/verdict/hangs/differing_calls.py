@@ -12,7 +12,7 @@ from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangFinding, HangKind
 from pylaunch.protocol.examination import Collective
 from pylaunch.verdict.hangs.calls import GroupCalls, call_place, call_shape, shown_call_place, shown_shape
-from pylaunch.verdict.hangs.snapshot import Snapshot
+from pylaunch.verdict.hangs.ranks import Ranks
 
 MOST_CLASSES = 16
 """Different histories of calls that are compared."""
@@ -34,7 +34,7 @@ class _Shift:
     """Calls that it omitted; negative for calls that it added."""
 
 
-def differing_calls(snapshot: Snapshot, group: GroupCalls) -> HangFinding | None:
+def differing_calls(world: Ranks, group: GroupCalls) -> HangFinding | None:
     """Return the first difference between the calls of one group in which ranks wait; None if there is none.
 
     A rank that did not answer the request for all calls in time shows no operations, and is not compared.
@@ -46,8 +46,8 @@ def differing_calls(snapshot: Snapshot, group: GroupCalls) -> HangFinding | None
     shift = _first_shift(group)
     number = _first_differing_shape(group, min(waiting.values()))
     if shift is not None and (number is None or shift.number <= number):
-        return _shifted(snapshot, group, shift)
-    return None if number is None else _other_call(snapshot, group, number)
+        return _shifted(world, group, shift)
+    return None if number is None else _other_call(world, group, number)
 
 
 def _has_operations(calls: Mapping[int, Collective]) -> bool:
@@ -60,7 +60,7 @@ def _first_differing_shape(group: GroupCalls, pending: int) -> int | None:
     return pending if len(shapes) > 1 else None
 
 
-def _other_call(snapshot: Snapshot, group: GroupCalls, number: int) -> HangFinding:
+def _other_call(world: Ranks, group: GroupCalls, number: int) -> HangFinding:
     by_shape: dict[tuple[object, ...], list[int]] = {}
     for rank, calls in group.calls.items():
         if number in calls:
@@ -68,14 +68,14 @@ def _other_call(snapshot: Snapshot, group: GroupCalls, number: int) -> HangFindi
     classes = sorted(by_shape.values(), key=lambda ranks: (-len(ranks), min(ranks)))
     usual, others = classes[0], sorted(rank for ranks in classes[1:] for rank in ranks)
     is_clear = 2 * len(usual) > len(group.key.ranks) and len(group.key.ranks) > 2
-    texts = [f"{snapshot.who(ranks)} called {_shown(group, number, min(ranks))}" for ranks in (*classes[1:], usual)]
+    texts = [f"{world.who(ranks)} called {_shown(group, number, min(ranks))}" for ranks in (*classes[1:], usual)]
     return HangFinding(
         HangKind.OTHER_CALL,
         f"#{number} of {group.label} differs: {'; '.join(texts)}",
         Confidence.HIGH if is_clear else Confidence.LOW,
         tuple(others) if is_clear else (),
-        snapshot.hosts_of(others) if is_clear else (),
-        snapshot.lines(),
+        world.hosts_of(others) if is_clear else (),
+        world.lines(),
         hint=SAME_CALLS if is_clear else f"{SAME_CALLS}; {CONFIRM}",
     )
 
@@ -85,7 +85,7 @@ def _shown(group: GroupCalls, number: int, rank: int) -> str:
     return f"{shown_shape(call)}{shown_call_place(call)}"
 
 
-def _shifted(snapshot: Snapshot, group: GroupCalls, shift: _Shift) -> HangFinding:
+def _shifted(world: Ranks, group: GroupCalls, shift: _Shift) -> HangFinding:
     others = [rank for rank in group.calls if rank != shift.rank]
     model = next(rank for rank in others if shift.number in group.calls[rank])
     theirs, own = group.calls[model][shift.number], group.calls[shift.rank][shift.number]
@@ -94,12 +94,12 @@ def _shifted(snapshot: Snapshot, group: GroupCalls, shift: _Shift) -> HangFindin
     verb = "skipped" if shift.skipped > 0 else "added"
     subject = theirs if shift.skipped > 0 else own
     text = (
-        f"{snapshot.who([shift.rank])} {verb} {subject.operation} #{shift.number} of {group.label}"
+        f"{world.who([shift.rank])} {verb} {subject.operation} #{shift.number} of {group.label}"
         f"{shown_call_place(subject)}: from there on its calls are shifted by {abs(shift.skipped)}"
     )
     named = (shift.rank,) if is_clear else ()
     return HangFinding(
-        kind, text, Confidence.HIGH if is_clear else Confidence.LOW, named, snapshot.hosts_of(named), snapshot.lines(),
+        kind, text, Confidence.HIGH if is_clear else Confidence.LOW, named, world.hosts_of(named), world.lines(),
         hint=f"look at the condition around that call on rank {shift.rank}; {SAME_CALLS}",
     )  # fmt: skip
 

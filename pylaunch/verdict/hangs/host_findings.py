@@ -15,7 +15,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.protocol.node_evidence import KernelEvent
 from pylaunch.verdict.causes.unanswered import UnansweredConnection, unanswered_connections
 from pylaunch.verdict.causes.xid import XidKind, explain
-from pylaunch.verdict.hangs.snapshot import HangEvidence
+from pylaunch.verdict.hangs.ranks import HangEvidence
 
 BEFORE_S = 60.0
 """Age of a kernel message at the last sign of progress up to which it may be the cause: others advance for a while."""

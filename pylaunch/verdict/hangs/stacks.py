@@ -1,67 +1,11 @@
-"""Stacks of threads: the user's own frame, a short text, and phases that are slow in healthy runs. Pure."""
+"""Stacks of threads: the user's own frame, calls in which ranks wait for each other, and a short text. Pure."""
 
 from collections.abc import Iterable
-from enum import Enum
 
 from pylaunch.protocol.examination import Frame, RankView, ThreadStack
 
 LIBRARY_PATHS = ("/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3")
 """Parts of the paths of installed packages and of the standard library."""
-
-
-class SlowPhase(Enum):
-    """Part of a healthy run that may take minutes on one rank, while others wait for it."""
-
-    COMPILE = "compiling"
-    CHECKPOINT = "writing or reading a checkpoint"
-    EVALUATION = "evaluating"
-    DATA = "loading data"
-    DEBUGGER = "at a breakpoint of a debugger"
-    INPUT = "waiting for input from a terminal"
-    BUILD_LOCK = "waiting for the lock file of an extension's build, which an interrupted build leaves behind"
-    """No phase of its own: it takes as long as the build of another process, or for ever."""
-
-
-PHASE_PATHS = {
-    SlowPhase.DEBUGGER: (
-        "/pdb.py", "/bdb.py", "/debugpy/", "/pydevd", "/ipdb/", "/pudb/", "/IPython/terminal/debugger",
-    ),
-    SlowPhase.INPUT: ("/getpass.py", "/code.py", "/cmd.py"),
-    SlowPhase.BUILD_LOCK: ("/torch/utils/file_baton.py",),
-    SlowPhase.COMPILE: (
-        "/torch/_inductor/", "/torch/_dynamo/", "/torch/utils/cpp_extension.py", "/triton/", "/jax/_src/compiler.py",
-        "/jax/_src/interpreters/mlir.py", "/jax/experimental/jax2tf", "/numba/core/", "/torch_xla/", "/tvm/",
-        "/deepspeed/ops/op_builder/",
-    ),
-    SlowPhase.CHECKPOINT: (
-        "/torch/distributed/checkpoint/", "/torch/serialization.py", "/safetensors/", "/orbax/", "/tensorstore/",
-        "/flax/training/checkpoints.py", "/deepspeed/checkpoint/", "/h5py/",
-    ),
-    SlowPhase.DATA: (
-        "/torch/utils/data/", "/datasets/", "/webdataset/", "/tensorflow_datasets/", "/grain/", "/torchdata/",
-        "/streaming/base/", "/tokenizers/", "/nvidia/dali/", "/tf_data",
-    ),
-}  # fmt: skip
-"""Parts of module paths, by phase; the first phase that matches a frame from the innermost outwards wins."""
-
-PHASE_FUNCTIONS = {
-    SlowPhase.DEBUGGER: ("breakpoint", "set_trace", "wait_for_client"),
-    SlowPhase.INPUT: ("getpass", "raw_input"),
-    SlowPhase.COMPILE: ("backend_compile", "compile_fx", "warmup_compile"),
-    SlowPhase.CHECKPOINT: (
-        "save_checkpoint", "_save_checkpoint", "load_checkpoint", "save_pretrained", "save_state", "save_model",
-        "save_snapshot", "write_checkpoint",
-    ),
-    SlowPhase.EVALUATION: (
-        "evaluate", "evaluation", "evaluation_loop", "validate", "validation", "run_validation", "eval_step",
-        "validation_step", "run_eval", "evaluate_model",
-    ),
-    SlowPhase.DATA: ("load_batch", "next_batch", "prefetch", "get_batch", "load_data", "load_dataset"),
-}  # fmt: skip
-"""Names of functions that scripts commonly give these phases."""
-
-TERMINAL_WAITS = frozenset({"n_tty_read", "tty_read"})
-"""Kernel functions that wait for a line of a terminal."""
 
 DISTRIBUTED = ("/torch/distributed/distributed_c10d.py", "/jax/experimental/multihost_utils.py")
 """Modules whose functions all ranks call together."""
@@ -72,14 +16,17 @@ RPC = "/torch/distributed/rpc/api.py"
 POINT_TO_POINT = frozenset(
     {"send", "recv", "isend", "irecv", "batch_isend_irecv", "send_object_list", "recv_object_list", "monitored_barrier"}
 )
-"""Functions of torch.distributed that leave no entry in gloo's flight recorder."""
-
+"""Functions of torch.distributed that leave no entry in gloo's flight recorder, and for which not all ranks wait."""
 
 AT_EXIT = (("_shutdown", "/threading.py"), ("_exit_function", "/multiprocessing/util.py"))
 """Outermost functions of a main thread that has left the script, and ends of their modules."""
 
-JOINS = frozenset({"init_process_group", "new_group", "new_subgroups", "split_group"})
-"""Functions in which ranks wait for others that may still import or download."""
+DEBUGGERS = ("/pdb.py", "/bdb.py", "/debugpy/", "/pydevd", "/ipdb/", "/pudb/", "/IPython/terminal/debugger")
+CHILD_WAITS = ("/torch/utils/data/dataloader.py", "/multiprocessing/", "/subprocess.py")
+"""Modules in which a thread waits for a process that the rank started."""
+
+BUILD_LOCK = "/torch/utils/file_baton.py"
+"""Module that waits for the lock file of an extension's build, which an interrupted build leaves behind."""
 
 
 def main_stack(view: RankView) -> ThreadStack | None:
@@ -128,6 +75,12 @@ def shown_place(view: RankView) -> str:
     return f"{shown_frame(own)}, in {shown_frame(innermost)}"
 
 
+def is_in(view: RankView, paths: Iterable[str]) -> bool:
+    """Return True if a frame of the main thread is of one of these modules, given by parts of their paths."""
+    stack = main_stack(view)
+    return stack is not None and any(part in frame.path for frame in stack.frames for part in paths)
+
+
 def has_left_script(view: RankView) -> bool:
     """Return True if the main thread is at the end of Python, where it joins threads and children."""
     stack = main_stack(view)
@@ -155,19 +108,3 @@ def _distributed_call(stack: ThreadStack) -> str:
         if frame.path.endswith(DISTRIBUTED) or (frame.function == "shutdown" and frame.path.endswith(RPC)):
             called = frame.function
     return called
-
-
-def slow_phase(view: RankView) -> SlowPhase | None:
-    """Return the phase of the main thread that is slow in healthy runs; None for any other place."""
-    if view.wchan in TERMINAL_WAITS:
-        return SlowPhase.INPUT
-    stack = main_stack(view)
-    if stack is None or distributed_call(view):
-        return None
-    for frame in stack.frames:
-        for phase in SlowPhase:
-            if any(part in frame.path for part in PHASE_PATHS.get(phase, ())):
-                return phase
-            if frame.function in PHASE_FUNCTIONS.get(phase, ()):
-                return phase
-    return None

@@ -1,9 +1,9 @@
 """Suspicion of a hang, from cheap samples of all ranks over time. Pure; times are seconds on one clock.
 
 Output, steps and collectives of any rank are progress. After half of `after_s` without progress the ranks are viewed
-once, and after all of it again: the finding of `judge` on both views is reported when it has lasted long enough for its
-kind. Views have the last call of each group only; all calls are requested once in a silence, when the second view shows
-no progress. So a hang is named between `after_s` and twice that, and a healthy rank is asked only while it is silent.
+once, and after all of it again: the finding of `judge` on both views is reported after the limit if it is certain, and
+after UNSURE times the limit if it is not. Views have the last call of each group only; all calls are requested once in
+a silence, when the second view shows no progress. So a healthy rank is asked only while it is silent.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,38 +13,16 @@ from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangFinding, HangKind
 from pylaunch.protocol.examination import RankView
 from pylaunch.protocol.usage_report import RankSigns
-from pylaunch.verdict.hangs.brief_views import Counters, group_counters, has_advanced, is_brief, with_calls
-from pylaunch.verdict.hangs.stacks import slow_phase
+from pylaunch.verdict.hangs.calls import Counters, group_counters, has_advanced, is_brief, with_calls
 
-CERTAIN = frozenset(
-    {HangKind.ENDED, HangKind.STOPPED, HangKind.DISK_WAIT, HangKind.OTHER_CALL, HangKind.OTHER_PLACE,
-     HangKind.EXTRA_CALL, HangKind.GROUP_ORDER, HangKind.GPU, HangKind.LINK, HangKind.PATH_BLOCKED,
-     HangKind.OVERRIDDEN}
-)  # fmt: skip
-"""Kinds that no slow phase of a healthy run shows."""
-
-UNSURE = 1.5
-"""Multiple of the limit for findings that are not certain."""
-
-BEFORE_START = 4.0
-"""Multiple of the limit until the run has settled: imports, downloads, the first compilation."""
-
-WORKS = 4.0
-"""Multiple of the limit after which a rank that works while some others wait is mentioned."""
-
-SLOW_PHASE = 10.0
-"""The same for phases that take long in healthy runs: checkpoints, evaluation, data loading, compilation."""
+UNSURE = 4.0
+"""Multiple of the limit for findings without high confidence, and before the run has settled for those that a start
+explains: imports, downloads, the first compilation."""
 
 FIRST_STEPS = 3
 FIRST_CALLS = 20
 FIRST_SIGNS = 5
 """Steps, collectives of one group, or signs of progress after which a run has settled."""
-
-FIRST_OUTPUT = 20
-"""Times at which one rank wrote output, after which its gaps are those of its work and not of imports."""
-
-RHYTHM = 2.0
-"""A gap between signs of progress is usual up to this multiple of the second longest gap before it."""
 
 MOST_REQUESTS = 4
 """Requests for all calls in one silence, which cost a rank more than brief ones. On a busy machine, ranks are late with
@@ -97,9 +75,6 @@ class Suspicion:
     written: Mapping[int, int] = field(default_factory=dict)
     """Bytes of output by rank."""
 
-    outputs: Mapping[int, int] = field(default_factory=dict)
-    """Times at which each rank had written more."""
-
     steps: Mapping[int, int] = field(default_factory=dict)
     counters: Mapping[int, Counters] = field(default_factory=dict)
     """Collectives of each rank, from its last view."""
@@ -109,9 +84,6 @@ class Suspicion:
 
     signs: int = 0
     """Times at which there was progress."""
-
-    gaps: tuple[float, float] = (0.0, 0.0)
-    """The two longest gaps between signs of progress after the first steps, the longest first."""
 
     samples: tuple[tuple[RankView, ...], ...] = ()
     sampled_at: tuple[float, ...] = ()
@@ -132,29 +104,19 @@ class Suspicion:
     @property
     def is_settled(self) -> bool:
         """Return True after the first steps, which take longer than later ones."""
-        return self.signs >= FIRST_SIGNS or self._is_training
-
-    @property
-    def _is_training(self) -> bool:
         furthest = max((each.last for counters in self.counters.values() for each in counters.values()), default=0)
-        return furthest >= FIRST_CALLS or max(self.steps.values(), default=0) >= FIRST_STEPS
-
-    @property
-    def has_rhythm(self) -> bool:
-        """Return True once gaps are those of the run's work, and not of its start: imports, downloads, builds."""
-        return self._is_training or max(self.outputs.values(), default=0) >= FIRST_OUTPUT
+        is_training = furthest >= FIRST_CALLS or max(self.steps.values(), default=0) >= FIRST_STEPS
+        return self.signs >= FIRST_SIGNS or is_training
 
     def with_activity(self, now: float, activity: Iterable[RankSigns]) -> "Suspicion":
         """Add cheap samples: more output or another step of any rank is progress."""
-        written, outputs, steps = dict(self.written), dict(self.outputs), dict(self.steps)
+        written, steps = dict(self.written), dict(self.steps)
         for each in activity:
-            if each.written != written.get(each.rank):
-                outputs[each.rank] = outputs.get(each.rank, 0) + 1
             written[each.rank] = each.written
             if each.step is not None:
                 steps[each.rank] = each.step
         is_progress = written != self.written or steps != self.steps
-        after = replace(self, written=written, outputs=outputs, steps=steps)
+        after = replace(self, written=written, steps=steps)
         return replace(after.with_progress(now), sign_at=now) if is_progress else after
 
     def is_due(self, now: float) -> bool:
@@ -199,8 +161,7 @@ class Suspicion:
         is_progress = is_progress or not had_none.isdisjoint(counters)
         after = replace(self, counters={**self.counters, **counters})
         if is_progress:
-            # The rank may have advanced at any time since the views before.
-            after = after.with_progress(now, known_until=self.looked_at or self.quiet_since)
+            after = after.with_progress(now)
         after = after.with_over(now, (view.rank for view in views if view.state in LEAVING))
         known_calls = (view for sample in after.samples for view in sample)  # A rank may be late with one answer.
         samples = (*after.samples, with_calls(views, known_calls))[-MOST_SAMPLES:]
@@ -233,15 +194,15 @@ class Suspicion:
         """Return the report of `finding`, the best one on `samples`, if it is new and has lasted long enough."""
         if finding.kind is HangKind.ADVANCING:
             return self.with_progress(now), None
-        quiet_s = now - self.quiet_since
-        finding = self._now_shown(quiet_s, finding)
+        if finding.stands_still:
+            finding = replace(finding, confidence=Confidence.HIGH if self.is_settled else Confidence.MEDIUM)
+        is_early = not self.is_settled and finding.kind is HangKind.DISK_WAIT
+        is_sure = finding.confidence is Confidence.HIGH and not is_early
         identity = (finding.kind, finding.ranks, finding.hosts)
-        is_known = identity == self.reported or (finding.kind is HangKind.BUSY and identity[1:] == self.reported[1:])
-        if len(self.samples) < 2 or quiet_s < self._limit_s(finding) or is_known:
+        is_known = identity == self.reported or (not finding.is_hang and identity[1:] == self.reported[1:])
+        is_soon = now - self.quiet_since < self.after_s * (1.0 if is_sure else UNSURE)
+        if len(self.samples) < 2 or is_soon or is_known:
             return self, None
-        # Before the first steps, all ranks wait in init_process_group for long on a slow machine.
-        if finding.stands_still and self.is_settled:
-            finding = replace(finding, confidence=Confidence.HIGH)
         may_end = finding.is_hang and finding.confidence is Confidence.HIGH
         report = HangReport(finding, now - self.still_since, may_end, self.is_exact)
         return replace(self, reported=identity), report
@@ -252,43 +213,11 @@ class Suspicion:
             return ProgressResumed(self.quiet_since - before.still_since, before.is_exact)
         return None
 
-    def _now_shown(self, quiet_s: float, finding: HangFinding) -> HangFinding:
-        """Return `finding` as one of slow ranks while it is too early to call it a hang, and all others wait."""
-        if not (finding.delays_all and finding.is_hang) or quiet_s >= self._limit_s(finding):
-            return finding
-        confidence = Confidence.MEDIUM if finding.confidence is Confidence.HIGH else finding.confidence
-        return replace(finding, kind=HangKind.BUSY, confidence=confidence)
-
-    def _limit_s(self, finding: HangFinding) -> float:
-        is_import = finding.kind is HangKind.DISK_WAIT and not self.is_settled
-        if finding.kind in CERTAIN and finding.confidence is Confidence.HIGH and not is_import:
-            return self.after_s
-        usual = max(self.after_s, RHYTHM * self.gaps[1])
-        if finding.kind is HangKind.UNDECIDED:
-            return usual * SLOW_PHASE
-        if finding.kind is HangKind.BUSY and finding.delays_all:
-            return max(usual, self.after_s * UNSURE)
-        if finding.kind is HangKind.BUSY:
-            views = {view.rank: view for sample in self.samples for view in sample}
-            asked = finding.ranks or tuple(views)
-            in_phase = finding.confidence is Confidence.LOW or any(
-                slow_phase(views[rank]) for rank in asked if rank in views
-            )
-            return usual * (SLOW_PHASE if in_phase else WORKS)
-        if not self.is_settled:
-            return self.after_s * BEFORE_START
-        return usual if finding.confidence is Confidence.HIGH else usual * UNSURE
-
-    def with_progress(self, now: float, known_until: float | None = None) -> "Suspicion":
-        """Begin a new gap: a rank advanced. The old one is known to have lasted until `known_until`, or until now."""
-        gaps = self.gaps
-        if self.has_rhythm and not self.reported:
-            gap = (now if known_until is None else known_until) - self.quiet_since
-            gaps = (max(gap, gaps[0]), max(min(gap, gaps[0]), gaps[1]))
+    def with_progress(self, now: float) -> "Suspicion":
+        """Begin a new gap: a rank advanced."""
         return replace(
             self,
             quiet_since=now,
-            gaps=gaps,
             signs=self.signs + 1,
             samples=(),
             sampled_at=(),

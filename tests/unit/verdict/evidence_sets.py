@@ -4,14 +4,14 @@ Three hosts with one rank each. Times are seconds; the first failure is at 100.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from signal import SIGABRT, SIGBUS, SIGKILL, SIGSEGV, SIGTERM, SIGXCPU
 from typing import Any
 
 from pylaunch.base import kernel_log
 from pylaunch.model.diagnosis.cause import Named
 from pylaunch.model.diagnosis.finding import ATTESTATION, Finding, Severity
-from pylaunch.protocol.examination import Frame, OverriddenVariable, RankView
+from pylaunch.protocol.examination import Frame, RankView
 from pylaunch.protocol.node_evidence import (
     SIGNALLED,
     HostEvidence,
@@ -130,11 +130,6 @@ class EvidenceSet:
 
 
 IN_INIT = (Frame("init_process_group", "/opt/env/site-packages/torch/distributed/distributed_c10d.py", 1892),)
-ELSEWHERE = replace(
-    view(1, (), IN_INIT, ()),
-    host="n2",
-    overrides=(OverriddenVariable("MASTER_ADDR", "10.0.0.1", "127.0.0.1", is_argument=False),),
-)
 WAITS_0 = states(waiting(0), waiting(2))
 VICTIMS = (victim(0), victim(2, 100.2))
 N1, N2 = Named("n1", 0), Named("n2", 1)
@@ -245,11 +240,6 @@ SETS = (
                 uncertainty_s=0.5), victim(0), victim(2, 100.2)), None, None, None),
     EvidenceSet("exit 0 after the victims", (victim(0), left(1, 101.0), victim(2, 100.2)), None, None, None),
     EvidenceSet("one had not ended", (*VICTIMS, ended(1)), "rank-silent", "possible", N2, states(waiting(1))),
-    EvidenceSet("one had not ended, which met the others elsewhere",
-                (*(replace(each, failed_to_meet=True) for each in VICTIMS), ended(1)), "overridden", "likely", N2,
-                states(waiting(1)), views=(ELSEWHERE,)),
-    EvidenceSet("one met the others elsewhere, and where these met is unknown", (*VICTIMS, ended(1)), "overridden",
-                "possible", None, states(waiting(1)), views=(ELSEWHERE,)),
     EvidenceSet("an abort after the victims", (*VICTIMS, killed(1, 100.9, SIGABRT)), "rank-failed", "possible", N2),
     # Facts of hosts.
     EvidenceSet("GPU lost, victims only", (*VICTIMS, victim(1, 100.1)), "gpu", "likely", NODE_2,

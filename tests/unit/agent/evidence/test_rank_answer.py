@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 
 from pylaunch import protocol
 from pylaunch.agent.evidence.rank_answer import (
-    LastMeeting,
     decoded_answer,
-    decoded_meeting,
-    overrides,
+    is_other_rank,
     stacks_of_faulthandler,
 )
 from pylaunch.protocol import examination as bounds
@@ -25,7 +23,7 @@ ANSWER = {
     "groups": [["0", "default_pg", [0, 1, 2]]],
     "collectives": [CALL],
     "note": "",
-    "meeting": [["MASTER_ADDR", "127.0.0.1", ""], ["RANK", "0", "3"]],
+    "place": ["0", "3"],
     "handles": "",
 }
 
@@ -113,33 +111,14 @@ def test_any_text_has_stacks_of_faulthandler_or_none(text: str) -> None:
     assert sum(thread.is_main for thread in answer.threads) <= 1
 
 
-def test_variables_with_other_values_than_given_are_those_that_torch_uses_else_those_of_the_environment() -> None:
-    meeting = decoded_answer(changed()).meeting
-    assert overrides(meeting, {"MASTER_ADDR": "10.0.0.1", "RANK": "0"}) == (
-        protocol.OverriddenVariable("MASTER_ADDR", "10.0.0.1", "127.0.0.1", is_argument=False),
-        protocol.OverriddenVariable("RANK", "0", "3", is_argument=True),
-    )
-    assert overrides(meeting, {"MASTER_ADDR": "127.0.0.1", "RANK": "3"}) == ()
-    assert overrides(meeting, {}) == ()
-
-
-EXIT = b'{"meeting":[["RANK","0","0"]],"started":[["RANK","0"]],"is_from_there":true}\n'
-
-
 @pytest.mark.parametrize(
-    "before", [b"", FAULTHANDLER.encode(), b'{"meeting":[],"started":[["RANK","0"]],"is_from_there":false}\n']
-)
-@pytest.mark.parametrize("after", [b"", b"Current thread 0x00007fd7bf364040 (most recent call first):\n  Garbage-"])
-def test_the_line_of_a_rank_that_exited_is_found_among_stacks(before: bytes, after: bytes) -> None:
-    assert decoded_meeting(before + EXIT + after) == LastMeeting(
-        [("RANK", "0", "0")], {"RANK": "0"}, is_from_there=True
-    )
-
-
-@given(st.binary() | st.builds(EXIT.replace, st.just(b'"0"'), st.binary()))
-def test_any_bytes_in_place_of_that_line_are_a_value_error_or_bounded(written: bytes) -> None:
-    try:
-        found = decoded_meeting(written)
-    except ValueError:
-        return
-    assert all(len(text) <= bounds.LONGEST_TEXT for row in found.meeting for text in row)
+    ("started", "place", "is_other"),
+    [({}, (), False), ({"RANK": "1", "WORLD_SIZE": "4"}, ("1", "4"), False), ({"RANK": "0"}, (), True),
+     ({}, ("1", "2"), True), ({}, ("0", "4"), True)],
+    ids=["plain program", "as given", "a launcher in the rank", "a smaller group", "another rank"],
+)  # fmt: skip
+def test_a_process_with_another_rank_or_world_size_than_its_rank_was_given_is_known(
+    started: dict[str, str], place: tuple[str, ...], *, is_other: bool
+) -> None:
+    assert is_other_rank(started, place, {"RANK": "1", "WORLD_SIZE": "4", "MASTER_PORT": "1"}) is is_other
+    assert not is_other_rank(started, place, {}), "a framework without these variables"

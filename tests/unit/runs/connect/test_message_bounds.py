@@ -18,15 +18,14 @@ def bounded(message: Any) -> Any:
 def test_what_a_node_invents_is_cut_or_omitted() -> None:
     thread = protocol.ThreadStack("t" * 1000, is_main=True, frames=(protocol.Frame("f" * 1000, "p.py", 1),) * 1000)
     call = protocol.Collective("0", 1, "add", ((1,) * 99,) * 99, (), ("Float",) * 99, is_retired=True)
-    override = protocol.OverriddenVariable("PATH", "a", "b", is_argument=False)
     view = bounded(
         protocol.RankView(
             3, "", 1.0, 0.0, 7, "Sleeping", 2.5, "a friend", "", (thread,) * 1000,
             (protocol.ProcessGroup("0", "", (1,) * 5000),), (*(call,) * 400, protocol.Collective(
-                "last", 9, "add", (), (), (), is_retired=False)), overrides=(override,),
+                "last", 9, "add", (), (), (), is_retired=False)),
         )
     )  # fmt: skip
-    assert (view.source, view.state, view.overrides) == ("", "S", ())
+    assert (view.source, view.state) == ("", "S")
     assert len(view.threads) == bounds.MOST_THREADS
     assert len(view.threads[0].name) == len(view.threads[0].frames[0].function) == bounds.LONGEST_TEXT
     assert len(view.threads[0].frames) == bounds.MOST_STACK_FRAMES

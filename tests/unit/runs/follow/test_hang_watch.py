@@ -160,7 +160,7 @@ def test_a_node_that_misses_one_answer_is_not_called_silent() -> None:
         evaluates = [*EVALUATES[:3], replace(EVALUATES[3], cpu_s=float(look))]
         return RunSample(tuple(evaluates if look % 2 else EVALUATES[:3]))
 
-    assert news_within(9, answers, lambda _: STATE) is None
+    assert news_within(5, answers, lambda _: STATE) is None
 
 
 def test_a_node_that_misses_every_answer_is_named() -> None:

@@ -8,7 +8,7 @@ from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangFinding, HangKind
 from pylaunch.protocol.node_evidence import HostEvidence, KernelEvent, StuckConnection
 from pylaunch.verdict.hangs.judge import judge_hang
-from pylaunch.verdict.hangs.snapshot import HangEvidence
+from pylaunch.verdict.hangs.ranks import HangEvidence
 from tests.unit.verdict.hangs.views import IN_ALL_REDUCE, calls, default_group, evidence, one_late, view
 
 QUIET_SINCE = 1000.0

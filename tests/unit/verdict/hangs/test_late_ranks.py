@@ -42,13 +42,6 @@ HEALTHY["evaluation that pauses for 20 s"] = computes_at_times(
     EVALUATES, lambda now: 5 * (now // 25) + min(now % 25, 5)
 )
 
-STALLED = {
-    "checkpoint": late_in((Frame("save_checkpoint", "/job/train.py", 7), MAIN)),
-    "evaluation": late_in((Frame("evaluate", "/job/train.py", 3), MAIN)),
-    "data loader": late_in((Frame("_next_data", f"{SITE}/torch/utils/data/dataloader.py", 7), MAIN)),
-}
-"""The same phases without processor time, data or another place."""
-
 
 def downloads(moved: Callable[[float], tuple[int, int]], place: str = "recvfrom") -> World:
     """Return ranks of which one is late in a function that reads, which does not compute.
@@ -87,7 +80,6 @@ WAITS = {
     "nothing arrives": downloads(lambda now: (300 << 20, 5)),
     "heartbeats of a library": downloads(lambda now: (int(1000 * now), 0)),
     "a lock with a time limit": downloads(lambda now: (0, int(10 * now)), "futex"),
-    "looks for a file ten times per second": downloads(lambda now: (0, int(10 * now)), "clock_nanosleep"),
     "the data has arrived": downloads(lambda now: (int(20_000 * min(now, 20)), int(min(now, 20)))),
 }
 
@@ -100,8 +92,8 @@ def test_a_rank_that_waits_for_data_is_named_within_a_minute(name: str) -> None:
 
 
 @pytest.mark.parametrize("phase", HEALTHY)
-def test_a_slow_phase_raises_no_alarm_for_four_minutes(phase: str) -> None:
-    assert watched(HEALTHY[phase], 240) == []
+def test_a_slow_phase_is_not_mentioned_for_two_minutes(phase: str) -> None:
+    assert watched(HEALTHY[phase], 4 * AFTER_S - POLL_S) == []
 
 
 @pytest.mark.parametrize("phase", HEALTHY)
@@ -111,40 +103,37 @@ def test_a_slow_phase_is_never_called_a_hang(phase: str) -> None:
     ] == []
 
 
-@pytest.mark.parametrize("phase", STALLED)
-def test_a_phase_that_shows_no_work_is_slow_within_a_minute_and_never_called_a_hang(phase: str) -> None:
-    [(at, report)] = watched(STALLED[phase], 3600)
+def test_a_rank_that_stands_still_is_named_and_a_hang_whatever_its_function_is_called() -> None:
+    [(at, report)] = watched(late_in((Frame("save_checkpoint", "/job/train.py", 7), MAIN)), 3600)
     assert isinstance(report, HangReport)
-    assert (report.finding.is_hang, report.finding.ranks, report.may_end_run) == (False, (0,), False)
-    assert report.finding.text.endswith("and neither computes nor moves data")
-    assert 45 <= at <= 60
+    assert (report.finding.kind, report.finding.ranks, report.may_end_run) == (HangKind.LATE, (0,), True)
+    assert at <= AFTER_S + POLL_S
 
 
-def test_a_rank_that_computes_in_its_own_code_is_named_within_a_minute_and_not_called_a_hang() -> None:
+def test_a_rank_that_computes_is_named_after_four_times_the_limit_and_not_called_a_hang() -> None:
     [(at, report)] = watched(late_in((Frame("spin", "/job/train.py", 7), MAIN), cpu=1.0), 3600)
     assert isinstance(report, HangReport)
-    assert 45 <= at <= 60
+    assert 4 * AFTER_S - POLL_S < at <= 5 * AFTER_S
     assert (report.finding.is_hang, report.finding.ranks) == (False, (0,))
     assert report.finding.text.endswith("rank 0 on n00 is in spin (train.py:7), and computes")
 
 
-def test_one_of_two_ranks_that_computes_is_shown_within_a_minute_and_not_named() -> None:
+def test_one_of_two_ranks_that_computes_is_shown_and_not_named() -> None:
     def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
         views = one_late(2, 0, (Frame("spin", "/job/train.py", 7), MAIN))
         return [RankSigns(0, 100, 7)], [replace(views[0], cpu_s=now), views[1]]
 
-    [(at, report)] = watched(world, 3600)
+    [(_, report)] = watched(world, 3600)
     assert isinstance(report, HangReport)
-    assert (report.finding.is_hang, report.finding.ranks, at <= 60) == (False, (), True)
+    assert (report.finding.is_hang, report.finding.ranks) == (False, ())
 
 
-def test_a_rank_that_waits_before_the_first_step_is_slow_at_first_and_a_hang_later() -> None:
-    """Downloads and builds take long in healthy runs: only a line says so."""
-    found = watched(silent(one_late(4, 2, number=2)), 3600)
-    reports = [(at, each.finding) for at, each in found if isinstance(each, HangReport)]
-    assert [(each.is_hang, each.ranks) for _, each in reports] == [(False, (2,)), (True, (2,))]
-    assert reports[0][0] <= 60
-    assert reports[1][0] >= 120
+def test_a_rank_that_stands_still_before_the_first_step_gets_four_times_as_long_and_ends_no_run() -> None:
+    """Downloads and builds take long in healthy runs."""
+    [(at, report)] = watched(silent(one_late(4, 2, number=2)), 3600)
+    assert isinstance(report, HangReport)
+    assert (report.finding.is_hang, report.finding.ranks, report.may_end_run) == (True, (2,), False)
+    assert at >= 4 * AFTER_S
 
 
 POLLS = [
@@ -153,7 +142,7 @@ POLLS = [
 ]
 
 
-def test_a_loop_that_polls_is_at_several_lines_and_a_hang() -> None:
+def test_a_rank_that_looks_for_a_file_is_named_and_no_hang_because_another_program_may_write_it() -> None:
     def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
         views = one_late(4, 1, POLLS[int(now) % 2])
         views[1] = replace(views[1], cpu_s=now * 0.003)
@@ -161,5 +150,5 @@ def test_a_loop_that_polls_is_at_several_lines_and_a_hang() -> None:
 
     [(at, report)] = watched(world, 3600)
     assert isinstance(report, HangReport)
-    assert (report.finding.is_hang, report.finding.ranks, report.finding.confidence) == (True, (1,), Confidence.MEDIUM)
-    assert at <= 60
+    assert (report.finding.is_hang, report.finding.ranks, report.finding.confidence) == (False, (1,), Confidence.MEDIUM)
+    assert at <= 5 * AFTER_S

@@ -12,7 +12,7 @@ from pylaunch.model.diagnosis.hang import HangKind
 from pylaunch.protocol.examination import Frame, RankView, ThreadStack
 from pylaunch.protocol.usage_report import RankSigns
 from pylaunch.verdict.hangs.judge import judge_hang
-from pylaunch.verdict.hangs.snapshot import HangEvidence
+from pylaunch.verdict.hangs.ranks import HangEvidence
 from pylaunch.verdict.hangs.suspicion import HangReport, ProgressResumed, Suspicion
 from tests.unit.verdict.hangs.views import (
     IN_ALL_REDUCE,
@@ -186,19 +186,6 @@ def test_imports_and_downloads_before_the_first_step_get_more_time() -> None:
     assert len(watched(silent(views), 240)) == 1
 
 
-def test_a_run_with_rare_signs_of_progress_gets_more_time() -> None:
-    def world(now: float) -> tuple[Sequence[RankSigns], Sequence[RankView]]:
-        in_data = now % 50 < 45
-        views = (
-            one_late(4, 1, number=5)
-            if in_data
-            else [view(r, calls(5, over=True), (MAIN,), [default_group(4)]) for r in range(4)]
-        )
-        return [RankSigns(0, 100, int(now / 50))], views
-
-    assert watched(world, 3600) == []
-
-
 @given(st.lists(st.floats(1, 29), min_size=1, max_size=60), st.sampled_from(["out", "step"]))
 def test_progress_in_every_gap_raises_no_alarm(gaps: list[float], sign: str) -> None:
     times = [sum(gaps[:count]) for count in range(len(gaps) + 1)]
@@ -239,10 +226,9 @@ def reported(state: Suspicion, now: float, ended: Sequence[int]) -> HangReport |
 @pytest.mark.parametrize(
     ("function", "cpu", "at", "text"),
     [
-        ("upload", 0.0, 45, "ranks 1-3 exited with code 0; rank 0 on n00 is in upload (train.py:3)"),
-        ("upload", 1.0, 45, "ranks 1-3 exited with code 0; rank 0 on n00 is in upload (train.py:3)"),
-        ("", 0.0, 45, "ranks 1-3 exited with code 0; rank 0 on n00 shows no stack"),
-        ("evaluate", 1.0, 300, "ranks 1-3 exited with code 0; rank 0 on n00 is evaluating: evaluate (train.py:3)"),
+        ("upload", 0.0, 120, "ranks 1-3 exited with code 0; rank 0 on n00 is in upload (train.py:3)"),
+        ("upload", 1.0, 120, "ranks 1-3 exited with code 0; rank 0 on n00 is in upload (train.py:3), and computes"),
+        ("", 0.0, 120, "ranks 1-3 exited with code 0; rank 0 on n00 shows no stack"),
     ],
 )
 def test_a_rank_that_runs_on_after_all_others_exited_with_0_is_shown_and_not_accused(
@@ -288,7 +274,7 @@ def test_a_rank_whose_c_code_computes_while_it_keeps_the_interpreter_lock_is_slo
     [(at, report)] = watched(world, 300)
     assert isinstance(report, HangReport)
     assert (report.finding.kind, report.finding.ranks, report.may_end_run) == (HangKind.BUSY, (1,), False)
-    assert at <= 46
+    assert at <= 4 * AFTER_S + 1
 
 
 @pytest.mark.parametrize("polls", [0.0, 0.2], ids=["idle", "threads of the library poll"])
@@ -304,4 +290,4 @@ def test_a_rank_that_never_came_to_the_end_of_rpc_is_named_though_no_rank_shows_
     assert isinstance(report, HangReport)
     assert (report.finding.is_hang, report.finding.ranks) == (not polls, (1,))
     assert report.finding.text.startswith("ranks 0,2 wait in shutdown; rank 1 on n01 is in ")
-    assert at <= 46
+    assert at <= (4 * AFTER_S if polls else AFTER_S) + 1

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 from pylaunch.protocol.examination import Collective, Frame, ProcessGroup, RankView, ThreadStack
-from pylaunch.verdict.hangs.brief_views import group_counters
-from pylaunch.verdict.hangs.snapshot import HangEvidence
+from pylaunch.verdict.hangs.calls import group_counters
+from pylaunch.verdict.hangs.ranks import HangEvidence
 
 CASES = Path(__file__).parents[3] / "cases" / "collectives"
 SITE = "/opt/env/lib/python3.11/site-packages"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pylaunch.protocol.examination import Frame, RankView
 from pylaunch.protocol.usage_report import RankSigns
 from pylaunch.verdict.hangs.judge import judge_hang
-from pylaunch.verdict.hangs.snapshot import HangEvidence
+from pylaunch.verdict.hangs.ranks import HangEvidence
 from pylaunch.verdict.hangs.suspicion import HangReport, ProgressResumed, Suspicion
 from tests.unit.verdict.hangs.views import brief, one_late
 
