@@ -9,14 +9,20 @@ import pytest
 
 from lab.images.recipe import USER
 from lab.nodes.node import LabNode
+from pylaunch.agent.probe.readers.hosts import host
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
-from pylaunch.probe.host_facts import host_facts_of
+from pylaunch.probe.answers import Unmeasured, values
+from pylaunch.probe.ask import ask, understood_all
+from pylaunch.probe.program import probe
 from pylaunch.transport.connections import disconnect
 from tests.roles.conftest import Provisioned
 
 OPTIONS = {"memlock": "-l", "nofile": "-n", "stack": "-s"}
 ULIMITS = "; ".join(f"echo {name}: $(ulimit -S {option}) $(ulimit -H {option})" for name, option in OPTIONS.items())
+KNOWN = {"memlock": ("locked memory", 1024), "nofile": ("open files", 1), "stack": ("stack", 1024)}
+"""Limits of the probe, and the unit in which `ulimit` prints each."""
+
 UNIT_DROP_IN = "/etc/systemd/system/ssh.service.d/50-test.conf"
 SSHD_DROP_IN = "/etc/ssh/sshd_config.d/50-test.conf"
 
@@ -41,9 +47,16 @@ class Ranks:
     def answered(self) -> dict[str, str]:
         """Limits that the probe reads, soft/hard, over its own connection."""
         disconnect(self.cluster)
-        facts = host_facts_of(self.cluster, 60)[self.node.name]
-        assert not isinstance(facts, str), facts
-        return {name: str(facts["login"][f"limit {name}"]) for name in OPTIONS}
+        question = host.limits.ask(None)
+        answers = ask(self.cluster, {self.node.name: probe(question)})
+        found, unreachable = understood_all(answers, self.cluster, lambda answered: values(answered, question))
+        assert not unreachable, unreachable
+        limits = found[self.node.name][str(host.limits)]
+        assert not isinstance(limits, Unmeasured), limits
+        return {
+            name: "/".join("unlimited" if each is None else str(each // unit) for each in limits[known].values())
+            for name, (known, unit) in KNOWN.items()
+        }
 
     def printed(self) -> dict[str, str]:
         """Limits that a rank of a run prints, soft/hard, over its own connection."""

@@ -1,8 +1,8 @@
 """A run as a file: the HTML report (`report`), and an archive with it (`report --archive`).
 
-page/        pure: the report as text
+page         pure: the report as text, with its ranks and its timeline
 write        reads what is known about a run, from its record and its nodes
-archive      the archive, which contains the report
+archive      the archive, which contains the report, the record and the logs
 """
 
 from pylaunch.terminal.doors import Verb, VerbGroup

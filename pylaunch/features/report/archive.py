@@ -1,8 +1,7 @@
-"""A run as one archive, with secrets masked: page, record, logs, hosts as they are now. Works when nodes are down."""
+"""A run as one archive for a bug report, with secrets masked: page, record and logs. Works when nodes are down."""
 
 import gzip
 import io
-import json
 import os
 import tarfile
 from collections.abc import Mapping
@@ -10,15 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
-import msgspec
-
-from pylaunch import __version__
 from pylaunch.base.dataclass import dataclass, field
-from pylaunch.checks.finding_lines import all_lines
-from pylaunch.features.report import run_facts
 from pylaunch.features.report.log_ends import read_ends
-from pylaunch.features.report.page.html import page
-from pylaunch.features.report.write import report_content
+from pylaunch.features.report.page import page
+from pylaunch.features.report.write import report_content, versions
 from pylaunch.inventory.known_secrets import known_secrets
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import RunRecord
@@ -56,9 +50,6 @@ class RunArchive:
     def add(self, name: str, text: str) -> None:
         self.texts[name] = self.mask.hide(text)
 
-    def add_json(self, name: str, value: object) -> None:
-        self.add(name, json.dumps(value, indent=2, default=msgspec.to_builtins) + "\n")
-
     def miss(self, line: str) -> None:
         self.missing.append(self.mask.hide(line))
 
@@ -72,9 +63,7 @@ def write_archive(record: RunRecord, file: Path, limit: int = LIMIT) -> RunArchi
     refuse_existing(file)
     content = RunArchive(Redaction(known_secrets(record.plan, os.environ)))
     _add_record(content, record, limit)
-    _add_plan(content, record)
-    console.say(f"asking {fold(record.plan.cluster.names)} for logs and facts")
-    _add_hosts(content, record)
+    console.say(f"asking {fold(record.plan.cluster.names)} for logs")
     _add_logs(content, record, limit)
     content.texts["report.html"] = page(report_content(record), content.mask.hide)
     content.add("README.txt", _readme(record, content))
@@ -110,25 +99,6 @@ def _ends_of(path: Path, limit: int) -> str:
         file.seek(head - limit, os.SEEK_END)
         last = file.read(limit - head)
     return b"\n".join((first, MARK.encode(), last)).decode("utf-8", "replace")
-
-
-def _add_plan(content: RunArchive, record: RunRecord) -> None:
-    content.add_json("versions.json", run_facts.versions(record))
-    environment = run_facts.environment(record)
-    if isinstance(environment, str):
-        content.miss(f"environment.json: {environment}")
-    else:
-        content.add_json("environment.json", environment)
-
-
-def _add_hosts(content: RunArchive, record: RunRecord) -> None:
-    """Add facts and findings of the hosts as they are now."""
-    now = run_facts.hosts_now(record.plan)
-    for host, reason in now.unreachable.items():
-        content.miss(f"hosts: {host}: {reason}")
-    if now.facts:
-        content.add_json("hosts/facts.json", now.facts)
-        content.add("hosts/findings.txt", "".join(f"{line}\n" for line in all_lines(now.findings)))
 
 
 def _add_logs(content: RunArchive, record: RunRecord, most: int) -> None:
@@ -169,15 +139,13 @@ def _plain(name: str) -> str:
 _ABOUT = (
     ("record/", "the run's record on the controller: plan, events, outcome, facts of the nodes; all attempts"),
     ("report.html", "the run as one page, see pylaunch help report"),
-    ("versions.json", "pylaunch, agent, Python, operating system of the controller"),
-    ("environment.json", "command lines and variables of ranks, by layer"),
-    ("hosts/", "facts of the hosts and findings of pylaunch check, when the archive was made"),
     ("logs/", "output of ranks and launchers: logs/HOST/RANK.out and .err"),
 )
 
 
 def _readme(record: RunRecord, content: RunArchive) -> str:
     now = datetime.now(UTC).isoformat(timespec="seconds")
+    known = ", ".join(f"{name} {value}" for name, value in versions(record).items())
     outcome = record.outcome
     verdict = "no outcome is recorded" if outcome is None else f"{outcome.status.value}: {outcome.reason}"
     listed = [f"  {name:<17} {text}" for name, text in _ABOUT if any(each.startswith(name) for each in content.texts)]
@@ -185,7 +153,7 @@ def _readme(record: RunRecord, content: RunArchive) -> str:
     return "\n".join(
         [
             f"Run {record.plan.run}: {verdict}",
-            f"Written by pylaunch {__version__} at {now}",
+            f"Written at {now}: {known}",
             "",
             "Content",
             *listed,

@@ -26,11 +26,11 @@ Examples:
 @options.run
 @options.role
 @options.nodes_know
-@click.option("--archive", is_flag=True, help="Write an archive: page, record, logs, hosts as they are now.")
+@click.option("--archive", is_flag=True, help="Write an archive: page, record and logs.")
 @options.output(f"File to write.  [default: {OUTPUT_DIRECTORY}/pylaunch-RUN.html, or .tar.gz for an archive]")
 @options.as_json
 def command(run: str | None, role: str | None, inventory: Path | None, output: Path | None, **asked: bool) -> int:
-    """Write RUN (the newest one without) as one HTML file: why it failed, timeline, last lines.
+    """Write RUN (the newest one without) as one HTML file: why it failed, last lines, timeline.
 
     The file needs no network and no JavaScript. Secrets are masked. The last lines of ranks are read from the
     nodes that answer; what is missing is listed. RUN may be a job of several roles: a file for each of its runs.

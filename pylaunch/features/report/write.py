@@ -1,20 +1,19 @@
 """Write the HTML report of a run: its record, and the last lines of its ranks where nodes answer."""
 
 import os
+import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from pylaunch import __version__
+from pylaunch.features.report.host_ranks import ONE_LOG, SHOWN_LINES
 from pylaunch.features.report.log_ends import read_ends
-from pylaunch.features.report.page.content import ReportInput
-from pylaunch.features.report.page.html import page
-from pylaunch.features.report.page.ranks import ONE_LOG, SHOWN_LINES
-from pylaunch.features.report.run_facts import versions
+from pylaunch.features.report.page import ReportInput, page
 from pylaunch.inventory.known_secrets import known_secrets
 from pylaunch.model.run import RunRecord
 from pylaunch.model.text.redaction import Redaction
 from pylaunch.runs.follow.run_follower import rank_streams
-from pylaunch.store import runs
 from pylaunch.store.new_file import new_file, refuse_existing
 
 DEADLINE_S = 20.0
@@ -38,15 +37,17 @@ def write_report(record: RunRecord, file: Path, complete: Callable[[str], str] =
 def report_content(record: RunRecord) -> ReportInput:
     """Return everything that is known about the run, with the last lines of its ranks where nodes answer."""
     logs, missing = _last_lines(record)
-    known = versions(record)
-    return ReportInput(
-        record,
-        time.time(),
-        findings=runs.findings(record.plan.run),
-        logs=logs,
-        versions={name: str(known[name]) for name in ("pylaunch", "agent", "python", "system")},
-        missing=missing,
-    )
+    return ReportInput(record, time.time(), logs, versions(record), missing)
+
+
+def versions(record: RunRecord) -> dict[str, str]:
+    """Return the versions of pylaunch, of the agent of the run, and of Python and the system of this machine."""
+    return {
+        "pylaunch": __version__,
+        "agent": record.agent,
+        "Python": platform.python_version(),
+        "system": platform.platform(),
+    }
 
 
 def _last_lines(record: RunRecord) -> tuple[dict[int, str], tuple[str, ...]]:

@@ -5,23 +5,6 @@ from __future__ import annotations
 from typing import TypedDict
 
 
-class GpuReading(TypedDict):
-    """NVIDIA's devices on a host with the versions around them."""
-
-    driver: str | None
-    open_module: bool
-    kernel: str
-    gpus: int
-    models: list[str]
-    firmware: list[str]
-    nvswitches: int
-    persistence: str | None
-    library: str | None
-    fabric_manager: str | None
-    peermem: bool
-    infiniband: int
-
-
 class GpuHostReading(TypedDict):
     """NVIDIA's devices as the kernel sees them, and the software around them."""
 

@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-from pylaunch.features.report.page.content import ReportInput
+from pylaunch.features.report.page import ReportInput
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.cause import Certainty, FailureCause, RejectedCause
-from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.model.plan import RunPlan, plan_run
@@ -92,18 +91,11 @@ def record(of: RunPlan, cause: int) -> RunRecord:
     return RunRecord(of, "0123456789abcdef", BEGUN, events(of), with_causes, started_by="alice on laptop")
 
 
-FINDINGS = (
-    Finding(
-        "time.offset", Severity.WARN, ("gpu003",), "clock is 41 ms behind", "chronyc makestep", evidence=("-41 ms",)
-    ),
-)
-
-
 def large() -> ReportInput:
     """256 ranks on 64 nodes, of which one reads a file while the others wait for it."""
     of = plan(64, 4)
     return ReportInput(
-        record(of, CAUSE), BEGUN + 70, FINDINGS,
+        record(of, CAUSE), BEGUN + 70,
         versions={"pylaunch": "0.1.0", "python": "3.11.7"}, missing=("gpu064: no route to host",),
     )  # fmt: skip
 
@@ -119,9 +111,8 @@ def hostile() -> ReportInput:
         base.outcome, reason=HOSTILE[:3000], evidence=(HOSTILE[:500],), hint="<b>hint</b>", causes=(cause, cause),
         rejected=(RejectedCause(evil, evil),),
     )  # fmt: skip
-    finding = Finding("code.tree", Severity.FAIL, ("gpu001",), evil, evil, evidence=(evil,))
     return ReportInput(
-        replace(base, outcome=outcome), BEGUN + 70, (finding,), logs={0: HOSTILE, 1: HOSTILE},
+        replace(base, outcome=outcome), BEGUN + 70, logs={0: HOSTILE, 1: HOSTILE},
         versions={"<v>": "</main>"},
         missing=("<script>alert(2)</script>",),
     )  # fmt: skip

@@ -6,15 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from pylaunch.features.report.page.content import ReportInput
-from pylaunch.features.report.page.html import page
+from pylaunch.features.report.page import ReportInput, page
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.text.redaction import Redaction
 from tests.features.report import samples
 from tests.report_page import Document
 
 NOTHING = Redaction().hide
-SECTIONS_OF_ANY_RUN = {"verdict", "command", "started-by", "plan", "versions"}
+SECTIONS_OF_ANY_RUN = {"verdict", "command", "started-by"}
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +35,6 @@ def test_the_cause_comes_first_and_every_section_has_its_content(large: str) -> 
     assert f"[rank{samples.CAUSE}] step 29" in found.text["last-lines"]
     assert f"rank {samples.CAUSE} failed at" in found.text["timeline"]
     assert "hang: ranks 0-148 wait for rank 149" in found.text["hangs"]
-    assert "clock is 41 ms behind" in found.text["findings"]
     assert "gpu064: no route to host" in found.text["missing"]
     assert "gpu038 ranks 148,150-151 stopped; rank 149 failed" in found.text["ranks"]
 
@@ -48,8 +46,8 @@ def test_256_ranks_on_64_nodes_are_small_quick_and_folded(large: str) -> None:
     assert again == large
     assert len(large.encode()) < 5_000_000
     found = Document(large)
-    assert found.elements["svg"] == 2 * 64
-    assert found.elements["details"] == 2 + 64 + 2
+    assert found.elements["svg"] == 64
+    assert found.elements["details"] == 1 + 64 + 2
     assert sum(name == "open" for name, _ in found.attributes) == 1
 
 
@@ -59,7 +57,7 @@ def test_nothing_is_loaded_and_nothing_is_run(large: str) -> None:
         assert not {"script", "img", "iframe", "object", "embed", "form", "base", "video"} & set(found.elements)
         assert [name for name, _ in found.attributes if name.startswith("on")] == []
         targets = [value for name, value in found.attributes if name in ("src", "href", "xlink:href", "action")]
-        assert all(value.startswith("#") or value == "data:," for value in targets)
+        assert set(targets) == {"data:,"}
         assert "url(" not in text
         assert "@import" not in text
 
@@ -96,8 +94,6 @@ def test_a_refused_start_shows_each_reason_once_and_no_section_without_content()
     )  # fmt: skip
     record = replace(samples.record(of, 1), events=(), outcome=refused)
     found = Document(page(ReportInput(record, 0.0), NOTHING, lambda hint: f"{hint} -i /srv/cluster.ini"))
-    assert re.fullmatch(rf"Refusals\s*gpu\[001-003\]{re.escape(reason)}gpu003no room", found.text["refusals"])
+    assert re.search(rf"gpu\[001-003\]: {re.escape(reason)}gpu003: no room", found.text["verdict"])
     assert "Type next: pylaunch provision -i /srv/cluster.ini" in found.text["verdict"]
-    assert set(found.text) <= {*SECTIONS_OF_ANY_RUN, "refusals"}
-    links = [value.removeprefix("#") for name, value in found.attributes if name == "href" and value.startswith("#")]
-    assert links == ["refusals", "plan", "versions"]
+    assert set(found.text) <= SECTIONS_OF_ANY_RUN

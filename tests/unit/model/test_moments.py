@@ -2,7 +2,7 @@
 
 import pytest
 
-from pylaunch.features.report.page import html
+from pylaunch.features.report import page
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.text.moments import LAST
 from pylaunch.terminal import document, listing
@@ -12,7 +12,7 @@ from pylaunch.terminal import document, listing
 def test_a_time_without_a_calendar_day_is_shown_as_the_first_or_last_one(claimed: float) -> None:
     year = "9999" if claimed > 0 else "1970"
     assert document.moment(claimed).startswith(year)
-    assert html.moment(claimed).startswith(year)
+    assert page.moment(claimed).startswith(year)
     assert listing.moment(claimed)[:4] in (year, "1969"), "1969: west of Greenwich"
 
 

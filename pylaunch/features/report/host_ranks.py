@@ -1,13 +1,13 @@
 """Ranks for a report: by host, with their last lines. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.features.report.page.content import ReportInput
-from pylaunch.features.report.page.timeline import bar_of, seconds_text
+from pylaunch.features.report.timeline import bar_of
 from pylaunch.model.hostset import fold_ranks
 from pylaunch.model.outcome import Named
 from pylaunch.model.plan import NodePlan
+from pylaunch.model.run import RunRecord
 from pylaunch.model.text.excerpt import bounded
 from pylaunch.protocol.node_evidence import RankEnd
 
@@ -52,9 +52,12 @@ class HostRanks:
         return any(rank.lines or rank.is_named for rank in self.ranks)
 
 
-def by_host(content: ReportInput, hide: Callable[[str], str]) -> tuple[HostRanks, ...]:
-    """Return the ranks of every host, in rank order; `hide` masks secrets in their lines before these are cut."""
-    outcome, plan = content.record.outcome, content.record.plan
+def by_host(record: RunRecord, logs: Mapping[int, str], hide: Callable[[str], str]) -> tuple[HostRanks, ...]:
+    """Return the ranks of every host, in rank order; `hide` masks secrets in their lines before these are cut.
+
+    `logs`: last lines by rank; for other ranks, those of the record are shown.
+    """
+    outcome, plan = record.outcome, record.plan
     ends = {} if outcome is None else {end.rank: end for end in outcome.ends if end.rank is not None}
     named = outcome.named if outcome is not None else None
     limit = max(LEAST_LOG, min(ONE_LOG, ALL_LOGS // max(1, plan.world_size)))
@@ -66,7 +69,7 @@ def by_host(content: ReportInput, hide: Callable[[str], str]) -> tuple[HostRanks
                     rank.rank,
                     *bar_of(end),
                     None if end is None else end.step,
-                    last_lines(hide(content.logs.get(rank.rank) or _lines_of(end)), limit),
+                    last_lines(hide(logs.get(rank.rank) or _lines_of(end)), limit),
                     named == Named(node.host.name, rank.rank),
                 )
                 for rank in node.ranks
@@ -97,12 +100,3 @@ def last_lines(text: str, limit: int) -> tuple[str, ...]:
     lines = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…" for line in text.split("\n")]
     kept = [line for line in lines if line.strip()][-SHOWN_LINES:]
     return tuple(bounded("\n".join(kept), limit, OMITTED).split("\n")) if kept else ()
-
-
-def durations(content: ReportInput) -> tuple[str, str]:
-    """Return the duration of the run and of its ranks, in words; "" where it is unknown."""
-    record = content.record
-    if record.outcome is None:
-        return "", ""
-    ran = record.ran_s(record.outcome)
-    return seconds_text(record.outcome.ended_at - record.created_at), "" if ran is None else seconds_text(ran)
