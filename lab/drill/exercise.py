@@ -24,9 +24,8 @@ from pylaunch.model.outcome import Named, Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource
-from pylaunch.runs.follow.run_events import LinesWritten
+from pylaunch.runs.events import LinesWritten, RunEnded, StartEvent
 from pylaunch.runs.start import StartOptions, plan_start, start
-from pylaunch.runs.start_events import RunEnded, StartEvent
 from pylaunch.runs.stop import stop_run
 from pylaunch.runs.sync.tree import Tree, read_tree
 from pylaunch.store import runs

@@ -36,11 +36,10 @@ from pylaunch.model.secret import Secrets
 from pylaunch.protocol.examination import RankView
 from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.provision.provisioning import ProvisionOptions, ProvisionReport
-from pylaunch.runs.follow.run_events import Notice
+from pylaunch.runs.events import Notice, RanksReleased, RunEnded
 from pylaunch.runs.stacks import StacksReport
 from pylaunch.runs.start import StartOptions
 from pylaunch.runs.start_checks import at_start_checks
-from pylaunch.runs.start_events import RanksReleased, RunEnded
 from pylaunch.runs.status import RunReport
 from pylaunch.runs.stop import StopReport
 from pylaunch.store.runs import UnknownRunError

@@ -23,10 +23,9 @@ from pylaunch.runs import attach as attaching
 from pylaunch.runs import start as starting
 from pylaunch.runs.all_runs import discover_runs, find_job, find_run
 from pylaunch.runs.connect.interruptible import Interrupter
-from pylaunch.runs.prepare.leftovers import end_leftovers
+from pylaunch.runs.events import RunEnded, StartEvent
 from pylaunch.runs.start import StartOptions
-from pylaunch.runs.start_checks import at_start_checks
-from pylaunch.runs.start_events import RunEnded, StartEvent
+from pylaunch.runs.start_checks import at_start_checks, end_leftovers
 from pylaunch.store import runs
 
 

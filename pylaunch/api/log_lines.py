@@ -8,10 +8,9 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.model.run import RunRecord
 from pylaunch.runs.connect.interruptible import Interrupter
-from pylaunch.runs.existing.logs import LogQuery
-from pylaunch.runs.follow.run_events import LinesWritten, RunEvent
+from pylaunch.runs.events import LinesWritten, RunEvent
 from pylaunch.runs.follow.run_follower import rank_streams
-from pylaunch.runs.logs import follow_logs
+from pylaunch.runs.logs import LogQuery, follow_logs
 
 QUEUED = 1000
 """Messages that wait for the reader before reading from the nodes pauses."""

@@ -10,9 +10,8 @@ from pylaunch.errors import PylaunchError
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord
 from pylaunch.runs.connect.interruptible import Interrupter
-from pylaunch.runs.follow.run_events import LinesWritten
+from pylaunch.runs.events import LinesWritten, RunEnded, StartEvent
 from pylaunch.runs.stacks import StacksReport, stacks
-from pylaunch.runs.start_events import RunEnded, StartEvent
 from pylaunch.runs.status import RunReport, report
 from pylaunch.runs.stop import StopReport, stop_run
 from pylaunch.store import runs

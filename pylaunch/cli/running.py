@@ -10,9 +10,9 @@ from pylaunch.cli.views.logs import copy_logs
 from pylaunch.errors import ExitCode, PylaunchError
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.runs.connect.interruptible import signals
-from pylaunch.runs.prepare.leftovers import end_leftovers
+from pylaunch.runs.events import RanksReleased, RunBegun, StartEvent
 from pylaunch.runs.start import PlannedRun, StartOptions, begin, run, start
-from pylaunch.runs.start_events import RanksReleased, RunBegun, StartEvent
+from pylaunch.runs.start_checks import end_leftovers
 from pylaunch.store import runs
 from pylaunch.store.paths import run_paths
 from pylaunch.terminal import console, document, hints

@@ -6,13 +6,31 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.runs import steady_clock
-from pylaunch.runs.connect.fleet import Fleet
+from pylaunch.runs.connect.agent_link import RunUnknownError
+from pylaunch.runs.connect.fleet import Fleet, raise_if_none
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
-from pylaunch.runs.existing.reach import attach_all, raise_if_none
-from pylaunch.runs.follow.run_events import Notice, RunEvent, recording
+from pylaunch.runs.events import Notice, RunEvent, recording
 from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
-from pylaunch.runs.prove import finish
+from pylaunch.runs.proof import finish
 from pylaunch.store import runs
+
+
+async def attach_all(fleet: Fleet, record: RunRecord, follower: RunFollower) -> dict[str, str]:
+    """Connect to all nodes; return the reasons of those that cannot be reached, by host. `follower` is notified.
+
+    Where no host knows a run that ran, all have a reason: they may be other machines.
+    """
+    names = [node.host.name for node in record.plan.nodes]
+    failures = await fleet.connect(names, "attach")
+    strangers = [name for name, error in failures.items() if isinstance(error, RunUnknownError)]
+    reasons = {}
+    for name, error in failures.items():
+        if name in strangers and (record.began is None or strangers != names):
+            follower.nothing_there(name)
+        else:
+            reasons[name] = str(error)
+            follower.given_up(name, reasons[name], host_answers=error.host_answers)
+    return reasons
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,127 @@
-"""Read the logs of a run, or copy all of them to this machine."""
+"""Read the logs of a run from its nodes, or copy all of them to this machine."""
 
+import asyncio
 import errno
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
+from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import UsageError
+from pylaunch.model.plan import NodePlan
 from pylaunch.model.run import RunRecord
-from pylaunch.runs.connect.confine import LAUNCHER_STREAMS
-from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource
-from pylaunch.runs.existing.logs import LogQuery, read_logs
-from pylaunch.runs.follow.run_events import LinesWritten, Notice, RunEvent
+from pylaunch.runs.connect.agent_link import AgentLink
+from pylaunch.runs.connect.bounds import LAUNCHER_STREAMS, ForeignMessage, overstepped
+from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted, raise_if_none
+from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
+from pylaunch.runs.events import LIVE_LAG, Emitter, LinesWritten, Notice, RunEvent, skipped_line
 from pylaunch.runs.follow.run_follower import LAST_S, rank_streams
+
+LOOK_S = 1.0
+LOOKS = 20
+"""Looks without a message, after which a node counts as silent: its agent may be stopped, and has no heartbeat here."""
+
+
+@dataclass(frozen=True)
+class SilentNode:
+    """A node whose logs are read has sent nothing for a while."""
+
+    host: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class LogQuery:
+    """Logs to read, and from where."""
+
+    nodes: Sequence[NodePlan]
+    streams: list[str]
+    follow: bool = False
+    """Follow the logs until the run ends."""
+
+    tail: int | None = None
+    """Begin with the last lines of each stream, this many; None is with the first line."""
+
+    since: float | None = None
+    """Omit output written before this time, in seconds since the epoch on the controller's clock."""
+
+
+def read_logs(record: RunRecord, emit: Emitter, query: LogQuery, source: InterruptSource) -> None:
+    """Relay the output written until now, or with `follow` until the run ends. An interrupt ends only the query."""
+
+    async def work(fleet: Fleet) -> None:
+        names = [node.host.name for node in query.nodes]
+        failures = await fleet.unless_interrupted(fleet.connect(names, "attach"))
+        raise_if_none(record, {name: str(error) for name, error in failures.items()}, of=names)
+        for name, error in failures.items():
+            emit(Notice(f"{name}: {error}"))
+        await fleet.send({name: _wanted(query, link) for name, link in fleet.links.items()})
+        await first_of(relay(fleet, emit, query), *([] if query.follow else [report_silence(fleet)]))
+
+    on_fleet(record.plan, record.agent, work, source=source)
+
+
+async def first_of(*works: Coroutine[None, None, None]) -> None:
+    """Run `works` until the first of them ends, which ends all. Raises what that one raises."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in ended:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def relay(fleet: Fleet, emit: Emitter, query: LogQuery) -> None:
+    """Relay output until every node has sent what the query wants, or is silent; or until an interrupt."""
+    waiting = set(fleet.links)
+    while waiting:
+        host, message = await fleet.inbox.hear()
+        match message:
+            case protocol.Output():
+                emit(LinesWritten(host, message.stream, message.text, fleet.our_time(host, message.time)))
+            case protocol.Skipped():
+                emit(Notice(skipped_line(host, message)))
+            case ForeignMessage():
+                emit(Notice(overstepped(host, message)))
+            case protocol.Finished() | protocol.Failed() | ConnectionEnded():
+                waiting.discard(host)
+            case protocol.CaughtUp() if not query.follow:
+                waiting.discard(host)
+            case SilentNode() if message.host in waiting:
+                waiting.discard(message.host)
+                emit(Notice(f"{message.host}: silent for {message.seconds:g} s; its logs may continue"))
+            case Interrupted():
+                return
+
+
+async def report_silence(fleet: Fleet, *, look_s: float = LOOK_S, looks: int = LOOKS) -> None:
+    """Post SilentNode for each node that sends nothing between so many looks; time without looks does not count."""
+    quiet: dict[str, tuple[float, int]] = {}
+    while True:
+        await asyncio.sleep(look_s)
+        for host, link in fleet.links.items():
+            heard_at, count = quiet.get(host, (0.0, 0))
+            count = count + 1 if link.is_awaited and link.heard_at == heard_at else 0
+            quiet[host] = (link.heard_at, count)
+            if count == looks:
+                fleet.post(SilentNode(host, look_s * looks))
+
+
+def _wanted(query: LogQuery, link: AgentLink) -> protocol.Follow:
+    return protocol.Follow(
+        {},
+        query.streams,
+        tail=query.tail,
+        lag=LIVE_LAG if query.follow else None,
+        since=None if query.since is None else link.clock.to_node(query.since),
+    )
 
 
 @dataclass(frozen=True)

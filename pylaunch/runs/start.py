@@ -11,7 +11,7 @@ calling thread. They install no signal handlers: `interrupts` says what may inte
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from pylaunch.base.dataclass import dataclass, field, replace
@@ -20,23 +20,40 @@ from pylaunch.errors import ClusterNotReadyError, PylaunchError
 from pylaunch.inventory.variable_findings import plan_findings, refuse_errors
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.finding import Finding
-from pylaunch.model.job import JobSpec
+from pylaunch.model.job import JobSpec, OnHang
 from pylaunch.model.outcome import Outcome, Status
-from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan, on_hosts, plan_run, standby
+from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan, base_of, on_hosts, plan_run, replan, standby
 from pylaunch.model.run import Event, EventKind, ran_s
 from pylaunch.model.secret import MASK, Secrets, secret_options, variable_of
 from pylaunch.model.setting import Judge
 from pylaunch.render import remarks, render
 from pylaunch.runs import steady_clock
-from pylaunch.runs.attempts import AttemptIO, run_attempts
+from pylaunch.runs.connect.agent_link import enter
 from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
-from pylaunch.runs.follow.run_events import Notice, RunEvent, recording
+from pylaunch.runs.events import (
+    AttemptEnded,
+    AttemptRefused,
+    AttemptStarted,
+    Emit,
+    Emitter,
+    FindingReported,
+    NoRestart,
+    Notice,
+    RanksReleased,
+    Restarting,
+    RunBegun,
+    RunEnded,
+    RunEvent,
+    SpareRefused,
+    StartEvent,
+    TreeChanged,
+    TurnLost,
+    Waiting,
+    recording,
+)
 from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
-from pylaunch.runs.prepare.agreement import compare_nodes
-from pylaunch.runs.prepare.archive import AgentArchive, build
-from pylaunch.runs.prepare.install import installer
-from pylaunch.runs.prepare.leftovers import end_leftovers
+from pylaunch.runs.prepare.install import AgentArchive, build, installer
 from pylaunch.runs.prepare.queue import Turn, free_hosts
 from pylaunch.runs.prepare.session import (
     InterruptedBeforeReleaseError,
@@ -45,29 +62,92 @@ from pylaunch.runs.prepare.session import (
     PreparedNodes,
     Session,
     TakenError,
+    before_release,
 )
-from pylaunch.runs.prepare.spares import in_their_jobs, vet
-from pylaunch.runs.prove import finish
-from pylaunch.runs.start_checks import ChecksAtStart
-from pylaunch.runs.start_events import (
-    AttemptEnded,
-    AttemptRefused,
-    AttemptStarted,
-    Emit,
-    FindingReported,
-    RanksReleased,
-    RunBegun,
-    RunEnded,
-    SpareRefused,
-    StartEvent,
-    TreeChanged,
-    TurnLost,
-    Waiting,
-)
+from pylaunch.runs.proof import finish
+from pylaunch.runs.start_checks import ChecksAtStart, compare_nodes, end_leftovers
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.store import runs
 from pylaunch.store.node_record import pack
-from pylaunch.verdict.restart import Attempt
+from pylaunch.transport.connections import connector_of
+from pylaunch.transport.process import spawn
+from pylaunch.verdict.restart import Attempt, Over, Policy, next_attempt
+
+
+@dataclass(frozen=True)
+class AttemptIO:
+    """Effects of `run_attempts`."""
+
+    attempt: Callable[[RunPlan], Attempt]
+    """Start a plan and follow it to its end."""
+
+    is_asked_to_stop: Callable[[], bool]
+    """Another controller stopped the run, perhaps between two attempts."""
+
+    report: Callable[[Restarting | NoRestart], None]
+    clock: Callable[[], float]
+    """Seconds; only differences count."""
+
+
+def policy_of(plan: RunPlan) -> Policy:
+    """Return the restarts that the user allows for `plan`, the first attempt."""
+    nodes = len(plan.nodes)
+    least = nodes if plan.job.min_nodes is None else plan.job.min_nodes
+    return Policy(plan.job.max_restarts, nodes, least, restarts_hangs=plan.job.on_hang is OnHang.RESTART)
+
+
+def run_attempts(plan: RunPlan, io: AttemptIO) -> Attempt:
+    """Repeat until an attempt succeeds or `next_attempt` gives up; return the last attempt."""
+    policy = policy_of(plan)
+    hosts = (*plan.cluster.names, *(host.name for host in plan.spares))
+    attempts: list[tuple[float, Attempt]] = []
+    while True:
+        last = io.attempt(plan)
+        attempts.append((io.clock(), last))
+        decision = next_attempt(policy, hosts, attempts, io.clock())
+        if isinstance(decision, Over) or io.is_asked_to_stop():
+            why = decision.why if isinstance(decision, Over) else "the run was stopped"
+            if why:
+                io.report(NoRestart(why))
+            return last
+        plan = replan(plan, decision.hosts)
+        from pylaunch.store.signatures import signatures  # noqa: PLC0415
+        from pylaunch.verdict.fallback import fallback_of  # noqa: PLC0415 -- 25 ms that only a restart costs
+
+        step = fallback_of(plan.job, last.outcome, signatures)
+        if step is not None:
+            plan = replace(plan, job=replace(plan.job, env={**plan.job.env, **step.env}))
+        io.report(Restarting(plan, decision.why, "" if step is None else step.text))
+
+
+LEAVE_S = 2.0
+"""Time that a connection to a spare may take to end."""
+
+
+def vet(launch: Launch, emit: Emitter, source: InterruptSource) -> Mapping[str, tuple[str, ...]]:
+    """Prepare the nodes of `launch`, release none, and return the reasons of those that refuse."""
+
+    async def prepare(fleet: Fleet) -> Mapping[str, tuple[str, ...]]:
+        try:
+            session = Session(launch, fleet, emit)
+            await before_release(fleet, session.prepare(installer(launch.plan, launch.archive)))
+        except NodesRefusedError as refused:
+            return refused.reasons
+        return {}
+
+    return on_fleet(launch.plan, launch.archive.version, prepare, source=source)
+
+
+@contextlib.asynccontextmanager
+async def in_their_jobs(plan: RunPlan, agent: str) -> AsyncIterator[None]:
+    """Keep the daemons of Slurm jobs on the spares of `plan` alive for the body: without a run they would end."""
+    hosts = [host for host in plan.spares if host.slurm_job is not None]
+    words = {host: enter(host, agent, "keep", base_of(plan.run)) for host in hosts}
+    children = [await spawn(connector_of(host, plan.known_hosts).argv(words[host])) for host in hosts]
+    try:
+        yield
+    finally:
+        await asyncio.gather(*(child.leave(LEAVE_S) for child in children))
 
 
 @dataclass(frozen=True)
@@ -266,26 +346,26 @@ class _Attempt:
         self._recorded.recorder.append(Event(steady_clock.now(), EventKind.WAITING, text="; ".join(blocked_by)))
         self._emit(Waiting(blocked_by))
 
-    async def _on_fleet(self, checks: ChecksAtStart, fleet: Fleet) -> Outcome:
-        options = self._options
-        turn = options.turn if self.plan.restart == 0 else None
-        session = self._session(fleet)
-
+    async def _until_ready(self, fleet: Fleet, checks: ChecksAtStart) -> tuple[Session, float | None]:
+        """Bring all nodes to the release; return its instant, if the options choose it. An interrupt may end it."""
+        turn = self._options.turn if self.plan.restart == 0 else None
         if turn is not None:
-            await session.unless_interrupted(checks.conclude_before_queue())
-            hosts = await free_hosts(turn, self.plan, fleet, self._waiting)
+            await checks.conclude_before_queue()
+            hosts = await free_hosts(turn, self.plan, self._waiting)
             if turn.hosts:
                 self._move(hosts, fleet, checks)
-                session = self._session(fleet)
-        plan = self.plan
-        prepared = await session.prepare(installer(plan, self._recorded.archive))
+        session = Session(_launch(self._recorded, self._options), fleet, self._emit_run)
+        prepared = await session.prepare(installer(self.plan, self._recorded.archive))
+        await self._judge(prepared, checks)
+        # Twice: the release asks all nodes before it.
+        hold, lead_s = self._options.hold, 2 * session.lead_s
+        instant = None if hold is None else await asyncio.to_thread(hold, lead_s)
+        await session.confirm()
+        return session, instant
 
-        await session.unless_interrupted(self._judge(prepared, checks))
-
-        instant: float | None = None
-        if options.hold is not None:
-            # Twice: the release asks all nodes before it.
-            instant = await session.unless_interrupted(asyncio.to_thread(options.hold, 2 * session.lead_s))
+    async def _on_fleet(self, checks: ChecksAtStart, fleet: Fleet) -> Outcome:
+        session, instant = await before_release(fleet, self._until_ready(fleet, checks))
+        plan, options = self.plan, self._options
         async with in_their_jobs(plan, self._recorded.archive.version):
             started = await session.release(instant)
             self._released_at = time.monotonic()
@@ -295,9 +375,6 @@ class _Attempt:
             follower.relay.usage_every_s = options.usage_every_s
             follower.add_known(self._known)
             return await follower.follow()
-
-    def _session(self, fleet: Fleet) -> Session:
-        return Session(_launch(self._recorded, self._options), fleet, self._emit_run)
 
     def _move(self, hosts: Sequence[Host], fleet: Fleet, checks: ChecksAtStart) -> None:
         """Run on `hosts`, which the queue found free."""

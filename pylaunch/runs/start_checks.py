@@ -1,7 +1,7 @@
-"""Checks beside a start: asked while the nodes are prepared, judged before any rank exists."""
+"""Checks of a start: asked beside the preparation, judged with the facts of all nodes before any rank exists."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from time import monotonic
 from typing import Any
@@ -10,17 +10,23 @@ from pylaunch.base.dataclass import replace
 from pylaunch.checks import mesh, suite
 from pylaunch.checks.check import AtStart, Check
 from pylaunch.checks.finding_lines import all_lines
+from pylaunch.checks.occupancy.look import look, sweep
 from pylaunch.checks.result import REACH, Result, result
 from pylaunch.checks.selection import select
 from pylaunch.checks.survey import Look, Survey
 from pylaunch.checks.wanted import wanted_by
-from pylaunch.model.cluster import Agreement
-from pylaunch.model.diagnosis.finding import Finding, Severity
+from pylaunch.errors import ClusterNotReadyError
+from pylaunch.model.cluster import Agreement, Cluster
+from pylaunch.model.diagnosis.finding import ATTESTATION, Finding, Severity
+from pylaunch.model.diagnosis.majority import Rule, odd_ones
+from pylaunch.model.hostset import fold
+from pylaunch.model.job import USUAL_PORT
 from pylaunch.model.plan import RunPlan
 from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import TIMEOUT_S, Asking
+from pylaunch.protocol.node_task import CONTAINER_IMAGE, GPU_MODELS
+from pylaunch.runs.events import Emit, FindingReported, LeftoverEnded
 from pylaunch.runs.prepare.session import NodesRefusedError, PreparedNodes
-from pylaunch.runs.start_events import Emit, FindingReported
 from pylaunch.transport.process import Together
 
 JUDGED = {"python_env.libraries": ("environment digest", "torch", "nccl"), "python_env.python": ("python",)}
@@ -180,3 +186,82 @@ def _environment(essentials: Mapping[str, str], libraries: Mapping[str, str]) ->
         has_any = digest or libraries
         readings["python_env.libraries"] = {"digest": digest, "distributions": libraries} if has_any else None
     return readings
+
+
+_ENVIRONMENT = "pylaunch provision --roles python_env --limit {hosts}"
+_FIXES = {
+    "environment digest": _ENVIRONMENT,
+    "torch": _ENVIRONMENT,
+    "nccl": _ENVIRONMENT,
+    "gpu driver": "install the same driver on {hosts} and reboot",
+    "kernel series": "boot {hosts} into the kernel of the others",
+    GPU_MODELS: "all ranks wait for the slowest GPU; equal ones only: --limit",
+    CONTAINER_IMAGE: "bring one image to all of them: pylaunch push IMAGE PATH, and podman load for a name",
+}
+_DRIFT = "what else differs: pylaunch check --deep"
+
+
+def compare_nodes(
+    cluster: Cluster, essentials: Mapping[str, Mapping[str, str]], *, judged_elsewhere: Collection[str] = ()
+) -> tuple[Finding, ...]:
+    """Return the differences between the `essentials` of nodes (host → name → value).
+
+    Names of `judged_elsewhere` are left out, because a check reports them. Hosts with the policy `off` are not
+    compared. Raises ClusterNotReadyError for differences when a compared host has the policy `refuse`, and for images
+    that differ under any policy: ranks in them would be different programs. Different GPUs only warn under any policy.
+    """
+    if images := _differences(essentials, [CONTAINER_IMAGE], Severity.FAIL):
+        raise _refused("the image of their ranks", images)
+    compared = {host: facts for host, facts in essentials.items() if cluster[host].attestation is not Agreement.OFF}
+    refuses = any(cluster[host].attestation is Agreement.REFUSE for host in compared)
+    left_out = () if refuses else judged_elsewhere
+    with_gpus = {host: facts for host, facts in compared.items() if GPU_MODELS in facts}
+    models = _differences(with_gpus, [GPU_MODELS], Severity.WARN)
+    names = dict.fromkeys(name for facts in compared.values() for name in facts if name not in (*left_out, GPU_MODELS))
+    found = _differences(compared, names, Severity.FAIL if refuses else Severity.WARN)
+    if found and refuses:
+        start_anyway = "to start all the same: pylaunch_attestation=warn in the inventory"
+        raise _refused("what their ranks must share", found, start_anyway)
+    return (*found, *models)
+
+
+def _differences(
+    essentials: Mapping[str, Mapping[str, str]], names: Iterable[str], severity: Severity
+) -> tuple[Finding, ...]:
+    found = [
+        each
+        for name in names
+        for each in odd_ones(
+            Rule(ATTESTATION, severity, name, _FIXES.get(name, _DRIFT)),
+            {host: facts.get(name, "") for host, facts in essentials.items()},
+        )
+    ]
+    return tuple(replace(each, fix=each.fix.replace("{hosts}", fold(each.hosts))) for each in found)
+
+
+def _refused(subject: str, found: Sequence[Finding], hint: str | None = None) -> ClusterNotReadyError:
+    message = f"hosts differ in {subject}, so no rank was started"
+    return ClusterNotReadyError(message, evidence=all_lines(found), hint=hint)
+
+
+def end_leftovers(plan: RunPlan, emit: Emit) -> None:
+    """End processes on the hosts of `plan` that no live run owns. Raises ClusterNotReadyError for those that survive.
+
+    Hosts that cannot be asked are skipped: the start reports them.
+    """
+    port = plan.job.rendezvous_port or USUAL_PORT
+    views, _ = look(plan.cluster, port)
+    found = {name: view.occupancy.stale for name, view in views.items() if view.occupancy.stale}
+    if not found:
+        return
+    swept, _ = sweep(plan.cluster.only(found), port, found, dry_run=False)
+    for name, each in swept.items():
+        for process in each.ended:
+            emit(LeftoverEnded(name, process))
+    stays = {name: each.stays for name, each in swept.items() if each.stays}
+    if stays:
+        raise ClusterNotReadyError(
+            f"processes on {fold(stays)} survive SIGKILL",
+            evidence=[f"{name}: {process}" for name, processes in stays.items() for process in processes],
+            hint="a process in state D waits in the kernel: see dmesg there, then reboot the host",
+        )

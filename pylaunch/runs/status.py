@@ -1,31 +1,23 @@
 """State of runs: as their records report it, and where the end is not recorded, as their nodes report it now."""
 
 import asyncio
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, field, replace
-from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
+from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.model.notes import Notes, ignore
 from pylaunch.model.outcome import Outcome
-from pylaunch.model.plan import RunPlan, attempt_of, base_of
+from pylaunch.model.plan import RunPlan, attempt_of
 from pylaunch.model.run import EventKind, PreviousAttempt, RunRecord
 from pylaunch.model.slurm_job import UNKNOWN, JobState
 from pylaunch.runs.connect.agent_link import AgentAbsentError, LinkError, RunUnknownError
 from pylaunch.runs.connect.fleet import Fleet
-from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, with_fleet
-from pylaunch.runs.existing.proof import NodeProof, leftover_processes
-from pylaunch.runs.existing.watch import Onlooker, watch
-from pylaunch.runs.follow.run_events import recording
+from pylaunch.runs.connect.interruptible import with_fleet
+from pylaunch.runs.events import recording
 from pylaunch.runs.follow.run_follower import RunFollower
-from pylaunch.runs.prove import is_in_doubt, prove_again
+from pylaunch.runs.proof import NodeProof, is_in_doubt, leftover_processes, prove_again
 from pylaunch.store import runs
 from pylaunch.transport.slurm.commands import job_states
-
-GLIMPSE_S = 3.0
-"""Time limit for the load and the last lines of a live run: `status` shows what has arrived."""
-
 
 ASKED_AT_ONCE = 4
 """Runs whose nodes are asked at the same time: sshd allows ten sessions on a connection, and live runs have theirs."""
@@ -199,36 +191,6 @@ def _without_strangers(record: RunRecord, status: RunStatus) -> RunStatus:
     return RunStatus(tuple(NodeState(host, "not found", reason=reason or "") for host, reason in reasons.items()), None)
 
 
-def watch_run(
-    record: RunRecord, onlooker_of: Callable[[RunPlan], Onlooker], interrupts: InterruptSource | None = None
-) -> RunRecord | None:
-    """Watch a run and the attempts after it until the last one is over. Nothing is stopped or recorded.
-
-    `onlooker_of` makes the onlooker of each attempt. Returns the record of the last attempt, or None when interrupted.
-    """
-    source = Interrupter() if interrupts is None else interrupts
-    if record.outcome is not None and is_settled(record):
-        return record
-    while True:
-        if not watch(record, onlooker_of(record.plan), partial(is_settled, record), source):
-            return None
-        watched, record = record, runs.read(runs.find(base_of(record.plan.run)))
-        if record.plan.run == watched.plan.run:
-            return record
-
-
-def glimpse(record: RunRecord, onlooker: Onlooker, interrupter: Interrupter) -> None:
-    """Pass the reports of the nodes of a live run to `onlooker` until it interrupts, GLIMPSE_S at most."""
-    timer = threading.Timer(GLIMPSE_S, interrupter.interrupt, ("enough",))
-    timer.start()
-    try:
-        watch(record, onlooker, lambda: True, interrupter)
-    except ClusterNotReadyError:
-        return  # `report` has printed the reasons of the nodes.
-    finally:
-        timer.cancel()
-
-
 def previous_attempt(plan: RunPlan) -> PreviousAttempt | None:
     """Return the attempt before that of `plan`; None for a first attempt, or where its end is not recorded here."""
     known = [run for run in runs.attempts(plan.run) if attempt_of(run) < plan.restart]
@@ -239,16 +201,6 @@ def previous_attempt(plan: RunPlan) -> PreviousAttempt | None:
     if before is None or before.outcome is None:
         return None
     return PreviousAttempt(before.plan.attempt, before.outcome.reason)
-
-
-def is_settled(record: RunRecord) -> bool:
-    """Report whether no controller on this machine will start this run, finish its record, or start it again."""
-    run, base = record.plan.run, base_of(record.plan.run)
-    if runs.find(base) != run:
-        return True
-    if runs.controller(run) is None and runs.controller(base) is None:
-        return True
-    return record.plan.job.max_restarts == 0 and runs.read(run).outcome is not None
 
 
 def start_seconds(record: RunRecord) -> dict[str, float]:

@@ -13,13 +13,12 @@ from pylaunch.model.outcome import Outcome
 from pylaunch.model.run import RunRecord
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.probe.ask import TIMEOUT_S
-from pylaunch.runs.connect.fleet import Fleet
+from pylaunch.runs.attach import attach_all
+from pylaunch.runs.connect.fleet import Fleet, raise_if_none
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
-from pylaunch.runs.existing.proof import NodeProof, end
-from pylaunch.runs.existing.reach import attach_all, raise_if_none
-from pylaunch.runs.follow.run_events import Emitter, Notice, RunEvent, recording
+from pylaunch.runs.events import Emitter, Notice, RunEvent, recording
 from pylaunch.runs.follow.run_follower import RunFollower
-from pylaunch.runs.prove import is_in_doubt, proven
+from pylaunch.runs.proof import NodeProof, end, is_in_doubt, proven
 from pylaunch.store import runs
 from pylaunch.store.account import user_and_host
 from pylaunch.transport.process import ends

@@ -17,12 +17,10 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.setting import Judge
 from pylaunch.model.text.argv import quoted
-from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource
-from pylaunch.runs.follow.run_events import LinesWritten
+from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, TimeLimit
+from pylaunch.runs.events import LinesWritten, RunBegun, StartEvent
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError, NodesRefusedError
 from pylaunch.runs.start import StartOptions, plan_start, start
-from pylaunch.runs.start_events import RunBegun, StartEvent
-from pylaunch.runs.time_limit import TimeLimit
 from pylaunch.runtime import communication_test
 
 START_TIMEOUT = timedelta(seconds=60)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pylaunch.model.job import JobSpec
     from pylaunch.model.outcome import Outcome
     from pylaunch.runs.attach import AttachEvent
+    from pylaunch.runs.events import StartEvent
     from pylaunch.runs.start import PlannedRun
-    from pylaunch.runs.start_events import StartEvent
 
 
 class VerbGroup(Enum):

@@ -16,7 +16,7 @@ from pylaunch import protocol
 from pylaunch.agent.run import gpu_checks
 from pylaunch.agent.shared import cgroups, gpus, processes, run_processes
 from pylaunch.base.layout import NodeRoot
-from pylaunch.runs.prepare.node_tasks import gpu_refusals
+from pylaunch.runs.prepare.session import gpu_refusals
 from tests.agent.controller import task
 from tests.waiting import wait_until
 

@@ -12,7 +12,7 @@ import pytest
 
 from pylaunch import protocol
 from pylaunch.model.text.argv import quoted
-from pylaunch.runs.connect.node_script import (
+from pylaunch.runs.connect.agent_link import (
     AGENT_ABSENT,
     AGENTS_DAMAGED,
     ENTER,
@@ -21,9 +21,9 @@ from pylaunch.runs.connect.node_script import (
     ROOT_UNTRUSTED,
     RUNS,
 )
-from pylaunch.runs.prepare import archive
+from pylaunch.runs.prepare import install
 
-VERSION = archive.build().version
+VERSION = install.build().version
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
-from pylaunch.runs.existing.discover import discover
+from pylaunch.runs.all_runs import discover
 from tests.starts.cluster import Directory, DirectoryCluster, ended, gone, says
 from tests.waiting import wait_until
 

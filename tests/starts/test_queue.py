@@ -15,7 +15,6 @@ from pylaunch.errors import ClusterNotReadyError, ExitCode
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.runs.connect.fleet import Fleet
 from pylaunch.runs.prepare import queue
 from pylaunch.runs.prepare.queue import Turn
 from tests.starts.cluster import DirectoryCluster, appears, ended, says
@@ -37,7 +36,7 @@ def test_starts_of_one_node_each_use_all_hosts_and_the_next_one_takes_the_first_
     says(leaver, "waiting for n1: device 0, run ")
     listed = json.loads(cluster.run("ps", "--json").stdout)["runs"]
     (left,) = [each["run"] for each in listed if each["status"] == "waiting" and each["hosts"] == ["n1", "n2"]]
-    assert "interrupted while waiting" in cluster.run("stop", left, code=ExitCode.DONE).stderr
+    assert "interrupted before any rank was started" in cluster.run("stop", left, code=ExitCode.DONE).stderr
     ended(leaver, code=ExitCode.INTERRUPTED)
     (tmp_path / "b.end").touch()
     ended(runs[1], code=ExitCode.DONE)
@@ -65,7 +64,7 @@ async def chosen(
     )  # fmt: skip
     plan = plan_run(Cluster(hosts), JobSpec(("a",), Framework.COMMAND, "/", nodes=nodes), "7f3a7f3a")
     turn = Turn().among(Cluster(hosts), plan)
-    return [host.name for host in await queue.free_hosts(turn, plan, Fleet(plan, "0"), report)]
+    return [host.name for host in await queue.free_hosts(turn, plan, report)]
 
 
 def test_a_host_that_does_not_answer_is_left_out_where_others_are_free_and_refused_where_it_is_needed(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pylaunch import api
 from pylaunch.errors import ExitCode
-from pylaunch.runs.start_events import RanksReleased
+from pylaunch.runs.events import RanksReleased
 from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster, ended
 from tests.waiting import wait_until

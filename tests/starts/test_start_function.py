@@ -14,12 +14,11 @@ from pylaunch.inventory import load_cluster
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.runs import steady_clock
-from pylaunch.runs.attempts import Restarting
 from pylaunch.runs.connect.interruptible import Interrupter
+from pylaunch.runs.events import RanksReleased, Restarting, RunEnded, StartEvent
 from pylaunch.runs.prepare.session import NodesRefusedError
 from pylaunch.runs.start import StartOptions, plan_start, start
 from pylaunch.runs.start_checks import ChecksFailedError, at_start_checks
-from pylaunch.runs.start_events import RanksReleased, RunEnded, StartEvent
 from pylaunch.store import runs
 from pylaunch.store.account import user_and_host
 from tests.starts.cluster import DirectoryCluster

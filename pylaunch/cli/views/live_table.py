@@ -9,8 +9,8 @@ from queue import SimpleQueue
 from pylaunch.cli.views.status import JsonView, PlainView, Spectator, View
 from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
-from pylaunch.runs.live_runs import LiveRuns
 from pylaunch.runs.status import previous_attempt
+from pylaunch.runs.watch import LiveRuns
 from pylaunch.terminal import console, document
 from pylaunch.terminal.columns import aligned
 from pylaunch.terminal.listing import duration

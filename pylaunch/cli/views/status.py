@@ -9,8 +9,9 @@ from pylaunch.model.run import Event, RunRecord
 from pylaunch.protocol.usage_report import Usage
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.interruptible import Interrupter, signals
-from pylaunch.runs.follow.run_events import LinesWritten, Notice, RunEvent, UsageReported
-from pylaunch.runs.status import glimpse, previous_attempt, watch_run
+from pylaunch.runs.events import LinesWritten, Notice, RunEvent, UsageReported
+from pylaunch.runs.status import previous_attempt
+from pylaunch.runs.watch import glimpse, watch_run
 from pylaunch.terminal import console, document
 from pylaunch.terminal.live_area import LiveArea
 from pylaunch.terminal.views.board import Board
@@ -47,7 +48,7 @@ class View(Protocol):
 
 
 class Spectator:
-    """A `runs.existing.watch.Onlooker` that keeps a board."""
+    """A `runs.watch.Onlooker` that keeps a board."""
 
     usage_every_s = USAGE_S
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from pylaunch.checks.occupancy.processes import Occupant
 from pylaunch.model.hostset import alike
-from pylaunch.runs.existing.proof import NodeProof
+from pylaunch.runs.proof import NodeProof
 from pylaunch.terminal import console, document
 from pylaunch.terminal.listing import duration
 

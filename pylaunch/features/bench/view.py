@@ -23,7 +23,7 @@ from pylaunch.features.bench.run.events import (
 )
 from pylaunch.features.bench.run.progress import NOTHING
 from pylaunch.model.hostset import fold
-from pylaunch.runs.follow.run_events import Notice
+from pylaunch.runs.events import Notice
 from pylaunch.terminal import console, hints
 
 HEADER = f"{'operation':<15} {'bytes':>12} {'time':>10} {'algbw':>9} {'busbw':>9} {'wrong':>6}"

@@ -16,7 +16,7 @@ from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.runs.connect.interruptible import signals
-from pylaunch.runs.prepare import archive
+from pylaunch.runs.prepare import install
 from pylaunch.runs.start import StartOptions, plan_start, start
 from pylaunch.terminal import console
 from pylaunch.terminal.views.start import StartView
@@ -96,7 +96,7 @@ def demo_nodes() -> Iterator[DemoNodes]:
 
 def _node(name: str, directory: Path) -> Host:
     """Return a node whose agent is in place, so that it needs no Ansible."""
-    agent = archive.build()
+    agent = install.build()
     agents = directory / "agents"
     directory.mkdir(mode=0o700)
     agents.mkdir(mode=0o700)

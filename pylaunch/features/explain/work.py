@@ -20,9 +20,9 @@ from pylaunch.model.text.excerpt import TextTail
 from pylaunch.model.text.size import shown_size
 from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource
-from pylaunch.runs.existing.logs import LogQuery, read_logs
-from pylaunch.runs.follow.run_events import LinesWritten, Notice, RunEvent
+from pylaunch.runs.events import LinesWritten, Notice, RunEvent
 from pylaunch.runs.follow.run_follower import rank_streams
+from pylaunch.runs.logs import LogQuery, read_logs
 from pylaunch.store import runs
 from pylaunch.store.signatures import signatures
 from pylaunch.verdict.logs.line import Origin, is_number

@@ -33,12 +33,11 @@ from pylaunch.probe.ask import Asking, ask, understood_all
 from pylaunch.probe.program import program
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.interruptible import Interrupter
-from pylaunch.runs.follow.run_events import LinesWritten
+from pylaunch.runs.events import AttemptEnded, LinesWritten, RanksReleased, StartEvent
 from pylaunch.runs.follow.run_follower import LAST_S
-from pylaunch.runs.prepare.leftovers import end_leftovers
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.runs.start import PlannedRun, StartOptions, begin, run
-from pylaunch.runs.start_events import AttemptEnded, RanksReleased, StartEvent
+from pylaunch.runs.start_checks import end_leftovers
 from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.transport import interrupts
 from pylaunch.verdict.rank_end import described

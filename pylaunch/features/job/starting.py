@@ -24,8 +24,8 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.model.job import RolePart
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.setting import Judge
+from pylaunch.runs.events import StartEvent
 from pylaunch.runs.start import plan_start
-from pylaunch.runs.start_events import StartEvent
 from pylaunch.store import runs
 from pylaunch.terminal import console, document
 from pylaunch.terminal.doors import Observing, RunEnding

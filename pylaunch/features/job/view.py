@@ -14,10 +14,18 @@ from pylaunch.model.outcome import Status
 from pylaunch.model.run import Event
 from pylaunch.model.secret import masked
 from pylaunch.model.text.argv import quoted
-from pylaunch.runs.follow.run_events import LinesWritten, Notice, UsageReported
+from pylaunch.runs.events import (
+    AttemptEnded,
+    AttemptRefused,
+    AttemptStarted,
+    LinesWritten,
+    Notice,
+    RunBegun,
+    StartEvent,
+    UsageReported,
+)
 from pylaunch.runs.follow.run_follower import STOPS
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
-from pylaunch.runs.start_events import AttemptEnded, AttemptRefused, AttemptStarted, RunBegun, StartEvent
 from pylaunch.terminal import console, document, hints
 from pylaunch.terminal.views.live import Live, counted, show_outcome
 from pylaunch.terminal.views.start import lines

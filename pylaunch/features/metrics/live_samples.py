@@ -8,8 +8,8 @@ from pylaunch.features.metrics.samples import Sample, class_of_end, ends_of_no_a
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.runs import steady_clock
-from pylaunch.runs.follow.run_events import LinesWritten, RunEvent, UsageReported
-from pylaunch.runs.live_runs import LiveRuns
+from pylaunch.runs.events import LinesWritten, RunEvent, UsageReported
+from pylaunch.runs.watch import LiveRuns
 from pylaunch.terminal.views.board import Board
 
 

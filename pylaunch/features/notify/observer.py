@@ -20,8 +20,7 @@ from pylaunch.model.text.redaction import Redaction
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.runs import steady_clock
 from pylaunch.runs.attach import Attached, AttachEvent
-from pylaunch.runs.attempts import Restarting
-from pylaunch.runs.start_events import AttemptEnded, AttemptStarted, RanksReleased, StartEvent
+from pylaunch.runs.events import AttemptEnded, AttemptStarted, RanksReleased, Restarting, StartEvent
 from pylaunch.terminal import console
 from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.transport.process import Together

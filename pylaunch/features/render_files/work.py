@@ -12,8 +12,8 @@ from pylaunch.features.render_files.files.content import FileSet
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.job import JobSpec
 from pylaunch.model.secret import refuse_secrets
+from pylaunch.runs.events import Emit
 from pylaunch.runs.start import plan_start
-from pylaunch.runs.start_events import Emit
 from pylaunch.store.new_file import new_file
 
 

@@ -18,7 +18,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.run import RunRecord
 from pylaunch.model.text.redaction import Redaction
 from pylaunch.model.text.size import shown_size
-from pylaunch.runs.connect.confine import LAUNCHER_STREAMS
+from pylaunch.runs.connect.bounds import LAUNCHER_STREAMS
 from pylaunch.runs.follow.run_follower import rank_streams
 from pylaunch.store import runs
 from pylaunch.store.new_file import new_file, refuse_existing

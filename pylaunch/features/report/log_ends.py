@@ -8,8 +8,8 @@ from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.run import RunRecord
 from pylaunch.model.text.excerpt import TextTail
 from pylaunch.runs.connect.interruptible import Interrupter
-from pylaunch.runs.existing.logs import LogQuery, read_logs
-from pylaunch.runs.follow.run_events import LinesWritten, Notice, RunEvent
+from pylaunch.runs.events import LinesWritten, Notice, RunEvent
+from pylaunch.runs.logs import LogQuery, read_logs
 
 DEADLINE_S = 60.0
 """For all logs together."""

@@ -11,8 +11,8 @@ import textwrap
 from pylaunch import __version__
 from pylaunch.model.cluster import Host
 from pylaunch.model.text.argv import Argv, quoted
-from pylaunch.runs.connect.node_script import START_JOB_DAEMON, root_words
-from pylaunch.runs.prepare.archive import AgentArchive
+from pylaunch.runs.connect.agent_link import START_JOB_DAEMON, root_words
+from pylaunch.runs.prepare.install import AgentArchive
 from pylaunch.transport.slurm import srun
 
 IDLE_S = 60

@@ -1,4 +1,10 @@
-"""Connections of one run to all of its nodes, with one inbox for their messages.
+"""One conversation with all nodes of a run.
+
+A message of a node is a reply to a question that is asked (`Fleet.ask`), or else waits in the inbox for the one
+subscriber: the session before the release, the follower after it. An interrupt ends the work that it may interrupt
+(`Fleet.unless_interrupted`), or else waits for the subscriber, too.
+
+Each connection is watched:
 
     heard ──SUSPECT of the timeout──► suspected: open a second connection, keep the first
       ▲                                   │
@@ -10,14 +16,20 @@ counts only while the controller listens: time during which it was stopped or bu
 
 import asyncio
 import contextlib
+import math
 import time
-from collections.abc import Coroutine, Iterable, Mapping
-from typing import TypeVar, cast
+from collections import defaultdict, deque
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from typing import Generic, TypeVar, cast
 
 from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass
+from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.clock import ClockOffset
+from pylaunch.model.diagnosis.host_errors import error_lines
+from pylaunch.model.hostset import fold
 from pylaunch.model.plan import RunPlan
+from pylaunch.model.run import RunRecord
 from pylaunch.protocol.heartbeats import Heartbeats
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.agent_link import (
@@ -31,13 +43,11 @@ from pylaunch.runs.connect.agent_link import (
     enter,
     open_link,
 )
-from pylaunch.runs.connect.confine import ForeignMessage, Scope
-from pylaunch.runs.connect.inbox import Inbox
+from pylaunch.runs.connect.bounds import ForeignMessage, Scope
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.descriptors import allow_hosts
 from pylaunch.transport.patience import patience
 from pylaunch.transport.process import Child, spawn
-from pylaunch.transport.silence import AWAITED
 
 T = TypeVar("T")
 
@@ -99,8 +109,115 @@ class Interrupted:
         return self.reason
 
 
-_ENDS = (protocol.Stopping, protocol.Finished, protocol.Failed, ConnectionEnded)
-"""Messages of a node that will answer no more."""
+MOST_BYTES = 16 << 20
+"""Encoded bytes of all messages that wait, of which each host has an equal share."""
+
+LEAST_SHARE = 64 << 10
+"""Share of a host in a large cluster: about one message with output."""
+
+LEAST_SIZE = 16 << 10
+"""Bytes that each message counts at least: a node that floods with small ones delays the others, too."""
+
+_Waiting = tuple[str, object, int]
+"""A message with its host, and the bytes that it counts. A tuple: a rank that floods makes many of them."""
+
+
+class Inbox:
+    """Messages of `hosts` hosts that wait for the subscriber, and those of the controller itself with "" as their host.
+
+    A reader waits for `room` before it reads another line, so the pipe and then the window of SSH fill, and a node that
+    floods waits. No message is dropped.
+    """
+
+    def __init__(self, hosts: int) -> None:
+        self._share = max(LEAST_SHARE, MOST_BYTES // max(1, hosts))
+        self._messages: deque[_Waiting] = deque()
+        self._arrived = asyncio.Event()
+        self._bytes: dict[str, int] = defaultdict(int)
+        self._has_room: dict[str, asyncio.Event] = {}
+
+    def put(self, host: str, message: object, size: int = 0) -> None:
+        """Put in a message whose line had `size` bytes."""
+        size = max(size, LEAST_SIZE)
+        self._bytes[host] += size
+        self._messages.append((host, message, size))
+        self._arrived.set()
+
+    def put_interrupt(self, interrupt: Interrupted) -> None:
+        """Put in an interrupt, ahead of all other messages."""
+        self._messages.appendleft(("", interrupt, 0))
+        self._arrived.set()
+
+    def taken_interrupt(self) -> Interrupted | None:
+        """Take the interrupt that waits, if there is one."""
+        if self._messages and isinstance(interrupt := self._messages[0][1], Interrupted):
+            self._messages.popleft()
+            return interrupt
+        return None
+
+    async def room(self, host: str) -> None:
+        """Wait until the messages of `host` that wait are less than its share."""
+        while self._bytes[host] >= self._share:
+            has_room = self._has_room.setdefault(host, asyncio.Event())
+            has_room.clear()
+            await has_room.wait()
+
+    async def hear(self) -> tuple[str, object]:
+        """Wait for the next message; return it with its host."""
+        while not self._messages:
+            self._arrived.clear()
+            await self._arrived.wait()
+        host, message, size = self._messages.popleft()
+        self._bytes[host] -= size
+        if host in self._has_room and self._bytes[host] < self._share:
+            self._has_room[host].set()
+        return host, message
+
+
+class Question(Generic[T]):
+    """A message to some hosts whose replies, of the type `reply`, are awaited."""
+
+    ends: tuple[type, ...] = (protocol.Stopping, protocol.Finished, protocol.Failed, ConnectionEnded, Lost)
+    """Messages after which a host does not reply any more."""
+
+    def __init__(self, reply: type[T]) -> None:
+        self.replies: dict[str, T] = {}
+        self.waiting: set[str] = set()
+        """Hosts that have neither replied nor ended."""
+
+        self.ended: dict[str, object] = {}
+        """The last message of each host that ended before it replied."""
+
+        self._reply = reply
+        self._is_answered = asyncio.Event()
+
+    def take(self, host: str, message: object) -> bool:
+        """Take `message` if it is a reply of a host that is waited for, and report whether it is."""
+        if host not in self.waiting or not isinstance(message, self._reply):
+            return False
+        self.replies[host] = message
+        self.waiting.discard(host)
+        return True
+
+    def end(self, host: str, message: object) -> None:
+        """Wait no longer for `host` if `message` is its last one."""
+        if host in self.waiting and isinstance(message, self.ends):
+            self.ended[host] = message
+            self.waiting.discard(host)
+
+    def look(self) -> None:
+        """Notice that all hosts have replied or ended."""
+        if not self.waiting:
+            self._is_answered.set()
+
+    async def answered(self, within_s: float) -> None:
+        """Wait until all hosts have replied or ended, for `within_s` seconds of listening at most."""
+        with contextlib.suppress(TimeoutError):
+            async with patience(within_s):
+                await self._is_answered.wait()
+
+
+Q = TypeVar("Q", bound=Question)  # type: ignore[type-arg]
 
 
 class Fleet:
@@ -108,6 +225,16 @@ class Fleet:
 
     def __init__(self, plan: RunPlan, agent: str) -> None:
         self.inbox = Inbox(len(plan.nodes))
+        self._questions: list[Question[object]] = []
+        self._ended: dict[str, object] = {}
+        """Messages after which a host answers no more, by host."""
+
+        self._work: asyncio.Future[object] | None = None
+        """Work that an interrupt ends."""
+
+        self._reasons: list[str] = []
+        """Interrupts of that work."""
+
         self.links: dict[str, AgentLink] = {}
         self._cluster = plan.cluster
         self._agent = agent
@@ -159,9 +286,41 @@ class Fleet:
                 self._listen(name, answer)
         return failures
 
-    async def post(self, message: object) -> None:
+    def post(self, message: object) -> None:
         """Put a message of the controller itself into the inbox, with "" as its host."""
-        await self.inbox.put("", message)
+        self.inbox.put("", message)
+
+    async def ask(self, messages: Mapping[str, object], question: Q, within_s: float) -> Q:
+        """Send each host its message; return `question` when all of them have replied or ended, or `within_s` later."""
+        with self.asking(messages, question):
+            await self.send(messages)
+            await question.answered(within_s)
+        return question
+
+    @contextlib.contextmanager
+    def asking(self, hosts: Iterable[str], question: Question[T]) -> Iterator[None]:
+        """Pass the replies of `hosts` to `question` during this block."""
+        question.waiting.update(hosts)
+        for host in question.waiting & self._ended.keys():
+            question.end(host, self._ended[host])
+        question.look()
+        self._questions.append(cast(Question[object], question))
+        try:
+            yield
+        finally:
+            self._questions.remove(cast(Question[object], question))
+
+    def receive(self, host: str, message: object, size: int = 0) -> None:
+        """Pass on a message of `host`: to the question that it answers, or into the inbox."""
+        if isinstance(message, Question.ends):
+            self._ended[host] = message
+        is_reply = False
+        for question in self._questions:
+            question.end(host, message)
+            is_reply = is_reply or question.take(host, message)
+            question.look()
+        if not is_reply and not isinstance(message, protocol.Pong):
+            self.inbox.put(host, message, size)
 
     async def send(self, messages: Mapping[str, object]) -> None:
         """Send each host its message. A broken connection is ignored: the inbox gets ConnectionEnded."""
@@ -199,6 +358,10 @@ class Fleet:
         self._heartbeats, self._timeout_s = Heartbeats(self.links, time.monotonic()), timeout_s
         self._spawn(self._watch())
 
+    def call_for_ever(self) -> None:
+        """From now on, `reconnect` calls a node until it answers. No Ping is sent, and no node is silent."""
+        self._heartbeats, self._timeout_s = Heartbeats(self._cluster.names, time.monotonic()), math.inf
+
     def dismiss(self, name: str) -> None:
         """Expect no more messages of `name`."""
         self._heartbeats.forget(name)
@@ -216,76 +379,33 @@ class Fleet:
             self._abandon(link)
 
     def interrupt(self, reason: str) -> None:
-        """Put Interrupted into the inbox; on the event loop of this fleet."""
+        """End the work that an interrupt may end; without any, the subscriber hears it. On the loop of this fleet."""
         self._interrupts += 1
-        self._spawn(self.inbox.put("", Interrupted(reason)))
+        if self._work is not None and not self._work.done():
+            self._reasons.append(reason)
+            self._work.cancel()
+        else:
+            self.inbox.put_interrupt(Interrupted(reason))
 
     async def unless_interrupted(self, work: Coroutine[None, None, T]) -> T:
-        """Run `work` and return its result. An interrupt cancels it and raises KeyboardInterrupt. Other messages that
-        arrive meanwhile stay in the inbox."""
+        """Run `work` and return its result. An interrupt cancels it and raises KeyboardInterrupt."""
         task = asyncio.ensure_future(work)
+        self._work, self._reasons = cast("asyncio.Future[object]", task), []
+        if (waiting := self.inbox.taken_interrupt()) is not None:
+            self._reasons.append(waiting.reason)
+            task.cancel()
         try:
-            while not task.done():
-                hearing = asyncio.ensure_future(self.inbox.hear())
-                await asyncio.wait({task, hearing}, return_when=asyncio.FIRST_COMPLETED)
-                if not hearing.done():
-                    hearing.cancel()
-                    break
-                _, message = hearing.result()
-                if isinstance(message, Interrupted):
-                    raise KeyboardInterrupt(str(message))
-                self.inbox.keep()
-            self.inbox.put_back()
-            return await task
+            result = await task
+        except asyncio.CancelledError:
+            if not self._reasons:
+                raise
         finally:
+            self._work = None
             task.cancel()
             await asyncio.wait({task})
-
-    async def answers(self, kind: type[T], hosts: Iterable[str], within_s: float) -> dict[str, T]:
-        """Return a message of `kind` of each of `hosts` that sends one within `within_s` seconds and before its end.
-
-        All other messages stay in the inbox; an interrupt among them ends the wait.
-        """
-        found: dict[str, T] = {}
-        awaited = set(hosts)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                while awaited:
-                    host, message = await self.inbox.hear()
-                    if isinstance(message, kind):
-                        found[host] = message
-                        awaited.discard(host)
-                        continue
-                    self.inbox.keep()
-                    if isinstance(message, Interrupted):
-                        break
-                    if isinstance(message, _ENDS):
-                        awaited.discard(host)
-        self.inbox.put_back()
-        return found
-
-    async def absent(self, within_s: float) -> dict[str, str]:
-        """Ping all nodes; return the reasons of those that have failed or do not answer, by host.
-
-        All other messages stay in the inbox. Raises KeyboardInterrupt for an interrupt.
-        """
-        found: dict[str, str] = {}
-        silent = set(self.links)
-        await self.broadcast(protocol.Ping(0), silent)
-        with AWAITED.hosts(silent, within_s), contextlib.suppress(TimeoutError):
-            async with patience(within_s):
-                while silent:
-                    host, message = await self.inbox.hear()
-                    if isinstance(message, ConnectionEnded | protocol.Failed):
-                        found[host] = message.reason if isinstance(message, ConnectionEnded) else message.message
-                    elif not isinstance(message, protocol.Pong):
-                        self.inbox.keep()
-                    if isinstance(message, Interrupted):
-                        raise KeyboardInterrupt(str(message))
-                    if isinstance(message, (protocol.Pong, *_ENDS)):
-                        silent.discard(host)
-        self.inbox.put_back()
-        return found | dict.fromkeys(silent, f"no answer within {within_s:g} s")
+        if self._reasons:
+            raise KeyboardInterrupt(self._reasons[0])
+        return result
 
     async def close(self) -> None:
         """End all connections and wait until their processes are gone."""
@@ -306,28 +426,30 @@ class Fleet:
 
     def _listen(self, name: str, link: AgentLink) -> None:
         self.links[name] = link
+        self._ended.pop(name, None)
         self._spawn(self._read(name, link))
 
     async def _read(self, name: str, link: AgentLink) -> None:
         try:
             async for message, size in link.messages():
                 if self.links.get(name) is link:
-                    await self._take(name, link, message, size)
+                    self._take(name, link, message, size)
+                    await asyncio.sleep(0)  # A node that floods with replies fills no inbox, and delays nobody.
                     await self.inbox.room(name)
             reason = await link.why_it_ended()
         except LinkError as error:
             reason = error.reason
         if not self._closing and self.links.get(name) is link:
-            await self.inbox.put(name, ConnectionEnded(reason))
+            self.receive(name, ConnectionEnded(reason))
 
-    async def _take(self, name: str, link: AgentLink, message: object, size: int) -> None:
+    def _take(self, name: str, link: AgentLink, message: object, size: int) -> None:
         """Pass on messages about the part of `name`; of others, report the first one."""
         confined = self._scopes[name].confined(message, link.requested)
         if not isinstance(confined, ForeignMessage):
-            await self.inbox.put(name, confined, size)
+            self.receive(name, confined, size)
         elif name not in self._reported_foreign:
             self._reported_foreign.add(name)
-            await self.inbox.put(name, confined, size)
+            self.receive(name, confined, size)
 
     async def _watch(self) -> None:
         while True:
@@ -347,12 +469,12 @@ class Fleet:
                 await self._give_up(name, f"no heartbeat for {self._timeout_s:g} s{why}", error)
             for name in self._heartbeats.silent(now, self._timeout_s * SUSPECT):
                 if name not in self._calling:
-                    await self.inbox.put(name, NodeSilent(self._heartbeats.silence_s(name)))
+                    self.receive(name, NodeSilent(self._heartbeats.silence_s(name)))
                     self._begin_call(name)
 
     async def _give_up(self, name: str, reason: str, error: LinkError | AgentAbsentError | None) -> None:
         self.dismiss(name)
-        await self.inbox.put(name, Lost(reason, error is not None and error.host_answers))
+        self.receive(name, Lost(reason, error is not None and error.host_answers))
         self.drop(name)
 
     def _begin_call(self, name: str) -> None:
@@ -365,7 +487,7 @@ class Fleet:
         try:
             while name in self._heartbeats.names:
                 if old is not None and old.heard_at > began and self.links.get(name) is old:
-                    await self.inbox.put(name, HeardAgain())
+                    self.receive(name, HeardAgain())
                     return
                 if await self._call_once(name, old):
                     return
@@ -389,7 +511,7 @@ class Fleet:
         self._listen(name, link)
         if old is not None:
             self._abandon(old)
-        await self.inbox.put(name, Reconnected())
+        self.receive(name, Reconnected())
         return True
 
     def _abandon(self, link: AgentLink) -> None:
@@ -400,3 +522,14 @@ class Fleet:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def raise_if_none(record: RunRecord, reasons: Mapping[str, str], *, of: Iterable[str] | None = None) -> None:
+    """Raises ClusterNotReadyError when every node (`of` these) has a reason why it cannot be reached."""
+    names = list(of) if of is not None else [node.host.name for node in record.plan.nodes]
+    if len(reasons) >= len(names):
+        raise ClusterNotReadyError(
+            f"run {record.plan.run}: no agent of it answers on {fold(names)}",
+            evidence=error_lines(record.plan.cluster.hosts, reasons),
+            hint=f"pylaunch status {record.plan.run}",
+        )

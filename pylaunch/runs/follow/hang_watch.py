@@ -15,12 +15,14 @@ from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.node_evidence import HostEvidence
 from pylaunch.runs import steady_clock
-from pylaunch.runs.follow.examiner import EXAMINE_S
-from pylaunch.runs.follow.rank_views import RunSample
+from pylaunch.runs.stacks import RunSample
 from pylaunch.verdict.hangs.ranks import HangEvidence
 from pylaunch.verdict.hangs.suspicion import HangReport, ProgressResumed, Suspicion
 from pylaunch.verdict.rank_end import described
 from pylaunch.verdict.run_state import RunState
+
+EXAMINE_S = 4.0
+"""For nodes to send the views of their ranks, which have half of that time to answer: a busy machine takes a second."""
 
 LONGEST_TICK_S = 1.0
 TICKS = 12
@@ -49,7 +51,11 @@ class HangNews:
 
 
 class ViewTaker(Protocol):
-    """Takes a view of every rank that runs, and facts of the nodes (`RunExaminer.examine`)."""
+    """Takes a view of every rank that runs and whose node answers within `within_s`.
+
+    `call_sites` adds where each collective was called; `progress` asks for the last collective of each group only,
+    which costs the ranks least; `node` adds the facts of the nodes.
+    """
 
     async def __call__(
         self, *, call_sites: bool = False, progress: bool = False, node: bool = False, within_s: float = EXAMINE_S

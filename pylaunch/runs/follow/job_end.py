@@ -1,16 +1,18 @@
 """The end of a Slurm job as a follower of its run sees it: connections end together, and Slurm knows why.
 
-Nobody is lost then, and no node is called again. Slurm is asked once for all nodes of a job.
+Nobody is lost then, and no node is called again. Slurm is asked once for all nodes of a job. What happened to their
+connections is held until it has answered, and comes back with the answer if the job goes on.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping
 
-from pylaunch.base.dataclass import dataclass
+from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.slurm_job import ENDING, QUEUED, JobState, cancellation_of_job, end_of_job
+from pylaunch.model.slurm_job import ENDING, QUEUED, JobState, cancellation_of_job, end_of_job, ended_job
 from pylaunch.runs import steady_clock
+from pylaunch.runs.connect.fleet import ConnectionEnded, Lost
 
 POLL_S = 0.5
 ENDING_S = 60.0
@@ -25,6 +27,9 @@ class JobAnswer:
     """Answer of Slurm about a job some of whose nodes end. Message to the follower."""
 
     job: str
+    hosts: tuple[str, ...]
+    """The nodes of the job."""
+
     state: JobState | None
     """None where Slurm does not answer."""
 
@@ -36,6 +41,9 @@ class JobAnswer:
 
     at: float = 0.0
     """Time since which ranks may have ended with the job."""
+
+    unexplained: Mapping[str, ConnectionEnded | Lost] = field(default_factory=dict)
+    """What happened to the connections of nodes whose job has not ended, by host."""
 
     @property
     def end(self) -> str:
@@ -57,13 +65,12 @@ class JobAnswer:
 class JobQuestions:
     """Asks Slurm about the jobs of the nodes of a run, and posts each JobAnswer."""
 
-    def __init__(
-        self, plan: RunPlan, state_of: Callable[[str], JobState], post: Callable[[object], Awaitable[None]]
-    ) -> None:
+    def __init__(self, plan: RunPlan, state_of: Callable[[str], JobState], post: Callable[[object], None]) -> None:
         self._jobs = {node.host.name: node.host.slurm_job for node in plan.nodes}
         self._state_of = state_of
         self._post = post
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._held: dict[str, ConnectionEnded | Lost] = {}
 
     def ask(self, host: str) -> bool:
         """Ask about the job of `host`, unless an answer is awaited; return False for a host without a job."""
@@ -72,9 +79,20 @@ class JobQuestions:
             self._tasks[job] = asyncio.ensure_future(self._answer(job))
         return job is not None
 
-    def hosts(self, job: str) -> tuple[str, ...]:
-        """Return the nodes of `job`."""
-        return tuple(host for host, each in self._jobs.items() if each == job)
+    def holds(self, host: str, message: ConnectionEnded | Lost) -> bool:
+        """Hold `message` until Slurm has answered, and return True, if the end of a job may explain it.
+
+        A node that is silent is given up at once: Slurm may take long to answer.
+        """
+        may_end_with_job = isinstance(message, ConnectionEnded) or ended_job(message.reason)
+        if not (may_end_with_job and self.ask(host)):
+            return False
+        self._held[host] = message
+        return True
+
+    def release(self, host: str) -> None:
+        """Hold nothing of `host`, which has a connection again."""
+        self._held.pop(host, None)
 
     def end(self) -> None:
         """Await no answer any more."""
@@ -85,15 +103,18 @@ class JobQuestions:
         at = steady_clock.now() - NOTICED_S
         state = await self._state(job)
         is_ending = state is not None and state.state == ENDING
+        hosts = tuple(host for host, each in self._jobs.items() if each == job)
         if state is not None and is_ending:
-            await self._post(JobAnswer(job, state, is_ending=True))
+            self._post(JobAnswer(job, hosts, state, is_ending=True))
             for _ in range(int(ENDING_S / POLL_S)):
                 await asyncio.sleep(POLL_S)
                 state = await self._state(job) or state
                 if state.state != ENDING:
                     break
         del self._tasks[job]
-        await self._post(JobAnswer(job, state, was_ending=is_ending, at=at))
+        answer = JobAnswer(job, hosts, state, was_ending=is_ending, at=at)
+        held = {host: self._held.pop(host) for host in hosts if host in self._held}
+        self._post(answer if answer.end else replace(answer, unexplained=held))
 
     async def _state(self, job: str) -> JobState | None:
         try:

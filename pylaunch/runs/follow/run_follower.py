@@ -12,23 +12,88 @@ from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
-from pylaunch.model.slurm_job import ended_job
 from pylaunch.runs import steady_clock
-from pylaunch.runs.connect.confine import ForeignMessage, overstepped
+from pylaunch.runs.connect.bounds import EventBounds, ForeignMessage, overstepped
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, HeardAgain, Interrupted, Lost, NodeSilent, Reconnected
+from pylaunch.runs.events import (
+    LIVE_LAG,
+    Emitter,
+    LinesWritten,
+    Notice,
+    UsageReported,
+    on_our_clock,
+    skipped_line,
+)
 from pylaunch.runs.follow import hang_watch
-from pylaunch.runs.follow.event_bounds import EventBounds
-from pylaunch.runs.follow.examiner import RunExaminer
-from pylaunch.runs.follow.hang_watch import HangNews, HangWatch
+from pylaunch.runs.follow.hang_watch import EXAMINE_S, HangNews, HangWatch
 from pylaunch.runs.follow.job_end import JobAnswer, JobQuestions
-from pylaunch.runs.follow.output_relay import OutputRelay
-from pylaunch.runs.follow.rank_views import host_evidence, rank_view
-from pylaunch.runs.follow.run_events import Emitter, Notice
+from pylaunch.runs.stacks import RunSample, examine, host_evidence, rank_view
 from pylaunch.store.account import user_and_host
 from pylaunch.transport.slurm import commands
 from pylaunch.verdict.hangs.suspicion import HangReport
 from pylaunch.verdict.rank_end import described
 from pylaunch.verdict.run_state import RunState, StopAll
+
+
+class OutputRelay:
+    """Requests the streams of a run from its nodes, and emits what they send."""
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        fleet: Fleet,
+        emit: Emitter,
+        streams: list[str],
+        on_caught_up: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.usage_every_s = 0.0
+        """Interval in seconds at which nodes report their load; 0 is never."""
+
+        self.tail: int | None = None
+        """Begin with the last lines of each stream, this many; None is with the first line."""
+
+        self._fleet = fleet
+        self._emit = emit
+        self._streams = streams
+        self._offsets: dict[str, dict[str, int]] = {node.host.name: {} for node in plan.nodes}
+        self._behind = set(self._offsets)
+        """Hosts that still send output from before this controller connected."""
+
+        self._on_caught_up = on_caught_up
+
+    def request(self, activity_s: float, host: str | None = None) -> protocol.Follow:
+        """Return the request of all output, or of that after the last line of `host`.
+
+        `activity_s` is the interval at which nodes report signs of life of their ranks.
+        """
+        offsets = {} if host is None else self._offsets[host]
+        tail = None if offsets else self.tail
+        return protocol.Follow(
+            offsets, self._streams, tail=tail, lag=LIVE_LAG, usage_s=self.usage_every_s, activity_s=activity_s
+        )
+
+    def take(self, host: str, message: protocol.Output | protocol.Skipped | protocol.Usage) -> None:
+        """Emit a message of `host`."""
+        if isinstance(message, protocol.Usage):
+            usage = on_our_clock(message, lambda time: self._fleet.our_time(host, time))
+            self._emit(UsageReported(host, usage, self._fleet.clock(host).seconds))
+            return
+        self._offsets[host][message.stream] = message.offset
+        if isinstance(message, protocol.Skipped):
+            self._emit(Notice(skipped_line(host, message)))
+        else:
+            self._emit(LinesWritten(host, message.stream, message.text, self._fleet.our_time(host, message.time)))
+
+    def note_caught_up(self, host: str, message: object, live: Iterable[str]) -> None:
+        """Call `on_caught_up` once no live host sends output from before the connection any more."""
+        if not self._behind:
+            return
+        self._behind.intersection_update(live)
+        if isinstance(message, protocol.CaughtUp):
+            self._behind.discard(host)
+        if not self._behind:
+            self._on_caught_up()
+
 
 Judge = Callable[[Outcome, RunPlan], Outcome]
 
@@ -76,12 +141,12 @@ class RunFollower:
 
         ranks = {node.host.name: frozenset(rank.rank for rank in node.ranks) for node in plan.nodes}
         self._state = RunState(ranks)
-        self._examiner = RunExaminer(fleet, lambda: self._state.live)
-        self._hang_watch = HangWatch(plan, self._examiner.examine, lambda: self._state)
+        self._hang_watch = HangWatch(plan, self._examine, lambda: self._state)
+        self._serial = protocol.UNASKED
         self._bounds = EventBounds()
         self._jobs = JobQuestions(plan, commands.job_at_end, fleet.post)
-        self._unexplained: dict[str, ConnectionEnded | Lost] = {}
-        """Ends of connections to nodes about whose Slurm job an answer is awaited."""
+        self._watches = False
+        """Only passes reports on; see `watch`."""
 
         self.stops_on_interrupt = True
         """False: an interrupt raises KeyboardInterrupt and leaves the run alone."""
@@ -110,7 +175,7 @@ class RunFollower:
         if self._state.stop is not None:
             # Before Follow: a node on which the run is over ends the connection after it.
             await self._stop_all(self._state.stop)
-        await self._fleet.broadcast(self.relay.request(hang_watch.interval_s(self._plan)), self._fleet.links)
+        await self._fleet.broadcast(self._request(), self._fleet.links)
         watching = asyncio.ensure_future(self._watch_for_hangs())
         watching.add_done_callback(self._report_failure)
         try:
@@ -126,6 +191,24 @@ class RunFollower:
         self._emit(Event(outcome.ended_at, EventKind.ENDED, text=outcome.reason))
         return outcome
 
+    async def watch(self, unreached: Iterable[str]) -> None:
+        """Pass on the reports of the nodes until the run is over, and call those that are `unreached`.
+
+        It is over when every node that answers has finished, at least one, and no other answers within its timeout.
+        Nothing is ordered and nothing is asked. No Ping is sent: nodes that hear a controller rely on it to stop them
+        when another node is lost, and a watcher does not do that.
+        """
+        self._watches = True
+        self._fleet.call_for_ever()
+        for host in unreached:
+            self._fleet.reconnect(host)
+        await self._fleet.broadcast(self._request(), self._fleet.links)
+        await self._follow_messages()
+
+    def _request(self, host: str | None = None) -> protocol.Follow:
+        """Return the request of all output and signs of life, or of those after the last line of `host`."""
+        return self.relay.request(0.0 if self._watches else hang_watch.interval_s(self._plan), host)
+
     async def _follow_messages(self) -> None:
         while self._state.live:
             try:
@@ -135,18 +218,34 @@ class RunFollower:
                 break
             ordered = self._state.stop
             await self._on_message(host, message)
-            self._examiner.wake()
             self.relay.note_caught_up(host, message, self._state.live)
-            if self._state.stop is not None and self._state.stop != ordered:
+            if self._watches:
+                self._await_others()
+            elif self._state.stop is not None and self._state.stop != ordered:
                 await self._stop_all(self._state.stop)
+
+    def _await_others(self) -> None:
+        """Limit the wait of a watcher while it reaches only nodes that have finished."""
+        if not self._state.finished or self._fleet.links.keys() & self._state.live:
+            self._give_up_at = None
+        else:
+            self._give_up_within(self._plan.job.node_timeout.total_seconds())
 
     def _report_failure(self, watching: asyncio.Task[None]) -> None:
         if not watching.cancelled() and (error := watching.exception()) is not None:
             self._emit(Notice(f"warning: hangs are watched no longer: {type(error).__name__}: {error}"))
 
+    async def _examine(
+        self, *, call_sites: bool = False, progress: bool = False, node: bool = False, within_s: float = EXAMINE_S
+    ) -> RunSample:
+        self._serial += 1
+        request = protocol.Examine(self._serial, call_sites, progress, within_s / 2, node)
+        hosts = self._fleet.links.keys() & self._state.live
+        return (await examine(self._fleet, hosts, request, within_s)).sample
+
     async def _watch_for_hangs(self) -> None:
         while self._plan.job.hang_after is not None:
-            await self._fleet.post(await self._hang_watch.next())
+            self._fleet.post(await self._hang_watch.next())
 
     def _on_hang(self, message: HangNews) -> None:
         event = hang_watch.event(message, self._plan.job.on_hang)
@@ -163,20 +262,12 @@ class RunFollower:
         else:
             self._interrupt(str(message))
 
-    def _on_view(
-        self, host: str, message: protocol.RankView | protocol.Examined | protocol.HostEvidence | protocol.Activity
-    ) -> None:
-        if isinstance(message, protocol.Activity):
-            self._hang_watch.add(message)
-            return
-        if isinstance(message, protocol.RankView) and message.serial == protocol.UNASKED:
-            view = rank_view(host, message, self._fleet.clock(host))
-            before, self._state = self._state, self._state.with_view(view)
-            if self._state is not before:
-                # The first one only: a node that sends more must not fill the disk of the controller.
-                self._emit(view)
-            return
-        self._examiner.take(host, message)
+    def _on_view(self, host: str, message: protocol.RankView) -> None:
+        view = rank_view(host, message, self._fleet.clock(host))
+        before, self._state = self._state, self._state.with_view(view)
+        if self._state is not before:
+            # The first one only: a node that sends more must not fill the disk of the controller.
+            self._emit(view)
 
     def order_stop(self, reason: str, grace: timedelta) -> None:
         """Request a stop by hand; `follow` carries it out."""
@@ -203,8 +294,10 @@ class RunFollower:
                 self._on_stopping(host, message)
             case protocol.HostEvidence() if message.serial == protocol.UNASKED:
                 self._state = self._state.with_facts(host_evidence(host, message, self._fleet.clock(host)))
-            case protocol.RankView() | protocol.Examined() | protocol.HostEvidence() | protocol.Activity():
+            case protocol.RankView() if message.serial == protocol.UNASKED:
                 self._on_view(host, message)
+            case protocol.Activity():
+                self._hang_watch.add(message)
             case protocol.PeersUnheard():
                 self._note_unheard(host, message.hosts)
             case HangNews() | JobAnswer() | Interrupted():
@@ -214,23 +307,19 @@ class RunFollower:
 
     def _on_job_answer(self, answer: JobAnswer) -> None:
         """End the nodes of a job that has ended; treat those of another job as nodes without one."""
-        hosts = [host for host in self._jobs.hosts(answer.job) if host in self._state.live]
+        hosts = [host for host in answer.hosts if host in self._state.live]
         if answer.is_ending:
             self._emit(Notice(f"Slurm job {answer.job} is ending"))
         if answer.is_ending or answer.end:
             for host in hosts:
                 self._fleet.dismiss(host)
-        unexplained = {host: self._unexplained.pop(host) for host in hosts if host in self._unexplained}
-        if answer.is_ending:
-            self._unexplained |= unexplained
-        elif answer.is_cancelled:
+        if answer.is_cancelled:
             self._state = self._state.with_cancelled(hosts, answer.end, self._plan.job.stop_grace, answer.at)
         elif answer.end:
             for host in hosts:
                 self.given_up(host, answer.end, host_answers=False)
-        else:
-            for host, message in unexplained.items():
-                self._on_unexplained(host, message)
+        for host, message in answer.unexplained.items():
+            self._on_unexplained(host, message)
 
     def _on_unexplained(self, host: str, message: ConnectionEnded | Lost) -> None:
         if isinstance(message, Lost):
@@ -242,26 +331,24 @@ class RunFollower:
     async def _on_contact(self, host: str, message: object) -> None:
         match message:
             case ConnectionEnded() | Lost() if host in self._state.live:
-                # A node that is silent is given up at once: Slurm may take long to answer.
-                may_end_with_job = isinstance(message, ConnectionEnded) or ended_job(message.reason)
-                if may_end_with_job and self._jobs.ask(host):
-                    self._unexplained[host] = message
-                else:
+                if self._watches or not self._jobs.holds(host, message):
                     self._on_unexplained(host, message)
             case NodeSilent():
                 self._note(EventKind.CONTACT_LOST, host, f"no heartbeat for {message.seconds:.0f} s")
             case HeardAgain():
                 self._note(EventKind.CONTACT_REGAINED, host, "")
             case Reconnected():
-                self._unexplained.pop(host, None)
+                self._jobs.release(host)
                 self._note(EventKind.CONTACT_REGAINED, host, "")
-                await self._fleet.broadcast(self.relay.request(hang_watch.interval_s(self._plan), host), [host])
-                if (stop := self._state.stop) is not None:
+                await self._fleet.broadcast(self._request(host), [host])
+                if (stop := self._state.stop) is not None and not self._watches:
                     await self._order_stop(stop, [host])
             case ForeignMessage():
                 self._emit(Notice(overstepped(host, message)))
+            case protocol.Released() if self._watches:
+                self._event(EventKind.RELEASED, host, message.time, rank=None, text="")
             case _:
-                pass  # Pong, and Released after a reconnect.
+                pass  # Released after a reconnect, and views for a request that is over.
 
     def _on_begin(self, host: str, message: protocol.RankStarted | protocol.FirstLine) -> None:
         if isinstance(message, protocol.RankStarted):
@@ -282,6 +369,8 @@ class RunFollower:
 
     def _on_stopping(self, host: str, message: protocol.Stopping) -> None:
         self._state = self._state.with_states(host, tuple(message.ranks))
+        if self._watches:
+            self._event(EventKind.STOP_ASKED, host, message.time, rank=None, text=message.reason)
         if message.by_hand:
             at = self._fleet.our_time(host, message.time)
             self._state = self._state.with_stop_by_hand(message.reason, self._plan.job.stop_grace, at)

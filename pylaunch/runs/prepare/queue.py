@@ -18,8 +18,6 @@ from pylaunch.probe import answers
 from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import Answered, Asking, ask, understood_all
 from pylaunch.probe.program import probe
-from pylaunch.runs.connect.fleet import Fleet
-from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.transport.process import Together
 
 FIRST_S, MOST_S, GROWS = 2.0, 30.0, 1.5
@@ -50,21 +48,16 @@ class Turn:
         return self if is_fixed or len(alike) <= len(plan.nodes) else replace(self, hosts=alike)
 
 
-async def free_hosts(
-    turn: Turn, plan: RunPlan, fleet: Fleet, report: Callable[[tuple[str, ...]], None]
-) -> tuple[Host, ...]:
+async def free_hosts(turn: Turn, plan: RunPlan, report: Callable[[tuple[str, ...]], None]) -> tuple[Host, ...]:
     """Wait until nothing that `plan` needs is held on as many hosts as it needs; return these hosts.
 
     `report` receives what blocks the start, in words, when that changes.
 
-    Raises ClusterNotReadyError when a node cannot be asked, and InterruptedBeforeReleaseError on an interrupt.
+    Raises ClusterNotReadyError when a node cannot be asked. An interrupt may end it.
     """
     asking = Together()
     try:
-        return await fleet.unless_interrupted(_wait(turn, plan, asking, report))
-    except KeyboardInterrupt as interrupt:
-        reason = f"{interrupt} while waiting, before any rank was started"
-        raise InterruptedBeforeReleaseError(reason) from None
+        return await _wait(turn, plan, asking, report)
     finally:
         asking.end()
 

@@ -4,33 +4,38 @@ import asyncio
 import secrets
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import TypeVar
 
 from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass, field
+from pylaunch.checks import suite
+from pylaunch.checks.selection import select
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError
 from pylaunch.model.clock import ClockOffset
 from pylaunch.model.diagnosis import host_hints
 from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.hostset import fold
-from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
+from pylaunch.model.job import Container
+from pylaunch.model.plan import NODE_ENVIRONMENT, NodeCommand, NodePlan, RunPlan
 from pylaunch.model.run import Event, EventKind
-from pylaunch.model.secret import Secrets
+from pylaunch.model.secret import Secrets, secret_values
+from pylaunch.model.setting import machines
 from pylaunch.model.text.addresses import is_address
 from pylaunch.protocol.messages import PAUSE_S
+from pylaunch.protocol.node_task import ContainerTask, Need, NodeTask, RankTask
+from pylaunch.render.hostfile import hostfile
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.agent_link import AgentAbsentError, InterpreterAbsentError, LinkError
-from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted
-from pylaunch.runs.follow.run_events import Emitter, Notice
-from pylaunch.runs.prepare.archive import AgentArchive
-from pylaunch.runs.prepare.barrier import Barrier, Decision
-from pylaunch.runs.prepare.node_tasks import node_task
-from pylaunch.runs.prepare.peer_connections import try_connections
-from pylaunch.runs.prepare.slowness import slow_nodes
+from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted, Question
+from pylaunch.runs.events import Emitter, Notice, Start
+from pylaunch.runs.prepare.barrier import Barrier, Decision, slow_nodes
+from pylaunch.runs.prepare.install import AgentArchive, Install
 from pylaunch.runs.sync.ship import NotShippedError, ship, shipped_lines
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.transport.silence import AWAITED
+
+T = TypeVar("T")
 
 LEAST_LEAD_S = 0.01
 MOST_LEAD_S = 0.05
@@ -40,8 +45,6 @@ after the instant starts its ranks at once, so that a longer lead would not star
 SENT_S = 0.0005
 """Lead for each node, whose message has to be sent before the instant: the last of 1,000 is sent after 0.2 s."""
 
-T = TypeVar("T")
-
 LISTENS_S = 1.0
 """Longest wait for one message of a node that prepares: a longer one shows that this process was held up."""
 
@@ -49,9 +52,6 @@ RELEASED_TIMEOUT_S = 10.0
 
 KEY_BYTES = 32
 """Length of the key that authenticates messages between the agents of one run."""
-
-Install = Callable[[Sequence[str], threading.Event], Mapping[str, str]]
-"""Install the agent on hosts, unless the event is set; return the reasons of the hosts on which that failed."""
 
 
 class NodesRefusedError(ClusterNotReadyError):
@@ -116,24 +116,6 @@ class Launch:
     """The code, for a job that says `sync`."""
 
 
-@dataclass(frozen=True)
-class Start:
-    """Timing of a synchronized start, in seconds."""
-
-    phases: Mapping[str, float]
-    skew: float
-    """Time between the first and the last node's exec, corrected for clock offsets."""
-
-    skew_uncertainty: float
-    """Sum of the two largest clock uncertainties: the error of `skew` is not larger."""
-
-    instant: float
-    """Common instant of the release, in seconds since the epoch on the controller's clock."""
-
-    begun: float
-    """Instant at which the first phase began, on the same clock."""
-
-
 class Session:
     """One attempt from the first connection to the release."""
 
@@ -144,7 +126,7 @@ class Session:
         self._reasons: dict[str, tuple[str, ...]] = {}
         self._hints: dict[str, list[str]] = {}
         self._known: set[tuple[str, str]] = set()  # Hosts with codes of reasons that follow from reported ones.
-        self._taken, self._begun = 0, 0.0
+        self._taken, self._begun, self._confirming = 0, 0.0, 0.0
         self._phases: dict[str, float] = {}
         self._ports: dict[str, int] = {}
         self._node_seconds: dict[str, Mapping[str, float]] = {}
@@ -167,16 +149,16 @@ class Session:
     async def prepare(self, install: Install) -> PreparedNodes:
         """Connect to every node, ship the code, prepare, and let the nodes try to connect to each other.
 
-        Raises ClusterNotReadyError with every reason of every host; no rank exists.
+        Raises ClusterNotReadyError with every reason of every host; no rank exists. An interrupt may end it.
         """
         begun, self._begun = time.monotonic(), steady_clock.now()
-        await self.unless_interrupted(self._connect(install))
+        await self._connect(install)
         if self._lacks_interpreter:
             raise self._not_ready()
         connected = shipped = time.monotonic()
         self._phases = {"connect": connected - begun}
         if self._launch.tree is not None and self._fleet.links:
-            await self.unless_interrupted(self._ship(self._launch.tree))
+            await self._ship(self._launch.tree)
             shipped = time.monotonic()
             self._phases["ship"] = self._ship_s = shipped - connected
         await self._prepare()
@@ -197,24 +179,28 @@ class Session:
         links = self._fleet.links
         return lead_s(self._answered_s, len(links)) + 2 * max(link.clock.uncertainty for link in links.values())
 
-    async def release(self, instant: float | None = None) -> Start:
-        """Release all prepared nodes at one instant: `instant`, in seconds since the epoch, or as soon as possible.
+    async def confirm(self) -> None:
+        """Ask all nodes once more. Raises NodesRefusedError if one is gone since it was ready.
 
-        Raises NodesRefusedError if one of them is gone since it was ready, and InterruptedBeforeReleaseError: no rank
-        starts anywhere.
+        An interrupt may end it.
         """
-        prepared = time.monotonic()
-        try:
-            absent = await self._fleet.absent(RELEASED_TIMEOUT_S)
-        except KeyboardInterrupt as interrupt:
-            raise _interrupted(interrupt) from None
-        for name, reason in absent.items():
-            self._refuse(name, f"it was ready, and then: {reason}", None)
+        self._confirming = time.monotonic()
+        pings = dict.fromkeys(self._fleet.links, protocol.Ping(0))
+        with AWAITED.hosts(pings, RELEASED_TIMEOUT_S):
+            asked = await self._fleet.ask(pings, Question(protocol.Pong), RELEASED_TIMEOUT_S)
+        for last in asked.ended.values():
+            if isinstance(last, protocol.Stopping) and last.by_hand:
+                raise InterruptedBeforeReleaseError(f"{last.reason} before any rank was started")
+        for name in self._tasks.keys() - asked.replies.keys():
+            self._refuse(name, f"it was ready, and then: {_end(asked.ended.get(name))}", None)
         if self._reasons:
             raise self._not_ready()
+
+    async def release(self, instant: float | None = None) -> Start:
+        """Release all prepared nodes at one instant: `instant`, in seconds since the epoch, or as soon as possible."""
         instant = steady_clock.now() + self.lead_s if instant is None else instant
         start = await self._release(instant)
-        phases = {**self._phases, "release": time.monotonic() - prepared}
+        phases = {**self._phases, "release": time.monotonic() - self._confirming}
         self._report(EventKind.RELEASED, None, f"rendezvous port {self._port}", seconds={**phases, "skew": start})
         for slow in slow_nodes(self._node_seconds):
             self._emit(Notice(f"note: {slow}"))
@@ -267,13 +253,6 @@ class Session:
                 self._refuse(name, str(answer), answer.hint)
         for line in shipped_lines(tree, answers):
             self._emit(Notice(line))
-
-    async def unless_interrupted(self, work: Coroutine[None, None, T]) -> T:
-        """Await `work`. An interrupt cancels it and raises InterruptedBeforeReleaseError."""
-        try:
-            return await self._fleet.unless_interrupted(work)
-        except KeyboardInterrupt as interrupt:
-            raise _interrupted(interrupt) from None
 
     async def _prepare(self) -> None:
         """Prepare all connected nodes, also when others are missing, so that all reasons are reported at once."""
@@ -339,8 +318,6 @@ class Session:
                 self._refuse(host, message.reason, None)
             case protocol.Stopping() if message.by_hand:
                 raise InterruptedBeforeReleaseError(f"{message.reason} before any rank was started")
-            case Interrupted():
-                raise _interrupted(message)
             case _:
                 return barrier
         return barrier.with_refused(host, self._reasons.get(host, ()), time.monotonic())
@@ -349,16 +326,21 @@ class Session:
         """Send every node the same instant on its own clock, and return the measured skew."""
         links = self._fleet.links
         key = secrets.token_hex(KEY_BYTES)
-        await self._fleet.send(
-            {
-                name: protocol.Release(link.clock.to_node(instant), self._ports, key, self._port)
-                for name, link in links.items()
-            }
-        )
         # A node that learns of a failure elsewhere before its own instant ends without a release. The follower judges
         # nodes that stay silent.
-        released = await self._fleet.answers(protocol.Released, links, RELEASED_TIMEOUT_S)
-        times = {name: self._fleet.our_time(name, message.time) for name, message in released.items()}
+        released = Question(protocol.Released)
+        with self._fleet.asking(links, released):
+            await self._fleet.send(
+                {
+                    name: protocol.Release(link.clock.to_node(instant), self._ports, key, self._port)
+                    for name, link in links.items()
+                }
+            )
+            try:
+                await self._fleet.unless_interrupted(released.answered(RELEASED_TIMEOUT_S))
+            except KeyboardInterrupt as interrupt:  # Ranks may run: the follower stops them.
+                self._fleet.inbox.put_interrupt(Interrupted(str(interrupt)))
+        times = {name: self._fleet.our_time(name, message.time) for name, message in released.replies.items()}
         for name, at in times.items():
             self._report(EventKind.RELEASED, name, seconds={"exec": at - instant})
         return max(times.values()) - min(times.values()) if times else 0.0
@@ -393,6 +375,14 @@ class Session:
         self._emit(Event(steady_clock.now(), kind, host, text=text, seconds=seconds or {}))
 
 
+async def before_release(fleet: Fleet, work: Coroutine[None, None, T]) -> T:
+    """Await `work`. An interrupt cancels it and raises InterruptedBeforeReleaseError."""
+    try:
+        return await fleet.unless_interrupted(work)
+    except KeyboardInterrupt as interrupt:
+        raise InterruptedBeforeReleaseError(f"{interrupt} before any rank was started") from None
+
+
 def lead_s(answered_s: float, nodes: int) -> float:
     """Return the lead of the common instant: twice the seconds in which all nodes answered the last question, within
     limits, and the time to send the release to all."""
@@ -405,5 +395,98 @@ def _interpreter(task: protocol.NodeTask) -> str:
     return task.python if is_needed and task.python.startswith("/") else ""
 
 
-def _interrupted(by: KeyboardInterrupt | Interrupted) -> InterruptedBeforeReleaseError:
-    return InterruptedBeforeReleaseError(f"{by} before any rank was started")
+def _end(last: object) -> str:
+    """Return why a node whose last message is `last` does not answer."""
+    match last:
+        case ConnectionEnded(reason) | protocol.Failed(reason) | protocol.Stopping(reason):
+            return reason
+    return f"no answer within {RELEASED_TIMEOUT_S:g} s"
+
+
+LOG_LIMIT = 1 << 30
+"""Bytes of each log file on its node before its middle is removed."""
+
+
+def node_task(plan: RunPlan, node: NodePlan, command: NodeCommand, record: str) -> NodeTask:
+    """Return the task of the agent on `node`. The agent keeps `record` for controllers that have none."""
+    return NodeTask(
+        run=plan.run,
+        host=node.host.name,
+        node_rank=node.node_rank,
+        workdir=plan.job.workdir,
+        ranks=[
+            RankTask(rank.rank, rank.local_rank, list(words.argv), dict(words.env))
+            for rank, words in zip(node.ranks, command.ranks, strict=True)
+        ],
+        env=dict(command.env),
+        launcher=list(command.launcher),
+        hold_port=plan.job.rendezvous_port if node is plan.coordinator else None,
+        choose_port=node is plan.coordinator and plan.job.rendezvous_port is None,
+        devices=list(node.devices),
+        needs=[Need(need.path, need.hint) for need in command.needs],
+        grace_s=plan.job.failure_grace.total_seconds(),
+        stop_grace_s=plan.job.stop_grace.total_seconds(),
+        world_size=plan.world_size,
+        python=plan.job.python or node.host.rank_python,
+        env_file=NODE_ENVIRONMENT,
+        peers={each.host.name: each.host.rank_address for each in plan.nodes},
+        node_timeout_s=plan.job.node_timeout.total_seconds(),
+        ends_with_controller=plan.job.ends_with_controller,
+        record=record,
+        log_limit=LOG_LIMIT,
+        machines=machines(each.host.rank_address for each in plan.nodes),
+        gloo=command.gloo,
+        hostfile=hostfile(plan),
+        unread_program=list(plan.job.entry) if plan.job.is_unread else [],
+        secret_arguments=list(secret_values(plan.job.command)),
+        rank_thread=plan.job.rank_thread,
+        gpu_checks=gpu_refusals(plan.job.skipped_checks),
+        container=None if plan.job.container is None else _container_task(plan.job.container),
+    )
+
+
+def gpu_refusals(skip: Sequence[str]) -> list[str]:
+    """Return the codes of the reasons for which GPUs refuse a run, without those of the checks `skip`."""
+    return [code for check in select(suite.CHECKS, skip=skip) for code in check.refusals]
+
+
+def _container_task(container: Container) -> ContainerTask:
+    return ContainerTask(container.image, list(container.mounts))
+
+
+ALL_PAIRS = 32
+"""Up to this many nodes, every node tries every other: 992 connections, 31 from each.
+
+Every agent listens on an ephemeral port, as NCCL and gloo do. Each tries the agents of others, in both directions. A
+packet that a firewall drops costs TRY_S of `agent/peers.py`; connections that succeed cost one round trip.
+"""
+
+ANSWER_S = 6.0
+"""Time-out for the answer of an agent: three times that of a connection which nobody accepts."""
+
+
+def targets(hosts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the peers that each of `hosts` (in rank order) tries: all, or beyond ALL_PAIRS hosts the first one and the
+    two neighbours in the ring."""
+    count = len(hosts)
+    found = {}
+    for place, host in enumerate(hosts):
+        tried = hosts if count <= ALL_PAIRS else (hosts[0], hosts[place - 1], hosts[(place + 1) % count])
+        found[host] = tuple(name for name in dict.fromkeys(tried) if name != host)
+    return found
+
+
+async def try_connections(fleet: Fleet, ports: Mapping[str, int]) -> dict[str, Mapping[str, str]]:
+    """Return the results of the connections: host → peer → one of `agent.neighbours.ENDS`.
+
+    `ports`: where the agent of each host listens, in rank order; 0 is nowhere, and nobody tries it. Hosts that did not
+    answer are missing.
+    """
+    wanted = targets([host for host, port in ports.items() if port])
+    orders = {host: protocol.TryPeers({peer: ports[peer] for peer in peers}) for host, peers in wanted.items() if peers}
+    await fleet.send(orders)
+    answers = (await fleet.ask(orders, Question(protocol.PeersTried), ANSWER_S)).replies
+    return {
+        host: {peer: end for peer, end in tried.ends.items() if peer in wanted.get(host, ())}
+        for host, tried in answers.items()
+    }

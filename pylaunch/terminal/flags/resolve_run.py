@@ -18,6 +18,7 @@ from pylaunch.model.plan import base_of
 from pylaunch.model.run import RunRecord
 from pylaunch.model.text.argv import pylaunch, quoted
 from pylaunch.runs.all_runs import (
+    Discovery,
     RunNotNamedError,
     discover_runs,
     find_job,
@@ -26,8 +27,7 @@ from pylaunch.runs.all_runs import (
     find_run,
     is_recorded,
 )
-from pylaunch.runs.existing.discover import Discovery
-from pylaunch.runs.prove import is_in_doubt
+from pylaunch.runs.proof import is_in_doubt
 from pylaunch.store.runs import UnknownRunError, with_reachable_hosts
 from pylaunch.terminal import console
 from pylaunch.terminal.invocation import current

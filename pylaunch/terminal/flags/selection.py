@@ -5,7 +5,7 @@ import re
 from pylaunch.errors import UsageError
 from pylaunch.model.hostset import expand, fold
 from pylaunch.model.plan import NodePlan, RunPlan
-from pylaunch.runs.connect.confine import LAUNCHER_STREAMS
+from pylaunch.runs.connect.bounds import LAUNCHER_STREAMS
 from pylaunch.runs.follow.run_follower import rank_streams
 
 

@@ -12,7 +12,7 @@ from pylaunch.model.run import Event, EventKind
 from pylaunch.model.text.sanitise import Pieces
 from pylaunch.protocol.node_evidence import RankEnd
 from pylaunch.protocol.usage_report import Usage
-from pylaunch.runs.follow.run_events import LinesWritten, Notice, RunEvent, UsageReported
+from pylaunch.runs.events import LinesWritten, Notice, RunEvent, UsageReported
 from pylaunch.terminal import console, hints
 from pylaunch.terminal.listing import duration
 from pylaunch.verdict.own_failures import sounds_like_a_victim

@@ -8,21 +8,24 @@ from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.hostset import fold
 from pylaunch.model.outcome import Status
 from pylaunch.model.run import Event, EventKind, first_line_timing
-from pylaunch.runs.attempts import NoRestart, Restarting
-from pylaunch.runs.follow.run_events import LinesWritten, Notice, UsageReported
-from pylaunch.runs.prepare.session import Start
-from pylaunch.runs.start_events import (
+from pylaunch.runs.events import (
     AttemptEnded,
     AttemptRefused,
     AttemptStarted,
     FindingReported,
     LeftoverEnded,
+    LinesWritten,
+    NoRestart,
+    Notice,
     RanksReleased,
+    Restarting,
     RunBegun,
     SpareRefused,
+    Start,
     StartEvent,
     TreeChanged,
     TurnLost,
+    UsageReported,
     Waiting,
 )
 from pylaunch.terminal import console, hints

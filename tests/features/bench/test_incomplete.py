@@ -16,10 +16,9 @@ from pylaunch.features.bench.view import as_json, conclusions, with_next_steps
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
-from pylaunch.runs.follow.run_events import LinesWritten
+from pylaunch.runs.events import Emit, LinesWritten, RunBegun
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.runs.start import PlannedRun, StartOptions
-from pylaunch.runs.start_events import Emit, RunBegun
 
 NODES = 4
 ALL_RANKS = frozenset(BenchStage) - {BenchStage.CONNECT}

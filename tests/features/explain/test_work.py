@@ -2,7 +2,7 @@
 
 from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.work import _Tails
-from pylaunch.runs.follow.run_events import LinesWritten
+from pylaunch.runs.events import LinesWritten
 from pylaunch.store.signatures import signatures
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from pylaunch.features.job import controller
 from pylaunch.features.job.job_file import ReadyTest
-from pylaunch.runs.follow.run_events import LinesWritten
+from pylaunch.runs.events import LinesWritten
 
 
 @pytest.mark.parametrize(("wanted", "is_seen"), [("(a+)+$", False), ("aaa!", True)])

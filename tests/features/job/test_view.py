@@ -10,7 +10,7 @@ from pylaunch.errors import ClusterNotReadyError
 from pylaunch.features.job.controller import PartOver, PlannedPart
 from pylaunch.features.job.view import JobView
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from pylaunch.runs.start_events import FindingReported
+from pylaunch.runs.events import FindingReported
 from pylaunch.terminal.invocation import Invocation
 
 

@@ -13,10 +13,7 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run, replan
 from pylaunch.model.run import Event, EventKind
-from pylaunch.runs.attempts import Restarting
-from pylaunch.runs.follow.run_events import Notice
-from pylaunch.runs.prepare.session import Start
-from pylaunch.runs.start_events import AttemptEnded, AttemptStarted, RanksReleased
+from pylaunch.runs.events import AttemptEnded, AttemptStarted, Notice, RanksReleased, Restarting, Start
 from pylaunch.terminal.doors import RunEnding
 
 NOW = 1_780_000_000.0

@@ -7,7 +7,7 @@ import pytest
 from pylaunch.features.slurm.allocation import ENDING_HINTS, WAITING_HINTS, JobNews, ended_news, waiting_news
 from pylaunch.features.slurm.job_script import daemon_argv, job_script
 from pylaunch.model.slurm_job import UNKNOWN, JobState
-from pylaunch.runs.prepare.archive import AgentArchive
+from pylaunch.runs.prepare.install import AgentArchive
 
 ARCHIVE = AgentArchive(b"PK" + bytes(range(256)) * 3, "0123456789abcdef")
 

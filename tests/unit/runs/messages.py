@@ -1,15 +1,17 @@
-"""Messages in the inbox of a fleet without connections."""
+"""Messages of a fleet without connections."""
 
-from pylaunch.runs.connect.fleet import Fleet
+from pylaunch.runs.connect.fleet import Fleet, Interrupted
 
 
-async def arrive(fleet: Fleet, *messages: tuple[str, object]) -> None:
-    """Put messages, each with its host, into the inbox of `fleet`."""
+def arrive(fleet: Fleet, *messages: tuple[str, object]) -> None:
+    """Let `fleet` receive messages, each with its host; interrupts have none."""
     for host, message in messages:
-        await fleet.inbox.put(host, message)
+        if isinstance(message, Interrupted):
+            fleet.interrupt(message.reason)
+        else:
+            fleet.receive(host, message)
 
 
 async def left(fleet: Fleet) -> list[tuple[str, object]]:
-    """Return the messages that are in the inbox of `fleet`."""
-    inbox = fleet.inbox
-    return [await inbox.hear() for _ in range(len(inbox._first) + inbox._arrived.qsize())]
+    """Return the messages that wait for the subscriber of `fleet`."""
+    return [await fleet.inbox.hear() for _ in range(len(fleet.inbox._messages))]

@@ -4,7 +4,7 @@ import pytest
 
 from pylaunch.model.outcome import Named, Outcome, Status
 from pylaunch.protocol.node_evidence import RankEnd
-from pylaunch.runs.follow.run_events import LinesWritten
+from pylaunch.runs.events import LinesWritten
 from pylaunch.runs.trial import Trial, TrialLayer
 from pylaunch.runtime import communication_test as trial
 

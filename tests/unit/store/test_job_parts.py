@@ -7,7 +7,7 @@ from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec, RolePart
 from pylaunch.model.plan import RunPlan, plan_run
-from pylaunch.runs.existing.discover import Discovery
+from pylaunch.runs.all_runs import Discovery
 from pylaunch.store import runs
 from pylaunch.store.job_parts import recorded_parts
 from pylaunch.store.node_record import NotARecordError, pack, unpack

@@ -20,7 +20,7 @@ from pylaunch.model.diagnosis.host_hints import of_hosts
 from pylaunch.model.hostset import alike, fold
 from pylaunch.model.job import USUAL_PORT
 from pylaunch.model.text.argv import pylaunch
-from pylaunch.runs.prove import prove_runs
+from pylaunch.runs.proof import prove_runs
 from pylaunch.terminal import console, document, hints, options
 
 

@@ -14,8 +14,7 @@ from pylaunch.model.outcome import Status
 from pylaunch.model.plan import base_of
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.model.text.sanitise import visible_line
-from pylaunch.runs.all_runs import adopt_runs
-from pylaunch.runs.existing.discover import Discovery
+from pylaunch.runs.all_runs import Discovery, adopt_runs
 from pylaunch.runs.status import RunReport, list_runs
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import discovered, find_each

@@ -15,7 +15,7 @@ from pylaunch.model.hostset import fold_ranks
 from pylaunch.model.job import RolePart
 from pylaunch.model.run import RunRecord
 from pylaunch.runs.all_runs import adopt_runs
-from pylaunch.runs.prepare.slowness import slow_nodes
+from pylaunch.runs.prepare.barrier import slow_nodes
 from pylaunch.runs.status import (
     RunReport,
     list_runs,

@@ -35,13 +35,11 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.job import TREE, Framework, JobSpec, Sync
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
-from pylaunch.runs.connect.interruptible import InterruptSource
-from pylaunch.runs.follow.run_events import LinesWritten, Notice
+from pylaunch.runs.connect.interruptible import InterruptSource, TimeLimit
+from pylaunch.runs.events import LinesWritten, Notice, RunBegun, StartEvent
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.runs.start import StartOptions, plan_start, start
-from pylaunch.runs.start_events import RunBegun, StartEvent
 from pylaunch.runs.sync.tree import read_tree
-from pylaunch.runs.time_limit import TimeLimit
 
 DIRECTORY = Path(program.__file__).parent
 SHIPPED, NOT_SHIPPED = DIRECTORY.parent, ("/*.py",)

@@ -14,7 +14,7 @@ from pylaunch.features.bench.judgement.measurements import (
 )
 from pylaunch.features.bench.judgement.pairs import Pair
 from pylaunch.features.bench.judgement.sweep import Sweep
-from pylaunch.runs.follow.run_events import Notice
+from pylaunch.runs.events import Notice
 
 
 class BenchStage(Enum):

@@ -47,7 +47,7 @@ from pylaunch.model.job import JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.probe.ask import Asking
 from pylaunch.runs.connect.interruptible import InterruptSource
-from pylaunch.runs.follow.run_events import Notice
+from pylaunch.runs.events import Notice
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError, NodesRefusedError
 
 CONNECT_CHECKS = ("reach.host", "network.interface", "network.ports", "network.path_mtu", "network.link")

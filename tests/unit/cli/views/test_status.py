@@ -13,8 +13,8 @@ from pylaunch.model.plan import RunPlan, plan_run, replan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.usage_report import StepMark, Usage
 from pylaunch.runs import steady_clock
-from pylaunch.runs.follow.run_events import LinesWritten, UsageReported
-from pylaunch.runs.status import is_settled
+from pylaunch.runs.events import LinesWritten, UsageReported
+from pylaunch.runs.watch import is_settled
 from pylaunch.store import runs
 from pylaunch.terminal.views.board import Board
 

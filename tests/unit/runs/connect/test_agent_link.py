@@ -1,8 +1,7 @@
 """Why a node has no agent, with the next step."""
 
 from pylaunch.model.cluster import Host
-from pylaunch.runs.connect.agent_link import AgentAbsentError, NoAgentError, why_ended
-from pylaunch.runs.connect.node_script import PYTHON_ABSENT, ROOT_UNTRUSTED
+from pylaunch.runs.connect.agent_link import PYTHON_ABSENT, ROOT_UNTRUSTED, AgentAbsentError, NoAgentError, why_ended
 from pylaunch.transport.local import LocalConnector
 from pylaunch.transport.process import Completed
 

@@ -14,8 +14,19 @@ from pylaunch.model.plan import plan_run
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect import fleet as fleet_module
 from pylaunch.runs.connect.agent_link import AgentLink, LinkError
-from pylaunch.runs.connect.fleet import Fleet, Lost, NodeSilent
-from pylaunch.runs.connect.inbox import MOST_BYTES
+from pylaunch.runs.connect.fleet import (
+    LEAST_SHARE,
+    LEAST_SIZE,
+    MOST_BYTES,
+    ConnectionEnded,
+    Fleet,
+    Inbox,
+    Interrupted,
+    Lost,
+    NodeSilent,
+    Question,
+)
+from tests.unit.runs.messages import arrive, left
 
 PLAN = plan_run(Cluster((Host("n1", "10.0.0.1"),)), JobSpec(("true",), Framework.COMMAND, "/"), "7f3a9c01")
 
@@ -58,7 +69,7 @@ def test_a_node_that_floods_during_other_work_waits(size: int) -> None:
         fleet = Fleet(PLAN, "0123")
         fleet._listen("n1", cast(AgentLink, link))
         sent = await fleet.unless_interrupted(work())
-        assert sent * size < MOST_BYTES + size
+        assert sent * max(size, LEAST_SIZE) < MOST_BYTES + max(size, LEAST_SIZE)
         for _ in range(2 * sent):
             assert await fleet.inbox.hear() == ("n1", protocol.PeersUnheard([])), "nothing is dropped"
         await fleet.close()
@@ -132,3 +143,81 @@ def test_a_node_that_is_being_called_is_not_called_twice(monkeypatch: pytest.Mon
 
     asyncio.run(story())
     assert calls == ["n1"]
+
+
+@pytest.mark.parametrize("hosts", [1, 16, 1000])
+@pytest.mark.parametrize("size", [1, 1 << 16, 4 << 20])
+def test_a_host_that_floods_waits_once_its_share_waits_and_does_not_delay_another(hosts: int, size: int) -> None:
+    async def flood(inbox: Inbox) -> None:
+        for number in range(10_000):
+            inbox.put("n1", number, size)
+            await inbox.room("n1")
+
+    async def story() -> None:
+        inbox, counted = Inbox(hosts), max(size, LEAST_SIZE)
+        flooding = asyncio.ensure_future(flood(inbox))
+        for _ in range(2000):
+            await asyncio.sleep(0)
+        share = max(LEAST_SHARE, MOST_BYTES // hosts)
+        assert len(inbox._messages) == -(-share // counted), "an honest node may use the whole share"
+        inbox.put("n2", "honest", 100)
+        await asyncio.wait_for(inbox.room("n2"), 60)
+        for number in range(-(-share // counted)):
+            assert await inbox.hear() == ("n1", number), "nothing is lost"
+        assert await inbox.hear() == ("n2", "honest")
+        flooding.cancel()
+
+    asyncio.run(story())
+
+
+class Answering:
+    """A link whose node answers each message with these."""
+
+    def __init__(self, fleet: Fleet, host: str, *answers: object) -> None:
+        self._fleet, self._host, self._answers = fleet, host, answers
+
+    async def send(self, message: object) -> None:
+        arrive(self._fleet, *((self._host, each) for each in self._answers))
+
+
+def test_replies_reach_the_question_and_all_else_the_subscriber() -> None:
+    async def story() -> None:
+        fleet = Fleet(PLAN, "0123")
+        answers = {
+            "n1": (protocol.PeersUnheard(["n2"]), protocol.Released(2.0), protocol.RankStarted(0, 7, 2.0)),
+            "n2": (ConnectionEnded("broken"),),
+            "n3": (),
+        }
+        for host, each in answers.items():
+            fleet.links[host] = cast(AgentLink, Answering(fleet, host, *each))
+        asked = await fleet.ask(dict.fromkeys(answers, protocol.Ping(0)), Question(protocol.Released), 0.05)
+        assert asked.replies == {"n1": protocol.Released(2.0)}
+        assert (asked.ended, asked.waiting) == ({"n2": ConnectionEnded("broken")}, {"n3"})
+        assert await left(fleet) == [
+            ("n1", protocol.PeersUnheard(["n2"])),
+            ("n1", protocol.RankStarted(0, 7, 2.0)),
+            ("n2", ConnectionEnded("broken")),
+        ]
+        again = await fleet.ask({"n2": protocol.Ping(0)}, Question(protocol.Released), 60)
+        assert again.ended == {"n2": ConnectionEnded("broken")}, "a node that has ended is not awaited"
+
+    asyncio.run(story())
+
+
+def test_an_interrupt_ends_the_work_that_runs_or_the_next_one_and_waits_for_a_subscriber_otherwise() -> None:
+    async def forever() -> None:
+        await asyncio.Event().wait()
+
+    async def story() -> None:
+        fleet = Fleet(PLAN, "0123")
+        asyncio.get_running_loop().call_soon(fleet.interrupt, "first")
+        with pytest.raises(KeyboardInterrupt, match="first"):
+            await fleet.unless_interrupted(forever())
+        fleet.interrupt("between")
+        with pytest.raises(KeyboardInterrupt, match="between"):
+            await fleet.unless_interrupted(forever())
+        arrive(fleet, ("n1", protocol.PeersUnheard([])))
+        fleet.interrupt("last")
+        assert await fleet.inbox.hear() == ("", Interrupted("last")), "ahead of what waits"
+
+    asyncio.run(story())

@@ -52,7 +52,7 @@ def answers(slurm: Slurm) -> list[JobAnswer]:
     """The answers about the job of three nodes whose connections end."""
     heard: list[JobAnswer] = []
 
-    async def post(message: object) -> None:
+    def post(message: object) -> None:
         assert isinstance(message, JobAnswer)
         heard.append(message)
 
@@ -100,8 +100,8 @@ def followed(slurm: Slurm, monkeypatch: pytest.MonkeyPatch, *messages: tuple[str
         fleet = Fleet(PLAN, "0123")
         follower = RunFollower(PLAN, fleet, listener, streams=[])
         for rank, host in enumerate(PLAN.cluster.names):
-            await arrive(fleet, (host, protocol.RankStarted(rank, 7, 1.0)))
-        await arrive(fleet, *messages)
+            arrive(fleet, (host, protocol.RankStarted(rank, 7, 1.0)))
+        arrive(fleet, *messages)
         ended = await follower.follow()
         await fleet.close()
         return ended

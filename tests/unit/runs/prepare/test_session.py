@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 import pytest
@@ -15,8 +15,10 @@ from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.render import render
 from pylaunch.runs.connect.agent_link import AgentLink, LinkError
 from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Interrupted
-from pylaunch.runs.prepare.archive import AgentArchive
+from pylaunch.runs.events import Start
+from pylaunch.runs.prepare.install import AgentArchive
 from pylaunch.runs.prepare.session import (
+    ALL_PAIRS,
     MOST_LEAD_S,
     RELEASED_TIMEOUT_S,
     SENT_S,
@@ -24,7 +26,9 @@ from pylaunch.runs.prepare.session import (
     Launch,
     NodesRefusedError,
     Session,
+    before_release,
     lead_s,
+    targets,
 )
 from pylaunch.transport.local import LocalConnector
 from pylaunch.transport.process import Child
@@ -36,21 +40,39 @@ PLAN = plan_run(CLUSTER, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c0
 HELLO = protocol.Hello(protocol.PROTOCOL, "0123", PLAN.run, "n1", 7, 0, "3.11.2", "prepared", 0.0, [])
 
 
-class DeafChild:
-    """Keeps what it is sent and answers nothing."""
+Answers = Mapping[type, Sequence[tuple[str, object]]]
+"""Messages that arrive once the first node has received a message of each type."""
 
-    def __init__(self, sent: list[bytes] | None = None) -> None:
-        self.sent = [] if sent is None else sent
+
+class Node:
+    """A node that answers Ping, unless something else arrives then, and keeps what it receives."""
+
+    def __init__(self, fleet: Fleet, host: str, sent: list[object], answers: Answers) -> None:
+        self._fleet, self._host, self._sent, self._answers = fleet, host, sent, answers
 
     async def send(self, line: bytes) -> None:
-        self.sent.append(line)
+        message = protocol.decode(line)
+        is_first = type(message) not in {type(each) for each in self._sent}
+        self._sent.append(message)
+        if is_first:
+            arrive(self._fleet, *self._answers.get(type(message), ()))
+        if isinstance(message, protocol.Ping) and protocol.Ping not in self._answers:
+            arrive(self._fleet, (self._host, protocol.Pong(0, 0.0)))
 
 
-def link(fleet: Fleet, hosts: Sequence[Host], sent: list[bytes] | None = None) -> None:
-    """Link `fleet` with `hosts`, which answer nothing."""
+def link(fleet: Fleet, hosts: Sequence[Host], answers: Answers) -> list[object]:
+    """Link `fleet` with `hosts`; return what these receive."""
+    sent: list[object] = []
     for host in hosts:
-        child = cast(Child, DeafChild(sent))
+        child = cast(Child, Node(fleet, host.name, sent, answers))
         fleet.links[host.name] = AgentLink(LocalConnector(host), child, HELLO, ClockOffset(0.0, 0.0))
+    return sent
+
+
+async def release(session: Session, fleet: Fleet) -> Start:
+    """Release all nodes."""
+    await before_release(fleet, session.confirm())
+    return await session.release()
 
 
 def session_of(plan: RunPlan, fleet: Fleet, listener: Listener | None = None) -> Session:
@@ -74,18 +96,17 @@ def pongs(hosts: Iterable[str]) -> list[tuple[str, object]]:
     return [(name, protocol.Pong(0, 0.0)) for name in hosts]
 
 
-def skew_and_rest(*messages: tuple[str, object], answering: bool = True) -> tuple[float, list[tuple[str, object]]]:
-    """Return the skew of a release whose nodes send these messages, and the messages left for the follower."""
+def skew_and_rest(*messages: tuple[str, object], to: type = protocol.Release) -> tuple[float, list[tuple[str, object]]]:
+    """Return the skew of a release that these messages answer, and the messages left for the follower."""
 
-    async def release() -> tuple[float, list[tuple[str, object]]]:
+    async def story() -> tuple[float, list[tuple[str, object]]]:
         fleet = Fleet(PLAN, "0123")
-        link(fleet, CLUSTER.hosts)
-        await arrive(fleet, *pongs(fleet.links if answering else ()), *messages)
+        link(fleet, CLUSTER.hosts, {to: messages})
         async with asyncio.timeout(RELEASED_TIMEOUT_S / 2):
-            start = await session_of(PLAN, fleet).release()
+            start = await release(session_of(PLAN, fleet), fleet)
         return start.skew, await left(fleet)
 
-    return asyncio.run(release())
+    return asyncio.run(story())
 
 
 @pytest.mark.parametrize(
@@ -115,18 +136,16 @@ def released(hosts: int) -> tuple[float, list[protocol.Release]]:
     """Return the time before a release of so many nodes, and the messages that they are sent."""
     cluster = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(hosts)))
     plan = plan_run(cluster, JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
-    sent: list[bytes] = []
 
-    async def release() -> float:
+    async def story() -> tuple[float, list[object]]:
         fleet = Fleet(plan, "0123")
-        link(fleet, cluster.hosts, sent)
-        await arrive(fleet, *pongs(fleet.links), ("", Interrupted("nobody answers")))
+        sent = link(fleet, cluster.hosts, {protocol.Release: [("", Interrupted("nobody answers"))]})
         began = time.time()
-        await session_of(plan, fleet).release()
-        return began
+        await release(session_of(plan, fleet), fleet)
+        return began, sent
 
-    began, messages = asyncio.run(release()), map(protocol.decode, sent)
-    return began, [message for message in messages if isinstance(message, protocol.Release)]
+    began, sent = asyncio.run(story())
+    return began, [message for message in sent if isinstance(message, protocol.Release)]
 
 
 @pytest.mark.parametrize("hosts", [1, 200])
@@ -169,10 +188,34 @@ def test_the_same_error_of_many_hosts_is_one_line_in_the_order_of_the_plan(
 @pytest.mark.parametrize("last", [protocol.Failed("broken"), ConnectionEnded("broken")])
 def test_a_node_that_was_ready_and_is_gone_refuses_the_release_of_all(last: object) -> None:
     with pytest.raises(NodesRefusedError, match="no rank was started") as refused:
-        skew_and_rest(*pongs(["n1", "n3"]), ("n2", last), answering=False)
+        skew_and_rest(*pongs(["n1", "n3"]), ("n2", last), to=protocol.Ping)
     assert refused.value.reasons == {"n2": ("it was ready, and then: broken",)}
 
 
 def test_ctrl_c_while_a_node_does_not_answer_before_the_release_starts_no_rank() -> None:
     with pytest.raises(InterruptedBeforeReleaseError, match="before any rank was started"):
-        skew_and_rest(*pongs(["n1", "n3"]), ("", Interrupted("interrupted")), answering=False)
+        skew_and_rest(*pongs(["n1", "n3"]), ("", Interrupted("interrupted")), to=protocol.Ping)
+
+
+def test_a_stop_by_hand_before_the_release_starts_no_rank() -> None:
+    stopped = protocol.Stopping("stopped with pylaunch stop by anna@laptop", 1.0, by_hand=True)
+    with pytest.raises(InterruptedBeforeReleaseError, match="by anna@laptop before any rank was started"):
+        skew_and_rest(*pongs(["n1", "n3"]), ("n2", stopped), to=protocol.Ping)
+
+
+def names(count: int) -> list[str]:
+    return [f"n{number}" for number in range(count)]
+
+
+def test_a_few_nodes_try_every_pair_in_both_directions() -> None:
+    assert targets(names(3)) == {"n0": ("n1", "n2"), "n1": ("n0", "n2"), "n2": ("n0", "n1")}
+    assert targets(["n0"]) == {"n0": ()}
+
+
+def test_many_nodes_try_their_ring_both_ways_and_the_first_node() -> None:
+    count = ALL_PAIRS + 1
+    found = targets(names(count))
+    assert found["n7"] == ("n0", "n6", "n8")
+    assert found["n0"] == (f"n{count - 1}", "n1")
+    assert all("n0" in peers for name, peers in found.items() if name != "n0")
+    assert max(map(len, found.values())) == 3

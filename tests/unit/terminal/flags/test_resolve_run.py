@@ -12,7 +12,7 @@ from pylaunch.model.job import Framework, JobSpec, RolePart
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.model.run import RunRecord
-from pylaunch.runs.existing.discover import Discovery
+from pylaunch.runs.all_runs import Discovery
 from pylaunch.store import runs
 from pylaunch.terminal.flags import resolve_run
 from pylaunch.terminal.invocation import Invocation

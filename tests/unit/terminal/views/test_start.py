@@ -8,11 +8,12 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run, replan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.node_evidence import RankEnd
-from pylaunch.runs.attempts import NoRestart, Restarting
-from pylaunch.runs.follow.run_events import LinesWritten
-from pylaunch.runs.start_events import (
+from pylaunch.runs.events import (
     AttemptEnded,
     AttemptStarted,
+    LinesWritten,
+    NoRestart,
+    Restarting,
     StartEvent,
 )
 from pylaunch.terminal.views.start import StartView, lines

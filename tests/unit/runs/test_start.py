@@ -4,7 +4,8 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan, plan_run
-from pylaunch.runs.attempts import AttemptIO, NoRestart, Restarting, run_attempts
+from pylaunch.runs.events import NoRestart, Restarting
+from pylaunch.runs.start import AttemptIO, run_attempts
 from pylaunch.verdict.restart import Attempt
 
 CLUSTER = Cluster(tuple(Host(name, f"10.0.0.{at}") for at, name in enumerate(("n1", "n2", "s1"), 1)))

@@ -1,12 +1,25 @@
 """Messages of a node count for its own part of a run alone."""
 
+from typing import Any
+
 import pytest
 
 from pylaunch import protocol
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.runs.connect.confine import ForeignMessage, Scope, streams_of
+from pylaunch.model.run import Event, EventKind
+from pylaunch.protocol import examination as bounds
+from pylaunch.runs.connect.bounds import (
+    MOST_CONTACTS,
+    MOST_FACTS,
+    MOST_HANGS,
+    EventBounds,
+    ForeignMessage,
+    Scope,
+    shortened,
+    streams_of,
+)
 
 CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
 PLAN = plan_run(CLUSTER, JobSpec(("true",), Framework.COMMAND, "/", ranks_per_node=2), "7f3a9c01")
@@ -101,3 +114,112 @@ def _texts(value: object) -> list[str]:
         return [str(each) for each in value.values()]
     listed = value if isinstance(value, list) else [value]
     return [each for each in listed if isinstance(each, str)]
+
+
+PLACE = protocol.Frame("f", "p.py", 1)
+
+
+def bounded(message: Any) -> Any:
+    found = shortened(message)
+    assert type(found) is type(message)
+    return found
+
+
+def test_what_a_node_invents_is_cut_or_omitted() -> None:
+    thread = protocol.ThreadStack("t" * 1000, is_main=True, frames=(protocol.Frame("f" * 1000, "p.py", 1),) * 1000)
+    call = protocol.Collective("0", 1, "add", ((1,) * 99,) * 99, (), ("Float",) * 99, is_retired=True)
+    view = bounded(
+        protocol.RankView(
+            3, "", 1.0, 0.0, 7, "Sleeping", 2.5, "a friend", "", (thread,) * 1000,
+            (protocol.ProcessGroup("0", "", (1,) * 5000),), (*(call,) * 400, protocol.Collective(
+                "last", 9, "add", (), (), (), is_retired=False)),
+        )
+    )  # fmt: skip
+    assert (view.source, view.state) == ("", "S")
+    assert len(view.threads) == bounds.MOST_THREADS
+    assert len(view.threads[0].name) == len(view.threads[0].frames[0].function) == bounds.LONGEST_TEXT
+    assert len(view.threads[0].frames) == bounds.MOST_STACK_FRAMES
+    assert len(view.groups[0].ranks) == bounds.MOST_GROUP_RANKS
+    assert (len(view.collectives), view.collectives[-1].group) == (bounds.MOST_COLLECTIVES, "last")
+    first = view.collectives[0]
+    assert {len(first.input_sizes), len(first.input_sizes[0]), len(first.dtypes)} == {bounds.MOST_TENSORS}
+
+
+def test_children_have_their_stacks_and_are_bounded() -> None:
+    thread = protocol.ThreadStack("MainThread", is_main=True, frames=(PLACE,))
+    child = protocol.ChildProcess(12, "c" * 1000, "Sleeping", 0.5, ("futex",) * 100, (thread,) * 100, "n" * 1000)
+    view = bounded(protocol.RankView(3, "", 1.0, 0.0, 7, "S", 2.5, "", children=(child,) * 100, child_count=200))
+    assert (len(view.children), view.child_count) == (bounds.MOST_CHILDREN, 200)
+    first = view.children[0]
+    assert (len(first.name), first.state, len(first.note)) == (bounds.LONGEST_TEXT, "S", bounds.LONGEST_TEXT)
+    assert (len(first.waits), len(first.threads)) == (bounds.MOST_WAITS, bounds.MOST_CHILD_THREADS)
+    assert first.threads[0].frames == (PLACE,)
+
+
+def test_a_node_can_fill_neither_the_record_nor_the_terminal() -> None:
+    long = "x" * 100_000
+    facts = protocol.HostEvidence(
+        "", 1.0, 0.1,
+        (protocol.KernelEvent(long, 1.0, long, long),) * 1000,
+        (protocol.StuckConnection(0, long, long, 2, 3, 0, 4),) * 1000,
+        1, (long,) * 1000, 0.0, (long,) * 1000,
+    )  # fmt: skip
+    found = bounded(facts)
+    assert len(found.kernel) == len(found.stuck) == len(found.addresses) == MOST_FACTS
+    assert len(found.missing) == MOST_FACTS
+    texts = [found.kernel[0].text, found.stuck[0].peer, found.addresses[0], found.missing[0]]
+    assert max(map(len, texts)) == bounds.LONGEST_TEXT
+
+
+def admitted(events: list[Event]) -> tuple[list[Event], list[str]]:
+    bounds = EventBounds()
+    found, notices = [], []
+    for event in events:
+        if bounds.admits(event):
+            found.append(event)
+        elif notice := bounds.notice(event):
+            notices.append(notice)
+    return found, notices
+
+
+def test_each_rank_starts_once_and_ends_once() -> None:
+    events = [
+        Event(float(number), kind, "n1", rank, f"pid {number}")
+        for number in range(500)
+        for rank in (0, 1)
+        for kind in (EventKind.RANK_STARTED, EventKind.RANK_ENDED)
+    ]
+    found, notices = admitted(events)
+    assert found == events[:4]
+    assert notices == []
+
+
+def test_contact_to_a_node_is_bounded_for_itself_alone() -> None:
+    flapping = [Event(1.0, EventKind.CONTACT_LOST, "n1", text="x")] * (3 * MOST_CONTACTS)
+    other = Event(1.0, EventKind.CONTACT_LOST, "n2", text="x")
+    found, notices = admitted([*flapping, other])
+    assert len(found) == MOST_CONTACTS + 1
+    assert found[-1] == other
+    assert notices == [f"note: {MOST_CONTACTS} events contact_lost of n1 are recorded; further ones are not"]
+
+
+@pytest.mark.parametrize("kind", [EventKind.HANG, EventKind.ADVANCING])
+def test_hangs_that_come_and_go_are_bounded(kind: EventKind) -> None:
+    found, notices = admitted([Event(1.0, kind)] * (2 * MOST_HANGS))
+    assert len(found) == MOST_HANGS
+    assert len(notices) == 1
+
+
+def test_the_end_and_the_stop_of_a_run_are_always_recorded() -> None:
+    events = [Event(float(number), EventKind.STOP_ASKED) for number in range(1000)]
+    events.append(Event(1.0, EventKind.ENDED))
+    assert admitted(events)[0] == events
+
+
+def test_each_pair_of_agents_that_do_not_hear_each_other_counts_once() -> None:
+    bounds = EventBounds()
+    assert bounds.new_unheard("n1", ["n3", "n2", "n2"]) == ["n2", "n3"]
+    assert bounds.new_unheard("n1", ["n2"]) == []
+    assert bounds.new_unheard("n1", ["n2", "n4"]) == ["n4"]
+    assert bounds.new_unheard("n2", ["n1"]) == ["n1"]
+    assert bounds.new_unheard("n2", []) == []

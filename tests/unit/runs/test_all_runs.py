@@ -13,7 +13,7 @@ from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.cluster import Cluster, Connection, Host, SshOptions
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
-from pylaunch.runs.existing.discover import KnownRun, KnownRuns, merged, read_answer
+from pylaunch.runs.all_runs import KnownRun, KnownRuns, merged, read_answer
 from pylaunch.store.node_record import MAX_RANKS, NotARecordError, RecordReader, pack, unpack
 from pylaunch.transport.connections import connector_of
 

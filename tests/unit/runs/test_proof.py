@@ -13,8 +13,8 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.model.slurm_job import JobState, SlurmNode
-from pylaunch.runs.existing import proof
-from pylaunch.runs.prove import finish, prove_runs
+from pylaunch.runs import proof
+from pylaunch.runs.proof import finish, prove_runs
 from pylaunch.store import runs
 from pylaunch.transport.slurm import commands
 

@@ -1,0 +1,209 @@
+"""Bounds of what a node reports: its own part of the run, texts and lists, and the number of its events. Pure.
+
+Streams become files under `--save-logs`, ranks decide how a run ended, ports are sent to other nodes, and events fill
+the record. So a node may report only its own ranks, streams that the controller requested, and ports that exist, in
+messages of bounded size; each rank starts and ends once.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Set
+from typing import TypeVar, cast
+
+from pylaunch import protocol
+from pylaunch.base.dataclass import dataclass, fields, replace
+from pylaunch.model.plan import NodePlan, RunPlan
+from pylaunch.model.run import Event, EventKind
+from pylaunch.protocol import examination as views
+
+LAUNCHER_STREAMS = ("launcher.out", "launcher.err")
+_PORTS = range(1, 1 << 16)
+
+
+@dataclass(frozen=True)
+class ForeignMessage:
+    """A message about something outside of the node's part of the run; it is ignored."""
+
+    subject: str
+    """In words: "output of '../x'"."""
+
+
+def overstepped(host: str, message: ForeignMessage) -> str:
+    """Return the warning for a person."""
+    return f"warning: {host} spoke of {message.subject}, which is not its part of the run; ignored"
+
+
+def streams_of(node: NodePlan) -> list[str]:
+    """Return every stream of `node`."""
+    return [*(f"{rank.rank}.{channel}" for rank in node.ranks for channel in ("out", "err")), *LAUNCHER_STREAMS]
+
+
+class Scope:
+    """The part of a run that one node may report."""
+
+    def __init__(self, plan: RunPlan, node: NodePlan) -> None:
+        self._hosts = frozenset(each.host.name for each in plan.nodes)
+        self._ranks = frozenset(rank.rank for rank in node.ranks)
+        self._streams = frozenset(streams_of(node))
+        self._chooses_port = node is plan.coordinator and plan.job.rendezvous_port is None
+
+    def confined(self, message: object, requested: Set[str]) -> object:
+        """Return `message` without entries outside of the node's part, or ForeignMessage where no entry is left.
+
+        `requested` are the streams that the controller requested from this node.
+        """
+        message = shortened(message)
+        match message:
+            case protocol.Output() | protocol.Skipped() if message.stream not in self._streams & requested:
+                return ForeignMessage(f"output of {message.stream[:80]!r}")
+            case protocol.RankStarted() | protocol.FirstLine() | protocol.RankEnd() | protocol.RankView() if (
+                message.rank not in self._ranks and message.rank is not None
+            ):
+                return ForeignMessage(f"rank {message.rank}")
+            case protocol.Stopping():
+                states = {each.rank: each for each in message.ranks if each.rank in self._ranks}
+                return replace(message, ranks=list(states.values()))
+            case protocol.Hello():
+                return replace(message, running=[rank for rank in message.running if rank in self._ranks])
+            case protocol.Usage():
+                return replace(message, steps=[mark for mark in message.steps if mark.rank in self._ranks])
+            case protocol.HostEvidence():
+                return self._evidence(message)
+            case protocol.PeersTried():
+                return replace(message, ends={host: end for host, end in message.ends.items() if host in self._hosts})
+            case protocol.Activity():
+                return replace(message, ranks=[signs for signs in message.ranks if signs.rank in self._ranks])
+            case protocol.PeersUnheard():
+                return replace(message, hosts=[host for host in message.hosts if host in self._hosts])
+            case protocol.Ready():
+                return self._ready(message)
+        return message
+
+    def _evidence(self, message: protocol.HostEvidence) -> protocol.HostEvidence:
+        return replace(
+            message,
+            kernel=tuple(each for each in message.kernel if each.rank is None or each.rank in self._ranks),
+            stuck=tuple(each for each in message.stuck if each.rank is None or each.rank in self._ranks),
+        )
+
+    def _ready(self, message: protocol.Ready) -> object:
+        if message.port != 0 and message.port not in _PORTS:
+            return protocol.Failed(f"its agent says that it listens on port {message.port}")
+        if message.rendezvous_port is None:
+            return message
+        if not self._chooses_port:
+            return protocol.Failed("its agent has chosen a rendezvous port, which was not its to choose")
+        if message.rendezvous_port not in _PORTS:
+            return protocol.Failed(f"its agent has chosen the rendezvous port {message.rendezvous_port}")
+        return message
+
+
+LONGEST = 4000
+"""Characters of a line or a reason. An agent sends shorter ones."""
+
+SHORTENED = {
+    **dict.fromkeys((
+        protocol.RankEnd, protocol.Stopping, protocol.Finished,
+        protocol.Skipped, protocol.Failed, protocol.PeersTried,
+    ), LONGEST),
+    protocol.RankView: views.LONGEST_TEXT,
+    protocol.HostEvidence: views.LONGEST_TEXT,
+}  # fmt: skip
+"""Messages with texts that are shown or recorded: the longest of them, in characters."""
+
+MOST_FACTS = 64
+MOST = {
+    "RankEnd.last_lines": -64, "Finished.leftovers": 256,
+    "HostEvidence.kernel": -MOST_FACTS, "HostEvidence.stuck": MOST_FACTS, "HostEvidence.addresses": MOST_FACTS,
+    "HostEvidence.missing": MOST_FACTS,
+    "RankView.threads": views.MOST_THREADS, "RankView.groups": views.MOST_GROUPS,
+    "RankView.collectives": -views.MOST_COLLECTIVES,
+    "RankView.children": views.MOST_CHILDREN, "ChildProcess.threads": views.MOST_CHILD_THREADS,
+    "ChildProcess.waits": views.MOST_WAITS, "ThreadStack.frames": views.MOST_STACK_FRAMES,
+    "ProcessGroup.ranks": views.MOST_GROUP_RANKS, "Collective.call_site": views.MOST_SITE_FRAMES,
+    "Collective.input_sizes": views.MOST_TENSORS, "Collective.output_sizes": views.MOST_TENSORS,
+    "Collective.dtypes": views.MOST_TENSORS,
+}  # fmt: skip
+"""Largest number of entries of a field; the last ones are kept where it is negative."""
+
+T = TypeVar("T")
+
+
+def shortened(message: object) -> object:
+    """Return `message` with texts and lists within the bounds."""
+    longest = SHORTENED.get(type(message))
+    if longest is None:
+        return message
+    message = _bounded(message, longest)
+    if isinstance(message, protocol.RankView):
+        source = message.source if message.source in views.SOURCES else ""
+        children = tuple(replace(child, state=child.state[:1]) for child in message.children)
+        return replace(message, source=source, state=message.state[:1], children=children)
+    return message
+
+
+def _bounded(value: T, longest: int, most: int | None = None) -> T:
+    """Return `value` with texts of at most `longest` characters; `most` is the bound of a list, and of lists in it."""
+    if isinstance(value, str):
+        return cast(T, value[:longest])
+    if isinstance(value, list | tuple):
+        kept = value[most:] if most is not None and most < 0 else value[:most]
+        return cast(T, type(value)(_bounded(each, longest, most) for each in kept))
+    if isinstance(value, dict):
+        return cast(T, {_bounded(key, longest): _bounded(each, longest) for key, each in [*value.items()][:most]})
+    if not hasattr(type(value), "__dataclass_fields__"):
+        return value
+    kind = type(value).__name__
+    found = {each.name: getattr(value, each.name) for each in fields(value)}  # type: ignore[arg-type]
+    bounded = {name: _bounded(each, longest, MOST.get(f"{kind}.{name}")) for name, each in found.items()}
+    return value if bounded == found else type(value)(**bounded)
+
+
+MOST_CONTACTS = 200
+"""Losses of contact to one node, and returns, that are recorded."""
+
+MOST_HANGS = 100
+"""Reports of hangs, and of their ends, that are recorded: they follow from signs of life that nodes report."""
+
+_ONCE = (EventKind.RANK_STARTED, EventKind.FIRST_LINE, EventKind.RANK_ENDED)
+_CONTACT = (EventKind.CONTACT_LOST, EventKind.CONTACT_REGAINED)
+_HANG = (EventKind.HANG, EventKind.ADVANCING)
+
+
+class EventBounds:
+    """Events of one attempt that were recorded so far."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[object, ...]] = Counter()
+        self._unheard: dict[str, set[str]] = {}
+
+    def admits(self, event: Event) -> bool:
+        """Count `event`; return True if it is within the bounds. Each rank starts and ends once in an attempt."""
+        key, most = _bound(event)
+        self._counts[key] += 1
+        return most is None or self._counts[key] <= most
+
+    def notice(self, event: Event) -> str:
+        """Return a line for a person when `event` is the first one beyond its bound; "" otherwise."""
+        key, most = _bound(event)
+        if event.kind in _ONCE or most is None or self._counts[key] != most + 1:
+            return ""
+        where = f" of {event.host}" if event.kind in _CONTACT else ""
+        return f"note: {most} events {event.kind.value}{where} are recorded; further ones are not"
+
+    def new_unheard(self, host: str, others: Iterable[str]) -> list[str]:
+        """Return those of `others`, hosts of the run, that `host` reports as unheard for the first time."""
+        known = self._unheard.setdefault(host, set())
+        new = sorted({*others} - known)
+        known.update(new)
+        return new
+
+
+def _bound(event: Event) -> tuple[tuple[object, ...], int | None]:
+    """Return the key under which `event` is counted, and the number that is recorded; None for all."""
+    if event.kind in _ONCE:
+        return (event.kind, event.rank), 1
+    if event.kind in _CONTACT:
+        return (event.kind, event.host), MOST_CONTACTS
+    if event.kind in _HANG:
+        return (event.kind,), MOST_HANGS
+    return (event.kind,), None

@@ -1,1 +1,0 @@
-"""Runs that are under way or over: find, attach, stop, prove clean."""

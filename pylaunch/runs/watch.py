@@ -1,0 +1,269 @@
+"""Watch live runs without controlling them: a follower that does not lead. Nothing is decided, stopped or recorded."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
+from pylaunch.model.plan import RunPlan, base_of
+from pylaunch.model.run import Event, EventKind, RunRecord
+from pylaunch.runs import steady_clock
+from pylaunch.runs.connect.agent_link import AgentAbsentError, LinkError, RunUnknownError
+from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, raise_if_none
+from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, on_fleet
+from pylaunch.runs.events import RunEvent, UsageReported
+from pylaunch.runs.follow.run_follower import RunFollower, rank_streams
+from pylaunch.runs.logs import first_of
+from pylaunch.store import runs
+
+LOOK_S = 0.5
+TAIL = 5
+"""Last lines of each stream to begin with: the last one, and probably one with a step."""
+
+GLIMPSE_S = 3.0
+"""Time limit for the load and the last lines of a live run: `status` shows what has arrived."""
+
+SILENT_READINGS = 4
+"""Load reports in a row that must be missing before a node counts as silent."""
+
+AGAIN_S = 2.0
+"""Between two questions to nodes that do not know the run."""
+
+
+Failure = LinkError | AgentAbsentError
+
+
+class Onlooker(Protocol):
+    """Receives the events of a run, and shows a snapshot at intervals."""
+
+    usage_every_s: float
+    """Interval in seconds at which nodes report their load."""
+
+    def show(self, event: RunEvent) -> None:
+        """Receive `event`."""
+
+    def look(self) -> None:
+        """Show the snapshot; called twice a second."""
+
+
+def watch(record: RunRecord, onlooker: Onlooker, is_settled: Callable[[], bool], source: InterruptSource) -> bool:
+    """Pass the reports of the nodes to `onlooker` until the run is over. Returns False when it was interrupted.
+
+    While the run is not `is_settled`, nodes that do not know it are asked again: it may still be starting. Raises
+    ClusterNotReadyError when no node can be reached at the beginning.
+    """
+
+    async def work(fleet: Fleet) -> None:
+        failures = await fleet.connect(record.plan.cluster.names, "attach")
+        raise_if_none(record, {name: str(why) for name, why in failures.items() if not _is_unknown(why)})
+        reporting = set[str]()
+
+        def show(event: RunEvent) -> None:
+            if isinstance(event, UsageReported):
+                reporting.add(event.host)
+            onlooker.show(event)
+
+        follower = RunFollower(record.plan, fleet, show, streams=rank_streams(record.plan))
+        follower.relay.usage_every_s, follower.relay.tail = onlooker.usage_every_s, TAIL
+        await first_of(_look(onlooker, fleet, reporting), _until_over(fleet, follower, onlooker, is_settled, failures))
+
+    try:
+        on_fleet(record.plan, record.agent, lambda fleet: fleet.unless_interrupted(work(fleet)), source=source)
+    except KeyboardInterrupt:
+        return False
+    return True
+
+
+async def _look(onlooker: Onlooker, fleet: Fleet, reporting: set[str]) -> None:
+    """Let `onlooker` look; end the connections of hosts that were `reporting` their load and are silent."""
+    silent_s = SILENT_READINGS * onlooker.usage_every_s
+    while True:
+        await asyncio.sleep(LOOK_S)
+        for host in reporting & fleet.links.keys():
+            if time.monotonic() - fleet.links[host].heard_at > silent_s:
+                reporting.discard(host)
+                fleet.drop(host)
+                fleet.receive(host, ConnectionEnded(f"no heartbeat for {silent_s:.0f} s"))
+        onlooker.look()
+
+
+async def _until_over(
+    fleet: Fleet,
+    follower: RunFollower,
+    onlooker: Onlooker,
+    is_settled: Callable[[], bool],
+    failures: dict[str, Failure],
+) -> None:
+    while not is_settled() and (unknown := [name for name, why in failures.items() if _is_unknown(why)]):
+        await asyncio.sleep(AGAIN_S)
+        for name in unknown:
+            del failures[name]
+        failures |= await fleet.connect(unknown, "attach")
+    unreached = []
+    for name, why in failures.items():
+        if _is_unknown(why):
+            follower.nothing_there(name)
+        else:
+            unreached.append(name)
+            onlooker.show(Event(steady_clock.now(), EventKind.CONTACT_LOST, name, text=str(why)))
+    for name, link in fleet.links.items():
+        if link.hello.phase in ("running", "stopping"):
+            onlooker.show(Event(steady_clock.now(), EventKind.ATTACHED, name))
+    await follower.watch(unreached)
+    while not is_settled():
+        await asyncio.sleep(LOOK_S)
+
+
+def _is_unknown(error: Failure) -> bool:
+    return isinstance(error, RunUnknownError | AgentAbsentError)
+
+
+MOST_RUNS = 64
+"""Runs that are watched at the same time."""
+
+ENDS_S = 5.0
+"""Time to wait for a watcher that was interrupted."""
+
+
+def watch_run(
+    record: RunRecord, onlooker_of: Callable[[RunPlan], Onlooker], interrupts: InterruptSource | None = None
+) -> RunRecord | None:
+    """Watch a run and the attempts after it until the last one is over. Nothing is stopped or recorded.
+
+    `onlooker_of` makes the onlooker of each attempt. Returns the record of the last attempt, or None when interrupted.
+    """
+    source = Interrupter() if interrupts is None else interrupts
+    if record.outcome is not None and is_settled(record):
+        return record
+    while True:
+        if not watch(record, onlooker_of(record.plan), partial(is_settled, record), source):
+            return None
+        watched, record = record, runs.read(runs.find(base_of(record.plan.run)))
+        if record.plan.run == watched.plan.run:
+            return record
+
+
+def glimpse(record: RunRecord, onlooker: Onlooker, interrupter: Interrupter) -> None:
+    """Pass the reports of the nodes of a live run to `onlooker` until it interrupts, GLIMPSE_S at most."""
+    timer = threading.Timer(GLIMPSE_S, interrupter.interrupt, ("enough",))
+    timer.start()
+    try:
+        watch(record, onlooker, lambda: True, interrupter)
+    except ClusterNotReadyError:
+        return  # `report` has printed the reasons of the nodes.
+    finally:
+        timer.cancel()
+
+
+def is_settled(record: RunRecord) -> bool:
+    """Report whether no controller on this machine will start this run, finish its record, or start it again."""
+    run, base = record.plan.run, base_of(record.plan.run)
+    if runs.find(base) != run:
+        return True
+    if runs.controller(run) is None and runs.controller(base) is None:
+        return True
+    return record.plan.job.max_restarts == 0 and runs.read(run).outcome is not None
+
+
+class RunOnlooker(Onlooker, Protocol):
+    """An onlooker of one run. Only the thread of its watcher calls it."""
+
+    def lose_all(self) -> None:
+        """Note that no node can be reached."""
+
+
+O = TypeVar("O", bound=RunOnlooker)  # noqa: E741
+
+
+class LiveRuns(Generic[O]):
+    """Watchers of the live runs. `onlooker_of` makes the onlooker of an attempt; it gets the one before of the run."""
+
+    def __init__(self, onlooker_of: Callable[[RunPlan, O | None], O]) -> None:
+        self._onlooker_of = onlooker_of
+        self._since = time.time()
+        self._watchers: dict[str, _RunWatcher[O]] = {}
+        self._ended: set[str] = set()
+        """Recorded attempts whose outcome is known."""
+
+        self._over: set[str] = set()
+        """Attempts that are over, as their nodes report."""
+
+    @property
+    def onlookers(self) -> list[O]:
+        """The onlooker of each live run. Waits for no node."""
+        return [watcher.onlooker for watcher in self._watchers.values() if watcher.onlooker is not None]
+
+    @property
+    def is_watching(self) -> bool:
+        """At least one run was live at the last refresh."""
+        return bool(self._watchers)
+
+    def refresh(self) -> list[RunRecord]:
+        """Read the records that may have changed, and watch the runs that are live.
+
+        Returns the attempts that have ended since this value was made, each once.
+        """
+        for watcher in self._watchers.values():
+            self._over |= watcher.over
+        there = runs.ids()
+        self._ended &= {*there}
+        self._over &= {*there}
+        ends, live = list[RunRecord](), dict[str, RunRecord]()
+        for attempt in there:
+            if attempt in self._ended:
+                continue
+            try:
+                record = runs.read(attempt)
+            except UsageError:
+                continue  # Damaged, or forgotten meanwhile: `ps` reports it.
+            if record.outcome is not None:
+                self._ended.add(attempt)
+                ends += [record] if record.outcome.ended_at >= self._since else []
+            elif attempt not in self._over:
+                live.setdefault(base_of(attempt), record)
+        going = {run: watcher for run, watcher in self._watchers.items() if watcher.is_alive()}
+        for run, record in live.items():
+            if run not in going and len(going) < MOST_RUNS:
+                before = self._watchers.get(run)
+                going[run] = _RunWatcher(record, self._onlooker_of, None if before is None else before.onlooker)
+                going[run].start()
+        self._watchers = going
+        return ends
+
+    def close(self) -> None:
+        """End all watchers."""
+        for watcher in self._watchers.values():
+            watcher.interrupter.interrupt("interrupted")
+        until = time.monotonic() + ENDS_S
+        for watcher in self._watchers.values():
+            watcher.join(max(0.0, until - time.monotonic()))
+
+
+class _RunWatcher(threading.Thread, Generic[O]):
+    """Watches one run and the attempts after it."""
+
+    def __init__(self, record: RunRecord, onlooker_of: Callable[[RunPlan, O | None], O], before: O | None) -> None:
+        super().__init__(name=f"watch {record.plan.run}", daemon=True)
+        self._record = record
+        self._new = onlooker_of
+        self.onlooker = before
+        self.interrupter = Interrupter()
+        self.over: frozenset[str] = frozenset()
+        """Attempt that is over, as its nodes report."""
+
+    def run(self) -> None:
+        """Watch until the run is over, or no node can be reached; then `LiveRuns.refresh` begins again."""
+        try:
+            last = watch_run(self._record, self._onlooker_of, self.interrupter)
+        except PylaunchError:
+            if self.onlooker is not None:
+                self.onlooker.lose_all()
+        else:
+            self.over = frozenset() if last is None else frozenset([last.plan.run])
+
+    def _onlooker_of(self, plan: RunPlan) -> O:
+        self.onlooker = self._new(plan, self.onlooker)
+        return self.onlooker

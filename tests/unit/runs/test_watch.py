@@ -1,0 +1,116 @@
+"""A watcher: a follower that orders nothing."""
+
+import asyncio
+import math
+import threading
+from typing import cast
+
+import pytest
+
+from pylaunch import protocol
+from pylaunch.base.dataclass import replace
+from pylaunch.model.clock import ClockOffset
+from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.plan import plan_run
+from pylaunch.model.run import EventKind
+from pylaunch.runs import watch
+from pylaunch.runs.connect.agent_link import AgentLink
+from pylaunch.runs.connect.fleet import ConnectionEnded, Fleet, Reconnected
+from pylaunch.runs.follow.run_follower import RunFollower
+from pylaunch.runs.watch import LiveRuns, RunOnlooker
+from pylaunch.store import runs
+from pylaunch.transport.local import LocalConnector
+from pylaunch.transport.process import Child
+from tests.unit.runs.follow.test_run_follower import Listener
+from tests.unit.runs.messages import arrive
+
+CLUSTER = Cluster((Host("n1", "10.0.0.1"), Host("n2", "10.0.0.2")))
+PLAN = plan_run(CLUSTER, JobSpec(("a",), Framework.COMMAND, "/"), "7f3a9c01")
+HELLO = protocol.Hello(protocol.PROTOCOL, "v", "7f3a9c01", "n1", 7, 0, "3.11.2", "running", 0.0, [])
+ENDED = [("n2", protocol.RankEnd(1, "", 1, None, 5.0, stopped=False)), ("n2", protocol.Finished([], [], 7.0))]
+
+
+class Sent:
+    """Keeps what a node is sent."""
+
+    def __init__(self) -> None:
+        self.messages: list[object] = []
+
+    async def send(self, line: bytes) -> None:
+        self.messages.append(protocol.decode(line))
+
+
+class Watched:
+    """A run that is watched, without connections that could end on their own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Fleet, "_begin_call", lambda *_: None)
+        self.listener, self.sent = Listener(), Sent()
+        self.fleet = Fleet(PLAN, "v")
+        for host in CLUSTER.hosts:
+            self.link(host)
+        self.follower = RunFollower(PLAN, self.fleet, self.listener, streams=[])
+        self.watching = asyncio.ensure_future(self.follower.watch([]))
+
+    def link(self, host: Host) -> None:
+        child = cast(Child, self.sent)
+        self.fleet.links[host.name] = AgentLink(LocalConnector(host), child, HELLO, ClockOffset(0.0, 0.0))
+
+    async def hear(self, *messages: tuple[str, object]) -> None:
+        arrive(self.fleet, *messages)
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+
+def test_a_watcher_orders_nothing_when_a_rank_fails_and_sees_the_run_to_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story() -> Watched:
+        run = Watched(monkeypatch)
+        await run.hear(*ENDED)
+        assert not run.watching.done()
+        await run.hear(("n1", protocol.Stopping("rank 1", 6.0)), ("n1", protocol.Finished([], [], 7.0)))
+        await asyncio.wait_for(run.watching, 60)
+        return run
+
+    run = asyncio.run(story())
+    assert {type(message) for message in run.sent.messages} == {protocol.Follow}, "no Ping, no Stop, no Examine"
+    kinds = [event.kind for event in run.listener.events]
+    assert kinds == [EventKind.RANK_ENDED, EventKind.STOP_ASKED]
+
+
+def test_a_node_out_of_reach_is_awaited_until_its_timeout_once_another_has_finished(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story() -> None:
+        run = Watched(monkeypatch)
+        lost = ("n1", ConnectionEnded("broken"))
+        await run.hear(lost)
+        assert run.follower._give_up_at is None, "no node that answers has finished"
+        await run.hear(*ENDED)
+        loop = asyncio.get_running_loop()
+        assert (run.follower._give_up_at or math.inf) - loop.time() <= PLAN.job.node_timeout.total_seconds()
+        run.link(CLUSTER["n1"])
+        await run.hear(("n1", Reconnected()))
+        assert run.follower._give_up_at is None
+        run.watching.cancel()
+
+    asyncio.run(story())
+
+
+NOW = 1_780_000_000.0
+
+
+def test_no_more_runs_are_watched_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+    monkeypatch.setattr(watch, "MOST_RUNS", 2)
+    monkeypatch.setattr(watch, "watch_run", lambda *_: over.wait(60) and None)
+    live = LiveRuns[RunOnlooker](lambda plan, before: pytest.fail("no onlooker is needed"))
+    for run in ("aaaa0000", "bbbb0000", "cccc0000"):
+        runs.begin(replace(PLAN, run=run), "agent", NOW)
+        live.refresh()
+    assert len(live._watchers) == 2
+    over.set()
+    live.close()
+    assert live.is_watching
