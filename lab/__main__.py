@@ -26,7 +26,7 @@ from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import quoted
 from pylaunch.store.paths import project_known_hosts
 from pylaunch.terminal import console, document, options
-from pylaunch.terminal.group import CommandGroup
+from pylaunch.terminal.option import CommandGroup
 from pylaunch.transport import process
 from pylaunch.transport.connections import login
 

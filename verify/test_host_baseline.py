@@ -10,7 +10,7 @@ from conftest import Members, RoleVariables
 from testinfra.host import Host
 
 from pylaunch.model.cluster import Connection
-from pylaunch.model.text.addresses import is_address
+from pylaunch.model.hostset import is_address
 
 pytestmark = pytest.mark.role("host_baseline")
 

@@ -25,7 +25,8 @@ from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource
 from pylaunch.runs.events import LinesWritten, RunEnded, StartEvent
-from pylaunch.runs.start import StartOptions, plan_start, start
+from pylaunch.runs.planned import plan_start
+from pylaunch.runs.start import StartOptions, start
 from pylaunch.runs.stop import stop_run
 from pylaunch.runs.sync.tree import Tree, read_tree
 from pylaunch.store import runs

@@ -23,7 +23,8 @@ from pylaunch.runs import attach as attaching
 from pylaunch.runs import start as starting
 from pylaunch.runs.all_runs import discover_runs, find_job, find_run
 from pylaunch.runs.connect.interruptible import Interrupter
-from pylaunch.runs.events import RunEnded, StartEvent
+from pylaunch.runs.events import Notice, RunEnded, StartEvent
+from pylaunch.runs.planned import plan_start
 from pylaunch.runs.start import StartOptions
 from pylaunch.runs.start_checks import at_start_checks, end_leftovers
 from pylaunch.store import runs
@@ -93,7 +94,7 @@ def start(
     early: list[StartEvent] = []
     given = {"container": container, "container_mount": tuple(container_mounts)}
     job = features.job_changes(given)(job)
-    planned = starting.plan_start(cluster, job, judge_settings, early.append)
+    planned = plan_start(cluster, job, judge_settings, lambda text: early.append(Notice(text)))
     if wanted.ends_leftovers:
         end_leftovers(planned.plan, early.append)
     recorded = starting.begin(planned, early.append)

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.model.cluster import Cluster
-from pylaunch.model.diagnosis.host_errors import OwnNames
-from pylaunch.model.diagnosis.host_hints import of_hosts
+from pylaunch.model.diagnosis.host_errors import OwnNames, of_hosts
 from pylaunch.model.hostset import fold
 from pylaunch.probe.ask import Unreachable
 

@@ -16,52 +16,46 @@ from pylaunch.base.dataclass import replace
 from pylaunch.errors import ExitCode, PylaunchError, UsageError
 from pylaunch.model.hostset import fold
 from pylaunch.terminal import console, document, hints
-from pylaunch.terminal.doors import Verb, VerbGroup
-from pylaunch.terminal.group import CommandGroup
-from pylaunch.terminal.invocation import Invocation, current
-from pylaunch.terminal.late_import import imported
+from pylaunch.terminal.document import Invocation, current
+from pylaunch.terminal.doors import Names, Verb, VerbGroup, imported
+from pylaunch.terminal.option import CommandGroup
 from pylaunch.transport import interrupts
 from pylaunch.transport.silence import AWAITED
 
-_CORE = {
-    VerbGroup.PREPARE: {
-        "trust": "Show the host keys of the hosts, and accept them on request",
-        "env": "Lock the Python environment of the hosts; lint variables",
-        "provision": "Bring every host of the inventory to the same known state",
-        "verify": "Test that every host is as the roles promise; JUnit report",
-        "check": "Ask every host whether a run would work, and if not, why",
-    },
-    VerbGroup.RUN: {
-        "start": "Start a job on all nodes at the same moment, and follow it",
-        "rerun": "Start the job of an earlier run again, under a new id",
-        "attach": "Follow a live run again",
-        "stop": "Stop a run and prove that nothing of it is left",
-    },
-    VerbGroup.WATCH: {
-        "ps": "List runs, live and past",
-        "status": "Show one run: nodes, ranks, how far it is or how it ended",
-        "logs": "Show the output of the ranks of a run",
-        "gpus": "Show every device of every host, and who holds it",
-    },
-    VerbGroup.DIAGNOSE: {
-        "stacks": "Show what each rank of a run is doing: stacks and collectives",
-    },
-    VerbGroup.MAINTAIN: {
-        "clean": "Remove processes and files of runs that are over",
-        "version": "Print the versions of pylaunch and its tools, for a bug report",
-        "help": "Print a page of the guides and of the reference",
-    },
-}
+
+def _verb(group: VerbGroup, name: str, text: str, names: Names = Names.NOTHING, *subcommands: str) -> tuple[str, Verb]:
+    module = f"pylaunch.cli.commands.{group.name.lower()}.{name}"
+    return name, Verb(module, text, group=group, names=names, subcommands=subcommands)
+
+
+_CORE = dict((
+    _verb(VerbGroup.PREPARE, "trust", "Show the host keys of the hosts, and accept them on request", Names.HOSTS),
+    _verb(
+        VerbGroup.PREPARE, "env", "Lock the Python environment of the hosts; lint variables", Names.HOSTS,
+        "lock", "show", "remove",
+    ),
+    _verb(VerbGroup.PREPARE, "provision", "Bring every host of the inventory to the same known state", Names.HOSTS),
+    _verb(VerbGroup.PREPARE, "verify", "Test that every host is as the roles promise; JUnit report", Names.HOSTS),
+    _verb(VerbGroup.PREPARE, "check", "Ask every host whether a run would work, and if not, why", Names.HOSTS),
+    _verb(VerbGroup.RUN, "start", "Start a job on all nodes at the same moment, and follow it", Names.HOSTS),
+    _verb(VerbGroup.RUN, "rerun", "Start the job of an earlier run again, under a new id"),
+    _verb(VerbGroup.RUN, "attach", "Follow a live run again", Names.RUN),
+    _verb(VerbGroup.RUN, "stop", "Stop a run and prove that nothing of it is left", Names.RUN),
+    _verb(VerbGroup.WATCH, "ps", "List runs, live and past", Names.RUN),
+    _verb(VerbGroup.WATCH, "status", "Show one run: nodes, ranks, how far it is or how it ended", Names.RUN),
+    _verb(VerbGroup.WATCH, "logs", "Show the output of the ranks of a run", Names.RUN),
+    _verb(VerbGroup.WATCH, "gpus", "Show every device of every host, and who holds it", Names.HOSTS),
+    _verb(VerbGroup.DIAGNOSE, "stacks", "Show what each rank of a run is doing: stacks and collectives", Names.RUN),
+    _verb(VerbGroup.MAINTAIN, "clean", "Remove processes and files of runs that are over", Names.HOSTS),
+    _verb(VerbGroup.MAINTAIN, "version", "Print the versions of pylaunch and its tools, for a bug report"),
+    _verb(VerbGroup.MAINTAIN, "help", "Print a page of the guides and of the reference"),
+))  # fmt: skip
 """Verbs of the core: each is the module of the same name in its group of `cli/commands/`."""
 
 
 def _all_verbs() -> dict[str, Verb]:
     """Return the verbs of the core and of the features with their groups, in the order of the help."""
-    found = {
-        name: Verb(f"pylaunch.cli.commands.{group.name.lower()}.{name}", text, group=group)
-        for group, verbs in _CORE.items()
-        for name, text in verbs.items()
-    }
+    found = dict(_CORE)
     order, waiting = list(found), features.verbs()
     while waiting:
         name = next((each for each, verb in waiting.items() if verb.after in order), next(iter(waiting)))
@@ -187,7 +181,7 @@ def run(
 
     Where only host keys are not accepted, a terminal shows them; if a person accepts them, the command line runs again.
     """
-    invocation = Invocation()
+    invocation = Invocation(verbs=VERBS)
     code, error = _ended(arguments, invocation, command, name)
     if error is not None:
         error.hint = error.hint and hints.completed(error.hint, invocation)
@@ -245,7 +239,10 @@ def _ended(
 
 
 def _trust(error: PylaunchError) -> list[str]:
-    """Return the words of `pylaunch trust` where hosts need only that, and there is a terminal to ask on."""
+    """Return the words of `pylaunch trust` where hosts need only that, and there is a terminal to ask on.
+
+    A hint is what a person would paste: this command is one that a terminal offers to run in their place.
+    """
     hint = error.hint or "" if error.exit_code is ExitCode.CLUSTER_NOT_READY else ""
     is_trust = hint.startswith("pylaunch trust ") and not any(each in hint for each in (";", "\n", "--replace"))
     is_asked = sys.stdin.isatty() and console.is_terminal(sys.stdout) and console.is_terminal(sys.stderr)

@@ -5,12 +5,10 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pylaunch.base.dataclass import asdict, dataclass, replace
 from pylaunch.base.rank_environment import AGENT_VARIABLES, RUNTIME_PATH, ComposedVariable, Layer, compose
-from pylaunch.cli.asked_hosts import InventorySource
-from pylaunch.cli.running import Presentation, run_planned
 from pylaunch.errors import ExitCode
 from pylaunch.features import judge_settings
 from pylaunch.inventory.host_list import is_host_list
@@ -21,16 +19,15 @@ from pylaunch.model.job import TREE, Container
 from pylaunch.model.plan import NODE_ENVIRONMENT, PORT_ENTRY, NodeCommand, NodePlan, RankCommand, RunPlan
 from pylaunch.model.secret import MASK, masked
 from pylaunch.model.text.argv import quoted
-from pylaunch.runs.prepare.session import TakenError
-from pylaunch.runs.start import plan_start
+from pylaunch.runs.planned import PlannedRun, plan_start
 from pylaunch.terminal import console, document
-from pylaunch.terminal.doors import NodesWanted, RunObserver, StartSource
+from pylaunch.terminal.document import current
+from pylaunch.terminal.doors import InventorySource, NodesWanted, RunObserver, StartNodes, StartSource
 from pylaunch.terminal.flags import program, sync
-from pylaunch.terminal.flags.requested import requested
-from pylaunch.terminal.flags.start import StartFlags
-from pylaunch.terminal.invocation import current
-from pylaunch.terminal.views.live import counted
-from pylaunch.terminal.views.start import StartView
+from pylaunch.terminal.flags.program import requested
+from pylaunch.terminal.flags.start import OPTIONS, StartFlags
+from pylaunch.terminal.listing import counted
+from pylaunch.terminal.option import as_json_value
 
 
 def plan_and_run(
@@ -44,21 +41,32 @@ def plan_and_run(
     as_json = current().as_json
     asked = requested(typed, os.environ)
     source = source or InventorySource()
-    flags, job, wanted = asked.flags, asked.job, asked.options
+    flags, job = asked.flags, asked.job
     with source.nodes(NodesWanted(inventory, limit, flags.nodes, flags.spares, flags.dry_run), job) as nodes:
         if source.is_inventory and not nodes.cluster.sources:
             console.say("no inventory, so this machine alone; others: -H gpu01,gpu02, or pylaunch init 'gpu[01-02]'")
         cluster = nodes.cluster
-        planned = plan_start(cluster, job, judge_settings, StartView().show)
-        planned = nodes.recorded(planned)
-        if wanted.turn is not None and source.is_inventory:
-            wanted = replace(wanted, turn=wanted.turn.among(cluster, planned.plan))
+        planned = nodes.recorded(plan_start(cluster, job, judge_settings, console.say))
         program.report_against(planned.plan, asked.program)
         if flags.dry_run:
             where = inventory_line(inventory) if source.is_inventory else None
             show_plan(planned.plan, planned.commands, where, as_json=as_json, verbose=flags.verbose)
             return ExitCode.DONE
-        shown = Presentation(flags.detach, as_json, flags.save_logs, observers, typed.request, nodes.end)
+        wanted = asked.options()
+        if wanted.turn is not None and source.is_inventory:
+            wanted = replace(wanted, turn=wanted.turn.among(cluster, planned.plan))
+    return _run(planned, wanted, (flags, nodes, observers))
+
+
+def _run(
+    planned: PlannedRun, wanted: "StartOptions", beside: tuple[StartFlags, StartNodes, tuple[RunObserver, ...]]
+) -> int:
+    """Start a planned run. Its modules are imported when there is a plan that is not only printed."""
+    from pylaunch.cli.running import Presentation, run_planned  # noqa: PLC0415
+    from pylaunch.runs.prepare.session import TakenError  # noqa: PLC0415
+
+    flags, nodes, observers = beside
+    shown = Presentation(flags.detach, current().as_json, flags.save_logs, observers, flags.request, nodes.end)
     try:
         return run_planned(planned, wanted, shown)
     except TakenError as error:
@@ -67,6 +75,9 @@ def plan_and_run(
             error.hint = "\n      ".join(filter(None, hints))
         raise
 
+
+if TYPE_CHECKING:
+    from pylaunch.runs.start import StartOptions
 
 Commands = Sequence[tuple[NodePlan, NodeCommand]]
 
@@ -213,6 +224,7 @@ def plan_document(plan: RunPlan, commands: Commands) -> dict[str, Any]:
     return {
         "world_size": plan.world_size,
         "framework": plan.job.framework.value,
+        "options": {each.name: as_json_value(getattr(plan.job, each.field)) for each in OPTIONS if each.field},
         "workdir": plan.job.workdir,
         "sync": None if plan.job.sync is None else plan.job.sync.tree,
         "container": None if plan.job.container is None else _container(plan.job.container),

@@ -5,15 +5,17 @@ documentation site (`make docs`) fill the pages in; nothing generated is committ
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import yaml
 
 from pylaunch.checks.check import Check
 from pylaunch.checks.suite import CHECKS
+from pylaunch.cli.commands.run.start import OPTIONS
 from pylaunch.store.content import content_directory
 from pylaunch.store.signatures import signatures
+from pylaunch.terminal.option import Group, InJobFile, Option
 from pylaunch.verdict.causes.cause_kinds import KINDS
 from pylaunch.verdict.causes.xid import XIDS
 from pylaunch.verdict.logs.signature import CauseClass, Signature
@@ -33,7 +35,7 @@ def filled(text: str) -> str:
     return PLACE.sub(lambda found: _DATA[found[1]](*found[2].split()).strip(), text)
 
 
-def _table(*heads: str, rows: Iterator[tuple[str, ...]]) -> str:
+def _table(*heads: str, rows: Iterable[tuple[str, ...]]) -> str:
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
     return "\n".join(lines) + "\n"
@@ -97,6 +99,22 @@ def _checks_at_start() -> str:
     return _table("check", "at start", "note", rows=rows)
 
 
+def _options() -> str:
+    """Return the options of `start`, below their headings."""
+    rows = {group: [each for each in OPTIONS if each.group is group] for group in Group}
+    heads = ("option", "default", "in a job file", "field of `Job`", "meaning")
+    return "\n".join(
+        f"## {group.value}\n\n" + _table(*heads, rows=map(_option, found)) for group, found in rows.items() if found
+    )
+
+
+def _option(each: Option) -> tuple[str, ...]:
+    name = " ".join(filter(None, (each.short, each.typed, "" if each.is_flag else each.metavar)))
+    field = f"`{each.field}`" if each.field else ""
+    place = {InJobFile.ROLE: "of each role", InJobFile.WHOLE: "of the job", InJobFile.NONE: "no"}[each.in_job_file]
+    return f"`{name}`", each.shown_default, place, field, each.help
+
+
 def _role(name: str) -> str:
     """Return the variables of a role and what its reset undoes."""
     options = _of_role(name, "meta/argument_specs.yml")["argument_specs"]["main"]["options"]
@@ -138,5 +156,6 @@ _DATA: dict[str, Callable[..., str]] = {
     "xid": _xid,
     "checks": _checks,
     "checks-at-start": _checks_at_start,
+    "options": _options,
     "role": _role,
 }

@@ -11,17 +11,17 @@ from pylaunch.errors import ExitCode, PylaunchError
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.runs.connect.interruptible import signals
 from pylaunch.runs.events import RanksReleased, RunBegun, StartEvent
-from pylaunch.runs.start import PlannedRun, StartOptions, begin, run, start
+from pylaunch.runs.planned import PlannedRun
+from pylaunch.runs.start import StartOptions, begin, run, start
 from pylaunch.runs.start_checks import end_leftovers
 from pylaunch.store import runs
 from pylaunch.store.paths import run_paths
 from pylaunch.terminal import console, document, hints
-from pylaunch.terminal.detaching import wait_until_well
+from pylaunch.terminal.document import current
 from pylaunch.terminal.doors import RunEnding, RunObserver
-from pylaunch.terminal.invocation import current
 from pylaunch.terminal.views import findings, run_data
+from pylaunch.terminal.views.live import USAGE_S, has_board
 from pylaunch.terminal.views.start import StartView
-from pylaunch.terminal.views.terminal import USAGE_S, has_board
 from pylaunch.transport.background import Background, fork_to_background
 
 
@@ -184,3 +184,32 @@ def _recorded_error(run: str, code: int) -> PylaunchError | None:
     error = PylaunchError(outcome.reason, evidence=outcome.evidence, hint=hint)
     error.exit_code = ExitCode(code)
     return error
+
+
+POLL_S = 0.05
+
+
+def wait_until_well(background: Background, log: Path) -> int | None:
+    """Print the log of the background process until its ranks run; return None, or its exit code if it ended before."""
+    shown = 0
+    well: bool | None = None
+    while well is None:
+        try:
+            well = background.is_well(POLL_S)
+        except KeyboardInterrupt:
+            background.interrupt()
+        shown = _show(log, shown)
+    if well:
+        return None
+    code = background.exit_code()
+    _show(log, shown)
+    return code
+
+
+def _show(log: Path, shown: int) -> int:
+    """Print the lines of `log` after its first `shown` bytes; return the number of bytes printed so far."""
+    text = log.read_bytes()[shown:]
+    whole = text[: text.rfind(b"\n") + 1]
+    for line in whole.decode("utf-8", "replace").splitlines():
+        console.say(line)
+    return shown + len(whole)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pylaunch.terminal.doors import ObserverOption, Observing, RunObserver, StartFile, Verb
-from pylaunch.terminal.late_import import imported
+from pylaunch.inventory import load_cluster
+from pylaunch.terminal.doors import ObserverOption, RunObserver, StartFile, Verb, imported
 
 if TYPE_CHECKING:
     from pylaunch.model.cluster import Cluster
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pylaunch.model.plan import RunPlan
     from pylaunch.model.setting import Circumstances, LintFinding, Setting
     from pylaunch.terminal.doors import StartSource
+    from pylaunch.terminal.option import Option
 
 FEATURES = (
     "bench",
@@ -72,36 +73,26 @@ def judge_settings(settings: Sequence[Setting], circumstances: Circumstances) ->
     return [finding for module in filter(None, modules) for finding in imported(module).judge(settings, circumstances)]
 
 
-def observer_options(verb: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Return a decorator that adds the options of all features to `verb`, which passes their values to `observers`."""
-
-    def added(command: Callable[..., int]) -> Callable[..., int]:
-        for option in reversed(_observer_options(verb)):
-            command = click.option(f"--{option.name}", **option.attributes)(command)
-        return command
-
-    return added
+def options(verb: str) -> tuple[Option, ...]:
+    """Return the options of features that `verb` has: of the job, of its nodes, and of observers of its run."""
+    doors = (*_doors("JOB_OPTIONS"), *_doors("NODES"))
+    found: list[Option] = [*(each for door in doors for each in door.OPTIONS), *(each.option for each in _observers())]
+    return tuple(each for each in found if verb in each.verbs)
 
 
-def observing(verb: str, given: dict[str, Any]) -> Observing:
-    """Take the values of `observer_options` out of `given`, and return the source of their observers and all others."""
-    values = [(option, given.pop(option.name)) for option in _observer_options(verb)]
+def observers(given: dict[str, Any]) -> Callable[[], tuple[RunObserver, ...]]:
+    """Take the values of the options of observers out of `given`, and return a function that makes those of one run.
+
+    It raises UsageError for a value of an option.
+    """
+    values = [(each, given.pop(each.option.name, None)) for each in _observers()]
     modules = [getattr(package, "OBSERVER_OF_ALL_RUNS", "") for package in _packages()]
 
     def new() -> tuple[RunObserver, ...]:
-        asked = [imported(option.module).observer(value) for option, value in values if value not in (None, ())]
+        asked = [imported(each.module).observer(value) for each, value in values if value not in (None, ())]
         return (*asked, *(imported(module).observer() for module in modules if module))
 
-    return Observing(frozenset(option.name for option, _ in values), new)
-
-
-def observing_again(verb: str, recorded: Mapping[str, Any]) -> tuple[RunObserver, ...]:
-    """Return the observers of a start whose record has the values of its options. Raises UsageError."""
-    given: dict[str, Any] = {}
-    for option in _observer_options(verb):
-        value = recorded.get(option.name)
-        given[option.name] = tuple(value) if isinstance(value, list) else value
-    return observing(verb, given).new()
+    return new
 
 
 def start_file(words: Sequence[str]) -> StartFile | None:
@@ -110,14 +101,9 @@ def start_file(words: Sequence[str]) -> StartFile | None:
     return next((door for door in doors if door is not None and words and words[0].endswith(door.suffix)), None)
 
 
-def job_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options of features that change the job of a start, which passes their values to `job_changes`."""
-    return _with_options("JOB_OPTIONS", command)
-
-
-def job_option_names() -> tuple[str, ...]:
-    """Return the parameters of `job_options`."""
-    return tuple(option.name or "" for option in click.command(job_options(lambda: 0)).params)
+def job_options() -> tuple[Option, ...]:
+    """Return the options of features that change the job of a start."""
+    return tuple(each for door in _doors("JOB_OPTIONS") for each in door.OPTIONS)
 
 
 def job_changes(given: dict[str, Any]) -> Callable[[JobSpec], JobSpec]:
@@ -137,23 +123,22 @@ def job_changes(given: dict[str, Any]) -> Callable[[JobSpec], JobSpec]:
     return changed
 
 
-def node_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options of the features that provide nodes to `start`, which passes their values to `start_source`."""
-    return _with_options("NODES", command)
-
-
 def start_source(given: dict[str, Any], *, has_inventory: bool) -> StartSource | None:
-    """Take the values of `node_options` out of `given`, and return the source of nodes; None without such a feature.
+    """Take the values of options of nodes out of `given`, and return the source of nodes; None without such a feature.
 
     Raises UsageError for a contradiction.
     """
     return next((door.start_source(given, has_inventory=has_inventory) for door in _doors("NODES")), None)
 
 
-def hosts_here(inventory: Path | None, limit: str | None) -> Cluster | None:
-    """Return the hosts among which pylaunch runs; None where they are those of the inventory. Raises UsageError."""
+def hosts_to_ask(inventory: Path | None, limit: str | None) -> Cluster:
+    """Return the hosts to ask, by the same rule as for a start: those among which pylaunch runs, or the inventory's.
+
+    Raises UsageError for hosts and devices of an inventory that are not among them.
+    """
     found = (door.hosts_here(inventory, limit) for door in _doors("NODES"))
-    return next((cluster for cluster in found if cluster is not None), None)
+    here = next((cluster for cluster in found if cluster is not None), None)
+    return load_cluster(inventory, limit=limit) if here is None else here
 
 
 def end_nodes(plan: RunPlan, outcome: Outcome | None) -> None:
@@ -167,12 +152,6 @@ def _doors(kind: str) -> Iterator[ModuleType]:
     return (imported(module) for module in modules if module)
 
 
-def _with_options(kind: str, command: Callable[..., int]) -> Callable[..., int]:
-    for door in _doors(kind):
-        command = door.options(command)
-    return command
-
-
-def _observer_options(verb: str) -> list[ObserverOption]:
+def _observers() -> list[ObserverOption]:
     found: list[ObserverOption | None] = [getattr(package, "OBSERVER", None) for package in _packages()]
-    return [option for option in found if option is not None and verb in option.verbs]
+    return [each for each in found if each is not None]

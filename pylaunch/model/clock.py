@@ -5,9 +5,23 @@ trip that took least time is the one to believe. The truth lies within half that
 """
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.model.text.moments import bounded_time
+
+FIRST = 0.0
+LAST = 253370764800.0
+"""9999-01-01 UTC, in seconds since the epoch: the last year of a `datetime`, with room for every time zone."""
+
+
+def bounded_time(seconds: float) -> float:
+    """Return the time, or the first or last one that can be shown: the clock of a node may say anything."""
+    return min(max(seconds, FIRST), LAST)
+
+
+def in_utc(seconds: float) -> datetime:
+    """Return seconds since the epoch as a time in UTC; see `bounded_time`."""
+    return datetime.fromtimestamp(bounded_time(seconds), tz=UTC)
 
 
 @dataclass(frozen=True)

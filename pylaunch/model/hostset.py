@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping
+from ipaddress import ip_address
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -142,3 +143,12 @@ def _numbers(inside: str, piece: str) -> list[str]:
         width = len(first) if first.startswith("0") else 0
         numbers += [f"{number:0{width}d}" for number in range(int(first), int(last) + 1)]
     return numbers
+
+
+def is_address(text: str) -> bool:
+    """Return True for an IP address, with or without an interface (fe80::1%eth0), and False for a name."""
+    try:
+        ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    return True

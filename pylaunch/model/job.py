@@ -1,15 +1,27 @@
 """Job as the user requested it."""
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import Enum
 
 from pylaunch.base.dataclass import dataclass, field
+from pylaunch.errors import UsageError
 from pylaunch.model.text.argv import Argv
 from pylaunch.protocol.node_task import MountTask
 
 USUAL_PORT = 29500
 """Default rendezvous port of torchrun, and the first that a node tries."""
+
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""Name of a variable."""
+
+DAY = timedelta(days=1)
+LEAST_HANG = timedelta(seconds=1)
+"""Ranks are asked at half of this; a shorter time would ask healthy ones all the time."""
+
+LEAST_NODE_TIMEOUT = timedelta(seconds=3)
+"""The controller expects a heartbeat of each node every second."""
 
 
 class Framework(Enum):
@@ -110,7 +122,10 @@ class RolePart:
 
 @dataclass(frozen=True)
 class JobSpec:
-    """Job as requested; nothing in it depends on the cluster."""
+    """Job as requested; nothing in it depends on the cluster.
+
+    Making one raises UsageError for values that no start can have, in the words of the options that set them.
+    """
 
     command: Argv
     """For command: a program and its arguments. For all others: a Python script or `-m MODULE`, and its arguments."""
@@ -178,6 +193,42 @@ class JobSpec:
     part: RolePart | None = None
     """Place of the run in a job of several roles; None for a run of its own."""
 
+    def __post_init__(self) -> None:
+        if not self.command:
+            raise UsageError("nothing to run", hint="pylaunch start -- train.py")
+        if not self.workdir.startswith((TREE, "/")):
+            hint = f'--workdir "$PWD/{self.workdir}"'
+            raise UsageError(f"--workdir {self.workdir}: expected an absolute path", hint=hint)
+        for name in (*self.env, *self.secrets):
+            if not VARIABLE.fullmatch(name):
+                raise UsageError(f"--env {name}: expected the name of a variable", hint="--env NCCL_DEBUG=WARN")
+        _check("--nproc-per-node", self.ranks_per_node, 1)
+        _check("--nodes", self.nodes, 1)
+        _check("--spares", self.spares, 0)
+        _check("--min-nodes", self.min_nodes, 1)
+        _check("--max-restarts", self.max_restarts, 0)
+        _check("--port", self.rendezvous_port, 1, 65535)
+        _check("--grace", self.grace, timedelta(0), DAY)
+        _check("--start-timeout", self.start_timeout, timedelta(0), DAY)
+        _check("--node-timeout", self.node_timeout, LEAST_NODE_TIMEOUT, timedelta(hours=1))
+        _check("--hang-after", self.hang_after, LEAST_HANG, DAY)
+        if self.on_hang is not OnHang.OBSERVE and self.hang_after is None:
+            option = f"--on-hang {self.on_hang.value}"
+            raise UsageError(f"{option} has no effect with --hang-after off", hint="--hang-after 30")
+        if not self.max_restarts:
+            self._refuse_restarts()
+
+    def _refuse_restarts(self) -> None:
+        """Raise UsageError for an option that says what a restart may do, where none is allowed."""
+        options = {
+            "--on-hang restart": self.on_hang is OnHang.RESTART,
+            "--fallback": self.fallback,
+            "--spares": self.spares,
+            "--min-nodes": self.min_nodes is not None,
+        }
+        if useless := [option for option, is_given in options.items() if is_given]:
+            raise UsageError(f"{useless[0]} has no effect without --max-restarts", hint="--max-restarts 3")
+
     @property
     def may_have_attempts(self) -> bool:
         """The run may have more than one attempt."""
@@ -202,3 +253,16 @@ class JobSpec:
     def failure_grace(self) -> timedelta:
         """Grace period if the run stops itself."""
         return FAILURE_GRACE if self.grace is None else self.grace
+
+
+def _check(option: str, value: float | timedelta | None, least: float | timedelta, most: object = None) -> None:
+    """Raise UsageError for a value of `option` out of its range; None is in any."""
+    if value is None or (least <= value and (most is None or value <= most)):  # type: ignore[operator]
+        return
+    bounds = f"{_shown(least)} or more" if most is None else f"{_shown(least)} … {_shown(most)}"
+    unit = " seconds" if isinstance(value, timedelta) else ""
+    raise UsageError(f"{option} {_shown(value)}: expected {bounds}{unit}")
+
+
+def _shown(value: object) -> str:
+    return f"{value.total_seconds():g}" if isinstance(value, timedelta) else str(value)

@@ -1,6 +1,6 @@
 """Record of a run: its plan, events and outcome."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 
 from pylaunch.base.dataclass import dataclass, field
@@ -137,3 +137,11 @@ def ran_s(events: Iterable[Event], outcome: Outcome) -> float | None:
     released = [event.time for event in events if event.kind in (EventKind.RELEASED, EventKind.RANK_STARTED)]
     last = max((end.time for end in outcome.ends), default=outcome.ended_at)
     return max(0.0, last - min(released)) if released else None
+
+
+Notes = Callable[[str], None]
+"""Receives one complete line: a damaged record, a full disk, a host that left out something."""
+
+
+def ignore(_: str) -> None:
+    """Drop the note."""

@@ -10,7 +10,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.base.untrusted_json import UntrustedJsonError
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.diagnosis import host_hints
+from pylaunch.model.diagnosis import host_errors
 from pylaunch.probe.program import FROM_STDIN
 from pylaunch.transport.answers import MALFORMED, quoted_answer, what_is_wrong
 from pylaunch.transport.connections import connector_of
@@ -78,7 +78,7 @@ def parted(
             case Unreachable():
                 unreachable[name] = answer
             case NoPython():
-                unreachable[name] = Unreachable(f"no Python at {answer.path}", host_hints.agent_python(cluster[name]))
+                unreachable[name] = Unreachable(f"no Python at {answer.path}", host_errors.agent_python(cluster[name]))
             case _:
                 answered[name] = answer
     return answered, unreachable

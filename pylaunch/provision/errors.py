@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from pylaunch.errors import ClusterNotReadyError, ProvisionError, PylaunchError
 from pylaunch.model.cluster import ENV_ROOT, Cluster
-from pylaunch.model.diagnosis import host_hints
+from pylaunch.model.diagnosis import host_errors
 from pylaunch.model.diagnosis.host_errors import alike_errors
 from pylaunch.model.hostset import alike, fold
 from pylaunch.probe.ask import NoPython, Unreachable
@@ -75,7 +75,7 @@ def _hint(failures: Sequence[Failure]) -> str:
 
 def unreachable_error(unreachable: Mapping[str, Unreachable], cluster: Cluster) -> PylaunchError:
     """Return the error for hosts of `cluster` that could not be reached."""
-    hints = host_hints.of_hosts({host: each.hint for host, each in unreachable.items()})
+    hints = host_errors.of_hosts({host: each.hint for host, each in unreachable.items()})
     reasons = {host: (each.reason,) for host, each in unreachable.items()}
     return ClusterNotReadyError(
         f"{len(unreachable)} of {len(cluster.hosts)} hosts cannot be reached: {fold(unreachable)}",

@@ -21,7 +21,7 @@ from pylaunch.inventory.variable_findings import refuse_errors
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import USUAL_PORT
-from pylaunch.model.notes import Notes, ignore
+from pylaunch.model.run import Notes, ignore
 from pylaunch.model.setting import Circumstances, Judge, LintFinding, LintLevel, VariablePlace, machines, settings_of
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.provision.batches import batches

@@ -10,12 +10,10 @@ from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.base.untrusted_json import UntrustedJsonError
 from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.model.cluster import Cluster, Connection, Host
-from pylaunch.model.diagnosis.host_errors import error_lines
-from pylaunch.model.diagnosis.host_hints import of_hosts
+from pylaunch.model.diagnosis.host_errors import error_lines, of_hosts
 from pylaunch.model.hostset import fold
-from pylaunch.model.notes import Notes, ignore
 from pylaunch.model.plan import base_of
-from pylaunch.model.run import RunRecord
+from pylaunch.model.run import Notes, RunRecord, ignore
 from pylaunch.model.text.argv import quoted
 from pylaunch.runs.connect.agent_link import (
     AGENT_ABSENT,

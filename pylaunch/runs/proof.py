@@ -10,10 +10,9 @@ from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Connection
 from pylaunch.model.hostset import fold
-from pylaunch.model.notes import Notes, ignore
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
-from pylaunch.model.run import RunRecord
+from pylaunch.model.run import Notes, RunRecord, ignore
 from pylaunch.model.text import typed_json
 from pylaunch.probe.ask import TIMEOUT_S, Asking, ask, parted
 from pylaunch.probe.program import program

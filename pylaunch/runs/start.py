@@ -1,6 +1,6 @@
 """Start a run: plan it, begin its record, run its attempts to the end.
 
-    planned  = plan_start(cluster, job, judge, emit)   no host is contacted
+    planned  = plan_start(cluster, job, judge, say)    no host is contacted (planned)
     recorded = begin(planned, emit)                    the run has an id, and a record that other verbs find
     outcome  = run(recorded, options, emit)            attempts: connect, prepare, release, follow
 
@@ -17,16 +17,13 @@ from functools import partial
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.checks.check import Check
 from pylaunch.errors import ClusterNotReadyError, PylaunchError
-from pylaunch.inventory.variable_findings import plan_findings, refuse_errors
-from pylaunch.model.cluster import Cluster, Host
+from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding
-from pylaunch.model.job import JobSpec, OnHang
+from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import Outcome, Status
-from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan, base_of, on_hosts, plan_run, replan, standby
+from pylaunch.model.plan import RunPlan, base_of, on_hosts, replan, standby
 from pylaunch.model.run import Event, EventKind, ran_s
-from pylaunch.model.secret import MASK, Secrets, secret_options, variable_of
-from pylaunch.model.setting import Judge
-from pylaunch.render import remarks, render
+from pylaunch.model.secret import Secrets
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.agent_link import enter
 from pylaunch.runs.connect.fleet import Fleet
@@ -53,6 +50,7 @@ from pylaunch.runs.events import (
     recording,
 )
 from pylaunch.runs.follow.run_follower import LAST_S, RunFollower, rank_streams
+from pylaunch.runs.planned import PlannedRun, planned_run
 from pylaunch.runs.prepare.install import AgentArchive, build, installer
 from pylaunch.runs.prepare.queue import Turn, free_hosts
 from pylaunch.runs.prepare.session import (
@@ -181,14 +179,6 @@ class StartOptions:
 
 
 @dataclass(frozen=True)
-class PlannedRun:
-    """An attempt that was decided: every node with the commands that it will execute."""
-
-    plan: RunPlan
-    commands: tuple[tuple[NodePlan, NodeCommand], ...]
-
-
-@dataclass(frozen=True)
 class RecordedRun:
     """An attempt that has a record on this machine."""
 
@@ -201,29 +191,6 @@ class RecordedRun:
     def plan(self) -> RunPlan:
         """The plan in the record."""
         return self.planned.plan
-
-
-def plan_start(cluster: Cluster, job: JobSpec, judge: Judge, emit: Emit) -> PlannedRun:
-    """Plan a run of `job` on `cluster` under a new id. No host is contacted.
-
-    Raises UsageError for a job that does not fit the cluster, and for variables that cannot work, as `judge` finds.
-    """
-    planned = planned_run(plan_run(cluster, job, runs.new_run_id()))
-    refuse_errors(plan_findings(planned.plan, planned.commands, judge), lambda text: emit(Notice(text)))
-    for remark in remarks(planned.plan):
-        emit(Notice(remark))
-    if names := secret_options(job.command):
-        emit(Notice(_secrets_shown(names)))
-    return planned
-
-
-def _secrets_shown(names: Sequence[str]) -> str:
-    """Return the note for secrets on the command line; records and views mask them."""
-    first = next((variable_of(name) for name in names if not name.startswith("argument ")), "NAME")
-    return (
-        f"note: {', '.join(names)}: every user of a node can read the values of a command line. Records and views show "
-        f"{MASK}; to keep a value to the ranks, read it from a variable: --secret {first}"
-    )
 
 
 def start(planned: PlannedRun, options: StartOptions, emit: Emit, interrupts: InterruptSource | None = None) -> Outcome:
@@ -395,11 +362,6 @@ class _Attempt:
         changed = [] if self._options.tree is None else self._options.tree.changed()
         if changed:
             self._emit(TreeChanged(tuple(changed)))
-
-
-def planned_run(plan: RunPlan) -> PlannedRun:
-    """Return `plan` with the commands of its nodes."""
-    return PlannedRun(plan, render(plan))
 
 
 def _recorded(planned: PlannedRun, archive: AgentArchive, emit: Emit) -> RecordedRun:

@@ -5,10 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.errors import PylaunchError, UsageError
-from pylaunch.model.notes import Notes, ignore
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan, attempt_of
-from pylaunch.model.run import EventKind, PreviousAttempt, RunRecord
+from pylaunch.model.run import EventKind, Notes, PreviousAttempt, RunRecord, ignore
 from pylaunch.model.slurm_job import UNKNOWN, JobState
 from pylaunch.runs.connect.agent_link import AgentAbsentError, LinkError, RunUnknownError
 from pylaunch.runs.connect.fleet import Fleet

@@ -8,9 +8,8 @@ from datetime import timedelta
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.errors import ClusterNotReadyError
 from pylaunch.model.hostset import fold
-from pylaunch.model.notes import Notes, ignore
 from pylaunch.model.outcome import Outcome
-from pylaunch.model.run import RunRecord
+from pylaunch.model.run import Notes, RunRecord, ignore
 from pylaunch.model.text.argv import pylaunch
 from pylaunch.probe.ask import TIMEOUT_S
 from pylaunch.runs.attach import attach_all

@@ -15,12 +15,14 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
+from pylaunch.model.run import ignore
 from pylaunch.model.setting import Judge
 from pylaunch.model.text.argv import quoted
 from pylaunch.runs.connect.interruptible import Interrupter, InterruptSource, TimeLimit
 from pylaunch.runs.events import LinesWritten, RunBegun, StartEvent
+from pylaunch.runs.planned import plan_start
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError, NodesRefusedError
-from pylaunch.runs.start import StartOptions, plan_start, start
+from pylaunch.runs.start import StartOptions, start
 from pylaunch.runtime import communication_test
 
 START_TIMEOUT = timedelta(seconds=60)
@@ -88,7 +90,7 @@ class Trial:
         """Run the job and yield its layers up to a broken one. Raises InterruptedBeforeReleaseError on an interrupt."""
         limit = TimeLimit(LIMIT_S, "the trial", Interrupter() if interrupts is None else interrupts)
         try:
-            planned = plan_start(cluster.without_devices(), trial_job(cluster, python), judge, self.take)
+            planned = plan_start(cluster.without_devices(), trial_job(cluster, python), judge, ignore)
             outcome = start(planned, StartOptions(), self.take, limit.interrupts)
         except InterruptedBeforeReleaseError:
             raise

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec, RolePart
 from pylaunch.model.plan import NodePlan, RankPlan, RunPlan, attempt_of
@@ -132,7 +133,10 @@ class RecordReader:
         share.content -= len(content)
         found = _decoded(content)
         _take(share, 0, sum(node.ranks for node in found.nodes), len(found.nodes) + len(found.spares))
-        self._known[text] = _record(found, self._cluster), len(content)
+        try:
+            self._known[text] = _record(found, self._cluster), len(content)
+        except UsageError as error:
+            raise NotARecordError(f"no record of a run: {error.message}") from None
         return self._known[text][0]
 
 

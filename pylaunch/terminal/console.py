@@ -1,22 +1,34 @@
 """The only writer to stdout and stderr. stdout is data, stderr is talk; nothing depends on colour or on a terminal.
 
 A terminal gets text that `sanitise` made safe, with colours where it takes them; a file or a pipe gets text as it is.
-While a `LiveArea` is drawn, other output to the terminal appears above it.
+While lines are `drawn`, other output to the terminal appears above them. rich is imported when a board or a table is
+drawn, and not before.
 """
 
+from __future__ import annotations
+
+import contextlib
 import json
 import os
 import re
+import signal
 import sys
 import threading
-from collections.abc import Iterable, Sequence
-from typing import Protocol, TextIO
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from pylaunch.errors import UsageError
 from pylaunch.model.text.sanitise import RESET, rank_output, visible, visible_line
-from pylaunch.terminal import columns as layout
+from pylaunch.terminal.listing import duration
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.table import Table
+    from rich.text import Text
 
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _MARKS = (
@@ -27,14 +39,8 @@ _MARKS = (
 """Words at the beginning of a line that a terminal shows in colour."""
 
 
-class Area(Protocol):
-    """Lines at the bottom of the terminal, below the text that is written."""
-
-    def erase(self) -> None:
-        """Erase the lines."""
-
-    def draw(self) -> None:
-        """Write the lines at the cursor."""
+NARROWEST = 16
+"""Columns are not folded below this width."""
 
 
 class _Door:
@@ -42,7 +48,7 @@ class _Door:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.area: Area | None = None
+        self.live: Live | None = None
 
 
 _DOOR = _Door()
@@ -103,10 +109,37 @@ def rank_lines(stream: TextIO, lines: Iterable[tuple[str, str]]) -> None:
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table to stdout; on a terminal, cells of several words are folded to its width."""
-    out = sys.stdout
-    cells = [[_one_line(out, cell) for cell in row] for row in rows]
-    head, *lines = layout.aligned(columns, cells, width_of(out) if is_terminal(out) else None)
-    write(out, "\n".join([_styled(out, head, "bold"), *lines]) + "\n")
+    if not is_terminal(sys.stdout):
+        write(sys.stdout, _aligned([columns, *rows]))
+        return
+    printer = _rich(sys.stdout)
+    with printer.capture() as printed:
+        printer.print(table_of(columns, [[visible_line(cell) for cell in row] for row in rows]), crop=False)
+    write(sys.stdout, "".join(f"{line.rstrip()}\n" for line in printed.get().splitlines()))
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    from rich.cells import cell_len  # noqa: PLC0415
+
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    padded = [[cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)] for row in rows]
+    return "".join(f"{'  '.join(row).rstrip()}\n" for row in padded)
+
+
+def table_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Return a table without lines. Cells with spaces are folded between words where the width is too small."""
+    from rich.cells import cell_len  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for at, head in enumerate(columns):
+        cells = [row[at] for row in (columns, *rows)]
+        narrowest = max(NARROWEST, *(cell_len(word) for cell in cells for word in cell.split(" ")))
+        made.add_column(Text(head), min_width=min(narrowest, max(map(cell_len, cells))))
+    for row in rows:
+        made.add_row(*map(Text, row))
+    return made
 
 
 def confirm(question: str) -> bool:
@@ -141,47 +174,132 @@ def width_of(stream: TextIO) -> int:
 
 
 def write(stream: TextIO, text: str) -> None:
-    """Write whole lines to `stream`, above the area at the bottom of the same terminal. `text` is sanitised already."""
+    """Write whole lines to `stream`, above what is drawn on the same terminal. `text` is sanitised already."""
     with _DOOR.lock:
-        if _DOOR.area is None or not is_terminal(stream):
-            put(stream, text)
+        if _DOOR.live is None or not is_terminal(stream):
+            stream.write(_encodable(stream, text))
+            stream.flush()
             return
-        _DOOR.area.erase()
-        put(stream, text)
-        _DOOR.area.draw()
+        from rich.segment import Segment, Segments  # noqa: PLC0415
+
+        _DOOR.live.console.print(Segments([Segment(_encodable(stream, text))]), end="", crop=False)
 
 
-def put(stream: TextIO, text: str) -> None:
-    """Write `text` as it is; characters that the encoding of the stream lacks become escapes."""
+@contextlib.contextmanager
+def drawn(lines: Callable[[], Sequence[str] | Table], every_s: float) -> Iterator[None]:
+    """Show the result of `lines` at the bottom of stderr during the block, again every `every_s` seconds.
+
+    The first time is after that time: what is over before costs no import of rich. A background job of the shell draws
+    nothing, and nothing stays after Ctrl-Z and at the end.
+    """
+    is_over = threading.Event()
+
+    def begin() -> None:
+        from rich.live import Live  # noqa: PLC0415
+
+        live = Live(
+            console=_rich(sys.stderr), refresh_per_second=1 / every_s, transient=True, redirect_stdout=False,
+            redirect_stderr=False, get_renderable=lambda: _fitting(lines()),
+        )  # fmt: skip
+        with _DOOR.lock:
+            if not is_over.is_set():
+                _DOOR.live = live
+                _start(live)
+
+    def suspend(number: int, _: object) -> None:
+        live = _DOOR.live
+        if live is not None:
+            live.stop()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+        signal.signal(number, suspend)
+        if live is not None:
+            _start(live)
+
+    timer = threading.Timer(every_s, begin)
+    timer.daemon = True
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTSTP, suspend) if is_main else None
+    timer.start()
     try:
-        stream.write(text)
+        yield
+    finally:
+        is_over.set()
+        timer.cancel()
+        if is_main:
+            signal.signal(signal.SIGTSTP, before)
+        with _DOOR.lock:
+            if _DOOR.live is not None:
+                _DOOR.live.stop()
+            _DOOR.live = None
+
+
+@contextlib.contextmanager
+def working(text: str) -> Iterator[Callable[[str | Callable[[], str]], None]]:
+    """Show `text` on a terminal with the time that has passed.
+
+    The function that is returned changes the text; a callable is evaluated at each update.
+    """
+    since = time.monotonic()
+    shown: list[Callable[[], str]] = [lambda: text]
+
+    def change(to: str | Callable[[], str]) -> None:
+        shown[0] = to if callable(to) else lambda: to
+
+    if not is_drawable():
+        yield change
+        return
+    with drawn(lambda: [f"{shown[0]()} ({duration(time.monotonic() - since)})"], 0.5):
+        yield change
+
+
+def _start(live: Live) -> None:
+    live.start(refresh=True)
+    live.console.show_cursor(True)  # A program that is killed would leave it hidden.
+
+
+def _rich(stream: TextIO) -> Console:
+    from rich.console import Console  # noqa: PLC0415
+
+    width = width_of(stream) if is_terminal(stream) else 1 << 16
+    return Console(
+        file=stream, width=None if stream is sys.stderr else width, markup=False, emoji=False, highlight=False,
+        no_color=not has_colour(stream), force_terminal=is_terminal(stream), legacy_windows=False,
+    )  # fmt: skip
+
+
+def _fitting(shown: Sequence[str] | Table) -> Table | Text:
+    """Return what fits the terminal, in as many rows as lines; nothing for a background job."""
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    if not _is_in_foreground():
+        return Text()
+    if isinstance(shown, Table):
+        return shown
+    columns, rows = size_of(sys.stderr)
+    fitting = [Text(visible_line(line), no_wrap=True) for line in shown[: max(1, rows - 1)]]
+    for line in fitting:
+        line.truncate(columns - 1, overflow="ellipsis")
+    return Text("\n", style="dim").join(fitting)
+
+
+def _is_in_foreground() -> bool:
+    """Return False for a background job; a terminal of another session may be drawn on."""
+    try:
+        return os.tcgetpgrp(sys.stderr.fileno()) == os.getpgrp()
+    except OSError:
+        return True
+
+
+def _encodable(stream: TextIO, text: str) -> str:
+    """Return `text` with escapes in place of characters that the encoding of the stream lacks."""
+    encoding = stream.encoding or "utf-8"
+    try:
+        text.encode(encoding, stream.errors or "strict")
     except UnicodeEncodeError:
-        encoding = stream.encoding or "utf-8"
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
-    stream.flush()
-
-
-def lay(area: Area) -> None:
-    """Draw `area` below all output from now on."""
-    with _DOOR.lock:
-        _DOOR.area = area
-        area.draw()
-
-
-def redraw(area: Area) -> None:
-    """Redraw `area`, if it is shown."""
-    with _DOOR.lock:
-        if _DOOR.area is area:
-            area.erase()
-            area.draw()
-
-
-def lift(area: Area) -> None:
-    """Remove `area`, if it is shown."""
-    with _DOOR.lock:
-        if _DOOR.area is area:
-            area.erase()
-            _DOOR.area = None
+        return text.encode(encoding, "backslashreplace").decode(encoding)
+    return text
 
 
 def _to_stderr(text: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pylaunch.base.dataclass import dataclass
+from pylaunch.inventory import load_cluster
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
     from pylaunch.model.outcome import Outcome
     from pylaunch.runs.attach import AttachEvent
     from pylaunch.runs.events import StartEvent
-    from pylaunch.runs.start import PlannedRun
+    from pylaunch.runs.planned import PlannedRun
+    from pylaunch.terminal.option import Option
+
+import contextlib
+import gc
+import importlib
+from types import ModuleType
 
 
 class VerbGroup(Enum):
@@ -29,6 +36,15 @@ class VerbGroup(Enum):
     WATCH = "Watch"
     DIAGNOSE = "Diagnose"
     MAINTAIN = "Maintain"
+
+
+class Names(Enum):
+    """What a verb finds by the inventory that its command line names: hints name it again."""
+
+    NOTHING = "nothing"
+    HOSTS = "hosts"
+    RUN = "run"
+    """The record of a run has its hosts; an inventory has their addresses of today, and finds runs of others."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +62,10 @@ class Verb:
 
     group: VerbGroup | None = None
     """Group in the list of verbs; None for that of `after`."""
+
+    names: Names = Names.NOTHING
+    subcommands: tuple[str, ...] = ()
+    """Of a group, those that name hosts."""
 
     is_first: bool = False
     """The verb precedes all others of its group."""
@@ -84,30 +104,12 @@ class RunObserver:
 
 
 @dataclass(frozen=True)
-class Observing:
-    """Observers that the options of a command line ask for."""
-
-    options: frozenset[str]
-    """Parameters of click of all such options."""
-
-    new: Callable[[], tuple[RunObserver, ...]]
-    """Return observers for one run. Raises UsageError for a value of an option."""
-
-
-@dataclass(frozen=True)
 class ObserverOption:
     """An option of verbs that follow a run, by which a feature observes the run."""
 
-    name: str
-    """Parameter of click: "notify" for --notify."""
-
+    option: Option
     module: str
     """Module whose `observer(value)` returns a RunObserver, or raises UsageError for the value."""
-
-    attributes: Mapping[str, Any]
-    """Those of click.option."""
-
-    verbs: tuple[str, ...] = ("start",)
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ class StartFile:
 
     suffix: str
     module: str
-    """Module whose `started(flags, inventory, limit, judge, observing)` starts it and returns the exit code."""
+    """Module whose `started(flags, inventory, limit, judge, observers)` starts it and returns the exit code."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,17 @@ class StartNodes:
     """End nodes that are there for this start alone; the argument is the success of the run."""
 
 
+class InventorySource:
+    """The hosts of the inventory as the nodes of a start."""
+
+    is_inventory = True
+
+    @contextlib.contextmanager
+    def nodes(self, wanted: NodesWanted, _: JobSpec) -> Iterator[StartNodes]:
+        """Provide the hosts. Raises InventoryError."""
+        yield StartNodes(load_cluster(wanted.inventory, limit=wanted.limit))
+
+
 class StartSource(Protocol):
     """Source of the nodes of a start."""
 
@@ -151,3 +164,13 @@ class StartSource(Protocol):
 
     def nodes(self, wanted: NodesWanted, job: JobSpec) -> AbstractContextManager[StartNodes]:
         """Provide nodes for a block that plans `job`; an exception in it ends what was allocated."""
+
+
+def imported(name: str) -> ModuleType:
+    """Import a module without garbage collection. Nothing of a module becomes garbage before the process ends."""
+    gc.disable()
+    try:
+        return importlib.import_module(name)
+    finally:
+        gc.freeze()
+        gc.enable()

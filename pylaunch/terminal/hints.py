@@ -18,17 +18,8 @@ from pylaunch.model.plan import RunPlan
 from pylaunch.model.text.argv import quoted
 from pylaunch.store.paths import project_environment
 from pylaunch.terminal import console
-from pylaunch.terminal.invocation import Invocation, current
-
-WITH_INVENTORY = (
-    "provision", "verify", "check", "bench", "start", "gpus", "clean", "trust",
-    "push", "env lock", "env show", "env remove", "render slurm", "render torchrun", "render accelerate",
-    "render deepspeed",
-)  # fmt: skip
-"""Verbs that read an inventory. Verbs that take a RUN find the hosts in its record."""
-
-OF_RUN = ("status", "logs", "attach", "stop", "stacks", "report", "fetch", "ps")
-"""Verbs that take a RUN: after one with an inventory, others find the hosts by it, too."""
+from pylaunch.terminal.document import Invocation, current
+from pylaunch.terminal.doors import Names
 
 ENVIRONMENT = "pylaunch provision --roles python_env"
 """Installs a locked environment, which has to exist."""
@@ -37,8 +28,6 @@ REQUIREMENTS = ("requirements.txt", "uv.lock", "pylock.toml")
 """Files of a project that `pylaunch env lock` reads, the first that is there is used in hints."""
 
 _HOSTS = re.compile(r"(?<=--limit )(?:[\w.:-]|\[[\d,-]+\]|,(?=[\w]))+")
-_COMMAND = re.compile(rf"\bpylaunch (?:{'|'.join(WITH_INVENTORY)})\b(?!-)")
-_ANY_COMMAND = re.compile(rf"\bpylaunch (?:{'|'.join((*WITH_INVENTORY, *OF_RUN))})\b(?!-)")
 _PROVISION = re.compile(
     r"(?:pylaunch env lock \S+ && )?pylaunch provision(?: --deep)?(?: --roles (\w+))?(?: --limit \S+)?"
 )
@@ -57,7 +46,7 @@ def completed(text: str, invocation: Invocation | None = None) -> str:
         text = text.replace(ENVIRONMENT, f"pylaunch env lock {file} && {ENVIRONMENT}")
     text = _HOSTS.sub(lambda found: quoted((found[0],)), text)
     words = quoted(given.inventory)
-    if not words:
+    if not (words and given.verbs):
         return text
 
     def with_inventory(found: re.Match[str]) -> str:
@@ -66,7 +55,19 @@ def completed(text: str, invocation: Invocation | None = None) -> str:
         named = _NAMED.search(rest[: end.start()] if end is not None else rest)
         return found[0] if named else f"{found[0]} {words}"
 
-    return (_ANY_COMMAND if given.verb in OF_RUN else _COMMAND).sub(with_inventory, text)
+    return _commands(given).sub(with_inventory, text)
+
+
+def _commands(given: Invocation) -> re.Pattern[str]:
+    """Return a pattern of the commands that name hosts; after a verb of a run, also of those that name a run."""
+    verb = given.verbs.get(given.verb)
+    named = (Names.HOSTS, Names.RUN) if verb is not None and verb.names is Names.RUN else (Names.HOSTS,)
+    found = [
+        f"{name} (?:{'|'.join(each.subcommands)})" if each.subcommands else name
+        for name, each in given.verbs.items()
+        if each.names in named
+    ]
+    return re.compile(rf"\bpylaunch (?:{'|'.join(found)})\b(?!-)")
 
 
 def requirements_here() -> str | None:
@@ -92,7 +93,7 @@ def as_started(plan: RunPlan) -> Invocation:
     with contextlib.suppress(UsageError):
         if source == str(source_of(None)):
             return given
-    return Invocation(inventory=("-i", source), source=Path(source), has_slurm_nodes=given.has_slurm_nodes)
+    return replace(given, inventory=("-i", source), source=Path(source))
 
 
 def _has_environment(invocation: Invocation) -> bool:

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from pylaunch.model.clock import in_utc
 from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import Argv, quoted
-from pylaunch.model.text.moments import in_utc
 
 if TYPE_CHECKING:
     from pylaunch.model.outcome import Outcome
@@ -84,3 +84,8 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def counted(number: int, noun: str) -> str:
+    """ "1 rank", "6 ranks"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,8 +1,9 @@
 """Options that several verbs share, parsed once."""
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,8 +17,8 @@ from pylaunch.model.plan import base_of
 from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.size import parse_size, shown_size
 from pylaunch.store import runs
-from pylaunch.terminal import invocation
-from pylaunch.terminal.since import parse_since
+from pylaunch.terminal import document
+from pylaunch.terminal.option import Group, GroupedOption
 
 F = TypeVar("F", bound=Callable[..., object])
 _HOSTS = "pylaunch.hosts"
@@ -25,27 +26,25 @@ LARGEST_TEXT = 1 << 20
 """Bytes of the largest text file that a command line may name."""
 
 
-def together(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """Return a decorator that adds `options` to a command, in this order."""
-
-    def added(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return added
-
-
 def _inventory(help_text: str) -> Callable[[F], F]:
     """Add -i and -H, which both name the inventory."""
 
     def options(command: F) -> F:
         named = click.option(
-            "-i", "--inventory", type=click.Path(path_type=Path), callback=_named, metavar="PATH|HOST,…", help=help_text
+            "-i",
+            "--inventory",
+            cls=GroupedOption,
+            group=Group.FIRST,
+            type=click.Path(path_type=Path),
+            callback=_named,
+            metavar="PATH|HOST,…",
+            help=help_text,
         )
         hosts = click.option(
             "-H",
             "--hosts",
+            cls=GroupedOption,
+            group=Group.FIRST,
             metavar="HOSTS",
             multiple=True,
             expose_value=False,
@@ -73,15 +72,15 @@ def _named(context: click.Context, _: click.Parameter, value: Path | None) -> Pa
     if hosts is not None and value is not None:
         raise UsageError(f"-i {value} and -H {hosts}: one of them", hint=f"-i {value} --limit {quoted((hosts,))}")
     if value is not None:
-        invocation.current().inventory = ("-i", str(value))
+        document.current().inventory = ("-i", str(value))
     if hosts is not None:
-        invocation.current().inventory = ("-H", hosts)
+        document.current().inventory = ("-H", hosts)
         try:
             value = Path(host_list(hosts))
         except ValueError as error:
             written = f"pylaunch init {quoted((hosts,))}" if "@" in hosts else "-H gpu01,gpu02 or -H 'gpu[01-02]'"
             raise UsageError(f"-H {hosts}: {error}", hint=written) from None
-    invocation.current().source = value
+    document.current().source = value
     return value
 
 
@@ -107,6 +106,8 @@ def _runs_to_complete(_: click.Context, __: click.Parameter, incomplete: str) ->
 
 limit = click.option(
     "--limit",
+    cls=GroupedOption,
+    group=Group.WHERE,
     metavar="HOSTS",
     multiple=True,
     callback=_joined,
@@ -125,12 +126,19 @@ on_nodes = click.option(
 
 
 def _wants_json(_: click.Context, __: click.Parameter, value: bool) -> bool:
-    invocation.current().as_json = value
+    document.current().as_json = value
     return value
 
 
 as_json = click.option(
-    "--json", "as_json", is_flag=True, is_eager=True, callback=_wants_json, help="One JSON document on stdout."
+    "--json",
+    "as_json",
+    cls=GroupedOption,
+    group=Group.FOLLOWING,
+    is_flag=True,
+    is_eager=True,
+    callback=_wants_json,
+    help="One JSON document on stdout.",
 )
 exit_code = click.option(
     "--exit-code", is_flag=True, help=f"Exit with {int(ExitCode.DIFFERENT)} when something differs."
@@ -207,3 +215,32 @@ def writing(option: str, path: Path) -> Iterator[None]:
     except OSError as error:
         hint = "name a file in a directory that is there and may be written"
         raise UsageError(f"{option} {path}: cannot be written: {error.strerror}", hint=hint) from None
+
+
+ACCEPTED = (
+    "expected how long ago, such as 90s, 10m or 1h30m, or when, such as 2026-03-01T14:30 (here) or …T14:30Z (UTC)"
+)
+
+_AGO = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+
+
+def parse_since(text: str, now: datetime) -> float:
+    """Return the moment that `text` means, in seconds since the epoch; a time without a zone is one of this machine's.
+
+    Raises ValueError for anything else, and for a moment after `now`.
+    """
+    moment = _moment(text.strip(), now)
+    if moment > now:
+        raise ValueError(f"{text} has not come yet: it is {now.isoformat(timespec='seconds')}")
+    return moment.timestamp()
+
+
+def _moment(text: str, now: datetime) -> datetime:
+    ago = _AGO.fullmatch(text)
+    try:
+        if text and ago is not None:
+            days, hours, minutes, seconds = (int(number or 0) for number in ago.groups())
+            return now - timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        raise ValueError(f"{ACCEPTED}; got {text!r}") from None

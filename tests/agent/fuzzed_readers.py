@@ -28,7 +28,6 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.model.text.sanitise import rank_output
 from pylaunch.store import node_record
 from pylaunch.store.signatures import signatures
-from pylaunch.terminal.views.log_progress import logged_step
 from pylaunch.verdict.logs.scan import scan
 from tests.agent.controller import task
 from tests.features.report import samples
@@ -110,7 +109,6 @@ def readers(directory: RunDirectory) -> dict[str, tuple[Callable[[bytes], object
         ),
         "output.log": (lambda content: judge_logs(known, [scan(search, "a", [content])]), (), LOG),
         "output.line": (lambda content: rank_output(content.decode("utf-8", "surrogateescape")), (), LOG),
-        "output.step": (lambda content: logged_step(content.decode("utf-8", "replace")), (), b"step 3/7"),
     }  # fmt: skip
 
 

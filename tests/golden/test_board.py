@@ -8,6 +8,7 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run, replan
 from pylaunch.model.run import Event, EventKind, PreviousAttempt
 from pylaunch.protocol.usage_report import StepMark, Usage
+from pylaunch.runs.events import LinesWritten, UsageReported
 from pylaunch.terminal.views.board import Board
 from tests.golden.files import golden
 
@@ -30,10 +31,10 @@ def board() -> Board:
 
 
 def started(made: Board) -> Board:
-    made.on(Event(STARTED, EventKind.RELEASED))
+    made.add(Event(STARTED, EventKind.RELEASED))
     for node in made.plan.nodes:
         for rank in node.ranks:
-            made.on(Event(STARTED, EventKind.RANK_STARTED, node.host.name, rank.rank))
+            made.add(Event(STARTED, EventKind.RANK_STARTED, node.host.name, rank.rank))
     return made
 
 
@@ -43,33 +44,31 @@ def stories() -> dict[str, list[str]]:
     going = started(board())
     shown["nothing but ranks is known"] = going.lines(STARTED + 2)
     for number in (3, 1, 2):
-        going.read(f"gpu{number:02}", reading(number, 812, STARTED + 99))
+        going.add(UsageReported(f"gpu{number:02}", reading(number, 812, STARTED + 99)))
     shown["all are at one step"] = going.lines(STARTED + 100)
     for number in range(1, 4):
         faster = reading(number, 852, STARTED + 109)
         steps = [replace(each, total=10_000) for each in faster.steps]
-        going.read(f"gpu{number:02}", replace(faster, steps=steps))
+        going.add(UsageReported(f"gpu{number:02}", replace(faster, steps=steps)))
     shown["all are faster, and say how many steps there are"] = going.lines(STARTED + 110)
-    going.read("gpu02", reading(2, 790, STARTED + 60))
+    going.add(UsageReported("gpu02", reading(2, 790, STARTED + 60)))
     shown["one node is behind"] = going.lines(STARTED + 100)
-    going.on(Event(STARTED + 105, EventKind.CONTACT_LOST, "gpu02"))
+    going.add(Event(STARTED + 105, EventKind.CONTACT_LOST, "gpu02"))
     shown["one node is out of sight"] = going.lines(STARTED + 105)
-    going.on(Event(STARTED + 110, EventKind.STOP_ASKED))
-    going.on(Event(STARTED + 110, EventKind.RANK_ENDED, "gpu01", 0))
+    going.add(Event(STARTED + 110, EventKind.STOP_ASKED))
+    going.add(Event(STARTED + 110, EventKind.RANK_ENDED, "gpu01", 0))
     shown["the run is being stopped"] = going.lines(STARTED + 4000)
     before = PreviousAttempt("7f3a9c01.0", "gpu02 lost: no heartbeat for 10 s")
     again = started(Board(replan(going.plan, ["gpu01", "gpu03"]), before))
     idle = replace(reading(1, 0, 0.0), gpu=None, gpu_memory_used=0, gpu_memory=0, steps=[])
-    again.read("gpu01", idle)
+    again.add(UsageReported("gpu01", idle))
     shown["started again, without GPUs and marks"] = again.lines(STARTED + 7)
     printed = started(board())
-    printed.wrote("0.out", "step 811/10000 loss=2.1\nstep 812/10000 loss=2.0\n", STARTED + 99)
-    printed.wrote(
-        "1.err", " 8%|8  | 810/10000 [01:02<11:02, 13.9it/s]\r 8%|8  | 811/10000 [01:02<11:02, 13.9it/s]", STARTED + 98
-    )
+    printed.add(LinesWritten("n1", "0.out", "step 811/10000 loss=2.1\nstep 812/10000 loss=2.0\n", STARTED + 99))
+    printed.add(LinesWritten("gpu01", "1.err", " 8%|8  | 810/10000 [01:02]\r 8%|8  | 811/10000 [01:02]", STARTED + 98))
     for rank in range(2, 6):
-        printed.wrote(f"{rank}.out", "loading \x1b[31mshards\x1b]0;title\x07\n", STARTED + 1)
-    shown["two ranks print steps and mark none"] = [*printed.lines(STARTED + 100), *printed.output()]
+        printed.add(LinesWritten("n1", f"{rank}.out", "loading \x1b[31mshards\x1b]0;title\x07\n", STARTED + 1))
+    shown["ranks print lines and mark no steps"] = [*printed.lines(STARTED + 100), *printed.output()]
     return shown
 
 

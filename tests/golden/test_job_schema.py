@@ -5,13 +5,12 @@ import tomllib
 from pathlib import Path
 from typing import get_args
 
-import click
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from pylaunch.cli.commands.run.start import command
+from pylaunch.cli.commands.run.start import OPTIONS
 from pylaunch.features.job.job_file import OWN_KEYS, OnFailure
-from pylaunch.features.job.starting import options_of_a_role
+from pylaunch.terminal.option import InJobFile
 from tests.documents import ROOT
 
 SCHEMA = json.loads((ROOT / "docs/reference/job.schema.json").read_text())
@@ -19,15 +18,13 @@ SCHEMA = json.loads((ROOT / "docs/reference/job.schema.json").read_text())
 
 def test_the_schema_has_the_keys_of_the_code() -> None:
     keys = SCHEMA["properties"]["roles"]["additionalProperties"]["properties"]
-    names = options_of_a_role()
-    options = {each.name: each for each in command.params if isinstance(each, click.Option) and each.name in names}
-    assert keys.keys() == {*OWN_KEYS, *(str(name).replace("_", "-") for name in options)}
+    options = {each.name.replace("_", "-"): each for each in OPTIONS if each.in_job_file is InJobFile.ROLE}
+    assert keys.keys() == {*OWN_KEYS, *options}
     assert keys["on-failure"] == {"enum": list(get_args(OnFailure))}
     for name, option in options.items():
-        found = keys[str(name).replace("_", "-")]
-        assert found["description"] == option.help
-        if isinstance(option.type, click.Choice):
-            assert found["enum"] == list(option.type.choices)
+        assert keys[name]["description"] == option.help
+        if option.choices:
+            assert keys[name]["enum"] == list(option.choices)
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*/job.toml")), ids=lambda path: path.parent.name)

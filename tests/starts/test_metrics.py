@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import sys
 import urllib.request
 from collections.abc import Callable
 
@@ -12,12 +13,18 @@ from pylaunch.errors import ExitCode
 from tests.starts.cluster import DirectoryCluster, ended, says
 from tests.waiting import wait_until
 
-STEPS = "i=0; while :; do i=$((i+1)); echo step $i; sleep 0.2; done"
+STEPS = """
+import itertools, time
+from pylaunch import runtime
+for number in itertools.count(1):
+    runtime.step(number)
+    time.sleep(0.2)
+"""
 
 
 def test_a_live_run_is_served_and_its_end_is_counted(directories: Callable[..., DirectoryCluster]) -> None:
     cluster = directories("n1", "n2")
-    start = cluster.start("--node-timeout", "600", "--", "sh", "-c", STEPS)
+    start = cluster.start("--node-timeout", "600", "--", sys.executable, "-c", STEPS)
     says(start, "started in")
     (run,) = cluster.outcomes()
     exporter = cluster.begin("metrics", "--listen", "127.0.0.1:0", "--every", "1")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pylaunch.errors import ExitCode
-from pylaunch.features.notify.target import LIMIT_S
+from pylaunch.features.notify.observer import LIMIT_S
 from tests.starts.cluster import ENDS_S, DirectoryCluster, appears, ended, gone
 from tests.starts.receiver import receiving
 from tests.waiting import wait_until

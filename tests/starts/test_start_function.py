@@ -16,8 +16,9 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.interruptible import Interrupter
 from pylaunch.runs.events import RanksReleased, Restarting, RunEnded, StartEvent
+from pylaunch.runs.planned import plan_start
 from pylaunch.runs.prepare.session import NodesRefusedError
-from pylaunch.runs.start import StartOptions, plan_start, start
+from pylaunch.runs.start import StartOptions, start
 from pylaunch.runs.start_checks import ChecksFailedError, at_start_checks
 from pylaunch.store import runs
 from pylaunch.store.account import user_and_host
@@ -51,7 +52,7 @@ def started(
 ) -> Callable[[], Outcome]:
     """Start `words` in a thread; the function that is returned waits for the outcome."""
     job = JobSpec(words, Framework.COMMAND, "/", max_restarts=restarts)
-    planned = plan_start(load_cluster(cluster.inventory), job, judge_settings, events.add)
+    planned = plan_start(load_cluster(cluster.inventory), job, judge_settings, lambda text: None)
     pool = ThreadPoolExecutor(1)
     future = pool.submit(start, planned, StartOptions(at_start_checks()), events.add, interrupter)
     pool.shutdown(wait=False)

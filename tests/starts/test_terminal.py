@@ -18,7 +18,7 @@ from pylaunch.base.layout import RunDirectory
 from tests.starts.cluster import Directory, DirectoryCluster
 from tests.waiting import wait_until
 
-OURS = re.compile(r"\r(?=\x1b\[2K)|\x1b\[(?:\?25[hl]|1A|2K|[0-9;]*m)")
+OURS = re.compile(r"\r(?=\x1b\[(?:2K|1A))|\x1b\[(?:\?25[hl]|1A|2K|[0-9;]*m)")
 """Control sequences of pylaunch itself: the cursor, the lines of the board, colours."""
 
 CTRL_Z = b"\x1a"

@@ -10,7 +10,7 @@ from pylaunch.checks.check import AtStart, Check, asks
 from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from pylaunch.model.text.addresses import is_address
+from pylaunch.model.hostset import is_address
 
 RENDEZVOUS = "rendezvous"
 OPEN = (

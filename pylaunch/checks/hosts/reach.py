@@ -12,7 +12,7 @@ from pylaunch.checks.survey import Survey, Wanted
 from pylaunch.checks.unreachable import shared_failures
 from pylaunch.model.cluster import Host
 from pylaunch.model.diagnosis.finding import Finding, Severity
-from pylaunch.model.text.addresses import is_address
+from pylaunch.model.hostset import is_address
 
 PYTHON_NEEDED = (3, 8)
 SHELL_PATIENCE_S = 2.0

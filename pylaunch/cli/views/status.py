@@ -1,153 +1,182 @@
-"""`status --watch`: a live run on a terminal, in a pipe or as JSON. Ctrl-C ends only the watching."""
+"""`status --watch`: one live run, or all, on a terminal, in a pipe or as JSON. Ctrl-C ends only the watching."""
 
 import contextlib
-import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
 
-from pylaunch.model.run import Event, RunRecord
+from pylaunch.model.hostset import fold
+from pylaunch.model.plan import RunPlan
+from pylaunch.model.run import RunRecord, ignore
 from pylaunch.protocol.usage_report import Usage
 from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.interruptible import Interrupter, signals
-from pylaunch.runs.events import LinesWritten, Notice, RunEvent, UsageReported
+from pylaunch.runs.events import Notice, RunEvent
 from pylaunch.runs.status import previous_attempt
-from pylaunch.runs.watch import glimpse, watch_run
+from pylaunch.runs.watch import LiveRuns, glimpse, watch_run
 from pylaunch.terminal import console, document
-from pylaunch.terminal.live_area import LiveArea
-from pylaunch.terminal.views.board import Board
-from pylaunch.terminal.views.pace import Pace, RankStep
+from pylaunch.terminal.listing import duration
+from pylaunch.terminal.views.board import Board, Pace, RankStep
+from pylaunch.terminal.views.live import REDRAW_S, has_board
 from pylaunch.terminal.views.run_data import previous_data
-from pylaunch.terminal.views.terminal import REDRAW_S
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 USAGE_S = 2.0
 GLIMPSE_USAGE_S = 0.5
 QUIET_S = 60.0
 """In plain lines, the interval while only steps and load change."""
 
+REFRESH_S = 1.0
+"""Interval at which the records of all runs are read."""
+
+COLUMNS = ("RUN", "STATUS", "FOR", "RANKS", "HOSTS", "PROGRESS")
+
+View = Callable[[Board, float], None]
+"""Shows a model of a run; called twice a second with seconds since the epoch."""
+
 
 def watch_attempts(record: RunRecord, *, as_json: bool) -> RunRecord | None:
     """Show a run and the attempts after it until the last one is over; return its record, or None after Ctrl-C."""
     with _view(as_json=as_json) as view:
-        return watch_run(record, lambda plan: Spectator(Board(plan, previous_attempt(plan)), view), signals)
+        return watch_run(record, lambda plan: Spectator(plan, view), signals)
+
+
+def watch_all(*, as_json: bool) -> None:
+    """Show the live runs that are recorded here, also those that begin meanwhile, until none is left or Ctrl-C."""
+    documents: SimpleQueue[Mapping[str, object]] = SimpleQueue()
+    on_screen = not as_json and has_board()
+
+    def onlooker(plan: RunPlan, _: object) -> Spectator:
+        plain = plain_view(ignore if on_screen else console.data)
+        return Spectator(plan, json_view(documents.put) if as_json else plain)
+
+    live = LiveRuns[Spectator](onlooker)
+    with contextlib.ExitStack() as stack:
+        stack.callback(live.close)
+        if on_screen:
+            stack.enter_context(console.drawn(lambda: table(each.board for each in live.onlookers), REDRAW_S))
+        try:
+            while _refreshed(live):
+                while not documents.empty():
+                    document.line(documents.get())
+                threading.Event().wait(REFRESH_S)
+        except KeyboardInterrupt:
+            console.say("the runs continue")
+
+
+def _refreshed(live: "LiveRuns[Spectator]") -> bool:
+    """Read the records and print which runs have ended; return False when none is live."""
+    for record in live.refresh():
+        if record.outcome is not None:
+            console.say(f"run {record.plan.run} {record.outcome.status.value}: {record.outcome.reason}")
+    return live.is_watching
 
 
 def board_now(record: RunRecord, hosts: Iterable[str]) -> Board:
-    """Return the board of a live run as it is now, with the load and the last lines of those `hosts` that answer."""
-    board = Board(record.plan, previous_attempt(record.plan))
+    """Return the model of a live run as it is now, with the load and the last lines of those `hosts` that answer."""
     interrupter = Interrupter()
-    glimpse(record, _Glimpse(board, frozenset(hosts), interrupter), interrupter)
-    board.pace = Pace()  # A rate of lines that were written before has the precision of their dates: too little.
-    return board
+    awaited = frozenset(hosts)
 
+    def look(board: Board, _: float) -> None:
+        """Interrupt when every host has reported its load, which is after the last lines of its ranks."""
+        if awaited <= board.usage.keys():
+            interrupter.interrupt("enough")
 
-class View(Protocol):
-    """Shows a board at intervals."""
-
-    def show(self, board: Board, now: float) -> None:
-        """Show `board`; called twice a second with seconds since the epoch."""
+    # `status` has printed what the nodes answered.
+    spectator = Spectator(record.plan, look, say=lambda _: None)
+    spectator.usage_every_s = GLIMPSE_USAGE_S
+    glimpse(record, spectator, interrupter)
+    spectator.board.pace = Pace()  # A rate of marks that were made before has the precision of their dates: too little.
+    return spectator.board
 
 
 class Spectator:
-    """A `runs.watch.Onlooker` that keeps a board."""
+    """An onlooker of a run that keeps its model. The record is left alone."""
 
-    usage_every_s = USAGE_S
-
-    def __init__(self, board: Board, view: View, say: Callable[[str], None] = console.say) -> None:
-        self._board = board
+    def __init__(self, plan: RunPlan, view: View, say: Callable[[str], None] = console.say) -> None:
+        self.board = Board(plan, previous_attempt(plan))
+        self.usage_every_s = USAGE_S
         self._view = view
         self._say = say
 
     def show(self, event: RunEvent) -> None:
-        """Update the board, or print a notice. The record is left alone, and the board shows no stacks."""
-        match event:
-            case Event():
-                self._board.on(event)
-            case LinesWritten():
-                self._board.wrote(event.stream, event.text, event.time)
-            case UsageReported():
-                self._board.read(event.host, event.usage)
-            case Notice():
-                self._say(event.text)
+        """Update the model, or print a notice."""
+        self.board.add(event)
+        if isinstance(event, Notice):
+            self._say(event.text)
 
     def look(self) -> None:
-        """Show the board."""
-        self._view.show(self._board, steady_clock.now())
+        """Show the model."""
+        self._view(self.board, steady_clock.now())
 
-
-class _Glimpse(Spectator):
-    """Keeps a board until every host has reported its load, which is after the last lines of its ranks."""
-
-    usage_every_s = GLIMPSE_USAGE_S
-
-    def __init__(self, board: Board, hosts: frozenset[str], interrupter: Interrupter) -> None:
-        # `status` has printed what the nodes answered.
-        super().__init__(board, PlainView(lambda _: None), say=lambda _: None)
-        self._hosts = hosts
-        self._interrupter = interrupter
-
-    def look(self) -> None:
-        """Interrupt when the board is complete."""
-        if self._hosts <= self._board.usage.keys():
-            self._interrupter.interrupt("enough")
+    def lose_all(self) -> None:
+        """Show that no node can be reached."""
+        self.board.lose_all()
+        self.look()
 
 
 @contextlib.contextmanager
 def _view(*, as_json: bool) -> Iterator[View]:
-    if as_json:
-        yield JsonView(document.line)
-    elif console.is_terminal(sys.stdout) and console.is_drawable():
-        view = ScreenView()
-        with LiveArea(view.lines, REDRAW_S):
-            yield view
-    else:
-        yield PlainView(console.data)
+    if as_json or not has_board():
+        yield json_view(document.line) if as_json else plain_view()
+        return
+    shown: list[str] = []
+
+    def keep(board: Board, now: float) -> None:
+        shown[:] = [*board.lines(now), *board.output()]
+
+    with console.drawn(lambda: shown, REDRAW_S):
+        yield keep
 
 
-class ScreenView:
-    """The board, drawn in place."""
+def plain_view(say: Callable[[str], None] = console.data) -> View:
+    """Return a view that prints a line when the state of a run changed and was the same twice, and one each minute."""
+    seen: object = None
+    printed: object = None
+    printed_at = 0.0
 
-    def __init__(self) -> None:
-        self._lines: list[str] = []
+    def show(board: Board, now: float) -> None:
+        nonlocal seen, printed, printed_at
+        is_steady, seen = board.state == seen, board.state
+        if is_steady and (seen != printed or now - printed_at >= QUIET_S):
+            printed, printed_at = seen, now
+            say("; ".join(filter(None, (board.head(now), board.progress(now)))))
 
-    def show(self, board: Board, now: float) -> None:
-        """Keep the lines of `board` for the next drawing."""
-        self._lines = [*board.lines(now), *board.output()]
-
-    def lines(self) -> list[str]:
-        """Return the lines that were kept last."""
-        return self._lines
-
-
-class PlainView:
-    """Prints a line when the state of the run changed and was the same twice, and one each minute."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-        self._seen: object = None
-        self._printed: object = None
-        self._printed_at = 0.0
-
-    def show(self, board: Board, now: float) -> None:
-        """Print the board if it is due."""
-        state = board.state
-        is_steady, self._seen = state == self._seen, state
-        if is_steady and (state != self._printed or now - self._printed_at >= QUIET_S):
-            self._printed, self._printed_at = state, now
-            self._say("; ".join(part for part in (board.head(now), board.progress(now)) if part))
+    return show
 
 
-class JsonView:
-    """Prints one object a line, as often as nodes report their load."""
+def json_view(say: Callable[[Mapping[str, object]], None]) -> View:
+    """Return a view that prints one object a line, as often as nodes report their load."""
+    due = 0.0
 
-    def __init__(self, say: Callable[[Mapping[str, object]], None]) -> None:
-        self._say = say
-        self._next = 0.0
+    def show(board: Board, now: float) -> None:
+        nonlocal due
+        if now >= due:
+            due = now + USAGE_S
+            say(snapshot(board, now))
 
-    def show(self, board: Board, now: float) -> None:
-        """Print the board if it is due."""
-        if now >= self._next:
-            self._next = now + USAGE_S
-            self._say(snapshot(board, now))
+    return show
+
+
+def table(boards: Iterable[Board]) -> "Table":
+    """Return the table of all runs now."""
+    return console.table_of(COLUMNS, sorted(row(each, steady_clock.now()) for each in boards))
+
+
+def row(board: Board, now: float) -> tuple[str, ...]:
+    """Return the cells of a run in the table of all."""
+    lost = f", no contact with {fold(board.lost)}" if board.lost else ""
+    return (
+        board.plan.run,
+        board.phase + lost,
+        "" if board.started_at is None else duration(now - board.started_at),
+        f"{len(board.running)} of {board.plan.world_size}",
+        fold(node.host.name for node in board.plan.nodes),
+        board.progress(now),
+    )
 
 
 def snapshot(board: Board, now: float) -> dict[str, object]:
@@ -193,8 +222,6 @@ def _mark(mark: RankStep | None) -> dict[str, object] | None:
         "rank": mark.rank,
         "step": _whole(mark.step),
         "total": _whole(mark.total) or None,
-        "unit": mark.unit,
-        "exact": mark.is_exact,
         "time": document.moment(mark.time),
     }
 

@@ -5,12 +5,13 @@ ranks/           the program that measures; shipped to the nodes
 run/             runs of that program, and files of their results
 """
 
-from pylaunch.terminal.doors import Verb
+from pylaunch.terminal.doors import Names, Verb
 
 VERBS = {
     "bench": Verb(
         "pylaunch.features.bench.command",
         "Measure the communication between hosts; name what is slow",
         after="check",
+        names=Names.HOSTS,
     ),
 }

@@ -16,7 +16,6 @@ from pylaunch.features.bench.run.measure import BACKENDS, bench, chosen_backend
 from pylaunch.inventory import load_cluster
 from pylaunch.runs.connect.interruptible import signals
 from pylaunch.terminal import console, document, options
-from pylaunch.terminal.live_area import working
 
 EXAMPLES = """\b
 Examples:
@@ -105,7 +104,7 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
     if flags.max_size is None and backend in DEFAULT_LARGEST:
         largest = max(DEFAULT_LARGEST[backend], request.sweep.smallest)
         request = replace(request, sweep=replace(request.sweep, largest=largest))
-    with working("measuring") as change:
+    with console.working("measuring") as change:
         result = bench(cluster, request, view.BenchView(change).take, signals)
     _write_plot(flags.plot, result)
     if as_json:

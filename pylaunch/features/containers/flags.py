@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
-
 from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
 from pylaunch.inventory.settings import SETTINGS, read_settings
 from pylaunch.model.job import Container, JobSpec
 from pylaunch.model.text.argv import quoted
 from pylaunch.protocol.node_task import MountTask
-from pylaunch.terminal.options import together
+from pylaunch.terminal.option import Group, Option
 
 READ_ONLY = "ro"
 NOT_REPLACED = ("/proc", "/sys", "/dev")
@@ -32,21 +30,22 @@ NONE = "none"
 WITH_IMAGE = "--container IMAGE, or omit --container-mount"
 AN_IMAGE = 'image = "/data/torch.sif" there, or image = "none" if only a start with --container IMAGE has the mounts'
 
-options = together(
-    click.option(
-        "--container", metavar="IMAGE",
+OPTIONS = (
+    Option(
+        name="container", group=Group.CONTAINER, metavar="IMAGE", verbs=("start", "check"),
         help="Root directory of the ranks: the name of an image of podman or docker on every node, or the path of a "
         "SIF or squashfs for apptainer or enroot; none: no container.",
     ),
-    click.option(
-        "--container-mount", multiple=True, metavar="SRC:DST[:ro]",
+    Option(
+        name="container_mount", group=Group.CONTAINER, multiple=True, default=(), metavar="SRC:DST[:ro]",
+        verbs=("start", "check"),
         help="Directory or file of the node that ranks in the container see. Repeatable.",
     ),
 )  # fmt: skip
 
 
 def in_job(given: MutableMapping[str, Any]) -> Callable[[JobSpec], JobSpec]:
-    """Take the values of `options` out of `given`, and return what they change in a job. Raises UsageError.
+    """Take the values of OPTIONS out of `given`, and return what they change in a job. Raises UsageError.
 
     Values that are not given are those of the settings in the working directory.
     """

@@ -16,8 +16,9 @@ from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.runs.connect.interruptible import signals
+from pylaunch.runs.planned import plan_start
 from pylaunch.runs.prepare import install
-from pylaunch.runs.start import StartOptions, plan_start, start
+from pylaunch.runs.start import StartOptions, start
 from pylaunch.terminal import console
 from pylaunch.terminal.views.start import StartView
 
@@ -56,7 +57,7 @@ def _run(nodes: "DemoNodes", arguments: tuple[str, ...]) -> Outcome:
     console.say(" ".join(("$ pylaunch start --nproc-per-node", str(RANKS_PER_NODE), "--", SCRIPT, *arguments)))
     job = JobSpec((SCRIPT, *arguments), Framework.DIRECT, str(nodes.directory), ranks_per_node=RANKS_PER_NODE)
     with StartView() as view:
-        planned = plan_start(nodes.cluster, job, lambda settings, circumstances: [], view.show)
+        planned = plan_start(nodes.cluster, job, lambda settings, circumstances: [], console.say)
         return start(planned, StartOptions(), view.show, signals)
 
 

@@ -13,9 +13,8 @@ from pylaunch.features.explain.judgement.topics import search_of
 from pylaunch.features.explain.judgement.verdict import LogVerdict, judge_logs
 from pylaunch.features.explain.log_files import blocks_of, files_of, stream_blocks
 from pylaunch.features.explain.recorded_words import classifier
-from pylaunch.model.notes import Notes, ignore
 from pylaunch.model.outcome import Outcome, Status
-from pylaunch.model.run import RunRecord
+from pylaunch.model.run import Notes, RunRecord, ignore
 from pylaunch.model.text.excerpt import TextTail
 from pylaunch.model.text.size import shown_size
 from pylaunch.protocol.node_evidence import RankEnd

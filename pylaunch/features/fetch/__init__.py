@@ -4,12 +4,13 @@ places       which file of which node becomes which file here, below one directo
 node_files   lists and reads files on nodes, whose answers are data
 """
 
-from pylaunch.terminal.doors import Verb
+from pylaunch.terminal.doors import Names, Verb
 
 VERBS = {
     "fetch": Verb(
         "pylaunch.features.fetch.command",
         "Bring checkpoints and other files of a run here from its nodes",
         after="logs",
+        names=Names.RUN,
     ),
 }

@@ -18,7 +18,7 @@ from pylaunch.model.text.sanitise import visible_line
 from pylaunch.model.text.size import shown_size
 from pylaunch.probe.ask import ask, understood_all
 from pylaunch.probe.program import FROM_STDIN, program
-from pylaunch.terminal.views.live import counted
+from pylaunch.terminal.listing import counted
 from pylaunch.transport.connections import connector_of
 from pylaunch.transport.process import Together
 

@@ -22,8 +22,7 @@ from pylaunch.errors import ClusterNotReadyError, UsageError
 from pylaunch.features.init.gather import GatheredHosts, gathered
 from pylaunch.features.init.host_readings import examine, routes
 from pylaunch.features.init.judgement import choices
-from pylaunch.features.init.judgement.choices import PROVISIONED, ProposedValue
-from pylaunch.features.init.judgement.found import FoundHost
+from pylaunch.features.init.judgement.choices import PROVISIONED, FoundHost, ProposedValue
 from pylaunch.features.init.judgement.inventory_text import inventory_text
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.load import INVENTORY
@@ -36,8 +35,7 @@ from pylaunch.probe.ask import Unreachable
 from pylaunch.store.new_file import new_file
 from pylaunch.store.paths import project_known_hosts
 from pylaunch.terminal import console, hints, options
-from pylaunch.terminal.invocation import current
-from pylaunch.terminal.live_area import working
+from pylaunch.terminal.document import current
 from pylaunch.terminal.views import findings, host_keys
 from pylaunch.transport.trust.host_keys import KeyOffer
 
@@ -267,7 +265,7 @@ def _name_in_settings(file: Path) -> None:
 
 def _first_check(file: Path) -> Result:
     job = JobSpec(NO_SCRIPT, Framework.DIRECT, str(Path.cwd()))
-    with working("running the first check"):
+    with console.working("running the first check"):
         found = check(plan_check(load_cluster(file), job, Needs(), select(suite.CHECKS)))
     findings.show(found.findings)
     console.say(findings.summary(found), style="red" if found.failed else "green")

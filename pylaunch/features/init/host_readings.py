@@ -6,9 +6,9 @@ from typing import Any
 from pylaunch.agent.probe.readers.devices import gpu
 from pylaunch.agent.probe.readers.hosts import host as host_reader
 from pylaunch.agent.probe.readers.hosts import host_facts, network, python_env, reach
-from pylaunch.features.init.judgement.found import FoundHost, FoundRoute, Storage
+from pylaunch.features.init.judgement.choices import FoundHost, FoundRoute, Storage
 from pylaunch.model.cluster import Cluster, Host
-from pylaunch.model.text.addresses import is_address
+from pylaunch.model.hostset import is_address
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.probe.answers import Unmeasured, value, values
 from pylaunch.probe.ask import Unreachable, ask, understood_all

@@ -35,8 +35,9 @@ from pylaunch.runs import steady_clock
 from pylaunch.runs.connect.interruptible import Interrupter
 from pylaunch.runs.events import AttemptEnded, LinesWritten, RanksReleased, StartEvent
 from pylaunch.runs.follow.run_follower import LAST_S
+from pylaunch.runs.planned import PlannedRun
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
-from pylaunch.runs.start import PlannedRun, StartOptions, begin, run
+from pylaunch.runs.start import StartOptions, begin, run
 from pylaunch.runs.start_checks import end_leftovers
 from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.transport import interrupts

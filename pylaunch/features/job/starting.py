@@ -3,16 +3,17 @@
 import contextlib
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pylaunch.base.dataclass import fields, replace
+from pylaunch import features
+from pylaunch.base.dataclass import replace
 from pylaunch.errors import ExitCode, UsageError
-from pylaunch.features import job_changes, job_option_names
+from pylaunch.features import job_changes, job_options
 from pylaunch.features.job import job_file
 from pylaunch.features.job.controller import PlannedPart, free_ports, run_job
 from pylaunch.features.job.course import stop_order
@@ -24,38 +25,34 @@ from pylaunch.model.cluster import Cluster
 from pylaunch.model.job import RolePart
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.setting import Judge
-from pylaunch.runs.events import StartEvent
-from pylaunch.runs.start import plan_start
+from pylaunch.runs.planned import plan_start
 from pylaunch.store import runs
 from pylaunch.terminal import console, document
-from pylaunch.terminal.doors import Observing, RunEnding
+from pylaunch.terminal.document import current
+from pylaunch.terminal.doors import RunEnding, RunObserver
 from pylaunch.terminal.flags import sync
-from pylaunch.terminal.flags.requested import requested
-from pylaunch.terminal.flags.start import StartFlags
-from pylaunch.terminal.invocation import current
+from pylaunch.terminal.flags.program import requested
+from pylaunch.terminal.flags.start import OPTIONS, StartFlags
+from pylaunch.terminal.listing import counted
+from pylaunch.terminal.option import InJobFile
 from pylaunch.terminal.options import text_of
-from pylaunch.terminal.views.live import counted
-from pylaunch.terminal.views.start import lines
-
-NOT_IN_A_ROLE = frozenset({
-    "words", "nodes", "dry_run", "detach", "save_logs", "queue", "ends_with_controller",
-    "in_job", "choice", "verbose", "request",
-})  # fmt: skip
-"""Options of `start` that are about a whole start, or that a job of several roles does not have."""
-
-OF_THE_JOB = frozenset({"words", "dry_run", "verbose", "inventory", "hosts", "limit", "as_json", "scheduler"})
-"""Options of `start` that a job has as a whole."""
 
 DRY_RUN_PORTS = range(29599, 29399, -1)
 
 
-def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge: Judge, observing: Observing) -> int:
+def started(
+    typed: StartFlags,
+    inventory: Path | None,
+    limit: str | None,
+    judge: Judge,
+    observers: Callable[[], tuple[RunObserver, ...]],
+) -> int:
     """Start the job of a file, whose name is the first of the words, and return the exit code.
 
-    `judge` judges the variables of each role; `observing` has observers for each run.
+    `judge` judges the variables of each role; `observers` makes those of each run.
     """
     context = click.get_current_context()
-    defaults = given_here(context, observing.options)
+    defaults = given_here(context)
     job = read_job(typed.words)
     cluster = load_cluster(inventory, limit=limit)
     parts = placed(job, cluster, lambda pattern: _named(cluster, inventory, pattern))
@@ -74,7 +71,7 @@ def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge:
         if current().as_json:
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         console.say(f"job {job.name} is {job_id(planned)}: {counted(len(planned), 'run')}")
-        watched = [replace(each, observers=observing.new()) for each in planned]
+        watched = [replace(each, observers=observers()) for each in planned]
         course = run_job(watched, view.show, view.changed)
     document.show(outcome_data(job, course, planned))
     show_end(job.name, course, planned)
@@ -82,7 +79,7 @@ def started(typed: StartFlags, inventory: Path | None, limit: str | None, judge:
     if ending is None:
         return ExitCode.BUG
     of_job = RunEnding(job_id(planned), Outcome(ending.status, end_reason(course, planned), ending.at, (), {}))
-    for observer in observing.new():
+    for observer in observers():
         observer.at_end_of_job(job.name, of_job)
     return ending.status.exit_code
 
@@ -95,8 +92,7 @@ def read_job(words: Sequence[str]) -> JobFile:
 
 def options_of_a_role() -> list[str]:
     """Return the options of `start` that a role may have, by parameter name."""
-    names = (*(each.name for each in fields(StartFlags)), *job_option_names())
-    return [name for name in names if name not in NOT_IN_A_ROLE]
+    return [each.name for each in (*OPTIONS, *job_options()) if each.in_job_file is InJobFile.ROLE]
 
 
 def _words(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
@@ -123,19 +119,19 @@ def _named(cluster: Cluster, inventory: Path | None, pattern: str) -> list[str]:
     return found
 
 
-def given_here(context: click.Context, elsewhere: frozenset[str]) -> dict[str, Any]:
+def given_here(context: click.Context) -> dict[str, Any]:
     """Return the options of the command line, which hold for every role. Raises UsageError for those that cannot."""
-    here, source = click.core.ParameterSource.COMMANDLINE, context.get_parameter_source
-    names = [each.name for each in context.command.params if each.name is not None]
-    typed_here = {name for name in names if source(name) is here} - OF_THE_JOB - elsewhere
-    refused = sorted(typed_here.difference(options_of_a_role()))
-    if refused:
-        shown = ", ".join(f"--{name.replace('_', '-')}" for name in refused)
+    given = [each for each in (*OPTIONS, *features.options("start")) if _is_typed(context, each.name)]
+    if refused := [each.typed for each in given if each.in_job_file is InJobFile.NONE]:
         hint = "omit it; the job file says what each role has"
-        if "detach" in refused:
+        if "--detach" in refused:
             hint = "the controller starts and ends roles as long as the job runs: nohup pylaunch start … &"
-        raise UsageError(f"{shown}: not for a job of several roles", hint=hint)
-    return {name: context.params[name] for name in typed_here}
+        raise UsageError(f"{', '.join(refused)}: not for a job of several roles", hint=hint)
+    return {each.name: context.params[each.name] for each in given if each.in_job_file is InJobFile.ROLE}
+
+
+def _is_typed(context: click.Context, name: str) -> bool:
+    return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
 def planned_parts(
@@ -163,14 +159,14 @@ def planned_parts(
         given = replace(given, words=words, env=(*mine, *env), nodes=len(part.cluster.hosts), ends_with_controller=True)
         try:
             asked = requested(given, os.environ, tree_of)
-            events: list[StartEvent] = []
+            said: list[str] = []
             place = RolePart(job_id, job.name, role.name, part.name, order[role.name])
-            planned = plan_start(part.cluster, replace(asked.job, part=place), judge, events.append)
-            notes |= dict.fromkeys(f"{role.name}: {line}" for event in events for line in lines(event))
+            planned = plan_start(part.cluster, replace(asked.job, part=place), judge, said.append)
+            notes |= dict.fromkeys(f"{role.name}: {line}" for line in said)
         except UsageError as error:
             error.message = f"[roles.{role.name}] {error.message}"
             raise
-        found.append(PlannedPart(part, planned, asked.options))
+        found.append(PlannedPart(part, planned, asked.options()))
     for note in notes:  # Replicas have the same ones.
         console.say(note)
     return found
@@ -186,7 +182,7 @@ def flags_of(role: JobRole, command: click.Command, defaults: Mapping[str, Any])
         names = click.get_current_context().help_option_names  # `command` remembers them.
         context = command.make_context("start", _argv(role.options, switches), help_option_names=names)
         own = {name: context.params[name] for name in role.options}
-        of_features = job_option_names()
+        of_features = {each.name for each in job_options()}
         for name, value in defaults.items():
             if isinstance(value, tuple) and name not in of_features:
                 own[name] = (*value, *own.get(name, ()))

@@ -27,7 +27,8 @@ from pylaunch.runs.events import (
 from pylaunch.runs.follow.run_follower import STOPS
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
 from pylaunch.terminal import console, document, hints
-from pylaunch.terminal.views.live import Live, counted, show_outcome
+from pylaunch.terminal.listing import counted
+from pylaunch.terminal.views.live import Live, show_outcome
 from pylaunch.terminal.views.start import lines
 
 

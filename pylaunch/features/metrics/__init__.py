@@ -1,7 +1,6 @@
 """Live runs as Prometheus metrics: `pylaunch metrics`.
 
-samples       pure: numbers of a run and its nodes, and of attempts that ended
-live_samples  samples of the live runs of the records; nothing is stopped or recorded
+samples       numbers of the live runs of the records and of their nodes; nothing is stopped or recorded
 exposition    samples as metrics of prometheus-client, and the server
 command       `metrics`
 dashboard.json: a dashboard of Grafana with these metrics

@@ -11,7 +11,7 @@ import click
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.model.text.argv import quoted
 from pylaunch.terminal import console
-from pylaunch.terminal.late_import import imported
+from pylaunch.terminal.doors import imported
 
 DEFAULT = "127.0.0.1:9733"
 DASHBOARD = Path(__file__).with_name("dashboard.json")
@@ -47,7 +47,7 @@ def command(*, listen: str, every: float, dashboard: bool) -> int:
             "pylaunch metrics needs the package prometheus-client, which is not installed",
             hint=quoted((sys.executable, "-m", "pip", "install", "prometheus-client>=0.21,<1")),
         ) from None
-    live = imported("pylaunch.features.metrics.live_samples").LiveSamples(every)
+    live = imported("pylaunch.features.metrics.samples").LiveSamples(every)
     with contextlib.ExitStack() as stack, contextlib.suppress(KeyboardInterrupt):
         stack.callback(live.close)
         try:

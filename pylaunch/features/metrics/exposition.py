@@ -8,8 +8,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from pylaunch.features.metrics.live_samples import LiveSamples
-from pylaunch.features.metrics.samples import LAST_ANSWER, OF_NODE, OF_RUN
+from pylaunch.features.metrics.samples import LAST_ANSWER, OF_NODE, OF_RUN, LiveSamples
 
 
 class RunCollector(Collector):

@@ -1,10 +1,16 @@
-"""Numbers of a live run and of its nodes at one moment, and the class of an end. Pure."""
+"""Numbers of live runs and of their nodes at one moment, and the attempts that have ended."""
 
+import time
+from collections import Counter
 from collections.abc import Mapping
 
 from pylaunch.model.outcome import Outcome, Status
-from pylaunch.model.plan import NodePlan, base_of
+from pylaunch.model.plan import NodePlan, RunPlan, base_of
+from pylaunch.model.run import Event, EventKind
 from pylaunch.model.text.sanitise import visible_line
+from pylaunch.runs import steady_clock
+from pylaunch.runs.events import LinesWritten, RunEvent, UsageReported
+from pylaunch.runs.watch import LiveRuns
 from pylaunch.terminal.views.board import Board
 from pylaunch.verdict.causes.cause_kinds import KINDS
 
@@ -58,7 +64,7 @@ def sample_of(board: Board, heard: Mapping[str, float], clocks: Mapping[str, flo
     counts = {"running": len(running), "ended": len(board.ended), "unknown": len(lost)}
     counts["waiting"] = max(0, plan.world_size - sum(counts.values()))
     of_run = [plan.restart, board.started_at, None, None, None]
-    if (extremes := board.extremes()) is not None and extremes[0].unit == "step":
+    if (extremes := board.extremes()) is not None:
         slowest, furthest = extremes
         of_run[2:] = slowest.step, furthest.step, board.pace.rate(slowest.rank, now)
     sample: dict[str, dict[tuple[str, ...], float | None]] = {
@@ -96,3 +102,55 @@ def class_of_end(outcome: Outcome) -> tuple[str, str]:
         return outcome.status.value, ""
     kind = HANG if outcome.is_hang else outcome.causes[0].kind if outcome.causes else UNKNOWN
     return outcome.status.value, kind if kind in (*KINDS, HANG) else UNKNOWN
+
+
+class LiveSamples:
+    """The latest sample of each live run, and the attempts that have ended since this value was made."""
+
+    def __init__(self, every_s: float) -> None:
+        self._runs = LiveRuns[Sampler](lambda plan, before: Sampler(plan, every_s, before))
+        self.ends: Mapping[tuple[str, str], int] = ends_of_no_attempt()
+        """Attempts that have ended, by status and kind of cause."""
+
+        self.refreshed_at = 0.0
+        self.close = self._runs.close
+
+    def samples(self) -> list[Sample]:
+        """Return the latest sample of each live run. Waits for no node."""
+        return [each.sample for each in self._runs.onlookers if each.sample is not None]
+
+    def refresh(self) -> None:
+        """Read the records that may have changed, and watch the runs that are live."""
+        ends = Counter(self.ends)
+        ends.update(class_of_end(record.outcome) for record in self._runs.refresh() if record.outcome is not None)
+        self.ends, self.refreshed_at = ends, time.time()
+
+
+class Sampler:
+    """An onlooker of a run that samples its model; it has the sample before until it has its own."""
+
+    def __init__(self, plan: RunPlan, every_s: float, before: "Sampler | None" = None) -> None:
+        self._board = Board(plan)
+        self._heard: dict[str, float] = {}
+        self._clocks: dict[str, float] = {}
+        self.usage_every_s = every_s
+        self.sample: Sample | None = None if before is None else before.sample
+
+    def show(self, event: RunEvent) -> None:
+        """Update the model with an event of a node."""
+        self._board.add(event)
+        if isinstance(event, UsageReported) and event.clock_offset is not None:
+            set_since_s = time.time() - steady_clock.now()
+            self._clocks[event.host] = event.clock_offset - set_since_s
+        is_lost = isinstance(event, Event) and event.kind is EventKind.CONTACT_LOST
+        if isinstance(event, Event | LinesWritten | UsageReported) and event.host is not None and not is_lost:
+            self._heard[event.host] = time.monotonic()
+
+    def look(self) -> None:
+        """Keep a sample."""
+        self.sample = sample_of(self._board, self._heard, self._clocks, steady_clock.now())
+
+    def lose_all(self) -> None:
+        """Keep a sample without an answer of any node."""
+        self._board.lose_all()
+        self.look()

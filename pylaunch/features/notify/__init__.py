@@ -4,19 +4,15 @@ target         reads TARGET and delivers to it
 observer       makes notifications of the events of a run; a thread for each target delivers them
 """
 
-from pylaunch.terminal.doors import ObserverOption, Verb
-
-VERBS: dict[str, Verb] = {}
+from pylaunch.terminal.doors import ObserverOption
+from pylaunch.terminal.option import Group, InJobFile, Option
 
 OBSERVER = ObserverOption(
-    "notify",
-    "pylaunch.features.notify.observer",
-    {
-        "multiple": True,
-        "metavar": "TARGET",
-        "help": "Notify TARGET of the start, restarts, hangs and the end: https://…, command:PROGRAM or env:NAME (the "
+    Option(
+        name="notify", group=Group.FOLLOWING, multiple=True, default=(), metavar="TARGET", verbs=("start", "attach"),
+        in_job_file=InJobFile.WHOLE, is_repeated=True,
+        help="Notify TARGET of the start, restarts, hangs and the end: https://…, command:PROGRAM or env:NAME (the "
         "target in that variable). Several times: each of them.",
-    },
-    verbs=("start", "attach"),
-)
-"""`--notify`."""
+    ),
+    "pylaunch.features.notify.observer",
+)  # fmt: skip

@@ -16,14 +16,12 @@ from pylaunch.broadcast.spread import broadcast, broadcast_from
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
 from pylaunch.inventory import load_cluster
 from pylaunch.model.cluster import Cluster
-from pylaunch.model.diagnosis.host_errors import error_lines
-from pylaunch.model.diagnosis.host_hints import of_hosts
+from pylaunch.model.diagnosis.host_errors import error_lines, of_hosts
 from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.sanitise import visible_line
 from pylaunch.model.text.size import shown_size
 from pylaunch.terminal import console, document, options
-from pylaunch.terminal.live_area import LiveArea
 
 EXAMPLES = """\b
 Examples:
@@ -92,7 +90,7 @@ def _following(hosts: Sequence[str]) -> Iterator[Callable[[Progress], None]]:
     if not console.is_drawable():
         yield lines_of_progress(lambda line: console.say(f"push: {line}"))
         return
-    with LiveArea(lambda: shown, 0.5):
+    with console.drawn(lambda: shown, 0.5):
         yield redraw
 
 

@@ -4,12 +4,14 @@ files/   pure: a plan in, files of a target out
 work     plans the start, refuses secrets, writes the files
 """
 
-from pylaunch.terminal.doors import Verb
+from pylaunch.terminal.doors import Names, Verb
 
 VERBS = {
     "render": Verb(
         "pylaunch.features.render_files.command",
         "Write a plan as files for Slurm, torchrun and other launchers",
         after="rerun",
+        names=Names.HOSTS,
+        subcommands=("slurm", "torchrun", "accelerate", "deepspeed"),
     ),
 }

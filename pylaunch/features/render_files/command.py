@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from posixpath import basename
 from typing import Any
@@ -12,18 +12,21 @@ import click
 from pylaunch.agent.shared.scripts import choose, read_program
 from pylaunch.base.dataclass import dataclass, fields, replace
 from pylaunch.errors import ExitCode, UsageError
-from pylaunch.features import start_file
-from pylaunch.features.render_files.files import Target, TargetOptions
-from pylaunch.features.render_files.work import RenderedPlan, render_plan, write_files
+from pylaunch.features import judge_settings, start_file
+from pylaunch.features.render_files.files import Target, TargetOptions, render_files
+from pylaunch.features.render_files.files.content import FileSet
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.settings import SETTINGS, read_settings
-from pylaunch.model.job import Framework
+from pylaunch.model.cluster import Cluster
+from pylaunch.model.job import Framework, JobSpec
+from pylaunch.model.secret import refuse_secrets
 from pylaunch.model.text.argv import pylaunch
+from pylaunch.runs.planned import plan_start
+from pylaunch.store.new_file import new_file
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags import environment, program
-from pylaunch.terminal.flags.start import AUTO, StartFlags, source_directory
-from pylaunch.terminal.group import CommandGroup
-from pylaunch.terminal.views.start import StartView
+from pylaunch.terminal.flags.start import StartFlags, options_of, source_directory
+from pylaunch.terminal.option import CommandGroup, GroupedCommand, added
 
 EXAMPLES = """\b
 Examples:
@@ -31,7 +34,7 @@ Examples:
   pylaunch render torchrun -i cluster.ini --output files -- train.py
 """
 
-Option = Callable[[Any], Any]
+ClickOption = Callable[[Any], Any]
 
 OTHER_LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 """Programs whose command lines are accepted as those of a script."""
@@ -44,30 +47,9 @@ DECIDED_BY_PLAN = frozenset({
 })  # fmt: skip
 _SBATCH_WORD = re.compile(r"--[a-z][a-z-]*(=[^\s#'\"\\]+)?")
 
-_PLAN = (
+_OWN = (
     options.inventory,
     options.limit,
-    click.option("--nodes", type=int, metavar="N", help="Take the first N hosts."),
-    click.option(
-        "--nproc-per-node", default=StartFlags.nproc_per_node, metavar="auto|N", show_default=True,
-        help="Ranks on each node; auto is one per device of the inventory, or one where it lists none.",
-    ),
-    click.option("-m", "--module", is_flag=True, help="SCRIPT is a module, as in python -m."),
-    environment.options,
-    click.option("--workdir", metavar="DIR", help="Directory to start in.  [default: this directory]"),
-    click.option("--python", metavar="PATH", help="Interpreter of the ranks.  [default: that of the inventory]"),
-    click.option("--port", type=int, help="Rendezvous port on the first node.  [default: as the file says]"),
-)  # fmt: skip
-_INTERFACE = click.option("--interface", metavar="NAME", help="Network interface of the ranks.")
-_FRAMEWORK = click.option(
-    "--framework", type=click.Choice([AUTO, *(each.value for each in Framework if not each.has_nodes_as_ranks)]),
-    default=AUTO, show_default=True,
-    help="How ranks are started; auto reads what SCRIPT imports.",
-)  # fmt: skip
-_RESTARTS = click.option(
-    "--max-restarts", type=int, default=StartFlags.max_restarts, metavar="N", help="Restarts after a failure."
-)
-_FILES = (
     click.option(
         "-o", "--output", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
         help="Write the files to this directory.  [default: print them]",
@@ -76,6 +58,69 @@ _FILES = (
     options.as_json,
     click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="-- SCRIPT [ARGS]..."),
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RenderedPlan:
+    """Files for a target, and where they were written."""
+
+    target: Target
+    content: FileSet
+    secrets: tuple[str, ...]
+    """Names of the secrets of the job. No file contains a value."""
+
+    directory: Path | None = None
+    """None: nothing was written."""
+
+
+def render_plan(cluster: Cluster, job: JobSpec, target: Target, options: TargetOptions) -> RenderedPlan:
+    """Plan `job` as a start would, and return the files of the plan for `target`.
+
+    Raises UsageError for a plan that the target cannot run, and for a secret on the command line or in a variable,
+    because the files would contain it.
+    """
+    refuse_secrets(job.command, job.env)
+    plan = plan_start(cluster, job, judge_settings, console.say).plan
+    return RenderedPlan(target, render_files(plan, target, options), job.secrets)
+
+
+def write_files(rendered: RenderedPlan, directory: Path, *, replaces: bool) -> RenderedPlan:
+    """Write the files to `directory`, which is made if needed, each for its user alone.
+
+    Raises UsageError if a file exists, unless `replaces`, and if one cannot be written.
+    """
+    paths = [directory / file.name for file in rendered.content.files]
+    existing = [path.name for path in paths if path.exists() or path.is_symlink()]
+    if existing and not replaces:
+        raise UsageError(
+            f"{directory}: {_counted(existing)} already",
+            hint="--force replaces them; --output DIR names another directory",
+        )
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--output {directory}: cannot be made: {error.strerror}") from None
+    for path, file in zip(paths, rendered.content.files, strict=True):
+        _write(path, file.text.encode("utf-8", "surrogateescape"), replaces=path.name in existing)
+    return RenderedPlan(rendered.target, rendered.content, rendered.secrets, directory)
+
+
+def _write(path: Path, content: bytes, *, replaces: bool) -> None:
+    """Write one file. One that exists is replaced at once, when the new one is complete."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}") if replaces else path
+    with new_file(aside) as out:
+        out.write(content)
+    if replaces:
+        try:
+            aside.replace(path)
+        except OSError as error:
+            aside.unlink(missing_ok=True)
+            raise UsageError(f"{path}: cannot be replaced: {error.strerror}") from None
+
+
+def _counted(names: Iterable[str]) -> str:
+    shown = ", ".join(sorted(names))
+    return f"{shown} exist" if "," in shown else f"{shown} exists"
 
 
 class TargetGroup(CommandGroup):
@@ -129,15 +174,18 @@ class RenderFlags:
         return tuple(found)
 
 
-def _subcommand(target: Target, summary: str, *own: Option) -> None:
+def _subcommand(target: Target, summary: str, *own: ClickOption) -> None:
     """Add the subcommand of `target`, with the flags of a plan and its `own`."""
 
     def call(**given: Any) -> int:
         names = [each.name for each in fields(RenderFlags) if each.name in given]
         return _rendered(target, RenderFlags(**{name: given.pop(name) for name in names}), StartFlags(**given))
 
-    function = options.together(*_PLAN, *own, *_FILES)(call)
-    command.command(target.value, help=summary, context_settings={"allow_interspersed_args": False})(function)
+    function = added(options_of("render", f"render {target.value}"))(call)
+    for option in (*own, *_OWN):
+        function = option(function)
+    settings = {"allow_interspersed_args": False}
+    command.command(target.value, cls=GroupedCommand, help=summary, context_settings=settings)(function)
 
 
 def _rendered(target: Target, where: RenderFlags, typed: StartFlags) -> int:
@@ -165,12 +213,16 @@ def _rendered(target: Target, where: RenderFlags, typed: StartFlags) -> int:
 def _of_program(target: Target, where: RenderFlags, typed: StartFlags, settings: TargetOptions) -> RenderedPlan:
     """Return the files of one target for a program."""
     chosen, flags = _program(target, typed)
-    env = environment.given(flags, os.environ)
+    env = environment.given(flags.env, flags.env_file, flags.secret, os.environ)
     if target.framework is None:
         chosen = program.with_variables(chosen, flags.framework, env.plain)
+    if chosen.framework.has_nodes_as_ranks:
+        raise UsageError(
+            f"{target.value} starts no {chosen.framework.value}", hint=pylaunch("start", "--", *chosen.words)
+        )
     job = flags.job(chosen.words, chosen.framework, env, None, is_unread=chosen.is_unread)
     cluster = load_cluster(where.inventory, limit=where.limit)
-    return render_plan(cluster, job, target, settings, StartView().show)
+    return render_plan(cluster, job, target, settings)
 
 
 def _program(target: Target, flags: StartFlags) -> tuple[program.Program, StartFlags]:
@@ -203,8 +255,6 @@ _subcommand(
     Slurm chooses nodes and devices; the plan decides how many. Nodes with different numbers of ranks become a
     heterogeneous job.
     """,
-    _INTERFACE,
-    _FRAMEWORK,
     *(
         click.option(f"--{name}", metavar=metavar, help=f"Value of --{name} of sbatch.")
         for name, metavar in SBATCH.items()
@@ -213,11 +263,9 @@ _subcommand(
         "--sbatch-arg", multiple=True, metavar="OPTION", help="Further option of sbatch, such as --mem=0. Repeatable."
     ),
 )
-_subcommand(Target.TORCHRUN, "Write the torchrun command of each node, as a script.", _INTERFACE, _RESTARTS)
-_subcommand(Target.ACCELERATE, "Write a configuration of accelerate launch for each machine, and a script.", _INTERFACE)
-_subcommand(
-    Target.DEEPSPEED, "Write the hostfile, the file of variables and the command of DeepSpeed's launcher.", _INTERFACE
-)
+_subcommand(Target.TORCHRUN, "Write the torchrun command of each node, as a script.")
+_subcommand(Target.ACCELERATE, "Write a configuration of accelerate launch for each machine, and a script.")
+_subcommand(Target.DEEPSPEED, "Write the hostfile, the file of variables and the command of DeepSpeed's launcher.")
 
 
 def show(made: RenderedPlan) -> None:

@@ -5,13 +5,14 @@ write        reads what is known about a run, from its record and its nodes
 archive      the archive, which contains the report, the record and the logs
 """
 
-from pylaunch.terminal.doors import Verb, VerbGroup
+from pylaunch.terminal.doors import Names, Verb, VerbGroup
 
 VERBS = {
     "report": Verb(
         "pylaunch.features.report.command",
         "Write a run as one HTML file, or as an archive with its logs",
         after="stacks",
+        names=Names.RUN,
         group=VerbGroup.DIAGNOSE,
     ),
 }

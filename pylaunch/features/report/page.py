@@ -6,12 +6,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.features.report import host_ranks, timeline
+from pylaunch.model.clock import in_utc
 from pylaunch.model.hostset import alike, fold
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.model.text.argv import pylaunch, quoted
-from pylaunch.model.text.moments import in_utc
 from pylaunch.model.text.sanitise import rank_output, visible
 
 MOST_EVIDENCE = 40

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pylaunch.base.dataclass import fields
+from pylaunch.features.slurm.flags import OPTIONS as OPTIONS
 from pylaunch.features.slurm.flags import NodeSource, SchedulerFlags, node_source
-from pylaunch.features.slurm.flags import options as options
 from pylaunch.inventory.settings import read_settings
-from pylaunch.terminal.invocation import current
-from pylaunch.terminal.late_import import imported
+from pylaunch.terminal.document import current
+from pylaunch.terminal.doors import imported
 
 if TYPE_CHECKING:
     from pylaunch.model.cluster import Cluster
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def start_source(given: MutableMapping[str, Any], *, has_inventory: bool) -> "StartSource":
-    """Take the values of `options` out of `given`, the options of a start, and return the source of its nodes.
+    """Take the values of OPTIONS out of `given`, the options of a start, and return the source of its nodes.
 
     In a Slurm job, begin to ask Slurm and to start the agents there. Raises UsageError for a contradiction.
     """

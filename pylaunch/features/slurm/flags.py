@@ -4,14 +4,12 @@ import re
 from collections.abc import Mapping
 from enum import Enum
 
-import click
-
 from pylaunch.base.dataclass import dataclass, fields
 from pylaunch.errors import UsageError
 from pylaunch.inventory.settings import SETTINGS, Settings
 from pylaunch.model.slurm_job import JobRequest
 from pylaunch.model.text.argv import Argv
-from pylaunch.terminal.options import together
+from pylaunch.terminal.option import Group, InJobFile, Option
 
 AUTO, NONE, SLURM = "auto", "none", "slurm"
 JOB_ID = "SLURM_JOB_ID"
@@ -27,22 +25,28 @@ FIRST_COMPONENT = "SLURM_JOB_ID_HET_GROUP_0"
 
 NODES = r"SLURM_JOB_NODELIST(?:_HET_GROUP_\d{1,3})?"
 
-options = together(
-    click.option(
-        "--scheduler", type=click.Choice([AUTO, SLURM, NONE]), default=AUTO, show_default=True,
+OPTIONS = (
+    Option(
+        name="scheduler", group=Group.SLURM, choices=(AUTO, SLURM, NONE), default=AUTO, in_job_file=InJobFile.WHOLE,
         help="slurm submits a job and starts on its nodes; auto: in a Slurm job its nodes, else the inventory's hosts.",
     ),
-    click.option("--partition", metavar="NAME", help="Slurm: partition."),
-    click.option("--time", metavar="TIME", help="Slurm: time limit, such as 4:00:00 or 2-00:00:00."),
-    click.option(
-        "--sbatch-arg", multiple=True, metavar="OPTION", help="Slurm: a further option of sbatch, --mem=0. Repeatable."
+    Option(
+        name="partition", group=Group.SLURM, metavar="NAME", in_job_file=InJobFile.NONE, help="Slurm: partition.",
+    ),
+    Option(
+        name="time", group=Group.SLURM, metavar="TIME", in_job_file=InJobFile.NONE,
+        help="Slurm: time limit, such as 4:00:00 or 2-00:00:00.",
+    ),
+    Option(
+        name="sbatch_arg", group=Group.SLURM, multiple=True, default=(), metavar="OPTION", in_job_file=InJobFile.NONE,
+        help="Slurm: a further option of sbatch, --mem=0. Repeatable.",
     ),
 )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
 class SchedulerFlags:
-    """Flags of `options`, as click parsed them."""
+    """Values of OPTIONS."""
 
     scheduler: str = AUTO
     partition: str | None = None

@@ -11,7 +11,7 @@ from pylaunch.errors import UsageError
 from pylaunch.features import judge_settings
 from pylaunch.features.slurm import flags as scheduler
 from pylaunch.features.slurm.allocation import Allocation, JobNews, allocate, allocation_here, end_submitted
-from pylaunch.features.slurm.flags import JOB_ID, NodeSource, SchedulerFlags
+from pylaunch.features.slurm.flags import JOB_ID, SchedulerFlags
 from pylaunch.features.slurm.job_here import JobHere, SlurmSource
 from pylaunch.inventory import load_cluster
 from pylaunch.inventory.limit import limited
@@ -22,7 +22,7 @@ from pylaunch.model.job import JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.slurm_job import JobRequest
 from pylaunch.model.text.argv import quoted
-from pylaunch.runs.start import PlannedRun, plan_start
+from pylaunch.runs.planned import PlannedRun, plan_start
 from pylaunch.terminal import console, hints
 from pylaunch.terminal.doors import NodesWanted, StartNodes
 
@@ -40,9 +40,6 @@ def nodes_of_start(source: SlurmSource, wanted: NodesWanted, job: JobSpec) -> It
     Raises UsageError for an inventory with hosts outside of the Slurm job, and before it submits one for a `job` that
     cannot be planned on any nodes.
     """
-    if source.kind is NodeSource.INVENTORY:
-        yield StartNodes(load_cluster(wanted.inventory, limit=wanted.limit))
-        return
     if source.asked is not None:
         yield StartNodes(_here(source.asked.result(), source.flags, wanted))
         return

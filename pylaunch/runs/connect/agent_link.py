@@ -17,7 +17,7 @@ from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.base.layout import JOB_VARIABLE
 from pylaunch.model.clock import ClockOffset, Exchange, measure
 from pylaunch.model.cluster import Connection, Host
-from pylaunch.model.diagnosis import host_hints
+from pylaunch.model.diagnosis import host_errors
 from pylaunch.model.text.argv import Argv, pylaunch
 from pylaunch.runs import steady_clock
 from pylaunch.transport.connections import connector_of, in_full
@@ -381,7 +381,7 @@ def why_ended(connector: Connector, ended: Completed) -> LinkError:
     if (failure := connector.failure(ended)) is not None:
         return LinkError(failure.reason, failure.hint, is_final=failure.is_final)
     if ended.returncode == PYTHON_ABSENT:
-        return NoAgentError(f"no Python at {host.agent_python}", host_hints.agent_python(host))
+        return NoAgentError(f"no Python at {host.agent_python}", host_errors.agent_python(host))
     if ended.returncode == AGENT_ABSENT:
         return LinkError("the agent's archive is gone, or is damaged")
     if ended.returncode == ROOT_UNTRUSTED:

@@ -13,15 +13,14 @@ from pylaunch.checks import suite
 from pylaunch.checks.selection import select
 from pylaunch.errors import ClusterNotReadyError, ExitCode, PylaunchError
 from pylaunch.model.clock import ClockOffset
-from pylaunch.model.diagnosis import host_hints
+from pylaunch.model.diagnosis import host_errors
 from pylaunch.model.diagnosis.host_errors import alike_errors
-from pylaunch.model.hostset import fold
+from pylaunch.model.hostset import fold, is_address
 from pylaunch.model.job import Container
 from pylaunch.model.plan import NODE_ENVIRONMENT, NodeCommand, NodePlan, RunPlan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.secret import Secrets, secret_values
 from pylaunch.model.setting import machines
-from pylaunch.model.text.addresses import is_address
 from pylaunch.protocol.messages import PAUSE_S
 from pylaunch.protocol.node_task import ContainerTask, Need, NodeTask, RankTask
 from pylaunch.render.hostfile import hostfile
@@ -366,7 +365,7 @@ class Session:
             f"{len(self._reasons)} of {len(self._tasks)} hosts cannot take part, so no rank was started",
             self._reasons,
             evidence=evidence,
-            hint="\n      ".join(host_hints.folded(hints)) or None,
+            hint="\n      ".join(host_errors.folded(hints)) or None,
         )
 
     def _report(

@@ -1,29 +1,31 @@
-"""The program of a start, or the command line of another launcher, and the framework that fits it."""
+"""From the words of a start to its job: the program or another launcher's command line, and the framework that fits."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pylaunch.agent.shared.scripts import DEFAULT, LAUNCHER_VARIABLES, choose, needs_mpi, read_program
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import UsageError
 from pylaunch.model.hostset import fold
-from pylaunch.model.job import Framework
+from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.pasted import Pasted, described_line, node_flag, program_after, taken_apart
 from pylaunch.model.plan import RunPlan
+from pylaunch.model.secret import Secrets
 from pylaunch.model.text.argv import Argv, pylaunch, quoted
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.terminal import console
-from pylaunch.terminal.flags.start import AUTO, StartFlags, source_directory
+from pylaunch.terminal.flags import environment, sync
+from pylaunch.terminal.flags.start import AUTO, OPTIONS, StartFlags, source_directory
+
+if TYPE_CHECKING:
+    from pylaunch.runs.start import StartOptions
 
 OF_SHELL = frozenset("&|;<>$`")
 SHELL_WORDS = ("source", ".", "cd", "export", "ulimit", "module")
 LARGEST_SETTINGS = 1 << 20
 """Bytes of a file of settings that a line names."""
-
-NUMBERS = ("nodes", "max_restarts", "port")
-"""Flags of another launcher whose values are numbers here."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,61 @@ class Program:
 
     is_per_gpu: bool = False
     """The line of another launcher asks for one rank per GPU."""
+
+
+@dataclass(frozen=True)
+class Requested:
+    """Request of the flags; nothing in it depends on the nodes."""
+
+    flags: StartFlags
+    """With the options of the command line of another launcher."""
+
+    program: Program
+    job: JobSpec
+    secrets: Secrets
+    tree: Tree | None
+
+    def options(self) -> "StartOptions":
+        """Return the options of the start that are no part of its job."""
+        return start_options(self.flags, self.job, self.secrets, self.tree)
+
+
+def requested(
+    typed: StartFlags,
+    ours: Mapping[str, str],
+    tree_of: Callable[[str | None, tuple[str, ...]], Tree | None] = sync.given,
+) -> Requested:
+    """Return the job of `typed`; `ours` is the environment of pylaunch, `tree_of` reads the tree to ship.
+
+    Raises UsageError for what cannot be started.
+    """
+    tree = tree_of(typed.sync, typed.sync_exclude)
+    try:
+        chosen, flags = understood(typed, tree)
+    except UsageError as error:
+        if typed.sync is not None and error.hint is not None:
+            ship = pylaunch("start", "--sync", typed.sync)
+            error.hint = error.hint.replace("pylaunch start", ship)
+        raise
+    env = environment.given(flags.env, flags.env_file, flags.secret, ours)
+    chosen = with_variables(chosen, flags.framework, env.plain)
+    job = flags.job(chosen.words, chosen.framework, env, tree, is_unread=chosen.is_unread)
+    return Requested(flags, chosen, job, env.secrets, tree)
+
+
+def start_options(flags: StartFlags, job: JobSpec, secrets: Secrets, tree: Tree | None) -> "StartOptions":
+    """Return the options of a start with `flags` that are no part of its job. Raises UsageError."""
+    # A dry run needs no module of a run.
+    from pylaunch.runs.start import StartOptions  # noqa: PLC0415
+    from pylaunch.runs.start_checks import at_start_checks  # noqa: PLC0415
+
+    return StartOptions(
+        checks=at_start_checks(skip=job.skipped_checks),
+        secrets=secrets,
+        tree=tree,
+        turn=flags.turn(),
+        ends_leftovers=flags.stale == "kill",
+    )
 
 
 def understood(flags: StartFlags, tree: Tree | None) -> tuple[Program, StartFlags]:
@@ -147,11 +204,14 @@ def _report_choice(framework: str, because: str) -> None:
 
 def _with_options(flags: StartFlags, pasted: Pasted) -> StartFlags:
     """Take over the options of `pasted` that `flags` leave at their defaults, and report them."""
-    used = {name: value for name, value in pasted.options.items() if getattr(flags, name) == getattr(StartFlags, name)}
-    for name in NUMBERS:
-        if name in used and not used[name].isdecimal():
-            raise UsageError(f"{pasted.launcher} {name.replace('_', '-')} {used[name]}: expected a number")
-    taken: dict[str, Any] = {name: int(value) if name in NUMBERS else value for name, value in used.items()}
+    used = {name: text for name, text in pasted.options.items() if getattr(flags, name) == getattr(StartFlags, name)}
+    taken: dict[str, Any] = {}
+    for each in OPTIONS:
+        if each.name in used:
+            try:
+                taken[each.name] = each.value(used[each.name])
+            except ValueError as error:
+                raise UsageError(f"{pasted.launcher} {each.typed} {used[each.name]}: {error}") from None
     env = tuple(f"{name}={value}" for name, value in pasted.env.items())
     if pasted.launcher:
         console.say(described_line(pasted, used))

@@ -1,74 +1,222 @@
-"""Flags of `start` as one value, and the job and the queue that they describe."""
+"""The options of a start, each declared once, and the job that they describe."""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pylaunch.base.dataclass import dataclass, field
-from pylaunch.errors import UsageError
+import click
+
+from pylaunch.base.dataclass import dataclass, field, fields, replace
 from pylaunch.model.job import EVERY, Framework, JobSpec, OnHang
 from pylaunch.model.text.argv import Argv
 from pylaunch.runs.sync.tree import Tree
 from pylaunch.terminal import options
 from pylaunch.terminal.flags import sync
-from pylaunch.terminal.flags.environment import Environment, EnvironmentFlags
+from pylaunch.terminal.flags.environment import Environment
+from pylaunch.terminal.option import Group, InJobFile, Option, as_json_value, seconds, whole
 
 if TYPE_CHECKING:
     from pylaunch.runs.prepare.queue import Turn
 
-AUTO = "auto"
-
-OFF = "off"
-LEAST_HANG_S = 1.0
-"""Ranks are asked at half of this; a shorter time would ask healthy ones all the time."""
-
-MIN_NODE_TIMEOUT_S = 3
-"""The controller expects a heartbeat of each node every second."""
-
-BESIDE_THE_JOB = ("queue", "stale", "save_logs")
-"""Fields of StartFlags that are in no job and no plan: the record of a run has them for `rerun`."""
+AUTO, OFF = "auto", "off"
+PLANS = ("start", "check", "render")
+"""Verbs that plan a job from the same words."""
 
 LEFT_OUT = "left out"
-"""Key of the same record: names of options with values that are not recorded."""
+"""Key of the record for `rerun`: names of options with values that are not recorded."""
+
+
+def _ranks(text: str) -> int | None:
+    try:
+        return None if text == AUTO else whole(text)
+    except ValueError:
+        raise ValueError("expected auto or a whole number from 1 on") from None
+
+
+def _or_off(text: str) -> timedelta | None:
+    try:
+        return None if text == OFF else seconds(text)
+    except ValueError:
+        raise ValueError(f"expected a number of seconds, or {OFF}") from None
+
+
+def _or_none(text: str) -> str | None:
+    return text or None
 
 
 @dataclass(frozen=True, kw_only=True)
-class StartFlags(EnvironmentFlags, sync.SyncFlags):
-    """Flags of `pylaunch start`, as click parsed them. Defaults are those of the command line."""
+class StartFlags:
+    """Values of the options of `pylaunch start`, and the options themselves."""
 
     words: Argv = ()
-    nodes: int | None = None
-    nproc_per_node: str = AUTO
-    framework: str = AUTO
-    module: bool = False
-    workdir: str | None = None
-    python: str | None = None
-    port: int | None = None
-    interface: str | None = None
-    max_restarts: int = 0
-    fallback: bool = False
-    spares: int = 0
-    min_nodes: int | None = None
-    grace: float | None = None
-    start_timeout: float = 60.0
-    save_logs: Path | None = None
-    node_timeout: float = 10.0
-    on_hang: str = OnHang.OBSERVE.value
-    hang_after: str = "30"
-    no_rank_thread: bool = False
-    detach: bool = False
+
+    sync: Annotated[str | None, Option(
+        help="Ship this directory to all nodes and start in it; ignores what .gitignore does.",
+        group=Group.FIRST, metavar="DIR", verbs=("start", "check"),
+    )] = None  # fmt: skip
+
+    nodes: Annotated[int | None, Option(
+        help="Take the first N hosts; with Slurm, request N nodes.",
+        group=Group.FIRST, metavar="N", parse=whole, field="nodes", verbs=PLANS, in_job_file=InJobFile.NONE,
+    )] = JobSpec.nodes  # fmt: skip
+
+    nproc_per_node: Annotated[int | None, Option(
+        help="Ranks on each node; auto is one per device of the inventory, or one where it lists none.",
+        group=Group.FIRST, metavar="auto|N", parse=_ranks, none=AUTO, field="ranks_per_node", verbs=PLANS,
+    )] = JobSpec.ranks_per_node  # fmt: skip
+
+    env: Annotated[tuple[str, ...], Option(
+        help="Set in every rank; without =VALUE the value that pylaunch itself has. Repeatable.",
+        group=Group.FIRST, metavar="NAME[=VALUE]", multiple=True, verbs=PLANS,
+    )] = ()  # fmt: skip
+
+    python: Annotated[str | None, Option(
+        help="Interpreter of the ranks.",
+        group=Group.FIRST, metavar="PATH", parse=_or_none, none="the provisioned environment",
+        field="python", verbs=PLANS,
+    )] = JobSpec.python  # fmt: skip
+
+    max_restarts: Annotated[int, Option(
+        help="Start again, up to N times, after a failure.",
+        group=Group.FIRST, metavar="N", parse=whole, field="max_restarts", verbs=("start", "render torchrun"),
+    )] = JobSpec.max_restarts  # fmt: skip
+
+    detach: Annotated[bool, Option(
+        help="Return when the ranks run; pylaunch attach follows a run again, pylaunch logs -f a job.",
+        group=Group.FIRST, in_job_file=InJobFile.NONE, verbs=("start", "rerun"),
+    )] = False  # fmt: skip
+
+    dry_run: Annotated[bool, Option(
+        help="Print the plan and leave; no host is contacted.",
+        group=Group.FIRST, in_job_file=InJobFile.WHOLE,
+    )] = False  # fmt: skip
+
+    spares: Annotated[int, Option(
+        help="Keep N hosts ready to replace nodes that fail.",
+        group=Group.WHERE, metavar="N", parse=whole, field="spares",
+    )] = JobSpec.spares  # fmt: skip
+
+    min_nodes: Annotated[int | None, Option(
+        help="Restart on as few as N nodes.",
+        group=Group.WHERE, metavar="N", parse=whole, none="all", field="min_nodes",
+    )] = JobSpec.min_nodes  # fmt: skip
+
+    port: Annotated[int | None, Option(
+        help="Rendezvous port on the first node.",
+        group=Group.WHERE, metavar="N", parse=whole, none="one that is free there", field="rendezvous_port",
+        verbs=PLANS,
+    )] = JobSpec.rendezvous_port  # fmt: skip
+
+    interface: Annotated[str | None, Option(
+        help="Network interface of the ranks on every node.",
+        group=Group.WHERE, metavar="NAME", parse=_or_none, none="the inventory's, else by route to the other nodes",
+        field="interface", verbs=PLANS,
+    )] = JobSpec.interface  # fmt: skip
+
+    queue: Annotated[bool, Option(
+        help="Wait while other runs hold the devices or port.",
+        group=Group.WHERE, in_job_file=InJobFile.NONE, is_repeated=True,
+    )] = False  # fmt: skip
+
+    stale: Annotated[str, Option(
+        help="kill first ends what nobody runs any more on the hosts (see pylaunch clean).",
+        group=Group.WHERE, choices=("leave", "kill"), is_repeated=True,
+    )] = "leave"  # fmt: skip
+
+    no_check: Annotated[bool, Option(
+        help="Do not ask the hosts the checks that belong to a start.", group=Group.WHERE,
+    )] = False  # fmt: skip
+
+    skip: Annotated[str | None, Option(
+        help="Not these checks or subjects, comma-separated: storage,code.tree.",
+        group=Group.WHERE, metavar="IDS", verbs=("start", "check"),
+    )] = None  # fmt: skip
+
+    start_timeout: Annotated[timedelta, Option(
+        help="Seconds nodes may take to be ready.",
+        group=Group.WHERE, metavar="SECONDS", parse=seconds, field="start_timeout",
+    )] = JobSpec.start_timeout  # fmt: skip
+
+    framework: Annotated[str, Option(
+        help="How ranks are started; auto reads what SCRIPT imports, and is command for any other program.",
+        group=Group.WHAT, choices=(AUTO, *(each.value for each in Framework)),
+        verbs=("start", "check", "render slurm"),
+    )] = AUTO  # fmt: skip
+
+    module: Annotated[bool, Option(
+        help="SCRIPT is a module, as in python -m.", group=Group.WHAT, short="-m", verbs=PLANS,
+    )] = False  # fmt: skip
+
+    workdir: Annotated[str | None, Option(
+        help="Directory on every node to start in.",
+        group=Group.WHAT, metavar="DIR", none="this directory", verbs=PLANS,
+    )] = None  # fmt: skip
+
+    sync_exclude: Annotated[tuple[str, ...], Option(
+        help="Leave these out, as in .gitignore; '!PATTERN' ships what .gitignore leaves out. Repeatable.",
+        group=Group.CODE, metavar="PATTERN", multiple=True, verbs=("start", "check"),
+    )] = ()  # fmt: skip
+
+    env_file: Annotated[tuple[str, ...], Option(
+        help="Variables for every rank, one NAME=VALUE a line; --env wins over it. Repeatable.",
+        group=Group.CODE, metavar="FILE", multiple=True, verbs=PLANS,
+    )] = ()  # fmt: skip
+
+    secret: Annotated[tuple[str, ...], Option(
+        help="Give ranks this variable of ours; its value is never printed or recorded. Repeatable.",
+        group=Group.CODE, metavar="NAME", multiple=True, verbs=PLANS,
+    )] = ()  # fmt: skip
+
+    fallback: Annotated[bool, Option(
+        help="Restart without InfiniBand after it failed, and with gloo after NCCL failed (scripts that ask "
+        "pylaunch.runtime), with a warning that states the price (with --max-restarts).",
+        group=Group.FAILURE, field="fallback",
+    )] = JobSpec.fallback  # fmt: skip
+
+    grace: Annotated[timedelta | None, Option(
+        help="From SIGTERM to SIGKILL.",
+        group=Group.FAILURE, metavar="SECONDS", parse=seconds, none="10 when you stop the run, 1 after a failure",
+        field="grace",
+    )] = JobSpec.grace  # fmt: skip
+
+    node_timeout: Annotated[timedelta, Option(
+        help="Seconds of silence until a node is lost.",
+        group=Group.FAILURE, metavar="SECONDS", parse=seconds, field="node_timeout",
+    )] = JobSpec.node_timeout  # fmt: skip
+
+    on_hang: Annotated[OnHang, Option(
+        help="When ranks do not advance: report it, end the run, or restart it (with --max-restarts).",
+        group=Group.HANG, choices=tuple(each.value for each in OnHang), parse=OnHang, field="on_hang",
+    )] = JobSpec.on_hang  # fmt: skip
+
+    hang_after: Annotated[timedelta | None, Option(
+        help="Examine the ranks for a hang after this long without output, steps or collectives.",
+        group=Group.HANG, metavar=f"SECONDS|{OFF}", parse=_or_off, none=OFF, field="hang_after",
+    )] = JobSpec.hang_after  # fmt: skip
+
+    no_rank_thread: Annotated[bool, Option(
+        help="Run nothing of pylaunch in the ranks: stacks come from py-spy or the kernel, and collectives are "
+        "unknown.",
+        group=Group.HANG,
+    )] = False  # fmt: skip
+
+    verbose: Annotated[bool, Option(
+        help="With --dry-run: the environment of the ranks, too.",
+        group=Group.FOLLOWING, short="-v", in_job_file=InJobFile.WHOLE,
+    )] = False  # fmt: skip
+
+    save_logs: Annotated[Path | None, Option(
+        help="Bring all logs here at the end.",
+        group=Group.FOLLOWING, metavar="DIR", kind=click.Path(path_type=Path, file_okay=False),
+        in_job_file=InJobFile.NONE, is_repeated=True,
+    )] = None  # fmt: skip
+
     ends_with_controller: bool = False
     """No option: parts of a job end with the controller that started them."""
 
-    no_check: bool = False
-    skip: str | None = None
-    queue: bool = False
-    stale: str = "leave"
-    dry_run: bool = False
-    verbose: bool = False
     request: Mapping[str, object] = field(default_factory=dict)
-    """Options for the record of the run, by BESIDE_THE_JOB and those of observers."""
+    """Options for the record of the run that `rerun` gives again."""
 
     in_job: Callable[[JobSpec], JobSpec] = lambda job: job
     """Return a job with what the options of features change in it. Raises UsageError."""
@@ -84,95 +232,55 @@ class StartFlags(EnvironmentFlags, sync.SyncFlags):
     def job(
         self, words: Argv, framework: Framework, env: Environment, tree: Tree | None, *, is_unread: bool
     ) -> JobSpec:
-        """Return the job. Raises UsageError for values out of range and for a script that is not in `tree`."""
-        workdir = _workdir(self.workdir) if tree is None else sync.workdir(self.workdir, tree)
+        """Return the job. Raises UsageError for values that no job can have, and for a script that is not in `tree`."""
+        own: dict[str, Any] = {each.field: getattr(self, each.name) for each in OPTIONS if each.field}
         job = JobSpec(
             command=words,
             framework=framework,
-            workdir=workdir,
+            workdir=self.workdir or str(Path.cwd()) if tree is None else sync.workdir(self.workdir, tree),
             is_unread=is_unread,
-            ranks_per_node=_ranks_per_node(self.nproc_per_node),
-            nodes=self.nodes,
             env=env.plain,
             secrets=tuple(env.secrets),
             sync=None if tree is None else sync.as_asked(tree, self.sync_exclude),
-            python=self.python or None,
-            rendezvous_port=self.port,
-            interface=self.interface or None,
-            grace=None if self.grace is None else _seconds("--grace", self.grace),
-            start_timeout=_seconds("--start-timeout", self.start_timeout),
-            node_timeout=_node_timeout(self.node_timeout),
-            hang_after=_hang_after(self.hang_after),
-            on_hang=_on_hang(self.on_hang, self.hang_after, self.max_restarts),
             rank_thread=not self.no_rank_thread,
-            max_restarts=self.max_restarts,
-            fallback=_fallback(self.fallback, self.max_restarts),
-            spares=self.spares,
-            min_nodes=self.min_nodes,
             skipped_checks=(EVERY,) if self.no_check else tuple(options.words(self.skip)),
             ends_with_controller=self.ends_with_controller,
+            **own,
         )
-        if tree is not None and words[0] and (job.framework is not Framework.COMMAND or "/" in words[0]):
-            sync.check_script(tree, workdir, job.script)
+        if tree is not None and words[0] and (framework is not Framework.COMMAND or "/" in words[0]):
+            sync.check_script(tree, job.workdir, job.script)
         return self.in_job(job)
+
+
+OPTIONS: tuple[Option, ...] = tuple(
+    replace(each.type.__metadata__[0], name=each.name, default=each.default)
+    for each in fields(StartFlags)
+    if hasattr(each.type, "__metadata__")
+)
+"""The options of the core; those of features are beside them (`features.options`)."""
+
+
+def options_of(*verbs: str) -> tuple[Option, ...]:
+    """Return the options that one of `verbs` has."""
+    return tuple(each for each in OPTIONS if not set(verbs).isdisjoint(each.verbs))
+
+
+def to_repeat(values: Mapping[str, Any], known: tuple[Option, ...]) -> dict[str, object]:
+    """Return what `rerun` needs of the options of a start beside the plan.
+
+    Addresses, which may hold a token, are left out.
+    """
+    request: dict[str, object] = {}
+    left_out: list[str] = []
+    for each in known:
+        if each.is_repeated:
+            value = values[each.name]
+            kept = [word for word in value if "://" not in word] if each.multiple else value
+            left_out += [each.name] if each.multiple and len(kept) < len(value) else []
+            request[each.name] = as_json_value(kept.absolute() if isinstance(kept, Path) else kept)
+    return {**request, LEFT_OUT: left_out}
 
 
 def source_directory(workdir: str | None, tree: Tree | None) -> str:
     """Return the directory on this machine that has the source of the program."""
     return str((Path.cwd() if tree is None else tree.directory) / (workdir or ""))
-
-
-def _workdir(given: str | None) -> str:
-    workdir = given or str(Path.cwd())
-    if not workdir.startswith("/"):
-        raise UsageError(
-            f"--workdir {workdir}: expected an absolute path", hint=f"--workdir {Path(workdir).absolute()}"
-        )
-    return workdir
-
-
-def _ranks_per_node(text: str) -> int | None:
-    if text == AUTO:
-        return None
-    if not text.isdecimal() or int(text) < 1:
-        raise UsageError(f"--nproc-per-node {text}: expected auto or a whole number from 1 on")
-    return int(text)
-
-
-def _seconds(option: str, seconds: float) -> timedelta:
-    if not 0 <= seconds <= 86400:
-        raise UsageError(f"{option} {seconds:g}: expected 0 … 86400 seconds")
-    return timedelta(seconds=seconds)
-
-
-def _hang_after(text: str) -> timedelta | None:
-    if text == OFF:
-        return None
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not LEAST_HANG_S <= seconds <= 86400:
-        raise UsageError(f"--hang-after {text}: expected {LEAST_HANG_S:g} … 86400 seconds, or {OFF}")
-    return timedelta(seconds=seconds)
-
-
-def _on_hang(text: str, after: str, max_restarts: int) -> OnHang:
-    action = OnHang(text)
-    if action is not OnHang.OBSERVE and after == OFF:
-        raise UsageError(f"--on-hang {text} has no effect with --hang-after {OFF}", hint="--hang-after 30")
-    if action is OnHang.RESTART and max_restarts < 1:
-        raise UsageError("--on-hang restart has no effect without --max-restarts", hint="--max-restarts 3")
-    return action
-
-
-def _fallback(wanted: bool, max_restarts: int) -> bool:
-    if wanted and max_restarts < 1:
-        raise UsageError("--fallback has no effect without --max-restarts", hint="--max-restarts 1")
-    return wanted
-
-
-def _node_timeout(seconds: float) -> timedelta:
-    if not MIN_NODE_TIMEOUT_S <= seconds <= 3600:
-        raise UsageError(f"--node-timeout {seconds}: expected {MIN_NODE_TIMEOUT_S} … 3600 seconds")
-    return timedelta(seconds=seconds)

@@ -4,9 +4,6 @@ import difflib
 from pathlib import Path
 from posixpath import join, normpath
 
-import click
-
-from pylaunch.base.dataclass import dataclass, fields
 from pylaunch.errors import UsageError
 from pylaunch.inventory.load import source_of
 from pylaunch.model.job import TREE, Sync
@@ -14,48 +11,22 @@ from pylaunch.model.text.argv import quoted
 from pylaunch.model.text.size import shown_size
 from pylaunch.runs.sync.tree import Ignored, Tree, read_tree
 from pylaunch.terminal import console
-from pylaunch.terminal.invocation import current
-from pylaunch.terminal.options import together
-from pylaunch.terminal.views.live import counted
+from pylaunch.terminal.document import current
+from pylaunch.terminal.listing import counted
 
 SHOWN_PATHS = 3
 VARIABLES_OF_HOSTS = ("group_vars", "host_vars")
 """Directories beside an inventory, from which Ansible reads variables and passwords of its hosts."""
 
-options = together(
-    click.option(
-        "--sync", metavar="DIR", help="Ship this directory to all nodes and start in it; ignores what .gitignore does."
-    ),
-    click.option(
-        "--sync-exclude",
-        multiple=True,
-        metavar="PATTERN",
-        help="Leave these out, as in .gitignore; '!PATTERN' ships what .gitignore leaves out. Repeatable.",
-    ),
-)
 
-
-@dataclass(frozen=True, kw_only=True)
-class SyncFlags:
-    """Flags of `options`, as click parsed them."""
-
-    sync: str | None = None
-    sync_exclude: tuple[str, ...] = ()
-
-
-def of(flags: SyncFlags) -> SyncFlags:
-    """Return the flags of `options` alone: those of starts that ship the same tree are equal."""
-    return SyncFlags(**{each.name: getattr(flags, each.name) for each in fields(SyncFlags)})
-
-
-def given(flags: SyncFlags) -> Tree | None:
+def given(directory: str | None, excludes: tuple[str, ...]) -> Tree | None:
     """Read the tree that --sync names; None without --sync. Raises UsageError for a tree that cannot be shipped."""
-    if flags.sync is None:
-        if flags.sync_exclude:
+    if directory is None:
+        if excludes:
             raise UsageError("--sync-exclude goes with --sync", hint="--sync .")
         return None
     private = private_files(source_of(current().source))
-    tree = read_tree(Path(flags.sync).absolute(), flags.sync_exclude, private=private)
+    tree = read_tree(Path(directory).absolute(), excludes, private=private)
     _report_ignored(tree.ignored)
     _report_withheld(tree)
     for path in tree.left_out:

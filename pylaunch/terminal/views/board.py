@@ -1,6 +1,7 @@
-"""State of a live run, progress of its ranks and load of its nodes, in a few lines. Pure."""
+"""The model of a live run, which takes its events, and its words: state, progress of ranks, load of nodes. Pure."""
 
 import re
+from collections import deque
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.model.hostset import fold, fold_ranks
@@ -9,9 +10,8 @@ from pylaunch.model.run import Event, EventKind, PreviousAttempt
 from pylaunch.model.text.sanitise import rank_output, visible_line
 from pylaunch.model.text.size import shown_size
 from pylaunch.protocol.usage_report import Usage
+from pylaunch.runs.events import LinesWritten, RunEvent, UsageReported
 from pylaunch.terminal.listing import duration
-from pylaunch.terminal.views.log_progress import logged_step
-from pylaunch.terminal.views.pace import Pace, RankStep, shown_rate
 
 MOST_ROWS = 8
 """Nodes that are shown one by one; of more, the least busy ones."""
@@ -22,6 +22,64 @@ MOST_LINES = 16
 LONGEST_LINE = 400
 LONGEST_OUTPUT = 4000
 """Characters of a line that are shown, and of output in which the last line is looked for."""
+
+WINDOW_S = 60.0
+"""The rate is measured over the last minute."""
+
+STALLED_STEPS = 3.0
+STALLED_S = 10.0
+"""A rank that is late by this many steps and seconds has no rate."""
+
+LONGEST_S = 10 * 365 * 86400.0
+
+
+@dataclass(frozen=True)
+class RankStep:
+    """The last step of a rank, and when, in seconds since the epoch on our clock."""
+
+    rank: int
+    step: float
+    time: float
+    total: float = 0
+    """The last step that there will be; 0 where the rank does not say."""
+
+
+@dataclass
+class Pace:
+    """The last marks of every rank."""
+
+    _marks: dict[int, deque[RankStep]] = field(default_factory=dict)
+
+    def add(self, mark: RankStep) -> None:
+        """Add a mark, which may be known already. Earlier marks are dropped when steps begin again."""
+        marks = self._marks.setdefault(mark.rank, deque())
+        if marks and (mark.step < marks[-1].step or mark.time < marks[-1].time):
+            marks.clear()
+        if not marks or mark.step > marks[-1].step:
+            marks.append(mark)
+        while len(marks) > 2 and marks[-1].time - marks[1].time >= WINDOW_S:
+            marks.popleft()
+
+    def rate(self, rank: int, now: float) -> float | None:
+        """Return the steps a second; None before the second mark, and while the next step is overdue."""
+        marks = self._marks.get(rank)
+        if marks is None or len(marks) < 2 or (elapsed := marks[-1].time - marks[0].time) <= 0:
+            return None
+        rate = (marks[-1].step - marks[0].step) / elapsed
+        return rate if now - marks[-1].time < STALLED_S + STALLED_STEPS / rate else None
+
+    def left_s(self, mark: RankStep, now: float) -> float | None:
+        """Return the seconds for the steps after `mark`; None when their number is not known."""
+        rate = self.rate(mark.rank, now)
+        if rate is None or mark.total <= 0:
+            return None
+        left = (mark.total - mark.step) / rate - (now - mark.time)
+        return max(0.0, left) if left < LONGEST_S else None
+
+
+def shown_rate(rate: float) -> str:
+    """ "4.1 steps/s", "3.2 s/step"."""
+    return f"{rate:.3g} steps/s" if rate > 1 else f"{1 / rate:.3g} s/step"
 
 
 @dataclass
@@ -42,8 +100,23 @@ class Board:
 
     pace: Pace = field(default_factory=Pace)
 
-    def on(self, event: Event) -> None:
-        """Update the board with `event`."""
+    def add(self, event: RunEvent) -> None:
+        """Update the model with an event of the run, its output or its load. All times are passed in."""
+        match event:
+            case Event():
+                self._happened(event)
+            case LinesWritten():
+                self._wrote(event)
+            case UsageReported():
+                self.usage[event.host] = event.usage
+                for mark in event.usage.steps:  # A rank whose mark could not be read keeps the mark before.
+                    step = RankStep(mark.rank, mark.step, mark.time, mark.total)
+                    self.steps[step.rank] = step
+                    self.pace.add(step)
+            case _:
+                pass
+
+    def _happened(self, event: Event) -> None:
         if event.kind in (EventKind.RELEASED, EventKind.ATTACHED):
             self.phase, self.started_at = "running", self.started_at or event.time
         elif event.kind is EventKind.RANK_STARTED and event.rank is not None:
@@ -60,30 +133,16 @@ class Board:
         elif event.kind is EventKind.CONTACT_REGAINED and event.host is not None:
             self.lost.discard(event.host)
 
-    def read(self, host: str, reading: Usage) -> None:
-        """Update the load of `host`. A rank whose mark could not be read keeps the mark before."""
-        self.usage[host] = reading
-        for mark in reading.steps:
-            step = RankStep(mark.rank, mark.step, mark.time, mark.total)
-            self.steps[step.rank] = step
-            self.pace.add(step)
+    def _wrote(self, event: LinesWritten) -> None:
+        """Keep the last line of a rank."""
+        rank, _, _ = event.stream.partition(".")
+        lines = [each for each in re.split(r"[\r\n]", event.text[-LONGEST_OUTPUT:]) if each.strip()]
+        if lines and rank.isdecimal():
+            self.last_lines[int(rank)] = lines[-1].strip()
 
-    def wrote(self, stream: str, text: str, time: float) -> None:
-        """Update the last line of a rank, and its progress where it marks no steps."""
-        rank, _, _ = stream.partition(".")
-        lines = [each for each in reversed(re.split(r"[\r\n]", text[-LONGEST_OUTPUT:])) if each.strip()]
-        if not lines or not rank.isdecimal():
-            return
-        self.last_lines[int(rank)] = lines[0].strip()
-        known = self.steps.get(int(rank))
-        if known is not None and known.is_exact:
-            return
-        found = next(filter(None, map(logged_step, lines)), None)
-        is_coarser = found is not None and known is not None and (known.unit, found.unit) == ("step", "epoch")
-        if found is not None and not is_coarser:
-            step = RankStep(int(rank), found.number, time, found.total, found.unit, is_exact=False)
-            self.steps[step.rank] = step
-            self.pace.add(step)
+    def lose_all(self) -> None:
+        """Note that no node can be reached."""
+        self.lost.update(self.plan.cluster.names)
 
     @property
     def state(self) -> tuple[object, ...]:
@@ -127,15 +186,13 @@ class Board:
         return shown + ([f"  and {hidden} further ranks: pylaunch logs {self.plan.run} --tail 1"] if hidden else [])
 
     def progress(self, now: float) -> str:
-        """Return the progress of the ranks in one line; "" when no rank marks its steps or prints them."""
+        """Return the progress of the ranks in one line; "" when no rank marks its steps."""
         ends = self.extremes()
         if ends is None:
             return ""
         slowest, furthest = ends
-        count = len(self._comparable())
-        word = "mark" if furthest.is_exact else "print"
-        silent = f"; {len(self._going()) - count} {word} no steps" if count < len(self._going()) else ""
-        silent += "" if furthest.is_exact else " (read from the output; exact: pylaunch help runtime)"
+        count = len(self._marks())
+        silent = f"; {len(self._going()) - count} mark no steps" if count < len(self._going()) else ""
         if slowest.step == furthest.step:
             several = "all ranks, the last" if count == len(self._going()) else f"{count} ranks, the last"
             who = several if count > 1 else f"{self._who(furthest)},"
@@ -147,8 +204,6 @@ class Board:
 
     def _pace(self, slowest: RankStep, now: float) -> str:
         """Return the rate of the slowest rank, for which the others wait, and its remaining time."""
-        if slowest.unit != "step":
-            return ""
         rate = self.pace.rate(slowest.rank, now)
         left = self.pace.left_s(slowest, now)
         parts = ([shown_rate(rate)] if rate is not None else []) + (
@@ -158,7 +213,7 @@ class Board:
 
     def extremes(self) -> tuple[RankStep, RankStep] | None:
         """Return the slowest and the furthest rank, of the running ones if any; of equals the latest to mark."""
-        marks = self._comparable()
+        marks = self._marks()
         if not marks:
             return None
         return (
@@ -166,11 +221,8 @@ class Board:
             max(marks, key=lambda mark: (mark.step, mark.time, -mark.rank)),
         )
 
-    def _comparable(self) -> list[RankStep]:
-        """Return the steps of the running ranks: marked ones, else those of the output, else epochs."""
-        known = [self.steps[rank] for rank in self._going() if rank in self.steps]
-        best = min(((not each.is_exact, each.unit != "step") for each in known), default=None)
-        return [each for each in known if (not each.is_exact, each.unit != "step") == best]
+    def _marks(self) -> list[RankStep]:
+        return [self.steps[rank] for rank in self._going() if rank in self.steps]
 
     def _going(self) -> set[int]:
         return self.running or self.steps.keys() | self.ended
@@ -190,7 +242,7 @@ class Board:
 
 def _step(mark: RankStep) -> str:
     of = f" of {mark.total:.10g}" if mark.total > 0 else ""
-    return f"{mark.unit} {mark.step:.10g}{of}"
+    return f"step {mark.step:.10g}{of}"
 
 
 def _ago(mark: RankStep, now: float) -> str:

@@ -7,13 +7,12 @@ from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.terminal import console
-from pylaunch.terminal.live_area import working
 from pylaunch.transport.trust.host_keys import KeyOffer, OfferedKey, accept, scan_keys
 
 
 def scanned(cluster: Cluster) -> KeyOffer:
     """Return the keys that the hosts present. Raises UsageError when none is reached over SSH."""
-    with working(f"asking {fold(cluster.names)} for host keys"):
+    with console.working(f"asking {fold(cluster.names)} for host keys"):
         return scan_keys(cluster)
 
 

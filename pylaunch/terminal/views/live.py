@@ -1,7 +1,15 @@
-"""Plain view of a live run, and the report at its end."""
+"""A live run in plain lines or above a board, and the report at its end.
 
+On a terminal, lines of all ranks are shown by time, identical lines once, above a board. Where stdout or stderr is no
+terminal, lines are printed as they arrive, one per rank.
+"""
+
+import contextlib
 import sys
+import threading
+import time
 from collections import deque
+from collections.abc import Iterable, Iterator
 
 from pylaunch.base.dataclass import replace
 from pylaunch.checks.finding_lines import FIX
@@ -11,12 +19,24 @@ from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind
 from pylaunch.model.text.sanitise import Pieces
 from pylaunch.protocol.node_evidence import RankEnd
-from pylaunch.protocol.usage_report import Usage
-from pylaunch.runs.events import LinesWritten, Notice, RunEvent, UsageReported
+from pylaunch.runs import steady_clock
+from pylaunch.runs.events import LinesWritten, Notice, RunEvent
+from pylaunch.runs.follow.merge import LineSource, Merge, MergedLine
 from pylaunch.terminal import console, hints
-from pylaunch.terminal.listing import duration
+from pylaunch.terminal.listing import counted, duration
+from pylaunch.terminal.views.board import Board
 from pylaunch.verdict.own_failures import sounds_like_a_victim
 from pylaunch.verdict.rank_end import described, without_rank
+
+TICK_S = 0.1
+HOLD_S = 10.0
+"""Time limit of an attached terminal for the earlier output of all nodes."""
+
+REDRAW_S = 0.5
+"""Interval of drawing the board."""
+
+USAGE_S = 2.0
+"""Interval at which nodes report their load."""
 
 LAST_LINES = 20
 ON_SCREEN = 20
@@ -26,11 +46,6 @@ TRACEBACK = "Traceback (most recent call last):"
 FOLDED = "Traceback … "
 MOST_WARNINGS = 4
 """Ranks that hide a failure which are listed."""
-
-
-def counted(number: int, noun: str) -> str:
-    """ "1 rank", "6 ranks"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def visible_part(line: str) -> str:
@@ -43,8 +58,6 @@ class Live:
 
     A view that `leads` shows the run of this controller, which must not end with its reader.
     """
-
-    usage_every_s = 0.0
 
     def __init__(self, plan: RunPlan, *, leads: bool = False, label: str = "") -> None:
         """`label` begins the lines of ranks and the messages of a run that is shown beside others."""
@@ -67,16 +80,16 @@ class Live:
         """Show `event`, if this view does."""
         match event:
             case Event():
-                self.event(event)
+                self._event(event)
             case LinesWritten():
                 if text := self._folded(event.stream, event.text):
-                    self.output(event.host, event.stream, text, event.time)
-            case UsageReported():
-                self.usage(event.host, event.usage)
+                    self._output(replace(event, text=text))
             case Notice():
                 console.say(self._label + event.text)
+            case _:
+                pass
 
-    def event(self, event: Event) -> None:
+    def _event(self, event: Event) -> None:
         """Print `event` if a person must know it at once."""
         if event.kind is EventKind.STOP_ASKED:
             self._is_stopping = True
@@ -88,12 +101,13 @@ class Live:
         elif event.kind is EventKind.CONTACT_REGAINED:
             console.say(f"{self._label}{event.host}: reached again")
 
-    def output(self, host: str, stream: str, text: str, time: float) -> None:
+    def _output(self, written: LinesWritten) -> None:
         """`n1:0 | text`, a whole block of lines at once."""
-        source, _, channel = stream.partition(".")
+        host, text = written.host, written.text
+        source, _, channel = written.stream.partition(".")
         sink = sys.stdout if channel == "out" else sys.stderr
         if console.is_terminal(sink):
-            text = self._pieces.joined((host, stream), text)
+            text = self._pieces.joined((host, written.stream), text)
             lines = [visible_part(line) for line in text.removesuffix("\n").split("\n")] if text else []
         else:
             lines = text.removesuffix("\n").split("\n")
@@ -146,8 +160,108 @@ class Live:
     def catch_up(self) -> None:
         """Expect no more earlier output."""
 
-    def usage(self, host: str, reading: Usage) -> None:
-        """Ignore it."""
+
+@contextlib.contextmanager
+def watching(plan: RunPlan, *, leads: bool = False) -> Iterator[Live]:
+    """Show a live run: with a board on a terminal, in plain lines elsewhere."""
+    if not has_board():
+        yield Live(plan, leads=leads)
+        return
+    with Terminal(plan, leads=leads) as terminal:
+        yield terminal
+
+
+def has_board() -> bool:
+    """Return True where a live run is drawn, because a person looks at a terminal."""
+    return console.is_terminal(sys.stdout) and console.is_drawable()
+
+
+class Terminal(Live):
+    """Prints lines after a short delay, from its own thread, so that older lines of other nodes come first."""
+
+    def __init__(self, plan: RunPlan, *, leads: bool = False) -> None:
+        super().__init__(plan, leads=leads)
+        self._board = Board(plan)
+        self._merge = Merge()
+        self._lock = threading.Lock()
+        """Protects the board and the lines that wait."""
+
+        self._showing = threading.Lock()
+        """Held from taking lines until they are printed, to keep their order."""
+
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._tick, daemon=True)
+        self._drawing = contextlib.ExitStack()
+
+    def __enter__(self) -> "Terminal":
+        self._drawing.enter_context(console.drawn(self._drawn, REDRAW_S))
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+        self._show(self._merge.rest())
+        self._drawing.close()
+
+    def show(self, event: RunEvent) -> None:
+        """Show `event`, and draw it with the next update."""
+        with self._lock:
+            self._board.add(event)
+        super().show(event)
+
+    def hold(self) -> None:
+        """Delay lines until those of other nodes that may be older have arrived."""
+        with self._lock:
+            self._merge.held_until = _now() + HOLD_S
+
+    def catch_up(self) -> None:
+        """Print the delayed lines by time."""
+        with self._lock:
+            self._merge.held_until = 0.0
+
+    def _output(self, written: LinesWritten) -> None:
+        """Queue lines for printing. A flood is printed in this call, so that nodes send no faster than it prints."""
+        text = self._pieces.joined((written.host, written.stream), written.text)
+        if not text:
+            return
+        who, _, channel = written.stream.partition(".")
+        with self._lock:
+            self._merge.add(LineSource(written.host, who), channel, text, written.time, _now())
+            is_flood = self._merge.is_full
+        if is_flood:
+            self._show_what_is_due()
+
+    def _tick(self) -> None:
+        while not self._is_over.wait(TICK_S):
+            self._show_what_is_due()
+
+    def _show_what_is_due(self) -> None:
+        with self._showing:
+            with self._lock:
+                due = list(self._merge.due(_now()))
+            self._show(due)
+
+    def _show(self, lines: Iterable[MergedLine]) -> None:
+        prefixed = [(f"{self._prefix(line)} | ", visible_part(line.text)) for line in lines]
+        if prefixed:
+            console.rank_lines(sys.stderr, prefixed)
+
+    def _prefix(self, line: MergedLine) -> str:
+        if len(line.sources) == 1:
+            only = line.sources[0]
+            return f"{f'{only.host}:{only.who}':<{self._width}}"
+        if line.sources[0].who.isdecimal():
+            return f"{fold(source.who for source in line.sources):<{self._width}}"
+        return f"{fold(source.host for source in line.sources)}:{line.sources[0].who}"
+
+    def _drawn(self) -> list[str]:
+        with self._lock:
+            return self._board.lines(steady_clock.now())
+
+
+def _now() -> float:
+    return time.monotonic()
 
 
 def show_hang(event: Event, label: str = "") -> None:

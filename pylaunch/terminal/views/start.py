@@ -29,9 +29,9 @@ from pylaunch.runs.events import (
     Waiting,
 )
 from pylaunch.terminal import console, hints
+from pylaunch.terminal.listing import counted
 from pylaunch.terminal.views import findings
-from pylaunch.terminal.views.live import Live, counted, show_outcome
-from pylaunch.terminal.views.terminal import watching
+from pylaunch.terminal.views.live import Live, show_outcome, watching
 
 SHOWN_PATHS = 3
 

@@ -3,7 +3,7 @@
 import re
 
 from pylaunch.model.cluster import Host
-from pylaunch.model.diagnosis.host_hints import BY_HAND
+from pylaunch.model.diagnosis.host_errors import BY_HAND
 from pylaunch.model.text.argv import quoted
 from pylaunch.transport.connector import ConnectionFailure
 from pylaunch.transport.openssh.options import SSH_PORT, destination, target

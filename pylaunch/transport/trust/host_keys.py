@@ -21,8 +21,7 @@ import paramiko
 from pylaunch.base.dataclass import dataclass
 from pylaunch.errors import ClusterNotReadyError, PylaunchError, UsageError
 from pylaunch.model.cluster import Cluster, Connection, Host
-from pylaunch.model.diagnosis.host_errors import error_lines
-from pylaunch.model.diagnosis.host_hints import of_hosts
+from pylaunch.model.diagnosis.host_errors import error_lines, of_hosts
 from pylaunch.model.hostset import fold
 from pylaunch.model.text.argv import Argv
 from pylaunch.transport import process

@@ -17,8 +17,9 @@ from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
 from pylaunch.runs.events import Emit, LinesWritten, RunBegun
+from pylaunch.runs.planned import PlannedRun
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
-from pylaunch.runs.start import PlannedRun, StartOptions
+from pylaunch.runs.start import StartOptions
 
 NODES = 4
 ALL_RANKS = frozenset(BenchStage) - {BenchStage.CONNECT}

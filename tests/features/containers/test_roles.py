@@ -20,7 +20,7 @@ def containers(text: str, *typed: str) -> dict[str, str | None]:
     """The container of each role of a job file, which is started with the options `typed`."""
     with command.make_context("start", [*typed, "job.toml"], help_option_names=["-h", "--help"]) as context:
         job = job_file.read(text, "job.toml", (), options_of_a_role())
-        defaults = given_here(context, frozenset())
+        defaults = given_here(context)
         flags = {role.name: flags_of(role, command, defaults) for role in job.roles}
     jobs = {name: of_role.in_job(JOB) for name, of_role in flags.items()}
     return {name: each.container.words if each.container else None for name, each in jobs.items()}

@@ -6,8 +6,7 @@ import pytest
 
 from pylaunch.errors import UsageError
 from pylaunch.features.init.judgement import choices
-from pylaunch.features.init.judgement.choices import ProposedValue
-from pylaunch.features.init.judgement.found import FoundHost, FoundRoute
+from pylaunch.features.init.judgement.choices import FoundHost, FoundRoute, ProposedValue
 from pylaunch.features.init.judgement.inventory_text import inventory_text
 from pylaunch.model.cluster import Connection, Host, SshOptions
 

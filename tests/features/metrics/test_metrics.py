@@ -14,8 +14,7 @@ from pylaunch.base.dataclass import replace
 from pylaunch.errors import UsageError
 from pylaunch.features.metrics.command import DASHBOARD, command
 from pylaunch.features.metrics.exposition import RunCollector, served
-from pylaunch.features.metrics.live_samples import LiveSamples
-from pylaunch.features.metrics.samples import Sample, class_of_end, ends_of_no_attempt, sample_of
+from pylaunch.features.metrics.samples import LiveSamples, Sample, class_of_end, ends_of_no_attempt, sample_of
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.cause import Certainty, FailureCause
 from pylaunch.model.job import Framework, JobSpec
@@ -23,6 +22,7 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol.usage_report import StepMark, Usage
+from pylaunch.runs.events import UsageReported
 from pylaunch.store import runs
 from pylaunch.terminal.views.board import Board
 
@@ -37,11 +37,11 @@ def board() -> Board:
     """Rank 3 has ended, and contact with the second node is lost."""
     made = Board(PLAN)
     for rank in range(4):
-        made.on(Event(NOW - 60, EventKind.RANK_STARTED, HOSTS[rank // 2].name, rank))
-    made.on(Event(NOW - 5, EventKind.RANK_ENDED, HOSTS[1].name, 3))
-    made.on(Event(NOW - 4, EventKind.CONTACT_LOST, HOSTS[1].name, None, "reason"))
-    made.read("n1", replace(LOAD, steps=[StepMark(0, 10, NOW - 11), StepMark(1, 8, NOW - 12)]))
-    made.read("n1", LOAD)
+        made.add(Event(NOW - 60, EventKind.RANK_STARTED, HOSTS[rank // 2].name, rank))
+    made.add(Event(NOW - 5, EventKind.RANK_ENDED, HOSTS[1].name, 3))
+    made.add(Event(NOW - 4, EventKind.CONTACT_LOST, HOSTS[1].name, None, "reason"))
+    made.add(UsageReported("n1", replace(LOAD, steps=[StepMark(0, 10, NOW - 11), StepMark(1, 8, NOW - 12)])))
+    made.add(UsageReported("n1", LOAD))
     return made
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.features.notify.target import NotifyTarget, read_target
+from pylaunch.features.notify.observer import NotifyTarget, read_target
 
 SECRET = "T0/B0/s3cr3t"
 

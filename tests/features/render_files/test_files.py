@@ -8,7 +8,7 @@ import yaml
 from pylaunch.errors import UsageError
 from pylaunch.features.render_files.files import Target, TargetOptions, render_files
 from pylaunch.features.render_files.files.content import file_stem, label
-from pylaunch.features.render_files.files.deepspeed import through_shell
+from pylaunch.features.render_files.files.launchers import through_shell
 from pylaunch.features.render_files.files.shell import comments
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec

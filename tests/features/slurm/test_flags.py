@@ -1,11 +1,8 @@
 """Flags that take the nodes from Slurm: their source, and the options of sbatch."""
 
-from pathlib import Path
-
 import pytest
 
 from pylaunch.errors import UsageError
-from pylaunch.features.slurm import nodes
 from pylaunch.features.slurm.flags import NodeSource, SchedulerFlags, jobs_here, node_source, nodes_here, request
 from pylaunch.features.slurm.job_here import SlurmSource
 from pylaunch.inventory.settings import Settings
@@ -143,17 +140,3 @@ def test_a_plan_without_a_job_has_the_requested_gpus_of_each_node(
 
 CLUSTER = Cluster((Host("n2", "10.0.0.2"),))
 JOB = JobSpec(("train.py",), Framework.DIRECT, "/")
-
-
-def test_without_slurm_the_nodes_are_the_hosts_of_the_inventory(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    def load_cluster(inventory: Path | None, *, limit: str | None) -> Cluster:
-        asked.append((inventory, limit))
-        return CLUSTER
-
-    monkeypatch.setattr(nodes, "load_cluster", load_cluster)
-    source = SlurmSource(NodeSource.INVENTORY, SchedulerFlags(), NONE)
-    with source.nodes(NodesWanted(Path("cluster.ini"), "n2", None, 0, dry_run=True), JOB) as provided:
-        assert provided.cluster == CLUSTER
-    assert asked == [(Path("cluster.ini"), "n2")]

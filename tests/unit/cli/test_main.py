@@ -11,7 +11,7 @@ import pytest
 
 from pylaunch.cli import main
 from pylaunch.errors import ClusterNotReadyError, ExitCode
-from pylaunch.terminal.invocation import Invocation
+from pylaunch.terminal.document import Invocation
 
 
 def fails_with(error: Exception, monkeypatch: pytest.MonkeyPatch) -> int:

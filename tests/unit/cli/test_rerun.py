@@ -7,13 +7,15 @@ import pytest
 
 from pylaunch.cli import main
 from pylaunch.cli.commands.run import rerun
-from pylaunch.cli.commands.run.start import _recorded
+from pylaunch.cli.commands.run.start import OPTIONS
 from pylaunch.cli.running import Presentation
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.runs.start import PlannedRun, StartOptions
+from pylaunch.runs.planned import PlannedRun
+from pylaunch.runs.start import StartOptions
 from pylaunch.store import runs
+from pylaunch.terminal.flags.start import to_repeat
 
 ASKED = {"queue": True, "stale": "kill"}
 RUN = "aaaaaaaa"
@@ -47,7 +49,7 @@ def test_rerun_has_the_options_of_the_start(
     asked = {
         **ASKED, "save_logs": Path("logs"), "notify": ("https://hooks.example.com/token", "command:true"),
     }  # fmt: skip
-    request = _recorded(asked, ("notify",))
+    request = to_repeat(asked, OPTIONS)
     assert "token" not in str(request)
     options, shown = again(monkeypatch, request, "storage")
     assert not {check.id for check in options.checks if check.id.startswith("storage")}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pylaunch.model.text.addresses import is_address
+from pylaunch.model.hostset import is_address
 
 
 @pytest.mark.parametrize(

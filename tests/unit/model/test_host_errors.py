@@ -1,8 +1,7 @@
 """Errors of many hosts are as many lines as there are different errors."""
 
 from pylaunch.model.cluster import Host, SshOptions
-from pylaunch.model.diagnosis.host_errors import alike_errors
-from pylaunch.model.diagnosis.host_hints import folded
+from pylaunch.model.diagnosis.host_errors import alike_errors, folded
 
 HOSTS = tuple(Host(f"gpu{number:02}", f"10.0.0.{number}", ssh=SshOptions("root")) for number in range(1, 65))
 

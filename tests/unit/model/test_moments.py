@@ -3,8 +3,7 @@
 import pytest
 
 from pylaunch.features.report import page
-from pylaunch.model.clock import ClockOffset
-from pylaunch.model.text.moments import LAST
+from pylaunch.model.clock import LAST, ClockOffset
 from pylaunch.terminal import document, listing
 
 

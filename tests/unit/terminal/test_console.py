@@ -1,12 +1,14 @@
 """Output of the console: escaped on a terminal, unchanged in a pipe."""
 
 import ast
+import contextlib
 import fcntl
 import io
 import os
 import struct
 import sys
 import termios
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +18,6 @@ import pytest
 import pylaunch
 from pylaunch.errors import PylaunchError, UsageError
 from pylaunch.terminal import console
-from pylaunch.terminal.live_area import LiveArea
 
 HOSTILE = "n1\x1b]0;owned\x07 \x1b[2J\x9b2J \x0e\x00 \u202egpj \x1b[31m:fire: [bold]fd00:1234:100:a::1"
 OBEYED = ("\x1b]", "\x1b[2J", "\x9b", "\x07", "\x0e", "\x00", "\u202e")
@@ -64,6 +65,20 @@ def attach(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Pty]]:
     os.close(controller)
 
 
+@contextlib.contextmanager
+def drawing(lines: Callable[[], list[str]]) -> Iterator[None]:
+    """Draw `lines` from the beginning of the block."""
+    is_drawn = threading.Event()
+
+    def shown() -> list[str]:
+        is_drawn.set()
+        return lines()
+
+    with console.drawn(shown, 0.01):
+        assert is_drawn.wait(60.0)
+        yield
+
+
 def show_everything() -> None:
     """Hostile text through every function that shows text."""
     console.say(HOSTILE)
@@ -74,10 +89,8 @@ def show_everything() -> None:
     console.json_line([HOSTILE])
     console.rank_lines(sys.stdout, [(HOSTILE, HOSTILE)])
     console.table(["A", "B"], [[HOSTILE, f"{HOSTILE}\nforged"]])
-    area = LiveArea(lambda: [HOSTILE], 60.0)
-    console.lay(area)
-    console.say("above")
-    console.lift(area)
+    with drawing(lambda: [HOSTILE]):
+        console.say("above")
 
 
 def test_a_terminal_gets_no_control_sequence_from_data(attach: Callable[[], Pty]) -> None:
@@ -102,13 +115,14 @@ def test_a_pipe_gets_every_character_as_it_is(capsys: pytest.CaptureFixture[str]
 
 def test_output_appears_above_the_live_area(attach: Callable[[], Pty]) -> None:
     pty = attach()
-    area = LiveArea(lambda: ["board", "x" * 200], 60.0)
-    console.lay(area)
-    console.say("line")
-    console.lift(area)
-    drawn = f"\x1b[?25l\x1b[2mboard\x1b[0m\n\x1b[2m{'x' * 78}…\x1b[0m"
-    erased = "\r\x1b[2K\x1b[1A\x1b[2K\x1b[?25h"
-    assert pty.written() == f"{drawn}{erased}line\n{drawn}{erased}"
+    with drawing(lambda: ["board", "x" * 200]):
+        console.say("line")
+    *_, above, below = pty.written().split("line\n")
+    assert "x…" in above, "it is cut"
+    assert above.endswith("\x1b[2K"), "erased before other output"
+    assert "board" in below
+    assert below.endswith("\x1b[2K"), "erased at the end"
+    assert pty.written() == "", "and shown no more"
 
 
 FORBIDDEN_CALLS = {"print", "echo", "secho", "confirm", "prompt", "progressbar", "pager", "echo_via_pager"}
@@ -134,7 +148,7 @@ def written_in(path: Path, root: Path) -> Iterator[str]:
             case ast.Attribute(ast.Attribute(ast.Name("sys"), "stdout" | "stderr"), "write" | "writelines" | "buffer"):
                 yield "sys.stdout.write()"
             case ast.ImportFrom(module) if (module or "").partition(".")[0] == "rich":
-                if module != "rich.cells":
+                if not is_door and module != "rich.table":  # As a type.
                     yield f"from {module} import …"
 
 

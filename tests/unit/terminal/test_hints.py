@@ -13,11 +13,16 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.model.text.argv import pylaunch
-from pylaunch.terminal.hints import WITH_INVENTORY, completed, of_run
-from pylaunch.terminal.invocation import Invocation
+from pylaunch.terminal.document import Invocation
+from pylaunch.terminal.doors import Names
+from pylaunch.terminal.hints import completed, of_run
 from pylaunch.terminal.views.live import show_outcome
 
-GIVEN = Invocation(inventory=("-i", "../my clusters/a.ini"))
+GIVEN = Invocation(verbs=VERBS, inventory=("-i", "../my clusters/a.ini"))
+
+
+def within_a_command() -> click.Context:
+    return click.Context(click.Command("start"), obj=Invocation(verbs=VERBS))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +46,7 @@ def test_a_command_names_the_inventory_that_was_given(hint: str, shown: str) -> 
 
 
 def test_after_a_verb_of_a_run_that_was_given_an_inventory_the_next_one_gets_it_too() -> None:
-    given = Invocation(verb="status", inventory=("-i", "other.ini"))
+    given = Invocation(verb="status", verbs=VERBS, inventory=("-i", "other.ini"))
     assert completed("pylaunch logs 7f3a --rank 1", given) == "pylaunch logs -i other.ini 7f3a --rank 1"
 
 
@@ -69,8 +74,9 @@ def test_nobody_is_to_provision_the_nodes_of_a_slurm_job(hint: str, shown: str) 
 def test_hints_about_a_recorded_run_know_whose_its_nodes_are() -> None:
     nodes = Cluster((Host("n1", "n1", Connection.SLURM, slurm_job="7"),), sources=("/a.ini",))
     plan = plan_run(nodes, JobSpec(("a",), Framework.COMMAND, "/"), "eeeeeeee")
-    assert of_run(plan)("pylaunch check") == "pylaunch check -i /a.ini"
-    assert of_run(plan)("pylaunch provision") == "ask the administrator of the nodes for it"
+    with within_a_command():
+        assert of_run(plan)("pylaunch check") == "pylaunch check -i /a.ini"
+        assert of_run(plan)("pylaunch provision") == "ask the administrator of the nodes for it"
 
 
 def test_the_next_step_of_a_run_names_the_inventory_of_its_start_unless_that_is_the_one_found_here(
@@ -80,11 +86,13 @@ def test_the_next_step_of_a_run_names_the_inventory_of_its_start_unless_that_is_
     plan = plan_run(cluster, JobSpec(("a",), Framework.COMMAND, "/"), "7f3a")
     cause = FailureCause("agent-lost", "n1 is lost", Certainty.LIKELY, None, hint="pylaunch check --limit n1")
     outcome = Outcome(Status.FAILED, "n1 is lost", 9.0, (), {}, causes=(cause,))
-    show_outcome(plan, outcome)
+    with within_a_command():
+        show_outcome(plan, outcome)
     assert capsys.readouterr().err.endswith(f"\nhint: pylaunch check -i {tmp_path}/cluster.ini --limit n1\n")
     (tmp_path / "cluster.ini").touch()
     monkeypatch.chdir(tmp_path)
-    show_outcome(plan, outcome)
+    with within_a_command():
+        show_outcome(plan, outcome)
     assert capsys.readouterr().err.endswith("\nhint: pylaunch check --limit n1\n")
 
 
@@ -95,7 +103,7 @@ def test_hosts_that_a_shell_would_take_for_a_pattern_are_quoted() -> None:
 
 
 def test_without_a_lock_the_hint_is_to_lock_first(tmp_path: Path) -> None:
-    given = Invocation(inventory=("-i", "a.ini"), source=tmp_path / "a.ini")
+    given = Invocation(verbs=VERBS, inventory=("-i", "a.ini"), source=tmp_path / "a.ini")
     hint = "pylaunch provision --roles python_env --limit n1"
 
     assert completed(hint, given) == (
@@ -112,14 +120,11 @@ def test_without_an_inventory_given_none_is_named() -> None:
     assert completed("pylaunch provision", Invocation()) == "pylaunch provision"
 
 
-def test_the_verbs_that_act_on_an_inventory_are_all_known() -> None:
-    found = set()
-    for verb in VERBS:
-        command: click.Command = importlib.import_module(VERBS[verb].module).command
+def test_a_row_of_a_verb_says_what_its_options_name() -> None:
+    for name, verb in VERBS.items():
+        command: click.Command = importlib.import_module(verb.module).command
         below = command.commands if isinstance(command, click.Group) else {"": command}
-        for name, each in below.items():
-            texts = [option.help or "" for option in each.params if isinstance(option, click.Option)]
-            if any("Ansible inventory" in text for text in texts):
-                found.add(f"{verb} {name}".strip())
-
-    assert found == {words for words in WITH_INVENTORY if words.split()[0] in VERBS}
+        texts = {each: str([option.help for option in found.params if isinstance(option, click.Option)])
+                 for each, found in below.items()}  # fmt: skip
+        naming = {each for each, text in texts.items() if "Ansible inventory" in text}
+        assert naming == (set(verb.subcommands) or ({""} if verb.names is Names.HOSTS else set())), name

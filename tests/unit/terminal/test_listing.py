@@ -6,7 +6,7 @@ import pytest
 
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.terminal.listing import LONGEST_COMMAND, doubt, job_words
-from pylaunch.terminal.since import parse_since
+from pylaunch.terminal.options import parse_since
 
 
 def test_a_command_takes_one_line_of_a_listing() -> None:

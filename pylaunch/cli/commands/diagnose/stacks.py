@@ -18,9 +18,8 @@ from pylaunch.protocol.examination import Collective, Frame, RankView
 from pylaunch.runs.connect.interruptible import signals
 from pylaunch.runs.stacks import StacksReport, stacks
 from pylaunch.terminal import console, document, hints, options
-from pylaunch.terminal.flags.resolve_run import find_each, name_in_job
-from pylaunch.terminal.flags.selection import chosen, parse_ranks
-from pylaunch.terminal.views.live import counted
+from pylaunch.terminal.flags.resolve_run import chosen, find_each, name_in_job, parse_ranks
+from pylaunch.terminal.listing import counted
 from pylaunch.verdict.stack_groups import (
     PROCESS_STATES,
     StackGroup,

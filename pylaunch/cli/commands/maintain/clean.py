@@ -11,12 +11,11 @@ from pylaunch.base.dataclass import asdict, dataclass
 from pylaunch.checks.occupancy.clean import CleanReport, clean_hosts, end_stale
 from pylaunch.checks.occupancy.look import Swept
 from pylaunch.checks.occupancy.processes import Occupant
-from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.cli.views import sweeping
 from pylaunch.cli.views.sweeping import as_data, described_process
 from pylaunch.errors import ExitCode
-from pylaunch.model.diagnosis.host_errors import alike_errors
-from pylaunch.model.diagnosis.host_hints import of_hosts
+from pylaunch.features import hosts_to_ask
+from pylaunch.model.diagnosis.host_errors import alike_errors, of_hosts
 from pylaunch.model.hostset import alike, fold
 from pylaunch.model.job import USUAL_PORT
 from pylaunch.model.text.argv import pylaunch

@@ -16,9 +16,9 @@ from pylaunch.checks.check_hosts import NO_SCRIPT, CheckRequest, Needs, check, p
 from pylaunch.checks.result import Result
 from pylaunch.checks.selection import select
 from pylaunch.checks.survey import Room
-from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.cli.views import trial
 from pylaunch.errors import ClusterNotReadyError, ExitCode, UsageError
+from pylaunch.features import hosts_to_ask
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.finding import Severity
 from pylaunch.model.hostset import fold
@@ -30,12 +30,11 @@ from pylaunch.store.paths import project_environment
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags import sync
 from pylaunch.terminal.flags.environment import Environment
-from pylaunch.terminal.flags.plan_options import plan_options
-from pylaunch.terminal.flags.requested import requested
-from pylaunch.terminal.flags.start import AUTO, StartFlags
-from pylaunch.terminal.live_area import working
+from pylaunch.terminal.flags.program import requested
+from pylaunch.terminal.flags.start import AUTO, StartFlags, options_of
+from pylaunch.terminal.listing import counted
+from pylaunch.terminal.option import GroupedCommand, added
 from pylaunch.terminal.views import findings
-from pylaunch.terminal.views.live import counted
 
 EXAMPLES = """\b
 Examples:
@@ -54,7 +53,6 @@ class CheckFlags:
     """Flags of `check` beside those of the job, as they are parsed."""
 
     only: str | None
-    skip: str | None
     deep: bool
     files: tuple[str, ...]
     checkpoint_dir: str
@@ -64,17 +62,15 @@ class CheckFlags:
     trial: bool
 
 
-@click.command(context_settings={"allow_interspersed_args": False}, epilog=EXAMPLES)
+@click.command(cls=GroupedCommand, context_settings={"allow_interspersed_args": False}, epilog=EXAMPLES)
 @options.inventory
 @options.limit
-@features.job_options
 @click.option("--list", "listing", is_flag=True, help="List all checks, or explain the ones named, and leave.")
 @click.option(
     "--only", metavar="IDS", help="Only these checks or subjects, comma-separated: storage,python_env.python."
 )
-@click.option("--skip", metavar="IDS", help="Not these checks or subjects.")
 @click.option("--deep", is_flag=True, help="Also the checks that load the hosts or take more than a moment.")
-@plan_options
+@added((*options_of("check"), *features.options("check")))
 @click.option(
     "--file", "files", multiple=True, metavar="FILE", help="A file that must be equal everywhere; repeatable."
 )
@@ -103,14 +99,14 @@ def command(
         return ExitCode.DONE
     if flags.yes and not flags.fix:
         raise UsageError("--yes is for --fix")
-    checks = select(known, only=options.words(flags.only), skip=options.words(flags.skip), deep=flags.deep)
+    checks = select(known, only=options.words(flags.only), skip=options.words(typed.skip), deep=flags.deep)
     cluster = hosts_to_ask(inventory, limit)
     job = _job(typed)
     _refuse_relative(flags.files, typed)
     rooms = _room_of_environment(cluster) if job.python is None else ()
     needs = Needs(flags.files, flags.checkpoint_dir, flags.infiniband, typed.workdir or "", rooms)
     request = plan_check(cluster, job, needs, checks)
-    with working(f"asking {counted(len(cluster.hosts), 'host')}"):
+    with console.working(f"asking {counted(len(cluster.hosts), 'host')}"):
         found = check(request)
     if flags.fix:
         found = _fixed(request, found, sure=flags.yes)
@@ -151,7 +147,7 @@ def _job(typed: StartFlags) -> JobSpec:
     """Return the job that `start` would plan with the same words; without any, one that only names the hosts."""
     if typed.words:
         return requested(typed, os.environ).job
-    tree = sync.given(typed)
+    tree = sync.given(typed.sync, typed.sync_exclude)
     framework = Framework.DIRECT if typed.framework == AUTO else Framework(typed.framework)
     return typed.job(NO_SCRIPT, framework, Environment({}, Secrets()), tree, is_unread=False)
 
@@ -175,7 +171,7 @@ def _show(found: Result) -> None:
 def _fixed(request: CheckRequest, found: Result, *, sure: bool) -> Result:
     """Run the roles that findings name and check again. Returns `found` when no finding names one."""
     # Loads Ansible, which takes as long as asking three hosts.
-    from pylaunch.cli.views.tasks import TaskLines  # noqa: PLC0415
+    from pylaunch.cli.views.provision import TaskLines  # noqa: PLC0415
     from pylaunch.provision.repair import repair_hosts, repairs  # noqa: PLC0415
 
     plan = repairs(request.cluster, found.findings)

@@ -25,9 +25,8 @@ from pylaunch.provision.environments.environment import (
 )
 from pylaunch.store.paths import project_environment
 from pylaunch.terminal import console, document, hints, options
-from pylaunch.terminal.group import CommandGroup
-from pylaunch.terminal.live_area import working
-from pylaunch.terminal.views.live import counted
+from pylaunch.terminal.listing import counted
+from pylaunch.terminal.option import CommandGroup
 
 
 @click.group(cls=CommandGroup)
@@ -86,7 +85,7 @@ def lock_command(
     if re.fullmatch(r"3\.[0-9]+(\.[0-9]+)?", how["python"]) is None:
         raise UsageError(f"--python {how['python']}: expected the version of Python on the hosts", hint="--python 3.11")
     request = LockRequest(requirements, _directory(inventory, directory, name), **how)
-    with working("resolving requirements") as show:
+    with console.working("resolving requirements") as show:
         locked = lock(request, LockProgress(console.say, show))
     console.say(summary(locked, request.directory))
     if name not in (None, read_settings(Path.cwd()).env_name):

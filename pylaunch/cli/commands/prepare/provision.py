@@ -30,8 +30,7 @@ from pylaunch.provision.provisioning import (
 )
 from pylaunch.provision.root_access import is_password_missing, refused_by_sudo, sudo_error
 from pylaunch.terminal import console, document, options
-from pylaunch.terminal.live_area import working
-from pylaunch.terminal.views.live import counted
+from pylaunch.terminal.listing import counted
 
 EXAMPLES = """\b
 Examples:
@@ -141,7 +140,7 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: A
 def _planned(cluster: Cluster, flags: ProvisionFlags, chosen: ProvisionOptions) -> tuple[ProvisionPlan, dict[str, str]]:
     """Return the plan, and hosts on which sudo refuses, which a plan reports and a change does not begin with. Asks for
     the password of sudo where hosts to change want one."""
-    with working(f"asking {counted(len(cluster.hosts), 'host')}"):
+    with console.working(f"asking {counted(len(cluster.hosts), 'host')}"):
         if flags.undo:
             plan = plan_reset(cluster, chosen)
         else:
@@ -158,7 +157,7 @@ def _planned(cluster: Cluster, flags: ProvisionFlags, chosen: ProvisionOptions) 
 def _looked_ahead(plan: ProvisionPlan, refused: dict[str, str]) -> ProvisionPlan:
     """Return the plan with Ansible's check mode, on the hosts where it can become root."""
     hosts = [host for host in plan.found.changes if plan.found.changes[host] and host not in refused]
-    with working("check mode") as redraw:
+    with console.working("check mode") as redraw:
         ahead = look_ahead(plan, hosts, lambda progress: redraw(f"{progress.role}: {progress.task}"))
     for names, why in alike({host: (why,) for host, why in refused.items()}):
         console.say(f"{names}: what the roles would change needs root: {why}")
@@ -168,7 +167,7 @@ def _looked_ahead(plan: ProvisionPlan, refused: dict[str, str]) -> ProvisionPlan
 def _provision(plan: ProvisionPlan) -> ProvisionReport:
     if not plan.found.to_change:
         return provision(plan, lambda _: None)
-    with working("preparing") as redraw:
+    with console.working("preparing") as redraw:
         view = provisioning.ProvisionView(redraw)
         report = provision(plan, view.show, on_note=console.say)
     view.end()

@@ -17,9 +17,7 @@ from pylaunch.model.text.argv import quoted
 from pylaunch.provision.specifications import SpecificationResult
 from pylaunch.provision.verify import ALL_PASSED, INTERRUPTED, SOME_FAILED, VerifyReport, verify
 from pylaunch.terminal import console, document, options
-from pylaunch.terminal.listing import duration
-from pylaunch.terminal.live_area import working
-from pylaunch.terminal.views.live import counted
+from pylaunch.terminal.listing import counted, duration
 
 _EXIT_CODES = {
     ALL_PASSED: ExitCode.DONE,
@@ -42,7 +40,7 @@ def command(inventory: Path | None, limit: str | None, *, junit: Path | None, as
     1 says that one of them does not hold, 3 that a host cannot be reached.
     """
     cluster = load_cluster(inventory, limit=limit)
-    with working(f"verifying {counted(len(cluster.hosts), 'host')}"):
+    with console.working(f"verifying {counted(len(cluster.hosts), 'host')}"):
         roles = options.words(asked["roles"])
         report = verify(cluster, limit=limit, roles=roles, deep=asked["deep"], junit=junit)
     exit_code = _EXIT_CODES[report.exit_code]

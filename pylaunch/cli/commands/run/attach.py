@@ -15,20 +15,20 @@ from pylaunch.runs.connect.interruptible import signals
 from pylaunch.terminal import console, options
 from pylaunch.terminal.doors import RunEnding
 from pylaunch.terminal.flags.resolve_run import find
-from pylaunch.terminal.views.live import Live, show_outcome
-from pylaunch.terminal.views.terminal import USAGE_S, has_board, watching
+from pylaunch.terminal.option import added
+from pylaunch.terminal.views.live import USAGE_S, Live, has_board, show_outcome, watching
 
 
 @click.command()
 @options.run
 @options.nodes_know
-@features.observer_options("attach")
+@added(features.options("attach"))
 def command(run: str | None, *, inventory: Path | None, **given: Any) -> int:
     """Follow RUN (the only live one without) from the beginning of its logs to its end, as start does.
 
     Ctrl-C leaves the run alone; pylaunch stop stops it.
     """
-    observers = features.observing("attach", given).new()
+    observers = features.observers(given)()
     record = find(run, inventory)
     outcome: Outcome | None = None
     with AttachView() as view:

@@ -13,20 +13,20 @@ from pylaunch.model.job import TREE
 from pylaunch.model.plan import base_of
 from pylaunch.model.secret import is_masked, secret_options, variable_of
 from pylaunch.model.text.argv import pylaunch, quoted_with_env
-from pylaunch.runs.start import plan_start
+from pylaunch.runs.planned import plan_start
 from pylaunch.store import runs
 from pylaunch.terminal import console, options
 from pylaunch.terminal.flags import environment, sync
-from pylaunch.terminal.flags.requested import start_options
+from pylaunch.terminal.flags.program import start_options
 from pylaunch.terminal.flags.resolve_run import find_newest
-from pylaunch.terminal.flags.start import BESIDE_THE_JOB, LEFT_OUT, StartFlags
-from pylaunch.terminal.views.start import StartView
+from pylaunch.terminal.flags.start import LEFT_OUT, StartFlags, options_of
+from pylaunch.terminal.option import added
 
 
 @click.command()
 @options.run
 @options.nodes_know
-@click.option("--detach", is_flag=True, help="Return when the ranks run; pylaunch attach follows them again.")
+@added(options_of("rerun"))
 @options.as_json
 def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: bool) -> int:
     """Start the job of RUN (the newest one without) again: same command, options and hosts, a new run id."""
@@ -55,16 +55,15 @@ def command(run: str | None, *, inventory: Path | None, detach: bool, as_json: b
         job = replace(job, sync=sync.as_asked(tree, job.sync.excludes))
     secrets = environment.earlier_secrets(job.secrets, os.environ)
     hosts = replace(before.cluster, hosts=(*before.cluster.hosts, *before.spares))
-    planned = plan_start(hosts, job, features.judge_settings, StartView().show)
+    planned = plan_start(hosts, job, features.judge_settings, console.say)
     workdir = job.workdir if tree is None else job.workdir.replace(TREE, f"a copy of {tree.directory}", 1)
     console.say(f"rerun of {before.run}: {quoted_with_env(job.env, job.command)}, in {workdir}")
     request = runs.request_of(base_of(before.run))
     for name in request.get(LEFT_OUT, ()):
         console.say(f"note: a value of --{name} is not recorded, as an address may be a secret: name it as env:NAME")
-    kept = {name: request[name] for name in BESIDE_THE_JOB if name in request}
-    if kept.get("save_logs"):
-        kept["save_logs"] = Path(kept["save_logs"])
+    known = (*options_of("start"), *features.options("start"))
+    kept = {each.name: each.recorded_value(request[each.name]) for each in known if each.name in request}
+    observers = features.observers(kept)()
     flags = StartFlags(**kept)
-    observers = features.observing_again("start", request)
     shown = Presentation(detach, as_json, flags.save_logs, observers, request)
     return run_planned(planned, start_options(flags, job, secrets, tree), shown)

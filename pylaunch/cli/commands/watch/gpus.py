@@ -9,11 +9,10 @@ from pylaunch.base.dataclass import asdict
 from pylaunch.checks.occupancy.devices import DeviceView
 from pylaunch.checks.occupancy.gpus import list_devices
 from pylaunch.checks.occupancy.look import HostView
-from pylaunch.cli.asked_hosts import hosts_to_ask
 from pylaunch.cli.views.sweeping import as_data
 from pylaunch.errors import ExitCode
-from pylaunch.model.diagnosis.host_errors import error_lines
-from pylaunch.model.diagnosis.host_hints import of_hosts
+from pylaunch.features import hosts_to_ask
+from pylaunch.model.diagnosis.host_errors import error_lines, of_hosts
 from pylaunch.model.hostset import alike, fold
 from pylaunch.terminal import console, document, hints, options
 

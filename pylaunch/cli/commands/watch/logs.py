@@ -16,8 +16,7 @@ from pylaunch.model.text.argv import pylaunch
 from pylaunch.runs.connect.interruptible import InterruptSource, signals
 from pylaunch.runs.logs import LogQuery, follow_logs, read_each
 from pylaunch.terminal import console, options
-from pylaunch.terminal.flags.resolve_run import find_each_newest, name_in_job
-from pylaunch.terminal.flags.selection import chosen
+from pylaunch.terminal.flags.resolve_run import chosen, find_each_newest, name_in_job
 from pylaunch.terminal.views.live import Live
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from pylaunch.cli.views import sweeping
-from pylaunch.cli.views.live_table import watch_all
-from pylaunch.cli.views.status import board_now, progress, watch_attempts
+from pylaunch.cli.views.status import board_now, progress, watch_all, watch_attempts
 from pylaunch.errors import ExitCode
 from pylaunch.inventory import load_cluster
 from pylaunch.model.hostset import fold_ranks
@@ -28,10 +27,10 @@ from pylaunch.runs.status import (
 from pylaunch.store import runs
 from pylaunch.terminal import console, document, options
 from pylaunch.terminal.flags.resolve_run import discovered, find_each, name_in_job
-from pylaunch.terminal.listing import COLUMNS, row, slurm_cell
+from pylaunch.terminal.listing import COLUMNS, counted, row, slurm_cell
 from pylaunch.terminal.views import run_data
 from pylaunch.terminal.views.board import Board
-from pylaunch.terminal.views.live import counted, show_hang, show_outcome
+from pylaunch.terminal.views.live import show_hang, show_outcome
 
 
 @click.command()

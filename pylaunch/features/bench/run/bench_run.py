@@ -37,8 +37,9 @@ from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import RunPlan
 from pylaunch.runs.connect.interruptible import InterruptSource, TimeLimit
 from pylaunch.runs.events import LinesWritten, Notice, RunBegun, StartEvent
+from pylaunch.runs.planned import plan_start
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError
-from pylaunch.runs.start import StartOptions, plan_start, start
+from pylaunch.runs.start import StartOptions, start
 from pylaunch.runs.sync.tree import read_tree
 
 DIRECTORY = Path(program.__file__).parent

@@ -5,8 +5,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from pylaunch.errors import UsageError
-from pylaunch.features.init.judgement.choices import ProposedValue, summary_of
-from pylaunch.features.init.judgement.found import FoundHost
+from pylaunch.features.init.judgement.choices import FoundHost, ProposedValue, summary_of
 from pylaunch.model.cluster import Connection, Host
 from pylaunch.model.hostset import alike
 from pylaunch.model.text.sanitise import visible_line

@@ -12,8 +12,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.model.hostset import expand
-from pylaunch.model.text.addresses import is_address
+from pylaunch.model.hostset import expand, is_address
 
 LONGEST_TEXT = 1 << 20
 """Bytes of one text."""

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from enum import Enum
 
 from pylaunch.base.dataclass import dataclass, replace
-from pylaunch.features.render_files.files import accelerate, deepspeed, slurm, torchrun
 from pylaunch.features.render_files.files.content import FileSet
+from pylaunch.features.render_files.files.launchers import accelerate_files, deepspeed_files, torchrun_files
+from pylaunch.features.render_files.files.slurm import slurm_files
 from pylaunch.model.job import USUAL_PORT, Framework
 from pylaunch.model.plan import RunPlan
 
@@ -50,9 +51,9 @@ class TargetOptions:
 
 
 _WRITERS: dict[Target, Callable[[RunPlan, tuple[str, ...]], FileSet]] = {
-    Target.TORCHRUN: torchrun.files,
-    Target.ACCELERATE: accelerate.files,
-    Target.DEEPSPEED: deepspeed.files,
+    Target.TORCHRUN: torchrun_files,
+    Target.ACCELERATE: accelerate_files,
+    Target.DEEPSPEED: deepspeed_files,
 }
 
 
@@ -62,7 +63,7 @@ def render_files(plan: RunPlan, target: Target, options: TargetOptions) -> FileS
     Raises UsageError for a plan that the target cannot run.
     """
     if target is Target.SLURM:
-        return slurm.files(plan, (), options.sbatch)
+        return slurm_files(plan, (), options.sbatch)
     remarks = (PORT_REMARK,) if plan.job.rendezvous_port is None and plan.world_size > 1 else ()
     return _WRITERS[target](_with_port(plan), remarks)
 

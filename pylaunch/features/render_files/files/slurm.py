@@ -5,19 +5,101 @@ the same number of ranks are one component; several components are a heterogeneo
 those that srun sets for each task.
 """
 
+from collections.abc import Sequence
 from itertools import groupby
 
-from pylaunch.features.render_files.files import shell, srun
+from pylaunch.features.render_files.files import shell
 from pylaunch.features.render_files.files.content import FileSet, RenderedFile, host_remarks, label, title
-from pylaunch.features.render_files.files.shell import comments
+from pylaunch.features.render_files.files.shell import comments, common_python, rank_argv, shared_variables
+from pylaunch.model.job import Framework
 from pylaunch.model.plan import PORT_ENTRY, NodePlan, RunPlan
-from pylaunch.model.text.argv import quoted
+from pylaunch.model.text.argv import Argv, quoted
+from pylaunch.render import render
+
+SET_BY_SLURM = ("CUDA_VISIBLE_DEVICES", "JAX_COORDINATOR_ADDRESS", "OMPI_MCA_orte_hnp_uri")
+"""Variables of the plan that name a device or a host. JAX reads Slurm's own variables."""
+
+OF_TASK = {
+    "RANK": "SLURM_PROCID",
+    "LOCAL_RANK": "SLURM_LOCALID",
+    "WORLD_SIZE": "SLURM_NTASKS",
+    "LOCAL_WORLD_SIZE": "SLURM_NTASKS_PER_NODE",
+    "GROUP_RANK": "SLURM_NODEID",
+    "GROUP_WORLD_SIZE": "SLURM_NNODES",
+}
+"""Variables of ranks, and the variables of a task with the same values where all nodes have as many tasks."""
+
+
+def is_torchrun(plan: RunPlan) -> bool:
+    """Return True where each task is a torchrun, which starts the ranks of its node."""
+    return plan.job.framework is Framework.TORCHRUN
+
+
+def common_variables(plan: RunPlan) -> tuple[dict[str, str], list[str]]:
+    """Return the variables that all nodes share, and the names of those that differ."""
+    every = [
+        {
+            name: value
+            for name, value in shared_variables(plan, command).items()
+            if name in plan.job.env or name not in SET_BY_SLURM
+        }
+        for _, command in render(plan)
+    ]
+    same = {name: value for name, value in every[0].items() if all(each.get(name) == value for each in every)}
+    return same, sorted({name for each in every for name in each} - same.keys())
+
+
+def task(plan: RunPlan, components: Sequence[Sequence[NodePlan]]) -> tuple[list[str], Argv]:
+    """Return the lines of bash that a task runs, and their arguments. It is a rank, or with torchrun that of a node.
+
+    `components` are the nodes of each component of the job; those of one have the same number of ranks.
+    """
+    python = common_python(plan)
+    if is_torchrun(plan):
+        return _torchrun_task(plan, components), (python, *plan.job.command)
+    return _rank_task(plan, components), rank_argv(plan, python)
+
+
+def _rank_task(plan: RunPlan, components: Sequence[Sequence[NodePlan]]) -> list[str]:
+    """Return the lines of a task that is a rank. The numbers of a heterogeneous job are those of the plan."""
+    if len(components) == 1:
+        lines = [f'export {name}="${source}"' for name, source in OF_TASK.items()]
+    else:
+        own = ("RANK", "LOCAL_RANK")
+        lines = [f'export {name}="${OF_TASK[name]}"' for name in own]
+        lines.append(f"export WORLD_SIZE={plan.world_size} GROUP_WORLD_SIZE={len(plan.nodes)}")
+        lines.append(f"export SLURM_NTASKS={plan.world_size}") if plan.job.framework is Framework.JAX else None
+        for nodes in components:
+            first, count = nodes[0].ranks[0].rank, len(nodes[0].ranks)
+            group = f"$(({nodes[0].node_rank} + (RANK - {first}) / {count}))" if first else f"$((RANK / {count}))"
+            condition = f"((RANK < {first})) || " if first else ""
+            lines.append(f"{condition}export LOCAL_WORLD_SIZE={count} GROUP_RANK={group}")
+    if plan.job.framework is Framework.JAX:
+        lines.append('export JAX_COORDINATOR_ADDRESS="$MASTER_ADDR:$MASTER_PORT"')
+    if plan.job.framework is Framework.DEEPSPEED:
+        lines.append('set -- "$@" --local_rank="$LOCAL_RANK"')
+    return [*lines, 'exec "$@"']
+
+
+def _torchrun_task(plan: RunPlan, components: Sequence[Sequence[NodePlan]]) -> list[str]:
+    """Return the lines of a task that is the torchrun of a node, whose node rank is the number of the task."""
+    lines = [f"ranks={len(components[0][0].ranks)}"]
+    for nodes in components[1:]:
+        lines.append(f"((SLURM_PROCID < {nodes[0].node_rank})) || ranks={len(nodes[0].ranks)}")
+    return [
+        *lines,
+        'exec "$1" -m torch.distributed.run \\',
+        f'  --nnodes={len(plan.nodes)} --node-rank="$SLURM_PROCID" --nproc-per-node="$ranks" \\',
+        '  --master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT" \\',
+        '  "${@:2}"',
+    ]
+
 
 PORT_BY_JOB = 'export MASTER_PORT="$((61440 + SLURM_JOB_ID % 4096))"'
 """Above the ephemeral ports of Linux, and different for jobs on the same node."""
 
 
-def files(plan: RunPlan, remarks: tuple[str, ...], options: tuple[str, ...] = ()) -> FileSet:
+def slurm_files(plan: RunPlan, remarks: tuple[str, ...], options: tuple[str, ...] = ()) -> FileSet:
     """Return the script. `options` are further options of sbatch, such as "--partition=gpu".
 
     Raises UsageError for nodes with different interpreters, and for JAX under torchrun.
@@ -26,7 +108,7 @@ def files(plan: RunPlan, remarks: tuple[str, ...], options: tuple[str, ...] = ()
     components = [
         list(nodes) for _, nodes in groupby(plan.nodes, key=lambda node: (len(node.ranks), len(node.devices)))
     ]
-    variables, left_out = srun.variables(plan)
+    variables, left_out = common_variables(plan)
     notes = (*remarks, *_notes(plan, left_out), *host_remarks(plan))
     heading = (
         title(plan),
@@ -67,7 +149,7 @@ def _directives(plan: RunPlan, components: list[list[NodePlan]], options: tuple[
     """Return the lines that sbatch reads. Whole nodes: the inventory does not know how many cores a rank needs."""
     lines = [f"#SBATCH --job-name={label(plan)}", "#SBATCH --output=%x-%j.out"]
     for number, nodes in enumerate(components):
-        tasks = 1 if srun.is_torchrun(plan) else len(nodes[0].ranks)
+        tasks = 1 if is_torchrun(plan) else len(nodes[0].ranks)
         lines += ["#SBATCH hetjob"] if number else []
         lines += [f"#SBATCH --nodes={len(nodes)}", f"#SBATCH --ntasks-per-node={tasks}", "#SBATCH --exclusive"]
         lines += [f"#SBATCH --gres=gpu:{len(nodes[0].devices)}"] if nodes[0].devices else []
@@ -79,9 +161,9 @@ def _step(plan: RunPlan, components: list[list[NodePlan]]) -> list[str]:
     """Return the srun command. The first task that fails ends all; tasks may use every core of their node."""
     is_even = len(components) == 1
     groups = () if is_even else (f"--het-group=0-{len(components) - 1}",)
-    lines, argv = srun.task(plan, components)
+    lines, argv = task(plan, components)
     return [
-        f"# Each task is one {'torchrun of one node' if srun.is_torchrun(plan) else 'rank'}.",
+        f"# Each task is one {'torchrun of one node' if is_torchrun(plan) else 'rank'}.",
         "# shellcheck disable=SC2016",
         quoted(("srun", *groups, "--kill-on-bad-exit=1", "--label", "--cpu-bind=none")) + " bash -c '",
         *(f"  {line}" for line in lines),

@@ -1,11 +1,10 @@
 """Output of `status --watch` without a terminal, and its end."""
 
 import time
-from types import SimpleNamespace
 
 import pytest
 
-from pylaunch.cli.views.status import QUIET_S, JsonView, PlainView, Spectator, snapshot
+from pylaunch.cli.views.status import QUIET_S, Spectator, View, json_view, plain_view, row, snapshot
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
@@ -27,70 +26,69 @@ def planned(max_restarts: int = 0) -> RunPlan:
     return plan_run(CLUSTER, JobSpec(("a",), Framework.COMMAND, "/", max_restarts=max_restarts), "7f3a9c01")
 
 
-def printed(board: Board, *nows: float) -> tuple[PlainView, list[str]]:
+def printed(board: Board, *nows: float) -> tuple[View, list[str]]:
     lines: list[str] = []
-    view = PlainView(lines.append)
+    view = plain_view(lines.append)
     for now in nows:
-        view.show(board, now)
+        view(board, now)
     return view, lines
 
 
 def test_a_change_is_printed_once_it_lasts() -> None:
     board = Board(planned())
     view, lines = printed(board, 100.0)
-    board.on(Event(100.2, EventKind.RANK_STARTED, "n1", 0))
-    view.show(board, 100.5)
-    board.on(Event(100.2, EventKind.RANK_STARTED, "n2", 1))
-    board.on(Event(100.2, EventKind.RELEASED, "n1"))
+    board.add(Event(100.2, EventKind.RANK_STARTED, "n1", 0))
+    view(board, 100.5)
+    board.add(Event(100.2, EventKind.RANK_STARTED, "n2", 1))
+    board.add(Event(100.2, EventKind.RELEASED, "n1"))
     for now in (101.0, 101.5, 102.0, 102.5):
-        view.show(board, now)
+        view(board, now)
     assert lines == ["run 7f3a9c01 running for 1 s: 2 of 2 ranks on n[1-2]"]
-    board.on(Event(103.0, EventKind.CONTACT_LOST, "n2"))
-    view.show(board, 103.0)
-    view.show(board, 103.5)
+    board.add(Event(103.0, EventKind.CONTACT_LOST, "n2"))
+    view(board, 103.0)
+    view(board, 103.5)
     assert lines[1:] == ["run 7f3a9c01 running for 3 s: 2 of 2 ranks on n[1-2], no contact with n2"]
 
 
 def test_steps_alone_are_printed_once_a_minute() -> None:
     board = Board(planned())
-    board.on(Event(100.0, EventKind.RANK_STARTED, "n1", 0))
+    board.add(Event(100.0, EventKind.RANK_STARTED, "n1", 0))
     view, lines = printed(board, 100.0, 100.5)
-    board.read("n1", READING)
-    view.show(board, 120.0)
+    board.add(UsageReported("n1", READING))
+    view(board, 120.0)
     assert len(lines) == 1
-    view.show(board, 100.5 + QUIET_S)
+    view(board, 100.5 + QUIET_S)
     assert lines[1].endswith("; step 7: rank 0 on n1, 42 s ago")
 
 
 def test_json_is_printed_at_the_interval_of_the_readings() -> None:
     found: list[object] = []
-    view = JsonView(found.append)
+    view = json_view(found.append)
     for now in (100.0, 100.5, 101.9, 102.0, 104.5):
-        view.show(Board(planned()), now)
+        view(Board(planned()), now)
     assert len(found) == 3
 
 
 def test_a_clock_that_is_set_changes_no_age_on_the_board(monkeypatch: pytest.MonkeyPatch) -> None:
     nows: list[float] = []
     monkeypatch.setattr(time, "time", lambda: steady_clock.now() + 7200.0)
-    Spectator(Board(planned()), SimpleNamespace(show=lambda board, now: nows.append(now))).look()
+    Spectator(planned(), lambda board, now: nows.append(now)).look()
     assert nows[0] <= steady_clock.now()
 
 
 def test_json_has_the_board_in_numbers() -> None:
-    board = Board(planned(max_restarts=3))
-    onlooker = Spectator(board, JsonView(lambda _: None))
+    onlooker = Spectator(planned(max_restarts=3), lambda board, now: None)
     onlooker.show(Event(100.0, EventKind.RANK_STARTED, "n1", 0))
     onlooker.show(Event(100.0, EventKind.RANK_STARTED, "n2", 1))
     onlooker.show(UsageReported("n1", READING))
     onlooker.show(LinesWritten("n2", "1.err", "step 6\n step 7\r epoch 3 \n", 101.0))
-    assert snapshot(board, 120.0) == {
+    assert snapshot(onlooker.board, 120.0) == {
         "time": "1970-01-01T00:02:00.000+00:00",
         "run": "7f3a9c01", "status": "starting", "restart": 0, "max_restarts": 3, "seconds": 20.0,
         "ranks": 2, "running": 2, "ended": 0, "hosts": ["n1", "n2"],
         "steps_per_second": None, "seconds_left": None,
-        "furthest": {"rank": 0, "step": 7, "total": None, "unit": "step", "exact": True, "time": MARKED},
-        "slowest": {"rank": 0, "step": 7, "total": None, "unit": "step", "exact": True, "time": MARKED},
+        "furthest": {"rank": 0, "step": 7, "total": None, "time": MARKED},
+        "slowest": {"rank": 0, "step": 7, "total": None, "time": MARKED},
         "last_lines": {"1": "epoch 3"}, "spares": [], "previous": None,
         "nodes": [
             {"host": "n1", "unreachable": None, "usage": {
@@ -127,3 +125,14 @@ def test_a_run_that_may_be_started_again_is_settled_by_its_next_attempt(charge: 
     runs.begin(following, "v", 3.0)
     assert is_settled(runs.read("7f3a9c01"))
     assert not is_settled(runs.read("7f3a9c01.1")), "the controller of the first attempt is there"
+
+
+def test_a_run_is_a_row_with_its_progress_and_its_lost_nodes() -> None:
+    board = Board(planned())
+    board.add(Event(100.0, EventKind.RELEASED, "n1"))
+    board.add(Event(100.0, EventKind.RANK_STARTED, "n1", 0))
+    board.add(UsageReported("n1", READING))
+    board.add(Event(119.0, EventKind.CONTACT_LOST, "n2", None, "no route"))
+    shown = row(board, 160.0)
+    assert shown[:5] == ("7f3a9c01", "running, no contact with n2", "1 min 0 s", "1 of 2", "n[1-2]")
+    assert shown[5] == "step 7: rank 0 on n1, 42 s ago"

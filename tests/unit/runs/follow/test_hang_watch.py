@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from pylaunch import protocol
+from pylaunch.model import job
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangFinding, HangKind
@@ -33,6 +34,12 @@ FACTS = (
     HostEvidence("n02", 4e9, 0.001, connections=3),
 )
 """Facts of two hosts at a later time than any test."""
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Examine ranks in less time than a job may ask for."""
+    monkeypatch.setattr(job, "LEAST_HANG", timedelta(0))
 
 
 def plan(after_s: float | None) -> RunPlan:

@@ -4,7 +4,7 @@ from pylaunch.errors import UsageError
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
-from pylaunch.terminal.flags.selection import chosen, parse_ranks
+from pylaunch.terminal.flags.resolve_run import chosen, parse_ranks
 
 HOSTS = tuple(Host(f"gpu{number:02}", f"10.0.0.{number}") for number in range(1, 5))
 PLAN = plan_run(Cluster(HOSTS), JobSpec(("train.py",), Framework.TORCHRUN, "/w", ranks_per_node=2), "7f3a9c01")

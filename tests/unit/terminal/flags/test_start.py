@@ -1,4 +1,4 @@
-"""Flags about hangs and reports: values out of range and flags without effect are refused."""
+"""Options of a start: their values, and their defaults, which are those of a job."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -9,36 +9,45 @@ from pylaunch.errors import UsageError
 from pylaunch.model.job import Framework, JobSpec, OnHang
 from pylaunch.model.secret import Secrets
 from pylaunch.terminal.flags.environment import Environment
-from pylaunch.terminal.flags.requested import requested
-from pylaunch.terminal.flags.start import StartFlags
+from pylaunch.terminal.flags.program import requested
+from pylaunch.terminal.flags.start import OPTIONS, StartFlags
 
 
 def job(flags: StartFlags) -> JobSpec:
     return flags.job(("true",), Framework.COMMAND, Environment({}, Secrets()), None, is_unread=False)
 
 
-def test_ranks_are_examined_after_half_a_minute_and_nothing_is_ended() -> None:
-    plain = job(StartFlags(workdir="/"))
-    assert (plain.hang_after, plain.on_hang) == (timedelta(seconds=30), OnHang.OBSERVE)
+BY_NAME = {each.name: each for each in OPTIONS}
 
 
-def test_the_watch_can_be_changed_and_turned_off() -> None:
-    assert job(StartFlags(workdir="/", hang_after="120.5")).hang_after == timedelta(seconds=120.5)
-    assert job(StartFlags(workdir="/", hang_after="off")).hang_after is None
-    assert job(StartFlags(workdir="/", on_hang="restart", max_restarts=1)).on_hang is OnHang.RESTART
+def test_an_option_of_the_job_has_the_default_of_the_job() -> None:
+    plain = JobSpec(("true",), Framework.COMMAND, "/")
+    assert {each.name: getattr(plain, each.field) for each in OPTIONS if each.field} == {
+        each.name: each.default for each in OPTIONS if each.field
+    }
+    assert job(StartFlags(workdir="/")) == plain
+    assert (BY_NAME["hang_after"].shown_default, BY_NAME["grace"].shown_default[:2]) == ("30", "10")
 
 
-@pytest.mark.parametrize("text", ["0", "0.5", "-1", "soon", "nan", "inf", "1e9", ""])
-def test_a_time_out_of_range_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="--hang-after"):
-        job(StartFlags(workdir="/", hang_after=text))
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("hang_after", "120.5", timedelta(seconds=120.5)),
+        ("hang_after", "off", None),
+        ("nproc_per_node", "auto", None),
+        ("nproc_per_node", "2", 2),
+        ("on_hang", "restart", OnHang.RESTART),
+        ("python", "", None),
+    ],
+)
+def test_a_text_becomes_a_value_of_the_job(name: str, text: str, value: object) -> None:
+    assert BY_NAME[name].value(text) == value
 
 
-def test_an_action_without_effect_is_refused() -> None:
-    with pytest.raises(UsageError, match="--on-hang stop has no effect with --hang-after off"):
-        job(StartFlags(workdir="/", on_hang="stop", hang_after="off"))
-    with pytest.raises(UsageError, match="--on-hang restart has no effect without --max-restarts"):
-        job(StartFlags(workdir="/", on_hang="restart"))
+@pytest.mark.parametrize("text", ["soon", "nan", ""])
+def test_a_text_that_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected a number of seconds, or off"):
+        BY_NAME["hang_after"].value(text)
 
 
 def test_the_line_to_type_in_place_of_another_launchers_ships_the_same_directory(tmp_path: Path) -> None:

@@ -1,5 +1,4 @@
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -9,8 +8,8 @@ from pylaunch.runs.sync.tree import Tree
 from pylaunch.terminal.flags import sync
 
 
-def given(directory: Path | None, **flags: Any) -> Tree | None:
-    return sync.given(sync.SyncFlags(sync=None if directory is None else str(directory), **flags))
+def given(directory: Path | None, sync_exclude: tuple[str, ...] = ()) -> Tree | None:
+    return sync.given(None if directory is None else str(directory), sync_exclude)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.outcome import Outcome, Status
 from pylaunch.model.plan import plan_run
 from pylaunch.protocol.node_evidence import RankEnd
+from pylaunch.runs.events import LinesWritten
 from pylaunch.terminal.views.live import Live, show_outcome
 
 HOSTS = tuple(Host(f"gpu{number:02}", f"10.0.0.{number}") for number in range(1, 12))
@@ -15,8 +16,8 @@ PLAN = plan_run(Cluster(HOSTS), JobSpec(("train.py",), Framework.TORCHRUN, "/w")
 
 def test_lines_are_aligned_and_go_where_the_rank_wrote_them(capsys: pytest.CaptureFixture[str]) -> None:
     live = Live(PLAN)
-    live.output("gpu02", "1.out", "loss 0.5\n\nloss 0.4\n", 1.0)
-    live.output("gpu11", "10.err", "no newline yet", 1.0)
+    live.show(LinesWritten("gpu02", "1.out", "loss 0.5\n\nloss 0.4\n", 1.0))
+    live.show(LinesWritten("gpu11", "10.err", "no newline yet", 1.0))
     captured = capsys.readouterr()
     assert captured.out == "gpu02:1  | loss 0.5\ngpu02:1  | \ngpu02:1  | loss 0.4\n"
     assert captured.err == "gpu11:10 | no newline yet\n"

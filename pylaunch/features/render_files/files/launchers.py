@@ -1,28 +1,132 @@
-"""deepspeed: hostfile, file of variables and command of DeepSpeed's launcher, which pdsh starts on all nodes.
-
-From the sources of deepspeed 0.19.8: a line of the file of variables is NAME=VALUE without comments; a value with
-characters beyond letters, digits and @%+=:,./- is exported inside double quotes on each node, and arguments of the
-script pass a shell there. A run on one node reads neither file: it uses its own environment.
-"""
+"""torchrun: for each node a script with the exact command."""
 
 import re
 import shlex
 
+import yaml
+
 from pylaunch.errors import UsageError
 from pylaunch.features.render_files.files import shell
-from pylaunch.features.render_files.files.accelerate import SCRIPT_DIRECTORY
-from pylaunch.features.render_files.files.content import FileSet, RenderedFile, host_remarks, ssh_remarks, title
+from pylaunch.features.render_files.files.content import (
+    FileSet,
+    RenderedFile,
+    file_stem,
+    host_remarks,
+    ssh_remarks,
+    title,
+)
 from pylaunch.features.render_files.files.shell import comments, common_python
-from pylaunch.model.hostset import fold
+from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.plan import NodeCommand, NodePlan, RunPlan
 from pylaunch.model.text.argv import Argv, quoted
 from pylaunch.render import render
+from pylaunch.render.environment import interpreter
+
+
+def torchrun_files(plan: RunPlan, remarks: tuple[str, ...]) -> FileSet:
+    """Return a script for each node."""
+    notes = (*remarks, *host_remarks(plan))
+    made = []
+    for node, command in render(plan):
+        name = f"torchrun-{file_stem(node)}.sh"
+        ranks = [rank.rank for rank in node.ranks]
+        heading = (
+            title(plan),
+            f"Node {node.node_rank}, {node.host.name}: {'rank' if len(ranks) == 1 else 'ranks'} {fold_ranks(ranks)}",
+            "Start it on every node; torchrun waits 15 minutes for the others",
+            *notes,
+        )
+        groups = launcher_groups(plan, node, f"--node-rank={node.node_rank}")
+        words = shell.wrapped((interpreter(plan, node), "-m", "torch.distributed.run"), *groups)
+        body = [*shell.setup(plan, node, command), "exec " + words[0], *words[1:]]
+        made.append((node, RenderedFile(name, shell.script(heading, body))))
+    return FileSet(
+        tuple(file for _, file in made), tuple(shell.ssh_line(node, file.name) for node, file in made), notes
+    )
+
+
+def launcher_groups(plan: RunPlan, node: NodePlan, node_rank: str) -> tuple[Argv, ...]:
+    """Return torchrun's options for `node` and the program, in groups. Rendezvous is static, as the plan is."""
+    return (
+        (f"--nnodes={len(plan.nodes)}", node_rank, f"--nproc-per-node={len(node.ranks)}"),
+        (f"--master-addr={plan.coordinator.host.rank_address}", f"--master-port={plan.port}"),
+        (f"--max-restarts={plan.job.max_restarts}",) if plan.job.max_restarts else (),
+        plan.job.command,
+    )
+
+
+USE_CPU = "ACCELERATE_USE_CPU"
+SCRIPT_DIRECTORY = 'here=$(cd -- "$(dirname -- "$0")" && pwd)'
+
+
+def accelerate_files(plan: RunPlan, remarks: tuple[str, ...]) -> FileSet:
+    """Return a configuration and a script for each machine."""
+    notes = (*remarks, *_uneven(plan), *host_remarks(plan))
+    made: list[RenderedFile] = []
+    commands = []
+    for node, command in render(plan):
+        config, name = f"accelerate-{file_stem(node)}.yaml", f"accelerate-{file_stem(node)}.sh"
+        heading = (title(plan), f"Machine {node.node_rank}, {node.host.name}. {name} starts it.", *notes)
+        content = yaml.safe_dump(_config(plan, node, is_cpu=command.env[USE_CPU] == "true"), sort_keys=False)
+        made.append(RenderedFile(config, "\n".join([*comments(heading), content])))
+        argv: Argv = (interpreter(plan, node), "-m", "accelerate.commands.launch")
+        option = f'  --config_file "$here/{config}" \\'
+        entry: Argv = ("--module", *plan.job.command[1:]) if plan.job.script is None else plan.job.command
+        body = [
+            SCRIPT_DIRECTORY,
+            *shell.setup(plan, node, command),
+            f"exec {quoted(argv)} \\",
+            option,
+            f"  {quoted(entry)}",
+        ]
+        heading = (title(plan), f"Machine {node.node_rank}, {node.host.name}. It needs {config} beside it.", *notes)
+        made.append(RenderedFile(name, shell.script(heading, body)))
+        commands.append(f"bash {quoted((name,))}  # on {node.host.name}")
+    return FileSet(tuple(made), tuple(commands), notes)
+
+
+def _config(plan: RunPlan, node: NodePlan, *, is_cpu: bool) -> dict[str, object]:
+    """Return the fields of accelerate's ClusterConfig that the plan decides, and the mandatory ones."""
+    machines = len(plan.nodes)
+    is_alone = plan.world_size == 1
+    config: dict[str, object] = {
+        "compute_environment": "LOCAL_MACHINE",
+        "debug": False,
+        "distributed_type": "NO" if is_alone else "MULTI_GPU",
+        "downcast_bf16": "no",
+        "enable_cpu_affinity": False,
+    }
+    if node.devices and not is_cpu:
+        config["gpu_ids"] = ",".join(map(str, node.devices))
+    config["machine_rank"] = node.node_rank
+    if machines > 1:
+        config["main_process_ip"] = plan.coordinator.host.rank_address
+    if not is_alone:
+        config["main_process_port"] = int(plan.port)
+    config |= {
+        "main_training_function": "main",
+        "mixed_precision": "no",
+        "num_machines": machines,
+        "num_processes": len(node.ranks) * machines,
+        "rdzv_backend": "static",
+        "same_network": True,
+        "use_cpu": is_cpu and is_alone,
+    }
+    return config
+
+
+def _uneven(plan: RunPlan) -> tuple[str, ...]:
+    if len({len(node.ranks) for node in plan.nodes}) == 1:
+        return ()
+    text = f"The machines have different numbers of ranks, {plan.world_size} together: accelerate divides num_processes"
+    return (f"{text} by num_machines, so each machine has its own number times num_machines",)
+
 
 HOSTFILE, VARIABLES, SCRIPT = "hostfile", "deepspeed.env", "deepspeed.sh"
 _IN_DOUBLE_QUOTES = re.compile(r'(["$`\\])')
 
 
-def files(plan: RunPlan, remarks: tuple[str, ...]) -> FileSet:
+def deepspeed_files(plan: RunPlan, remarks: tuple[str, ...]) -> FileSet:
     """Return the files of the node on which the launcher starts. Raises UsageError for a job that they cannot hold."""
     python = common_python(plan)
     commands = render(plan)
