@@ -338,11 +338,6 @@ def views(run: str) -> tuple[RankView, ...]:
     return tuple(found[rank] for rank in sorted(found))
 
 
-def findings(run: str) -> tuple[Finding, ...]:
-    """Return the findings of the checks that ran beside the start of `run`."""
-    return _entries(run_paths(run).findings, Finding)
-
-
 def ids() -> list[str]:
     """Return all recorded runs, the newest first, with those that this user cannot read."""
     directory = runs_directory()

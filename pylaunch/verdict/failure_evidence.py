@@ -7,7 +7,6 @@ from pylaunch.model.diagnosis.finding import ATTESTATION, Finding
 from pylaunch.model.hostset import fold
 from pylaunch.protocol.examination import RankView
 from pylaunch.protocol.node_evidence import SIGNALLED, HostEvidence, RankEnd, RankState
-from pylaunch.verdict.causes.unanswered import address_owners
 
 SAME_MOMENT_S = 0.1
 """A victim this much earlier than a failure may be its consequence: a rank closes its sockets before it ends."""
@@ -74,11 +73,6 @@ class Evidence:
         steps = {each.host: abs(each.clock_step_s) for each in self.hosts}
         ends = (replace(end, uncertainty_s=end.uncertainty_s + steps.get(end.host, 0.0)) for end in self.ends)
         return replace(self, ends=tuple(ends))
-
-    @property
-    def owners(self) -> dict[str, str]:
-        """Host of each address, without addresses that several hosts have."""
-        return address_owners(self.hosts)
 
     def of(self, host: str) -> HostEvidence | None:
         """Return the facts of `host`; None without a report."""

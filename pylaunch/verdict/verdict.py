@@ -25,17 +25,18 @@ from signal import Signals
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.diagnosis.cause import Certainty, FailureCause, Named, RejectedCause
 from pylaunch.model.hostset import fold, fold_ranks
+from pylaunch.model.outcome import Status
+from pylaunch.model.run import RunRecord
 from pylaunch.model.slurm_job import ended_job
 from pylaunch.protocol.examination import STOPPED_STATES
 from pylaunch.protocol.node_evidence import SIGNALS_TO_ALL, RankEnd, RankState
 from pylaunch.verdict.causes.cause_kinds import advised
 from pylaunch.verdict.causes.host_causes import host_causes, lines_about, only
-from pylaunch.verdict.causes.unanswered import silent_pairs
+from pylaunch.verdict.causes.host_facts import unanswered_connections
 from pylaunch.verdict.failure_evidence import SAME_MOMENT_S as SAME_MOMENT_S
 from pylaunch.verdict.failure_evidence import Evidence as Evidence
 from pylaunch.verdict.failure_evidence import lost_contact, precedes, seconds
-from pylaunch.verdict.own_failures import kind_of, may_await_others, may_be_of_its_gpu, sounds_like_a_victim
-from pylaunch.verdict.rank_end import described
+from pylaunch.verdict.rank_end import described, kind_of, may_await_others, may_be_of_its_gpu, sounds_like_a_victim
 
 STATES = {
     "R": "running",
@@ -107,6 +108,20 @@ def judge_lost(evidence: Evidence) -> Verdict:
     text = f"{failure.replace(f'rank {rank}', f'rank {rank} on {host}', 1)}, as its agent reported to the other nodes"
     cause = _capped(FailureCause("rank-failed", text, Certainty.LIKELY, Named(host, rank)), evidence)
     return Verdict(f"{text}; later: {observed.reason}", cause.named, None, (advised(cause),))
+
+
+def recorded_verdict(record: RunRecord) -> Verdict | None:
+    """Return the verdict on a run that failed, as it was recorded; None for any other run.
+
+    A record of an earlier version has no causes: its ends are judged, which yields possible causes.
+    """
+    outcome = record.outcome
+    if outcome is None or outcome.status is not Status.FAILED:
+        return None
+    if outcome.causes:
+        return Verdict(outcome.reason, outcome.named, outcome.first_failure, outcome.causes, outcome.rejected)
+    ranks = {node.host.name: frozenset(rank.rank for rank in node.ranks) for node in record.plan.nodes}
+    return judge(Evidence(ranks, outcome.ends, hosts=outcome.hosts))
 
 
 @dataclass(frozen=True)
@@ -311,8 +326,9 @@ def _of_lost(evidence: Evidence) -> _Observation:
     reason = lost_contact(silent, evidence.lost[silent[0]], answer=False)
     if is_signalled := evidence.signalled in hosts:
         reason += f"; before, {evidence.stopping.partition(': ')[2] if len(hosts) == 1 else evidence.stopping}"
-    witnesses = {pair[0]: lines for pair, lines in silent_pairs(evidence.hosts).items() if pair[1] in evidence.lost}
-    lines = [line for found in witnesses.values() for line in found[:1]]
+    unanswered = sorted(unanswered_connections(evidence.hosts), key=str)
+    witnesses = {each.host: str(each) for each in reversed(unanswered) if each.peer in evidence.lost}
+    lines = sorted(witnesses.values())
     lines += [lost_contact([each], evidence.lost[each], answer=True) for each in hosts if each in evidence.answering]
     confidence = Certainty.CERTAIN if witnesses and len(hosts) == 1 else Certainty.LIKELY
     found = FailureCause("node-lost", reason, confidence, only(hosts), tuple(lines[:6]))

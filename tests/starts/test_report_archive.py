@@ -1,6 +1,5 @@
 """An archive of a run has everything for a bug report, no secret, and works while a node is down."""
 
-import json
 import subprocess
 import tarfile
 from collections.abc import Callable
@@ -79,7 +78,7 @@ def test_no_secret_is_in_an_archive_and_everything_else_is(cluster: DirectoryClu
     assert {f"record/{run}/{name}" for name in recorded} <= set(texts)
     assert "rank 1 uses *" in texts["logs/n2/1.out"]
     assert "is wrong" in texts["logs/n1/0.out"]
-    assert json.loads(texts[f"record/{run}/plan.json"])["job"]["env"]["NCCL_DEBUG"] == "WARN"
+    assert '"NCCL_DEBUG":"WARN"' in texts[f"record/{run}/plan.json"]
     assert "exited with code 3" in texts["README.txt"]
 
 

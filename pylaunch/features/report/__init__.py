@@ -1,7 +1,6 @@
 """A run as a file: the HTML report (`report`), and an archive with it (`report --archive`).
 
-page         pure: the report as text, with its ranks and its timeline
-write        reads what is known about a run, from its record and its nodes
+page         pure: a record as HTML text, with its ranks and its timeline
 archive      the archive, which contains the report, the record and the logs
 """
 

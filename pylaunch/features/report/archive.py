@@ -3,16 +3,18 @@
 import gzip
 import io
 import os
+import platform
 import tarfile
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
+from pylaunch import __version__
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.features.report.log_ends import read_ends
 from pylaunch.features.report.page import page
-from pylaunch.features.report.write import report_content, versions
 from pylaunch.inventory.known_secrets import known_secrets
 from pylaunch.model.hostset import fold
 from pylaunch.model.run import RunRecord
@@ -65,7 +67,7 @@ def write_archive(record: RunRecord, file: Path, limit: int = LIMIT) -> RunArchi
     _add_record(content, record, limit)
     console.say(f"asking {fold(record.plan.cluster.names)} for logs")
     _add_logs(content, record, limit)
-    content.texts["report.html"] = page(report_content(record), content.mask.hide)
+    content.texts["report.html"] = page(record, time.time(), content.mask.hide)
     content.add("README.txt", _readme(record, content))
     _write(file, f"pylaunch-{record.plan.run}", content.texts, record.created_at)
     return content
@@ -145,7 +147,7 @@ _ABOUT = (
 
 def _readme(record: RunRecord, content: RunArchive) -> str:
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    known = ", ".join(f"{name} {value}" for name, value in versions(record).items())
+    known = f"pylaunch {__version__}, agent {record.agent}, Python {platform.python_version()}, {platform.platform()}"
     outcome = record.outcome
     verdict = "no outcome is recorded" if outcome is None else f"{outcome.status.value}: {outcome.reason}"
     listed = [f"  {name:<17} {text}" for name, text in _ABOUT if any(each.startswith(name) for each in content.texts)]
@@ -169,14 +171,14 @@ def _readme(record: RunRecord, content: RunArchive) -> str:
     )
 
 
-def _write(file: Path, directory: str, texts: Mapping[str, str], time: float) -> None:
+def _write(file: Path, directory: str, texts: Mapping[str, str], made_at: float) -> None:
     with (
         new_file(file) as out,
-        gzip.GzipFile("", "wb", 6, out, mtime=time) as packed,
+        gzip.GzipFile("", "wb", 6, out, mtime=made_at) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
     ):
         for name, text in sorted(texts.items()):
             data = text.encode("utf-8", "surrogateescape")
             entry = tarfile.TarInfo(f"{directory}/{name}")
-            entry.size, entry.mtime, entry.mode = len(data), int(time), 0o600
+            entry.size, entry.mtime, entry.mode = len(data), int(made_at), 0o600
             archive.addfile(entry, io.BytesIO(data))

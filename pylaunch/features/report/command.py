@@ -1,5 +1,7 @@
 """`pylaunch report`: a run as one HTML file that opens offline, or as an archive with its logs."""
 
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +9,12 @@ import click
 
 from pylaunch.errors import ExitCode
 from pylaunch.features.report.archive import write_archive
-from pylaunch.features.report.write import write_report
+from pylaunch.features.report.page import page
+from pylaunch.inventory.known_secrets import known_secrets
 from pylaunch.model.run import RunRecord
+from pylaunch.model.text.redaction import Redaction
 from pylaunch.model.text.size import shown_size
+from pylaunch.store.new_file import new_file, refuse_existing
 from pylaunch.store.output_directory import OUTPUT_DIRECTORY, output_file
 from pylaunch.terminal import console, document, hints, options
 from pylaunch.terminal.flags.resolve_run import find_each_newest
@@ -32,8 +37,8 @@ Examples:
 def command(run: str | None, role: str | None, inventory: Path | None, output: Path | None, **asked: bool) -> int:
     """Write RUN (the newest one without) as one HTML file: why it failed, last lines, timeline.
 
-    The file needs no network and no JavaScript. Secrets are masked. The last lines of ranks are read from the
-    nodes that answer; what is missing is listed. RUN may be a job of several roles: a file for each of its runs.
+    The file needs no network and no JavaScript. Secrets are masked. The archive has logs from the nodes that
+    answer; what is missing is listed. RUN may be a job of several roles: a file for each of its runs.
     """
     named = find_each_newest(run, role, inventory)
     if output is not None:
@@ -53,8 +58,12 @@ def command(run: str | None, role: str | None, inventory: Path | None, output: P
 
 def _page(record: RunRecord, output: Path | None) -> dict[str, Any]:
     file = output or output_file(f"pylaunch-{record.plan.run}.html")
-    size, missing = write_report(record, file, hints.of_run(record.plan))
-    return {"file": str(file), "bytes": size, "missing": list(missing)}
+    refuse_existing(file)
+    mask = Redaction(known_secrets(record.plan, os.environ))
+    data = page(record, time.time(), mask.hide, hints.of_run(record.plan)).encode("utf-8", "replace")
+    with new_file(file) as out:
+        out.write(data)
+    return {"file": str(file), "bytes": len(data), "missing": []}
 
 
 def _archive(record: RunRecord, output: Path | None) -> dict[str, Any]:

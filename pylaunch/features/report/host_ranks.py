@@ -1,6 +1,6 @@
 """Ranks for a report: by host, with their last lines. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from pylaunch.base.dataclass import dataclass
 from pylaunch.features.report.timeline import bar_of
@@ -11,7 +11,6 @@ from pylaunch.model.run import RunRecord
 from pylaunch.model.text.excerpt import bounded
 from pylaunch.protocol.node_evidence import RankEnd
 
-SHOWN_LINES = 30
 ALL_LOGS = 1_000_000
 """Characters of the last lines of all ranks together."""
 
@@ -52,11 +51,8 @@ class HostRanks:
         return any(rank.lines or rank.is_named for rank in self.ranks)
 
 
-def by_host(record: RunRecord, logs: Mapping[int, str], hide: Callable[[str], str]) -> tuple[HostRanks, ...]:
-    """Return the ranks of every host, in rank order; `hide` masks secrets in their lines before these are cut.
-
-    `logs`: last lines by rank; for other ranks, those of the record are shown.
-    """
+def by_host(record: RunRecord, hide: Callable[[str], str]) -> tuple[HostRanks, ...]:
+    """Return the ranks of every host, in rank order; `hide` masks secrets in their lines before these are cut."""
     outcome, plan = record.outcome, record.plan
     ends = {} if outcome is None else {end.rank: end for end in outcome.ends if end.rank is not None}
     named = outcome.named if outcome is not None else None
@@ -69,7 +65,7 @@ def by_host(record: RunRecord, logs: Mapping[int, str], hide: Callable[[str], st
                     rank.rank,
                     *bar_of(end),
                     None if end is None else end.step,
-                    last_lines(hide(logs.get(rank.rank) or _lines_of(end)), limit),
+                    last_lines(hide(_lines_of(end)), limit),
                     named == Named(node.host.name, rank.rank),
                 )
                 for rank in node.ranks
@@ -98,5 +94,5 @@ def _lines_of(end: RankEnd | None) -> str:
 def last_lines(text: str, limit: int) -> tuple[str, ...]:
     """Return the last lines of `text`, none too long, within `limit` characters."""
     lines = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…" for line in text.split("\n")]
-    kept = [line for line in lines if line.strip()][-SHOWN_LINES:]
+    kept = [line for line in lines if line.strip()]
     return tuple(bounded("\n".join(kept), limit, OMITTED).split("\n")) if kept else ()

@@ -1,10 +1,10 @@
 """The report as one HTML document: a run in the template, where every text is escaped, made visible and masked."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from pylaunch.base.dataclass import dataclass, field
+from pylaunch import __version__
 from pylaunch.features.report import host_ranks, timeline
 from pylaunch.model.clock import in_utc
 from pylaunch.model.hostset import alike, fold
@@ -13,6 +13,7 @@ from pylaunch.model.plan import RunPlan
 from pylaunch.model.run import Event, EventKind, RunRecord
 from pylaunch.model.text.argv import pylaunch, quoted
 from pylaunch.model.text.sanitise import rank_output, visible
+from pylaunch.verdict.failure_evidence import seconds
 
 MOST_EVIDENCE = 40
 MOST_CAUSES = 20
@@ -27,31 +28,17 @@ SHOWN_HOSTS = 16
 """Hosts with ranks that are listed; of more, only those with the named rank are not folded away."""
 
 
-@dataclass(frozen=True)
-class ReportInput:
-    """A run, with what its record, its nodes and this machine know about it."""
+def page(record: RunRecord, made_at: float, hide: Callable[[str], str], complete: Callable[[str], str] = str) -> str:
+    """Return the report as one HTML document, made at `made_at` seconds since the epoch.
 
-    record: RunRecord
-    made_at: float
-    """Seconds since the epoch."""
-
-    logs: Mapping[int, str] = field(default_factory=dict)
-    """Last lines by rank, as its node has them; the lines of the outcome are shown for other ranks."""
-
-    versions: Mapping[str, str] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()
-    """Reasons for missing content, one line each."""
-
-
-def page(content: ReportInput, hide: Callable[[str], str], complete: Callable[[str], str] = str) -> str:
-    """Return the report as one HTML document; `hide` masks secrets, `complete` adds the inventory to a hint."""
-    record = content.record
+    `hide` masks secrets, `complete` adds the inventory to a hint.
+    """
     plan, outcome = record.plan, record.outcome
-    hosts = host_ranks.by_host(record, content.logs, hide) if record.has_started else ()
+    hosts = host_ranks.by_host(record, hide) if record.has_started else ()
     prominent = hosts if len(hosts) <= SHOWN_HOSTS else tuple(host for host in hosts if host.is_named)
     skew = timeline.start_skew(record)
     causes = () if outcome is None else outcome.causes
-    lasted = "" if outcome is None else timeline.seconds_text(outcome.ended_at - record.created_at)
+    lasted = "" if outcome is None else seconds(outcome.ended_at - record.created_at)
     values = {
         "run": plan.run,
         "status": "no outcome is recorded" if outcome is None else outcome.status.value,
@@ -70,14 +57,13 @@ def page(content: ReportInput, hide: Callable[[str], str], complete: Callable[[s
         "started_by": record.started_by,
         "started": moment(record.created_at),
         "lasted": lasted,
-        "made": moment(content.made_at),
-        "skew": None if skew is None else timeline.seconds_text(skew),
+        "made": moment(made_at),
+        "skew": None if skew is None else seconds(skew),
         "course": timeline.run_timeline(record),
         "hangs": _hangs(record),
         "host_ranks": prominent,
         "other_ranks": [host for host in hosts if host not in prominent],
-        "versions": content.versions,
-        "missing": content.missing,
+        "version": __version__,
     }
     return _template(hide).render(values)
 
@@ -146,7 +132,7 @@ def _hint(plan: RunPlan, outcome: Outcome | None) -> str:
 def _hangs(record: RunRecord) -> list[tuple[str, Event]]:
     """Return the reports that ranks do not advance, or advance again, each with its time after the start."""
     reports = [event for event in record.events if event.kind in (EventKind.HANG, EventKind.ADVANCING)]
-    return [(timeline.seconds_text(event.time - record.created_at), event) for event in reports[-MOST_REPORTS:]]
+    return [(seconds(event.time - record.created_at), event) for event in reports[-MOST_REPORTS:]]
 
 
 def _shown(outcome: Outcome | None, hosts: tuple[host_ranks.HostRanks, ...]) -> host_ranks.RankLines | None:
@@ -157,6 +143,6 @@ def _shown(outcome: Outcome | None, hosts: tuple[host_ranks.HostRanks, ...]) -> 
     return next((rank for host in hosts for rank in host.ranks if rank.rank == number), None)
 
 
-def moment(seconds: float) -> str:
+def moment(time: float) -> str:
     """Return a time in UTC, to the second."""
-    return in_utc(seconds).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return in_utc(time).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -6,6 +6,7 @@ from pylaunch.base.dataclass import dataclass
 from pylaunch.model.hostset import fold, fold_ranks
 from pylaunch.model.run import EventKind, RunRecord
 from pylaunch.protocol.node_evidence import RankEnd
+from pylaunch.verdict.failure_evidence import seconds
 from pylaunch.verdict.rank_end import described
 
 WIDTH = 1000
@@ -106,7 +107,7 @@ def run_timeline(record: RunRecord) -> Timeline | None:
                 until = last if end is None else end.time
                 kind, what = bar_of(end)
                 x = min(axis.x(started[rank.rank]), WIDTH - LEAST_BAR)
-                title = f"rank {rank.rank}: {what} after {seconds_text(until - started[rank.rank])}"
+                title = f"rank {rank.rank}: {what} after {seconds(until - started[rank.rank])}"
                 width = max(LEAST_BAR, round(axis.x(until) - x, 1))
                 bars.append(Bar(x, width, lane * LANE + 1.0, kind, title))
         own = [ends[rank.rank] for rank in node.ranks if rank.rank in ends]
@@ -122,7 +123,7 @@ def run_timeline(record: RunRecord) -> Timeline | None:
         is_cause = named is not None and named.host == node.host.name
         height = max(2, len(node.ranks)) * LANE + 2
         rows.append(TimelineRow(node.host.name, height, tuple(bars), tuple(marks), _note(own, marks, axis), is_cause))
-    return _folded(rows, tuple(seconds_text(axis.span * part / 4) for part in range(5)))
+    return _folded(rows, tuple(seconds(axis.span * part / 4) for part in range(5)))
 
 
 def bar_of(end: RankEnd | None) -> tuple[str, str]:
@@ -140,7 +141,7 @@ def _note(own: Sequence[RankEnd], marks: Iterable[TimelineMark], axis: _Axis) ->
     if own:
         first = min(own, key=lambda end: end.time)
         who = fold_ranks(sorted(end.rank for end in own if end.rank is not None))
-        return f"rank {who} failed at {seconds_text(first.time - axis.begin)}"
+        return f"rank {who} failed at {seconds(first.time - axis.begin)}"
     return "contact lost" if any(mark.kind == "contact" for mark in marks) else ""
 
 
@@ -156,18 +157,3 @@ def _folded(rows: Sequence[TimelineRow], ticks: tuple[str, ...]) -> Timeline:
         note = f"{len(rest)} nodes; the bars are those of {first.label}"
         rest = [TimelineRow(fold(row.label for row in rest), first.height, first.bars, (), note)]
     return Timeline(tuple(shown), tuple(rest), ticks)
-
-
-def seconds_text(seconds: float) -> str:
-    """Return a duration with three digits: 12 ms, 3.4 s, 5 min 2 s, 3 h 10 min."""
-    if seconds < 0:
-        return f"-{seconds_text(-seconds)}"
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 100:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"

@@ -25,8 +25,7 @@ from pylaunch.runs.follow.merge import LineSource, Merge, MergedLine
 from pylaunch.terminal import console, hints
 from pylaunch.terminal.listing import counted, duration
 from pylaunch.terminal.views.board import Board
-from pylaunch.verdict.own_failures import sounds_like_a_victim
-from pylaunch.verdict.rank_end import described, without_rank
+from pylaunch.verdict.rank_end import described, sounds_like_a_victim, without_rank
 
 TICK_S = 0.1
 HOLD_S = 10.0

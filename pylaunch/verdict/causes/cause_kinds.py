@@ -85,8 +85,6 @@ _TABLE = (
               "pylaunch check --only reach --limit {host}"),
     CauseKind("unexplained", "A text shows a failure and not its cause",
               "which is the first failure over the logs of all ranks?"),
-    CauseKind("check-warned", "A check warned about these nodes at the start",
-              "does the run work when the finding is fixed?", "pylaunch check --only {device}"),
 )  # fmt: skip
 
 KINDS = {each.id: each for each in _TABLE}

@@ -5,7 +5,7 @@ and one is named only if several others lose it. Facts that are possible causes 
 another finding.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from pylaunch.base import kernel_log
 from pylaunch.base.dataclass import replace
@@ -13,8 +13,14 @@ from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangFinding, HangKind
 from pylaunch.model.hostset import fold
 from pylaunch.protocol.node_evidence import KernelEvent
-from pylaunch.verdict.causes.unanswered import UnansweredConnection, unanswered_connections
-from pylaunch.verdict.causes.xid import XidKind, explain
+from pylaunch.verdict.causes.host_facts import (
+    SilentPaths,
+    UnansweredConnection,
+    is_broken_gpu,
+    shown_gpu_error,
+    silent_paths,
+    unanswered_connections,
+)
 from pylaunch.verdict.hangs.ranks import HangEvidence
 
 BEFORE_S = 60.0
@@ -54,15 +60,18 @@ def host_findings(
 def with_host_lines(finding: HangFinding, evidence: HangEvidence) -> HangFinding:
     """Return `finding` with the kernel messages and the connections that belong to its time."""
     lines = [f"{host} kernel: {each.text}" for host, messages in _recent(evidence).items() for each in messages]
-    lines += map(str, _worst_first(_unanswered(evidence)))
+    lines += _shown(silent_paths(_unanswered(evidence)))
     new = [line for line in dict.fromkeys(lines) if line not in finding.evidence]
     return replace(finding, evidence=(*finding.evidence, *new[:MOST_LINES])) if new else finding
 
 
 def witnesses(evidence: HangEvidence, host: str) -> list[str]:
     """Return lines about packets to `host` that nobody acknowledges, as other hosts report them."""
-    found = _worst_first(each for each in _unanswered(evidence) if each.peer == host)
-    return [str(each) for each in found][:MOST_LINES]
+    return [*_shown(silent_paths(each for each in _unanswered(evidence) if each.peer == host))[:MOST_LINES]]
+
+
+def _shown(paths: SilentPaths | None) -> tuple[str, ...]:
+    return () if paths is None else paths.lines
 
 
 def _unanswered(evidence: HangEvidence) -> Iterator[UnansweredConnection]:
@@ -89,82 +98,56 @@ def _recent(evidence: HangEvidence) -> Messages:
     return found
 
 
+def _of_kind(evidence: HangEvidence, applies: Callable[[KernelEvent], bool]) -> Messages:
+    """Return the recent kernel messages to which `applies` applies, by host."""
+    found = {host: tuple(filter(applies, messages)) for host, messages in _recent(evidence).items()}
+    return {host: messages for host, messages in found.items() if messages}
+
+
+def _lines(found: Messages) -> tuple[str, ...]:
+    return tuple(f"{host} kernel: {each.text}" for host, messages in found.items() for each in messages)[:MOST_LINES]
+
+
 def _gpus(evidence: HangEvidence, before: str, suspects: Collection[str]) -> Iterator[HangFinding]:
     """Judge GPUs; one of a host that nobody waits for may belong to another run."""
-    found: dict[str, list[KernelEvent]] = {}
-    for host, messages in _recent(evidence).items():
-        broken = [each for each in messages if _is_broken(each)]
-        if broken:
-            found[host] = broken
+    found = _of_kind(evidence, is_broken_gpu)
     if not found:
         return
     first = next(iter(found.values()))[0]
-    what = (
-        f"SXid {first.code}" if first.kind == kernel_log.SXID else f"Xid {first.code}, {explain(first.code or 0).name}"
-    )
     is_sure = len(found) == 1 and next(iter(found)) in suspects
     yield HangFinding(
-        HangKind.GPU, f"{before}GPU error on {fold(found)}: {what} (PCI {first.device})",
-        Confidence.HIGH if is_sure else Confidence.MEDIUM, (), tuple(found) if is_sure else (),
-        tuple(f"{host} kernel: {each.text}" for host, messages in found.items() for each in messages)[:MOST_LINES],
+        HangKind.GPU, f"{before}GPU error on {fold(found)}: {shown_gpu_error(first)} (PCI {first.device})",
+        Confidence.HIGH if is_sure else Confidence.MEDIUM, (), tuple(found) if is_sure else (), _lines(found),
         hint=f"pylaunch check --only gpu --limit {fold(found)}",
     )  # fmt: skip
 
 
-def _is_broken(message: KernelEvent) -> bool:
-    if message.kind == kernel_log.SXID:
-        return "Fatal" in message.text
-    return message.kind == kernel_log.XID and explain(message.code or 0).kind is XidKind.DAMAGED
-
-
 def _links(evidence: HangEvidence, before: str, *, is_transport: bool) -> Iterator[HangFinding]:
-    found = {
-        host: down
-        for host, messages in _recent(evidence).items()
-        if (down := [each for each in messages if each.kind == kernel_log.LINK_DOWN])
-    }
+    found = _of_kind(evidence, lambda message: message.kind == kernel_log.LINK_DOWN)
     ends = {end for each in _unanswered(evidence) for end in (each.host, each.peer)}
-    ends |= evidence.silent_hosts.keys()
-    is_seen = bool(ends & found.keys())
+    is_seen = bool((ends | evidence.silent_hosts.keys()) & found.keys())
     if not found or not (is_seen or is_transport):
         return
     is_one = len(found) == 1
     devices = sorted({each.device for messages in found.values() for each in messages})
     yield HangFinding(
         HangKind.LINK, f"{before}network link down on {fold(found)} ({', '.join(devices[:3])})",
-        Confidence.HIGH if is_one and is_seen else Confidence.MEDIUM, (), tuple(found) if is_one else (),
-        tuple(f"{host} kernel: {each.text}" for host, messages in found.items() for each in messages)[:MOST_LINES],
+        Confidence.HIGH if is_one and is_seen else Confidence.MEDIUM, (), tuple(found) if is_one else (), _lines(found),
         hint=f"on {next(iter(found))}: ethtool {devices[0]}",
     )  # fmt: skip
 
 
 def _paths(evidence: HangEvidence, before: str) -> Iterator[HangFinding]:
-    found = [each for each in _unanswered(evidence) if not {each.host, each.peer} & {*evidence.silent_hosts}]
-    if not found:
+    live = (each for each in _unanswered(evidence) if not {each.host, each.peer} & {*evidence.silent_hosts})
+    found = silent_paths(live)
+    if found is None or found.longest is None:
         return
-    ordered = _worst_first(found)
-    edges = {frozenset((each.host, each.peer)) for each in found}
-    hosts = {host for edge in edges for host in edge}
-    common = [host for host in sorted(hosts) if all(host in edge for edge in edges)]
-    is_sure = max(each.connection.retransmits for each in found) >= SURE_RETRANSMITS
-    named: tuple[str, ...] = ()
-    worst = ordered[0]
-    if len(edges) == 1:
-        one, other = sorted(hosts)
-        text = f"packets between {one} and {other} get no answer: {worst.ports}"
-        if {each.host for each in found} == hosts:
-            is_sure, named = True, (one, other)
-    elif len(common) == 1:
-        named = (common[0],)
-        text = f"{common[0]} is cut off from {fold(hosts - {common[0]})}: {worst.ports}"
-    else:
-        text = f"packets between hosts {fold(hosts)} get no answer: {worst.ports}"
+    is_sure = found.longest.connection.retransmits >= SURE_RETRANSMITS
+    named: tuple[str, ...] = (found.cut_off,) if found.cut_off else ()
+    if found.is_one_pair and found.reported_by == found.hosts:
+        is_sure, named = True, found.hosts
     yield HangFinding(
-        HangKind.PATH_BLOCKED, f"{before}{text}", Confidence.HIGH if is_sure else Confidence.MEDIUM, (), named,
-        tuple(map(str, ordered))[:MOST_LINES],
-        hint=f"pylaunch check --only network.ports --limit {fold(hosts)}",
+        HangKind.PATH_BLOCKED, f"{before}{found.text}: {found.longest.ports}",
+        Confidence.HIGH if is_sure else Confidence.MEDIUM, (), named, found.lines[:MOST_LINES],
+        hint=f"pylaunch check --only network.ports --limit {fold(found.hosts)}",
     )  # fmt: skip
-
-
-def _worst_first(found: Iterable[UnansweredConnection]) -> list[UnansweredConnection]:
-    return sorted(found, key=lambda each: (-each.connection.retransmits, each.host, each.peer, str(each)))

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from pylaunch.features.report.page import ReportInput
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.diagnosis.cause import Certainty, FailureCause, RejectedCause
 from pylaunch.model.job import Framework, JobSpec
@@ -91,16 +90,13 @@ def record(of: RunPlan, cause: int) -> RunRecord:
     return RunRecord(of, "0123456789abcdef", BEGUN, events(of), with_causes, started_by="alice on laptop")
 
 
-def large() -> ReportInput:
+def large() -> RunRecord:
     """256 ranks on 64 nodes, of which one reads a file while the others wait for it."""
     of = plan(64, 4)
-    return ReportInput(
-        record(of, CAUSE), BEGUN + 70,
-        versions={"pylaunch": "0.1.0", "python": "3.11.7"}, missing=("gpu064: no route to host",),
-    )  # fmt: skip
+    return record(of, CAUSE)
 
 
-def hostile() -> ReportInput:
+def hostile() -> RunRecord:
     """Two ranks that print everything that could leave the text of a page, and hosts that report as much."""
     of = plan(2, 1)
     base = record(of, 1)
@@ -108,11 +104,8 @@ def hostile() -> ReportInput:
     evil = HOSTILE[:400]
     cause = FailureCause(evil, evil, Certainty.LIKELY, evidence=(evil,), question=evil, hint=evil)
     outcome = replace(
-        base.outcome, reason=HOSTILE[:3000], evidence=(HOSTILE[:500],), hint="<b>hint</b>", causes=(cause, cause),
+        base.outcome, ends=tuple(replace(end, last_lines=tuple(HOSTILE.split("\n"))) for end in base.outcome.ends),
+        reason=HOSTILE[:3000], evidence=(HOSTILE[:500],), hint="<b>hint</b>", causes=(cause, cause),
         rejected=(RejectedCause(evil, evil),),
     )  # fmt: skip
-    return ReportInput(
-        replace(base, outcome=outcome), BEGUN + 70, logs={0: HOSTILE, 1: HOSTILE},
-        versions={"<v>": "</main>"},
-        missing=("<script>alert(2)</script>",),
-    )  # fmt: skip
+    return replace(base, outcome=outcome)

@@ -40,7 +40,7 @@ def test_the_first_cause_is_the_right_one_and_no_victim_is_named(case: EvidenceS
     assert not victims & {(each.host, each.rank) for each in named if each is not None}
 
 
-OF_TEXTS = {"start-failed", "address-wrong", "fabric", "ssh-failed", "unexplained"}
+OF_TEXTS = {"start-failed", "address-wrong", "fabric", "ssh-failed", "processor", "unexplained"}
 """Kinds that only texts show: no end of a rank and no fact of a host leads to them."""
 
 

@@ -1,8 +1,7 @@
 import pytest
 
 from pylaunch.protocol.node_evidence import RankEnd
-from pylaunch.verdict.own_failures import kind_of, sounds_like_a_victim
-from pylaunch.verdict.rank_end import described
+from pylaunch.verdict.rank_end import described, kind_of, sounds_like_a_victim
 
 
 @pytest.mark.parametrize(
