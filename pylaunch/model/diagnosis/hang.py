@@ -60,9 +60,6 @@ class HangKind(Enum):
     UNDECIDED = "undecided"
     """Ranks are quiet, and nothing shows that one waits for another."""
 
-    ADVANCING = "advancing"
-    """The ranks advanced between two samples."""
-
 
 @dataclass(frozen=True)
 class HangFinding:
@@ -86,5 +83,5 @@ class HangFinding:
 
     @property
     def is_hang(self) -> bool:
-        """True unless the ranks advance or work, or the evidence shows nothing."""
-        return self.kind not in (HangKind.ADVANCING, HangKind.BUSY, HangKind.UNDECIDED)
+        """True unless the ranks work, or the evidence shows nothing."""
+        return self.kind not in (HangKind.BUSY, HangKind.UNDECIDED)

@@ -16,7 +16,6 @@ from pylaunch.model.hostset import fold
 from pylaunch.protocol.examination import STOPPED_STATES
 from pylaunch.verdict.hangs.calls import (
     PendingCall,
-    group_counters,
     is_seen_waiting,
     shown_call_place,
     wait_graph,
@@ -256,8 +255,6 @@ WAITS = (
 def judge_hang(evidence: HangEvidence) -> tuple[HangFinding, ...]:
     """Return the findings, the best explanation first; never empty."""
     world = Ranks(evidence)
-    if text := _advance(evidence):
-        return (HangFinding(HangKind.ADVANCING, text, Confidence.HIGH),)
     waits = _Waits(world)
     of_hosts = host_findings(
         evidence, waits.shown(), is_transport=waits.is_transport, late=world.hosts_of(waits.graph.roots)
@@ -358,21 +355,3 @@ def _with_exceptions(finding: HangFinding, world: Ranks) -> HangFinding:
     ranks = tuple(found) if world.may_name(found) else ()
     hint = "let the exception end the rank: no barrier in `finally` or `except`"
     return replace(finding, text=text, ranks=ranks, hosts=world.hosts_of(ranks), hint=hint)
-
-
-def _advance(evidence: HangEvidence) -> str:
-    """Return the progress between the first and the last sample in words; "" for none."""
-    if len(evidence.samples) < 2:
-        return ""
-    first, last = Ranks(replace(evidence, samples=evidence.samples[:1])), Ranks(evidence)
-    was, now = group_counters(first.views.values()), group_counters(last.views.values())
-    for group in last.groups:
-        for rank in sorted(group.calls.keys() & was.keys() & now.keys()):
-            earlier, counter = was[rank].get(group.key.name), now[rank].get(group.key.name)
-            if earlier is not None and counter is not None and counter.differs(earlier):
-                return f"rank {rank} advanced to #{counter.last} of {group.label}"
-    for rank, view in last.views.items():
-        step = first.views[rank].step if rank in first.views else None
-        if view.step is not None and view.step != step:
-            return f"rank {rank} marked step {view.step}"
-    return ""

@@ -192,8 +192,6 @@ class Suspicion:
 
     def judged(self, now: float, finding: HangFinding) -> "tuple[Suspicion, HangReport | None]":
         """Return the report of `finding`, the best one on `samples`, if it is new and has lasted long enough."""
-        if finding.kind is HangKind.ADVANCING:
-            return self.with_progress(now), None
         if finding.stands_still:
             finding = replace(finding, confidence=Confidence.HIGH if self.is_settled else Confidence.MEDIUM)
         is_early = not self.is_settled and finding.kind is HangKind.DISK_WAIT

@@ -68,12 +68,6 @@ def test_nobody_is_named_where_both_sides_look_alike(name: str) -> None:
     assert {rank for finding in findings for rank in finding.ranks} == set()
 
 
-def test_ranks_that_advance_are_no_hang() -> None:
-    findings = judge_hang(recorded("is_healthy"))
-    assert [finding.kind for finding in findings] == [HangKind.ADVANCING]
-    assert not findings[0].is_hang
-
-
 def test_a_skipped_call_is_shown_at_its_place_though_the_run_stopped_later() -> None:
     best = judge_hang(recorded("skips_and_continues"))[0]
     assert "rank 1 on n2 skipped all_reduce #4 of the default group in reduce_loss (train.py:76)" in best.text

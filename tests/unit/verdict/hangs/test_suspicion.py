@@ -142,6 +142,12 @@ def test_collectives_that_advance_between_two_views_are_progress() -> None:
     assert watched(world, 3600) == []
 
 
+def test_a_recorded_run_that_advances_is_no_hang() -> None:
+    first, *_, last = recorded("is_healthy").samples
+    state = Suspicion(AFTER_S, 0.0).with_views(15.0, tuple(map(brief, first))).with_views(30.0, tuple(map(brief, last)))
+    assert state.quiet_since == 30.0
+
+
 def without(views: Sequence[RankView], *ranks: int) -> list[RankView]:
     """Return `views`; `ranks` did not answer in time."""
     return [
