@@ -25,8 +25,6 @@ from signal import Signals
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.model.diagnosis.cause import Certainty, FailureCause, Named, RejectedCause
 from pylaunch.model.hostset import fold, fold_ranks
-from pylaunch.model.outcome import Status
-from pylaunch.model.run import RunRecord
 from pylaunch.model.slurm_job import ended_job
 from pylaunch.protocol.examination import STOPPED_STATES
 from pylaunch.protocol.node_evidence import SIGNALS_TO_ALL, RankEnd, RankState
@@ -108,20 +106,6 @@ def judge_lost(evidence: Evidence) -> Verdict:
     text = f"{failure.replace(f'rank {rank}', f'rank {rank} on {host}', 1)}, as its agent reported to the other nodes"
     cause = _capped(FailureCause("rank-failed", text, Certainty.LIKELY, Named(host, rank)), evidence)
     return Verdict(f"{text}; later: {observed.reason}", cause.named, None, (advised(cause),))
-
-
-def recorded_verdict(record: RunRecord) -> Verdict | None:
-    """Return the verdict on a run that failed, as it was recorded; None for any other run.
-
-    A record of an earlier version has no causes: its ends are judged, which yields possible causes.
-    """
-    outcome = record.outcome
-    if outcome is None or outcome.status is not Status.FAILED:
-        return None
-    if outcome.causes:
-        return Verdict(outcome.reason, outcome.named, outcome.first_failure, outcome.causes, outcome.rejected)
-    ranks = {node.host.name: frozenset(rank.rank for rank in node.ranks) for node in record.plan.nodes}
-    return judge(Evidence(ranks, outcome.ends, hosts=outcome.hosts))
 
 
 @dataclass(frozen=True)

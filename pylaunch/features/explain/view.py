@@ -16,7 +16,6 @@ from pylaunch.verdict.logs.signature import CauseClass
 from pylaunch.verdict.logs.traceback import CHAINED
 from pylaunch.verdict.rank_end import without_rank
 from pylaunch.verdict.recognised_ends import PAGES
-from pylaunch.verdict.verdict import recorded_verdict
 
 _TYPE = re.compile(r"(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*(?:Error|Exception))\b")
 """Type of an exception at the beginning of a line."""
@@ -148,7 +147,7 @@ def _show_recorded(record: RunRecord, *, verbose: bool) -> None:
         console.data(f"before it ended: {record.last_hang.text}")
         for line in record.last_hang.lines:
             console.data(f"  {line}")
-    recorded = recorded_verdict(record)
+    recorded = record.outcome
     if recorded is None:
         return
     for each in recorded.causes if verbose else recorded.causes[:1]:
@@ -162,7 +161,7 @@ def _show_recorded(record: RunRecord, *, verbose: bool) -> None:
 
 def _is_recorded(record: RunRecord | None, cause: LogCause) -> bool:
     """Return True if `cause` is the text of a failure that the record names, with the confidence of all nodes."""
-    recorded = None if record is None else recorded_verdict(record)
+    recorded = None if record is None else record.outcome
     if recorded is None or not recorded.causes or recorded.causes[0].confidence is Certainty.POSSIBLE:
         return False
     first = recorded.causes[0]
@@ -226,11 +225,10 @@ def as_data(explained: LogExplanation) -> dict[str, object]:
     """Return the explanation as JSON data."""
     verdict = explained.verdict
     outcome = None if explained.record is None else explained.record.outcome
-    recorded = None if explained.record is None else recorded_verdict(explained.record)
     return {
         "run": None if explained.record is None else explained.record.plan.run,
         "reason": None if outcome is None else outcome.reason,
-        "recorded_causes": [] if recorded is None else [cause_data(each) for each in recorded.causes],
+        "recorded_causes": [] if outcome is None else [cause_data(each) for each in outcome.causes],
         "failed": verdict.failed,
         "abstains": verdict.abstains,
         "stands": verdict.stands,

@@ -72,7 +72,7 @@ class _Waits:
     @property
     def outside(self) -> list[int]:
         """Ranks that show a stack outside of the calls in which others wait."""
-        found = (rank for rank, state in self.world.states.items() if state.view is not None and state.view.threads)
+        found = [rank for rank in self.world.which("view") if self.world.views[rank].threads]
         return [rank for rank in found if not self.world.states[rank].call] if self.in_calls else []
 
     @property
@@ -109,7 +109,7 @@ class _Row:
     kind: HangKind
     ranks: Callable[[_Waits], Collection[int]]
     text: str
-    """With {waits}, {before} (the same before a semicolon, or nothing), {who}, {places} and {ended}."""
+    """With {waits}, {before} (the same before a semicolon, or nothing), {who}, {places}, {answer}, {ended}, {sides}."""
 
     confidence: Callable[[_Waits, list[int]], Confidence]
     hint: str = STACKS
@@ -232,17 +232,16 @@ WAITS = (
     _Row(HangKind.BUSY, lambda waits: waits.late, LATE, _of_minority, STACKS_OF),
     _Row(HangKind.TRANSPORT, lambda waits: waits.victims, "{waits}; {who} {places}, " + ALL_CALLED, _medium, CHECK,
          _never),
-    _Row(HangKind.BUSY, lambda waits: _works(waits, waits.silent), "{waits}; {who} {answer}: {places}", _of_minority,
-         STACKS_OF),
+    _Row(HangKind.BUSY, lambda waits: _works(waits, _held(waits)), HELD, _of_minority, STACKS_OF),
     _Row(HangKind.INTERPRETER_HELD, _held, HELD, _of_still_ranks, STACKS_OF),
     _Row(HangKind.LATE, lambda waits: waits.silent, "{waits}; {who} {answer}: {places}", _low, STACKS_OF, _never),
     _Row(HangKind.TRANSPORT, lambda waits: waits.world.numbers if waits.is_transport else (),
          "{waits}, " + ALL_CALLED, _medium, CHECK, _never),
+    _Row(HangKind.STUCK, _at_build_lock, "{before}{who} {places}", _medium,
+         "if no process builds it: remove the file `lock` from the directory of the build", _always),
     _Row(HangKind.LATE, lambda waits: _are_stuck(waits, waits.outside), LATE, _of_joint_call, names=_are_joint),
     _Row(HangKind.BUSY, lambda waits: waits.outside, LATE, _of_joint_call, names=_are_joint),
     _Row(HangKind.TRANSPORT, lambda waits: waits.in_calls, "{waits}, and none finishes", _low, names=_never),
-    _Row(HangKind.STUCK, _at_build_lock, "{who} {places}", _medium,
-         "if no process builds it: remove the file `lock` from the directory of the build", _always),
     _Row(HangKind.BUSY, _last_ones, "{ended}; {sides}", _low, names=_never),
     _Row(HangKind.STUCK, lambda waits: _are_stuck(waits, waits.world.live()),
          "no rank computes or changes its place: {sides}", _low, names=_never),
@@ -285,11 +284,12 @@ def _finding(row: _Row, waits: _Waits) -> HangFinding | None:
         ended=f"{world.who(ended)} {world.places(ended)}" if ended else "", sides=world.sides(),
         answer="does not answer" if len(ranks) == 1 else "do not answer",
     )  # fmt: skip
-    held_by, view = world.states[ranks[0]].held_by, world.views.get(ranks[0])
+    first = next((rank for rank in ranks if world.states[rank].held_by is not None), ranks[0])
+    held_by, view = world.states[first].held_by, world.views.get(first)
     pid = held_by.pid if held_by is not None else view.pid if view is not None else 0
     hint = STACKS_OF if held_by is not None and not held_by.is_stopped else row.hint
     hint = hint.format(
-        run=evidence.run, rank=ranks[0], host=evidence.hosts[ranks[0]], hosts=fold(world.hosts_of(ranks)), pid=pid
+        run=evidence.run, rank=first, host=evidence.hosts[first], hosts=fold(world.hosts_of(ranks)), pid=pid
     )
     confidence = row.confidence(waits, ranks)
     named = tuple(ranks) if row.names(waits, ranks) else ()

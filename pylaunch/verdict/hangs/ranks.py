@@ -227,7 +227,7 @@ class Ranks:
         for rank in self.which("view"):
             by_place.setdefault(self.states[rank].place, []).append(rank)
         sides = sorted(by_place.values(), key=lambda ranks: (len(ranks), ranks[0]))
-        return "; ".join(f"{self.who(ranks)} {self.places(ranks)}" for ranks in sides[:3])
+        return "; ".join(f"{self.who(ranks)} {self.places(ranks)}" for ranks in sides[:3]) or "no rank was viewed"
 
     def lines(self) -> tuple[str, ...]:
         """Return evidence lines: each call and place once, with the folded ranks and hosts."""

@@ -154,6 +154,24 @@ def test_a_rank_that_shows_nothing_is_not_named() -> None:
     assert [finding.ranks for finding in findings] == [()]
 
 
+def test_a_rank_that_computes_and_shows_nothing_is_not_named() -> None:
+    views = one_late(4, 1)
+    views[1] = replace(views[1], source="", note="no answer in 0.5 s", threads=(), groups=(), collectives=())
+    first, second = evidence(views).samples
+    busy = (second[0], replace(second[1], cpu_s=second[1].cpu_s + 4), *second[2:])
+    found = judge_hang(HangEvidence("7f3a", {rank: f"n{rank:02}" for rank in range(4)}, (first, busy)))
+    assert [finding.ranks for finding in found] == [()]
+
+
+def test_a_rank_at_the_lock_file_of_a_build_is_named_with_what_removes_it() -> None:
+    at_lock = (Frame("wait", f"{SITE}/torch/utils/file_baton.py", 42), Frame("main", "/job/train.py", 9))
+    views = [view(rank, (), at_lock if rank == 1 else IN_BARRIER, []) for rank in range(3)]
+    best = judge_hang(evidence([replace(each, wchan="hrtimer_nanosleep") for each in views]))[0]
+    assert (best.kind, best.ranks, best.confidence) == (HangKind.STUCK, (1,), Confidence.MEDIUM)
+    assert best.text.startswith("ranks 0,2 wait in barrier; rank 1 on n01 is in main (train.py:9), in wait")
+    assert "remove the file `lock`" in best.hint
+
+
 def test_a_wait_for_a_disk_in_every_sample_is_named() -> None:
     views = one_late(4, 2)
     views[2] = replace(views[2], state="D")
