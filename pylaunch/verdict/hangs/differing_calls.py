@@ -12,7 +12,7 @@ from pylaunch.model.diagnosis.confidence import Confidence
 from pylaunch.model.diagnosis.hang import HangFinding, HangKind
 from pylaunch.protocol.examination import Collective
 from pylaunch.verdict.hangs.calls import GroupCalls, call_place, call_shape, shown_call_place, shown_shape
-from pylaunch.verdict.hangs.ranks import Ranks
+from pylaunch.verdict.hangs.ranks import WatchedRanks
 
 MOST_CLASSES = 16
 """Different histories of calls that are compared."""
@@ -34,7 +34,7 @@ class _Shift:
     """Calls that it omitted; negative for calls that it added."""
 
 
-def differing_calls(world: Ranks, group: GroupCalls) -> HangFinding | None:
+def differing_calls(world: WatchedRanks, group: GroupCalls) -> HangFinding | None:
     """Return the first difference between the calls of one group in which ranks wait; None if there is none.
 
     A rank that did not answer the request for all calls in time shows no operations, and is not compared.
@@ -60,7 +60,7 @@ def _first_differing_shape(group: GroupCalls, pending: int) -> int | None:
     return pending if len(shapes) > 1 else None
 
 
-def _other_call(world: Ranks, group: GroupCalls, number: int) -> HangFinding:
+def _other_call(world: WatchedRanks, group: GroupCalls, number: int) -> HangFinding:
     by_shape: dict[tuple[object, ...], list[int]] = {}
     for rank, calls in group.calls.items():
         if number in calls:
@@ -85,7 +85,7 @@ def _shown(group: GroupCalls, number: int, rank: int) -> str:
     return f"{shown_shape(call)}{shown_call_place(call)}"
 
 
-def _shifted(world: Ranks, group: GroupCalls, shift: _Shift) -> HangFinding:
+def _shifted(world: WatchedRanks, group: GroupCalls, shift: _Shift) -> HangFinding:
     others = [rank for rank in group.calls if rank != shift.rank]
     model = next(rank for rank in others if shift.number in group.calls[rank])
     theirs, own = group.calls[model][shift.number], group.calls[shift.rank][shift.number]

@@ -22,7 +22,7 @@ from pylaunch.verdict.hangs.calls import (
 )
 from pylaunch.verdict.hangs.differing_calls import differing_calls
 from pylaunch.verdict.hangs.host_findings import host_findings, with_host_lines, witnesses
-from pylaunch.verdict.hangs.ranks import HangEvidence, Ranks
+from pylaunch.verdict.hangs.ranks import HangEvidence, WatchedRanks
 from pylaunch.verdict.hangs.stacks import BUILD_LOCK, POINT_TO_POINT, calls_elsewhere, is_in
 
 STACKS = "pylaunch stacks {run}"
@@ -34,7 +34,7 @@ ALL_CALLED = "which all ranks called: look at network and GPUs"
 class _Waits:
     """Ranks that wait for each other, and words about them."""
 
-    def __init__(self, world: Ranks) -> None:
+    def __init__(self, world: WatchedRanks) -> None:
         self.world = world
         self.graph = wait_graph(world.groups, world.views)
         self.differing = [each for group in world.groups if (each := differing_calls(world, group)) is not None]
@@ -253,7 +253,7 @@ WAITS = (
 
 def judge_hang(evidence: HangEvidence) -> tuple[HangFinding, ...]:
     """Return the findings, the best explanation first; never empty."""
-    world = Ranks(evidence)
+    world = WatchedRanks(evidence)
     waits = _Waits(world)
     of_hosts = host_findings(
         evidence, waits.shown(), is_transport=waits.is_transport, late=world.hosts_of(waits.graph.roots)
@@ -332,7 +332,7 @@ def _place(call: PendingCall) -> str:
     return shown_call_place(call.group.calls[min(call.waiting)][call.number])
 
 
-def _with_standstill(finding: HangFinding, world: Ranks) -> HangFinding:
+def _with_standstill(finding: HangFinding, world: WatchedRanks) -> HangFinding:
     """Return `finding` with the evidence that no rank works, unless it accuses a host for a reason of the host."""
     if not finding.is_hang or not world.still_s or (finding.hosts and not finding.ranks):
         return finding
@@ -341,7 +341,7 @@ def _with_standstill(finding: HangFinding, world: Ranks) -> HangFinding:
     return replace(finding, stands_still=is_new, evidence=(*finding.evidence, line))
 
 
-def _with_exceptions(finding: HangFinding, world: Ranks) -> HangFinding:
+def _with_exceptions(finding: HangFinding, world: WatchedRanks) -> HangFinding:
     """Return `finding` with the exception of ranks that wait in a joint call while they handle it.
 
     A `finally` or a handler with a barrier keeps it from ending the rank: it is the cause where few ranks have one.

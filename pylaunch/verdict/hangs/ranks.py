@@ -93,7 +93,7 @@ class HangEvidence:
 
 
 @dataclass(frozen=True)
-class RankState:
+class WatchedRank:
     """State of one rank."""
 
     place: str
@@ -129,7 +129,7 @@ class RankState:
         return self.still_s > 0 and not self.may_continue
 
 
-class Ranks:
+class WatchedRanks:
     """The ranks of a run."""
 
     def __init__(self, evidence: HangEvidence) -> None:
@@ -145,9 +145,9 @@ class Ranks:
         self.groups: list[GroupCalls] = group_calls(views.values(), self.numbers)
         """Calls of every group, from the last views."""
 
-    def _state(self, rank: int, view: RankView | None) -> RankState:
+    def _state(self, rank: int, view: RankView | None) -> WatchedRank:
         if view is None:
-            return RankState(self.evidence.ended.get(rank, "has not answered"))
+            return WatchedRank(self.evidence.ended.get(rank, "has not answered"))
         history = self._history[rank]
         call = distributed_call(view)
         moves = len(history) > 1 and _moves(*history[-2:])
@@ -159,7 +159,7 @@ class Ranks:
         place = self.evidence.ended.get(rank) or _place(view, "" if call or looks else work)
         if at_locks and rank not in self.evidence.ended:
             place = f"{place}, and {_shown_lock_wait(at_locks)}"
-        return RankState(
+        return WatchedRank(
             place, view, bool(view.threads or view.groups), call,
             all(each.state == "D" for each in history) and not moves, work,
             looks[-1].time - looks[0].time if looks else 0.0, bool(looks) and _may_continue(looks),
