@@ -59,7 +59,7 @@ def test_a_port_that_is_blocked_during_a_run_is_reported_as_a_path_and_nobody_is
         started.says("| talks")
         with inject(lab["n1"], Filter(PORT, Direction.IN)):
             assert started.ends() == ExitCode.JOB_FAILED
-            assert "connections of ranks between n1 and n2 get no answer: a firewall or a route" in started.stderr
+            assert "packets between n1 and n2 get no answer: a firewall or a route" in started.stderr
             blocked = newest(lab)
             sleeps = ("--hang-after", "2", "--workdir", "/tmp", "--framework", "command", "--", "sleep", "8")
             with starting(lab, tmp_path, *sleeps) as later:
