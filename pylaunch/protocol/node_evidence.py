@@ -42,7 +42,7 @@ class RankEnd:
     """Seconds since the epoch: on the node's clock, when it ended; on the controller's, see `run_follower.time_of`."""
 
     stopped: bool
-    """pylaunch or the launcher had sent it a signal."""
+    """pylaunch or the launcher had sent it a signal; on the controller: `obeyed`."""
 
     last_lines: tuple[str, ...] = ()
     """Last lines of stderr, or of stdout where stderr is empty."""
@@ -67,6 +67,14 @@ class RankEnd:
 
     raised_at: float = 0.0
     """Time at which the rank wrote its exception, its last line, on the clock of the node; 0 is unknown."""
+
+    terminated_at: float = 0.0
+    """Time of the first SIGTERM to ranks of the node, on its clock; 0 if there was none."""
+
+    @property
+    def obeyed(self) -> bool:
+        """True if it ended because of the signal: one that had written its exception before was about to exit."""
+        return self.stopped and not (self.exit_code == 1 and 0.0 < self.raised_at < self.terminated_at)
 
     @property
     def failed(self) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from pylaunch import protocol
 from pylaunch.agent.run.holdings import Holdings
 from pylaunch.agent.shared import leases
+from pylaunch.agent.shared.event_loop import EventLoop
 from pylaunch.base.layout import NodeRoot, default_root
 from tests.agent.controller import Node, task
 
@@ -102,9 +103,10 @@ def test_a_run_beside_a_lease_of_another_user_goes_well_and_is_known_to_be_clean
 @as_root
 def test_a_run_id_that_another_user_forges_leaves_nothing_behind_of_a_finished_run(node: Node, tmp_path: Path) -> None:
     holdings = Holdings(task(tmp_path, "true", devices=[907]), NodeRoot(str(node.root)))
+    holdings.begin(EventLoop())
     with Forger("silent", device(node, 907), called="run r1"):
-        assert list(holdings.still_taken()) == []
+        assert list(holdings.end()) == []
     lease = leases.bind(device(node, 907))
     assert lease is not None
     with lease:
-        assert ["device 907 is still leased to pid" in left for left in holdings.still_taken()] == [True]
+        assert ["device 907 is still leased to pid" in left for left in holdings.end()] == [True]

@@ -40,7 +40,7 @@ def test_a_rank_that_outlives_sigterm_after_its_own_exception_has_failed_on_its_
     first = "until [ -e wrote ]; do sleep 0.01; done; exit 3"
     controller = node.ran(task(tmp_path, first, slow, tidy))
     ends = {ended.rank: ended for ended in controller.all(protocol.RankEnd)}
-    assert [ends[rank].stopped for rank in range(3)] == [False, False, True]
+    assert [ends[rank].obeyed for rank in range(3)] == [False, False, True]
     assert ends[1].error == "ValueError: mine"
     assert 0.0 < ends[1].raised_at < ends[0].time
 

@@ -14,10 +14,11 @@ import os
 import socket
 import time
 from functools import partial
-from typing import Callable, Mapping, Sequence, TypeVar
+from typing import Callable, Iterable, List, Mapping, Optional, Sequence, TypeVar
 
 from pylaunch import protocol
 from pylaunch.agent.evidence import py_spy, rank_report, rank_states
+from pylaunch.agent.evidence.node_facts import NodeFacts
 from pylaunch.agent.evidence.py_spy import ChildStacks
 from pylaunch.agent.evidence.rank_answer import (
     MOST_BYTES,
@@ -29,7 +30,7 @@ from pylaunch.agent.evidence.rank_answer import (
 from pylaunch.agent.in_rank.questions import SIGNUM
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.shared import processes, rank_files
-from pylaunch.agent.shared.event_loop import EventLoop
+from pylaunch.agent.shared.event_loop import EventLoop, Part
 from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.base.layout import RunDirectory
@@ -75,6 +76,9 @@ class ExaminedRun:
 
     given: Callable[[int], Mapping[str, str]]
     """Returns the variables with the place of a rank in the run."""
+
+    pids: Mapping[int, int | None]
+    """Process id → rank, or None for the launcher, of each running process: changes while the run lives."""
 
 
 class RankQuestion:
@@ -347,14 +351,15 @@ class Examination:
         if is_other:
             answer = replace(answer, groups=[], collectives=[], note=OTHER_RANK)
         return RankView(
-            question.rank, "", now, 0.0, process.pid, process.state, process.cpu_s, question.source,
-            "; ".join(filter(None, (question.note, answer.note))), tuple(answer.threads), tuple(answer.groups),
-            tuple(answer.collectives), process.wchan, process.syscall,
-            rank_states.silent_s(question.rank, self._run.streams, now),
-            rank_report.last_step(self._run.directory, question.rank), process.main_cpu_s,
-            process.main_switches, self._moved.get(question.rank),
-            listed, count, self._request.serial, is_other,
-            answer.handles,
+            rank=question.rank, host="", time=now, uncertainty_s=0.0, pid=process.pid, state=process.state,
+            cpu_s=process.cpu_s, main_cpu_s=process.main_cpu_s, main_switches=process.main_switches,
+            wchan=process.wchan, syscall=process.syscall, moved=self._moved.get(question.rank),
+            silent_s=rank_states.silent_s(question.rank, self._run.streams, now),
+            step=rank_report.last_step(self._run.directory, question.rank),
+            source=question.source, note="; ".join(filter(None, (question.note, answer.note))),
+            threads=tuple(answer.threads), groups=tuple(answer.groups), collectives=tuple(answer.collectives),
+            handles=answer.handles, is_other_rank=is_other,
+            children=listed, child_count=count, serial=self._request.serial,
         )  # fmt: skip
 
 
@@ -406,3 +411,68 @@ def waits_for_child(answer: RankAnswer) -> bool:
     """Return True if the main thread is in a function that waits for a child process."""
     main = [frame for thread in answer.threads if thread.is_main for frame in thread.frames]
     return any(frame.path.endswith(LAUNCHERS) for frame in main)
+
+
+Deliver = Callable[[List[protocol.RankView], Optional[protocol.HostEvidence]], None]
+"""Takes the views of the ranks, and the facts of the node if the request includes them."""
+
+MOST_REQUESTS = 16
+"""Requests at a time: of further ones, the oldest gets what has arrived."""
+
+
+@dataclass(frozen=True)
+class PendingRequest:
+    """A request that is not answered yet."""
+
+    examination: Examination
+    facts: protocol.HostEvidence | None
+    deliver: Deliver
+
+    def next_deadline(self) -> float:
+        """Return the time at which the request must be continued even if nothing happens."""
+        return time.monotonic() if self.examination.is_done else self.examination.next_deadline()
+
+
+class Examinations(Part):
+    """Requests that are not answered yet."""
+
+    def __init__(self, run: ExaminedRun, facts: NodeFacts) -> None:
+        self._run = run
+        self._facts = facts
+        self._under_way: list[PendingRequest] = []
+
+    def request(self, request: protocol.Examine, deliver: Deliver, now: float) -> None:
+        """Examine all ranks that run; `deliver` gets their views, perhaps before this returns."""
+        if len(self._under_way) >= MOST_REQUESTS:
+            self._answer(self._under_way[0])
+        facts = self._facts.read(self._run.pids, request.serial) if request.node else None
+        examination = Examination(self._run, request)
+        self._under_way.append(PendingRequest(examination, facts, deliver))
+        examination.begin({rank: pid for pid, rank in self._run.pids.items() if rank is not None}, now)
+        self._deliver()
+
+    def deadline(self) -> float | None:
+        """Return the time at which a request must be continued."""
+        return min((each.next_deadline() for each in self._under_way), default=None)
+
+    def tick(self, now: float) -> None:
+        """Continue, and answer the requests that are over."""
+        for each in self._under_way:
+            each.examination.advance(now)
+        self._deliver()
+
+    def end(self) -> Iterable[str]:
+        """Answer all of them now."""
+        for each in list(self._under_way):
+            self._answer(each)
+        return ()
+
+    def _deliver(self) -> None:
+        for over in [each for each in self._under_way if each.examination.is_done]:
+            self._answer(over)
+
+    def _answer(self, request: PendingRequest) -> None:
+        """Answer `request` with what has arrived."""
+        self._under_way.remove(request)
+        request.examination.end()
+        request.deliver(request.examination.views, request.facts)

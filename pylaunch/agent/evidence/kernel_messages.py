@@ -7,10 +7,11 @@ import errno
 import os
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pylaunch import protocol
 from pylaunch.agent.shared import cgroups
+from pylaunch.agent.shared.event_loop import Part
 from pylaunch.agent.shared.text import text_or_none
 from pylaunch.base import kernel_log
 
@@ -28,7 +29,7 @@ KEPT = 48
 LOOK_S = 1.0
 
 
-class KernelLog:
+class KernelLog(Part):
     """Reader of the messages that the kernel logs from now on."""
 
     def __init__(self, path: str = KMSG) -> None:
@@ -52,8 +53,8 @@ class KernelLog:
         """Messages so far, oldest first."""
         return list(self._kept)
 
-    def look(self, now: float) -> None:
-        """Read new messages, if a second has passed since the last look; `now` is monotonic."""
+    def tick(self, now: float) -> None:
+        """Read new messages, if a second has passed since the last look."""
         if now >= self._next:
             self._next = now + LOOK_S
             self.read()
@@ -77,11 +78,12 @@ class KernelLog:
         self.read()
         return pid in self._killed
 
-    def close(self) -> None:
+    def end(self) -> Iterable[str]:
         """Read no further messages."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+        return ()
 
     def _keep(self, record: bytes, since: float) -> None:
         """Keep a record if it is in the table. Its time is at least `since`, the last look."""

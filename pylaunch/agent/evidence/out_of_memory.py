@@ -39,7 +39,7 @@ class Memory:
         self._samples = [self._counts()]
         self._next = 0.0
 
-    def look(self, now: float) -> None:
+    def tick(self, now: float) -> None:
         """Sample the counts, if it is time to. Must be called at least every second; `now` is monotonic."""
         if now >= self._next:
             self._next = now + LOOK_S

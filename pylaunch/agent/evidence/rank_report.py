@@ -11,13 +11,15 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+import time
 from typing import TYPE_CHECKING, Any, Iterable
 
 from pylaunch import protocol
 from pylaunch.agent.in_rank.sitecustomize import PROCESSES
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.shared import rank_files
+from pylaunch.agent.shared.event_loop import Part
+from pylaunch.agent.shared.record import Record
 from pylaunch.base import untrusted_json
 from pylaunch.base.layout import RunDirectory
 
@@ -122,11 +124,11 @@ EARLY_S = 0.05
 """Accuracy of the times of files, with a margin."""
 
 
-class FirstLines:
+class FirstLines(Part):
     """Ranks whose first line has not been seen. Times are seconds since the epoch."""
 
-    def __init__(self, directory: RunDirectory) -> None:
-        self._directory = directory
+    def __init__(self, record: Record) -> None:
+        self._record = record
         self._started: dict[int, float] = {}
         self._known: set[int] = set()
 
@@ -135,12 +137,13 @@ class FirstLines:
         if rank not in self._known:
             self._started[rank] = started
 
-    def found(self, now: float) -> Iterator[tuple[int, float]]:
-        """Yield each rank that has begun, with the time, once. A time that cannot be true is ignored."""
+    def tick(self, now: float) -> None:
+        """Record each rank that has begun, once. A time that cannot be true is ignored."""
+        now = time.time()
         for rank, started in list(self._started.items()):
             at = self._time_of(rank)
             if at is not None and started - EARLY_S <= at <= now + EARLY_S:
-                yield rank, max(at, started)
+                self._record.append(protocol.FirstLine(rank, max(at, started)))
                 self._known.add(rank)
                 del self._started[rank]
             elif now > started + LOOKS_S:
@@ -148,7 +151,7 @@ class FirstLines:
 
     def _time_of(self, rank: int) -> float | None:
         try:
-            status = os.lstat(self._directory.of_rank(rank, STACKS))
+            status = os.lstat(self._record.directory.of_rank(rank, STACKS))
         except OSError:
             return None
         return status.st_mtime if stat.S_ISREG(status.st_mode) else None

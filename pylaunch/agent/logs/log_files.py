@@ -19,11 +19,12 @@ from typing import Iterable, Mapping, Tuple
 
 from pylaunch.agent.logs.tail import CHUNK
 from pylaunch.agent.shared import rank_files
+from pylaunch.agent.shared.event_loop import Part
 from pylaunch.agent.shared.record import note
 from pylaunch.base.layout import RunDirectory
 
-CHECK_S = 1.0
-"""Time between two checks. Output of a rank in between is in addition to the limit."""
+PERIOD_S = 1.0
+"""Time between two looks at the sizes. Output of a rank in between is in addition to the limit."""
 
 HEAD = 1 << 20
 """Bytes at the beginning that are kept."""
@@ -40,7 +41,7 @@ def middle(size: int, limit: int) -> tuple[int, int]:
     return first, max(first, last)
 
 
-class LogLimit:
+class LogLimit(Part):
     """Limit of `limit` bytes on the disk for each of several files; 0 is no limit."""
 
     def __init__(self, paths: Iterable[str], limit: int) -> None:
@@ -48,15 +49,15 @@ class LogLimit:
         self._limit = limit
         self._next = 0.0
 
-    def next_look(self) -> float | None:
-        """Return the monotonic time of the next call of `keep`; None for never."""
+    def deadline(self) -> float | None:
+        """Return the time of the next check; None for never."""
         return self._next if self._paths else None
 
-    def keep(self, now: float) -> None:
+    def tick(self, now: float) -> None:
         """Release the blocks beyond the limit, if it is time to check."""
         if now < self._next:
             return
-        self._next = now + CHECK_S
+        self._next = now + PERIOD_S
         for path in list(self._paths):
             try:
                 self._keep(path)
@@ -90,14 +91,11 @@ def _punch(path: str, start: int, length: int) -> None:
 Mark = Tuple[float, int]
 """Seconds since the epoch, and the size of the log then."""
 
-PERIOD_S = 1.0
-"""Time between two samples of the sizes."""
-
 MOST = 8192
 """Marks in one file, 128 KiB."""
 
-SHARE = 512
-"""After thinning, two marks are 1/SHARE of their age apart. A year needs about 6000 marks."""
+SHARE = 256
+"""After thinning, two marks are 1/SHARE of their age apart. A year needs about 3300 marks."""
 
 MTIME_SLACK_S = 1.0
 """Generous bound on how much too early the kernel may date a write."""
@@ -105,7 +103,7 @@ MTIME_SLACK_S = 1.0
 _MARK = struct.Struct("<dq")
 
 
-class LogIndex:
+class LogIndex(Part):
     """Writer of the marks of one run; `streams`: stream name → log file."""
 
     def __init__(self, directory: RunDirectory, streams: Mapping[str, str]) -> None:
@@ -115,11 +113,16 @@ class LogIndex:
         self._counts: dict[str, int] = {}
         self._next = 0.0
 
-    def look(self, now: float) -> None:
-        """Record the sizes that have grown, if it is time to. `now` is monotonic."""
+    def tick(self, now: float) -> None:
+        """Record the sizes that have grown, if it is time to."""
         if now >= self._next:
             self._next = now + PERIOD_S
             self.note()
+
+    def end(self) -> Iterable[str]:
+        """Record the sizes that have grown."""
+        self.note()
+        return ()
 
     def note(self) -> None:
         """Record the sizes that have grown."""
@@ -159,16 +162,12 @@ def read(path: str) -> list[Mark]:
 
 
 def thinned(marks: list[Mark], now: float) -> list[Mark]:
-    """Return at most three quarters of MOST of `marks`, sparser with age."""
-    share = SHARE
-    while True:
-        kept: list[Mark] = []
-        for mark in reversed(marks):
-            if not kept or abs(kept[-1][0] - mark[0]) >= max(0.0, now - mark[0]) / share:
-                kept.append(mark)
-        if len(kept) <= MOST * 3 // 4:
-            return kept[::-1]
-        share //= 2
+    """Return at most half of MOST of `marks`, the newest; two of them are at least 1/SHARE of their age apart."""
+    kept: list[Mark] = []
+    for mark in reversed(marks):
+        if not kept or abs(kept[-1][0] - mark[0]) >= max(0.0, now - mark[0]) / SHARE:
+            kept.append(mark)
+    return kept[: MOST // 2][::-1]
 
 
 def before(marks: Iterable[Mark], moment: float) -> int:

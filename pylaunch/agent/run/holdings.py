@@ -6,11 +6,13 @@ import errno
 import fcntl
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 
 from pylaunch import protocol
 from pylaunch.agent.shared import cgroups, leases, rank_files
 from pylaunch.agent.shared.essentials import environment_of
+from pylaunch.agent.shared.event_loop import EventLoop, Part
 from pylaunch.agent.shared.installed import MARKER
 from pylaunch.agent.shared.sockets import ports
 from pylaunch.base.layout import NodeRoot, default_root
@@ -21,7 +23,7 @@ MOST_HOLDERS = 3
 """Largest number of port holders in a message."""
 
 
-class Holdings:
+class Holdings(Part):
     """Rendezvous port, devices and environment of one run, bound, leased and locked until `drop`."""
 
     def __init__(self, task: protocol.NodeTask, root: NodeRoot) -> None:
@@ -116,6 +118,19 @@ class Holdings:
         self.leases.append(taken)
         return None
 
+    def begin(self, loop: EventLoop) -> None:
+        """Answer those who look for the holders of the leases."""
+        self._loop = loop
+        for lease in self.leases:
+            loop.watch(lease, partial(leases.turn_away, lease))
+
+    def end(self) -> Iterable[str]:
+        """Release all of it; return a phrase for each lease or port that a process of this run still holds."""
+        for lease in self.leases:
+            self._loop.forget(lease)
+        self.drop()
+        return self._still_taken()
+
     def drop(self) -> None:
         """Release the port, the environment and all leases."""
         for held in [*self.leases, *([self._port] if self._port is not None else [])]:
@@ -124,8 +139,7 @@ class Holdings:
             os.close(self._environment)
         self.leases, self._port, self._environment = [], None, None
 
-    def still_taken(self) -> Iterator[str]:
-        """Yield a phrase for each lease or port that a process of this run still holds after `drop`."""
+    def _still_taken(self) -> Iterator[str]:
         for index, name in self._names.items():
             holder = leases.holder(name)
             if holder is not None and holder.pid == os.getpid():  # The process that took it, whoever keeps it now.

@@ -5,19 +5,24 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from pylaunch import protocol
 from pylaunch.agent.evidence import rank_report, rank_states
+from pylaunch.agent.evidence.rank_ends import LAUNCHER, Ended, name_of
 from pylaunch.agent.in_rank import sitecustomize
 from pylaunch.agent.logs.masking import Mask
 from pylaunch.agent.logs.tail import last_lines
 from pylaunch.agent.run import environment, spawn
 from pylaunch.agent.run.rank_entry import SOCKET
 from pylaunch.agent.shared import processes, rank_files
-from pylaunch.agent.shared.event_loop import Lines
+from pylaunch.agent.shared.event_loop import EventLoop, Lines, Part
+from pylaunch.agent.shared.record import note
+from pylaunch.agent.shared.sockets import local_socket
 from pylaunch.base.dataclass import dataclass
 from pylaunch.base.layout import NodeRoot, RunDirectory
 from pylaunch.base.rank_environment import JOB, RUNTIME_PATH, Layer, composed_values
@@ -28,7 +33,6 @@ if TYPE_CHECKING:
     from pylaunch.agent.containers import JoinableContainer
 
 
-LAUNCHER = "launcher"
 IN_RANK = "pylaunch/agent/in_rank"
 """Directory of the archive that leads PYTHONPATH of ranks, whose sitecustomize answers the agent's questions."""
 
@@ -42,53 +46,13 @@ class Started:
     time: float
 
 
-@dataclass(frozen=True)
-class Ended:
-    """End of a rank, or of the launcher (None), with its status of waitpid."""
-
-    rank: int | None
-    pid: int
-    status: int
-    time: float
-    was_signalled: bool
-    """pylaunch or the launcher had sent the process a signal."""
-
-    @property
-    def signal(self) -> int | None:
-        return os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else None
-
-    @property
-    def exit_code(self) -> int | None:
-        return os.WEXITSTATUS(self.status) if os.WIFEXITED(self.status) else None
-
-    @property
-    def failure(self) -> str | None:
-        """Description of the failure; None for a good end."""
-        if self.status == 0:
-            return None
-        name = name_of(self.rank)
-        if self.signal is None:
-            return f"{name} ended with exit code {self.exit_code}"
-        return f"{name} was killed by {signal_name(self.signal)}"
-
-
-def signal_name(signum: int) -> str:
-    """Return the name of a signal: SIGSEGV for 11."""
-    try:
-        return signal.Signals(signum).name
-    except ValueError:
-        return f"signal {signum}"
-
-
 def archive() -> str:
     """The file that this agent runs from."""
     return os.path.realpath(sys.argv[0])
 
 
-def name_of(rank: int | None) -> str:
-    """Return the name of a rank, or of the launcher (None), in messages."""
-    return LAUNCHER if rank is None else f"rank {rank}"
-
+ENTRIES_PER_RANK = 8
+"""Connections at a time: a launcher may restart a rank before the previous one is gone."""
 
 MOST_PROCESSES = 1 << 22
 """The largest process id of Linux (proc(5), pid_max)."""
@@ -113,6 +77,53 @@ class RankConnection(Lines):
         """Send `body` as one line."""
         self.put(json.dumps(body).encode() + b"\n")
         self.flush()
+
+
+class RankEntries(Part):
+    """Connections of the rank entries of a run; `on_line` gets each of their messages, and raises WireError."""
+
+    def __init__(
+        self, directory: RunDirectory, task: protocol.NodeTask, on_line: Callable[[RankConnection, bytes], None]
+    ) -> None:  # fmt: skip
+        self._path = directory.file("ranks.sock")
+        self._most = ENTRIES_PER_RANK * (1 + len(task.ranks))
+        self._on_line = on_line
+        self._entries: list[RankConnection] = []
+
+    def begin(self, loop: EventLoop) -> None:
+        """Listen for rank entries."""
+        self._loop = loop
+        listener = local_socket.listen(self._path)
+        loop.watch(listener, partial(self._accept, listener))
+
+    def receive_all(self) -> None:
+        """Receive what has arrived: a rank may have reported its end before its launcher ended."""
+        for entry in list(self._entries):
+            self._receive(entry)
+
+    def _accept(self, listener: socket.socket) -> None:
+        connected = local_socket.accept(listener)
+        if connected is None:
+            return
+        entry = RankConnection(connected)
+        if len(self._entries) >= self._most:
+            entry.close()
+            return
+        self._entries.append(entry)
+        self._loop.watch(entry.socket, partial(self._receive, entry))
+
+    def _receive(self, entry: RankConnection) -> None:
+        try:
+            for line in entry.receive():
+                self._on_line(entry, line)
+        except protocol.WireError as error:
+            note(str(error))
+            entry.is_open = False
+        entry.flush()
+        if not entry.is_open:
+            self._loop.forget(entry.socket)
+            self._entries.remove(entry)
+            entry.close()
 
 
 class WorkerGroup:

@@ -198,7 +198,7 @@ class Supervisor:
 
     def _timeout(self, now: float) -> float:
         times = [self._deadline] if self._phase in ("new", "prepared", "finished") else [now + HEARTBEAT_CHECK_S]
-        deadline = self._run.next_deadline() if self._run is not None and self._outcome is None else None
+        deadline = self._run.deadline() if self._run is not None and self._outcome is None else None
         if deadline is not None:
             times.append(max(deadline, now + LOOK_S) if self._phase == "stopping" else deadline)
         next_peer_message = self._peers.next_deadline() if self._peers is not None else None

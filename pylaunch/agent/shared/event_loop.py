@@ -6,7 +6,7 @@ import os
 import selectors
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from pylaunch import protocol
 
@@ -76,6 +76,24 @@ def _nothing() -> None:
 
 def _ignore(signum: int, frame: object) -> None:
     """Do nothing: the wakeup descriptor has the number of the signal already."""
+
+
+class Part:
+    """Part of a run: it begins before the release, is looked at in each turn of the event loop, and ends last."""
+
+    def begin(self, loop: EventLoop) -> None:
+        """Watch what this part waits for."""
+
+    def tick(self, now: float) -> None:
+        """Do what is due; `now` is monotonic."""
+
+    def deadline(self) -> float | None:
+        """Return the time at which `tick` must be called even if nothing happens."""
+        return None
+
+    def end(self) -> Iterable[str]:
+        """End when no process of the run lives; return a phrase for each thing that is left."""
+        return ()
 
 
 class Lines:

@@ -361,7 +361,7 @@ class RunFollower:
         clock, at = self._fleet.clock(host), self._fleet.our_time(host, time_of(message))
         before = self._state
         # A launcher that ends after an order to stop was stopped.
-        stopped = message.stopped or (message.rank is None and before.stop is not None)
+        stopped = message.obeyed or (message.rank is None and before.stop is not None)
         end = replace(message, host=host, time=at, stopped=stopped, uncertainty_s=clock.uncertainty)
         self._state = before.with_end(end, self._plan.job.failure_grace)
         if self._state is not before and end.rank is not None:

@@ -34,7 +34,7 @@ def device(tmp_path: Path, seeks: None) -> Iterator[tuple[KernelLog, int]]:
     log = KernelLog(str(path))
     os.close(reading)
     yield log, writing
-    log.close()
+    log.end()
     os.close(writing)
 
 

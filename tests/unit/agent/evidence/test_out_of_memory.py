@@ -32,11 +32,11 @@ def test_an_oom_kill_in_our_cgroup_names_the_tightest_limit(tmp_path: Path) -> N
 def test_an_earlier_oom_kill_is_not_the_cause_of_a_later_failure(tmp_path: Path) -> None:
     memory = version_2(tmp_path, kills=0)
     version_2(tmp_path, kills=1)
-    memory.look(10.0)
+    memory.tick(10.0)
     assert memory.killer(by_sigkill=True) is not None
-    memory.look(10.0 + LOOK_S / 2)
+    memory.tick(10.0 + LOOK_S / 2)
     assert memory.killer(by_sigkill=True) is not None
-    memory.look(10.0 + LOOK_S)
+    memory.tick(10.0 + LOOK_S)
     assert memory.killer(by_sigkill=True) is None
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
-from pylaunch.agent.logs.log_files import CHECK_S, LogLimit, middle
+from pylaunch.agent.logs.log_files import PERIOD_S, LogLimit, middle
 from pylaunch.agent.logs.tail import NEWEST, LogFollower
 
 MEBIBYTE = 1 << 20
@@ -45,7 +45,7 @@ def test_a_growing_log_stays_within_its_limit_and_kept_bytes_keep_their_offsets(
     with log.open("ab", buffering=0) as rank:
         for number in range(6):
             rank.write(numbered(number * lines, (number + 1) * lines))
-            bound.keep(number * CHECK_S)
+            bound.tick(number * PERIOD_S)
             assert log.stat().st_blocks * 512 <= limit + 4096
     assert log.stat().st_size == 6 * lines * LINE
     skipped, numbers = read(log)
@@ -59,14 +59,14 @@ def test_a_growing_log_stays_within_its_limit_and_kept_bytes_keep_their_offsets(
 def test_sizes_are_checked_once_a_period_and_never_without_a_limit(tmp_path: Path) -> None:
     log = tmp_path / "0.out"
     bound = LogLimit([str(log), str(tmp_path / "not there")], 4 * MEBIBYTE)
-    bound.keep(10.0)
-    assert bound.next_look() == 10.0 + CHECK_S
+    bound.tick(10.0)
+    assert bound.deadline() == 10.0 + PERIOD_S
     log.write_bytes(numbered(0, 8 * MEBIBYTE // LINE))
-    bound.keep(10.5)
+    bound.tick(10.5)
     assert log.stat().st_blocks * 512 >= 8 * MEBIBYTE
-    bound.keep(11.0)
+    bound.tick(11.0)
     assert log.stat().st_blocks * 512 <= 4 * MEBIBYTE
-    assert LogLimit([str(log)], 0).next_look() is None
+    assert LogLimit([str(log)], 0).deadline() is None
 
 
 def test_a_lagging_reader_continues_with_the_newest_output(tmp_path: Path) -> None:

@@ -1,0 +1,154 @@
+"""Ends of ranks and of the launcher: what they wrote and reported, and what their node shows of a failure.
+
+Whether a rank is the victim of another one is judged on the controller. Here, a text in its output decides only how
+long the node holds the other ranks (`lifecycle`), and whether the node is searched for a cause.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping
+
+from pylaunch import protocol
+from pylaunch.agent.evidence import node_changes, rank_report, rank_states, symptoms
+from pylaunch.agent.evidence.kernel_messages import KernelLog
+from pylaunch.agent.evidence.out_of_memory import Memory
+from pylaunch.agent.logs.masking import Mask
+from pylaunch.agent.logs.tail import LAST_LINES, last_lines
+from pylaunch.agent.shared.event_loop import Part
+from pylaunch.base.dataclass import dataclass, replace
+from pylaunch.base.layout import RunDirectory
+
+LAUNCHER = "launcher"
+CAUSE_LINES = 200
+"""Number of last lines searched for the cause of an end: an abort may write a long stack trace after the cause."""
+
+WRITTEN_LINES, WRITTEN_BYTES = 20_000, 1 << 20
+"""End of stderr of a rank that exited with code 0, in which an exception of a thread is looked for."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """End of a rank, or of the launcher (None), with its status of waitpid."""
+
+    rank: int | None
+    pid: int
+    status: int
+    time: float
+    was_signalled: bool
+    """pylaunch or the launcher had sent the process a signal."""
+
+    @property
+    def signal(self) -> int | None:
+        return os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else None
+
+    @property
+    def exit_code(self) -> int | None:
+        return os.WEXITSTATUS(self.status) if os.WIFEXITED(self.status) else None
+
+    @property
+    def failure(self) -> str | None:
+        """Description of the failure; None for a good end."""
+        if self.status == 0:
+            return None
+        name = name_of(self.rank)
+        if self.signal is None:
+            return f"{name} ended with exit code {self.exit_code}"
+        return f"{name} was killed by {signal_name(self.signal)}"
+
+
+def signal_name(signum: int) -> str:
+    """Return the name of a signal: SIGSEGV for 11."""
+    try:
+        return signal.Signals(signum).name
+    except ValueError:
+        return f"signal {signum}"
+
+
+def name_of(rank: int | None) -> str:
+    """Return the name of a rank, or of the launcher (None), in messages."""
+    return LAUNCHER if rank is None else f"rank {rank}"
+
+
+class RankEnds(Part):
+    """Source of the facts about ends in one run; `streams`: stream name → log file."""
+
+    def __init__(
+        self, task: protocol.NodeTask, directory: RunDirectory, streams: Mapping[str, str], mask: Mask,
+        kernel: KernelLog,
+    ) -> None:  # fmt: skip
+        self._task = task
+        self._directory = directory
+        self._streams = streams
+        self._mask = mask
+        self._kernel = kernel
+        self._memory = Memory()
+        self._at_start = node_changes.NodeAtStart(task.python)
+
+    def tick(self, now: float) -> None:
+        """Sample the memory."""
+        self._memory.tick(now)
+
+    def of_launcher(self, ended: Ended, *, is_stopping: bool) -> protocol.RankEnd:
+        """Return the end of the launcher, which a stop of the run has ended."""
+        last = self._last_lines(LAUNCHER)
+        symptom = symptoms.symptom(ended.exit_code, ended.signal, "", last)
+        return protocol.RankEnd(
+            None, "", ended.exit_code, ended.signal, ended.time, ended.was_signalled or is_stopping,
+            tuple(last[-LAST_LINES:]), symptom=symptom,
+        )  # fmt: skip
+
+    def of_rank(self, ended: Ended, rank: int, *, is_held: bool, terminated_at: float) -> protocol.RankEnd:
+        """Return the end of `rank`.
+
+        `is_held`: another rank failed before because of a third one, and a launcher may end the others.
+        `terminated_at`: time of the first SIGTERM to ranks; 0 if there was none.
+        """
+        last = self._last_lines(str(rank))
+        raised_at = rank_states.written_at(rank, self._streams) if symptoms.ends_with_exception(last) else 0.0
+        found = protocol.RankEnd(
+            rank, "", ended.exit_code, ended.signal, ended.time, ended.was_signalled, tuple(last[-LAST_LINES:]),
+            rank_report.error(self._directory, rank, self._mask, self._task.workdir),
+            rank_report.last_step(self._directory, rank), raised_at=raised_at, terminated_at=terminated_at,
+        )  # fmt: skip
+        error = found.error
+        if ended.status == 0 and not found.obeyed:
+            error = error or symptoms.uncaught(self._written_last(rank))
+        exit_code = 1 if error and not ended.status else ended.exit_code
+        found = replace(found, error=error, symptom=symptoms.symptom(exit_code, ended.signal, error, last))
+        is_expected = ended.status == 0 or (found.obeyed and is_held)
+        return found if is_expected else self._explained(found, ended, last)
+
+    def _explained(self, found: protocol.RankEnd, ended: Ended, last: list[str]) -> protocol.RankEnd:
+        """Return the end of a rank that failed, with what its output and its node explain of it."""
+        error = found.error
+        if ended.signal in (None, signal.SIGABRT):
+            error = error or symptoms.last_exception(last)
+        if not found.obeyed:
+            error = "; ".join(filter(None, (error, *self._of_node(ended.signal, error))))
+        memory = None
+        if not found.symptom:
+            by_sigkill = ended.signal == signal.SIGKILL
+            is_logged = by_sigkill and self._kernel.has_killed_for_memory(ended.pid)
+            memory = self._memory.killer(by_sigkill=by_sigkill, is_logged=is_logged)
+        return replace(found, error=error, out_of_memory=memory)
+
+    def _of_node(self, number: int | None, error: str) -> list[str]:
+        """Return what the node explains of a failure: a limit, what it no longer has, full file systems.
+
+        These are those that the run uses; a traceback may be lost there as well.
+        """
+        temporary = self._task.env.get("TMPDIR", "/tmp")
+        own = self._directory
+        used = [own.path, self._task.workdir, temporary, "/dev/shm", *node_changes.existing_directory(error)]
+        full = node_changes.full(used) or node_changes.over_quota(own.stream(".probe"))
+        return [*node_changes.limits_reached(number, error), *self._at_start.changes(error), *full]
+
+    def _last_lines(self, name: str) -> list[str]:
+        paths = self._streams[name + ".err"], self._streams[name + ".out"]
+        return last_lines(*paths, count=CAUSE_LINES, mask=self._mask)
+
+    def _written_last(self, rank: int) -> list[str]:
+        """Return the last lines of stderr of `rank`, in which an exception of a thread may be long ago."""
+        return last_lines(self._streams[f"{rank}.err"], count=WRITTEN_LINES, mask=self._mask, within=WRITTEN_BYTES)
