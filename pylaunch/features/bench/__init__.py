@@ -1,8 +1,8 @@
 """Communication tests: bandwidths, latencies, and the node or link that is slow (`bench`).
 
-judgement/       pure: measurements in, verdicts and a plot out
+judgement/       pure: measurements in, verdicts out
 ranks/           the program that measures; shipped to the nodes
-run/             runs of that program, and files of their results
+run/             runs of that program
 """
 
 from pylaunch.terminal.doors import Names, Verb

@@ -1,6 +1,5 @@
 """`pylaunch bench`: communication tests, and the node or link that is slow."""
 
-import random
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,8 @@ import click
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import ExitCode, UsageError
 from pylaunch.features.bench import view
-from pylaunch.features.bench.judgement.operations import Operation
-from pylaunch.features.bench.judgement.sweep import DEFAULT_LARGEST, checked_sweep
-from pylaunch.features.bench.run.events import BenchRequest, BenchResult, BenchStage
+from pylaunch.features.bench.judgement.sweep import DEFAULT_LARGEST, Operation, checked_sweep
+from pylaunch.features.bench.run.events import BenchRequest, BenchStage
 from pylaunch.features.bench.run.measure import BACKENDS, bench, chosen_backend
 from pylaunch.inventory import load_cluster
 from pylaunch.runs.connect.interruptible import signals
@@ -20,7 +18,7 @@ from pylaunch.terminal import console, document, options
 EXAMPLES = """\b
 Examples:
   pylaunch bench -i cluster.ini
-  pylaunch bench -i cluster.ini --stage pairs --plot pairs.svg
+  pylaunch bench -i cluster.ini --stage pairs
   pylaunch bench -i cluster.ini --stage sweep --operation all-reduce --max-size 1G --table
 """
 
@@ -35,14 +33,10 @@ class BenchFlags:
     min_size: str | None
     max_size: str | None
     iterations: int | None
-    warm_up: int | None
-    time_limit: float | None
     nproc_per_node: int | None
     interface: str | None
     no_ib: bool
     python: str | None
-    seed: int | None
-    plot: Path | None
     table: bool
 
 
@@ -71,19 +65,10 @@ class BenchFlags:
 @click.option("--min-size", metavar="SIZE", help="Smallest payload of the sweep.  [default: 4K]")
 @click.option("--max-size", metavar="SIZE", help="Largest payload of the sweep.  [default: 64M; 1G with nccl]")
 @click.option("--iterations", type=int, metavar="N", help="Most timed iterations of one size.  [default: 20]")
-@click.option("--warm-up", type=int, metavar="N", help="Iterations before, which do not count.  [default: 5]")
-@click.option("--time-limit", type=float, metavar="SECONDS", help="Omit sizes beyond it.  [default: 300]")
 @click.option("--nproc-per-node", type=int, metavar="N", help="Ranks on each host.  [default: one per device]")
 @click.option("--interface", metavar="NAME", help="Network interface of the ranks on every host.")
 @click.option("--no-ib", is_flag=True, help="Without InfiniBand and RoCE: NCCL uses TCP.")
 @click.option("--python", metavar="PATH", help="Interpreter of the ranks.  [default: the provisioned environment]")
-@click.option("--seed", type=int, metavar="N", help="Choice of the rounds of pairs.  [default: random]")
-@click.option(
-    "--plot",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write the rates of all pairs of hosts there, as SVG.",
-)
 @click.option("--table", is_flag=True, help="Print the results of all sizes below the verdicts.")
 @options.as_json
 def command(inventory: Path | None, limit: str | None, as_json: bool, **given: Any) -> int:
@@ -92,27 +77,23 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
     Stages: every host connects to every other one; all ranks meet; a small all-reduce is checked; collectives are timed
     over sizes; latency; rounds of disjoint pairs. The first broken stage ends the
     measurement. Rates are decimal: 1 GB/s is 10^9 bytes per second. Exit code 3 for a broken stage, 1 for a slow node,
-    link or path. An interrupt ends the measurement, too: what was measured before is
-    shown and written, marked as incomplete (exit code 130).
+    link or path. An interrupt ends the measurement, too: what was measured before is shown (exit code 130).
     """
     flags = BenchFlags(**given)
     cluster = load_cluster(inventory, limit=limit)
     request = _request(flags)
     backend = chosen_backend(cluster, request)
-    if flags.plot is not None and not flags.plot.absolute().parent.is_dir():
-        raise UsageError(f"--plot {flags.plot}: cannot be written: no such directory: {flags.plot.parent}")
     if flags.max_size is None and backend in DEFAULT_LARGEST:
         largest = max(DEFAULT_LARGEST[backend], request.sweep.smallest)
         request = replace(request, sweep=replace(request.sweep, largest=largest))
     with console.working("measuring") as change:
         result = bench(cluster, request, view.BenchView(change).take, signals)
-    _write_plot(flags.plot, result)
     if as_json:
         document.show(view.as_json(result))
     else:
         view.conclude(result, with_table=flags.table)
     if result.ended_by is not None:
-        raise view.with_next_steps(result.ended_by, result)
+        raise result.ended_by
     if result.is_broken:
         return ExitCode.CLUSTER_NOT_READY
     verdict = result.verdict
@@ -120,20 +101,10 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **given: A
     return ExitCode.JOB_FAILED if is_slow else ExitCode.DONE
 
 
-def _write_plot(file: Path | None, result: BenchResult) -> None:
-    if file is None:
-        return
-    if not (plot := view.pair_plot(result)):
-        console.say(f"--plot {file}: not written: no pair of hosts was measured")
-        return
-    with options.writing("--plot", file):
-        file.write_text(plot, encoding="utf-8")
-
-
 def _request(flags: BenchFlags) -> BenchRequest:
     """Return the request. Raises UsageError for a value that cannot be used."""
     try:
-        sweep = checked_sweep(flags.min_size, flags.max_size, flags.iterations, flags.warm_up, flags.time_limit)
+        sweep = checked_sweep(flags.min_size, flags.max_size, flags.iterations)
     except ValueError as error:
         raise UsageError(str(error)) from None
     return BenchRequest(
@@ -144,5 +115,4 @@ def _request(flags: BenchFlags) -> BenchRequest:
         ranks_per_node=flags.nproc_per_node,
         interface=flags.interface,
         uses_infiniband=not flags.no_ib,
-        seed=random.randrange(10**6) if flags.seed is None else flags.seed,
     )

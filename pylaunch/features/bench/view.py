@@ -1,4 +1,4 @@
-"""Results of `pylaunch bench`, as lines like those of nccl-tests, as JSON and as a plot.
+"""Results of `pylaunch bench`, as lines like those of nccl-tests and as JSON.
 
 Rates are decimal (1 GB/s is 10^9 bytes/s), sizes are bytes.
 """
@@ -7,21 +7,16 @@ from collections.abc import Callable, Iterator, Mapping
 from statistics import median, quantiles
 
 from pylaunch.base.dataclass import asdict
-from pylaunch.errors import PylaunchError
 from pylaunch.features.bench.judgement.bounds import Judgement, judged_bandwidth
 from pylaunch.features.bench.judgement.measurements import CollectiveTimed, LatencyTimed
-from pylaunch.features.bench.judgement.operations import algorithm_bandwidth, bus_bandwidth
-from pylaunch.features.bench.judgement.plots import pair_heatmap
+from pylaunch.features.bench.judgement.sweep import algorithm_bandwidth, bus_bandwidth
 from pylaunch.features.bench.run.events import (
-    AGAIN,
     BenchBegun,
     BenchEvent,
     BenchResult,
-    BenchStage,
     StageEndedOnAll,
     StageState,
 )
-from pylaunch.features.bench.run.progress import NOTHING
 from pylaunch.model.hostset import fold
 from pylaunch.runs.events import Notice
 from pylaunch.terminal import console, hints
@@ -100,33 +95,8 @@ def table(result: BenchResult) -> Iterator[str]:
     yield from (f"{each.operation.value:<15} {each.size:>12} omitted: {each.reason}" for each in result.omitted)
 
 
-def incomplete_line(result: BenchResult) -> str:
-    """Return where an incomplete measurement ended; "" for a complete one."""
-    found = result.incomplete
-    if found is None:
-        return ""
-    state = "is broken" if found.state is StageState.BROKEN else "was interrupted"
-    later = f"; not measured: {', '.join(found.not_measured)}" if found.not_measured else ""
-    reached = "" if found.reached == NOTHING else f", measured of it: {found.reached}"
-    return f"incomplete: {found.stage} {state}{reached}{later}"
-
-
-def with_next_steps(error: PylaunchError, result: BenchResult) -> PylaunchError:
-    """Add to `error`, which ended the measurement, how to see the results and how to measure the rest."""
-    steps = [] if error.hint is None else [error.hint]
-    found = result.incomplete
-    missing = () if found is None else (found.stage, *found.not_measured)
-    stages = [each for each in BenchStage if each.value in missing or (each is BenchStage.PAIRS and AGAIN in missing)]
-    if stages:
-        steps.append(f"the rest: the same command with {' '.join(f'--stage {each.value}' for each in stages)}")
-    error.hint = "\n      ".join(steps) or None
-    return error
-
-
 def conclusions(result: BenchResult) -> Iterator[str]:
-    """Yield where an incomplete measurement ended, one line for each verdict, and the latencies and rates."""
-    if result.incomplete is not None:
-        yield incomplete_line(result)
+    """Yield one line for each verdict, and the latencies and rates."""
     yield from _pairs(result)
     if result.dropped:
         yield f"warning: {result.dropped} lines of ranks were no measurements and are not used"
@@ -192,12 +162,6 @@ def _latencies(each: LatencyTimed) -> tuple[float, float, float]:
     return min(each.seconds) * 1e6, median(each.seconds) * 1e6, high * 1e6
 
 
-def pair_plot(result: BenchResult) -> str:
-    """Return the rates of all pairs as SVG; "" where none was measured."""
-    rates = {pair: found for pair, found in result.pair_rates.items() if found}
-    return pair_heatmap(result.hosts, rates, incomplete_line(result)) if rates else ""
-
-
 def _noise(each: CollectiveTimed) -> float:
     """Return the standard deviation of the parts of the iterations, relative to their median."""
     middle = median(each.seconds)
@@ -206,7 +170,7 @@ def _noise(each: CollectiveTimed) -> float:
 
 def as_json(result: BenchResult) -> dict[str, object]:
     """Return all results as data."""
-    names, verdict, found = result.hosts, result.verdict, result.incomplete
+    names, verdict = result.hosts, result.verdict
     return {
         "hosts": list(names),
         "backend": result.conditions.backend,
@@ -251,7 +215,6 @@ def as_json(result: BenchResult) -> dict[str, object]:
         "slow_path": [] if verdict is None else [names[each] for each in verdict.apart],
         "unclear": [] if verdict is None else [names[each] for each in verdict.unclear],
         "abstained": None if verdict is None else verdict.abstained or None,
-        "incomplete": None if found is None else {**asdict(found), "state": found.state.value},
         "conclusions": list(conclusions(result)),
     }  # fmt: skip
 

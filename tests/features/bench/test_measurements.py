@@ -12,11 +12,11 @@ from pylaunch.features.bench.judgement.measurements import (
     PairTimed,
     Readings,
 )
-from pylaunch.features.bench.judgement.operations import Operation, bus_factor
+from pylaunch.features.bench.judgement.sweep import Operation, bus_factor
 
 COLLECTIVE = {
     "kind": "collective", "rank": 0, "operation": "all-reduce", "size": 4096, "seconds": [0.001, 0.002], "wrong": 0,
-    "iterations": 20, "warm_up": 5,
+    "iterations": 20,
 }  # fmt: skip
 PAIR = {"kind": "pair", "rank": 1, "round": 0, "peer": 2, "size": 8, "seconds": [0.1]}
 

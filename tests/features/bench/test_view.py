@@ -8,7 +8,7 @@ from pylaunch.base.dataclass import replace
 from pylaunch.features.bench.judgement.bounds import Conditions
 from pylaunch.features.bench.judgement.confirmation import PairVerdict
 from pylaunch.features.bench.judgement.measurements import CollectiveTimed, LatencyTimed
-from pylaunch.features.bench.judgement.operations import Operation
+from pylaunch.features.bench.judgement.sweep import Operation
 from pylaunch.features.bench.run.events import BenchBegun, BenchResult
 from pylaunch.features.bench.view import BenchView, as_json, conclude, conclusions
 
@@ -19,7 +19,7 @@ def result(delay: float) -> BenchResult:
     """A round trip of 50 to 250 us, `delay` seconds longer."""
     seconds = tuple(50e-6 + number * 1e-6 + delay for number in range(200))
     line = LatencyTimed(rank=0, of="round trip", size=4, seconds=seconds, peer=1)
-    return BenchResult(("n1", "n2"), Conditions("gloo", 2, 1, 5, {}), latencies=(line,))
+    return BenchResult(("n1", "n2"), Conditions("gloo", 2, 1, {}), latencies=(line,))
 
 
 def test_the_lines_and_the_json_differ_by_it() -> None:
@@ -37,9 +37,7 @@ def test_the_lines_and_the_json_differ_by_it() -> None:
 def sweep(wrong: int = 0) -> BenchResult:
     """A measurement of two sizes, with the verdict that three pairs are equal."""
     timed = tuple(
-        CollectiveTimed(
-            rank=0, operation=Operation.ALL_REDUCE, size=size, seconds=(1e-3,), wrong=wrong, iterations=5, warm_up=5
-        )
+        CollectiveTimed(rank=0, operation=Operation.ALL_REDUCE, size=size, seconds=(1e-3,), wrong=wrong, iterations=5)
         for size in (4096, 16384)
     )
     pairs = {(0, 1): (1.0,), (0, 2): (1.0,), (1, 2): (1.0,)}
@@ -76,7 +74,7 @@ def test_of_many_round_trips_the_longest_have_a_line() -> None:
         LatencyTimed(rank=rank, of="round trip", size=4, seconds=(1e-6 * (100 + rank),), peer=rank + 1)
         for rank in range(0, 1024, 2)
     )
-    found = BenchResult(("n1", "n2"), Conditions("gloo", 1024, 1, 5, {}), latencies=trips)
+    found = BenchResult(("n1", "n2"), Conditions("gloo", 1024, 1, {}), latencies=trips)
     lines = [line for line in conclusions(found) if line.startswith("latency")]
     assert [line.partition(":")[0] for line in lines[:3]] == [
         f"latency of round trip between ranks {rank} and {rank + 1}" for rank in (1022, 1020, 1018)

@@ -6,7 +6,7 @@ Rates are GB/s (10^9 bytes/s) in one direction.
 from collections.abc import Iterable, Mapping
 
 from pylaunch.base.dataclass import dataclass, field
-from pylaunch.features.bench.judgement.operations import Operation
+from pylaunch.features.bench.judgement.sweep import Operation
 
 HEADERS = 52
 """Bytes of IPv4 and TCP headers with timestamps in each packet."""
@@ -21,7 +21,6 @@ LEAST_SIZE = {"nccl": 512 << 20}
 USUAL_LEAST_SIZE = 16 << 20
 """Smaller payloads do not reach the bandwidth of healthy hardware."""
 
-LEAST_WARM_UP = 5
 ABOVE = 1.05
 """A result above the bound by more shows that the reported speed is not that of the link: a virtual interface."""
 
@@ -119,7 +118,6 @@ class Conditions:
     backend: str
     ranks: int
     ranks_per_node: int
-    warm_up: int
     hosts: Mapping[str, HostSpeeds] = field(default_factory=dict)
 
 
@@ -128,8 +126,6 @@ def judged_bandwidth(operation: Operation, size: int, bandwidth: float, conditio
     least = LEAST_SIZE.get(conditions.backend, USUAL_LEAST_SIZE)
     if size < least:
         return f"not judged: payload below {least >> 20} MiB"
-    if conditions.warm_up < LEAST_WARM_UP:
-        return f"not judged: fewer than {LEAST_WARM_UP} iterations of warm-up"
     bound = tightest(conditions.hosts, operation, conditions.ranks, conditions.ranks_per_node)
     if bound is None:
         return "not judged: no host reports the speed of its links"

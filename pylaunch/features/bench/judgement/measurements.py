@@ -13,7 +13,7 @@ import msgspec
 
 from pylaunch.base.dataclass import dataclass, field
 from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
-from pylaunch.features.bench.judgement.operations import Operation
+from pylaunch.features.bench.judgement.sweep import Operation
 from pylaunch.model.text import typed_json
 
 PREFIX = "pylaunch bench: "
@@ -61,7 +61,6 @@ class CollectiveTimed(_Line, frozen=True, kw_only=True, tag="collective"):
 
     wrong: Count
     iterations: Count
-    warm_up: Count
 
 
 class Omitted(_Line, frozen=True, kw_only=True, tag="omitted"):

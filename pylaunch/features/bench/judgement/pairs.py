@@ -1,16 +1,19 @@
-"""Suspects among nodes and links, from rounds of disjoint pairs. Pure.
+"""Rates between nodes, and suspects among nodes and links, from rounds of disjoint pairs. Pure.
 
     round_numbers   ⌈log2 n⌉ rounds of all nodes in disjoint pairs, with different partners each
+    pair_rates      rates between nodes, from the lines of their ranks
     screened        scores of nodes relative to the median; suspects, and nodes that are known good
 
 `confirmation` measures suspects again and gives the verdict: a good node that met bad partners has low rounds, too.
 """
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median, median_high
 
 from pylaunch.base.dataclass import dataclass
+from pylaunch.features.bench.judgement.measurements import PairTimed
+from pylaunch.features.bench.judgement.sweep import algorithm_bandwidth
 from pylaunch.features.bench.ranks.rounds import round_count
 
 LOW = 0.85
@@ -141,3 +144,34 @@ def noise_of(shares: list[float]) -> float:
         return 0.0
     middle = median(shares)
     return 1.4826 * median(abs(share - middle) for share in shares)
+
+
+def pair_rates(lines: Iterable[PairTimed], planned: Sequence[Iterable[Pair]], per_node: int) -> list[PairRate]:
+    """Return the rates between nodes in `planned` rounds, GB/s in each direction.
+
+    Both ends of a pair must report it: a pair that was not planned, or of which an end is silent or reports twice, is
+    dropped. Several ranks of a node measure together, and the slowest pair of ranks counts for all of them.
+    """
+    expected = [set(pairs) for pairs in planned]
+    rates: dict[tuple[int, Pair], dict[Pair, dict[int, list[float]]]] = {}
+    for line in lines:
+        first, second = sorted((line.rank // per_node, line.peer // per_node))
+        if line.rank % per_node != line.peer % per_node:
+            continue
+        if line.round < len(expected) and (first, second) in expected[line.round]:
+            ends = (min(line.rank, line.peer), max(line.rank, line.peer))
+            of_ranks = rates.setdefault((line.round, (first, second)), {}).setdefault(ends, {})
+            of_ranks.setdefault(line.rank, []).append(algorithm_bandwidth(line.size, median(line.seconds)))
+    return [
+        PairRate(pair, per_node * min(_mean(ends) for ends in of_ranks.values()))
+        for (_, pair), of_ranks in sorted(rates.items())
+        if len(of_ranks) == per_node and all(_is_whole(ends) for ends in of_ranks.values())
+    ]
+
+
+def _is_whole(ends: dict[int, list[float]]) -> bool:
+    return len(ends) == 2 and all(len(rates) == 1 for rates in ends.values())
+
+
+def _mean(ends: dict[int, list[float]]) -> float:
+    return sum(rate for rates in ends.values() for rate in rates) / 2

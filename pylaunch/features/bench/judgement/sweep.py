@@ -1,10 +1,56 @@
-"""Sizes, iterations and limits of a sweep. Pure."""
+"""Collectives that are measured, their bandwidths, and the sizes and limits of a sweep. Pure.
+
+Formulae and the meaning of a size are those of nccl-tests (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md): the
+algorithm bandwidth is size / time; the bus bandwidth multiplies it with a factor, so that the result does not depend on
+the number of ranks and can be compared with the speed of the hardware. Rates are decimal: 1 GB/s is 10^9 bytes/s.
+"""
 
 from collections.abc import Iterator
+from enum import Enum
 
 from pylaunch.base.dataclass import dataclass
-from pylaunch.features.bench.judgement.operations import Operation
 from pylaunch.model.text.size import parse_size
+
+GB = 1e9
+
+
+class Operation(Enum):
+    """A collective; the value is its name in flags and output."""
+
+    ALL_REDUCE = "all-reduce"
+    ALL_GATHER = "all-gather"
+    REDUCE_SCATTER = "reduce-scatter"
+    ALL_TO_ALL = "all-to-all"
+    BROADCAST = "broadcast"
+    SEND_RECV = "send-recv"
+
+
+def bus_factor(operation: Operation, ranks: int) -> float:
+    """Return bus bandwidth / algorithm bandwidth (PERFORMANCE.md, "Bus bandwidth").
+
+    Each byte of an all-reduce crosses the bottleneck 2(n-1)/n times, of an all-gather, reduce-scatter or all-to-all
+    (n-1)/n times, of a broadcast or message once. Raises ValueError for fewer than two ranks.
+    """
+    if ranks < 2:
+        raise ValueError(f"a collective of {ranks} ranks has no bandwidth: expected at least 2")
+    if operation is Operation.ALL_REDUCE:
+        return 2 * (ranks - 1) / ranks
+    if operation in (Operation.ALL_GATHER, Operation.REDUCE_SCATTER, Operation.ALL_TO_ALL):
+        return (ranks - 1) / ranks
+    return 1.0
+
+
+def algorithm_bandwidth(size: int, seconds: float) -> float:
+    """Return `size` bytes / `seconds` in GB/s. Raises ValueError for a time that is not positive."""
+    if seconds <= 0:
+        raise ValueError(f"{seconds!r} s is no duration")
+    return size / seconds / GB
+
+
+def bus_bandwidth(operation: Operation, size: int, seconds: float, ranks: int) -> float:
+    """Return the bus bandwidth in GB/s."""
+    return algorithm_bandwidth(size, seconds) * bus_factor(operation, ranks)
+
 
 SMALLEST = 4
 """Bytes of one element."""
@@ -21,6 +67,8 @@ DEFAULT_LARGEST = {"nccl": 1 << 30}
 """Largest size by backend; below 512 MiB, a fabric with NVLink and InfiniBand does not reach its bandwidth."""
 
 USUAL_LARGEST = 64 << 20
+TIME_LIMIT_S = 300.0
+"""For one run of ranks (`ranks/bench_rank.py`), which omit sizes that would exceed it."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +78,7 @@ class Sweep:
     smallest: int = 4 << 10
     largest: int = USUAL_LARGEST
     iterations: int = 20
-    """Most timed iterations of one size; large sizes get fewer, so that one takes about `seconds_per_size`."""
-
-    warm_up: int = 5
-    seconds_per_size: float = 0.5
-    time_limit_s: float = 300.0
-    """For one run of ranks; sizes that would exceed it are omitted."""
+    """Most timed iterations of one size; large sizes get fewer, so that one takes about half a second."""
 
     operations: tuple[Operation, ...] = tuple(Operation)
 
@@ -51,9 +94,7 @@ class Sweep:
         yield self.largest
 
 
-def checked_sweep(
-    smallest: str | None, largest: str | None, iterations: int | None, warm_up: int | None, time_limit_s: float | None
-) -> Sweep:
+def checked_sweep(smallest: str | None, largest: str | None, iterations: int | None) -> Sweep:
     """Return a sweep of what flags request; None is the default. Raises ValueError, which names flag and value."""
     plain = Sweep()
     first = plain.smallest if smallest is None else _size("--min-size", smallest)
@@ -65,13 +106,7 @@ def checked_sweep(
     count = plain.iterations if iterations is None else iterations
     if not 1 <= count <= MOST_ITERATIONS:
         raise ValueError(f"--iterations {count}: expected 1 … {MOST_ITERATIONS}")
-    cold = plain.warm_up if warm_up is None else warm_up
-    if not 0 <= cold <= MOST_ITERATIONS:
-        raise ValueError(f"--warm-up {cold}: expected 0 … {MOST_ITERATIONS}")
-    limit = plain.time_limit_s if time_limit_s is None else time_limit_s
-    if not 1 <= limit <= 86400:
-        raise ValueError(f"--time-limit {limit:g}: expected 1 … 86400 seconds")
-    return Sweep(first, last, count, cold, plain.seconds_per_size, limit)
+    return Sweep(first, last, count)
 
 
 def _size(flag: str, text: str) -> int:

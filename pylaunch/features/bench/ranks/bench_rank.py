@@ -34,6 +34,13 @@ PREFIX = "pylaunch bench: "
 BLOCKS = 5
 """Parts of the timed iterations of one size; their differences show the noise."""
 
+WARM_UP = 5
+SECONDS = 0.5
+"""About so long for one size or pair."""
+
+TIME_LIMIT_S = 300.0
+"""Of the sweep: sizes that would exceed it are omitted."""
+
 FEWEST = 3
 """Iterations of a size that takes long."""
 
@@ -55,14 +62,14 @@ def sweep(ranks: Collectives, given: argparse.Namespace) -> None:
         for size in given.sizes:
             try:
                 run, buffer_size = ranks.prepared(operation, size)
-                first = timed(ranks, run, max(1, given.warm_up))
+                first = timed(ranks, run, WARM_UP)
             except NotSupportedError as error:
                 report("omitted", operation=operation, size=size, reason=str(error))
                 break
             # The slowest rank decides, so all ranks decide the same.
             slowest, so_far = ranks.largest([first, time.monotonic() - begun])
-            count = max(FEWEST, min(given.iterations, int(given.seconds / slowest)))
-            if so_far + count * slowest > given.time_limit:
+            count = max(FEWEST, min(given.iterations, int(SECONDS / slowest)))
+            if so_far + count * slowest > TIME_LIMIT_S:
                 report("omitted", operation=operation, size=size, reason="time limit")
                 break
             blocks = min(BLOCKS, count)
@@ -70,7 +77,7 @@ def sweep(ranks: Collectives, given: argparse.Namespace) -> None:
             wrong = ranks.wrong(operation, size)
             if MINE.rank == 0:
                 report("collective", operation=operation, size=buffer_size, seconds=seconds, wrong=wrong,
-                       iterations=count // blocks * blocks, warm_up=given.warm_up)  # fmt: skip
+                       iterations=count // blocks * blocks)  # fmt: skip
 
 
 def timed(ranks: Collectives, run: Callable[[], None], count: int) -> float:
@@ -114,7 +121,7 @@ def pairs(ranks: Collectives, given: argparse.Namespace) -> None:
     for number, peer in enumerate(planned):
         ranks.barrier()
         if peer is not None:
-            size, times = exchanged(ranks, peer, given.pair_size, given.seconds, given.iterations)
+            size, times = exchanged(ranks, peer, given.pair_size, SECONDS, given.iterations)
             report("pair", round=number, peer=peer, size=size, seconds=times)
 
 
@@ -186,9 +193,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--operations", type=words, default=())
     parser.add_argument("--sizes", type=numbers, default=())
     parser.add_argument("--iterations", type=int, default=20)
-    parser.add_argument("--warm-up", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.5, help="about so long for one size or pair")
-    parser.add_argument("--time-limit", type=float, default=300.0)
     parser.add_argument("--rounds", type=numbers, default=(), help="numbers of rounds, see rounds.py")
     parser.add_argument("--pairs", type=explicit_pairs, default=(), help="further rounds of nodes: 0-3,1-2;0-1")
     parser.add_argument("--pair-size", type=int, default=8 << 20)

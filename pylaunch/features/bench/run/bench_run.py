@@ -17,8 +17,7 @@ from pylaunch.features.bench.judgement.measurements import (
     StageEnded,
     SumChecked,
 )
-from pylaunch.features.bench.judgement.pairs import Pair, PairRate
-from pylaunch.features.bench.judgement.rates import pair_rates
+from pylaunch.features.bench.judgement.pairs import Pair, PairRate, pair_rates
 from pylaunch.features.bench.ranks.rounds import pairs_of
 from pylaunch.features.bench.run.events import (
     OF_ALL_RUNS,
@@ -29,7 +28,6 @@ from pylaunch.features.bench.run.events import (
     StageEndedOnAll,
     StageState,
 )
-from pylaunch.features.bench.run.progress import partial_result
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import TREE, Framework, JobSpec, Sync
@@ -83,8 +81,7 @@ def job(request: BenchRequest, backend: str, stages: tuple[BenchStage, ...], rou
         *MODULE, "--backend", backend, "--stages", ",".join(of_ranks),
         "--operations", ",".join(each.value for each in sweep.operations),
         "--sizes", ",".join(map(str, sweep.sizes())),
-        "--iterations", str(sweep.iterations), "--warm-up", str(sweep.warm_up),
-        "--seconds", f"{sweep.seconds_per_size:g}", "--time-limit", f"{sweep.time_limit_s:g}",
+        "--iterations", str(sweep.iterations),
         "--pair-size", str(PAIR_SIZE.get(backend, USUAL_PAIR_SIZE)), *rounds.words,
     )  # fmt: skip
     manifest = tree.manifest
@@ -141,23 +138,13 @@ class BenchRun:
     def interrupt(self) -> None:
         """Report the stage that an interrupt ended, if one has not ended yet."""
         if len(self.ended) < len(self.stages):
-            stage = self.stages[len(self.ended)]
-            self._end(StageEndedOnAll(stage, StageState.INTERRUPTED, f"measured of it: {self.reached(stage)}"))
-
-    def reached(self, stage: BenchStage) -> str:
-        """Return the part of `stage` that was measured."""
-        return partial_result(stage, self.readings, (len(self.pair_rates()), self.planned_pairs))
-
-    def has_measured(self, stage: BenchStage) -> bool:
-        """Return True if `stage` has ended on all ranks and, for the pairs, all of its results are there."""
-        if stage is BenchStage.PAIRS and not self.is_complete and len(self.pair_rates()) < self.planned_pairs:
-            return False
-        return self._reported(stage) or any(each.stage == stage.value for each in self.readings.of(StageEnded))
+            self._end(StageEndedOnAll(self.stages[len(self.ended)], StageState.INTERRUPTED, "not complete"))
 
     @property
     def has_all_pairs(self) -> bool:
         """Return True if the rounds of pairs are measured, so that they can be judged."""
-        return BenchStage.PAIRS in self.stages and self.has_measured(BenchStage.PAIRS)
+        has_ended = any(each.stage == BenchStage.PAIRS.value for each in self.readings.of(StageEnded))
+        return has_ended and (self.is_complete or len(self.pair_rates()) >= self.planned_pairs)
 
     @property
     def planned_pairs(self) -> int:

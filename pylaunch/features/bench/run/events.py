@@ -31,9 +31,6 @@ class BenchStage(Enum):
 OF_ALL_RUNS = (BenchStage.BARRIER, BenchStage.CORRECTNESS)
 """Stages that every run of ranks begins with."""
 
-AGAIN = "pairs of the suspects again"
-"""Name of the second run, which decides about slow nodes and links."""
-
 
 class StageState(Enum):
     """Result of a stage."""
@@ -57,8 +54,6 @@ class BenchRequest:
     ranks_per_node: int | None = None
     interface: str | None = None
     uses_infiniband: bool = True
-    seed: int = 0
-    """Choice of the rounds of pairs."""
 
 
 @dataclass(frozen=True)
@@ -90,23 +85,6 @@ BenchEmit = Callable[[BenchEvent], None]
 
 
 @dataclass(frozen=True)
-class Incomplete:
-    """End of a measurement before everything that was requested was measured."""
-
-    stage: str
-    """In which it ended: name of a stage of the first run, or AGAIN."""
-
-    state: StageState
-    """Of that stage."""
-
-    reached: str
-    """Part of that stage that was measured: "3 results, the last one all-reduce of 65536 bytes"."""
-
-    not_measured: tuple[str, ...] = ()
-    """Names of the same kind, in order: stages that were to follow."""
-
-
-@dataclass(frozen=True)
 class BenchResult:
     """Everything that was measured, and the verdicts."""
 
@@ -123,9 +101,6 @@ class BenchResult:
     verdict: PairVerdict | None = None
     dropped: int = 0
     """Lines of ranks that were not understood."""
-
-    incomplete: Incomplete | None = None
-    """None if everything that was requested was measured."""
 
     ended_by: PylaunchError | None = None
     """Interrupt that ended the measurement."""

@@ -8,17 +8,20 @@ Ranks measure, `judgement` judges, this module acts on the verdict. A broken sta
 what was measured before is the result.
 """
 
+import random
 import time
 from collections.abc import Iterable, Mapping
 
+from pylaunch.agent.probe.readers.devices import gpu as gpu_readers
+from pylaunch.agent.probe.readers.devices import infiniband as infiniband_readers
 from pylaunch.base.dataclass import dataclass, field, replace
 from pylaunch.checks import suite
+from pylaunch.checks.hosts.network import rank_wires
 from pylaunch.checks.survey import Survey
 from pylaunch.checks.unreachable import shared_failures
 from pylaunch.checks.wanted import wanted_by
 from pylaunch.errors import ClusterNotReadyError, UsageError
-from pylaunch.features.bench.host_speeds import DEVICE_CHECKS, host_speeds
-from pylaunch.features.bench.judgement.bounds import Conditions, HostSpeeds
+from pylaunch.features.bench.judgement.bounds import Conditions, HostSpeeds, Wire
 from pylaunch.features.bench.judgement.confirmation import PairVerdict, confirmations, pair_verdict
 from pylaunch.features.bench.judgement.measurements import (
     CollectiveTimed,
@@ -26,31 +29,32 @@ from pylaunch.features.bench.judgement.measurements import (
     Omitted,
 )
 from pylaunch.features.bench.judgement.pairs import Pair, Screening, round_numbers, screened
-from pylaunch.features.bench.judgement.sweep import MOST_RANKS
+from pylaunch.features.bench.judgement.sweep import MOST_RANKS, TIME_LIMIT_S
 from pylaunch.features.bench.run.bench_run import MARGIN_S, BenchRun, RoundPlan, job
 from pylaunch.features.bench.run.events import (
-    AGAIN,
     OF_ALL_RUNS,
     BenchEmit,
     BenchRequest,
     BenchResult,
     BenchStage,
-    Incomplete,
     StageEndedOnAll,
     StageState,
 )
-from pylaunch.features.bench.run.progress import NOTHING
 from pylaunch.model.cluster import Cluster
 from pylaunch.model.diagnosis.finding import Finding, Severity
 from pylaunch.model.hostset import fold
 from pylaunch.model.job import JobSpec
 from pylaunch.model.plan import RunPlan, plan_run
 from pylaunch.probe.ask import Asking
+from pylaunch.protocol.readings.devices import PortReading
 from pylaunch.runs.connect.interruptible import InterruptSource
 from pylaunch.runs.events import Notice
 from pylaunch.runs.prepare.session import InterruptedBeforeReleaseError, NodesRefusedError
 
 CONNECT_CHECKS = ("reach.host", "network.interface", "network.ports", "network.path_mtu", "network.link")
+DEVICE_CHECKS = ("infiniband.rate", "gpu.pcie", "gpu.nvlink")
+"""Checks that ask for what NCCL uses; bench does not judge them."""
+
 CONNECT_S = 20.0
 """For the answer of each host."""
 
@@ -103,7 +107,7 @@ class _Measuring:
     def result(self) -> BenchResult:
         request = self.request
         count = len(self.cluster.hosts)
-        rounds = RoundPlan(round_numbers(count, request.seed) if count > 1 else ())
+        rounds = RoundPlan(round_numbers(count, random.randrange(10**6)) if count > 1 else ())
         wanted = tuple(each for each in BenchStage if each in request.stages and not self._unfit(each))
         if not wanted:
             stage = next(each for each in BenchStage if each in request.stages)
@@ -136,7 +140,7 @@ class _Measuring:
         if self.ended_by is not None and not any(each.state is StageState.OK for each in self.stages):
             raise self.ended_by
         self._screen()
-        return replace(self._collected(plan), incomplete=self._incomplete(wanted), ended_by=self.ended_by)
+        return replace(self._collected(plan), ended_by=self.ended_by)
 
     def _measure(self, spec: JobSpec, of_ranks: tuple[BenchStage, ...], rounds: RoundPlan) -> None:
         """Run all ranks, and again for suspects."""
@@ -180,7 +184,7 @@ class _Measuring:
         self.emit(stage)
 
     def _begun(self, spec: JobSpec, stages: tuple[BenchStage, ...], rounds: RoundPlan) -> BenchRun:
-        limit_s = self.request.sweep.time_limit_s + MARGIN_S
+        limit_s = TIME_LIMIT_S + MARGIN_S
         run = BenchRun(self.cluster, spec, stages, rounds, self.emit, self.backend, limit_s)
         self.runs.append(run)
         return run
@@ -242,28 +246,6 @@ class _Measuring:
             )
         return pair_verdict(screening, second.pair_rates())
 
-    def _incomplete(self, wanted: tuple[BenchStage, ...]) -> Incomplete | None:
-        """Return where the measurement ended; None if it measured everything in `wanted`."""
-        later = [each.value for each in wanted if not self._has_measured(each)]
-        if self.rounds_again and (self.second is None or not self.second.has_all_pairs):
-            later.append(AGAIN)
-        last = next((each for each in self.stages if each.state in (StageState.BROKEN, StageState.INTERRUPTED)), None)
-        if last is None:
-            is_over = self.ended_by is None or not later
-            return None if is_over else Incomplete(later[0], StageState.INTERRUPTED, NOTHING, tuple(later[1:]))
-        run = next((run for run in self.runs if any(each is last for each in run.ended)), None)
-        if run is None:
-            return Incomplete(last.stage.value, last.state, NOTHING, tuple(later))
-        if last.state is StageState.BROKEN and run.has_measured(last.stage) and not later:
-            return None
-        name = AGAIN if run is self.second else last.stage.value
-        return Incomplete(name, last.state, run.reached(last.stage), tuple(each for each in later if each != name))
-
-    def _has_measured(self, stage: BenchStage) -> bool:
-        if stage is BenchStage.CONNECT:
-            return any(each.stage is stage for each in self.stages)
-        return self.first is not None and self.first.has_measured(stage)
-
     def _collected(self, plan: RunPlan) -> BenchResult:
         names = plan.cluster.names
         lines = [line for run in self.runs for line in run.readings.lines]
@@ -271,8 +253,7 @@ class _Measuring:
         for run in self.runs:
             for each in run.pair_rates():
                 by_pair[each.pair] = (*by_pair.get(each.pair, ()), each.rate)
-        warm_up = min((each.warm_up for each in lines if isinstance(each, CollectiveTimed)), default=0)
-        conditions = Conditions(self.backend, plan.world_size, len(plan.nodes[0].ranks), warm_up, self.speeds)
+        conditions = Conditions(self.backend, plan.world_size, len(plan.nodes[0].ranks), self.speeds)
         return BenchResult(
             names, conditions, tuple(self.stages),
             tuple(run.plan.run for run in self.runs if run.plan is not None),
@@ -298,3 +279,32 @@ def _connected(survey: Survey, findings: Iterable[Finding]) -> StageEndedOnAll:
             tuple(each.fix for each in bad if each.fix),
         )  # fmt: skip
     return StageEndedOnAll(BenchStage.CONNECT, StageState.OK, "every host reaches every other one")
+
+
+def host_speeds(survey: Survey, *, uses_infiniband: bool) -> dict[str, HostSpeeds]:
+    """Return host → speeds that it reports. Without `uses_infiniband`, ranks use the network interface."""
+    wires = {host: (Wire(*wire),) for host, wire in rank_wires(survey).items()}
+    ports = survey.measured(infiniband_readers.adapters) if uses_infiniband else {}
+    cards = survey.measured(gpu_readers.management)
+    links = survey.measured(gpu_readers.links)
+    found = {}
+    for host in survey.cluster.hosts:
+        used = set(host.devices)
+        smi = cards.get(host.name)
+        pcie = tuple(
+            (card["pcie_generation_max"], card["pcie_width"])
+            for card in (smi["cards"] if smi is not None else ())
+            if card["index"] in used and card["pcie_generation_max"] is not None and card["pcie_width"] is not None
+        )
+        nvlink = [each["rate"] for index, each in (links.get(host.name) or {}).items() if index in map(str, used)]
+        rails = tuple(_rails(ports.get(host.name) or ()))
+        speeds = HostSpeeds(rails or wires.get(host.name, ()), pcie, min(nvlink) if any(nvlink) else None)
+        if speeds != HostSpeeds():
+            found[host.name] = speeds
+    return found
+
+
+def _rails(ports: Iterable[PortReading]) -> Iterable[Wire]:
+    for port in ports:
+        if port["state"] == "ACTIVE" and port["rate_gbps"]:
+            yield Wire(f"{port['adapter']} port {port['port']}", int(port["rate_gbps"] * 1000), 0, is_fabric=True)
