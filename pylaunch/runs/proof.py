@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from pylaunch.agent.piped import run_leftovers
+from pylaunch.agent.piped import cleanup
 from pylaunch.base.dataclass import dataclass, replace
 from pylaunch.errors import PylaunchError
 from pylaunch.model.cluster import Cluster, Connection
@@ -16,6 +16,7 @@ from pylaunch.model.run import Notes, RunRecord, ignore
 from pylaunch.model.text import typed_json
 from pylaunch.probe.ask import TIMEOUT_S, Asking, ask, parted
 from pylaunch.probe.program import program
+from pylaunch.protocol.readings.hosts import CleanupReading
 from pylaunch.runs.events import Notice
 from pylaunch.store import runs
 from pylaunch.transport.slurm import commands
@@ -35,8 +36,8 @@ WORDS = 300
 class NodeProof:
     """Answer of one node."""
 
-    found: tuple[str, ...] = ()
-    """Processes of the run that were found."""
+    ended: tuple[str, ...] = ()
+    """Processes of the run that were ended."""
 
     left: tuple[str, ...] = ()
     """Processes of the run that are still there."""
@@ -62,21 +63,12 @@ class NodeProof:
             return f"not known to be clean: {self.reason}"
         if self.left:
             return f"left: {'; '.join(self.left)}"
-        if self.found:
-            return f"ended: {'; '.join(self.found)}"
+        if self.ended:
+            return f"ended: {'; '.join(self.ended)}"
         if self.ended_job:
             return f"Slurm job {self.ended_job} has ended, and Slurm has ended all of its processes there"
         since = "the node was restarted since the run began" if self.was_restarted else "no agent of the run is there"
         return f"{since}, and no process of it is left"
-
-
-class _ProofAnswer(msgspec.Struct):
-    known: bool
-    """The node has files or processes of the run, or may have removed the files for those of newer runs."""
-
-    found: list[str]
-    left: list[str]
-    restarted: bool
 
 
 def leftover_processes(record: RunRecord, hosts: Iterable[str]) -> dict[str, NodeProof]:
@@ -101,7 +93,7 @@ def _ask(
     programs = {}
     for host in cluster.hosts:
         words = (host.node_root, plan.run, host.name)
-        programs[host.name] = program(run_leftovers.main, *words, began=began or 0.0, grace_s=grace_s)
+        programs[host.name] = program(cleanup.of_run, *words, began=began or 0.0, grace_s=grace_s)
     answers, unreachable = parted(ask(cluster, programs, how=how), cluster)
     proofs = dict.fromkeys(wanted.names, NodeProof(reason="not in the inventory, so not connected to"))
     proofs |= {name: NodeProof(reason=why.reason) for name, why in unreachable.items()}
@@ -129,14 +121,12 @@ def of_ended_jobs(cluster: Cluster) -> dict[str, NodeProof]:
 
 
 def _read(answer: Mapping[str, object], stranger: str | None) -> NodeProof:
-    if "error" in answer:
-        return NodeProof(reason=str(answer["error"])[:WORDS])
     try:
-        proof = typed_json.converted(answer, _ProofAnswer)
+        found = typed_json.converted(answer, CleanupReading)
     except msgspec.ValidationError as error:
         return NodeProof(reason=f"its answer cannot be read: {error}")
-    reason = None if proof.known else stranger
-    return NodeProof(_bounded(proof.found), _bounded(proof.left), proof.restarted, reason=reason)
+    reason = found["error"][:WORDS] or (None if found["known"] else stranger)
+    return NodeProof(_bounded(found["ended"]), _bounded(found["left"]), found["restarted"], reason=reason)
 
 
 def _bounded(phrases: list[str]) -> tuple[str, ...]:
@@ -175,7 +165,7 @@ def finish(plan: RunPlan, outcome: Outcome, recorder: runs.Recorder, emit: Calla
     began = None if outcome.status is Status.REFUSED else outcome.ended_at
     proofs = end(plan, outcome.answering, grace.total_seconds(), began)
     for host, each in proofs.items():
-        if each.found or each.reason is not None:
+        if each.ended or each.left or each.reason is not None:
             emit(Notice(f"{host}: {each.words}"))
     after = _with_proofs(outcome, proofs)
     recorder.finish(after)
@@ -190,7 +180,7 @@ def proven(outcome: Outcome, proofs: Mapping[str, NodeProof]) -> Outcome:
         leftovers=known | {host: each.left for host, each in proofs.items() if each.left},
         unproven=tuple(host for host in outcome.unproven if host not in proofs or proofs[host].reason is not None),
     )
-    was_over = proofs and all(each.is_clean and not each.found for each in proofs.values())
+    was_over = proofs and all(each.is_clean and not each.ended for each in proofs.values())
     if outcome.by_hand and was_over and not any(end.stopped for end in outcome.ends):
         host, first = next(iter(proofs.items()))
         return replace(after, status=Status.FAILED, reason=f"{host}: {first.words}", by_hand=False)

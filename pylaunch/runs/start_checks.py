@@ -256,9 +256,9 @@ def end_leftovers(plan: RunPlan, emit: Emit) -> None:
         return
     swept, _ = sweep(plan.cluster.only(found), port, found, dry_run=False)
     for name, each in swept.items():
-        for process in each.ended:
+        for process in each.cleanup["ended"]:
             emit(LeftoverEnded(name, process))
-    stays = {name: each.stays for name, each in swept.items() if each.stays}
+    stays = {name: left for name, each in swept.items() if (left := each.cleanup["left"])}
     if stays:
         raise ClusterNotReadyError(
             f"processes on {fold(stays)} survive SIGKILL",

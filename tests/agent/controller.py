@@ -137,8 +137,8 @@ class Node:
 
     def cleaned(self, *, dry_run: bool = False) -> dict[str, Any]:
         """Return what `pylaunch clean` removes here, and what it leaves."""
-        call = f"sweep.main({str(self.root)!r}, [], dry_run={dry_run}, questions={{}})"
-        words = [sys.executable, "-c", f"from pylaunch.agent.piped import sweep; {call}"]
+        call = f"cleanup.of_dead_runs({str(self.root)!r}, [], dry_run={dry_run}, questions={{}})"
+        words = [sys.executable, "-c", f"from pylaunch.agent.piped import cleanup; {call}"]
         ended = subprocess.run(words, stdout=subprocess.PIPE, check=True, timeout=DEADLINE_S)
         return dict(json.loads(ended.stdout))
 

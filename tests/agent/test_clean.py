@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pylaunch import protocol
-from pylaunch.agent.piped import sweep
+from pylaunch.agent.piped import cleanup
 from pylaunch.agent.shared import processes
 from pylaunch.agent.shared.clean import KEPT_ARCHIVES, KEPT_RUNS
 from tests.agent.controller import Node, gone, is_alive, task
@@ -97,7 +97,7 @@ def test_a_claimed_parent_of_another_users_process_is_not_ended() -> None:
             theirs = int(serving.stdout.readline())
             alone.stdout.readline()
             targets = [(each.pid, processes.read(each.pid).started) for each in (serving, alone)]
-            ended, stays = sweep.end(targets)
+            ended, stays = cleanup.end_targets(targets)
             assert [phrase.split()[1] for phrase in ended] == [str(alone.pid)]
             assert stays == []
             assert is_alive(serving.pid)

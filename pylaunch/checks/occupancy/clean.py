@@ -46,9 +46,8 @@ class CleanReport:
         return frozenset(
             name
             for name, each in self.latest.items()
-            if each.left
-            or each.stopped
-            or each.stays
+            if each.cleanup["left"]
+            or each.cleanup["stopped"]
             or each.after.occupancy.stale
             or each.after.processes_unread is not None
         )
@@ -59,7 +58,7 @@ class CleanReport:
         return tuple(
             name
             for name, each in self.latest.items()
-            if name not in self.not_clean and not (self.dry_run and each.removed)
+            if name not in self.not_clean and not (self.dry_run and each.cleanup["removed"])
         )
 
     @property

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from pylaunch.agent.piped import sweep as node_sweep
+from pylaunch.agent.piped import cleanup
 from pylaunch.agent.probe.readers.devices import gpu
 from pylaunch.agent.probe.readers.hosts import leftovers, occupants
 from pylaunch.agent.probe.registry import ReadingKey
@@ -16,7 +16,7 @@ from pylaunch.probe.answers import Unmeasured
 from pylaunch.probe.ask import Answered, Unreachable, ask, understood_all
 from pylaunch.probe.program import asking, probe
 from pylaunch.protocol.readings.devices import Card, SmiReading
-from pylaunch.protocol.readings.hosts import LeaseHolder
+from pylaunch.protocol.readings.hosts import CleanupReading, LeaseHolder
 
 V = TypeVar("V")
 
@@ -61,21 +61,7 @@ class HostView:
 class Swept:
     """Changes on a host, and its state afterwards."""
 
-    removed: tuple[str, ...]
-    """Of runs that are over, one phrase each."""
-
-    left: tuple[str, ...]
-    """Of runs that are over, and could not be removed."""
-
-    stopped: tuple[str, ...]
-    """Agents of live runs that got SIGSTOP, so that nobody answers for their ranks."""
-
-    ended: tuple[str, ...]
-    """Left over processes that were ended."""
-
-    stays: tuple[str, ...]
-    """Those that survive SIGKILL."""
-
+    cleanup: CleanupReading
     after: HostView
 
 
@@ -94,17 +80,13 @@ def sweep(
         ends = [(each.pid, each.started) for each in targets.get(host.name, ())]
         questions = _questions(host, port)
         programs[host.name] = asking(
-            questions, node_sweep.main, host.node_root, ends, dry_run=dry_run, questions=questions
+            questions, cleanup.of_dead_runs, host.node_root, ends, dry_run=dry_run, questions=questions
         )
     return understood_all(ask(cluster, programs), cluster, _swept)
 
 
 def _swept(answer: Answered) -> Swept:
-    def phrases(name: str) -> tuple[str, ...]:
-        return typed_json.converted(answer[name], tuple[str, ...])
-
-    removed, left, stopped = phrases("removed"), phrases("left"), phrases("stopped")
-    return Swept(removed, left, stopped, phrases("ended"), phrases("stays"), _view(answer))
+    return Swept(typed_json.converted(answer, CleanupReading), _view(answer))
 
 
 def _questions(host: Host, port: int) -> dict[str, Any]:

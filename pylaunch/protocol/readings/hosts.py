@@ -305,3 +305,28 @@ class NamesReading(TypedDict):
     addresses: dict[str, list[str] | None]
     unanswered: list[str]
     """Names whose lookup did not end in time."""
+
+
+class CleanupReading(TypedDict):
+    """Result of a cleanup on one node, one phrase per item."""
+
+    removed: list[str]
+    """Leftovers of runs that are over, their processes included."""
+
+    ended: list[str]
+    """Processes of one run, or that a person chose."""
+
+    left: list[str]
+    """What could not be removed or ended."""
+
+    stopped: list[str]
+    """Agents of live runs that got SIGSTOP, so that nobody answers for their ranks."""
+
+    known: bool
+    """The node has files or processes of the run, or may have removed the files for those of newer runs."""
+
+    restarted: bool
+    """The node was restarted since the run began there."""
+
+    error: str
+    """Reason why nothing could be looked at; "" without one."""

@@ -14,6 +14,7 @@ from pylaunch.cli.main import run
 from pylaunch.errors import ExitCode
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.probe.ask import Unreachable
+from pylaunch.protocol.readings.hosts import CleanupReading
 
 CLUSTER = Cluster(tuple(Host(f"n{number}", f"10.0.0.{number}") for number in range(1, 7)))
 SILENT = {name: Unreachable("no key", f"pylaunch trust --limit {name}") for name in ("n5", "n6")}
@@ -26,7 +27,10 @@ def view(unread: tuple[Unread, ...] = (), complaint: str | None = None) -> HostV
 
 
 def swept(removed: tuple[str, ...] = (), unread: tuple[Unread, ...] = ()) -> Swept:
-    return Swept(removed, (), (), (), (), view(unread))
+    cleanup: CleanupReading = {
+        "removed": [*removed], "ended": [], "left": [], "stopped": [], "known": True, "restarted": False, "error": "",
+    }  # fmt: skip
+    return Swept(cleanup, view(unread))
 
 
 @pytest.fixture

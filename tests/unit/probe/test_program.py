@@ -5,7 +5,7 @@ import zlib
 
 import pytest
 
-from pylaunch.agent.piped import mesh, run_leftovers, sweep
+from pylaunch.agent.piped import cleanup, mesh
 from pylaunch.agent.probe.readers.devices import gpu
 from pylaunch.agent.probe.readers.hosts import host, leftovers, occupants
 from pylaunch.agent.probe.registry import Reader
@@ -27,7 +27,7 @@ def test_a_module_of_the_agent_travels_after_its_imports_and_with_nothing_else()
         "protocol.readings.devices",
         "agent.probe.readers.devices.gpu",
     )
-    carried = needed(["agent.probe.readers.hosts.occupants", "agent.piped.sweep"])
+    carried = needed(["agent.probe.readers.hosts.occupants", "agent.piped.cleanup"])
     assert len(carried) == len(set(carried))
     assert carried.index("agent.shared.sockets.ports") > carried.index("agent.shared.processes")
     assert not {"agent.probe.facts", "agent.probe.readers.devices.gpu"} & set(carried)
@@ -51,9 +51,9 @@ def test_a_host_is_sent_only_the_modules_that_its_questions_need() -> None:
 @pytest.mark.parametrize(
     "script",
     [
-        program(run_leftovers.main, "/root", "7f3a", "n1", began=7.0, grace_s=1.5),
+        program(cleanup.of_run, "/root", "7f3a", "n1", began=7.0, grace_s=1.5),
         program(mesh.main, BEGUN),
-        asking(gpu.management.ask(None), sweep.main, "/root", [(5, 6)], dry_run=True, questions={}),
+        asking(gpu.management.ask(None), cleanup.of_dead_runs, "/root", [(5, 6)], dry_run=True, questions={}),
         probe({**occupants.occupants.ask({"ports": [29500]}), **host.filesystem.ask({"path": "/x"}, "a 'label'")}),
     ],
     ids=["arguments", "begun", "readers", "probe"],

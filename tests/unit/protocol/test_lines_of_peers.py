@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from pylaunch import protocol
 from pylaunch.agent import peers
+from pylaunch.agent.evidence.rank_ends import Ended
 from pylaunch.agent.peers import look_up
-from pylaunch.agent.run.worker_group import Ended, RankConnection, Started, WorkerGroup
+from pylaunch.agent.run.worker_group import RankConnection, Started, WorkerGroup
 from pylaunch.base.layout import NodeRoot, RunDirectory
 from tests.agent.controller import task
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pylaunch.agent.piped import run_leftovers
+from pylaunch.agent.piped import cleanup
 from pylaunch.agent.shared.clean import KEPT_RUNS
 from pylaunch.model.cluster import Cluster, Connection, Host
 from pylaunch.model.job import Framework, JobSpec
@@ -48,7 +48,7 @@ def test_a_machine_without_a_file_of_a_run_that_ran_proves_nothing(
     plan = plan_run(Cluster((root,)), JobSpec(("true",), Framework.COMMAND, "/tmp"), "7f3a9c01")
 
     def proven(began: float | None) -> proof.NodeProof:
-        run_leftovers.main(str(tmp_path), plan.run, "n1", began=began or 0.0, grace_s=None)
+        cleanup.of_run(str(tmp_path), plan.run, "n1", began=began or 0.0, grace_s=None)
         answer = json.loads(capsys.readouterr().out)
         monkeypatch.setattr(proof, "ask", lambda cluster, programs, how: None)
         monkeypatch.setattr(proof, "parted", lambda answers, cluster: ({"n1": answer}, {}))

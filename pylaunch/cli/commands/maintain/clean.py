@@ -50,7 +50,7 @@ def command(inventory: Path | None, limit: str | None, as_json: bool, **asked: A
     _show(report)
     if report.stale and not flags.dry_run and _wants_end(flags, report.stale):
         report = end_stale(report)
-        for hosts, phrase in alike({name: each.ended for name, each in report.ended.items()}):
+        for hosts, phrase in alike({name: each.cleanup["ended"] for name, each in report.ended.items()}):
             console.say(f"{hosts}: ended {phrase}")
     for proven in () if flags.dry_run else prove_runs(cluster, console.say):
         sweeping.show_proofs(proven.run, proven.proofs)
@@ -86,9 +86,9 @@ def _show(report: CleanReport) -> None:
 
 def _reported(swept: Swept, report: CleanReport) -> Iterator[str]:
     """Yield what was removed on one host, what could not be, and who uses it."""
-    yield from (f"{'would remove' if report.dry_run else 'removed'} {phrase}" for phrase in swept.removed)
-    yield from (f"could not remove {phrase}" for phrase in swept.left)
-    yield from (f"{phrase}; its ranks may run on" for phrase in swept.stopped)
+    yield from (f"{'would remove' if report.dry_run else 'removed'} {phrase}" for phrase in swept.cleanup["removed"])
+    yield from (f"could not remove {phrase}" for phrase in swept.cleanup["left"])
+    yield from (f"{phrase}; its ranks may run on" for phrase in swept.cleanup["stopped"])
     seen = swept.after.occupancy
     for word, occupants in (("left over", seen.stale), ("at work", seen.at_work), ("another user's", seen.foreign)):
         yield from (f"{word}: {described_process(occupant)}" for occupant in occupants)
@@ -101,7 +101,7 @@ def _show_verdict(report: CleanReport) -> None:
     if report.clean:
         proof = "clean: nothing of yours is left of runs that are over"
         console.say(f"{fold(report.clean)}: {'nothing to remove, nothing to end' if report.dry_run else proof}")
-    for hosts, phrase in alike({name: each.stays for name, each in report.latest.items()}):
+    for hosts, phrase in alike({name: each.cleanup["left"] for name, each in report.ended.items()}):
         console.say(f"{hosts}: survives SIGKILL: {phrase}")
     unreachable = {name: (why.reason,) for name, why in report.unreachable.items()}
     for hosts, reason in alike_errors(report.cluster.hosts, unreachable):
@@ -109,7 +109,7 @@ def _show_verdict(report: CleanReport) -> None:
     next_steps = list(of_hosts({name: why.hint for name, why in report.unreachable.items()}))
     if report.not_clean and not report.dry_run:
         console.say(f"{fold(report.not_clean)}: not clean")
-        stopped = {name for name, each in report.latest.items() if each.stopped}
+        stopped = {name for name, each in report.latest.items() if each.cleanup["stopped"]}
         next_steps += ["to end a run whose agent is stopped: pylaunch stop RUN"] if stopped else []
         if report.not_clean - stopped:
             next_steps.append(pylaunch("clean", "--yes", "--limit", fold(report.not_clean - stopped)))
@@ -126,15 +126,15 @@ def _as_data(report: CleanReport) -> dict[str, object]:
 def _host(first: Swept, then: Swept | None) -> dict[str, object]:
     seen, last = first.after.occupancy, (then or first).after
     return {
-        "removed": list(first.removed),
-        "not_removed": list(first.left),
-        "stopped_agents": list(first.stopped),
+        "removed": first.cleanup["removed"],
+        "not_removed": first.cleanup["left"],
+        "stopped_agents": first.cleanup["stopped"],
         "stale": [as_data(each) for each in seen.stale],
         "at_work": [as_data(each) for each in seen.at_work],
         "foreign": [as_data(each) for each in seen.foreign],
         "unseen_users": list(seen.unseen),
-        "ended": list(then.ended) if then is not None else [],
-        "survives": list(then.stays) if then is not None else [],
+        "ended": then.cleanup["ended"] if then is not None else [],
+        "survives": then.cleanup["left"] if then is not None else [],
         "stale_now": [as_data(each) for each in last.occupancy.stale],
         "unread": [asdict(each) for each in last.unread],
     }
