@@ -31,6 +31,7 @@ from pylaunch.base.dataclass import dataclass, field
 from pylaunch.base.untrusted_json import UntrustedJsonError, parse_object
 from pylaunch.protocol import fields
 from pylaunch.protocol.examination import (
+    LONGEST_TEXT,
     ChildProcess,
     Collective,
     Examined,
@@ -304,6 +305,12 @@ _PARTS: dict[str, type[Any]] = {cls.__name__: cls for cls in (
     OutOfMemory, RankState, Reason, StepMark, RankSigns, KernelEvent, StuckConnection,
     Frame, ThreadStack, ProcessGroup, Collective, ChildProcess,
 )}  # fmt: skip
+_LONGEST = {
+    **dict.fromkeys((RankEnd, Stopping, Finished, Skipped, Failed, PeersTried), 4000),
+    HostEvidence: LONGEST_TEXT,
+}
+"""Messages with texts that are shown or recorded: characters that are kept of each. An agent sends shorter ones."""
+
 _COMPACT = (",", ":")
 _NAMES: dict[type[Any], str] = {cls: cls.__name__ for cls in TO_AGENT + FROM_AGENT}
 _BY_NAME: dict[str, type[Any]] = {name: cls for cls, name in _NAMES.items()}
@@ -330,6 +337,8 @@ def encode(message: object) -> bytes:
 def decode(line: bytes) -> Any:
     """Return the message in `line`. Unknown fields are ignored, so that a newer peer may send more.
 
+    Lists and texts of what a node reports are cut to their bounds.
+
     Raises WireError for a line that is no JSON object, an unknown type, a missing field or a field of the wrong type.
     """
     try:
@@ -341,9 +350,9 @@ def decode(line: bytes) -> Any:
     if cls is None:
         raise WireError(f"expected a message, got {excerpt(line)}")
     if cls is RankView:
-        frames = fields.checked("list[Frame]", body.get("frames", []), "frames", _PARTS)
-        return fields.read(cls, body, {**_PARTS, "Frame": frames})
-    return from_fields(cls, body)
+        frames = fields.checked("list[Frame]", body.get("frames", []), "frames", _PARTS, LONGEST_TEXT)
+        return fields.read(cls, body, {**_PARTS, "Frame": frames}, LONGEST_TEXT)
+    return fields.read(cls, body, _PARTS, _LONGEST.get(cls))
 
 
 def from_fields(cls: type[T], body: dict[str, Any]) -> T:

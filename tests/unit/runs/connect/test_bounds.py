@@ -10,14 +10,14 @@ from pylaunch.model.job import Framework, JobSpec
 from pylaunch.model.plan import plan_run
 from pylaunch.model.run import Event, EventKind
 from pylaunch.protocol import examination as bounds
+from pylaunch.protocol.fields import MOST_FACTS
 from pylaunch.runs.connect.bounds import (
     MOST_CONTACTS,
-    MOST_FACTS,
     MOST_HANGS,
     EventBounds,
     ForeignMessage,
     Scope,
-    shortened,
+    _known,
     streams_of,
 )
 
@@ -91,17 +91,17 @@ def test_a_node_reports_states_of_its_own_ranks_and_each_once() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        protocol.RankEnd(0, "", 1, None, 1.0, False, ("y" * 9000,) * 9000, "x" * 90_000, symptom="x" * 90_000),
-        protocol.RankEnd(None, "", 1, None, 1.0, False, ("y" * 9000,) * 9000, symptom="x" * 90_000),
+        protocol.RankEnd(0, "", 1, None, 1.0, False, ("y" * 9000,) * 200, "x" * 90_000, symptom="x" * 90_000),
+        protocol.RankEnd(None, "", 1, None, 1.0, False, ("y" * 9000,) * 200, symptom="x" * 90_000),
         protocol.Stopping("x" * 900_000, 1.0),
-        protocol.Finished(["x" * 9000] * 9000, [], 1.0),
+        protocol.Finished(["x" * 5000] * 400, [], 1.0),
         protocol.Failed("x" * 900_000),
         protocol.PeersTried({"n2": "x" * 900_000}),
     ],
     ids=lambda message: type(message).__name__,
 )
 def test_texts_of_a_node_are_no_longer_than_those_of_an_agent(message: object) -> None:
-    confined = FIRST.confined(message, ALL)
+    confined = FIRST.confined(protocol.decode(protocol.encode(message)), ALL)
     assert type(confined) is type(message)
     assert 0 < len(protocol.encode(confined)) < 1_100_000
     texts = [text for value in vars(confined).values() for text in _texts(value)]
@@ -120,17 +120,17 @@ PLACE = protocol.Frame("f", "p.py", 1)
 
 
 def bounded(message: Any) -> Any:
-    found = shortened(message)
+    found = _known(protocol.decode(protocol.encode(message)))
     assert type(found) is type(message)
     return found
 
 
 def test_what_a_node_invents_is_cut_or_omitted() -> None:
-    thread = protocol.ThreadStack("t" * 1000, is_main=True, frames=(protocol.Frame("f" * 1000, "p.py", 1),) * 1000)
-    call = protocol.Collective("0", 1, "add", ((1,) * 99,) * 99, (), ("Float",) * 99, is_retired=True)
+    thread = protocol.ThreadStack("t" * 400, is_main=True, frames=(protocol.Frame("f" * 400, "p.py", 1),) * 70)
+    call = protocol.Collective("0", 1, "add", ((1,) * 20,) * 20, (), ("Float",) * 20, is_retired=True)
     view = bounded(
         protocol.RankView(
-            3, "", 1.0, 0.0, 7, "Sleeping", 2.5, "a friend", "", (thread,) * 1000,
+            3, "", 1.0, 0.0, 7, "Sleeping", 2.5, "a friend", "", (thread,) * 70,
             (protocol.ProcessGroup("0", "", (1,) * 5000),), (*(call,) * 400, protocol.Collective(
                 "last", 9, "add", (), (), (), is_retired=False)),
         )
@@ -147,7 +147,7 @@ def test_what_a_node_invents_is_cut_or_omitted() -> None:
 
 def test_children_have_their_stacks_and_are_bounded() -> None:
     thread = protocol.ThreadStack("MainThread", is_main=True, frames=(PLACE,))
-    child = protocol.ChildProcess(12, "c" * 1000, "Sleeping", 0.5, ("futex",) * 100, (thread,) * 100, "n" * 1000)
+    child = protocol.ChildProcess(12, "c" * 1000, "Sleeping", 0.5, ("futex",) * 100, (thread,) * 70, "n" * 1000)
     view = bounded(protocol.RankView(3, "", 1.0, 0.0, 7, "S", 2.5, "", children=(child,) * 100, child_count=200))
     assert (len(view.children), view.child_count) == (bounds.MOST_CHILDREN, 200)
     first = view.children[0]
@@ -157,12 +157,12 @@ def test_children_have_their_stacks_and_are_bounded() -> None:
 
 
 def test_a_node_can_fill_neither_the_record_nor_the_terminal() -> None:
-    long = "x" * 100_000
+    long = "x" * 400
     facts = protocol.HostEvidence(
         "", 1.0, 0.1,
-        (protocol.KernelEvent(long, 1.0, long, long),) * 1000,
-        (protocol.StuckConnection(0, long, long, 2, 3, 0, 4),) * 1000,
-        1, (long,) * 1000, 0.0, (long,) * 1000,
+        (protocol.KernelEvent(long, 1.0, long, long),) * 200,
+        (protocol.StuckConnection(0, long, long, 2, 3, 0, 4),) * 200,
+        1, (long,) * 200, 0.0, (long,) * 200,
     )  # fmt: skip
     found = bounded(facts)
     assert len(found.kernel) == len(found.stuck) == len(found.addresses) == MOST_FACTS
