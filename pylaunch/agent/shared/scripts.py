@@ -17,9 +17,6 @@ LARGEST = 1 << 20
 
 MOST_FILES = 40
 LONGEST_WORD = 64
-STORE = "TCPStore"
-"""torch's store, a key-value server that one process hosts."""
-
 IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError", "Exception")
 
 
@@ -36,9 +33,6 @@ class Names:
 
     words: set[str] = field(default_factory=set)
     """Short string constants and identifiers."""
-
-    stores: set[bool] = field(default_factory=set)
-    """For each call of TCPStore: True if it may host the store, False if it always is a client of another one."""
 
     @property
     def packages(self) -> set[str]:
@@ -68,8 +62,6 @@ def names_of(path: str, source: str) -> Names | None:
             found.words.add(node.arg)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) <= LONGEST_WORD:
             found.words.add(node.value)
-        elif isinstance(node, ast.Call) and _dotted(node.func).rpartition(".")[2] == STORE:
-            found.stores.add(_may_host(node))
     return found
 
 
@@ -105,13 +97,6 @@ def _imported(node: Any) -> Iterator[str]:
     yield base
     for alias in node.names:
         yield base + ("" if base.endswith(".") else ".") + alias.name
-
-
-def _may_host(call: ast.Call) -> bool:
-    """Return whether this call of TCPStore(host_name, port, world_size, is_master, …) may host the store."""
-    given = [each.value for each in call.keywords if each.arg in ("is_master", None)] + call.args[3:4]
-    is_starred = any(isinstance(each, ast.Starred) for each in call.args)
-    return is_starred or any(not (isinstance(each, ast.Constant) and not each.value) for each in given)
 
 
 def _dotted(node: ast.AST) -> str:
@@ -198,8 +183,6 @@ LAUNCHER_VARIABLES = (
 AGENT_STORE = "TORCHELASTIC_USE_AGENT_STORE"
 """Variable that is True if torchrun's agent hosts the store at MASTER_ADDR:MASTER_PORT."""
 
-PORT = "MASTER_PORT"
-
 
 @dataclass(frozen=True)
 class FrameworkChoice:
@@ -241,10 +224,6 @@ def _needs_torchrun(sources: list[Names]) -> FrameworkChoice | None:
         variables = source.words.intersection((*LAUNCHER_VARIABLES, AGENT_STORE))
         if found := min(timers, default="") or min(variables, default=""):
             return FrameworkChoice(TORCHRUN, found, source.path)
-    is_client_only = {may_host for source in sources for may_host in source.stores} == {False}
-    if is_client_only and any(PORT in source.words for source in sources):
-        path = next(source.path for source in sources if source.stores)
-        return FrameworkChoice(TORCHRUN, f"{STORE}, a client of the store at {PORT}", path)
     return None
 
 

@@ -95,8 +95,6 @@ TORCHRUN_SOURCES = {
     "import torch.distributed as dist\nif x:\n    dist.elastic.timer.configure(c)": "dist.elastic.timer",
     "import os\nos.environ['TORCHELASTIC_USE_AGENT_STORE'] == 'True'": "TORCHELASTIC_USE_AGENT_STORE",
     "if os.getenv('TORCHELASTIC_TIMER_FILE'): pass": "TORCHELASTIC_TIMER_FILE",
-    "dist.TCPStore(host, int(env['MASTER_PORT']), world_size)": "TCPStore, a client of the store at MASTER_PORT",
-    "from torch.distributed import TCPStore\nTCPStore(h, env['MASTER_PORT'], 2, is_master=False)": "TCPStore, a client",
 }
 
 
@@ -115,9 +113,6 @@ def test_a_script_that_asks_torchrun_itself_for_something_gets_it_and_the_reason
     [
         "from torch.distributed.elastic.multiprocessing.errors import record\n@record\ndef main(): pass",
         "from torch.distributed.launcher.api import elastic_launch",
-        "dist.TCPStore(host, int(env['MASTER_PORT']) + 1, 2, is_master=rank == 0)",
-        "p = env['MASTER_PORT']\nif rank:\n    dist.TCPStore(h, p, 2, False)\nelse:\n    dist.TCPStore(h, p, 2, True)",
-        "dist.TCPStore('10.0.0.1', 4711, 2)",
     ],
 )
 def test_a_script_that_works_without_torchrun_starts_without_it(
