@@ -38,14 +38,6 @@ RUN_FILES, TEMPORARY, WORKDIR, CHECKPOINTS = "run files", "temporary files", "wo
 LOCAL_TYPES = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "tmpfs")
 """File systems of one host, as the kernel names them."""
 
-_FIXES = {
-    "No space left on device": "df -h {path}; df -i {path}",
-    "Disk quota exceeded": "quota -s",
-    "Read-only file system": "findmnt -T {path}",
-    "No such file or directory": "mkdir -m 1777 {path}",
-}
-"""Error of writing a temporary file → the command to type next."""
-
 _NO_WORKDIR = "take the code along with --sync ., or choose a directory that every node has: --workdir DIR"
 
 
@@ -88,7 +80,7 @@ def _places(survey: Survey) -> Iterator[StoragePlace]:
     for host, by_label in survey.labelled(host_readers.filesystem).items():
         by_mount: dict[str, list[str]] = {}
         for label in by_label:
-            if not label.startswith((WORKDIR, *rooms)) and not by_label[label]["unusable"]:
+            if not label.startswith((WORKDIR, *rooms)):
                 by_mount.setdefault(by_label[label]["mount"], []).append(label)
         for labels in by_mount.values():
             yield StoragePlace(host, tuple(labels), by_label[labels[0]])
@@ -112,9 +104,7 @@ def _writable(survey: Survey) -> Iterable[Finding]:
             yield Finding("storage.writable", Severity.FAIL, (place.host,), text, fix)
     for host, by_label in survey.labelled(host_readers.filesystem).items():
         for label, found in by_label.items():
-            if found["unusable"]:
-                yield _no_temporary(host, found["unusable"])
-            elif found["refused"] and found["exists"] and not found["read_only"] and not _is_full(found):
+            if found["refused"] and found["exists"] and not found["read_only"] and not _is_full(found):
                 text = f"{label}: a file cannot be written in {found['asked']}: {found['refused']}"
                 yield Finding("storage.writable", Severity.FAIL, (host,), text, quoted(("ls", "-ld", found["asked"])))
     for host, error in sorted(hosts_without_workdir(survey).items()):
@@ -122,16 +112,6 @@ def _writable(survey: Survey) -> Iterable[Finding]:
         fix = f"on the host: {quoted(('ls', '-ld', survey.wanted.workdir))}" if error else _NO_WORKDIR
         yield Finding("storage.writable", Severity.FAIL, (host,), text, fix)
     yield from _checkpoints(survey)
-
-
-def _no_temporary(host: str, unusable: Mapping[str, str]) -> Finding:
-    errors = ", ".join(f"{path}: {error}" for path, error in unusable.items())
-    text = f"{TEMPORARY}: no file can be written in any directory for them ({errors})"
-    looks = "; ".join(
-        _FIXES.get(error, "ls -ld {path}").format(path=quoted((path,))) for path, error in unusable.items()
-    )
-    fix = f"make one of them writable ({looks}), or start with --env TMPDIR=DIR"
-    return Finding("storage.writable", Severity.FAIL, (host,), text, fix)
 
 
 def _checkpoints(survey: Survey) -> Iterable[Finding]:

@@ -110,7 +110,6 @@ class SharedMemoryReading(TypedDict):
 class FilesystemReading(TypedDict):
     """The file system of a directory, in bytes and counts; `refused` is why a file could not be written.
 
-    `unusable` has the directories for temporary files and their errors, if no file can be written in any of them.
     `boot` is the boot id of the machine, which containers on it share; "" is unknown.
     """
 
@@ -125,7 +124,6 @@ class FilesystemReading(TypedDict):
     inodes_free: int
     read_only: bool
     refused: str
-    unusable: dict[str, str]
     boot: str
 
 

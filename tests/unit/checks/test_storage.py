@@ -18,7 +18,7 @@ WORKDIR, CHECKPOINTS = "host.filesystem#working directory /w", "host.filesystem#
 def filesystem(mount: str = "/", **odd: Any) -> dict[str, Any]:
     return {
         "asked": "/x", "exists": True, "mount": mount, "type": "ext4", "source": "/dev/sda1", "size": 100 * GIB,
-        "free": 50 * GIB, "inodes": 10**6, "inodes_free": 10**6, "read_only": False, "refused": "", "unusable": {},
+        "free": 50 * GIB, "inodes": 10**6, "inodes_free": 10**6, "read_only": False, "refused": "",
         "boot": "b0", **odd,
     }  # fmt: skip
 
@@ -92,29 +92,6 @@ def test_paths_in_commands_are_quoted() -> None:
     (finding,) = findings(storage.CHECKS, alike(HEALTHY, n2=stale), wanted)
     assert finding.text.endswith(" cannot be reached: Stale file handle"), "it may exist"
     assert finding.fix == "on the host: ls -ld '/data/my ckpt'"
-
-
-def test_a_host_without_a_directory_for_temporary_files_is_one_failure_with_what_was_tried_and_a_command_for_each() -> (
-    None
-):
-    unusable = {
-        "/scratch/a b": "No such file or directory",
-        "/tmp": "No space left on device",
-        "/var/tmp": "Read-only file system",
-        "/home/anna": "Permission denied",
-    }
-    # A full file system is a finding of its own only where a run keeps files of another kind there.
-    odd = filesystem("/tmp", asked="/tmp", free=0, refused="No space left on device", unusable=unusable)
-    (finding,) = findings(storage.CHECKS, alike(HEALTHY, n2={TEMPORARY: odd}), WANTED)
-    assert (finding.check, finding.severity, finding.hosts) == ("storage.writable", Severity.FAIL, ("n2",))
-    assert finding.text == (
-        "temporary files: no file can be written in any directory for them (/scratch/a b: No such file or directory, "
-        "/tmp: No space left on device, /var/tmp: Read-only file system, /home/anna: Permission denied)"
-    )
-    assert finding.fix == (
-        "make one of them writable (mkdir -m 1777 '/scratch/a b'; df -h /tmp; df -i /tmp; findmnt -T /var/tmp; "
-        "ls -ld /home/anna), or start with --env TMPDIR=DIR"
-    )
 
 
 def test_a_working_directory_that_is_on_no_host_can_be_taken_along() -> None:

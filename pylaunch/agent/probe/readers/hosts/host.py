@@ -21,39 +21,16 @@ from pylaunch.protocol.readings.hosts import (
     ResourceLimit,
 )
 
-CANDIDATES = ("/tmp", "/var/tmp", "/usr/tmp")
-RARE = "/usr/tmp"
-"""Of the candidates, the one that most hosts do not have."""
 
-TRIED = b"blat"
-
-
-def temporary_directory() -> str:
-    """Return the directory that `tempfile` uses; "" if no file can be written anywhere."""
-    return next((each for each in _candidates() if not refusal(each, TRIED, is_synced=False)), "")
-
-
-def temporary_refusals() -> dict[str, str]:
-    """Return the error of each directory that `tempfile` tries and where no file can be written."""
-    errors = {each: refusal(each, TRIED, is_synced=False) for each in _candidates()}
-    return {each: error for each, error in errors.items() if error and (each != RARE or os.path.isdir(each))}
-
-
-def _candidates() -> list[str]:
-    asked = [os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)]
-    return list(dict.fromkeys(map(os.path.abspath, (*asked, *CANDIDATES, os.getcwd()))))
-
-
-def refusal(directory: str, content: bytes, *, is_synced: bool = True) -> str:
-    """Return the error of writing a file with `content` in `directory`; "" if it succeeds. The file is removed."""
+def refusal(directory: str) -> str:
+    """Return the error of writing and syncing a small file in `directory`; "" if it succeeds. The file is removed."""
     # A unique name, because several hosts may check one shared directory.
     path = os.path.join(directory, f".pylaunch-check-{os.urandom(8).hex()}")
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            os.write(descriptor, content)
-            if is_synced:
-                os.fsync(descriptor)
+            os.write(descriptor, b"0" * 4096)
+            os.fsync(descriptor)
         finally:
             os.close(descriptor)
             os.unlink(path)
@@ -96,9 +73,6 @@ def bounding_capabilities() -> int:
     return 0
 
 
-WRITTEN = b"0" * 4096
-"""Content of the file that tests whether a directory is writable."""
-
 LIMITS = {
     "open files": resource.RLIMIT_NOFILE,
     "locked memory": resource.RLIMIT_MEMLOCK,
@@ -113,11 +87,8 @@ def filesystem(question: dict[str, Any]) -> FilesystemReading:
 
     With `write`, write and sync a small file in the directory, if it exists, and remove it; `refused` is the error,
     also one that hides whether the directory exists.
-    Where no directory of temporary files can be written, the first one that was tried is described.
     """
-    asked = (question["path"] or temporary_directory()).replace("{user}", str(os.getuid()))
-    unusable = {} if asked else temporary_refusals()
-    asked = asked or next(iter(unusable), "/tmp")
+    asked = (question["path"] or os.environ.get("TMPDIR") or "/tmp").replace("{user}", str(os.getuid()))
     path = asked
     while not os.path.lexists(path) and path != "/":
         path = os.path.dirname(path)
@@ -134,8 +105,7 @@ def filesystem(question: dict[str, Any]) -> FilesystemReading:
         "inodes": found.f_files,
         "inodes_free": found.f_favail,
         "read_only": bool(found.f_flag & os.ST_RDONLY),
-        "refused": refusal(asked, WRITTEN) if question.get("write") and os.path.isdir(asked) else unreachable(asked),
-        "unusable": unusable,
+        "refused": refusal(asked) if question.get("write") and os.path.isdir(asked) else unreachable(asked),
         "boot": (text_or_none("/proc/sys/kernel/random/boot_id") or "")[:36],
     }
 
