@@ -5,7 +5,7 @@ from typing import Any
 
 from pylaunch.agent.probe.readers.devices import gpu
 from pylaunch.agent.probe.readers.hosts import host as host_reader
-from pylaunch.agent.probe.readers.hosts import host_facts, network, python_env, reach
+from pylaunch.agent.probe.readers.hosts import network, python_env, reach
 from pylaunch.features.init.judgement.choices import FoundHost, FoundRoute, Storage
 from pylaunch.model.cluster import Cluster, Host
 from pylaunch.model.hostset import is_address
@@ -21,7 +21,7 @@ FRAMEWORKS = ("torch", "jax")
 LONGEST_NAME = 100
 """Characters of a text of a host that are kept."""
 
-_UNKNOWN = HostIdentity(hostname="", python="", uid=0, addresses=[], network="")
+_UNKNOWN = HostIdentity(hostname="", system="", python="", uid=0, addresses=[], network="")
 
 
 def examine(
@@ -34,7 +34,6 @@ def examine(
     questions: dict[str, Any] = {
         **reach.identity.ask(None),
         **reach.names.ask([host.address for host in cluster.hosts if not is_address(host.address)]),
-        **host_facts.system.ask(None),
         **gpu.host.ask(None),
         **gpu.management.ask(None),
         **host_reader.processors.ask(None),
@@ -43,7 +42,7 @@ def examine(
     for each in directories:
         questions |= host_reader.filesystem.ask({"path": each}, each)
     for each in pythons:
-        questions |= {**python_env.python.ask(each, each), **host_facts.distributions.ask(each, each)}
+        questions |= {**python_env.python.ask(each, each), **python_env.libraries.ask(each, each)}
     readings_of, unreachable = _asked(cluster, dict.fromkeys(cluster.names, questions))
     return {
         name: _found(cluster[name], taken, pythons, directories) for name, taken in readings_of.items()
@@ -93,7 +92,7 @@ def _routes(taken: Mapping[str, Any]) -> tuple[FoundRoute, ...]:
 
 def _found(host: Host, taken: Mapping[str, Any], pythons: Sequence[str], directories: Sequence[str]) -> FoundHost:
     identity, names = value(taken, reach.identity), value(taken, reach.names)
-    system, processors = value(taken, host_facts.system), value(taken, host_reader.processors)
+    processors = value(taken, host_reader.processors)
     memory, devices, smi = value(taken, host_reader.memory), value(taken, gpu.host), value(taken, gpu.management)
     storage = {}
     for each in directories:
@@ -107,11 +106,10 @@ def _found(host: Host, taken: Mapping[str, Any], pythons: Sequence[str], directo
         if isinstance(python, Unmeasured) or python is None:
             continue
         interpreters[each] = _short(python["version"])
-        installed = taken[f"{host_facts.distributions}#{each}"]
-        if not isinstance(installed, Unmeasured):
-            frameworks[each] = tuple(
-                _framework(installed, name) for name in FRAMEWORKS if f"distribution {name}" in installed
-            )
+        installed = taken[f"{python_env.libraries}#{each}"]
+        if not isinstance(installed, Unmeasured) and installed is not None:
+            versions = installed["distributions"]
+            frameworks[each] = tuple(f"{name} {_short(versions[name])}" for name in FRAMEWORKS if name in versions)
     cards = [] if isinstance(smi, Unmeasured) or smi is None else [_short(each["name"] or "") for each in smi["cards"]]
     if isinstance(identity, Unmeasured):
         identity = _UNKNOWN
@@ -122,7 +120,7 @@ def _found(host: Host, taken: Mapping[str, Any], pythons: Sequence[str], directo
         addresses=tuple(identity["addresses"]),
         python=_short(identity["python"]),
         resolves={} if isinstance(names, Unmeasured) else {k: tuple(v or ()) for k, v in names["addresses"].items()},
-        system="" if isinstance(system, Unmeasured) else _short(system["os"] or ""),
+        system=_short(identity["system"]),
         processors=None if isinstance(processors, Unmeasured) else processors["count"],
         memory=None if isinstance(memory, Unmeasured) else memory["total"],
         gpus=None if isinstance(devices, Unmeasured) else (devices["gpus"] if devices is not None else 0),
@@ -131,10 +129,6 @@ def _found(host: Host, taken: Mapping[str, Any], pythons: Sequence[str], directo
         interpreters=interpreters,
         frameworks=frameworks,
     )
-
-
-def _framework(installed: Mapping[str, str | None], name: str) -> str:
-    return f"{name} {_short(installed[f'distribution {name}'] or '')}".strip()
 
 
 def _short(text: str) -> str:

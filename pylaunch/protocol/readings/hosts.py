@@ -290,6 +290,9 @@ class HostIdentity(TypedDict):
     """Names and numbers that identify a host."""
 
     hostname: str
+    system: str
+    """Distribution and its version; "" is unknown."""
+
     python: str
     uid: int
     addresses: list[str]

@@ -14,7 +14,7 @@ from pylaunch.agent.probe.readers.hosts.host import mount_of
 from pylaunch.agent.probe.registry import reader
 from pylaunch.agent.shared import programs
 from pylaunch.agent.shared.sockets import interfaces
-from pylaunch.agent.shared.text import text_of
+from pylaunch.agent.shared.text import text_of, text_or_none
 from pylaunch.protocol.readings.hosts import HostIdentity, LoginReading, NamesReading
 
 COMMUNICATION = (
@@ -74,8 +74,11 @@ LARGEST_HOSTS_FILE = 1 << 20
 def identity(question: None) -> HostIdentity:
     """Return names and numbers that identify this host. `network` is equal for hosts in one network namespace."""
     boot = text_of("/proc/sys/kernel/random/boot_id").strip()
+    release = (text_or_none("/etc/os-release") or "").splitlines()
+    name = next((line for line in release if line.startswith("PRETTY_NAME=")), "")
     return {
         "hostname": socket.gethostname(),
+        "system": name.partition("=")[2].strip('"'),
         "python": sys.version.split()[0],
         "uid": os.getuid(),
         "addresses": sorted(interfaces.address_owners()),
