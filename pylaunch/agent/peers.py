@@ -324,14 +324,6 @@ class Peers:
         """Return the neighbours silent for at least `for_s` seconds, after their first message and before their end."""
         return self._heartbeats.silent(self._clock(), for_s)
 
-    def never_heard(self) -> list[str]:
-        """Return, once, the agents from which nothing has arrived when the greeting is over."""
-        if not self._greet_until or self._clock() < self._greet_until:
-            return []
-        self._greet_until = 0.0
-        heard = {peer.name for peer in self._peers.values() if peer.last_serial}
-        return [name for name in self._names if name not in heard and name != self._me]
-
     def next_deadline(self) -> float | None:
         """Return the time at which `advance` must be called even if nothing happens."""
         return self._next_send if self._key else None
@@ -344,7 +336,7 @@ class Peers:
         self._heartbeats.check_pause(now)
         if now >= self._next_send:
             without_news = self._without_news()
-            greeted = [peer for peer in self._peers.values() if self._greet_until and not peer.last_serial]
+            greeted = [peer for peer in self._peers.values() if now < self._greet_until and not peer.last_serial]
             near = [self._peers[name] for name in self._neighbours if name in self._peers]
             for peer in {peer.name: peer for peer in (*without_news, *greeted, *near)}.values():
                 self._send(peer, now)

@@ -25,9 +25,6 @@ class EventKind(Enum):
     RANK_ENDED = "rank_ended"
     CONTACT_LOST = "contact_lost"
     CONTACT_REGAINED = "contact_regained"
-    PEERS_UNHEARD = "peers_unheard"
-    """The agent on a host has no connection to those on the hosts in the text."""
-
     HANG = "hang"
     """The ranks do not advance; the text names the cause as far as the evidence does."""
 

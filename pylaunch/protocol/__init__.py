@@ -24,7 +24,6 @@ from pylaunch.protocol.messages import Finished as Finished
 from pylaunch.protocol.messages import Follow as Follow
 from pylaunch.protocol.messages import Hello as Hello
 from pylaunch.protocol.messages import PeersTried as PeersTried
-from pylaunch.protocol.messages import PeersUnheard as PeersUnheard
 from pylaunch.protocol.messages import Ping as Ping
 from pylaunch.protocol.messages import Pong as Pong
 from pylaunch.protocol.messages import Prepare as Prepare

@@ -261,13 +261,6 @@ class Stopping:
 
 
 @dataclass(frozen=True)
-class PeersUnheard:
-    """Agents of this run from which this agent receives nothing; only the controller reaches both."""
-
-    hosts: list[str]
-
-
-@dataclass(frozen=True)
 class Finished:
     leftovers: list[str]
     """Leftovers after SIGKILL, one phrase each; [] proves that the node is clean."""
@@ -297,7 +290,7 @@ AGENT_STOPPED = "agent-stopped"
 TO_AGENT = (Ping, Prepare, TryPeers, Release, Follow, Examine, Stop)
 FROM_AGENT = (
     Hello, Pong, Ready, PeersTried, Refused, Released, RankStarted, FirstLine, Output, Skipped, Usage,
-    Activity, CaughtUp, RankEnd, Stopping, HostEvidence, PeersUnheard,
+    Activity, CaughtUp, RankEnd, Stopping, HostEvidence,
     RankView, Examined, Finished, Failed,
 )  # fmt: skip
 _PARTS: dict[str, type[Any]] = {cls.__name__: cls for cls in (

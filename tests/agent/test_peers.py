@@ -168,14 +168,6 @@ def test_a_run_that_must_not_outlive_its_controller_ends_when_its_heartbeats_sto
     assert stop_reason(tmp_path / "n1") == "no heartbeat from the controller for 1 s"
 
 
-def test_agents_that_cannot_reach_each_other_report_it_and_continue(together: Together) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as deaf:
-        nobody = deaf.getsockname()[1]
-        controllers = together(PATIENT, PATIENT, ports={"n1": nobody, "n2": nobody})
-        assert controllers[0].until(protocol.PeersUnheard).hosts == ["n2"]
-        assert is_alive(controllers[1].pid(0))
-
-
 @pytest.mark.parametrize("key", ["00" * 32, ""], ids=["another key", "no key"])
 def test_a_message_without_the_key_of_the_run_stops_nothing(together: Together, key: str) -> None:
     first, _ = together(PATIENT, PATIENT)

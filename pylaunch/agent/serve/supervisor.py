@@ -258,9 +258,6 @@ class Supervisor:
         if self._outcome is not None:
             peers.announce_end()
         peers.advance()
-        silent = peers.never_heard()
-        if silent:
-            self._record.append(protocol.PeersUnheard(silent))
 
     def _with_host(self, stopping: protocol.Stopping) -> str:
         """Return the reason, with the host where the stop began unless a person or another node gave the reason."""

@@ -18,7 +18,7 @@ from pylaunch.base.layout import NodeRoot, RunDirectory
 
 EVENTS = (
     protocol.Released, protocol.RankStarted, protocol.FirstLine, protocol.RankEnd,
-    protocol.Stopping, protocol.HostEvidence, protocol.PeersUnheard, protocol.RankView,
+    protocol.Stopping, protocol.HostEvidence, protocol.RankView,
     protocol.Finished,
 )  # fmt: skip
 """Events that a supervisor records."""

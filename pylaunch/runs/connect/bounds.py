@@ -6,7 +6,7 @@ rank starts and ends once. Texts and lists were cut when the message was decoded
 """
 
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Set
 
 from pylaunch import protocol
 from pylaunch.base.dataclass import dataclass, replace
@@ -71,8 +71,6 @@ class Scope:
                 return replace(message, ends={host: end for host, end in message.ends.items() if host in self._hosts})
             case protocol.Activity():
                 return replace(message, ranks=[signs for signs in message.ranks if signs.rank in self._ranks])
-            case protocol.PeersUnheard():
-                return replace(message, hosts=[host for host in message.hosts if host in self._hosts])
             case protocol.Ready():
                 return self._ready(message)
         return message
@@ -121,7 +119,6 @@ class EventBounds:
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[object, ...]] = Counter()
-        self._unheard: dict[str, set[str]] = {}
 
     def admits(self, event: Event) -> bool:
         """Count `event`; return True if it is within the bounds. Each rank starts and ends once in an attempt."""
@@ -136,13 +133,6 @@ class EventBounds:
             return ""
         where = f" of {event.host}" if event.kind in _CONTACT else ""
         return f"note: {most} events {event.kind.value}{where} are recorded; further ones are not"
-
-    def new_unheard(self, host: str, others: Iterable[str]) -> list[str]:
-        """Return those of `others`, hosts of the run, that `host` reports as unheard for the first time."""
-        known = self._unheard.setdefault(host, set())
-        new = sorted({*others} - known)
-        known.update(new)
-        return new
 
 
 def _bound(event: Event) -> tuple[tuple[object, ...], int | None]:

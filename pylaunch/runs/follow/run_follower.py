@@ -7,7 +7,6 @@ from datetime import timedelta
 from pylaunch import protocol
 from pylaunch.base.dataclass import replace
 from pylaunch.model.diagnosis.finding import Finding
-from pylaunch.model.hostset import fold
 from pylaunch.model.job import OnHang
 from pylaunch.model.outcome import Outcome
 from pylaunch.model.plan import RunPlan
@@ -152,7 +151,6 @@ class RunFollower:
         """False: an interrupt raises KeyboardInterrupt and leaves the run alone."""
 
         self._interrupts = 0
-        self._has_noted_unheard = False
         self._give_up_at: float | None = None
         self._loading: asyncio.Task[Judge] | None = None
         """Loads what judges a failure, while the nodes stop."""
@@ -298,8 +296,6 @@ class RunFollower:
                 self._on_view(host, message)
             case protocol.Activity():
                 self._hang_watch.add(message)
-            case protocol.PeersUnheard():
-                self._note_unheard(host, message.hosts)
             case HangNews() | JobAnswer() | Interrupted():
                 self._on_own(message)
             case _:
@@ -382,19 +378,6 @@ class RunFollower:
             job = self._plan.job
             grace = job.stop_grace if message.reason.endswith(protocol.SIGNALLED) else job.failure_grace
             self._state = self._state.with_stopping(reason, grace)
-
-    def _note_unheard(self, host: str, others: list[str]) -> None:
-        if not (new := self._bounds.new_unheard(host, others)):
-            return
-        self._note(EventKind.PEERS_UNHEARD, host, fold(new))
-        if not self._has_noted_unheard:
-            self._emit(
-                Notice(
-                    f"note: {host} and {fold(others)} cannot reach each other's agents (TCP, any port); "
-                    "without a controller, a failure on one of them would not stop the others"
-                )
-            )
-        self._has_noted_unheard = True
 
     def _interrupt(self, reason: str) -> None:
         if not self.stops_on_interrupt:

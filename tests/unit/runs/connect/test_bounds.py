@@ -58,7 +58,6 @@ def test_ranks_and_hosts_of_other_nodes_are_removed_from_reports() -> None:
     assert confined.steps == [protocol.StepMark(0, 5, 1.0)]
     hello = protocol.Hello(1, "v", "r", "n1", 1, 0, "3.11", "running", 1.0, [0, 2, -1])
     assert FIRST.confined(hello, ALL) == protocol.Hello(1, "v", "r", "n1", 1, 0, "3.11", "running", 1.0, [0])
-    assert FIRST.confined(protocol.PeersUnheard(["n2", "bank.example"]), ALL) == protocol.PeersUnheard(["n2"])
 
 
 def test_evidence_about_ranks_and_hosts_of_other_nodes_is_removed() -> None:
@@ -214,12 +213,3 @@ def test_the_end_and_the_stop_of_a_run_are_always_recorded() -> None:
     events = [Event(float(number), EventKind.STOP_ASKED) for number in range(1000)]
     events.append(Event(1.0, EventKind.ENDED))
     assert admitted(events)[0] == events
-
-
-def test_each_pair_of_agents_that_do_not_hear_each_other_counts_once() -> None:
-    bounds = EventBounds()
-    assert bounds.new_unheard("n1", ["n3", "n2", "n2"]) == ["n2", "n3"]
-    assert bounds.new_unheard("n1", ["n2"]) == []
-    assert bounds.new_unheard("n1", ["n2", "n4"]) == ["n4"]
-    assert bounds.new_unheard("n2", ["n1"]) == ["n1"]
-    assert bounds.new_unheard("n2", []) == []

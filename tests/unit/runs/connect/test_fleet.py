@@ -43,7 +43,7 @@ class FloodingLink:
     async def messages(self) -> AsyncIterator[tuple[object, int]]:
         while self.sent * self._size < 20 * MOST_BYTES:
             self.sent += 1
-            yield protocol.PeersUnheard([]), self._size
+            yield protocol.CaughtUp(), self._size
 
     async def why_it_ended(self) -> str:
         return "it has sent everything"
@@ -71,7 +71,7 @@ def test_a_node_that_floods_during_other_work_waits(size: int) -> None:
         sent = await fleet.unless_interrupted(work())
         assert sent * max(size, LEAST_SIZE) < MOST_BYTES + max(size, LEAST_SIZE)
         for _ in range(2 * sent):
-            assert await fleet.inbox.hear() == ("n1", protocol.PeersUnheard([])), "nothing is dropped"
+            assert await fleet.inbox.hear() == ("n1", protocol.CaughtUp()), "nothing is dropped"
         await fleet.close()
 
     asyncio.run(story())
@@ -184,7 +184,7 @@ def test_replies_reach_the_question_and_all_else_the_subscriber() -> None:
     async def story() -> None:
         fleet = Fleet(PLAN, "0123")
         answers = {
-            "n1": (protocol.PeersUnheard(["n2"]), protocol.Released(2.0), protocol.RankStarted(0, 7, 2.0)),
+            "n1": (protocol.CaughtUp(), protocol.Released(2.0), protocol.RankStarted(0, 7, 2.0)),
             "n2": (ConnectionEnded("broken"),),
             "n3": (),
         }
@@ -194,7 +194,7 @@ def test_replies_reach_the_question_and_all_else_the_subscriber() -> None:
         assert asked.replies == {"n1": protocol.Released(2.0)}
         assert (asked.ended, asked.waiting) == ({"n2": ConnectionEnded("broken")}, {"n3"})
         assert await left(fleet) == [
-            ("n1", protocol.PeersUnheard(["n2"])),
+            ("n1", protocol.CaughtUp()),
             ("n1", protocol.RankStarted(0, 7, 2.0)),
             ("n2", ConnectionEnded("broken")),
         ]
@@ -216,7 +216,7 @@ def test_an_interrupt_ends_the_work_that_runs_or_the_next_one_and_waits_for_a_su
         fleet.interrupt("between")
         with pytest.raises(KeyboardInterrupt, match="between"):
             await fleet.unless_interrupted(forever())
-        arrive(fleet, ("n1", protocol.PeersUnheard([])))
+        arrive(fleet, ("n1", protocol.CaughtUp()))
         fleet.interrupt("last")
         assert await fleet.inbox.hear() == ("", Interrupted("last")), "ahead of what waits"
 

@@ -52,30 +52,15 @@ def heard(*messages: tuple[str, object]) -> Listener:
     return listener
 
 
-def test_agents_that_cannot_reach_each_other_are_reported_once_and_recorded_each_time() -> None:
-    listener = heard(("n1", protocol.PeersUnheard(["n2", "n3"])), ("n2", protocol.PeersUnheard(["n1"])))
-    (note,) = listener.phases
-    assert note.startswith("note: n1 and n[2-3] cannot reach each other's agents")
-    assert [(event.kind, event.host, event.text) for event in listener.events] == [
-        (EventKind.PEERS_UNHEARD, "n1", "n[2-3]"),
-        (EventKind.PEERS_UNHEARD, "n2", "n1"),
-    ]
-
-
 def test_of_views_that_a_node_repeats_without_end_the_first_is_recorded() -> None:
     views = [("n1", protocol.RankView(0, "", 1.0, 0.0, pid, "S", 0.0, "")) for pid in range(1, 100)]
     listener = heard(*views, ("n2", protocol.RankView(1, "", 1.0, 0.0, 7, "S", 0.0, "")))
     assert [(view.rank, view.pid) for view in listener.views] == [(0, 1), (1, 7)]
 
 
-def test_starts_and_unheard_agents_that_a_node_reports_without_end_are_recorded_once() -> None:
-    unheard = protocol.PeersUnheard(["n2", "n3"])
-    repeated = [each for pid in range(2, 100) for each in (protocol.RankStarted(0, pid, 1.0), unheard)]
-    listener = heard(*(("n1", each) for each in (*repeated, protocol.PeersUnheard([]))))
-    assert [(event.kind, event.text) for event in listener.events] == [
-        (EventKind.RANK_STARTED, "pid 2"),
-        (EventKind.PEERS_UNHEARD, "n[2-3]"),
-    ]
+def test_starts_that_a_node_reports_without_end_are_recorded_once() -> None:
+    listener = heard(*(("n1", protocol.RankStarted(0, pid, 1.0)) for pid in range(2, 100)))
+    assert [(event.kind, event.text) for event in listener.events] == [(EventKind.RANK_STARTED, "pid 2")]
 
 
 END = protocol.RankEnd(1, "", 1, None, 100.0, stopped=False, last_lines=("ValueError: x",), error="ValueError: x")
