@@ -10,7 +10,18 @@ import json
 from typing import Any, Mapping, TypeVar
 
 from pylaunch.base.dataclass import MISSING, fields
-from pylaunch.protocol import examination as views
+from pylaunch.protocol.examination import (
+    MOST_CHILD_THREADS,
+    MOST_CHILDREN,
+    MOST_COLLECTIVES,
+    MOST_GROUP_RANKS,
+    MOST_GROUPS,
+    MOST_SITE_FRAMES,
+    MOST_STACK_FRAMES,
+    MOST_TENSORS,
+    MOST_THREADS,
+    MOST_WAITS,
+)
 
 OR_NONE = " | None"
 REPEATED = ", ..."
@@ -25,13 +36,13 @@ MOST = {
     "RankEnd.last_lines": -64, "Finished.leftovers": 256,
     "HostEvidence.kernel": -MOST_FACTS, "HostEvidence.stuck": MOST_FACTS, "HostEvidence.addresses": MOST_FACTS,
     "HostEvidence.missing": MOST_FACTS,
-    "RankView.threads": views.MOST_THREADS, "RankView.groups": views.MOST_GROUPS,
-    "RankView.collectives": -views.MOST_COLLECTIVES,
-    "RankView.children": views.MOST_CHILDREN, "ChildProcess.threads": views.MOST_CHILD_THREADS,
-    "ChildProcess.waits": views.MOST_WAITS, "ThreadStack.frames": views.MOST_STACK_FRAMES,
-    "ProcessGroup.ranks": views.MOST_GROUP_RANKS, "Collective.call_site": views.MOST_SITE_FRAMES,
-    "Collective.input_sizes": views.MOST_TENSORS, "Collective.output_sizes": views.MOST_TENSORS,
-    "Collective.dtypes": views.MOST_TENSORS,
+    "RankView.threads": MOST_THREADS, "RankView.groups": MOST_GROUPS,
+    "RankView.collectives": -MOST_COLLECTIVES,
+    "RankView.children": MOST_CHILDREN, "ChildProcess.threads": MOST_CHILD_THREADS,
+    "ChildProcess.waits": MOST_WAITS, "ThreadStack.frames": MOST_STACK_FRAMES,
+    "ProcessGroup.ranks": MOST_GROUP_RANKS, "Collective.call_site": MOST_SITE_FRAMES,
+    "Collective.input_sizes": MOST_TENSORS, "Collective.output_sizes": MOST_TENSORS,
+    "Collective.dtypes": MOST_TENSORS,
 }  # fmt: skip
 """Largest number of entries of a field, and of lists in it; the last ones are kept where it is negative."""
 
